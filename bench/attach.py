@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""For how long `systoll attach` stops a program, by its number of threads.
+"""Measures how long `systoll attach` stops a program, by its number of threads.
 
-    bench/attach.py [--systoll PATH] [--rounds 5] [THREADS...]      about ten seconds a number
+    bench/attach.py [--systoll PATH] [--rounds 5] [THREADS...]      about ten seconds for each number
 
-Prints for each number of threads the longest stop of a thread, of entering or leaving, in milliseconds: the lowest and the
-median of the rounds. It wants the machine for itself.
+Prints for each number of threads the longest stop of a thread on entering or leaving, in milliseconds: the lowest and the
+median of the rounds. It needs the machine to itself.
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ THREADS = [1, 10, 64, 1000]
 
 
 def stops(systoll, program, threads, rounds):
-    """The longest stops of so many rounds, ms."""
+    """Returns the longest stop of each round, in ms."""
     p = subprocess.Popen([program, str(threads), "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n"
     found = []

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Two builds of systoll beside each other: the same commands, watched by one and the other in turns.
+"""Compares two builds of systoll: the same commands, watched by one and the other in turns.
 
 Prints two columns, wall time and processor time of everything (systoll's own included), fastest and median, with
 the unwatched command beside them. Then compares what was recorded: rows by program, system call, API and caller,
 their calls and errors, and the findings. A command whose recordings differ between two runs of one
-build varies by itself, and is told so.
+build varies by itself, which is said.
 
   python3 bench/beside.py --old OLD/systoll --new NEW/systoll [--runs N] [--busy] [--rows-only] [WORD…]
 """
@@ -21,7 +21,7 @@ import own_cpu
 
 
 def spent(argv):
-    """Wall and processor time of a command and all it has waited for, ms."""
+    """Returns wall and processor time of a command and all that it waited for, in ms."""
     nothing = subprocess.DEVNULL
     begun = time.perf_counter()
     process = subprocess.Popen(argv, stdin=nothing, stdout=nothing, stderr=nothing)
@@ -31,7 +31,8 @@ def spent(argv):
 
 
 def recorded(systoll, argv):
-    """What is to be the same: rows with calls and errors, findings by their cause, whether it is exact."""
+    """Returns what both builds must record alike: rows with calls and errors, the findings' causes, and whether the run
+    is exact."""
     report = "beside.json"
     command = [systoll, "run", "-q", "--json", "-o", report, "--", *argv]
     nothing = subprocess.DEVNULL
@@ -52,14 +53,14 @@ def recorded(systoll, argv):
 
 
 def frame_name(frame):
-    """A frame without what differs from run to run."""
+    """Returns the parts of a frame that are the same in every run."""
     if not isinstance(frame, dict):
         return frame
     return {k: v for k, v in frame.items() if k in ("function", "module", "file", "line", "class", "name")}
 
 
 def differences(a, b):
-    """What differs, as words: at most three rows."""
+    """Returns the differences of two recordings in words, with at most three rows."""
     found = [f"{what} {a[what]} and {b[what]}" for what in ("exact", "findings") if a[what] != b[what]]
     keys = [k for k in set(a["rows"]) | set(b["rows"]) if a["rows"][k] != b["rows"][k]]
     keys.sort(key=lambda k: -abs(a["rows"][k] - b["rows"][k]))
@@ -68,7 +69,7 @@ def differences(a, b):
 
 
 def compare(old, new, argv):
-    """Whether the builds record the same: a word and details."""
+    """Says whether the builds record the same: returns a word and details."""
     told = recorded(old, argv), recorded(new, argv)
     if not (diff := differences(*told)):
         return "same", []

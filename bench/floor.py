@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a start of a program costs, and what watching one in-process takes at least, beside what it takes.
+"""Measures what a start of a program costs, what watching it in-process takes at least, and what it really takes.
 
   python3 bench/floor.py --systoll PATH [--runs N] [--count N] [--pages N] [PROGRAM]
 
 `programs/floor.c` starts PROGRAM (/bin/true) COUNT times and does to each what any observer inside it must: stop it at its exec; map
-memory that both share; write the pages that hold system calls. It counts nothing, keeps nothing and asks nothing. A line a
-step, in turns, fastest and median of the runs: wall and processor time of one start, ms, and what the step adds to an
+memory that both share; write the pages that hold system calls. It counts nothing, keeps nothing and asks nothing. Each
+step has a line with the fastest and the median run: wall and processor time of one start, in ms, and what the step adds to an
 unwatched start. The last line is systoll's: the difference of two runs, of COUNT starts and three times as many, so that its own start and end
 are left out. `--pages` are those of the C library and its loader that systoll writes (`perf trace -F all` shows them; 76 of
 Debian 12's).
@@ -22,14 +22,14 @@ STEPS = ["unwatched", "stopped at its exec", "and memory shared with it", "and i
 
 
 def start(floor, step, opts):
-    """-> wall and processor time of one start, ms."""
+    """Returns wall and processor time of one start, in ms."""
     argv = [floor, str(step), str(opts.count), str(opts.pages), opts.program]
     wall, cpu = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
     return float(wall), float(cpu)
 
 
 def watched(floor, opts):
-    """-> the same of one start among those that systoll watches."""
+    """Returns wall and processor time of one start that systoll watches, in ms."""
     def run(count):
         return spent([opts.systoll, "run", "-q", "-o", os.devnull, "--", floor, "0", str(count), str(opts.pages), opts.program])
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How well a recording's own processor time is that of the same command unwatched.
+"""Measures how well a recording's own processor time equals that of the same command unwatched.
 
 Each command runs in turns: twice unwatched (by the kernel's own account of it and all its
-descendants, rusage), once watched. Printed is what was told over the twins' median, and how often
+descendants, rusage), once watched. It prints the told time over the twins' median, and how often
 nothing was told. With --busy a loop of our own takes one processor meanwhile.
 """
 import argparse
@@ -16,12 +16,12 @@ import sys
 import tempfile
 import textwrap
 
-# A figure is right within a tenth, or this much for programs that are over at once.
+# A figure counts as right within a tenth, or within this much for programs that end at once.
 SMALL_MS = 0.3
 
 
 def commands(folder):
-    """Ordinary commands, those that are installed here, of which most take 1 to 100 ms."""
+    """Returns ordinary commands that are installed here; most take 1 to 100 ms."""
     write = lambda name, text: open(os.path.join(folder, name), "w").write(textwrap.dedent(text))
     write("lines.txt", "".join(f"{i * 7919 % 10007} the quick brown fox {i}\n" for i in range(20000)))
     write("page.1", ".TH X 1\n" + ".SH NAME\nx \\- y\n.PP\nSome words, and more of them, and so on.\n" * 300)
@@ -100,7 +100,8 @@ def commands(folder):
 
 @contextlib.contextmanager
 def bench(words, busy):
-    """The commands asked for, ready to be run: from a folder of their own, with one processor taken if `busy`."""
+    """Yields the commands asked for, to be run in a folder of their own; with `busy`, one processor is taken
+    meanwhile."""
     folder, before = tempfile.mkdtemp(prefix="systoll-bench-"), os.getcwd()
     ready = commands(folder)
     os.chdir(folder)
@@ -122,13 +123,13 @@ def spent_ms(pid):
 
 
 def spawned(argv, nothing):
-    """Processor time of a command and its descendants, ms."""
+    """Returns the processor time of a command and its descendants, in ms."""
     actions = [(os.POSIX_SPAWN_DUP2, nothing, 0), (os.POSIX_SPAWN_DUP2, nothing, 1), (os.POSIX_SPAWN_DUP2, nothing, 2)]
     return spent_ms(os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions))
 
 
 def told(systoll, argv, backend, report):
-    """What a recording says of its own processor time and of its toll, ms."""
+    """Returns what a recording says of the program's own processor time and of its toll, in ms."""
     command = [systoll, "run", "-q", "--json", "-o", report, *backend, "--", *argv]
     subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
     with open(report) as f:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What watching costs where people feel it: commands as they are typed, unwatched and watched in turns.
+"""Measures what watching costs where people feel it: commands as they are typed, unwatched and watched by turns.
 
   python3 bench/people.py --systoll PATH [--beside PATH] [--runs N] [--cold N] [--busy] [--one] [WORD…]
 
-A line a command: the fastest and the median wall time and processor time of everything (systoll's own included), ms:
+Each command has a line with the fastest and the median wall and processor time of everything (systoll's own included), in ms:
 unwatched; watched where earlier runs have met the program (warm); watched with an empty cache, as a box's first run has it
 (cold, N times; 0 leaves it out). --beside: another build's warm runs too. --busy: a loop takes one processor. --one:
 everything on one processor. What is not installed is left out.
@@ -18,14 +18,14 @@ import tempfile
 
 from beside import spent
 
-# Runs before the first that counts: a run keeps what it has learnt for the next one.
+# Number of runs before the first that counts: a run keeps what it has learnt for the next one.
 FIRST_RUNS = 4
 FILES = 30
 IMPORTS = "import asyncio, json, logging, re, subprocess, urllib.request"
 
 
 def commands(folder):
-    """Commands and what they are called; how often more than others they run, as the short ones vary most."""
+    """Returns commands with their titles, and how many times as often as others each runs: short ones vary most."""
     for n in range(FILES):
         with open(os.path.join(folder, f"f{n}.c"), "w") as f:
             f.write("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n")
@@ -63,7 +63,7 @@ def commands(folder):
 
 
 class Turns:
-    """Who runs in turns: a front for the command, a cache to be kept, and what its runs have taken."""
+    """Runs of one command by turns: the words in front of it for each way to run it, and the times that each took."""
 
     def __init__(self, folder, argv, fronts):
         self.folder, self.argv = folder, argv
@@ -80,7 +80,7 @@ class Turns:
 
 
 def measured(folder, argv, fronts, runs, cold):
-    """What each front's runs have taken: wall and processor time, ms."""
+    """Returns wall and processor time of each run of each front, in ms."""
     turns = Turns(folder, argv, fronts)
     warm = [name for name in fronts if name != "cold"]
     for _ in range(FIRST_RUNS):
@@ -91,7 +91,7 @@ def measured(folder, argv, fronts, runs, cold):
             for name in warm:
                 turns.take(name, name)
         if n < cold:
-            # A folder of its own each time: a file system remembers what was just removed, and is slower for it.
+            # Each cold run has a folder of its own: a file system is slower where something was just removed.
             turns.take("cold", f"cold{n}")
     shutil.rmtree(os.path.join(folder, "caches"))
     return turns.kept

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What watching costs a server under load: one that is watched and one that isn't, side by side, asked in turns.
+"""Measures what watching costs a server under load: one that is watched and one that isn't run side by side.
 
   python3 bench/servers.py --systoll PATH [--minutes N] [--batch SECONDS] [redis] [nginx]
 
-Both servers run all the time, each on a port of its own on loopback. A pair is a batch of questions to the one and the
-same batch to the other; who is asked first changes from pair to pair, so that the box's good and bad minutes reach both
-alike. A batch is as many questions as take the given time. Printed is the geometric mean of the pairs' ratios,
+Both servers run all the time, each on a port of its own on loopback. A pair is a batch of requests to the one and the
+same batch to the other; which comes first changes from pair to pair, so that the machine's good and bad minutes reach both
+alike. A batch is as many requests as take the given time. It prints the geometric mean of the pairs' ratios,
 watched to unwatched, of the batch's wall time and of the server's own processor time (the kernel's account of its
 threads, in ns), each with the interval that holds the mean at 99 % (Student's t of the logarithms), and what the launcher
 itself used of a processor meanwhile. Needs redis-server and redis-benchmark, nginx and ab.
@@ -23,7 +23,7 @@ import tempfile
 import time
 
 NOTHING = subprocess.DEVNULL
-# Beyond 30 pairs Student's t for 99 % is this within a twentieth.
+# Student's t for 99 %; beyond 30 pairs it is within a twentieth of this.
 T_99 = 2.7
 LEAST_PAIRS = 30
 
@@ -40,7 +40,7 @@ def children(pid):
 
 
 def family(pid):
-    """A process and all below it."""
+    """Returns a process and all its descendants."""
     return [pid] + [p for child in children(pid) for p in family(child)]
 
 
@@ -54,7 +54,7 @@ def processor_ns(pids):
 
 
 class Server:
-    """A server on loopback, watched or not."""
+    """A server on loopback, watched or unwatched."""
 
     def __init__(self, kind, systoll, folder):
         os.mkdir(folder)
@@ -77,7 +77,7 @@ class Server:
             return s.connect_ex(("127.0.0.1", self.port)) == 0
 
     def asked(self, ask):
-        """Wall, the server's and the launcher's processor time of a batch, ns."""
+        """Returns the wall time, the server's and the launcher's processor time of a batch, in ns."""
         before = processor_ns(self.served), processor_ns(self.launcher)
         begun = time.perf_counter_ns()
         subprocess.run(ask, check=True, stdin=NOTHING, stdout=NOTHING, stderr=NOTHING)
@@ -124,7 +124,7 @@ class Nginx:
 
 
 def interval(ratios):
-    """-> text: the geometric mean, and where it lies at 99 %."""
+    """Returns a text with the geometric mean and its interval at 99 %."""
     logs = [math.log(r) for r in ratios]
     mean, half = statistics.mean(logs), T_99 * statistics.stdev(logs) / math.sqrt(len(logs))
     low, middle, high = (math.exp(x) for x in (mean - half, mean, mean + half))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What watching costs on commands that people type: systoll beside strace, perf trace and bpftrace, in turns.
+"""Measures what watching costs on commands that people type, by systoll, strace, perf trace and bpftrace in turns.
 
   python3 bench/tracers.py --systoll PATH [--runs N] [--busy] [--one] [WORD…]
 
-A line a command: wall time and processor time of everything (the tracer's own included), the fastest and the median, ms,
+Each command has a line with wall and processor time of everything (the tracer's own included), fastest and median, in ms,
 unwatched and by each tracer, each of which counts system calls (`strace -f -c`, `perf trace -s`, a bpftrace map by process
-and call; systoll also has callers, windows and findings). What is not installed, or may not be used here, has a dash.
+and call; systoll also has callers, windows and findings). A tracer that is not installed, or may not be used here, has a dash.
 --busy: a loop takes one processor. --one: everything on one processor.
 """
 import argparse
@@ -26,7 +26,7 @@ DEFAULT = ["/bin/true", "grep -r include", "find /usr/include", "gcc -c", "make 
 
 
 def tracers(systoll):
-    """The command in front of which each stands, by its name."""
+    """Returns the words that each tracer puts in front of a command, by its name."""
     return {
         "unwatched": [],
         "systoll": [systoll, "run", "-q", "-o", "/dev/null", "--"],
@@ -39,12 +39,12 @@ def tracers(systoll):
 def command(front, argv):
     if front[:1] != ["bpftrace"]:
         return [*front, *argv]
-    # One word of its command line, which begins with a path.
+    # bpftrace takes the command as one word, which begins with a path.
     return [*front, " ".join([shutil.which(argv[0]) or argv[0], *argv[1:]])]
 
 
 def works(front):
-    """Whether a tracer may be used here."""
+    """Returns True if a tracer may be used here."""
     if not front:
         return True
     nothing = subprocess.DEVNULL
@@ -72,7 +72,7 @@ def main():
             kept = {tracer: [] for tracer in fronts}
             for _ in range(options.runs):
                 for tracer, front in fronts.items():
-                    # A tracer's command line is a shell's words: not every one can be written so.
+                    # bpftrace splits the command as a shell would, so not every command can be passed to it.
                     if usable[tracer] and not (tracer == "bpftrace" and any(set(a) & set(" '\"$(;") for a in argv)):
                         kept[tracer].append(spent(command(front, argv)))
             print(name.replace(sys.executable, "python3")[:70])

@@ -1,4 +1,4 @@
-"""Reads case.toml: by tomllib, and where Python is older than 3.11 by as much of TOML as the cases use."""
+"""Reads case.toml: by tomllib or, with a Python older than 3.11, by a parser of as much of TOML as the cases use."""
 import json
 import re
 
@@ -11,7 +11,8 @@ NAME = re.compile(r"([A-Za-z0-9_-]+) *= *")
 
 
 def value(text, at):
-    """The value that begins at `at` (a string, number, truth value, list or inline table) -> (it, where it ends)"""
+    """Parses the value that begins at `at`: a string, number, truth value, list or inline table. Returns it and where
+    it ends."""
     opening = text[at : at + 1]
     if opening == "'":
         end = text.index("'", at + 1)
@@ -35,7 +36,7 @@ def skip(text, at):
 
 
 def simple(text):
-    """The same by ourselves."""
+    """Parses what the cases use of TOML."""
     whole = table = {}
     at = 0
     while at < len(text):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A census: everyday commands under systoll, each with our verdict on what it found.
+"""Runs a census: everyday commands under systoll, each with our verdict on what it found.
 
   census.py --systoll PATH [--keep DIR] [--prove] [--write DOC] [NAME...]
 
@@ -37,13 +37,13 @@ from tally import Skip, Tally, until_interrupted
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "census")
 MEASURED = os.path.join(FOLDER, "measured.json")
-# A run under systoll, and what pairs of runs may take.
+# Limits in seconds of a run under systoll, and of a proof's pairs of runs.
 RUN_S, PROOF_S = 60, 70
 VERDICTS = ("true", "not true", "laughable")
 
 
 def commands():
-    """name -> its table, with the registry it comes from"""
+    """Returns each command's table by its name, with the registry that it comes from."""
     found = {}
     for name in sorted(os.listdir(FOLDER)):
         if name.endswith(".toml"):
@@ -54,7 +54,8 @@ def commands():
 
 
 def environment(keep):
-    """Programs of the registries come first; the rest is as little as a login has."""
+    """Returns the environment of the commands: the registries' programs first in PATH, and otherwise as little as after
+    a login."""
     own = [os.path.join(keep, d) for d in ("pip/bin", "npm/node_modules/.bin", "gobin", "cargo/bin")]
     kept = {k: v for k, v in os.environ.items() if k in ("HOME", "LANG", "USER", "LOGNAME", "GOFLAGS", "GOPROXY", "CARGO_HOME", "RUSTUP_HOME")}
     path = os.environ["PATH"].split(os.pathsep)
@@ -62,7 +63,7 @@ def environment(keep):
 
 
 def version(c, keep, env):
-    """The package's version, or Skip."""
+    """Returns the package's version; raises Skip if it is not installed."""
     package = c["package"]
     if "version" in c:
         r = subprocess.run(["sh", "-c", c["version"]], env=env, capture_output=True, text=True, timeout=60)
@@ -88,13 +89,13 @@ def version(c, keep, env):
 
 
 def filled(text, inputs):
-    """Its inputs' paths in place of their names; what is no input stays."""
+    """Puts the inputs' paths in place of their names; other words in braces stay."""
     text = text.replace("{keep}", os.path.dirname(inputs))
     return re.sub(r"\{(\w+)\}", lambda m: census_inputs.make(m[1], inputs) if m[1] in census_inputs.INPUTS else m[0], text)
 
 
 def watched(opts, c, name, env):
-    """-> (report, the command, its folder)"""
+    """Runs a command under systoll. Returns the report, the command and its folder."""
     cwd = os.path.join(opts.keep, "runs", name)
     shutil.rmtree(cwd, ignore_errors=True)
     os.makedirs(cwd)
@@ -124,13 +125,13 @@ def caller(finding):
 
 
 def proof(opts, c, entry, argv, cwd, env):
-    """What `prove` says of a finding's cure or twin: its last line."""
+    """Returns the last line of what `prove` says of a finding's cure or twin."""
     doc, why = proved(opts, c, entry, argv, cwd, env, ["--limit", f"{PROOF_S}s"])
     return verdict_of(doc) if doc else f"not tried: {why}"
 
 
 def proved(opts, c, entry, argv, cwd, env, how_long):
-    """What `prove` measures of a finding's cure or twin, or why nothing."""
+    """Returns what `prove` measures of a finding's cure or twin, or the reason why there is nothing."""
     if "cure" in entry:
         how = ["--cure", entry["cure"]]
     else:
@@ -149,7 +150,7 @@ def proved(opts, c, entry, argv, cwd, env, how_long):
 
 
 def verdict_of(doc):
-    """One of prove's documents in a few words."""
+    """Sums up one of prove's documents in a few words."""
     if not doc.get("verdict") or not doc.get("change"):
         return f"not proved: {doc.get('problem') or doc.get('difference') or 'no verdict'}"
     said = [f"{what} {doc['change'][key]['percent']:+.1f} % ({doc['change'][key]['low']:.0f} to {doc['change'][key]['high']:.0f})" for key, what in (("wall", "wall"), ("cpu", "CPU"))]
@@ -158,7 +159,7 @@ def verdict_of(doc):
 
 
 def judge(c, doc):
-    """-> what is wrong with the verdicts kept, given what was found"""
+    """Returns what is wrong with the kept verdicts, given what was found."""
     found = [called(f) for f in doc["findings"]]
     known = {e["cause"]: e for e in c.get("found", [])}
     wrong = [f"{cause}: {e['verdict']} is no verdict" for cause, e in known.items() if e["verdict"] not in VERDICTS]
@@ -192,7 +193,7 @@ def census(opts, c, name, kept):
 
 
 def write(kept):
-    """Keeps what was measured, a line a command."""
+    """Keeps what was measured, one line for each command."""
     lines = ",\n".join(f"{json.dumps(n)}: {json.dumps(m)}" for n, m in kept.items())
     with open(MEASURED, "w", encoding="utf-8") as f:
         f.write("{\n" + lines + "\n}\n")
@@ -203,7 +204,7 @@ def percent(share):
 
 
 def row(name, c, m):
-    """One line of the document for each finding, or one that says that there is none."""
+    """Returns a line of the document for each finding, or one that says that there is none."""
     head = f"| {name} | {m['version']} | {m['calls']:,} | {percent(m['share'])} | {'yes' if m['exact'] else 'no'} |"
     known = {e["cause"]: e for e in c.get("found", [])}
     missed = f"missed: {c['missed']}" if "missed" in c else ""
@@ -220,7 +221,7 @@ def row(name, c, m):
 
 
 def document(all_of, kept):
-    """docs/evidence/census.md"""
+    """Returns the text of docs/evidence/census.md."""
     told = {n: kept[n] for n in all_of if n in kept}
     judged = [(f, next((e["verdict"] for e in all_of[n].get("found", []) if e["cause"] == f["cause"]), "not judged")) for n, m in told.items() for f in m["findings"]]
     sums = ", ".join(f"{sum(v == verdict for _, v in judged)} {verdict}" for verdict in (*VERDICTS, "not judged") if any(v == verdict for _, v in judged))

@@ -1,4 +1,4 @@
-"""What the census' commands read: made on the spot, the same each time, from nothing that is not in every Debian.
+"""Makes what the census' commands read: on the spot, the same each time, from things that are in every Debian.
 
 `make(name, folder)` puts the input `name` into `folder` once and returns its path. A function below is an input, its
 docstring what it is."""
@@ -17,12 +17,12 @@ import wave
 import zipfile
 
 WORDS = [a + b + c for a in ("ba", "co", "de", "fi", "go", "lu", "ma", "pe") for b in ("ri", "no", "ta", "le", "so") for c in ("", "n", "sk", "ter", "ling")]
-# 2020-01-01, so that nothing depends on the day.
+# Time of all files, 2020-01-01, so that nothing depends on the day.
 EPOCH = 1577836800
 
 
 def make(name, folder):
-    """The input's path, made unless it is there."""
+    """Makes the input unless it is there. Returns its path."""
     path = os.path.join(folder, name)
     if not os.path.lexists(path):
         half = path + ".half"
@@ -43,7 +43,7 @@ def put(path, text):
 
 
 def prose(r, words):
-    """Sentences, a dozen words a line."""
+    """Returns sentences, a dozen words in a line."""
     lines = [" ".join(r.choices(WORDS, k=12)).capitalize() + "." for _ in range(words // 12)]
     return "\n".join(lines) + "\n"
 

@@ -1,11 +1,11 @@
-"""How scripts and Go programs are disguised for vary.py, and diseases told in another language.
+"""Ways to disguise scripts and Go programs for vary.py, and diseases told in another language.
 
-A disguise changes what a rule must not lean on: names, places, how the code was come to. What the
+A disguise changes what a rule must not rely on: names, places, the way by which the code is reached. What the
 program does stays.
 """
 
-# Where a script's text is found, its interpreter's options apart; {script} is its new name.
-# name -> (a file to write beside it, its text, the command's words before the script's arguments)
+# Ways to run a script: each hides where its text is found, the interpreter's options apart. {script} is its new name.
+# name -> (a file to write beside it, that file's text, the command's words before the script's arguments)
 SCRIPTS = {
     ".py": {
         "module": ("gnu.py", "import runpy, sys\n\n\nclass Herd:\n    def graze(self, path):\n        sys.argv[0:1] = []\n        runpy.run_path(path, run_name='__main__')\n\n\nHerd().graze(sys.argv[1])\n", ["gnu.py", "{script}"]),
@@ -31,15 +31,15 @@ SCRIPTS = {
     },
 }
 
-# What is put in place of `go build`.
+# Commands that take the place of `go build`.
 GO = {
     "stripped": 'go build -ldflags "-s -w"',
     "unoptimised": 'go build -gcflags "-N -l"',
     "renamed": "go build",
 }
 
-# Diseases of other cases, by another language's way to the same call:
-# name -> (cause, APIs of which one must be named (none where a pointer leaves no name), focus calls, how many, file, its text, command)
+# Diseases of other cases, told in another language that makes the same call: name -> (cause, APIs of which one must be
+# named (none where a pointer leaves no name), focus calls, how many, file, its text, command)
 N = 6000
 ABROAD = {
     "ctypes-localtime": ("tz-unset", [], ["newfstatat"], N, "yak.py", f"""import ctypes
@@ -100,5 +100,5 @@ int main(void) {
 }
 """, ["sh", "-c", "./yak; true"]),
 }
-# What a source's build needs, and how it is built.
+# Tools that a source's build needs, and the command that builds it.
 BUILDS = {".go": (["go"], "GO111MODULE=off GOFLAGS= go build -o yak yak.go"), ".c": (["gcc"], "gcc -O2 -o yak yak.c")}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether what is won lies within what `systoll run` told of it beforehand (`expected_gain`).
+"""Measures whether a gain lies within what `systoll run` told of it beforehand (`expected_gain`).
 
   gains.py --systoll PATH [--json FILE] [--save DIR] [--pairs N] [NAME...]
   gains.py --systoll PATH --real --keep DIR [--json FILE] [--pairs N] [NAME...]
@@ -33,13 +33,14 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "fitted.txt")
 
 
 def long_case(case):
-    """The case with four times its count as its long runs: those of [long] take minutes to prove."""
+    """Returns the case with four times its count for the long runs: those of [long] take minutes to prove."""
     cured = longer({"run": case["cured_run"]})["run"]
     return case | {"run_long": longer(case)["run"], "cured_run_long": cured}
 
 
 def measured(prove, found, pairs):
-    """What the findings tell beside what `prove(pairs)` measures; measured again where a busy machine left it unsure."""
+    """Compares what the findings tell with what `prove(pairs)` measures; measures again if a busy machine left it
+    unsure."""
     row = None
     for n in (pairs, 3 * pairs):
         proof, why = prove(n)
@@ -71,7 +72,7 @@ def look(opts, name, case, d):
 
 
 def cases(opts):
-    """Each disease's name, and what looks at it: -> (its row, why there is none)"""
+    """Yields each disease's name, and a function that looks at it: it returns the row, or why there is none."""
 
     def one(name, case, d):
         failed = v.build(case, d)
@@ -85,7 +86,7 @@ def cases(opts):
 
 
 def programs(opts):
-    """The same of real programs."""
+    """Yields the same for each real program."""
     for name, watch in real.programs(opts):
 
         def one(watch=watch):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What `systoll run` prices beside what `systoll prove` measures, on the long runs of the cases.
+"""Compares what `systoll run` prices with what `systoll prove` measures, on the long runs of the cases.
 
   priced.py --systoll PATH [--pairs N] [--markdown FILE] [--verdicts] [NAME...]
 
-One line a case: the calls' price in percent of processor time, by the findings about the focus
+Each case has a line: the calls' price in percent of processor time, by the findings about the focus
 calls; what goes when elisions answer them (where they can); what the cured twin is measured to
 win; and the verdict beside the `gain` of the case's [long] block. --verdicts leaves prices and
 elisions out. Exit status 0 only where all verdicts agree with `gain`.
@@ -20,7 +20,7 @@ import verify as v
 from score import about
 from tally import Skip
 
-# What `--elide` can answer in place.
+# Calls that `--elide` can answer in place.
 ELIDABLE = {"getpid", "gettid", "getuid", "geteuid", "rt_sigprocmask"}
 LIMIT = 600
 
@@ -30,12 +30,12 @@ def long_words(case, cured):
 
 
 def systoll(opts, case, d, args, words):
-    """systoll's JSON about the sick long run, or why there is none."""
+    """Returns systoll's JSON about the sick long run, or why there is none."""
     return told(opts, args, words, d, v.env_for(case, False), LIMIT)
 
 
 def told(opts, args, words, cwd, env, limit):
-    """systoll's JSON about a command, or why there is none."""
+    """Returns systoll's JSON about a command, or why there is none."""
     with tempfile.TemporaryDirectory() as t:
         out = os.path.join(t, "out.json")
         argv = [opts.systoll, args[0], "--json", "-o", out, *args[1:], "--", *words]
@@ -51,13 +51,13 @@ def told(opts, args, words, cwd, env, limit):
 
 
 def hooks(case):
-    """The case's own tidying, around each run."""
+    """Returns the options that run the case's own tidying around each run."""
     parts = [case[k] for k in ("post_run", "pre_run") if case.get(k)]
     return ["--prepare", "; ".join(parts)] if parts else []
 
 
 def change(case):
-    """What makes the second side the cured one."""
+    """Returns the options that make the second side the cured one."""
     sick, cured = v.env_for(case, False), v.env_for(case, True)
     flags = [f for k, x in cured.items() if sick.get(k) != x for f in ("-E", f"{k}={x}")]
     flags += [f for k in sick if k not in cured for f in ("-E", k)]
@@ -71,11 +71,11 @@ def percent(proof, measure="cpu"):
 
 
 def agrees(case, proof):
-    """Whether what was claimed fits what the long runs are known to win."""
+    """Returns True if what was claimed fits what the long runs are known to win."""
     gain, wall, cpu = case["long"]["gain"], proof["verdict"]["wall"], proof["verdict"]["cpu"]
     won = percent(proof, "wall")
     if gain == "none":
-        # Nothing worth having: under a tenth either way.
+        # A gain of less than a tenth either way is nothing worth having.
         return all(abs(percent(proof, m)) < 10 for m in ("wall", "cpu"))
     if gain == "cpu":
         return cpu == "faster" and wall != "slower" and won > -10
@@ -86,7 +86,7 @@ def agrees(case, proof):
 
 def look(opts, case, d):
     words, row = long_words(case, False), {}
-    # What a busy box drowned gets more pairs.
+    # If other work on the machine drowned the difference, measure more pairs.
     for pairs in (opts.pairs, 3 * opts.pairs):
         flags = ["--pairs", str(pairs), "--watched", "0" if opts.verdicts else "1"]
         proof, why = systoll(opts, case, d, ["prove", *flags, *hooks(case), *change(case)], words)
@@ -103,7 +103,7 @@ def look(opts, case, d):
     if report is None:
         return {"error": why}
     found = [f for f in report["findings"] + report.get("also", []) if about(f, case)]
-    # Of the calls of a finding, those that are needless.
+    # Of a finding's calls, count the needless ones only.
     row["toll_ns"] = sum(f["toll_ns"] * f["needless_calls"]["estimate"] / max(f["calls"], 1) for f in found)
     focus = [s for s in case["syscalls"] if s in ELIDABLE]
     if focus and len(focus) == len(case["syscalls"]):

@@ -12,7 +12,8 @@ from tally import Skip
 
 
 def programs(opts):
-    """Each one's name, and what watches it: -> (the findings that its change is about, prove(pairs) -> (proof, why there is none))"""
+    """Yields each program's name, and a function that watches it. It returns the findings that the change is about, and
+    prove(pairs), which returns a proof or why there is none."""
     for name, c in census.commands().items():
         for number, entries in enumerate(changes(c)):
             label = f"{name}/{number + 1}" if number else name
@@ -24,7 +25,8 @@ def programs(opts):
 
 
 def changes(c):
-    """A command's changes, each with all the verdicts that it is the change for: dd's one twin ends two wastes."""
+    """Returns a command's changes, each with all the verdicts that it is the change for: dd's one twin ends two
+    wastes."""
     by_change = {}
     for entry in c.get("found", []):
         if entry["verdict"] == "true" and ("cure" in entry or "twin" in entry):
@@ -48,7 +50,7 @@ def command(opts, name, c, entries):
     if not found:
         shutil.rmtree(cwd, ignore_errors=True)
         raise Skip(f"{' and '.join(sorted(causes))} not found")
-    # One of them says what must be the same, where not all that is printed.
+    # If not all output must be the same, one of the entries says what must.
     entry = next((e for e in entries if "same" in e), entries[0])
     return found, lambda pairs: census.proved(opts, c, entry, argv, cwd, env, ["--pairs", str(pairs)])
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same findings by every backend, on the cases whose counts do not depend on time.
+"""Tests that every backend has the same findings, on the cases whose counts do not depend on time.
 
   same.py --systoll PATH [--long] [--strict] [NAME...]
 
@@ -27,7 +27,7 @@ FEW = ("c-localtime-log", "c-fcntl-toggle", "c-byte-reader", "c-realpath-lookup"
 
 
 def findings(opts, case, d, backend):
-    """-> ({cause or kind: finding}, {the same below the threshold}), why not"""
+    """Returns ({cause or kind: finding}, {the same for remarks}) and, if there is no report, the reason."""
     doc, why = score.run(argparse.Namespace(systoll=opts.systoll, backend=backend), case, d, False)
     if doc is None:
         return None, f"{backend}: {why}"
@@ -36,11 +36,11 @@ def findings(opts, case, d, backend):
 
 
 def apart(name, a, b):
-    """What the same finding says otherwise: [(the sort of difference, in words)]"""
+    """Returns what two backends say differently of one finding: [(the sort of difference, in words)]."""
     wrong = []
     if set(a["apis"]) != set(b["apis"]):
         wrong.append(("apis", f"{name}: APIs {a['apis']} and {b['apis']}"))
-    # The calls before the first that can be seen, and those of a loader, may differ by a few.
+    # The backends may differ by the few calls before the first that can be seen, and by those of a loader.
     if abs(a["calls"] - b["calls"]) > max(10, 0.02 * a["calls"]):
         wrong.append(("calls", f"{name}: {a['calls']} and {b['calls']} calls"))
     m, n = a["needless_calls"], b["needless_calls"]
@@ -50,7 +50,7 @@ def apart(name, a, b):
 
 
 def longer(case):
-    """The case with a greater count."""
+    """Returns the case with a greater count."""
     words = shlex.split(case["run"])
     if words[-1].isdigit() and int(words[-1]) >= 100:
         words[-1] = str(LONGER * int(words[-1]))
@@ -58,7 +58,7 @@ def longer(case):
 
 
 def differences(opts, case, d):
-    """-> what differs, as words; what may, by the case's own word, apart"""
+    """Returns the differences in words; those that the case allows come apart."""
     got = []
     for backend in BACKENDS:
         both, why = findings(opts, case, d, backend)

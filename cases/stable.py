@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether every run tells the same: 40 cases of cases/ and 20 everyday commands, each run again and again.
+"""Tests whether every run tells the same: 40 cases of cases/ and 20 everyday commands, each run again and again.
 
   stable.py --systoll PATH [--runs N] [--keep DIR | --again DIR] [--backend NAME] [--verbose] [NAME...]
 
@@ -39,7 +39,7 @@ from census_inputs import put
 from priced import told as told_of
 from tally import Skip, Tally
 
-# Of each language and cause some, five that are healthy, some whose calls depend on time.
+# The cases: some of each language and cause, five healthy ones, and some whose calls depend on time.
 CASES = (
     "bash-printf-date", "c-access-open", "c-byte-reader", "c-config-reread", "c-drain-eagain", "c-epoll-ctl-churn",
     "c-exists-thrice", "c-fcntl-toggle", "c-iconv-open", "c-localtime-log", "c-malloc-trim", "c-mprotect-toggle",
@@ -49,7 +49,7 @@ CASES = (
     "py-getcwd-abspath", "py-rusage-per-item", "py-which-per-item", "rb-etc-getpwuid", "rb-secure-random",
     "rs-file-bytes", "rs-rendezvous-channel", "sh-path-search", "ok-git-status", "ok-nginx", "ok-py-imports", "ok-redis",
 )
-# Each by `sh -c` in the folder that `inputs` fills.
+# The everyday commands; `sh -c` runs each in the folder that `inputs` fills.
 COMMANDS = {
     "git-log": "git -C tree log --stat",
     "git-status": "git -C tree status",
@@ -100,21 +100,21 @@ def inputs(d):
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder and says nothing."""
+    """Serves a folder and logs nothing."""
 
     def log_message(self, *_):
         pass
 
 
 def served(d):
-    """-> the port of a server of the folder, on loopback"""
+    """Serves the folder on loopback. Returns the port."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), lambda *a: Quiet(*a, directory=d))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]
 
 
 class Program:
-    """What is run, where, and what its runs told."""
+    """A program, the folder that it runs in, and what its runs told."""
 
     def __init__(self, name, cmd, cwd, env, case=None):
         self.name, self.cmd, self.cwd, self.env, self.case = name, cmd, cwd, env, case
@@ -142,18 +142,19 @@ class Program:
 
 
 def called(finding):
-    """What a finding is known by, as words."""
+    """Returns the words that identify a finding."""
     cause = finding["cause"] or f"{finding['kind']} {finding['syscalls'][0]}"
     return f"{cause} < {(finding['user'] or {}).get('function') or '?'}"
 
 
 def told(doc):
-    """-> {what it is known by: "finding" or "remark"}; of two known by one thing the surer"""
+    """Returns "finding" or "remark" for each thing that a report tells, by its words; of two with the same words the
+    surer one."""
     return {**{called(f): "remark" for f in doc["also"]}, **{called(f): "finding" for f in doc["findings"]}}
 
 
 def outside(runs):
-    """-> what is known by: in how many runs its interval does not reach the median of the estimates"""
+    """Returns for each finding in how many runs its interval does not reach the median of the estimates."""
     if len({doc["calls"] for doc in runs}) > 1:
         return {}
     of = collections.defaultdict(list)
@@ -166,7 +167,7 @@ def outside(runs):
 
 
 def summed_up(program):
-    """-> (a line, [what comes and goes])"""
+    """Returns how many runs agree, a line about the program, and a list of what comes and goes."""
     sets = [told(doc) for doc in program.runs]
     count = collections.Counter(frozenset(s.items()) for s in sets)
     most, n = count.most_common(1)[0]
@@ -183,7 +184,7 @@ def summed_up(program):
 
 
 def programs(opts, work):
-    """-> the programs that can be run here, and why others can't"""
+    """Returns the programs that can be run here, and why others can't."""
     found, skipped = [], []
     names = opts.names or [*CASES, *COMMANDS]
     if not opts.again and any(name in COMMANDS for name in names):
@@ -216,7 +217,7 @@ def programs(opts, work):
 
 
 def kept(folder, name):
-    """The recordings kept of a program, in order."""
+    """Returns the kept recordings of a program, in order."""
     number = re.compile(re.escape(name) + r"\.(\d+)\.systoll")
     of = [(int(m[1]), f) for f in os.listdir(folder) if (m := number.fullmatch(f))]
     return [os.path.join(folder, f) for _, f in sorted(of)]
@@ -252,7 +253,7 @@ def main():
 
 
 def tell(opts, found, skipped, before):
-    """Says of each program what its runs told; -> the exit status"""
+    """Says of each program what its runs told. Returns the exit status."""
     tally = Tally(opts.strict)
     agree = runs = 0
     for name, why in skipped:

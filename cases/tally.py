@@ -1,4 +1,4 @@
-"""What all who try cases share: what can't be tried here, second attempts, and how it is told."""
+"""Shared by all scripts that try cases: cases that can't be tried here, second attempts, and the last lines."""
 
 
 class Skip(Exception):
@@ -8,9 +8,8 @@ class Skip(Exception):
 class Tally:
     """Tries things by name and counts them.
 
-    What fails is tried once more, so that the last lines can tell what always fails (FAILED) from
-    what does so now and then (FLAKY). Where `strict`, either is a failure, and so is what was skipped.
-    """
+    What fails is tried once more, so that the last lines can tell what always fails (FAILED) from what fails now and
+    then (FLAKY). With `strict`, either is a failure, and so is a skipped case."""
 
     def __init__(self, strict):
         self.strict = strict
@@ -18,10 +17,10 @@ class Tally:
         self.remarks = []
 
     def attempt(self, name, once, width=28, loose=False):
-        """Tries `once(again)`: it returns (what to print, [what is wrong]) or raises Skip.
+        """Tries `once(again)`, which returns (what to print, [what is wrong]) or raises Skip.
 
-        `loose`: what it does is up to the scheduler. Spinners that share their processors with others
-        give them time, herds that come late are none: there the disease itself comes and goes."""
+        With `loose`, the disease itself comes and goes, because the scheduler decides: spinners that share their
+        processors with others give them time, and threads that wake late are no herd."""
         verdict = "ok"
         try:
             line, wrong = once(False)
@@ -44,13 +43,13 @@ class Tally:
             self.remarks.append(f"{verdict} {name}: {why[:600]}")
 
     def end(self):
-        """Says which failed and why, then how many of each; -> the exit status."""
+        """Says which failed and why, then how many of each. Returns the exit status."""
         print("\n".join([*self.remarks, f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"]), flush=True)
         return 1 if self.failed or not self.passed + self.skipped else 0
 
 
 def until_interrupted(main):
-    """What `main()` returns; interrupted, 130: what was tried until then has been told."""
+    """Returns what `main()` returns, or 130 if it is interrupted: what was tried until then has been told."""
     try:
         return main()
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What systoll tells to be won (`expected_gain`), beside what `systoll prove` measures of it.
+"""Compares the gain that systoll tells beforehand (`expected_gain`) with what `systoll prove` measures.
 
 Both are parts of a run's own processor time: the watched run's for what is told, the sick side's of the pairs for what is measured.
 The speed of a machine that others share changes between the two, which milliseconds would show as an error of the model. Starts of
@@ -7,30 +7,31 @@ programs have no such part (their processor time is not the program's own): ther
 import statistics
 
 MS = 1e6
-# Runs that are watched, as `prove` does.
+# Number of watched runs, as in `prove`.
 WATCHED = 3
 
 
 def least_disturbed(reports):
-    """Of several reports of one command the one whose run took the least processor time: who else uses the machine only adds to it."""
+    """Returns that of several reports of one command whose run took the least processor time: whoever else uses the
+    machine only adds to it."""
     return min(reports, key=lambda r: r["own_cpu_ns"] or r["user_ns"] + r["sys_ns"])
 
 
 def sums(told, low, high):
-    """Least and most of all together; None where one of them tells nothing."""
+    """Returns the least and the most of all gains together; None if one finding tells none."""
     if any(t.get(low) is None or t.get(high) is None for t in told):
         return None
     return sum(t[low] for t in told), sum(t[high] for t in told)
 
 
 def row_of(found, proof):
-    """What findings tell, and what a proof measured: `shares` says which of the two are compared."""
+    """Returns what the findings tell and what a proof measured; `shares` says which of the two units are compared."""
     told = [f.get("expected_gain") for f in found]
     told = None if not told or None in told else told
     change, cpu = proof["change"]["cpu"], proof["a"]["cpu_ns"]["median"]
     won = [-change[k] / 100 for k in ("high", "percent", "low")]
     ns, shares = told and sums(told, "low_ns", "high_ns"), told and sums(told, "share_low", "share_high")
-    # No program wins more than it takes.
+    # No program can win more than it takes.
     expected = (shares[0], min(1.0, shares[1])) if shares else ns
     return {
         "cpu_ns": cpu,
@@ -46,7 +47,7 @@ def row_of(found, proof):
 
 
 def holds(row):
-    """Whether what was measured, with its own interval, meets what was expected."""
+    """Returns True if the interval that was measured meets the one that was expected."""
     (low, high), (least, _, most) = row["expected"], row["measured"]
     return least <= high and most >= low
 
@@ -57,7 +58,7 @@ def within(row):
 
 
 def unsure(row):
-    """Whether the measure's own interval is more than half as wide as what was expected: more pairs may tell."""
+    """Returns True if the measured interval is more than half as wide as the expected one: more pairs may narrow it."""
     (low, high), (least, _, most) = row["expected"], row["measured"]
     return most - least > (high - low) / 2
 
@@ -76,7 +77,8 @@ def shown(row):
 
 
 def tally(label, rows):
-    """In how many of those that tell a gain it holds, and how wide what is told is; nothing where none tells one."""
+    """Prints in how many of the rows that tell a gain it holds, and how wide the intervals are; nothing if none tells
+    one."""
     told = [r for r in rows if r["expected"] is not None and not r["waits"]]
     if not told:
         return ""

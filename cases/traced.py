@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What `systoll import` finds in strace's traces of the cases, beside what a live run finds.
+"""Shows what `systoll import` finds in strace's traces of the cases, beside what a live run finds.
 
   traced.py --systoll PATH [--set open|both|own] [--flags '-ttt -T -v -s 256'] [--live] [--seconds N] [NAME...]
 
-One line a case: sick, whether its disease was found in the trace and named; healthy, what was found in it. With
+Each case has a line. Sick: whether its disease was found in the trace, and named; healthy: what was found in it. With
 --live the same of a watched run, on the next line where it differs. A case whose trace takes longer than
 --seconds (30 unless told) under strace is skipped, as is one whose tools are not installed. A report, not a test: exit status is 0.
 """
@@ -21,7 +21,7 @@ from tally import Skip
 
 
 def traced(opts, case, d, cured):
-    """-> (parsed json or None, why not), as score.run, of strace's text"""
+    """Imports strace's text of a case. Returns the parsed JSON or None, and why not, like score.run."""
     cmd = v.resolve(shlex.split(case["cured_run"] if cured else case["run"]), v.env_for(case, cured))
     v.tidy(case, d, "pre_run")
     try:
@@ -42,7 +42,7 @@ def traced(opts, case, d, cured):
 
 
 def row(opts, case, d, run):
-    """-> (words, found, named) of one way to watch"""
+    """Returns (words, found, named) for one way to watch."""
     doc, why = run(opts, case, d, False)
     if doc is None:
         return why, None, None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Find again what real projects mended: both versions from their registry, one driver, systoll on each.
+"""Finds again what real projects mended: both versions from their registry, one driver, systoll on each.
 
   upstream.py --systoll PATH [--keep DIR] [--gain] [NAME...]
   upstream.py --systoll PATH [--keep DIR] --upgrades [NAME...]
@@ -44,9 +44,9 @@ from tally import Skip, Tally, until_interrupted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXES = os.path.join(HERE, "upstream")
-# A first build of a crate with what it depends on.
+# Limits in seconds; a first build of a crate includes all that it depends on.
 INSTALL_S, RUN_S = 900, 120
-# Of the calls that a fix took away, what has to be claimed in the version before.
+# Share of the calls that a fix took away which must be claimed in the version before.
 WHOLE = 0.9
 
 
@@ -58,8 +58,8 @@ def tool(name):
 
 
 def python(name):
-    """The interpreter itself that goes by this name. What stands in the search path may be a program that picks one of
-    several versions and refuses those that are not in use: then any of them will do."""
+    """Returns the interpreter itself that goes by this name. The one in the search path may be a program that picks one
+    of several versions and refuses those that are not in use: then any of them will do."""
     ask = [name, "-c", "import sys; print(sys.executable)"]
     tries = [{}, *({"PYENV_VERSION": version} for version in pyenv_versions(name))]
     for env in tries:
@@ -71,14 +71,14 @@ def python(name):
 
 
 def pyenv_versions(name):
-    """Which of the versions that pyenv keeps have a command of this name."""
+    """Returns the versions kept by pyenv that have a command of this name."""
     if not shutil.which("pyenv"):
         return []
     return subprocess.run(["pyenv", "whence", name], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout.split()
 
 
 def do(argv, cwd, env=None):
-    """Runs a client; Skip where it can't have what it is asked for."""
+    """Runs a client; raises Skip if it can't get what it is asked for."""
     r = subprocess.run(argv, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S)
     if r.returncode:
         raise Skip(f"{' '.join(argv[:3])}: {(r.stderr or r.stdout).strip()[-300:]}")
@@ -91,13 +91,13 @@ def write(path, text):
 
 
 def driver_of(fix, new):
-    """The driver's text for one of the versions."""
+    """Returns the driver's text for one of the versions."""
     mine, other = ("NEW", "OLD") if new else ("OLD", "NEW")
     text = re.sub(rf"@{other}@.*?@END@", "", fix["driver"], flags=re.S)
     return re.sub(rf"@{mine}@(.*?)@END@", r"\1", text, flags=re.S)
 
 
-# By which flags Node names the functions of scripts.
+# Flags that make Node name the functions of scripts.
 NODE_NAMES = ["--perf-basic-prof-only-functions", "--interpreted-frames-native-stack"]
 
 
@@ -129,7 +129,7 @@ def by_npm(fix, package, version, text, into, _new):
 
 def by_pip(fix, package, version, text, into, _new):
     inner = os.path.join(into, "venv/bin/python")
-    # Another version of the driver's does for an environment that was kept.
+    # An environment that was kept also does for a driver that has changed.
     if not os.path.exists(os.path.join(into, "installed")):
         do([python(fix.get("python", "python3")), "-m", "venv", "--without-pip", "venv"], into)
         do([tool("python3"), "-m", "pip", "--python", inner, "install", "-q", "--disable-pip-version-check", f"{package}=={version}", *fix.get("beside", [])], into)
@@ -142,14 +142,14 @@ CLIENTS = {"cargo": by_cargo, "go": by_go, "npm": by_npm, "pip": by_pip}
 
 
 def limits(fix):
-    """Gives the process that a driver is to be its limits."""
+    """Returns a function that sets the limits of the driver's process."""
     if "limit_nofile" in fix:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(fix["limit_nofile"], most) if most >= 0 else fix["limit_nofile"], most))
 
 
 def watched(opts, fix, argv, cwd):
-    """systoll's report of the driver."""
+    """Returns systoll's report of the driver."""
     report = os.path.join(cwd, "report.json")
     env = {**os.environ, **fix.get("env", {})}
     run = [opts.systoll, "run", "--json", "-o", report, *(["--backend", opts.backend] if opts.backend else []), "--", *argv, *fix.get("args", [])]
@@ -165,13 +165,13 @@ def calls(doc, names):
 
 
 def about(doc, fix):
-    """Findings and remarks of the fix's cause that are about its calls."""
+    """Returns findings and remarks of the fix's cause that are about its calls."""
     both = doc["findings"] + doc["also"]
     return [f for f in both if f["cause"] == fix["cause"] and set(f["syscalls"]) & set(fix["syscalls"])]
 
 
 def beside(doc, fix):
-    """Findings and remarks of other causes that are about nothing but the fix's calls: those go with it."""
+    """Returns findings and remarks of other causes that are only about the fix's calls: those go away with it."""
     return [f for f in doc["findings"] + doc["also"] if f["cause"] != fix["cause"] and set(f["syscalls"]) <= set(fix["syscalls"])]
 
 
@@ -185,13 +185,13 @@ def version_of(opts, fix, new, into):
 
 
 def advised(found, fix):
-    """Whether a way to stop it leads to the fix that was made."""
+    """Returns True if one of the ways to stop it leads to the fix that was made."""
     wanted = fix.get("advice")
     return not wanted or any(re.search(wanted, how) for f in found for how in f["stop"])
 
 
 def proved(opts, fix, into, how_long):
-    """What `prove` measures of the new version beside the old one, or why nothing."""
+    """Returns what `prove` measures of the new version beside the old one, or why nothing."""
     in_folder = lambda which: ["sh", "-c", f"cd {shlex.quote(os.path.join(into, which))} && exec {shlex.join(opts.argv[which])}"]
     run = [opts.systoll, "prove", "--json", "--same", "stdout", *how_long, "--vs", shlex.join(in_folder("new")), "--", *in_folder("old")]
     try:
@@ -205,7 +205,7 @@ def proved(opts, fix, into, how_long):
 
 
 def gain(opts, fix, found, into):
-    """What was proved of the new version beside the old one, and what the findings told of it."""
+    """Compares what was proved of the new version beside the old one with what the findings told."""
     share = sum(f["share_of_cpu"] or 0 for f in found)
     proof, why = proved(opts, fix, into, ["--limit", "40s"])
     if proof is None:
@@ -215,7 +215,7 @@ def gain(opts, fix, found, into):
 
 
 def compare(opts, fix, into):
-    """-> (what to print, what is wrong)"""
+    """Returns what to print and what is wrong."""
     if "later" in fix:
         raise Skip(f"later: {fix['later']}")
     old = version_of(opts, fix, False, os.path.join(into, "old"))
@@ -245,14 +245,15 @@ def compare(opts, fix, into):
 
 
 def upgrades_told(doc, fix):
-    """Of each finding and remark that tells to upgrade the package: where among the ways to stop it, and how."""
+    """Returns, for each finding and remark that advises an upgrade of the package, its place among the ways to stop it,
+    and its text."""
     both = doc["findings"] + doc["also"]
     head = f"upgrade {fix['upgrade']} to "
     return [(n, how) for f in both for n, how in enumerate(f["stop"]) if how.startswith(head)]
 
 
 def upgrade(opts, fix, into):
-    """-> (what to print, what is wrong): what is advised of the old version, and that nothing is of the new one."""
+    """Returns what to print and what is wrong: the old version must be advised to upgrade, the new one not."""
     if "upgrade" not in fix:
         raise Skip("no cause has an upgrade of it")
     old = upgrades_told(version_of(opts, fix, False, os.path.join(into, "old")), fix)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same cases in disguise: no rule may match a path or a name.
+"""Tries the cases in disguise: no rule may match a path or a name.
 
   vary.py --systoll PATH [--long] [--strict] [NAME...]
 
@@ -27,10 +27,10 @@ import verify as v
 from tally import Tally
 
 CAUSES = {"tz-unset", "sigmask-context", "sigmask-setjmp", "membarrier-global", "clock-in-kernel"}
-# Cases in other languages that are tried in a short run.
+# Cases in other languages that a short run tries.
 FEW = {"py-getcwd-abspath", "rb-pid-per-line", "pl-times", "node-append-sync", "sh-append-per-line", "go-hostname"}
 COUNT_FACTOR = 1.5
-# name -> (what is put before the sources' own compiler flags, strip the binary)
+# name -> (words put before the sources' own compiler flags, whether the binary is stripped)
 DISGUISES = {
     "renamed": ("-O2", False),
     "O0": ("-O0", False),
@@ -43,7 +43,7 @@ ALWAYS = ("renamed", "O0", "stripped")
 
 
 def another_count(case, key):
-    """The words of a command, with a greater count where it ends with one."""
+    """Returns a command's words, with a greater count if the last word is one."""
     argv = shlex.split(case[key])
     if argv[-1].isdigit() and int(argv[-1]) >= 100:
         argv[-1] = str(int(int(argv[-1]) * COUNT_FACTOR))
@@ -51,12 +51,12 @@ def another_count(case, key):
 
 
 def disguise_c(case, d, into, flags, strip):
-    """A copy of the case in `into`, and its case.toml's contents changed accordingly."""
+    """Copies the case into `into`. Returns its case.toml's contents, changed accordingly."""
     shutil.copytree(d, into, ignore=shutil.ignore_patterns("bin"))
     os.rename(os.path.join(into, "main.c"), os.path.join(into, "zebra.c"))
     with open(os.path.join(into, "zebra.c")) as f:
         source = f.read()
-    # Functions of the program's own: names that a rule might lean on must not matter.
+    # Rename the program's own functions: names that a rule might rely on must not matter.
     for i, name in enumerate(sorted(set(re.findall(r"^static [\w *]*?\b(\w+)\(", source, re.M)) - {"main"})):
         source = re.sub(rf"\b{name}\b", f"fn{i}_q", source)
     with open(os.path.join(into, "zebra.c"), "w") as f:
@@ -75,7 +75,7 @@ RENAMED = {"sick": "quagga", "cured": "okapi", "main": "zebra"}
 
 
 def renamed(word, d):
-    """A file's new name; what a source opens by its name keeps it."""
+    """Returns a file's new name; a file that a source opens by its name keeps it."""
     stem, ext = os.path.splitext(word)
     new = RENAMED.get(stem, stem) + ext
     return word if new != word and is_read(word, d) else new
@@ -91,7 +91,7 @@ def is_read(name, d):
 
 
 def disguise_script(case, d, into, how):
-    """The same of a script, which is come to as `how` says: (file beside it, its text, words)."""
+    """Copies a script's case into `into`, run as `how` says: (file beside it, its text, words)."""
     shutil.copytree(d, into, ignore=shutil.ignore_patterns("__pycache__"))
     for name in os.listdir(into):
         os.rename(os.path.join(into, name), os.path.join(into, renamed(name, d)))
@@ -113,7 +113,7 @@ def disguise_go(case, d, into, build):
     shutil.copytree(d, into, ignore=shutil.ignore_patterns("bin"))
     for name in [n for n in os.listdir(into) if n.endswith(".go")]:
         os.rename(os.path.join(into, name), os.path.join(into, renamed(name, d)))
-    # Which of the two it does is an argument, not a name.
+    # An argument, not the program's name, says which of the two it does.
     sources = lambda text: re.sub(r"\b\w+\.go\b", lambda m: renamed(m[0], d), text)
     change = lambda text: re.sub(r"(?<=bin/)(sick|cured|main)\b", lambda m: RENAMED[m[0]], sources(text))
     changed = dict(case, build=change(case["build"]).replace("go build", build))
@@ -124,19 +124,19 @@ def disguise_go(case, d, into, build):
 
 
 def check(opts, case, into):
-    """-> (what to print, what does not hold)"""
+    """Returns what to print and what does not hold."""
     failed = v.build(case, into)
     if failed:
         return "", failed
     r = score.score_disease(opts, case, into)
-    # With another count a twin that still asks now and then may earn a remark, but no finding.
+    # With another count, a twin that still asks now and then may earn a remark, but no finding.
     if r.get("remains") == 0:
         r["clean"] = True
     return "", score.wrong(r)
 
 
 def check_abroad(opts, name, into):
-    """-> (what to print, what does not hold) of a disease told in another language"""
+    """Tries a disease told in another language. Returns what to print and what does not hold."""
     cause, apis, syscalls, count, file, text, command = disguise.ABROAD[name]
     os.makedirs(into)
     with open(os.path.join(into, file), "w") as f:
@@ -144,7 +144,7 @@ def check_abroad(opts, name, into):
     needs, build = disguise.BUILDS.get(os.path.splitext(file)[1], ([command[0]], "true"))
     run = shlex.join(command)
     case = {"build": build, "run": run, "needs": needs, "cause": cause, "api": apis, "syscalls": syscalls, "env_unset": ["TZ"]}
-    # Go's scheduler asks getpid for each signal it sends itself, when time has passed.
+    # Go's scheduler calls getpid for each signal it sends itself, whenever enough time has passed.
     case["env"] = {"GODEBUG": "asyncpreemptoff=1"}
     failed = v.build(case, into)
     if failed:
@@ -165,7 +165,7 @@ def check_abroad(opts, name, into):
 
 
 def disguises(name, case, d, opts):
-    """-> [(label, how to disguise it)]"""
+    """Returns [(label, how to disguise the case)]."""
     asked = opts.long or opts.names
     counts = case.get("basis", "count") == "count"
     if os.path.exists(os.path.join(d, "main.c")):
@@ -182,7 +182,7 @@ def disguises(name, case, d, opts):
 
 
 def elsewhere(check_in):
-    """Checks in a folder of its own."""
+    """Runs a check in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="moved-") as t:
         return check_in(os.path.join(t, "elsewhere"))
 

@@ -91,7 +91,7 @@ def until(what, limit=60):
 
 
 class Load:
-    """Asks a server again and again, by a command that ends well if nothing was lost."""
+    """A load that asks a server again and again, by a command that ends well if nothing was lost."""
 
     def __init__(self, argv, is_good):
         self.argv, self.is_good, self.rounds, self.wrong, self.process = argv, is_good, 0, None, None
@@ -116,7 +116,7 @@ class Load:
 
 
 class Program:
-    """A program that runs."""
+    """A running program."""
 
     def __init__(self, argv, port=None, load=None, is_good=None, flags=(), stdin=None, env=None):
         self.flags = list(flags)
@@ -177,7 +177,7 @@ def http(argv, port, n=20000):
 
 
 def programs(folder):
-    """What makes each program, by its name."""
+    """Returns a function that makes each program, by its name."""
     def written(name, text):
         path = os.path.join(folder, name)
         with open(path, "w") as f:
@@ -229,7 +229,7 @@ def programs(folder):
 
 
 class Round:
-    """Attaches to a program."""
+    """One attachment to a program."""
 
     def __init__(self, systoll, folder, chance):
         self.systoll, self.chance = systoll, chance
@@ -243,7 +243,7 @@ class Round:
 
 
 def traces(program):
-    """What is left of systoll in a program. One that changes its mappings meanwhile is looked at again."""
+    """Returns what systoll left in a program. A program that changes its mappings meanwhile is looked at again."""
     for _ in range(20):
         found = traces_now(program)
         if not found:
@@ -258,7 +258,7 @@ def traces_now(program):
         except (FileNotFoundError, ProcessLookupError):
             continue
         except OSError as why:
-            # What was mapped there is gone.
+            # The mapping has gone meanwhile.
             found = why
         if found:
             return f"process {pid}: {found}"
@@ -266,7 +266,8 @@ def traces_now(program):
 
 
 def attach_often(a, program, times):
-    """Returns what went wrong, how often it was not entered, and the longest stop in ms."""
+    """Attaches `times` times. Returns what went wrong, how often the program was not entered, and the longest stop in
+    ms."""
     refused, longest, inexact = collections.Counter(), 0, collections.Counter()
     for n in range(times):
         p = a.begin(program, 0.02 + 0.1 * a.chance.random())
@@ -288,11 +289,11 @@ def attach_often(a, program, times):
 
 
 def kill_systoll(a, program, times):
-    """Returns what went wrong, and how often something was left."""
+    """Kills systoll `times` times. Returns what went wrong, and how often something was left."""
     left = 0
     for n in range(times):
         p = a.begin(program, 0.05)
-        # Entering begins once it has started, and the whole takes about so long.
+        # Entering begins once systoll has started, and the whole takes about as long as the longest of these sleeps.
         time.sleep(0.05 + 0.45 * a.chance.random())
         p.kill()
         p.wait()
@@ -310,7 +311,7 @@ def kill_systoll(a, program, times):
 
 
 def kill_programs(a, make, times):
-    """Returns what went wrong."""
+    """Kills the program `times` times while it is entered or left. Returns what went wrong."""
     for n in range(times):
         program = make()
         p = a.begin(program, 0.05)
@@ -350,7 +351,7 @@ def main():
                 wrong, refused, longest, inexact = attach_often(a, make(), args.times)
                 said = f"{args.times} times, longest stop {longest:.1f} ms, not entered {dict(refused) or 'never'}"
                 said += f", not exact {dict(inexact)}" if inexact else ""
-            # A wait that Linux ends when its thread is stopped may end early where systoll is killed at that moment.
+            # Killing systoll at that moment can end a wait early: Linux ends some waits when their thread is stopped.
             if args.kills and not wrong and name != "timer":
                 wrong, left = kill_systoll(a, make(), args.kills)
                 said += f"; {args.kills} kills of systoll, {left} left something"

@@ -1,4 +1,4 @@
-"""A page in a real browser: Chromium without a screen, asked through its remote debugging pipe."""
+"""Shows a page in a real browser: Chromium without a screen, asked through its remote debugging pipe."""
 import base64
 import json
 import os
@@ -12,7 +12,7 @@ LIMIT = 60
 
 
 class Browser:
-    """`with Browser(box, url) as page:` the page has been loaded; what it complained of is in `complaints`."""
+    """`with Browser(box, url) as page:` loads the page; `complaints` holds what the browser complained of."""
 
     def __init__(self, box, url, width=1280, height=900, dark=False):
         self.next, self.got, self.complaints = 0, b"", []
@@ -20,7 +20,7 @@ class Browser:
         ours, theirs = (to_write[1], to_read[0]), (to_write[0], to_read[1])
         profile = os.path.join(box.dir, "chromium")
         command = [tool("chromium"), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]
-        # The browser reads from 3 and writes to 4. dash knows no descriptors above 9.
+        # The browser reads from descriptor 3 and writes to 4; dash knows no descriptors above 9.
         shell = ["bash", "-c", f'exec 3<&{theirs[0]} 4>&{theirs[1]}; exec "$@"', "bash", *command]
         self.process = subprocess.Popen(shell, env=box.env, cwd=box.dir, pass_fds=theirs, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for fd in theirs:
@@ -89,18 +89,18 @@ class Browser:
             self.fetched.append(params["request"]["url"])
 
     def js(self, expression):
-        """What an expression comes to in the page."""
+        """Returns the value of an expression in the page."""
         answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
         return answer["result"].get("value")
 
     def key(self, key):
-        """A key is pressed and let go."""
+        """Presses a key and releases it."""
         for kind in ("keyDown", "keyUp"):
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
     def picture(self, path):
-        """The whole page as a PNG."""
+        """Writes the whole page to `path` as a PNG."""
         size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
         data = self.ask("Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 8000), "scale": 1})
         with open(path, "wb") as f:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A fleet that never was, out of real runs: for measuring `systoll fleet`, and for its tests.
+"""Makes a fleet that never was out of real runs, for measuring `systoll fleet` and for its tests.
 
   fleet.py --systoll PATH FOLDER                     500 hosts, 20 services on each, a week: 70,000 files
   fleet.py --systoll PATH --hosts 12 --services 3 --days 3 FOLDER
@@ -33,7 +33,7 @@ FIRST_DAY = 1_795_305_600  # 2026-11-22, UTC
 PLANTED, OLD, NEW = "checkout", "2.3.1", "2.4.0"
 ODD_ZONE, ODD_CLOCK = 7, 9
 QUESTIONS = ("dearest", "new", "odd-hosts", "history", "savings", "services", "releases", "totals")
-# What is really run: served.c, by so many requests, or a program of the box.
+# The services' real programs: served.c, which answers so many requests, or a program of the machine.
 SERVICES = {
     PLANTED: 3000, "search": 2000, "mail": 1000, "login": 1500, "pictures": 800,
     "lister": ["ls", "-lR", "/etc"], "finder": ["find", "/etc", "-name", "*.conf"], "packer": ["tar", "cf", "/dev/null", "/etc/ssl"],
@@ -51,13 +51,13 @@ def recorded(systoll, folder, service, command, release, zone):
         env["TZ"] = zone
     r = subprocess.run([systoll, "run", "-q", "--save-to", folder, "--service", service, "--release", release, "--host", "seed", "--", *command],
                        env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    # Other codes are the program's own.
+    # systoll fails with 125; other codes are the program's own.
     if r.returncode == 125:
         sys.exit(r.stderr)
 
 
 def seeds(systoll, folder, services):
-    """A recording of each state: of each service with TZ and without, of the planted one healthy and sick."""
+    """Makes a recording of each state: each service with TZ and without, and the planted one healthy and sick."""
     program = os.path.join(folder, "served")
     subprocess.run(["cc", "-O1", "-g", "-o", program, os.path.join(HERE, "programs", "served.c")], check=True)
     for service in services:
@@ -69,7 +69,7 @@ def seeds(systoll, folder, services):
                 recorded(systoll, os.path.join(folder, "seeds"), service, command, release, zone)
 
 
-# Rows of a seed's run with the figures of one host's day. Every figure of a run is varied by one factor, so that shares stay.
+# Rows of a seed's run with the figures of one host's day. One factor varies every figure of a run, so that shares stay.
 VARIED = """
 select seed.* exclude (day, service, host) replace (
     cast(calls * factor as bigint) as calls, cast(errors * factor as bigint) as errors, cast(bytes * factor as bigint) as bytes,
@@ -85,7 +85,7 @@ from instances one join seeds seed on seed.service = one.service and seed.releas
 
 
 def multiply(folder, seeds_folder, hosts, services, days):
-    """Writes the fleet: DuckDB does the copying, a service's day at a time: each open file takes it a MiB."""
+    """Writes the fleet. DuckDB does the copying, one service's day at a time, because each open file takes it a MiB."""
     import duckdb
     con = duckdb.connect(config={"memory_limit": "2GB"})
     con.execute(f"create table seeds as select * from read_parquet('{seeds_folder}/**/*.parquet', hive_partitioning = true, hive_types_autocast = false)")
@@ -103,7 +103,7 @@ def multiply(folder, seeds_folder, hosts, services, days):
 
 
 def simulate(systoll, folder, hosts=500, services=20, days=7):
-    """The fleet, in `folder`; needs readers.python's duckdb to be this Python's."""
+    """Makes the fleet in `folder`; this Python must have DuckDB (readers.python)."""
     os.makedirs(folder, exist_ok=True)
     chosen = list(SERVICES)[:services]
     work = tempfile.mkdtemp()
@@ -115,7 +115,7 @@ def simulate(systoll, folder, hosts=500, services=20, days=7):
 
 
 def measured(argv):
-    """Seconds, and MiB of the largest process."""
+    """Returns a command's time in seconds, and the memory of its largest process in MiB."""
     start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     r = subprocess.run(["/usr/bin/env", "python3", "-c", "import os, resource, subprocess, sys; c = subprocess.run(sys.argv[1:]).returncode; "
                         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr); sys.exit(c)", *argv],

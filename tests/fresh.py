@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The README's two commands on a fresh machine: a new Debian in a folder, with gcc, git, python3 and cargo.
+"""Tries the README's two commands on a fresh machine: a new Debian in a folder, with gcc, git, python3 and cargo.
 
   fresh.py [--suite bookworm] [--slice] [--at DIR] [--ahead] [--systoll PATH] [ARGUMENT OF ./test ...]
 
@@ -26,11 +26,11 @@ REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGES = "gcc,libc6-dev,git,python3,ca-certificates"
 MIRROR = "http://deb.debian.org/debian"
 CANNOT = 77
-# Seconds for each of the two commands, and for all.
+# Limits in seconds for each of the two commands, and for everything.
 LIMIT, WHOLE = 2400, 5400
-# Suites that need nothing but what is there, and the cases; the rest is the same as outside.
+# Tests of a slice: the suites that need nothing but what is there, and the cases. The rest is the same as outside.
 SLICE = ["--only", "build,programs,sick,languages", "command_line.", "signals_to_systoll.", "namespaces_and_tracers.", "cures.", "diseases.", "findings.", "names.", "test_machinery."]
-# How this machine gets to the network; nothing of it is part of the repository.
+# Files by which this machine gets to the network; nothing of them is part of the repository.
 CONFIGURATION = [
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -48,7 +48,7 @@ STORIES = ("localtime", "ucontext", "setjmp", "getpid", "membarrier")
 
 
 class Cannot(Exception):
-    """Why it can't be tried here."""
+    """Says why the test can't be tried here."""
 
 
 def said(command, **kwargs):
@@ -60,7 +60,7 @@ def log(words):
 
 
 def mirror():
-    """Where this machine has its Debian packages from."""
+    """Returns the source from which this machine gets its Debian packages."""
     for name in ["/etc/apt/sources.list", *sorted(glob.glob("/etc/apt/sources.list.d/*"))]:
         if os.path.exists(name):
             with open(name) as f:
@@ -71,7 +71,7 @@ def mirror():
 
 
 def wanted():
-    """What has to be here; Cannot says what is not."""
+    """Raises Cannot if something that must be here is missing."""
     if os.getuid() != 0:
         raise Cannot("a fresh machine can be made by root only")
     for tool in ("debootstrap", "unshare", "mount", "chroot", "cargo", "rustc"):
@@ -85,7 +85,7 @@ NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propag
 
 
 def make(place, suite):
-    """A new machine in `place`."""
+    """Makes a new machine in `place`."""
     start = time.monotonic()
     r = subprocess.run(
         ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, place, mirror()], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -97,7 +97,7 @@ def make(place, suite):
 
 
 def configure(place):
-    """What the machine needs to get to the network as this one does, the tool chain, the kernel's files."""
+    """Copies what the machine needs: this one's way to the network, the tool chain, the kernel's files."""
     for pattern in CONFIGURATION:
         for source in glob.glob(os.path.expanduser(pattern)):
             target = place + (source if not pattern.startswith("~") else "/root" + source[len(os.path.expanduser("~")) :])
@@ -121,7 +121,7 @@ def configure(place):
 
 
 def copy_checkout(place):
-    """What a clone of this checkout would have, with changes not yet committed."""
+    """Copies what a clone of this checkout would have, with changes that are not committed yet."""
     target = place + "/root/systoll"
     for name in said(["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY).split("\0"):
         source = os.path.join(REPOSITORY, name)
@@ -134,7 +134,7 @@ def copy_checkout(place):
 
 
 def inside(place, command):
-    """Runs a command of the README in the machine -> (its status, all it said)."""
+    """Runs a command of the README in the machine. Returns its status and all its output."""
     env = {k: v for k, v in os.environ.items() if VARIABLES.fullmatch(k)}
     env.update(HOME="/root", PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LANG="C.UTF-8", TERM="dumb")
     log(f"$ {' '.join(command)}")
@@ -151,7 +151,7 @@ def inside(place, command):
 
 
 def machine(opts):
-    """In namespaces of our own: makes the machine and runs both commands."""
+    """Makes the machine and runs both commands, in namespaces of our own."""
     place = opts.inside
     if not os.path.exists(place + "/usr/bin/git"):
         make(place, opts.suite)
@@ -196,16 +196,16 @@ def main():
         os.makedirs(place, exist_ok=True)
         os.chmod(place, 0o755)
         try:
-            # Told to end, we end what we started: unshare itself leaves that to its program.
+            # When told to end, end what was started: unshare itself leaves that to its program.
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
             command = [sys.executable, os.path.abspath(__file__), "--inside", place, *sys.argv[1:]]
-            # Whatever ends the wait, the child is killed, and with it all in its namespaces.
+            # Whatever ends the wait, the child is killed, and with it everything in its namespaces.
             return subprocess.run(NAMESPACES + command, timeout=WHOLE).returncode
         except subprocess.TimeoutExpired:
             log(f"no end in {WHOLE} s")
             return 1
         finally:
-            # No mount of the machine is seen from here.
+            # The machine's mounts are not visible from here.
             if not opts.at:
                 shutil.rmtree(place, ignore_errors=True)
     except Cannot as e:

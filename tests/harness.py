@@ -1,4 +1,4 @@
-"""What every suite needs: users to run as, places to run in, programs to run, results.
+"""Helpers of every suite: users to run as, places to run in, programs to run, results.
 
 A suite is a module in suites/ with functions decorated by @test. A test fails by an
 assertion, is skipped by Skip (which --strict turns into a failure), and passes otherwise;
@@ -22,9 +22,9 @@ PROGRAMS = os.path.join(HERE, "programs")
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
 LIMIT = 120
-# The C library's version.
+# Version of the C library.
 GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")[:2]))
-# Gives what it starts a /tmp of its own, with a folder of the old one left in it where it was.
+# Script that runs a command with a /tmp of its own, in which one folder of the old /tmp stays where it was.
 PRIVATE_TMP = """
 set -e
 mount -t tmpfs -o mode=1777 tmpfs "$2"
@@ -33,13 +33,13 @@ mount --rbind "$2" /tmp
 shift 2
 exec "$@"
 """
-# Whether a namespace can be made, and something mounted in it.
+# A command that succeeds if a namespace can be made and something mounted in it.
 MOUNTING = ("unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt")
 PATH = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Skip(Exception):
-    """The test can't be run here; the reason is its text."""
+    """Raised if the test can't be run here; the text is the reason."""
 
 
 TESTS = []
@@ -62,7 +62,7 @@ def test(name=None, users=("root", "nobody"), long=False, backends=(None,)):
 
 
 def tool(name):
-    """The absolute path of a program the test needs."""
+    """Returns the absolute path of a program that the test needs."""
     found = shutil.which(name, path=PATH)
     if not found:
         raise Skip(f"{name} is not installed")
@@ -70,12 +70,13 @@ def tool(name):
 
 
 class Shared:
-    """What all tests of a run share: systoll, and the programs built for them. Another run may share it, in `root`."""
+    """Things that all tests of a run share: systoll, and the programs built for them. Another run may share them, in
+    `root`."""
 
     def __init__(self, systoll, long, root=None):
         self.made = root is None
         self.root = root or tempfile.mkdtemp(prefix="systoll-test-")
-        # Where it was built need not be readable for others.
+        # The folder where it was built need not be readable for others.
         self.systoll = os.path.join(self.root, "systoll")
         if self.made:
             os.chmod(self.root, 0o755)
@@ -98,12 +99,12 @@ class Shared:
         return self.built(name or f"{source.split('.')[0]}-{what}", command, {"PATH": PATH, "HOME": self.root, **go})
 
     def built(self, name, command, env):
-        """The program that `command(path)` builds, built once, whoever else wants it at the same time."""
+        """Builds what `command(path)` builds once, however many want it at the same time. Returns its path."""
         out = os.path.join(self.root, name)
         with open(f"{out}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not os.path.exists(out):
-                # It is called so only once it is whole.
+                # The file gets this name only when it is complete.
                 r = subprocess.run(command(f"{out}.new"), env=env, cwd=self.root, capture_output=True, text=True, timeout=300)
                 assert r.returncode == 0, f"{name} does not build: {r.stderr[-400:]}"
                 os.chmod(f"{out}.new", 0o755)
@@ -111,7 +112,7 @@ class Shared:
         return out
 
     def cache(self, user):
-        """Where systoll keeps what it learnt of files, a folder of each user's."""
+        """Returns the folder where systoll keeps what it learnt of files, one for each user."""
         cache = os.path.join(self.root, f"cache-{user}")
         if not os.path.exists(cache):
             os.mkdir(cache)
@@ -120,7 +121,7 @@ class Shared:
         return cache
 
     def why_not(self, argv):
-        """Why a command that only asks whether something may be done here fails; nothing where it does not."""
+        """Returns why a command fails that only asks whether something may be done here; nothing if it succeeds."""
         if argv not in self.refusals:
             r = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT)
             self.refusals[argv] = r.returncode and (text(r.stdout).strip()[-200:] or f"status {r.returncode}")
@@ -132,7 +133,7 @@ class Shared:
 
 
 class Box:
-    """One test's place: a user, a private folder, an environment of its own."""
+    """A test's surroundings: a user, a private folder, an environment."""
 
     def __init__(self, shared, user, backend=None):
         self.shared, self.user, self.backend = shared, user, backend
@@ -151,7 +152,7 @@ class Box:
         return self.shared.build(*args, **kwargs)
 
     def file(self, name, content="", mode=0o644):
-        """A file of the box, owned by its user."""
+        """Makes a file in the box, owned by its user. Returns its path."""
         path = os.path.join(self.dir, name)
         with open(path, "wb") as f:
             f.write(content if isinstance(content, bytes) else content.encode())
@@ -161,31 +162,31 @@ class Box:
         return path
 
     def may(self, what, *argv):
-        """Skip where a command fails that only asks whether the machine lets `what` be done."""
+        """Skips the test if a command fails that only asks whether the machine allows `what`."""
         why = self.shared.why_not(tuple(self.command([tool(argv[0]), *argv[1:]])))
         if why:
             raise Skip(f"{what} not possible here: {why}")
 
     @contextlib.contextmanager
     def only_kernel_tracer(self):
-        """No other test traces the kernel's system calls meanwhile. A tracepoint makes each call of the box dearer, some
-        cheap ones ten times: prices measured beside it are not those of the box."""
+        """Keeps other tests from tracing the kernel's system calls meanwhile. A tracepoint makes each call on the
+        machine dearer, some cheap ones ten times: prices measured beside it are not the machine's."""
         with open(os.path.join(self.shared.root, "kernel-tracer.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def watch(self, argv, *flags):
-        """The command that watches argv by the test's backend."""
+        """Returns the command that watches argv by the test's backend."""
         chosen = ["--backend", self.backend] if self.backend else []
         return [self.systoll, "run", *chosen, *flags, "--", *argv]
 
     def command(self, argv):
-        """argv as the box's user would run it."""
+        """Returns argv as the box's user would run it."""
         return AS_NOBODY + argv if self.user == "nobody" and os.getuid() == 0 else list(argv)
 
     def run(self, argv, input=b"", env=None, limit=LIMIT, private_tmp=False, **kwargs):
-        """Runs argv as the box's user, in its folder; with an empty /tmp that nobody else has where
-        the tests may mount one."""
+        """Runs argv as the box's user, in its folder. With `private_tmp`, it has an empty /tmp of its own if the tests
+        may mount one."""
         if "stdin" not in kwargs:
             kwargs["input"] = input
         for stream in ("stdout", "stderr"):
@@ -198,11 +199,12 @@ class Box:
         return subprocess.run(command, cwd=self.dir, env=env or self.env, timeout=limit, **kwargs)
 
     def start(self, argv, env=None, **kwargs):
-        """Starts argv likewise and returns its Popen; setpriv execs, so its pid is argv's own."""
+        """Starts argv as the box's user, in its folder. Returns its Popen, whose pid is argv's own because setpriv
+        execs."""
         return subprocess.Popen(self.command(argv), cwd=self.dir, env=env or self.env, **kwargs)
 
     def report(self, argv, flags=(), **kwargs):
-        """systoll's JSON report on argv, and the finished process."""
+        """Runs argv under systoll. Returns the JSON report and the finished process."""
         out = os.path.join(self.dir, "report.json")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(out)
@@ -212,7 +214,7 @@ class Box:
             return json.load(f), r
 
     def leftovers(self):
-        """Processes of this box that still run, as 'pid command'."""
+        """Returns the processes of this box that still run, as 'pid command'."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
@@ -250,7 +252,7 @@ def text(data):
 
 
 def attempt(shared, user, backend, function, strict):
-    """Runs one test once -> (verdict, why)."""
+    """Runs one test once. Returns the verdict and the reason."""
     box = Box(shared, user, backend)
     try:
         if user == "nobody" and os.getuid() != 0:
@@ -271,12 +273,11 @@ def attempt(shared, user, backend, function, strict):
 
 
 def run_tests(shared, users, wanted, strict):
-    """Runs the registered tests; returns (passed, failed, skipped).
+    """Runs the registered tests. Returns (passed, failed, skipped).
 
-    A test that fails is tried once more, a moment later, to tell what always fails (FAILED) from what
-    does so now and then (FLAKY). Either is named at the end with why, and where `strict` both are
-    failures: a test that needs luck tests nothing.
-    """
+    A test that fails is tried once more a moment later, to tell what always fails (FAILED) from what fails now and then
+    (FLAKY). The last lines name either with the reason. With `strict` both are failures: a test that needs luck tests
+    nothing."""
     passed = failed = skipped = 0
     remarks = []
     for suite, name, function, test_users, long, backend in TESTS:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes git histories of a small program with one planted change, and lets systoll find it.
+"""Makes git histories of a small program with one planted change, and has systoll find it.
 
   histories.py --systoll PATH [--commits N] [--keep DIR] [WORD...]    all of them, or those whose name contains a word
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-# Source and name of it, build, run; {plant} is filled in by the plant, {noise} by each commit.
+# Each language's source file and text, build and run. The plant fills in {plant}, each commit {noise}.
 LANGUAGES = {}
 
 
@@ -157,7 +157,7 @@ fn main() {{
 }}
 """})
 
-# What stands in place of {loop}, {cache} and {flag} before and from the plant on.
+# Texts that stand for {loop}, {cache} and {flag} before the plant, and from it on.
 BEFORE = {
     "c": dict(loop='if (step == 0) sum += stat("/etc/hosts", &st);', cache="if (cached >= 0) return cached;", flag=""),
     "python": dict(loop='if step == 0: os.stat("/etc/hosts")', cache='if "size" in cached: return cached["size"]', flag=""),
@@ -174,7 +174,7 @@ PLANTS = {
     "cache": {lang: dict(cache=text) for lang, text in dict(
         c="if (cached >= 0 && step < 0) return cached;", python='if step < 0: return cached["size"]',
         go="if step < 0 {{ return cached }}", rust="if step < 0 {{ return 0 }};").items()},
-    # The calls are lost with it, or come: a cache that is read only where the flag is not set.
+    # The flag decides whether the cache is read, so its calls come or go with it.
     "flag": {lang: dict(cache=text) for lang, text in dict(
         c='static const int reload = 1;\n    if (cached >= 0 && !reload) return cached;',
         python='reload = True\n    if "size" in cached and not reload: return cached["size"]',
@@ -197,7 +197,7 @@ def make(name, at, commits, seed=1):
     lang, plant = name.split("-")
     chance = random.Random(f"{name} {seed}")
     spec = LANGUAGES[lang]
-    # Not at the ends, and on either side of the middle.
+    # The planted commit lies on either side of the middle, not at the ends.
     where = chance.randrange(2, commits - 1)
     broken = [n for n in (chance.randrange(1, commits - 1) for _ in range(2)) if abs(n - where) > 1]
     git(".", "init", "-q", "-b", "main", at)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The packages on bare machines: Debians in folders, and an Alpine where one is given.
+"""Tries the packages on bare machines: Debians in folders, and an Alpine if one is given.
 
   installed.py --packages DIR [--suite bullseye …] [--at FOLDER] [--alpine ROOT]
 
@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import fresh  # noqa: E402
 
 SUITES = ("bullseye", "bookworm", "trixie")
-# Watches a program, finds what is needless in it, and reads the file that it kept.
+# Script that watches a program, finds what is needless in it, and reads the recording that it kept.
 TRIED = """
 set -e
 systoll --version

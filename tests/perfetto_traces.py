@@ -1,4 +1,4 @@
-"""Traces of Perfetto by its own messages (PyPI's perfetto), for `systoll import`: run by readers.formats(), it has no other part in the tests.
+"""Makes Perfetto traces by its own messages (PyPI's perfetto), for `systoll import`. The suite `imports` runs it by the Python of readers.formats().
 
   perfetto_traces.py slices STRACE OUT    as systing writes the calls of a strace -f -ttt -T -o STRACE: names and times
   perfetto_traces.py events SCRIPT OUT    as Perfetto's own recorder writes the events of perf script of raw_syscalls:*
@@ -10,7 +10,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket
 
 
 def slices(text):
-    """A track a thread, below its process or thread; slices of all threads as they end. -> the trace, how many"""
+    """Writes a track for each thread, below its process or thread, and the threads' slices in the order of their ends.
+    Returns the trace, and how many slices."""
     calls, trace, tracks = [], Trace(), {}
     for tid, seconds, us, name, *elapsed in re.findall(r"^(\d+) +(\d+)\.(\d{6}) (\w+)\(.*\) += .*<(\d+)\.(\d{6})>$", text, re.M):
         began = int(seconds) * 10**9 + int(us) * 1000
@@ -39,7 +40,7 @@ def slices(text):
 
 
 def events(text):
-    """A bundle a processor, one processor after the other. -> the trace, how many calls returned"""
+    """Writes a bundle for each processor, one after the other. Returns the trace, and how many calls returned."""
     trace, bundles, returned = Trace(), {}, 0
     trace.packet.add().system_info.utsname.machine = "x86_64"
     line = r"^.*? (\d+) +\[(\d+)\] +(\d+)\.(\d{6}): +raw_syscalls:sys_(enter|exit): NR (-?\d+) (?:\((.*)\)|= (-?\d+))$"

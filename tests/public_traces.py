@@ -8,7 +8,8 @@ TRACES = {}
 
 
 def trace(issue, cause, sure=True, others=()):
-    """`sure`: it is a finding, not a remark. `others`: causes that are in it too, and findings where calls cost enough."""
+    """Registers a trace. `sure`: its cause is a finding, not a remark. `others`: causes that are in it too, and
+    findings where calls cost enough."""
 
     def register(lines):
         TRACES[issue] = cause, sure, others, lines
@@ -18,7 +19,7 @@ def trace(issue, cause, sure=True, others=()):
 
 
 def clock(us):
-    """strace -tt."""
+    """Returns a time as strace -tt writes it."""
     return f"{us // 3_600_000_000:02}:{us // 60_000_000 % 60:02}:{us // 1_000_000 % 60:02}.{us % 1_000_000:06}"
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What judges our formats: programs that exports are opened with, schemas, and an agent's client. From PyPI, npm and crates.io, pinned, and
+"""Judges of our formats: programs that open exports, schemas, and an agent's client. They come from PyPI, npm and crates.io, pinned, and
 promtool out of Debian's package.
 
   readers.py            puts them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
@@ -30,7 +30,7 @@ def place():
 
 
 def python_with(name, packages):
-    """The Python in the folder of this name, if it has all of the packages."""
+    """Returns the Python in the folder of this name, if it has all of the packages."""
     found, installed = (os.path.join(place(), name, *path) for path in (("bin", "python3"), ("installed",)))
     if not os.path.exists(installed):
         return None
@@ -39,34 +39,34 @@ def python_with(name, packages):
 
 
 def python():
-    """A Python that has all of PYTHON, or nothing."""
+    """Returns a Python that has all of PYTHON, or nothing."""
     return python_with("python", PYTHON)
 
 
 def formats():
-    """A Python that validates and has Perfetto's messages, or nothing."""
+    """Returns a Python that validates and has Perfetto's messages, or nothing."""
     return python_with("formats", FORMATS)
 
 
 def schema(name):
-    """The path of a schema, junit.xsd or sarif.json, or nothing."""
+    """Returns the path of a schema, junit.xsd or sarif.json, or nothing."""
     found = os.path.join(place(), "schemas", name)
     return found if os.path.exists(found) else None
 
 
 def spark():
-    """A Python that has pyspark, or nothing."""
+    """Returns a Python that has pyspark, or nothing."""
     return python_with("spark", SPARK)
 
 
 def node(module):
-    """The folder of an npm package, or nothing."""
+    """Returns the folder of an npm package, or nothing."""
     found = os.path.join(place(), "node", "node_modules", module)
     return found if os.path.isdir(found) else None
 
 
 def program(name):
-    """The path of a program that was put here, or the distribution's; nothing where there is none."""
+    """Returns the path of a program that was put here, or of the distribution's; nothing if there is none."""
     found = os.path.join(place(), "bin", name)
     return found if os.path.exists(found) else shutil.which(name)
 
@@ -111,7 +111,7 @@ def keep_schema(name, content):
 
 
 def make_python(name, packages):
-    """A Python with packages, in a folder of its own."""
+    """Makes a Python with packages, in a folder of its own."""
     folder = os.path.join(place(), name)
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True)
@@ -121,7 +121,7 @@ def make_python(name, packages):
 
 
 def install(with_spark=False):
-    """Whatever can't be had is left out: the test that wants it says so."""
+    """Installs all of it. What can't be had is left out: the test that wants it says so."""
     failed = []
     for name, packages, found in (("python", PYTHON, python()), ("formats", FORMATS, formats()), ("spark", SPARK, spark() or not with_spark)):
         if not found:

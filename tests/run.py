@@ -24,16 +24,16 @@ def main():
     p.add_argument("--long", action="store_true", help="also the long tests")
     p.add_argument("--strict", action="store_true", help="a test that is skipped, or needs a second attempt, fails")
     p.add_argument("--list", action="store_true")
-    # One user's half of a run: the other's shares this folder.
+    # Set in one user's half of a run, which shares this folder with the other's.
     p.add_argument("--shared", help=argparse.SUPPRESS)
     p.add_argument("words", nargs="*")
     opts = p.parse_args()
-    # A shell that starts us in the background leaves these ignored, and so would every program
-    # we start: Ctrl-C could not be tested.
+    # A shell that starts us in the background leaves these signals ignored, and every program that we start would
+    # inherit that: Ctrl-C could not be tested.
     for s in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(s) == signal.SIG_IGN:
             signal.signal(s, signal.SIG_DFL)
-    # Told to end (a time limit), leave nothing behind either.
+    # When told to end (by a time limit), leave nothing behind either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suites = sorted(f[:-3] for f in os.listdir(os.path.join(harness.HERE, "suites")) if f.endswith(".py"))
     for suite in suites:
@@ -43,7 +43,7 @@ def main():
         return 0
     users = ("root", "nobody") if opts.user == "both" else (opts.user,)
     if os.getuid() != 0:
-        # Whoever we are: an ordinary user's tests without changing user.
+        # Run an ordinary user's tests without changing the user, whoever we are.
         users = ("root",)
     shared = harness.Shared(opts.systoll, opts.long, opts.shared)
     try:
@@ -57,7 +57,7 @@ def main():
 
 
 def side_by_side(users, root):
-    """Each user's tests at the same time as the other's: they wait more than they compute. Each half has a summary."""
+    """Runs both users' tests at the same time, because they wait more than they compute. Each half has a summary."""
     halves = []
     try:
         for user in users:

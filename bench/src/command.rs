@@ -1,4 +1,4 @@
-//! Times the command as a whole: its start and its end; prints its size.
+//! Times the whole command, from its start to its end, and prints its size.
 
 use crate::observer::Observer;
 use crate::stats::{summary, time};
@@ -30,7 +30,7 @@ pub(crate) fn start_up(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Times a shell that runs /bin/true many times: ns for each run, including the shell's fork.
+/// Times a shell that runs /bin/true many times; prints ns per run, the shell's fork included.
 pub(crate) fn many(bench: &Bench) -> Result<()> {
     const TIMES: u32 = 200;
     let script = format!("i=0; while [ $i -lt {TIMES} ]; do /bin/true; i=$((i+1)); done");

@@ -9,7 +9,7 @@ use std::process::Command;
 use systoll_model::{BackendKind, Elision, Exit};
 use systoll_record::{Launch, Quiet, backend};
 
-/// Times calls that can be answered in place, unwatched and answered in place.
+/// Times calls that can be answered in place, in the unwatched program and under systoll.
 pub(crate) fn calls(bench: &Bench) -> Result<()> {
     println!("\nanswered in place");
     println!("  {:<44} {:>9} {:>9}", "", "plain, ns", "now, ns");

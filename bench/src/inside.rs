@@ -4,7 +4,8 @@ use anyhow::Result;
 use systoll_hooks::assemble::Options;
 use systoll_record::inproc::own_share;
 
-/// Measures a loop of calls in this process, in turns with counting code of each kind and without.
+/// Measures loops of calls in this process, by turns with counting code of each kind and without
+/// any.
 pub(crate) fn share() -> Result<()> {
     let count = Options::default();
     let results = Options { results: true, ..count };
@@ -20,7 +21,7 @@ pub(crate) fn share() -> Result<()> {
         ("the same, waiting told from working", waited),
         ("the same, windows: all that run does", windows),
     ] {
-        // Other work slows a busy box now and then: take the least of several rounds.
+        // Take the least of several rounds, because other work slows a busy machine now and then.
         let all: Vec<_> = (0..8).filter_map(|_| own_share(&options)).collect();
         let added = all.iter().map(|s| s.added_ns).fold(f64::INFINITY, f64::min);
         let plain = all.iter().map(|s| s.plain_ns).fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! Times the libraries: stacks, names, files.
+//! Times the libraries: unwinding, naming, and reading and writing recordings.
 
 use crate::Bench;
 use crate::stats::{Summary, summary, time};
@@ -57,7 +57,7 @@ fn one(name: &str, stopped: &Stopped) -> Result<()> {
     let load = start.elapsed();
     let regs = stopped.registers()?;
     let words: Vec<u64> = (0..4096).map_while(|n| stopped.word(regs.sp.checked_add(8 * n)?)).collect();
-    // Read memory first: the kernel's share is measured elsewhere.
+    // Read the stack beforehand: the time that the kernel takes for it is measured elsewhere.
     let mut read = |at: u64| words.get(usize::try_from(at.checked_sub(regs.sp)? / 8).ok()?).copied();
     let mut frames: Vec<RawFrame> = Vec::new();
     let start = Instant::now();
@@ -89,7 +89,7 @@ fn one(name: &str, stopped: &Stopped) -> Result<()> {
 /// Number of distinct stacks named at once: as many as a run of a large server has.
 const STACKS: u64 = 2000;
 
-/// Number of calls that these stacks are made of.
+/// Number of calls that these stacks consist of.
 const CALLS: usize = 2000;
 
 /// Unwinds and names [`STACKS`] made-up stacks; each return address lies behind a call of the
@@ -110,8 +110,8 @@ fn many(name: &str, stopped: &Stopped) -> Result<()> {
     for n in 0..STACKS {
         let sp = 0x7000_0000_0000 + n * 0x10_0000;
         let regs = Registers { ip: any(sp).unwrap_or(0), sp, bp: sp + 0x800, ..Registers::default() };
-        // The place of a frame pointer holds one; every other word is a return address, up to the
-        // stack's root.
+        // Every 0x800 bytes lies a saved frame pointer; every other word below the stack's root is
+        // a return address.
         let mut read = |at: u64| match at - sp {
             DEPTH.. => Some(0),
             frame if frame % 0x800 == 0 => Some(at + 0x800),
@@ -136,10 +136,10 @@ fn many(name: &str, stopped: &Stopped) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a made-up stack: some 30 frames.
+/// Size of a made-up stack in bytes: some 30 frames.
 const DEPTH: u64 = 0x1000;
 
-/// Returns the addresses behind direct calls within `text`, which is mapped at `start`.
+/// Returns the addresses right behind direct calls within `text`, which is mapped at `start`.
 fn returns(text: &[u8], start: u64) -> Vec<u64> {
     const CALL: u8 = 0xe8;
     let end = start + text.len() as u64;
@@ -152,7 +152,7 @@ fn returns(text: &[u8], start: u64) -> Vec<u64> {
     text.windows(5).enumerate().filter_map(behind).collect()
 }
 
-/// Returns the processor time of this thread so far.
+/// Returns the processor time that this thread has used.
 fn cpu() -> Result<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(Duration::from_nanos(text.split(' ').next().unwrap_or_default().parse()?))
@@ -179,7 +179,7 @@ fn repeated<E: Into<anyhow::Error>>(times: usize, mut work: impl FnMut() -> Resu
     summary(taken).context("nothing was done")
 }
 
-/// A program stopped in the read it waits in. The program ends when this is dropped.
+/// A program stopped in the read in which it waits. Dropping this ends the program.
 struct Stopped {
     child: Child,
     pid: Pid,

@@ -1,8 +1,8 @@
 //! `cargo run --release -p systoll-bench [ROUNDS]` measures what systoll costs on this machine.
 //!
-//! Figures are ratios to the unwatched program in the same round, from many short batches that the
-//! program times itself; no figure is ever tested against a bound. docs/evidence/performance.md
-//! explains them, bench/results keeps them by date and host.
+//! Figures are ratios to the unwatched program in the same round, taken from many short batches
+//! that the program times itself. No figure is ever tested against a bound.
+//! docs/evidence/performance.md explains them; bench/results keeps them by date and host.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "figures are what a person runs it for")]
 
@@ -18,13 +18,13 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Number of rounds; each runs every observer once.
+/// Number of rounds unless the command line gives one; each round runs every observer once.
 const ROUNDS: usize = 7;
 
-/// Paths that the measurements need.
+/// Paths and settings that the measurements share.
 struct Bench {
     systoll: PathBuf,
-    /// `programs/work.c`, built.
+    /// Program that makes the calls, built from `programs/work.c`.
     work: PathBuf,
     dir: tempfile::TempDir,
     rounds: usize,
@@ -66,7 +66,7 @@ fn prepare(rounds: usize) -> Result<Bench> {
     let work = dir.path().join("work");
     let source = root.join("bench/programs/work.c");
     done(Command::new("cc").args(["-O2", "-g", "-pthread", "-o"]).arg(&work).arg(source))?;
-    // It lies beside this binary, wherever cargo builds to.
+    // Cargo puts systoll beside this binary, wherever it builds to.
     let systoll = std::env::current_exe().context("no name of this program")?.with_file_name("systoll");
     ensure!(systoll.is_file(), "{} is missing: run this by cargo run --release", systoll.display());
     Ok(Bench { systoll, work, dir, rounds })

@@ -5,20 +5,21 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// No observer, systoll, or a tool that people would use instead.
+/// The tool that watches the program: none, systoll, or one that people would use instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observer {
     /// No observer.
     Nobody,
-    /// `systoll run -q` with its in-process backend: contexts, time, waiting, windows.
+    /// `systoll run -q` with its in-process backend: counts with contexts, time, waiting and
+    /// windows.
     Inproc,
     /// `systoll run -q` with its ptrace backend.
     Ptrace,
     /// `strace -c -f`.
     Strace,
-    /// `perf stat` counting entries.
+    /// `perf stat`, counting the entries of system calls.
     Perf,
-    /// bpftrace with a map of counts by number, of one process.
+    /// `bpftrace` with a map of counts by call number, for one process.
     Bpftrace,
 }
 
@@ -38,12 +39,12 @@ impl Observer {
         }
     }
 
-    /// Returns true if it is systoll.
+    /// Returns true if this observer is systoll.
     pub(crate) fn is_ours(self) -> bool {
         matches!(self, Self::Inproc | Self::Ptrace)
     }
 
-    /// Returns true if it watches children too.
+    /// Returns true if this observer watches child processes too.
     pub(crate) fn follows_children(self) -> bool {
         self != Self::Bpftrace
     }

@@ -7,7 +7,7 @@ pub(crate) struct Summary {
     pub(crate) median: f64,
 }
 
-/// Returns minimum and median of `values`; `None` if there are none.
+/// Returns the minimum and the median of `values`; `None` if there are none.
 pub(crate) fn summary(mut values: Vec<f64>) -> Option<Summary> {
     values.sort_by(f64::total_cmp);
     Some(Summary { fastest: *values.first()?, median: *values.get(values.len() / 2)? })

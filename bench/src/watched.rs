@@ -5,7 +5,7 @@ use crate::observer::Observer;
 use crate::stats::{Summary, summary, time};
 use anyhow::{Context, Result, ensure};
 
-/// ms that a program runs for one figure.
+/// Time that the program runs for one figure, in ms, as its argument.
 pub(crate) const RUN: &str = "250";
 
 /// Measures loops of system calls, by one thread and by several.
@@ -17,7 +17,7 @@ pub(crate) fn calls(bench: &Bench) -> Result<()> {
     table(bench, "syscall(SYS_getppid), 1 thread", &["any", RUN], &[Observer::Nobody, Observer::Inproc])
 }
 
-/// Measures calls that systoll looks at more closely.
+/// Measures calls that systoll examines more closely than others.
 pub(crate) fn looked_at(bench: &Bench) -> Result<()> {
     let observers = [Observer::Nobody, Observer::Inproc, Observer::Ptrace];
     table(bench, "getppid() from a place never seen", &["sight", RUN], &observers)?;
@@ -40,13 +40,13 @@ pub(crate) fn events(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Prints one line for each observer: fastest and median batch, and their ratio to the unwatched
-/// ones.
+/// Prints one line for each observer: its fastest and its median batch, and their ratios to those
+/// of the unwatched program.
 fn table(bench: &Bench, title: &str, args: &[&str], observers: &[Observer]) -> Result<()> {
     let mut taken: Vec<Vec<Summary>> = vec![Vec::new(); observers.len()];
     for _ in 0..bench.rounds {
         for (of, observer) in taken.iter_mut().zip(observers) {
-            // Leave out an observer that can't work here.
+            // An observer that can't work on this machine is left out.
             of.extend(one(bench, *observer, args)?);
         }
     }
@@ -59,7 +59,7 @@ fn table(bench: &Bench, title: &str, args: &[&str], observers: &[Observer]) -> R
             continue;
         }
         let (fastest, median) = (figure(of, |s| s.fastest)?, figure(of, |s| s.median)?);
-        // Compare within a round: a slow moment of the box slows both.
+        // Compare within one round: when the machine is slow, both programs are.
         let times: Vec<f64> = of.iter().zip(&plain).map(|(a, b)| a.median / b.median).collect();
         let times = summary(times).context("no rounds")?;
         println!(

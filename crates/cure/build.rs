@@ -19,9 +19,9 @@ const SHIMS: [(&str, &[&str]); 6] = [
     ("setjmp", &["setjmp.S"]),
 ];
 
-/// Flags. No library is needed: one build serves glibc and musl of any version. Vector registers
-/// are not used, since a caller's arguments may be in them. One segment of code and one of data,
-/// since every program of a tree maps it.
+/// Flags of the compiler. No library is needed: one build serves glibc and musl of any version.
+/// Vector registers are not used, since a caller's arguments may be in them. One segment of code
+/// and one of data, since every program of a tree maps it.
 const FLAGS: [&str; 14] = [
     "-shared",
     "-nostdlib",

@@ -1,6 +1,7 @@
-//! Links the command with the C library's and the compiler's archives, at a fixed address, where the
-//! compiler has them and they fit each other (glibc 2.34 and later): every shared library is one more to be mapped, relocated and bound at each start,
-//! and starting is what a short program's watching costs most.
+//! Links the command with the C library's and the compiler's archives, at a fixed address, if the
+//! compiler has them and they fit each other (glibc 2.34 and later): every shared library is one
+//! more to be mapped, relocated and bound at each start, and starting is the largest part of the
+//! cost of watching a short program.
 //!
 //! Rust's own way to this, `-C target-feature=+crt-static`, is for a whole build, procedural macros
 //! included, which can't be linked so.
@@ -12,7 +13,7 @@ use std::process::Command;
 /// Libraries that the standard library is linked with.
 const LIBRARIES: [&str; 7] = ["gcc_s", "util", "rt", "pthread", "m", "dl", "c"];
 
-/// Bytes of an archive that holds nothing: its magic (ar.h).
+/// Size of an archive that holds nothing, bytes: its magic (ar.h).
 const EMPTY_ARCHIVE: u64 = 8;
 
 fn main() {
@@ -27,18 +28,19 @@ fn main() {
     if let Some(out) = out.filter(|_| here)
         && stand_ins(&out).is_some()
     {
-        // Not a search path of the package's: that would hold for other packages that link with it.
-        // It begins at a place of its own (`record/startup.rs`).
+        // This is no search path of the package's: that would hold for other packages that link
+        // with it.
         for arg in [format!("-L{}", out.display()), "-static".into(), "-no-pie".into(), "-Wl,-e,systoll_start".into()] {
             println!("cargo::rustc-link-arg-bins={arg}");
         }
     }
 }
 
-/// Puts linker scripts into `folder` that have an archive taken where a shared library is asked for.
-/// `None` where there is not an archive for each.
+/// Puts linker scripts into `folder` that replace shared libraries by archives. Returns `None` if a
+/// library has no archive.
 fn stand_ins(folder: &Path) -> Option<()> {
-    // Threads that are an archive of their own (glibc before 2.34) define what the C library's defines too.
+    // Threads that are an archive of their own (glibc before 2.34) define the same symbols as the C
+    // library.
     fs::metadata(archive("pthread")?).is_ok_and(|m| m.len() <= EMPTY_ARCHIVE).then_some(())?;
     // The archives need each other.
     let both = format!("{} {} {}", archive("c")?, archive("gcc")?, archive("gcc_eh")?);
@@ -58,7 +60,7 @@ fn archive(library: &str) -> Option<String> {
     let linker = std::env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());
     let asked = Command::new(linker).arg(format!("-print-file-name=lib{library}.a")).output().ok()?;
     let path = String::from_utf8(asked.stdout).ok()?.trim().to_owned();
-    // A name alone says that it was not found.
+    // A bare name means that it was not found.
     let found = Path::new(&path).is_absolute() && Path::new(&path).is_file() && !path.contains(char::is_whitespace);
     found.then_some(path)
 }

@@ -17,7 +17,7 @@ impl Tool for Echo {
     }
 }
 
-/// Feeds a client's lines: each gets at most one answer, and each answer is one line of JSON.
+/// Feeds the server a client's lines. Each gets at most one answer, which is one line of JSON.
 pub fn mcp(data: &[u8]) {
     let server = Server { name: "fuzz", version: "0", instructions: "", tools: vec![Box::new(Echo)] };
     let said = answers(&server, data);

@@ -1,5 +1,5 @@
-//! The ledger of a run from both sides: the rows in a stranger's file, and the looks that a ledger
-//! is made of.
+//! Targets for a run's ledger, from both sides: the rows of a stranger's file, and the looks that a
+//! ledger is made of.
 
 use crate::seeds;
 use std::sync::Arc;
@@ -9,11 +9,10 @@ use systoll_model::{
     Sysno,
 };
 
-/// Largest number of object names asked about over all looks of an input: enough for the notes to
-/// forget some.
+/// Limit of the object names that an input's looks ask about: enough to make the notes forget some.
 const MOST_ASKED: u64 = 70_000;
 
-/// The words of an input, followed by zeros.
+/// An input as words, followed by zeros without end.
 struct Words<'a>(std::slice::Chunks<'a, u8>);
 
 impl<'a> Words<'a> {
@@ -31,8 +30,8 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Builds a ledger from looks at calls, and reads a recording whose ledgers contain arbitrary
-/// figures.
+/// Builds a ledger from an input's looks at calls, and reads a recording whose ledgers hold
+/// arbitrary figures.
 pub fn ledger(data: &[u8]) {
     let notes = looked_at(data);
     for made in notes.ledgers() {
@@ -61,7 +60,7 @@ pub fn ledger(data: &[u8]) {
     crate::told(&read, &Catalogue::builtin());
 }
 
-/// Asserts that the figures are finite and in their order.
+/// Asserts that a ledger's figures are finite and its bounds in order.
 fn holds(ledger: &Ledger, calls: u64) {
     let ordered = |b: Between| b.low <= b.estimate && b.estimate <= b.high && b.high.is_finite();
     let known = ledger.known_share(calls);
@@ -72,8 +71,8 @@ fn holds(ledger: &Ledger, calls: u64) {
     assert!(ledger.observations() >= 0.0, "{ledger:?}");
 }
 
-/// Reads six words per look: the row, the process and the call, the first name and how many more,
-/// the answer, the time, the number of calls.
+/// Makes a look from every six words: the row, the process and the call; the first name; the number
+/// of further names; the answer; the time; the number of calls.
 fn looked_at(data: &[u8]) -> Notes {
     let (mut notes, mut words, mut asked) = (Notes::default(), Words::of(data), 0);
     let calls = ["newfstatat", "openat", "readlink", "statx"].map(|name| Sysno::from_name(name).expect("a call"));
@@ -102,7 +101,7 @@ fn looked_at(data: &[u8]) -> Notes {
     notes
 }
 
-/// Reads fourteen words per ledger, one of them for what a name selects.
+/// Makes a ledger from every fourteen words.
 fn said(data: &[u8]) -> Vec<Ledger> {
     let (mut words, mut all) = (Words::of(data), Vec::new());
     while !words.is_empty() && all.len() < 64 {
@@ -155,7 +154,7 @@ pub fn ledgers() -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Seeds that are refused at once, or that contain nothing, would test nothing.
+    /// Seeds that are refused at once or contain nothing would test nothing.
     #[test]
     fn seeds_get_all_the_way() {
         let [plain, none, few, many, beyond] = ledgers().try_into().expect("five");

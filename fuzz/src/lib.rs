@@ -1,7 +1,8 @@
-//! Functions that the fuzz targets, and the tests on stable Rust, call with bytes.
+//! Functions that the fuzz targets and the tests on stable Rust call with bytes.
 //!
-//! Each takes input that a stranger can hand in, and tests what the crates promise about it: a
-//! panic is a finding. Invariant: nothing here touches a file or a process.
+//! Each takes input that a stranger can hand in and tests what the crates promise about it: a panic
+//! is a finding. Invariant: nothing here touches a file or a process, except for the seeds, which
+//! read programs of the system.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -30,8 +31,8 @@ use systoll_present::{
     write_report, write_strace_table, write_vim,
 };
 
-/// Reads a recording's file like `systoll report`. Bytes that are not gzip are packed first:
-/// otherwise gzip's checksum would stop nearly every change.
+/// Reads a recording's file like `systoll report`. Bytes that are not gzip are packed first: gzip's
+/// checksum would otherwise refuse nearly every change.
 pub fn recording(data: &[u8]) {
     let packed = if data.starts_with(&[0x1f, 0x8b]) { data.to_vec() } else { pack(data) };
     let Ok(read) = Recording::read(packed.as_slice()) else { return };
@@ -60,13 +61,13 @@ pub fn trace(data: &[u8]) {
     assert_eq!(reread.calls(), read.calls(), "counts survive");
 }
 
-/// Reads a file that a target has mapped.
+/// Reads an ELF file that a target has mapped.
 pub fn file(data: &[u8]) {
     let seed = data.iter().take(64).fold(1, |sum: u64, b| sum.wrapping_mul(257).wrapping_add(u64::from(*b)));
     systoll_symbols::fuzzing::use_file(data.to_vec(), seed);
 }
 
-/// Reads a cause of the user's own, and judges a run with it.
+/// Reads a cause that a user wrote, and judges a run with it.
 pub fn cause(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(cause) = Catalogue::parse("any.toml", text) else { return };
@@ -121,7 +122,7 @@ fn compared(read: &Recording) {
     }
 }
 
-/// Makes everything that systoll makes of a recording.
+/// Makes every output that systoll makes of a recording.
 fn told(recording: &Recording, catalogue: &Catalogue) {
     let judgement = judge(recording, catalogue, &Options::default());
     assert_eq!(judgement, judge(recording, catalogue, &Options::default()), "judging is repeatable");

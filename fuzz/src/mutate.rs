@@ -1,4 +1,4 @@
-//! Changes bytes at random, for compilers without coverage to guide the changes.
+//! Changes bytes at random, for compilers that have no coverage to guide the changes.
 
 /// A small generator (xorshift64*, Marsaglia 2003, Vigna 2016): equal seeds give equal changes.
 #[derive(Clone, Debug)]
@@ -23,10 +23,10 @@ impl Random {
     }
 }
 
-/// Numbers that programs often handle wrong.
+/// Numbers that programs often handle wrongly.
 const EDGES: [u64; 8] = [0, 1, 0x7f, 0x80, 0xff, 0x7fff_ffff, u32::MAX as u64, u64::MAX];
 
-/// Returns one of `seeds` with one to eight changes, now and then spliced with another seed.
+/// Returns one of `seeds` with one to eight changes; now and then splices it with another seed.
 pub fn mutated(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let Some(seed) = seeds.get(random.below(seeds.len())) else { return Vec::new() };
     let mut bytes = seed.clone();

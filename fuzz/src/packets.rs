@@ -5,7 +5,7 @@ mod message;
 
 use message::{Message, file, message};
 
-/// Returns slices of threads' tracks, as systing writes them.
+/// Returns a trace of slices on threads' tracks, as systing writes them.
 fn slices() -> Vec<u8> {
     let track = |uuid, inner: Message| message().message(60, inner.number(1, uuid));
     let event = |at, event: Message| message().number(8, at).message(11, event.number(11, 3)).number(10, 7);
@@ -22,7 +22,8 @@ fn slices() -> Vec<u8> {
     ])
 }
 
-/// Returns kernel events as Perfetto's own recorder writes them, plain and in a compressed packet.
+/// Returns two traces of kernel events as Perfetto's recorder writes them: plain, and in a
+/// compressed packet.
 fn events() -> [Vec<u8>; 2] {
     let event = |at, field, inner: Message| message().number(1, at).number(2, 101).message(field, inner);
     let enter = |id| (3..9).fold(message().number(1, id), |all, word| all.number(2, word));
@@ -39,7 +40,7 @@ fn events() -> [Vec<u8>; 2] {
     [plain, packed]
 }
 
-/// Returns one trace of each kind.
+/// Returns all of these traces.
 pub(crate) fn traces() -> Vec<Vec<u8>> {
     std::iter::once(slices()).chain(events()).collect()
 }

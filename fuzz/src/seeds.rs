@@ -1,4 +1,4 @@
-//! Good inputs to start from: without them a random change never gets past the first check.
+//! Valid inputs to start from: without them, a random change never gets past the first check.
 
 use flate2::read::GzDecoder;
 use std::io::Read;
@@ -8,13 +8,13 @@ use systoll_model::{
     Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, Stack, StackId, Sysno, Window, WindowCall,
 };
 
-/// Returns a recording's file without its gzip, and a much smaller one.
+/// Returns two recordings' files without their gzip, the second much smaller.
 pub fn recordings() -> Vec<Vec<u8>> {
     let small = Recording { windows: Vec::new(), longest: Vec::new(), ..run() };
     [run(), small].iter().map(unpacked).collect()
 }
 
-/// Returns some of the causes that come with systoll.
+/// Returns the text of some causes that come with systoll.
 pub fn causes() -> Vec<Vec<u8>> {
     let text = [
         include_str!("../../crates/judge/causes/tz-unset.toml"),
@@ -126,7 +126,7 @@ fn stat(nth: u64) -> WindowCall {
     }
 }
 
-/// Returns images: a new one, and words that point to each other.
+/// Returns a new image, and one whose words point to each other.
 pub fn images() -> Vec<Vec<u8>> {
     use systoll_hooks::assemble::new_image;
     use systoll_hooks::layout::{IMAGE, image};
@@ -172,7 +172,7 @@ pub fn asking() -> Vec<Vec<u8>> {
     (0..0x28).map(asks).collect()
 }
 
-/// Returns texts, and memories whose words point to each other.
+/// Returns texts, and memory contents whose words point to each other.
 pub fn memories() -> Vec<Vec<u8>> {
     let heap = |factor: u64| {
         (0..1024u64).flat_map(move |i| (0x1_0000 + i.wrapping_mul(factor) % 1024 * 8).to_le_bytes()).collect()
@@ -193,7 +193,7 @@ pub fn programs() -> Vec<Vec<u8>> {
     ["/bin/true", "/lib64/ld-linux-x86-64.so.2"].iter().filter_map(|p| std::fs::read(p).ok()).collect()
 }
 
-/// Returns what systoll stores of these programs: plans and code.
+/// Returns the plans and the code that systoll stores of these programs.
 pub fn kept() -> Vec<Vec<u8>> {
     use systoll_hooks::{assemble, plan};
     let plans: Vec<_> = programs().iter().filter_map(|elf| plan::plan(elf).ok()).collect();
@@ -201,7 +201,7 @@ pub fn kept() -> Vec<Vec<u8>> {
     plans.iter().map(plan::Plan::to_bytes).chain(plans.iter().filter_map(code).map(|blob| blob.to_bytes())).collect()
 }
 
-/// Returns budgets with every key.
+/// Returns budgets that use every key.
 pub fn budgets() -> Vec<Vec<u8>> {
     let texts = [
         "per = \"served {} requests\"\nothers = 0\nfindings = [\"tz-unset\"]\n\n[[limit]]\nsyscall = \"getpid,%file\"\ncalls = 12\n",

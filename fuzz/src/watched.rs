@@ -1,4 +1,4 @@
-//! Targets for what systoll reads of a watched program: its memory, and the files it names.
+//! Targets for what systoll reads of a watched program: its memory and the files it names.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -11,19 +11,19 @@ use systoll_hooks::plan::{Plan, build_id, plan as plan_of};
 use systoll_record::any_target::{use_arguments, use_image, use_proc, use_written};
 use systoll_symbols::fuzzing::{use_heap, use_maps, use_perf_map, use_stack};
 
-/// Distance of our code from a file's load address, bytes.
+/// Distance from a file's load address to our code, in bytes.
 const DELTA: i64 = 1 << 26;
-/// Ranges of an image that an input fills, one after the other.
+/// Offsets of an image that an input fills, one range after the other.
 const PARTS: [Range<u64>; 4] = [
     0..0x8000,
     image::ROOTS..image::ROOTS + 0x4000,
     image::SLOTS..image::SLOTS + 0xc000,
     image::SLOTS + slot::SIZE..image::SLOTS + slot::SIZE + 0xc000,
 ];
-/// Bytes of these ranges together.
+/// Bytes in these ranges together.
 pub const IMAGE_BYTES: u64 = 0x8000 + 0x4000 + 2 * 0xc000;
 
-/// An image whose ranges contain an input's bytes, repeated.
+/// An image whose ranges contain an input's bytes over and over.
 struct Sparse<'a>(&'a [u8]);
 
 impl Words for Sparse<'_> {
@@ -91,13 +91,14 @@ pub fn image(data: &[u8]) {
     }
 }
 
-/// Runs the launcher's side of such an image: the queue, the slots, their totals.
+/// Runs the launcher's part on an image that its program has overwritten: the queue, the slots,
+/// their totals.
 pub fn shared(data: &[u8]) {
     let words = Sparse(data);
     assert!(use_image(&PARTS, &|offset| words.word(offset)), "it can't be tried here");
 }
 
-/// Plans a file that is to be hooked.
+/// Plans a file as if it were to be hooked.
 pub fn plan(data: &[u8]) {
     let _ = build_id(data);
     let Ok(plan) = plan_of(data) else { return };
@@ -128,7 +129,7 @@ fn coded(plan: &Plan) {
     }
 }
 
-/// Reads a target's memory and its files under /proc.
+/// Reads a target's memory, and its files under /proc.
 pub fn target(data: &[u8]) {
     let seed = seed(data);
     use_heap(data, seed);

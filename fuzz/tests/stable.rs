@@ -1,6 +1,7 @@
-//! Runs the fuzz targets on stable Rust: seeds, then random changes of them for a bounded time.
+//! Runs the fuzz targets on stable Rust: with the seeds, then with random changes of them for a
+//! limited time.
 //!
-//! `SYSTOLL_FUZZ_SECONDS` is the time of each target, `SYSTOLL_FUZZ_SEED` repeats a run.
+//! `SYSTOLL_FUZZ_SECONDS` sets the time of each target; `SYSTOLL_FUZZ_SEED` repeats a run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -11,15 +12,16 @@ use systoll_fuzz::{
 };
 use systoll_judge::{Catalogue, Options, judge};
 
-/// Longest time that one input may take: a file from a stranger must not hold up systoll, even a
-/// debug build on a busy box.
+/// Longest time that one input may take. A file from a stranger must not hold up systoll, even in a
+/// debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// Returns the first input on which `target` fails, with the failure.
+/// Runs `target` on seeds and their changes. Returns the first input on which it fails, with the
+/// failure.
 fn broken(target: impl Fn(&[u8]), seeds: &[Vec<u8>], time: Duration, seed: u64) -> Option<(Vec<u8>, String)> {
     let mut random = Random::new(seed);
     let end = Instant::now() + time;
@@ -122,7 +124,7 @@ fn stacks_do_no_harm() {
     survives("stack", stack, &seeds::programs());
 }
 
-/// Inputs that once broke a target (fuzz/found/TARGET/) break none again.
+/// Inputs that once broke a target (fuzz/found/TARGET/) must break none again.
 #[test]
 fn inputs_that_once_failed_stay_mended() {
     type Target = fn(&[u8]);
@@ -161,7 +163,7 @@ fn seeds_pass_the_first_checks() {
     assert!(systoll_symbols::fuzzing::use_file(file, 1));
 }
 
-/// The driver itself finds and reports failures.
+/// The driver itself must find and report failures.
 #[test]
 fn a_failing_target_is_reported() {
     let fragile = |bytes: &[u8]| assert!(bytes.iter().all(|b| *b < 0x80));

@@ -1,4 +1,4 @@
-"""Advice about real programs is in their language, names the object at hand, and addresses somebody who can follow it.
+"""Advice about real programs is in the program's language, names the object at hand, and addresses somebody who can follow it.
 
 A line has a program, the words its report must show first, and the words it must not contain.
 """
@@ -9,7 +9,7 @@ import subprocess
 from harness import Skip, test, text
 from suites.one_liners import Place
 
-# Language, code, cause, in the first cure, in none.
+# Language, code, cause, words that the first cure must contain, words that no cure may contain.
 TOLD = [
     ("java", 'var o = new java.io.DataOutputStream(new java.io.FileOutputStream("r.bin"));\n'
              'for (int i = 0; i < 30000; i++) o.writeInt(i);\no.close();',
@@ -44,7 +44,7 @@ def object_and_cure_agree(box):
 
 @test()
 def each_program_that_is_started_has_a_fix(box):
-    """The screen shows one for each that it lists, and none twice."""
+    """The screen shows one fix for each program that it lists, and none twice."""
     code = 'for i in {1..40}; do a=$(date +%s); b=$(echo a:$i | cut -d: -f2); c=$(expr $i + 1); d=$(basename /x/$i); done'
     r = box.run([box.systoll, "run", "--", "bash", "-c", code])
     lines = text(r.stderr)
@@ -54,7 +54,8 @@ def each_program_that_is_started_has_a_fix(box):
 
 @test(users=("root",))
 def a_zone_that_is_not_there_needs_a_variable(box):
-    """In containers and changed roots /etc/localtime is often missing: nobody waits for it."""
+    """In containers and changed roots /etc/localtime is often missing and will not come, so the advice must be a
+    variable."""
     root = os.path.join(box.dir, "root")
     for folder in ("etc", "bin"):
         os.makedirs(os.path.join(root, folder))

@@ -14,7 +14,7 @@ SOON = 20
 
 
 class Client:
-    """Lines to a server and from it."""
+    """A client that writes lines to a server and reads its answers."""
 
     def __init__(self, box):
         self.box = box
@@ -64,7 +64,7 @@ def begun(box, name="begun"):
         time.sleep(0.01)
 
 
-# One of its children has a session of its own and no parent: its grandparent has let go of it.
+# A program whose child has a session of its own and no parent, because its grandparent has let go of it.
 SLEEPER = ["/bin/sh", "-c", "trap '' TERM; (setsid sleep 600 &); : > begun; sleep 600 & sleep 600"]
 
 
@@ -73,7 +73,7 @@ def real_client(box, mode):
     if not python:
         raise Skip("PyPI's mcp is not there: tests/readers.py fetches it")
     program = [box.build("localtime.c"), "40000"]
-    # Slow enough to be told of.
+    # The program is slow enough to be told of.
     r = box.run([python, os.path.join(HERE, "agent_client.py"), box.systoll, mode, *program], limit=100)
     assert r.returncode == 0, text(r.stderr)[-1500:]
     got = json.loads(r.stdout)
@@ -103,7 +103,7 @@ def the_protocols_own_client_asks_the_old_way(box):
 
 @test()
 def program_output_never_mixes_with_answers(box):
-    """Megabytes on both streams, lines that look like answers among them."""
+    """The program writes megabytes to both streams, with lines among them that look like answers."""
     client = Client(box)
     lie = '{"jsonrpc": "2.0", "id": 2, "result": {}}'
     script = f"yes '{lie}' | head -c 3000000; yes '{lie}' | head -c 3000000 >&2; cat; echo last"
@@ -118,11 +118,12 @@ def program_output_never_mixes_with_answers(box):
 
 @test()
 def a_program_that_does_not_end_is_ended(box):
-    """By its time, by the client, by the input's end, by SIGTERM: nothing of it runs any more."""
+    """It is ended after its time, by the client, at the input's end and by SIGTERM; then nothing of it runs any
+    more."""
     client = Client(box)
     late = client.call("run", command=["/bin/sh", "-c", "echo here; sleep 600"], timeout_seconds=1)["structuredContent"]
     assert late["timed_out"] and late["output"]["stdout"]["text"] == "here\n", late
-    # Answers have the dearest rows, and two programs have started: a write need not be among them.
+    # Answers hold the dearest rows only, and two programs have started, so a write need not be among them.
     told = len(late["rows"]) + late.get("left_out", {}).get("/rows", 0)
     assert told > 20 and late["calls"] >= told and late["wall_ns"] > 5e8, (told, late["calls"], late["wall_ns"])
     assert len(box.leftovers()) == 1, box.leftovers()
@@ -164,7 +165,7 @@ def two_commands_are_not_measured_at_once(box):
 
 @test()
 def a_text_will_do_where_a_list_of_one_would(box):
-    """And what an agent reads first of a report stands first."""
+    """A text stands for a list of one; and what an agent must read first of a report comes first."""
     client = Client(box)
     program = box.build("localtime.c")
     report = client.call("run", command=[program, "9000"])["structuredContent"]
@@ -174,7 +175,7 @@ def a_text_will_do_where_a_list_of_one_would(box):
     assert client.call("run", command="true")["structuredContent"]["exit"] == {"code": 0}
     said = client.call("run", command="ls -l")
     assert said["isError"] and "no shell splits it" in said["content"][0]["text"], said
-    # What is no recording is not replaced.
+    # A file that is no recording is not replaced.
     mine = box.file("notes", "mine")
     said = client.call("run", command=["true"], save=mine)
     with open(mine) as f:
@@ -216,7 +217,7 @@ def a_megabyte_without_an_end_does_no_harm(box):
     client.server.stdin.flush()
     codes = [client.hear()["error"]["code"] for _ in range(4)]
     assert codes == [-32600, -32700, -32600, -32600], codes
-    # A long text is whole.
+    # A long text comes whole.
     listed = client.call("explain")["content"][0]["text"]
     assert "tz-unset" in listed and "left out" not in listed, listed
     longest = client.call("explain", cause="process-per-item")["content"][0]["text"]
@@ -229,7 +230,7 @@ def a_megabyte_without_an_end_does_no_harm(box):
 
 @test()
 def a_pasted_trace_is_read(box):
-    """What a bug report shows, handed over as text or as a file; what is no trace is refused in words."""
+    """A trace as a bug report shows it is read as text or as a file; other text is refused in words."""
     client = Client(box)
     pasted = "> stat(\"/etc/localtime\", {st_mode=S_IFREG|0644, st_size=2819, ...}) = 0\n" * 20
     for arguments in ({"text": pasted}, {"trace": box.file("pasted.txt", pasted)}):

@@ -1,8 +1,7 @@
-"""Processes that run already: entered, counted, left as they were.
+"""Attaches to running processes: they are entered, counted, and left as they were.
 
-`attached.c` does what it is told, looks for itself whether anything it sees has changed, and counts. What a server's
-clients see is told by its own load generator.
-"""
+`attached.c` does as it is told, checks whether anything it sees has changed, and counts. A server's own load generator
+tells what its clients see."""
 import contextlib
 import fcntl
 import json
@@ -23,7 +22,7 @@ OURS = 0x2000_0000_0000
 
 
 class Running:
-    """A program of `attached.c` that runs."""
+    """A running `attached.c`."""
 
     def __init__(self, box, *words):
         program = box.build("attached.c")
@@ -54,14 +53,15 @@ def maps(pid):
 
 
 def ours_in(pid):
-    """Lines of memory of systoll's in a process: its files, and what has no name right below them. (V8 maps its own anywhere.)"""
+    """Returns the mappings in a process that are systoll's: its files, and nameless ones right below them. (V8 maps its
+    own anywhere.)"""
     def is_ours(line):
         return "memfd:systoll" in line[-1] or OURS - 2**26 <= int(line[0].split("-")[0], 16) < OURS
     return [line for line in maps(pid) if is_ours(line)]
 
 
 def changed_code(pid):
-    """Files whose code in a process is not what the file says."""
+    """Returns the files whose code in a process differs from the file."""
     wrong = []
     for line in maps(pid):
         if len(line) < 6 or "x" not in line[1] or not line[5].startswith("/") or line[5].startswith("/memfd:"):
@@ -77,7 +77,7 @@ def changed_code(pid):
 
 
 def attach(box, pid, *flags, **kwargs):
-    """systoll, watching a process: its Popen, and where its JSON comes."""
+    """Starts systoll on a process. Returns its Popen and the path of its JSON."""
     out = os.path.join(box.dir, f"attached-{pid}.json")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(out)
@@ -97,7 +97,7 @@ def is_hooked(pid):
 
 
 def watched(box, pid, during, *flags):
-    """The report on a process, watched while `during` goes on."""
+    """Returns the report on a process that was watched during `during`."""
     p, out = attach(box, pid, *flags)
     until(lambda: is_hooked(pid) or p.poll() is not None)
     assert p.poll() is None, p.communicate()
@@ -128,9 +128,9 @@ def what_it_does_meanwhile_is_counted_and_nothing_else(box):
             assert run.ask(line) == "done"
 
     doc = watched(box, run.pid, during)
-    # A thread and a child each make one more.
+    # A thread and a child each make one call more.
     assert calls(doc, "getppid") == 1000 + 5 + 4, doc["by_syscall"]
-    # No place of the C library is left.
+    # Every place of the C library that makes calls was hooked.
     assert doc["exact"], doc["problems"]
     assert calls(doc, "newfstatat") == 300
     opened = next(row for row in doc["by_syscall"] if row["syscall"] == "openat")
@@ -142,11 +142,44 @@ def what_it_does_meanwhile_is_counted_and_nothing_else(box):
 
 
 @test()
+def children_are_left_out_where_they_are_not_wanted(box):
+    run = Running(box, "0")
+
+    def during():
+        for line in ("ppid 300", "fork 7", "ppid 200"):
+            assert run.ask(line) == "done"
+
+    doc = watched(box, run.pid, during, "--no-children")
+    # Each child makes one more.
+    assert calls(doc, "getppid") == 500, doc["by_syscall"]
+    assert len(doc["processes"]) == 1 and doc["exact"], (doc["processes"], doc["problems"])
+    is_as_it_was(run.pid)
+    is_fine(run)
+    # A program that a child executes is not watched.
+    shell = box.start(["/bin/sh", "-c", "while read line; do /bin/true; echo done; done"], stdin=-1, stdout=-1)
+    time.sleep(0.2)
+
+    def programs():
+        for _ in range(3):
+            shell.stdin.write(b"go\n")
+            shell.stdin.flush()
+            assert shell.stdout.readline() == b"done\n"
+
+    for flags in ((), ("--no-children",)):
+        doc = watched(box, shell.pid, programs, *flags)
+        exes = {os.path.basename(p["exe"]) for p in doc["processes"]}
+        assert ("true" in exes) == (not flags) and not [p for p in doc["problems"] if "unwatched" in p], (exes, doc["problems"])
+        is_as_it_was(shell.pid)
+    shell.stdin.close()
+    assert shell.wait(20) == 0
+
+
+@test()
 def threads_are_counted_each(box):
     run = Running(box, "6")
     per_thread = 2000
     doc = watched(box, run.pid, lambda: run.ask(f"all {per_thread}"), "--by", "thread")
-    # The workers make calls of getppid all the time; those that were asked for come on top.
+    # The workers make calls of getppid all the time, besides those that were asked for.
     assert calls(doc, "getppid") > 6 * per_thread
     is_as_it_was(run.pid)
     is_fine(run)
@@ -154,7 +187,8 @@ def threads_are_counted_each(box):
 
 @test()
 def waits_are_as_long_as_asked_and_signals_come_as_before(box):
-    """Eight kinds of calls that wait, a signal 5,000 times a second, data below the stack pointer, vector registers."""
+    """The program makes eight kinds of calls that wait, gets a signal 5,000 times a second, and uses data below the
+    stack pointer and vector registers."""
     run = Running(box, "3", "timer", "5000", "sleepers")
     for _ in range(3):
         watched(box, run.pid, lambda: time.sleep(0.7))
@@ -177,7 +211,7 @@ def a_hundred_times_in_and_out(box):
 
 @test()
 def systoll_is_killed_at_any_moment(box):
-    """The program runs on; what was left is taken out afterwards."""
+    """The program runs on, and what systoll left in it is taken out afterwards."""
     run = Running(box, "3", "timer", "500", "sleepers", "killed")
     chance = random.Random(7)
     left = 0
@@ -256,7 +290,7 @@ def what_may_not_be_entered_is_told_and_not_touched(box):
 
 
 FORBIDDEN = {
-    # prctl numbers: PR_SET_NO_NEW_PRIVS, PR_SET_MDWE, PR_SET_DUMPABLE.
+    # Numbers of prctl: PR_SET_NO_NEW_PRIVS, PR_SET_MDWE, PR_SET_DUMPABLE.
     "no new privileges": (38, 1),
     "no memory both written and executed": (65, 1),
     "not to be dumped": (4, 0),
@@ -271,7 +305,7 @@ def what_a_process_forbids_itself_is_in_nobodys_way_or_told(box):
             "print('ready' if forbidden else 'unknown', flush=True)\n"
             "for line in sys.stdin: [os.getppid() for _ in range(100)]; print('done', flush=True)")], stdin=-1, stdout=-1)
         if p.stdout.readline() != b"ready\n":
-            # An older kernel does not know it.
+            # An older kernel does not know this setting.
             p.kill()
             p.wait()
             continue
@@ -316,7 +350,7 @@ def root_enters_what_is_another_users_and_shares_nothing_that_can_be_written(box
         other.stdin.write(b"ppid 500\n")
         other.stdin.flush()
         other.stdout.readline()
-        # Its code file it can only read; its image is its own.
+        # The process may only read its code file; its image is its own.
         rights = {line[1] for line in maps(other.pid) if "memfd:systoll" in line[-1]}
         assert rights == {"r--s", "r-xs", "rw-s"}, rights
 
@@ -486,7 +520,8 @@ def processes_are_named_by_port_and_name(box):
 
 @test(users=("root",))
 def counts_are_the_kernels(box):
-    """bpftrace counts the same calls in the same moments; what is under way at either end is in one of the two."""
+    """bpftrace counts the same calls at the same time; a call that is under way at either end may be in one of the two
+    only."""
     bpftrace = tool("bpftrace")
     run = Running(box, "0")
     script = "tracepoint:raw_syscalls:sys_enter /pid == %d && args->id == 110/ { @[0] = count(); }" % run.pid

@@ -25,13 +25,13 @@ from suites.counts import RESULTLESS, strace_table
 
 RUNS = 4
 INTERRUPTED = {"EINTR", "ERESTARTSYS", "ERESTARTNOINTR", "ERESTARTNOHAND", "ERESTART_RESTARTBLOCK"}
-# Calls the kernel goes on with through restart_syscall.
+# Calls that the kernel continues through restart_syscall.
 RESUMED = {"nanosleep", "clock_nanosleep", "poll", "futex"}
 PYTHON = "/usr/bin/python3"
 
 
 def table(doc):
-    """-> {syscall: (calls, {errno: calls})}"""
+    """Returns {syscall: (calls, {errno: calls})}."""
     rows = {}
     for row in doc["by_syscall"]:
         if row["calls"]:
@@ -44,12 +44,12 @@ def table(doc):
 
 
 def totals(rows):
-    """Errors of one kind only, as strace -c has them."""
+    """Returns the calls and errors, with errors as one number like in strace -c."""
     return {k: (n, {"interrupted": sum(e.values())} if e else {}) for k, (n, e) in rows.items()}
 
 
 def differences(ours, theirs, stops=False):
-    """What in our table is not as in a tracer's."""
+    """Returns the differences of our table from a tracer's."""
     theirs, bad, resumed = dict(theirs), [], 0
     again, failed = theirs.pop("restart_syscall", (0, {}))
     again -= sum(failed.values())
@@ -147,7 +147,7 @@ def gcc_compile(box):
 
 @test(users=("nobody",), backends=("inproc",))
 def calls_made_again_are_counted_again(box):
-    """A timer interrupts reads and a loop: every handler, every read and every call of the loop."""
+    """A timer interrupts reads and a loop: every handler, every read and every call of the loop is counted."""
     for how in ({}, MUSL):
         doc, r = box.report([box.build("restarts.c", **how)])
         assert r.returncode == 0 and r.stdout == b"100\n", (r.returncode, r.stdout)
@@ -156,7 +156,7 @@ def calls_made_again_are_counted_again(box):
         assert handled and rows["rt_sigreturn"][0] == rows["getuid"][0] == handled, (handled, rows["rt_sigreturn"], rows["getuid"])
         assert rows["getppid"] == (100_000, {}), rows["getppid"]
         calls, errors = rows["read"]
-        # The loader reads too.
+        # The loader makes reads, too.
         assert set(errors) == {"interrupted"} and 100 <= calls - errors["interrupted"] <= 102, rows["read"]
         assert errors["interrupted"] <= handled
 
@@ -174,7 +174,7 @@ def mortal_counts(doc):
 
 @test(users=("nobody",), backends=("inproc",))
 def killed_in_mid_loop(box):
-    """kill -9: every completed call is there, and at most one more for each thread."""
+    """After kill -9 every completed call is counted, and at most one more for each thread."""
     out = os.path.join(box.dir, "report.json")
     for number, threads in enumerate((1, 4)):
         path = os.path.join(box.dir, f"counts{number}")
@@ -195,7 +195,7 @@ def killed_in_mid_loop(box):
 
 @test(users=("nobody",), backends=("inproc",))
 def ended_abruptly(box):
-    """_exit and a crash lose nothing."""
+    """_exit and a crash lose no calls."""
     for end, code in (("exit", 5), ("crash", -signal.SIGSEGV)):
         path = os.path.join(box.dir, end)
         doc, r = box.report([box.build("counts_until_killed.c"), path, "4", end, "50000"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
@@ -222,7 +222,7 @@ def eight_threads_forty_million_calls(box):
 
 @test(users=("nobody",), backends=("inproc",))
 def confined_by_itself(box):
-    """A filter of the program's own: it runs as unwatched, and is counted or said not to be."""
+    """A program that installs a filter runs as unwatched, and is counted or said not to be."""
     program = box.build("confined.c")
     for how, status in (("list", 7), ("deny", 7), ("inherit", 7), ("strict", 6)):
         plain = box.run([program, how])
@@ -230,7 +230,7 @@ def confined_by_itself(box):
         assert (r.returncode, r.stdout) == (plain.returncode, plain.stdout) and r.returncode == status, (how, r.returncode, r.stdout, plain)
         rows = table(doc)
         if how in ("inherit", "strict"):
-            # A thread under the strict mode may not read its clock, which our code would.
+            # A thread under the strict mode may not read its clock, which our code would do.
             assert not doc["exact"] and any("watched" in p for p in doc["problems"]), doc["problems"]
         else:
             assert rows["getppid"] == (50, {}), rows["getppid"]
@@ -246,7 +246,7 @@ def calls_of_the_vdso_are_counted(box):
     for flags in ({}, {"compiler": "musl-gcc"}):
         clocks = box.build("clocks.c", **flags)
         one, many = vdso_calls(box, [clocks, "1"]), vdso_calls(box, [clocks, "1001"])
-        # musl asks the vDSO for time by clock_gettime, and glibc and musl both for all four.
+        # Each round makes four calls of the vDSO in either C library: musl's time and gettimeofday call clock_gettime.
         assert many - one == 4000, (flags, one, many)
     loop = "import time\nfor _ in range(%d): time.time()"
     none, many = (vdso_calls(box, [PYTHON, "-E", "-s", "-S", "-c", loop % n]) for n in (0, 1000))

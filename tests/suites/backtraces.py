@@ -1,5 +1,5 @@
-"""Unwinding through a signal's frame gives the same frames with and without systoll, also if the unwinder recognises the
-frame by the bytes that a handler returns to, as in Go and musl."""
+"""Unwinding through a signal's frame gives the same frames with and without systoll, even if the unwinder recognises
+the frame by the bytes that a handler returns to, as in Go and musl."""
 import re
 import subprocess
 
@@ -7,8 +7,8 @@ from harness import test, text, tool
 
 
 def frames_in_a_handler(box, argv, watched, function):
-    """The functions of gdb's backtrace in `function`, run by a signal, from inside out; and what the
-    program said before."""
+    """Returns the functions of gdb's backtrace in `function`, which a signal runs, innermost first; and what the
+    program printed before."""
     gdb = tool("gdb")
     p = box.start(box.watch(argv, "-q") if watched else argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     said, ready = p.stdout.readline(), p.stdout.readline().split()
@@ -25,8 +25,8 @@ def frames_in_a_handler(box, argv, watched, function):
 
 
 def sees_the_same(box, argv, function, through=True):
-    """Backtraces in a handler are as deep watched as unwatched, and all is counted. `through`: gdb's goes
-    on behind the signal."""
+    """Asserts that backtraces in a handler are as deep watched as unwatched, and that all calls are counted. `through`:
+    gdb goes on beyond the signal's frame."""
     (plain, said), (watched, said_watched) = (frames_in_a_handler(box, argv, w, function) for w in (False, True))
     assert said == said_watched, (said, said_watched)
     for trace in (plain, watched) if through else ():
@@ -41,7 +41,7 @@ def sees_the_same(box, argv, function, through=True):
 
 @test(backends=("inproc",))
 def go(box):
-    # Its own signals come when they like, and to any thread.
+    # Go's own signals come at any time, and to any thread.
     box.env = dict(box.env, GODEBUG="asyncpreemptoff=1")
     sees_the_same(box, [box.build("notified.go")], "runtime.sigtrampgo")
 
@@ -50,14 +50,15 @@ def go(box):
 def musl(box):
     for flags in (["-static"], []):
         argv = [box.build("handled.c", "-fexceptions", "-Wl,--eh-frame-hdr", *flags, compiler="musl-gcc")]
-        # The shared one names not this function but its neighbours, and gdb goes by those.
+        # The shared C library names this function's neighbours but not the function, and gdb relies on names.
         plain, watched = sees_the_same(box, argv, "handler", through=bool(flags))
         assert plain == watched, (plain, watched)
 
 
 @test(backends=("inproc",))
 def musl_without_names(box):
-    """Nothing but the bytes tells: they are left as they are, and it is said that counts lack them."""
+    """Only the bytes tell that it is a signal's frame: they are left as they are, and systoll says that these calls are
+    not counted."""
     argv = [box.build("handled.c", "-fexceptions", "-Wl,--eh-frame-hdr", "-static", "-s", compiler="musl-gcc")]
     plain = box.run(argv, input=b"x\n")
     doc, r = box.report(argv, input=b"x\n")

@@ -11,7 +11,8 @@ FAILED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 
 
 def refuses(box, argv, code, *words, **kwargs):
-    """systoll ARGV fails with `code`, saying `words`, one clear message and nothing else."""
+    """Asserts that systoll ARGV fails with `code` and one clear message, which contains `words`, and prints nothing
+    else."""
     before = set(os.listdir(box.dir))
     r = box.run([box.systoll, *argv], **kwargs)
     err = text(r.stderr)
@@ -41,20 +42,20 @@ def not_executable(box):
     refuses(box, ["run", "--", box.file("script", "#!/nonexistent/interpreter\n", 0o755)], NOT_EXECUTABLE, "interpreter")
     refuses(box, ["run", "--", box.file("empty", "", 0o755)], NOT_EXECUTABLE)
     refuses(box, ["run", "--", box.file("text", "echo no magic\n", 0o755)], NOT_EXECUTABLE)
-    # It says it is for no machine we know, which is what another architecture's would say.
+    # The file claims a machine that does not exist; for a file of another architecture the message would be another.
     refuses(box, ["run", "--", box.file("damaged", b"\x7fELF" + b"\0" * 200, 0o755)], FAILED, "damaged")
 
 
 @test()
 def thirty_two_bit_target(box):
-    """exit(7) for i386, made by hand: no compiler for it is needed."""
+    """The program, made by hand, is exit(7) for i386, so no compiler for i386 is needed."""
     code = bytes.fromhex("b801000000" "bb07000000" "cd80")
     base = 0x08048000
     header = b"\x7fELF\x01\x01\x01" + b"\0" * 9 + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + 84, 52, 0, 0, 52, 32, 1, 0, 0, 0)
     segment = struct.pack("<IIIIIIII", 1, 0, base, base, 84 + len(code), 84 + len(code), 5, 4096)
     program = box.file("prog32", header + segment + code, 0o755)
     refuses(box, ["run", "--", program], FAILED, "32-bit")
-    # Called by a script it runs, unwatched.
+    # A watched script calls it; it runs unwatched.
     try:
         if subprocess.run([program]).returncode != 7:
             raise Skip("this kernel runs no 32-bit programs")
@@ -98,7 +99,7 @@ def recordings(box):
 
 @test()
 def damaged_recordings_never_crash(box):
-    """Bits turned inside the compressed message: an error, or a report, but no crash and no hang."""
+    """Bits are flipped inside the compressed message: the result is an error or a report, but no crash and no hang."""
     good = os.path.join(box.dir, "good")
     box.run([box.systoll, "run", "-q", "-o", "/dev/null", "--save", good, "--", "/bin/true"])
     with open(good, "rb") as f:
@@ -109,7 +110,7 @@ def damaged_recordings_never_crash(box):
         r = box.run([box.systoll, "report", box.file("broken", gzip.compress(bytes(broken), 1))], limit=20)
         assert r.returncode in (0, FAILED), (i, r.returncode, text(r.stderr)[-300:])
         assert "panicked" not in text(r.stderr), (i, text(r.stderr)[-300:])
-    # Much in little: a file that unpacks to a gigabyte is refused before it does.
+    # A small file that unpacks to a gigabyte is refused before it does.
     bomb = box.file("bomb", gzip.compress(b"\0" * (64 << 20), 9))
     r = box.run([box.systoll, "report", bomb], limit=20)
     assert r.returncode == FAILED, r.returncode
@@ -157,8 +158,8 @@ def report_to_a_full_device(box):
 
 @test()
 def streams_closed_or_broken(box):
-    """Nobody could listen: said before the program runs. Nobody listens any more: no panic, and
-    the program's exit code stands."""
+    """If nobody can read the output, systoll says so before the program runs. If nobody reads any more, there is no
+    panic, and the program's exit code stands."""
     ran = os.path.join(box.dir, "ran")
     for closing, code in ((">&-", 6), ("2>&-", FAILED), (">&- 2>&-", FAILED), ("2>/dev/full", 6)):
         r = box.run(["/bin/sh", "-c", f'"$0" run -- /bin/sh -c "touch {ran}; exit 6" {closing}', box.systoll])
@@ -167,7 +168,7 @@ def streams_closed_or_broken(box):
         assert os.path.exists(ran) == (code == 6), closing
         if os.path.exists(ran):
             os.unlink(ran)
-    # A report that goes to a file needs no stream.
+    # A report that goes to a file needs no standard stream.
     r = box.run(["/bin/sh", "-c", '"$0" run -o report -- /bin/sh -c "exit 6" >&- 2>&-', box.systoll])
     assert r.returncode == 6 and os.path.getsize(os.path.join(box.dir, "report")) > 0, r.returncode
     for command in ("causes", "explain tz-unset", "doctor"):
@@ -189,9 +190,9 @@ def json_is_the_contract(box):
     assert not want - set(doc), f"missing: {sorted(want - set(doc))}"
     assert doc["command"] == ["/bin/ls", "/"] and doc["exit"] == {"code": 0}
     assert 20 < doc["crossing_ns"]["before"] < 20_000, doc["crossing_ns"]
-    # However the box was loaded while it was estimated, watching can't have taken longer than the run did.
+    # However busy the machine was during the estimate, watching can't have taken longer than the run did.
     assert doc["observer_wall_ns_per_call"] <= doc["wall_ns"] / doc["calls"], (doc["observer_wall_ns_per_call"], doc["wall_ns"], doc["calls"])
-    # To stderr, where no file is named: one object, the program's stdout untouched.
+    # Without a file's name the JSON goes to stderr: one object, and the program's stdout is untouched.
     r = box.run([box.systoll, "run", "--json", "--", "/bin/sh", "-c", "echo out; kill -9 $$"])
     assert r.returncode == -9 and r.stdout == b"out\n", (r.returncode, r.stdout)
     assert json.loads(r.stderr)["exit"] == {"signal": 9}

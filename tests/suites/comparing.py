@@ -1,4 +1,4 @@
-"""diff, check and bisect find planted changes in real programs, and call nothing a change that varies by itself."""
+"""diff, check and bisect find planted changes in real programs, and take nothing for a change that varies by itself."""
 import contextlib
 import json
 import os
@@ -51,7 +51,7 @@ func main() {
 
 
 def save(box, name, argv):
-    # As `diff` runs commands: what their standard streams are is seen in what they call.
+    # `diff` runs commands with these streams, and a command's calls depend on its streams.
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     r = box.run([box.systoll, "run", "-q", "--save", name, "--", *argv], **streams)
     assert r.returncode == 0, r.returncode
@@ -65,7 +65,7 @@ def diff(box, *args):
 
 
 def python():
-    """An interpreter that no wrapper starts, for its children's counts are not the script's."""
+    """Returns an interpreter that no wrapper starts: a wrapper's children would be counted, too."""
     return os.path.realpath(tool("/usr/bin/python3"))
 
 
@@ -151,8 +151,9 @@ def check(box, *args):
 
 @test()
 def a_budget_that_was_learnt_at_a_terminal_holds_in_a_pipe(box):
-    """Whatever systoll's streams are, and with --quiet: CMD writes into pipes."""
-    program = [python(), box.file("asks.py", "import os, sys\nfor i in range(300):\n    print(i)\n    sys.stderr.write(f'{i}\\n')\nprint('rows:', 7)\n")]
+    """CMD's output goes into pipes whatever systoll's streams are, also with --quiet."""
+    # Few lines to stderr: many would be a finding where they take 5 % of the processor time, and not where they take 4.
+    program = [python(), box.file("asks.py", "import os, sys\nfor i in range(300):\n    print(i)\n    if i % 15 == 0: sys.stderr.write(f'{i}\\n')\nprint('rows:', 7)\n")]
     leader, follower = os.openpty()
     drained = threading.Thread(target=drain, args=(leader,))
     drained.start()
@@ -163,7 +164,7 @@ def a_budget_that_was_learnt_at_a_terminal_holds_in_a_pipe(box):
     for quiet in ([], ["--quiet"]):
         code, out, err = check(box, *quiet, "--", *program)
         assert code == 0 and ("rows: 7" in err) == (not quiet), (quiet, out, err[-300:])
-    # A file, too, and nothing at all.
+    # The same budget holds if the streams are files, or closed.
     r = box.run(["/bin/sh", "-c", '"$0" check -- "$@" > out 2> err; code=$?; "$0" check -q -- "$@" >&- 2>&-; exit $code', box.systoll, *program])
     assert r.returncode == 0, text(r.stderr)
 
@@ -185,7 +186,7 @@ def a_budget_is_learnt_held_and_broken(box):
     code, out, err = check(box, "--", *many)
     line = [line for line in out.splitlines() if line.startswith("over")]
     assert code == 1 and len(line) == 1 and "look 350.py:4" in line[0], (out, err)
-    # The same by each form.
+    # Each format says the same.
     junit = xml.etree.ElementTree.fromstring(check(box, "--format", "junit", "--", *many)[1])
     assert junit.get("failures") == "1" and int(junit.get("tests")) > 10, junit.attrib
     sarif = json.loads(check(box, "--format", "sarif", "--", *many)[1])
@@ -198,16 +199,17 @@ def a_budget_is_learnt_held_and_broken(box):
     assert bencher[stat]["system-calls"]["value"] >= 350, bencher[stat]
     names = {b["name"]: b for b in json.loads(check(box, "--format", "benchmark", "--", *many)[1])}
     assert names[f"{stat}: calls"]["value"] == bencher[stat]["system-calls"]["value"]
-    # Written anew, it holds.
+    # The budget that was written anew holds.
     assert check(box, "--update", "--", *many)[0] == 0
     assert check(box, "--", *many)[0] == 0
-    # What the budget accepts is no news at each build.
+    # A finding that the budget accepts is not reported at each build.
     assert check(box, "--format", "github", "--", *many)[1] == ""
 
 
 @test()
 def forms_conform_to_their_schemas(box):
-    """JUnit's XML by the schema that Jenkins validates with, SARIF by its standard's: held, broken, and with names that have to be written otherwise."""
+    """JUnit's XML is valid by the schema that Jenkins uses, SARIF by its standard's: for a budget that holds, one that
+    is broken, and names that must be escaped."""
     schemas, validator = [readers.schema(name) for name in ("junit.xsd", "sarif.json")], readers.formats()
     if not (validator and all(schemas)):
         raise Skip("the schemas are not installed: tests/readers.py")
@@ -229,13 +231,13 @@ refused += [str(e.message) for f in files if f.endswith("sarif") for e in sarif.
 print(json.dumps(refused))
 """
     assert json.loads(box.run([validator, "-c", judge, *schemas, *written]).stdout) == [], "refused"
-    # What the schemas refuse, they are seen to refuse.
+    # The schemas are seen to refuse what is invalid.
     bad = [box.file("bad.junit", "<testsuites><testsuite/></testsuites>"), box.file("bad.sarif", '{"version": "2.1.0", "runs": [{"results": []}]}')]
     assert len(json.loads(box.run([validator, "-c", judge, *schemas, *bad]).stdout)) >= 2
 
 
 def steps(path, *way):
-    """What a file of YAML has at a place."""
+    """Returns the value at a place in a YAML file."""
     import_yaml = "require 'yaml'; require 'json'; puts YAML.load_file(ARGV[0]).to_json"
     with_ruby = subprocess.run([tool("ruby"), "-e", import_yaml, path], capture_output=True, text=True, check=True)
     found = json.loads(with_ruby.stdout)
@@ -246,12 +248,12 @@ def steps(path, *way):
 
 @test()
 def settings_of_ci_services_do_what_they_say(box):
-    """The steps of the GitHub Action and of GitLab's template, run as those would."""
+    """Runs the steps of the GitHub Action and of GitLab's template as those services would."""
     few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 350))
     assert check(box, "--update", "--", *few)[0] == 0
     action = os.path.join(REPOSITORY, "action.yml")
     [build, hold] = steps(action, "runs", "steps")
-    # It names a crate that is there; to build it takes minutes, and CI has done so.
+    # The step names a crate that exists. Building it takes minutes, and CI has done so.
     assert os.path.exists(os.path.join(REPOSITORY, "crates/systoll/Cargo.toml")) and "/crates/systoll\"" in build["run"], build
     assert set(hold["env"]) == {"COMMAND", "BUDGET", "SYSTOLL"} and set(steps(action, "inputs")) == {"command", "budget", "systoll"}
     [script] = steps(os.path.join(REPOSITORY, ".gitlab/systoll.yml"), ".systoll", "script")
@@ -275,7 +277,7 @@ def limits_count_the_selected_calls(box):
     over = [line for line in out.splitlines() if line.startswith("over")]
     assert code == 1 and len(over) == 1 and "at most 2" in over[0], (out, err)
     assert "served 10 requests" in err and "ptrace: 0 calls of 0" in out, (out, err)
-    # Said on the command line, it counts.
+    # A flag on the command line takes precedence.
     code, out, err = check(box, "-q", "--budget", budget, "--per", "1000", "--", python(), script)
     assert code == 0, (out, err)
 
@@ -306,7 +308,7 @@ def bisect(box, name, commits=8, extra=()):
         for folder, _, files in os.walk(at):
             for each in [folder, *(os.path.join(folder, f) for f in files)]:
                 shutil.chown(each, 65534, 65534)
-    # Something of the user's own, and a place of their own in the history.
+    # The repository has a file of the user's own, and HEAD at a place of the user's choice.
     box.file("repository/mine", "not in git")
     with open(os.path.join(at, "NOTES"), "a") as f:
         f.write("changed and not committed\n")
@@ -319,7 +321,7 @@ def bisect(box, name, commits=8, extra=()):
 
 
 def state(box, at):
-    """All files of a repository's tree, and what git says of it."""
+    """Returns all files of a repository's tree, and what git says of it."""
     found = {}
     for folder, folders, files in os.walk(at):
         if ".git" in folders:
@@ -346,7 +348,7 @@ def a_bisection_that_was_killed_leaves_nothing_for_long(box):
     while len(trees()) < 2 and time.monotonic() < end:
         time.sleep(0.05)
     assert len(trees()) == 2, trees()
-    # One that runs meanwhile leaves it alone.
+    # A bisection that runs meanwhile leaves the repository alone.
     box.run([box.systoll, "bisect", "-C", at, "HEAD~2", "HEAD", "--", "true"])
     assert len(trees()) == 2, trees()
     process.kill()
@@ -370,7 +372,7 @@ def bisect_finds_the_commit_in_python(box):
     planted, first, at, r = bisect(box, "python-cache", extra=("--calls", "openat < read_config"))
     found = json.loads(r.stdout)
     assert r.returncode == 0 and found["first_bad"]["id"] == planted, (found, text(r.stderr))
-    # Detached, it works as well; ends that can't be have a word.
+    # With HEAD detached it works as well, and impossible ends are refused with a message.
     histories.git(at, "checkout", "-q", "--force", "--detach", "HEAD")
     for good, bad, words in [("HEAD", first, "wrong way round"), (first, first, "same commit"), (first, "nothing", "no commit nothing"),
                              ("--help", "HEAD", "")]:

@@ -8,7 +8,8 @@ import time
 
 from harness import test, text, tool
 
-# What is typed, and what stands there after Tab, without its quotes: commands, flags, causes, stories, system calls, programs.
+# Text that is typed, and the line after Tab, without its quotes: commands, flags, causes, stories, system calls,
+# programs.
 TYPED = [
     ("systoll prov", "systoll prove"),
     ("systoll run --sav", "systoll run --save"),
@@ -23,7 +24,8 @@ TYPED = [
     ("systoll run -- setpri", "systoll run -- setpriv"),
     ("systoll prove -- setpri", "systoll prove -- setpriv"),
     ("systoll top -- setpri", "systoll top -- setpriv"),
-    # A fleet's folders, then a question; without a folder there is none, and a flag's value is no folder.
+    # A fleet's folders come first, then a question. Without a folder there is no question, and a flag's value is no
+    # folder.
     ("systoll fleet fol", "systoll fleet folder of runs"),
     ("systoll fleet 'folder of runs' sav", "systoll fleet folder of runs savings"),
     ("systoll fleet . --csv --service fol odd", "systoll fleet . --csv --service fol odd-hosts"),
@@ -41,7 +43,7 @@ LIMIT = 60
 
 
 class Terminal:
-    """A shell at a terminal of 80 columns that nobody sees."""
+    """A shell at a terminal of 80 columns, driven by the test."""
 
     def __init__(self, argv, env, cwd):
         self.pid, self.fd = pty.fork()
@@ -54,7 +56,7 @@ class Terminal:
         os.write(self.fd, keys.encode())
 
     def until(self, pattern):
-        """What matches in what was written since it was last asked."""
+        """Returns the match of a pattern in what was written since the last match."""
         end = time.monotonic() + LIMIT
         while time.monotonic() < end:
             plain = re.sub(rb"\x1b(\[[0-9;?>=]*[A-Za-z]|[()][A-Z0-9]|\][^\x07\x1b]*(\x07|\x1b\\)|[=>])", b"", self.seen)
@@ -89,11 +91,12 @@ def completes(box, shell):
         terminal.type(prepare.format(script) + "; echo rea''dy\n")
         terminal.until(rb"\n(ready)\n")
         for n, (typed, wanted) in enumerate(TYPED):
-            # Completed, made an argument of echo, and said: what stands there then is what the shell made of it.
+            # The completed line becomes an argument of echo, which prints it: so the test sees what the shell made of
+            # it.
             terminal.type(typed + "\t")
             time.sleep(0.3)
             terminal.type(f"\x01echo G{n}O: \n")
-            # Zsh takes a folder's slash back where a space follows.
+            # Zsh takes a folder's slash back if a space follows.
             said = terminal.until(rb"\nG%dO: (systoll[^\n]*)\n" % n).rstrip(" /")
             if said != wanted:
                 wrong.append((typed, said, wanted))

@@ -10,12 +10,12 @@ import re
 from harness import BOTH, Skip, test, tool
 
 TRIES = 3
-# What strace takes for its result is what the handler interrupted.
+# Calls without a result of their own: strace takes what the handler interrupted for it.
 RESULTLESS = {"rt_sigreturn"}
 
 
 def strace_table(box, argv, **kwargs):
-    """-> {syscall: (calls, errors)} of `strace -f -c`."""
+    """Returns {syscall: (calls, errors)} of `strace -f -c`."""
     out = os.path.join(box.dir, "strace")
     box.run([tool("strace"), "-f", "-c", "-o", out, "--", *argv], **kwargs)
     table = {}
@@ -34,7 +34,7 @@ RESULT = re.compile(r"^\d+\s+(?:<\.\.\. (\w+) resumed>.*|(\w+)\(.*)\)\s+= (-?\d+
 
 
 def strace_errors(box, argv, **kwargs):
-    """-> {syscall: {errno: calls}} from a whole trace."""
+    """Returns {syscall: {errno: calls}} from a whole trace."""
     out = os.path.join(box.dir, "trace")
     box.run([tool("strace"), "-f", "-s0", "-o", out, "--", *argv], **kwargs)
     table = {}
@@ -55,15 +55,15 @@ def differences(ours, theirs):
 
 
 def ended(table, restarted):
-    """The table; of calls that may be restarted, those that were not. The kernel drops signals that are ignored, SIGCHLD
-    too, unless a tracer may want to see them: then one may interrupt a wait for a child, which begins anew."""
+    """Returns the table with those calls only that were not restarted. The kernel drops signals that are ignored, even
+    SIGCHLD, unless a tracer may want to see them: then one may interrupt a wait for a child, which begins anew."""
     return {k: (v[0] - v[1], 0) if k in restarted else v for k, v in table.items()}
 
 
 def agree(box, argv, errors=True, chance=(), restarted=(), **kwargs):
-    """The table is strace's, and so are the errnos. Programs vary a little by themselves (a hash
-    seed, an address that fits or not), so any of a few runs of either may be the one that agrees.
-    `restarted`: calls whose only errors are that they begin anew."""
+    """Asserts that the table and the errnos are strace's. Programs vary a little by themselves (a hash seed, an address
+    that fits or not), so any of a few runs of either may be the one that agrees. `restarted`: calls whose only errors
+    are that they begin anew."""
     ours, theirs, best = [], [], None
     for _ in range(TRIES):
         doc, r = box.report(argv, **kwargs)
@@ -107,7 +107,7 @@ program("execthread", lambda b: [b.build("execthread.c")])
 program("forks_100", lambda b: [b.build("forks.c"), "100"])
 program("perl", lambda b: [tool("perl"), "-e", "my %h; $h{$_ % 7}++ for 1..1000; open F, '<', '/etc/passwd'; my @l = <F>; print scalar(@l) > 0, \"\\n\"; -e '/nonexistent' for 1..50"])
 program("python", lambda b: ["/usr/bin/python3", "-E", "-s", "-c", "import json, os; print(json.dumps({'n': 1})); [os.path.exists('/nonexistent') for _ in range(50)]"])
-# Whether a page of its heap is aligned as it comes, or by a munmap or two, is for its random address to say.
+# The heap's random address decides whether a page of it is aligned by chance or by one or two munmaps.
 program("ruby", lambda b: [tool("setarch"), "-R", tool("ruby"), "--disable-gems", "-e", "puts (1..100).sum; 20.times { File.exist?('/nonexistent') }"])
 program("sqlite", lambda b: [tool("sqlite3"), "-batch", ":memory:", "create table t(a); insert into t values(1),(2); select sum(a) from t;"])
 program("git_version", lambda b: [tool("git"), "--version"])
@@ -160,7 +160,7 @@ def a_thousand_forks_none_missed(box):
         assert doc["exact"], doc["problems"]
         calls = counted(doc)
         assert calls["getppid"] == (3000, 0), calls["getppid"]
-        # A fork that a child's SIGCHLD interrupts is begun again: two calls to a tracer, one child.
+        # A fork that a child's SIGCHLD interrupts begins again: a tracer sees two calls, and there is one child.
         restarted = {r["syscall"]: r["errors"] for r in doc["by_syscall"]}["clone"]
         assert set(restarted) <= {"ERESTARTNOINTR"}, restarted
         assert calls["clone"][0] - calls["clone"][1] == 1000, calls["clone"]
@@ -169,7 +169,7 @@ def a_thousand_forks_none_missed(box):
 
 @test(backends=("inproc",))
 def killed_at_any_moment_of_their_start(box):
-    """What a child did before it was killed is counted, and one that never came to run made no calls."""
+    """The calls of a child before it was killed are counted; a child that never ran made none."""
     startled, notes = box.build("killed_at_start.c"), os.path.join(box.dir, "notes")
     for seed, most_us in ((1, 3_000), (2, 12_000), (3, 40_000)):
         box.file("notes")
@@ -178,15 +178,15 @@ def killed_at_any_moment_of_their_start(box):
         assert killed == 120, r.stdout
         assert doc["exact"], doc["problems"]
         calls = counted(doc)
-        # The parent's own count of its end is between a child's two notes.
+        # The parent counts the end of a child at a time between the child's two notes.
         assert done <= calls["getppid"][0] <= begun, (calls["getppid"], r.stdout)
         assert calls["kill"] == (120, 0) and calls["wait4"] == (120, 0), (calls["kill"], calls["wait4"])
 
 
 @test(backends=("inproc",))
 def every_process_has_its_own_contexts(box):
-    """What earlier processes have asked, later ones of the same files need not: contexts of numbers
-    known only when the call is made included."""
+    """Later processes of the same files need not ask for contexts that earlier ones asked for, even if the call's
+    number is known only when it is made."""
     runs, n = 24, 40
     doc, _ = box.report(["/bin/sh", "-c", f"for i in $(seq {runs}); do {box.build('numbers.c')} {n}; done"])
     assert doc["exact"], doc["problems"]

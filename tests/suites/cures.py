@@ -13,22 +13,22 @@ SHIM = os.path.join(ROOT, "crates", "cure", "shim")
 
 
 def case(box, name, *flags):
-    """The sick program of a case."""
+    """Builds the sick program of a case."""
     return box.build(os.path.join(ROOT, "cases", "cases", name, "main.c"), *flags, name=name)
 
 
 def story(box, name, *flags):
-    """The sick program of one of the demo's stories."""
+    """Builds the sick program of one of the demo's stories."""
     return box.build(os.path.join(ROOT, "crates", "cure", "demo", f"{name}.c"), *flags, name=f"story-{name}")
 
 
 def contexts(box, *flags):
-    # One part names its contexts by their addresses.
+    # A part of the program names its contexts by their addresses, which must stay the same.
     return box.build("contexts.cpp", "-fno-pie", "-no-pie", *flags, compiler="g++")
 
 
 def library(box, cause):
-    """The exported library of a cause's cure, and what was printed."""
+    """Exports the library of a cause's cure. Returns its path and what was printed."""
     r = box.run([box.systoll, "cure", "--export", box.dir, cause])
     assert r.returncode == 0, text(r.stderr)
     (found,) = [w for w in text(r.stdout).replace("=", "$").split("$") if w.startswith(box.dir)]
@@ -36,14 +36,14 @@ def library(box, cause):
 
 
 def unlinked(box, name, sources, *flags):
-    """A library built from a shim's sources in another way."""
+    """Builds a library from a shim's sources in another way."""
     first, *more = [os.path.join(SHIM, source) for source in sources]
     needed = ("-shared", "-nostdlib", "-fPIC", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only")
     return box.build(first, *more, *needed, *flags, name=name)
 
 
 def same(box, cause, argv, env=None):
-    """Runs argv as it is and cured: what it does must be the same. Returns its lines."""
+    """Runs argv as it is and cured; what it does must be the same. Returns its lines."""
     plain = box.run(argv, env=env)
     cured = box.run([box.systoll, "cure", *cause.split(), "--", *argv], env=env)
     assert (plain.returncode, text(plain.stdout)) == (cured.returncode, text(cured.stdout)), text(cured.stderr)
@@ -52,14 +52,14 @@ def same(box, cause, argv, env=None):
 
 
 def counts(proof, syscall):
-    """How often it was called as it is, and cured."""
+    """Returns how often the call was made as the program is, and cured."""
     found = [{c["syscall"]: c for c in proof[side]["by_syscall"]}.get(syscall) for side in "ab"]
     return [0 if c is None else c["median"] for c in found]
 
 
 @test()
 def each_takes_its_calls_away(box):
-    """The sick programs, unmodified: same output, calls gone, counted."""
+    """The sick programs, unmodified, have the same output when cured; their calls are gone, and counted."""
     for cause, program, rounds, syscall, left in [
         ("sigmask-context", case(box, "c-swapcontext"), 5000, "rt_sigprocmask", 1),
         ("sigmask-context", story(box, "ucontext"), 5000, "rt_sigprocmask", 1),
@@ -67,18 +67,18 @@ def each_takes_its_calls_away(box):
         ("sigmask-setjmp", story(box, "setjmp"), 5000, "rt_sigprocmask", 0),
         ("clock-in-kernel", case(box, "c-clock-raw-syscall"), 5000, "clock_gettime", 0),
         ("cpu-count-per-op", case(box, "c-nprocs-per-task"), 3000, "openat", 5),
-        # 256 bytes at once are 64 numbers.
+        # A request of 256 bytes returns 64 numbers.
         ("random-per-number", case(box, "c-getrandom-u32"), 5000, "getrandom", 5000 // 64 + 5),
     ]:
         p = proves(box, "--pairs", "8", "--watched", "1", "--cure", cause, "--", program, str(rounds))
         sick, cured = counts(p, syscall)
-        # Since 2.41 glibc draws numbers without a call, where the kernel's vDSO does.
+        # Since 2.41 glibc draws numbers without a call, if the kernel's vDSO can.
         if syscall == "getrandom" and sick < 10 and GLIBC >= (2, 41):
             continue
         # Up to 2.31 glibc keeps the number of processors for a second.
         if cause == "cpu-count-per-op" and sick < 10 and GLIBC < (2, 32):
             continue
-        # To shuffle so many takes one number less; since 2.36 glibc's malloc draws one of its own.
+        # Shuffling takes one number less than there are elements; since 2.36 glibc's malloc draws one for itself.
         least = rounds - (syscall == "getrandom" and GLIBC < (2, 36))
         assert p["same_outcome"] and sick >= least and cured <= left, f"{cause} {program}: {sick} -> {cured}"
         assert p["a"]["exact"] and p["b"]["exact"] and p["verdict"]["cpu"] != "slower", p
@@ -86,11 +86,11 @@ def each_takes_its_calls_away(box):
 
 @test()
 def barriers_no_longer_wait(box):
-    """As many calls, and one to register, before there are threads; what is gone is the waiting."""
+    """The cured program makes as many calls, and one to register before there are threads; only the waiting is gone."""
     p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "membarrier-global", "--", case(box, "c-membarrier-global"), "10")
     sick, cured = counts(p, "membarrier")
     assert p["same_outcome"] and (sick, cured) == (10, 11), (sick, cured)
-    # Registered only after the program had made its thread, it would wait once for all processors: a tenth of the whole.
+    # If it registered only after it had made its thread, it would wait once for all processors: a tenth of the whole.
     assert p["change"]["wall"]["percent"] < -93, p["change"]
     lib = box.build(os.path.join(ROOT, "crates", "cure", "demo", "membarrier_lib.c"), "-shared", "-fPIC", name="libstory.so")
     program = story(box, "membarrier", lib)
@@ -107,7 +107,7 @@ def contexts_behave_like_glibcs(box):
         program = contexts(box, *flags)
         lines = same(box, "sigmask-context", [program, *SAME])
         assert "level 10" in lines and "carried: inner" in lines and lines.count("jumped") == 3, lines
-        # 0 to 8 arguments on stacks of four sizes; ten levels; four threads.
+        # The program makes calls with 0 to 8 arguments on stacks of four sizes, in ten levels and four threads.
         assert lines.count("aligned 0\n") == 4 and lines.count("sum 39000\n") == 4, lines
     for part in ("saved_mask", "uncaught", "last"):
         same(box, "sigmask-context", [program, part])
@@ -115,7 +115,7 @@ def contexts_behave_like_glibcs(box):
 
 @test()
 def the_oldest_glibcs_will_do(box):
-    """Where no dlsym is to be had, before glibc 2.34: calls are made without libc's function."""
+    """Before glibc 2.34 there may be no dlsym: then calls are made without libc's function."""
     for name in ("membarrier.S", "clock.S"):
         bare = unlinked(box, f"lib{name[0]}.so", [name], "-Ddlsym=there_is_none")
         program = box.build("direct.c")
@@ -126,15 +126,15 @@ def the_oldest_glibcs_will_do(box):
 
 @test()
 def shadow_stacks_are_left_to_glibc(box):
-    """Where a thread has one, glibc's own functions go on: the mask as well. A library that takes
-    every thread for one with a shadow stack must do what none does."""
+    """If a thread has a shadow stack, glibc's own functions go on and save the mask as well. A library that takes every
+    thread for one with a shadow stack must behave like no cure."""
     program = contexts(box)
     aside = unlinked(box, "libaside.so", ["context.S", "make.c"], "-DAS_IF_SHADOWED")
     argv = [program, *SAME, "changed_mask", "from_handler"]
     plain, cured = box.run(argv), box.run(argv, env={**box.env, "LD_PRELOAD": aside})
     assert (plain.returncode, text(plain.stdout), text(plain.stderr)) == (cured.returncode, text(cured.stdout), text(cured.stderr))
     assert cured.returncode == 3 and "given up: USR1 0" in text(cured.stdout), text(cured.stdout)
-    # Every library says that it keeps to the rules, so that the loader need not switch them off.
+    # Every library says that it supports shadow stacks, so that the loader need not turn them off.
     for cause in ("sigmask-context", "sigmask-setjmp", "membarrier-global", "clock-in-kernel", "cpu-count-per-op", "random-per-number"):
         path, _ = library(box, cause)
         notes = box.run([tool("readelf"), "-n", path])
@@ -151,7 +151,7 @@ def jumps_behave_like_libcs(box):
 
 @test()
 def drawbacks_show_as_different_outcomes(box):
-    """Programs that rely on masks: never 'the same', so nothing is claimed."""
+    """Programs that rely on masks are never told to do 'the same', so nothing is claimed."""
     for cause, argv in [
         ("sigmask-context", [contexts(box), "changed_mask"]),
         ("sigmask-context", [contexts(box), "from_handler"]),
@@ -163,7 +163,7 @@ def drawbacks_show_as_different_outcomes(box):
 
 @test()
 def direct_calls_behave_as_before(box):
-    """By either library, and by both, in either order."""
+    """The cures' libraries are loaded alone and together, in either order."""
     for causes in ("clock-in-kernel", "membarrier-global", "clock-in-kernel membarrier-global", "membarrier-global clock-in-kernel"):
         lines = same(box, causes, [box.build("direct.c")])
         assert "vfork: 9" in lines and "six arguments: page" in lines and "no such command: -1" in lines, lines
@@ -171,11 +171,11 @@ def direct_calls_behave_as_before(box):
 
 @test()
 def answers_are_as_good(box):
-    """No random number comes twice or is nothing, in threads and children forked at any moment; all
-    of sysconf is what it was."""
+    """No random number comes twice or is empty, in threads and in children forked at any moment; sysconf answers as
+    before."""
     plain = box.run([box.build("answers.c")])
     if plain.returncode < 0:
-        # glibc 2.41: a fork by a handler in the middle of its getrandom.
+        # In glibc 2.41 a handler's fork in the middle of getrandom never ends.
         raise Skip(f"this C library's own answers don't come to an end (signal {-plain.returncode})")
     for cause in ("random-per-number", "cpu-count-per-op"):
         lines = same(box, cause, [box.build("answers.c")])
@@ -196,12 +196,12 @@ def musl_programs_are_cured(box):
 
 @test()
 def children_are_cured(box):
-    """A shell script's programs, and what they start, as far as the environment goes."""
+    """A shell script's programs are cured, and what they start, as far as the environment reaches."""
     program = contexts(box)
     script = box.file("script", f"#!/bin/sh\n{program} many; ({program} many); exec {program} many\n", 0o755)
     p = proves(box, "--pairs", "8", "--watched", "1", "--same", "stdout", "-i", "--cure", "sigmask-context", "--", script)
     sick, cured = counts(p, "rt_sigprocmask")
-    # Three times 10,000 switches, and one question each; the shell blocks signals on its own.
+    # The programs make three times 10,000 switches and one question each; the shell itself blocks signals, too.
     assert sick >= 30000 and cured <= sick - 30000 + 3, (sick, cured)
     # With a new environment nothing is loaded, and all is as it was.
     p = proves(box, "--pairs", "8", "--watched", "1", "--same", "stdout", "-i", "--cure", "sigmask-context", "--", tool("env"), "-i", program, "many")
@@ -211,27 +211,27 @@ def children_are_cured(box):
 
 @test()
 def a_bare_environment_will_do(box):
-    """Without HOME the library goes where temporary files go, for nobody else to write."""
+    """Without HOME, the library lies where temporary files do, in a folder that nobody else can write to."""
     show = ["sh", "-c", "echo $LD_PRELOAD; cat /proc/self/maps"]
     env = {"PATH": box.env["PATH"], "TMPDIR": box.tmp}
     r = box.run([box.systoll, "cure", "sigmask-context", "--", *show], env=env)
     path, maps = text(r.stdout).split("\n", 1)
     assert r.stderr == b"" and path.startswith(box.tmp) and path in maps, (path, text(r.stderr))
     assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700 and os.stat(path).st_mode & 0o777 == 0o600
-    # A folder that others can write to is passed by.
+    # A folder that others can write to is not used.
     shims = os.path.join(box.dir, "cache", "systoll", "shims")
     os.makedirs(shims)
     os.chmod(shims, 0o777)
     r = box.run([box.systoll, "cure", "sigmask-context", "--", *show], env={**env, "XDG_CACHE_HOME": os.path.join(box.dir, "cache")})
     assert text(r.stdout).split("\n")[0] == path and os.listdir(shims) == [], text(r.stdout)[:200]
-    # What was to be loaded anyway is loaded after it.
+    # A library that was to be loaded anyway is loaded after the cure's.
     r = box.run([box.systoll, "cure", "sigmask-context", "--", *show], env={**box.env, "LD_PRELOAD": "libm.so.6"})
     assert text(r.stdout).split("\n")[0].endswith(".so:libm.so.6") and re.search(r"/libm[.-]", text(r.stdout).split("\n", 1)[1])
 
 
 @test()
 def kept_cures_work_without_systoll(box):
-    """The exported library and the line printed cure on their own; other places get their form."""
+    """The exported library and the printed line cure on their own; each kind of place gets its form."""
     path, lines = library(box, "sigmask-context")
     assert path.endswith("libsystoll-context.so") and os.stat(path).st_mode & 0o777 == 0o755, lines
     r = box.run(["sh", "-c", f"{lines}\necho $LD_PRELOAD"], env={**box.env, "LD_PRELOAD": "libm.so.6"})
@@ -265,14 +265,14 @@ def unreachable_programs_are_named_before_they_run(box):
     if box.user == "nobody":
         r = box.run([box.systoll, "cure", "sigmask-setjmp", "--", tool("su"), "--version"])
         assert r.returncode == 125 and "other rights" in text(r.stderr), text(r.stderr)
-    # The environment reaches it all the same.
+    # The environment reaches a static program all the same.
     r = box.run([box.systoll, "cure", "tz-unset", "--", static])
     assert r.returncode != 125, text(r.stderr)
 
 
 @test()
 def a_finding_offers_its_cure(box):
-    """`run` ends with the command that proves it, and that command proves it."""
+    """`run` ends with the command that proves the finding, and that command proves it."""
     program = case(box, "c-swapcontext")
     report, _ = box.report([program, "20000"])
     (finding,) = [f for f in report["findings"] if f["cause"] == "sigmask-context"]
@@ -284,7 +284,7 @@ def a_finding_offers_its_cure(box):
 
 @test(users=("root",))
 def a_set_variable_is_unset(box):
-    """Python's own switch for unbuffered output is turned off where it is on."""
+    """Python's own switch for unbuffered output is removed if it is set."""
     program = box.file("prints.py", "for i in range(3000): print(i)\n")
     argv = [tool("python3"), program]
     p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "unbuffered-output", "--", *argv, env={**box.env, "PYTHONUNBUFFERED": "1"})

@@ -5,7 +5,7 @@ import resource
 
 from harness import test
 
-# Name in tests/programs/sick.c -> the cause, or the kind where no cause knows it.
+# Name in tests/programs/sick.c -> its cause, or its kind if no cause knows it.
 SICK = {
     "s_getppid": "identity-per-op", "s_sockname": "socket-name-per-op", "s_sockopt": "sockopt-per-op",
     "s_threadname": "attribute-per-op", "s_umask": "umask-per-op", "s_chdir": "cwd-toggle",
@@ -26,7 +26,7 @@ FEWER = "3000"
 
 
 def names():
-    """Programs that sick.c has, sick ones and healthy ones."""
+    """Returns the names of the programs in sick.c, the sick and the healthy ones."""
     with open(__file__.rsplit("/", 2)[0] + "/programs/sick.c") as f:
         found = set(re.findall(r"ROUND\((\w+)\)", f.read()))
     return sorted(n for n in found if n.startswith("s_")), sorted(n for n in found if n.startswith("h_"))
@@ -38,8 +38,8 @@ def judged(box, program, name, rounds):
 
 
 def hands_over(box, argv, share):
-    """Whether more than this share of a program's yields give its processor to others: then they are no waste. They
-    count as switches that it did not ask for."""
+    """Returns True if more than this share of a program's yields give its processor to others: then they are no waste.
+    They count as switches that it did not ask for."""
     switches = lambda: resource.getrusage(resource.RUSAGE_CHILDREN).ru_nivcsw
     before = switches()
     box.run(argv, env=dict(box.env, SICK_DIR=box.dir))
@@ -52,7 +52,7 @@ def waste_of_each_class_is_found_and_named(box):
     sick, _ = names()
     assert sorted(SICK) == sick, set(SICK) ^ set(sick)
     wrong = {name: judged(box, program, name, ROUNDS) for name in sick}
-    # Which calls are looked at is left to chance, and on a busy box they are few: look again.
+    # Chance decides which calls are sampled, and on a busy machine they are few: try again.
     for _ in range(3):
         wrong = {name: got for name, got in wrong.items() if got != [SICK[name]]}
         wrong = {name: judged(box, program, name, ROUNDS) for name in wrong}

@@ -12,16 +12,16 @@ import readers
 from harness import HERE, PATH, Skip, test, text
 
 ROOT = os.path.dirname(HERE)
-# In docs/: results, whose commands were typed elsewhere, on other programs.
+# Documents of results: their commands were typed elsewhere, on other programs.
 RESULTS = ("evidence/", "reference/prices.md", "reference/how-prove-decides.md", "develop/decisions.md")
-# What stands for something of the reader's.
+# Words that stand for something of the reader's, and what the test puts in their place.
 MEANS = {
     "CMD [ARGS]...": "./app", "CMD": "./app", "YOUR PROGRAM": "./app", "CAUSE": "tz-unset", "REC": "a.systoll", "FORMAT": "csv", "LANGUAGE": "perl",
     "FILE…": "app.trace", "FILE": "f.out", "[STORY]": "getpid", "GOOD": "HEAD~1", "BAD": "HEAD", "OLD": "old.systoll", "NEW": "new.systoll",
     "CALLS": "getpid", "CALL": "getpid", "PORT": "8080", "VAR=VALUE": "TZ=:/etc/localtime", "SHELL": "bash", "DIR": "mine", "ID": "tz-unset", "F": "f.out",
     "FOLDER…": "runs", "FOLDER": "runs", "QUESTION": "dearest",
 }
-# Begins so: why it is not typed.
+# Beginnings of commands that are not typed, with the reason.
 NOT_TYPED = {
     "cargo ": "builds; the test of a fresh machine types them (tests/fresh.py)",
     "target/release/": "the same",
@@ -29,7 +29,7 @@ NOT_TYPED = {
     "systoll run --open": "opens a browser; the page's suite types it with one of its own",
     "systoll run --every 10m": "a service, for ten minutes; the suite of controls types --every",
     "systoll top": "takes a terminal and a process that runs; the suite of attaching has both",
-    "systoll attach": "takes a process that runs; the suites of attaching start their own",
+    "systoll prove --live": "takes a process that runs; the suite prove_live has one",
     "systoll prove --serve": "takes a server and a load; the suite of proofs has both",
     "systoll run --prove": "takes up to a minute; the suite of proofs types it",
     "systoll attach": "watches what runs already; the suite of attaching types it", "kill -CONT": "the same", "nsenter ": "takes a namespace",
@@ -48,9 +48,9 @@ NOT_TYPED = {
     "systoll run -c -- git": "about the repository it is typed in", "systoll run -o report.txt -- make": "about a makefile of the reader's",
     "systoll cure --export /usr/local/lib": "writes to /usr/local/lib",
 }
-# Seconds that a command may take.
+# Limit of a command's time, in seconds.
 LIMIT = 40
-# Words in which the code is named, not a whole command.
+# Words between backquotes that name the command, but are not a whole one.
 NAMES = re.compile(r"systoll [a-z]+( --?[a-z-]+)?")
 APP = """
 #include <signal.h>
@@ -79,7 +79,7 @@ def pages():
 
 
 def helps(systoll):
-    """The examples of every command's --help."""
+    """Returns the examples of every command's --help."""
     told = subprocess.run([systoll, "--help"], capture_output=True, text=True).stdout
     commands = re.findall(r"^  ([a-z]+)  ", told.split("Commands:", 1)[1].split("\n\n")[0], re.M)
     assert len(commands) > 10, told
@@ -90,14 +90,15 @@ def helps(systoll):
 
 
 def commands_of(page):
-    """What is shown to be typed: indented lines, lines of shell in fences, and words between backquotes."""
+    """Returns the commands that a page shows: indented lines, lines of shell in fences, and words between
+    backquotes."""
     fenced = re.findall(r"```(?:sh|bash|console)\n(.*?)```", page, re.S)
     rest = re.sub(r"```.*?```", "", page, flags=re.S)
-    # What goes on in the next line is one command.
+    # A command that continues in the next line is one command.
     joined = [re.sub(r"(\||\\\\)\n\s*", lambda end: "| " if end[1] == "|" else "", text) for text in [*fenced, rest]]
     lines = [line for block in joined[:-1] for line in block.splitlines()] + re.findall(r"^    (\S.*)$", joined[-1], re.M)
     for line in lines:
-        # What stands behind a wide gap says what it does.
+        # Text behind a wide gap says what the command does.
         command = re.split(r"\s{2,}(?=[#a-zA-Z(])|\s+# ", line.removeprefix("$ "))[0].strip()
         if re.match(r"(systoll|jq|kill|sudo|ssh|cargo|target/release/systoll|strace|perf|ltrace|go) ", command):
             yield command
@@ -113,13 +114,13 @@ def meant(command):
 
 
 def begins(command):
-    """Whether a command, or what comes after another, begins so."""
+    """Returns True if a command, or one that follows another on the line, begins so."""
     parts = re.split(r" && | \| ", meant(command))
     return lambda begin: any(part.startswith(begin) for part in parts)
 
 
 def sandbox(box):
-    """A folder with what the commands name."""
+    """Returns a folder with the files that the commands name."""
     there = os.path.join(box.dir, "there")
     app = box.build(box.file("app.c", APP))
     box.file("app.py", "import time\nfor i in range(300): time.localtime(i)\n")
@@ -152,11 +153,11 @@ systoll run -q --save-to runs --service shop --release 2.4.0 -- ./app > /dev/nul
 
 
 def typed(box, there, env, command):
-    """What went wrong with a command, if anything."""
+    """Returns what went wrong with a command, if anything."""
     wanted = meant(command)
     if "prove" in wanted and not re.search("--(limit|pairs|serve)", wanted):
         wanted = wanted.replace("systoll prove", "systoll prove --pairs 8 --watched 1", 1)
-    # Each in a folder like it: some write what others read.
+    # Each command has a copy of the folder, because some write what others read.
     script = f'cp -a "$1" "$2" && cd "$2" && {wanted}'
     own = f"{there}-{abs(hash(command)):x}"
     try:
@@ -164,7 +165,7 @@ def typed(box, there, env, command):
     except subprocess.TimeoutExpired:
         return f"{command!r} as {wanted!r} takes more than {LIMIT} s"
     shutil.rmtree(own, ignore_errors=True)
-    # 1: something was found to differ, or a filter let nothing through.
+    # Code 1 is fine for these: something was found to differ, or a filter let nothing through.
     fine = (0, 1) if re.search(r"\b(jq|check|diff|bisect|prove)\b", wanted) else (0,)
     if r.returncode not in fine:
         return f"{command!r} as {wanted!r} ends with {r.returncode}: {text(r.stderr)[-300:]}"

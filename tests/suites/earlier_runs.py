@@ -12,11 +12,11 @@ import subprocess
 
 from harness import PROGRAMS, Skip, test, text, tool
 
-# First runs, and how many more, and later ones, where something is told otherwise.
+# Number of first runs, and how many more first runs and later ones follow if something is told differently.
 COLD, AGAIN = 4, 4
-# Whose reports are looked at, of runs with one cache.
+# Numbers of the runs with one cache whose reports are compared.
 RUNS = (1, 2, 3, 10)
-# Which line is told of rows of a script with fewer calls is drawn.
+# Rows of a script with fewer calls than this: chance decides which line is told of them.
 OF_SCRIPT = 100
 OTHERS = [["/bin/ls", "-l", "/usr/include"], ["sort", "/etc/passwd"]]
 
@@ -30,7 +30,7 @@ def cpp(box):
 
 
 def rust(box):
-    # Where rustup has put it, or a package.
+    # rustc lies where rustup has put it, or comes from a package.
     rustc = shutil.which("rustc") or tool("rustc")
     command = lambda out: [rustc, "-g", "-O", "-o", out, os.path.join(PROGRAMS, "callers.rs")]
     return [box.shared.built("callers-rs", command, dict(os.environ))]
@@ -62,7 +62,7 @@ def build(box):
 
 
 def kept(place):
-    """What is kept of contexts and of functions' names: name -> when it was written."""
+    """Returns what is kept of contexts and of functions' names: name -> time at which it was written."""
     folder = os.path.join(place, "systoll")
     of_runs = [n for n in os.listdir(folder) if n.startswith("notes-")]
     return {n: os.stat(os.path.join(folder, n)).st_mtime_ns for n in of_runs}
@@ -77,10 +77,11 @@ def fresh(box, name):
 
 
 def told(box, argv, env):
-    """All that a report, its JSON and the recording tell of a run but times and ids: what is told -> how."""
+    """Returns all that a report, its JSON and the recording tell of a run, except times and ids: what is told ->
+    how."""
     rec = os.path.join(box.dir, "rec")
     doc, _ = box.report(argv, flags=["--save", rec], env=env)
-    # Whether the processor time is known to a tenth is a matter of how busy the box is.
+    # A busy machine may keep the processor time from being known to a tenth.
     problems = [re.sub(r"[0-9.,]+", "N", p) for p in doc["problems"] if "processor time" not in p]
     says = {("exact",): doc["exact"], ("problems",): sorted(problems)}
     program = lambda r: os.path.basename(doc["processes"][r["process"] - 1]["exe"])
@@ -106,21 +107,21 @@ def told(box, argv, env):
 
 
 def whole_stacks(box, rec, is_script):
-    """The whole stacks by which many calls of a recording's rows came, as flame graphs and pprof have them."""
+    """Returns the whole stacks by which many calls of a recording's rows came, as flame graphs and pprof have them."""
     r = box.run([box.systoll, "export", "--format", "collapsed", "--value", "calls", rec])
     assert r.returncode == 0, text(r.stderr)
     rows = {}
     for line in text(r.stdout).splitlines():
         stack, calls = line.rsplit(" ", 1)
         frames = stack.split(";")
-        # Up to the user's frame rows are exact: the stacks of one differ above it.
+        # Up to the user's frame rows are exact: a row's stacks differ above it only.
         of_row = rows.setdefault((frames[0], frames[-1]), {}).setdefault(tuple(frames[-3:]), {})
         of_row[stack] = int(calls)
     least = OF_SCRIPT if is_script else 1
     told = {}
     for call, of_call in rows.items():
         for stacks in of_call.values():
-            # What was not seen further is told beside those that were, as far as all share it.
+            # A stack whose upper frames were not seen is told as far as all stacks share them, beside those that were.
             further = lambda stack: any(other.endswith(stack.split(";", 1)[1]) for other in stacks if other != stack)
             whole = {stack: calls for stack, calls in stacks.items() if not further(stack)}
             large = [stack for stack, calls in whole.items() if calls >= max(least, sum(whole.values()) / 5)]
@@ -129,19 +130,19 @@ def whole_stacks(box, rec, is_script):
 
 
 def scope(key):
-    """What a thing that is told is about: the calls of a program, or a finding."""
+    """Returns what a thing that is told is about: the calls of a program, or a finding."""
     return key[1:3] if key[0] in ("row", "failed", "stack", "recording") else key
 
 
 def differences(one, cold):
-    """What a run tells otherwise than first runs do, of what all of those tell alike."""
+    """Returns what a run tells differently from the first runs, of all that those tell alike."""
     keys = set(one).union(*cold)
     varying = {scope(k) for k in keys if any(other.get(k) != cold[0].get(k) for other in cold)}
     return {k: (one.get(k), cold[0].get(k)) for k in keys if one.get(k) != cold[0].get(k) and scope(k) not in varying}
 
 
 class Law:
-    """First runs of a command, and what later ones are held to."""
+    """First runs of a command, to which later runs are held."""
 
     def __init__(self, box, argv):
         self.box, self.argv, self.cold = box, argv, []
@@ -154,7 +155,7 @@ class Law:
         shutil.rmtree(place)
 
     def hold(self, when, env):
-        """Fails where several runs in turn tell something otherwise than the first ones: once is chance."""
+        """Fails if several runs in succession tell something differently from the first ones: once is chance."""
         found = differences(told(self.box, self.argv, env), self.cold)
         for _ in range(AGAIN):
             if not found:
@@ -198,16 +199,17 @@ def a_run_with_nothing_new_to_keep_writes_nothing(box):
     if not (before := kept(place)):
         raise Skip("the file system of the box's files does not note every change: nothing is kept of them")
     box.report(OTHERS[0], env=env)
-    assert kept(place) == before, (before, kept(place))
+    written = dict(kept(place).items() - before.items())
+    assert not written and len(kept(place)) == len(before), written
 
 
 @test(backends=("inproc",))
 def the_whole_stack_of_another_run_is_not_taken_for_this_ones(box):
-    """The same function, called by others in each run; on stacks that end where another run's went on."""
+    """In each run others call the same function, on stacks that end where another run's went on."""
     program = box.build("callers.c", "-fno-optimize-sibling-calls")
     _, env = fresh(box, "cache")
     rec = os.path.join(box.dir, "rec")
-    # Which callers each argument comes by, from the inside outwards, and how many times.
+    # Callers by which each argument comes, innermost first, and number of calls.
     main = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
     of = {
         "m": (["middle", *["deep"] * 7, *main], 8000),
@@ -227,11 +229,11 @@ def the_whole_stack_of_another_run_is_not_taken_for_this_ones(box):
                 stacks[tuple(frames[3:])] = int(calls)
         assert sum(stacks.values()) == sum(of[a][1] for a in arguments), (arguments, stacks)
         for stack, calls in stacks.items():
-            # What was not seen further is told as far as all share it, and no further.
+            # A stack that was not seen further is told as far as all share it, and no further.
             fits = [a for a in arguments if list(stack) == of[a][0][: len(stack)]]
             assert fits, (arguments, stack, calls)
         for a in arguments:
-            # An octave may be off by half of it.
+            # An octave's figure may be off by half of it.
             whole = sum(calls for stack, calls in stacks.items() if list(stack)[: len(of[a][0])] == of[a][0])
             assert whole >= of[a][1] / (2 if arguments == a else 8), (arguments, a, stacks)
 
@@ -273,9 +275,10 @@ int main(void) { one(); another(); of_all_sizes(); another(); return sum == 1; }
 
 @test(backends=("inproc",))
 def callers_are_named_behind_frames_of_any_size(box):
-    """In a library, whose frames are none of the user's; what comes in more sizes than are told apart is counted without."""
+    """The function lies in a library, whose frames are not the user's. Callers whose frames have more sizes than are
+    told apart are counted without a name."""
     _, env = fresh(box, "cache")
-    # Called as a part of the C library is.
+    # The library's functions are called like a part of the C library.
     library, path = (os.path.join(box.dir, name) for name in ("libnss_varying.so.2", "calls"))
     links = ["-shared", "-fPIC", "-o", library, box.file("varying.c", VARYING)]
     calls = ["-o", path, box.file("calls.c", CALLS_VARYING), library, "-Wl,-rpath," + box.dir]

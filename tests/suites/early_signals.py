@@ -13,12 +13,12 @@ def rounds(box):
 
 
 def ends_by(box, number, send, seed, command=("/bin/sleep", "30")):
-    """Sends a signal at any moment of a start; the program, which would run on, dies of it."""
+    """Sends a signal at a random moment of a start; the program, which would run on, dies of it."""
     chance = random.Random(seed)
     program = box.watch(list(command), "-q")
     for n in range(rounds(box)):
         p = box.start(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-        # A start takes some 20 ms here; on a busy box the later ones come at its beginning.
+        # A start takes some 20 ms here; on a busy machine the later signals come at its beginning.
         delay = chance.uniform(0, 0.06)
         time.sleep(delay)
         send(p.pid, number)
@@ -49,7 +49,8 @@ def sighup_of_the_group_while_it_starts(box):
 
 @test()
 def any_signal_while_one_way_of_watching_gives_way_to_another(box):
-    """A program that can't be watched from inside is killed before it begins and started anew."""
+    """A program that can't be watched from inside is killed before it begins and started anew; no signal that comes
+    meanwhile is lost."""
     program = box.build("gs.c", "-DWRITES", "-mfsgsbase")
     for number, send in ((signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)):
         ends_by(box, number, send, 5, (program, "30"))
@@ -70,7 +71,7 @@ print(len(got))
 
 @test(backends=BOTH)
 def a_program_that_starts_with_it_blocked_gets_it_later(box):
-    """Blocked by who starts systoll, a signal waits for the program as it would have."""
+    """If systoll is started with the signal blocked, the signal waits for the program as without systoll."""
     chance = random.Random(4)
     for n in range(rounds(box) // 3):
         p = box.start(
@@ -87,7 +88,7 @@ def a_program_that_starts_with_it_blocked_gets_it_later(box):
 
 @test(backends=BOTH)
 def signals_that_the_ending_command_handles_do_not_end_systoll(box):
-    """A Ctrl-C that the command answers by ending is the command's, however late systoll gets to it."""
+    """If a command answers Ctrl-C by ending, the signal is the command's, however late systoll gets to handle it."""
     script = ["/bin/sh", "-c", "trap 'exit 5' INT; echo ready; while :; do :; done"]
     for n in range(rounds(box)):
         p = box.start(box.watch(script, "-q"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

@@ -24,12 +24,13 @@ GO_PACKAGES = ("bufio", "errors", "fmt", "io/fs", "os", "path/filepath", "string
 
 
 def go_file(code):
-    """Go refuses packages that are not used."""
+    """Returns the code as a Go file: Go refuses packages that are not used, so only those are imported that the code
+    names."""
     used = [name for name in GO_PACKAGES if f"{name.rsplit('/', 1)[-1]}." in code]
     return "package main\n\nimport (\n" + "".join(f'\t"{name}"\n' for name in used) + f")\n\nfunc main() {{\n{code}\n}}\n"
 
 
-# Language: the file's name, what is around the code, how it is built, how it is run.
+# Language: the file's name, the text around the code, how it is built, how it is run.
 LANGUAGES = {
     "c": ("x.c", lambda c: f"#define _GNU_SOURCE\n{C_HEADERS}int main(void)\n{{\n{c}\nreturn 0;\n}}\n", ["gcc", "-w", "-O1", "-o", "x", "x.c"], ["./x"]),
     "c++": ("x.cc", lambda c: f"#include <fstream>\n#include <iostream>\nint main()\n{{\n{c}\n}}\n", ["g++", "-o", "x", "x.cc"], ["./x"]),
@@ -46,17 +47,18 @@ LANGUAGES = {
     "tcl": ("x.tcl", str, None, ["tclsh", "x.tcl"]),
     "lua": ("x.lua", str, None, ["lua", "x.lua"]),
 }
-# Compilers may be anywhere.
+# Folders with compilers, which may be anywhere.
 PLACES = os.environ.get("PATH", "") + ":/usr/local/go/bin"
-# A loop of an example goes round 300 times, one that starts programs three times or more.
+# Least number of calls that the second side must save: a loop goes round 300 times, one that starts programs three
+# times or more.
 FEWER = 250
 FEWER_STARTS = 3
-# What a runtime calls when it sees fit, on a busy box more often.
+# Calls that a runtime makes when it sees fit, on a busy machine more often.
 RUNTIMES = {"futex", "nanosleep", "sched_yield", "epoll_pwait", "tgkill", "getpid", "rt_sigreturn", "madvise", "mmap", "munmap", "rt_sigprocmask"}
 
 
 def examples(language):
-    """(cause, before, after) of every example in this language."""
+    """Yields (cause, before, after) of every example in this language."""
     try:
         from tomllib import load
     except ImportError:
@@ -70,7 +72,7 @@ def examples(language):
 
 
 def once(box, language, code, name):
-    """What the code prints, and how many calls it makes."""
+    """Returns what the code prints, and how many calls it makes."""
     file, around, build, run = LANGUAGES[language]
     dir = os.path.join(box.dir, name)
     os.makedirs(dir)
@@ -96,7 +98,8 @@ def calls(found, but=frozenset()):
 
 
 def claimed(found, cause, by=None):
-    """Calls of the system calls that `by` says have a cause: what a runtime calls beside them is no matter."""
+    """Returns the calls with this cause, of the system calls that `by` names: other calls of a runtime do not
+    matter."""
     names = {name for f in (by or found)["findings"] + (by or found)["also"] if f["cause"] == cause for name in f["syscalls"]}
     return sum(row["calls"] for row in found["by_syscall"] if row["syscall"] in names)
 

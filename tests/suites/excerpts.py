@@ -1,4 +1,4 @@
-"""Excerpts of traces, waits and tables: what a few lines of a bug report can carry is told, and no more."""
+"""Excerpts of traces, waits and tables are told as far as the few lines of a bug report can carry, and no further."""
 import json
 
 from harness import test
@@ -26,7 +26,8 @@ def lines(*some, times=1):
 
 @test(users=("nobody",))
 def the_stories_own_excerpts(box):
-    """Retyped: ten lines of localtime, strace -c of a Ruby, counts by name of a decoder, a getpid loop, one membarrier."""
+    """The stories' own excerpts, retyped: ten lines of localtime, strace -c of a Ruby, counts by name of a decoder, a
+    getpid loop, one membarrier."""
     localtime = imported(box, lines(STAT, 'write(1, "Thu Nov 26 02:14:31 2026\\n", 25) = 25', times=9))
     assert causes(localtime, "findings").get("tz-unset") == "medium", localtime["told"]
     assert localtime["excerpt"] and "excerpt" in localtime["findings"][0]["told"]["shown"], localtime["findings"][0]["told"]
@@ -66,7 +67,7 @@ def confidence_comes_from_the_number_of_looks(box):
     assert three["also"][0]["doubt"] == "excerpt" and not three["exact"], three["also"][0]["doubt"]
     one = imported(box, lines(STAT))
     assert not one["findings"] and not one["also"], one["told"]
-    # Forty of many others are nothing.
+    # Forty calls among many others are no finding.
     others = [f'read(3, "{n}", 4096) = {len(str(n))}' for n in range(4000)]
     few = imported(box, lines(*others[:2000], STAT, STAT, STAT, *others[2000:]))
     assert "tz-unset" not in causes(few), few["also"]
@@ -96,12 +97,13 @@ def waits_are_shown_with_what_they_waited_for(box):
         (wait,) = doc["waits"]
         assert wait["syscall"] == "poll" and wait["calls"] == 3 and wait["ran_out"] and "name server" in wait["about"], wait
         assert 15e9 <= wait["ns"] <= 15.1e9, wait
-    # By the next line's time where nothing else tells: entries with strace's own, ends with another's.
+    # If nothing else tells a wait's length, the next line's time does. strace's own times stand at a call's entry,
+    # another tool's at its end.
     own = imported(box, lines("09:15:00.000000 epoll_wait(3, [{EPOLLIN, {u32=4, u64=4}}], 8, -1) = 1", "09:15:02.500000 close(9) = 0"))
     assert [(w["syscall"], w["ns"]) for w in own["waits"]] == [("epoll_wait", 2_500_000_000)], own["waits"]
     other = imported(box, lines("Jul 01 09:15:00.000000 close(9) = 0", "Jul 01 09:15:02.500000 wait4(-1, NULL, 0, NULL) = 77", "Jul 01 09:15:02.500001 close(8) = 0"))
     assert [(w["syscall"], w["ns"]) for w in other["waits"]] == [("wait4", 2_500_000_000)], other["waits"]
-    # Whole seconds may lie up to one closer together.
+    # Times in whole seconds may lie up to one second closer together than the calls did.
     coarse = imported(box, lines("09:15:00 epoll_wait(3, [{EPOLLIN, {u32=4, u64=4}}], 8, -1) = 1", "09:15:01 close(9) = 0"))
     assert not coarse["waits"], coarse["waits"]
 
@@ -130,7 +132,7 @@ def tables_tell_what_they_can_carry(box):
     assert failed["toll_ns"] >= 200_000_000, failed["toll_ns"]
     step = imported(box, HEAD + "  1.00    0.001000           1      2048           lseek\n  1.00    0.001000           1      1024           read\n 98.00    0.098000           1      9000           write\n")
     assert any(c["syscalls"] == ["lseek", "read"] and c["shows"].startswith("2 calls for each read") for c in step["counted"]), step["counted"]
-    # A table below an excerpt is of the whole run.
+    # A table below an excerpt describes the whole run.
     beside = imported(box, lines("rt_sigprocmask(SIG_SETMASK, [], NULL, 8) = 0", times=20) + HEAD + "100.00    0.139288           0  20033025           rt_sigprocmask\n100.00    0.139288              20033025           total\n")
     assert beside["calls"] == 20033025 and any("of the whole run" in p for p in beside["problems"]), beside["problems"]
     assert (beside["findings"] + beside["also"])[0]["calls"] == 20033025, beside["told"]
@@ -174,7 +176,7 @@ def patterns_that_lines_show(box):
     asked = [f'openat(4, "dir{n}", O_RDONLY|O_CLOEXEC) = 6\nfcntl(6, F_GETFD) = 0x1 (flags FD_CLOEXEC)\nclose(6) = 0' for n in range(20)]
     told = imported(box, lines(*asked))
     assert [f["syscalls"] for f in told["findings"]] == [["fcntl"]] and "right before it closes" in told["findings"][0]["why"], told["findings"]
-    # Who reads what a program prints the lines do not tell: it may be a person.
+    # The lines do not tell who reads the program's output: it may be a person.
     printed = imported(box, lines(*(f'write(1, "line {n % 10}\\n", 7) = 7' for n in range(30))))
     assert not printed["findings"], printed["findings"]
     userdb = 'openat(7, "etc", O_RDONLY|O_PATH) = 8\nclose(7) = 0\nopenat(8, "userdb", O_RDONLY|O_PATH) = -1 ENOENT (No such file or directory)\nclose(8) = 0'

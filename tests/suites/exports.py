@@ -1,4 +1,4 @@
-"""The real reader of each export opens it and shows the totals of the report."""
+"""The real reader of each export opens it and shows the report's totals."""
 import base64
 import csv
 import json
@@ -12,7 +12,7 @@ VALUES = {"toll": "toll_ns", "waited": "waited_ns", "calls": "calls", "needless"
 
 
 def recorded(box):
-    """A recording of a program with two diseases, and its report's JSON."""
+    """Records a program with two diseases. Returns the recording and the report's JSON."""
     program = box.build("exported.c", name="exported")
     rec = os.path.join(box.dir, "a.systoll")
     env = {name: value for name, value in box.env.items() if name != "TZ"}
@@ -25,7 +25,7 @@ def recorded(box):
 
 
 def exported(box, rec, form, value=None, name=None):
-    """The path of an export."""
+    """Exports a recording. Returns the export's path."""
     out = os.path.join(box.dir, name or f"a.{form}")
     r = box.run([box.systoll, "export", "--format", form, *(["--value", value] if value else []), "-o", out, rec])
     assert r.returncode == 0 and os.path.getsize(out) > 0, text(r.stderr)
@@ -39,7 +39,7 @@ def read(box, argv, **kwargs):
 
 
 def near(ns, told):
-    """Whether a time that a reader rounded (35.37ms) is `ns`."""
+    """Returns True if a time that a reader rounded (35.37ms) is `ns`."""
     number, unit = re.fullmatch(r"([\d.,]+) ?(ns|us|µs|μs|ms|s|mins)", told).groups()
     size = {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "mins": 60e9}[unit]
     digits = len(number.partition(".")[2])
@@ -50,7 +50,7 @@ def near(ns, told):
 def pprof_adds_up_in_go_tool_pprof(box):
     rec, report = recorded(box)
     out = exported(box, rec, "pprof", "needless")
-    # Go builds pprof when it is first asked for; into the user's own cache, where it stays.
+    # Go builds pprof when it is first asked for; the build stays in the user's own cache.
     env = {**box.env, "GOCACHE": os.path.expanduser("~/.cache/go-build")}
     for value, field in VALUES.items():
         told = read(box, [tool("go"), "tool", "pprof", "-top", "-nodecount=100000", "-nodefraction=0", f"-sample_index={value}", "-unit=ns" if value != "calls" else "-unit=count", out], env=env)
@@ -59,7 +59,7 @@ def pprof_adds_up_in_go_tool_pprof(box):
         assert total and float(total[1]) == report[field] and abs(flat - report[field]) < 1, (value, report[field], total and total[0], flat)
     told = read(box, [tool("go"), "tool", "pprof", "-top", out], env=env)
     assert "Type: needless\n" in told and "newfstatat" in told, told
-    # What only systoll reads is not in it, so what is read back says so.
+    # The export lacks what only systoll reads, and a report on it says so.
     r = box.run([box.systoll, "report", out])
     assert r.returncode == 0 and "another tool rewrote the file" in text(r.stdout), text(r.stdout)
 
@@ -132,7 +132,8 @@ def firefox_profiler_adds_up(box):
 
 
 def load(box, command, path):
-    """Its daemon gives itself half a second to start, which is little on a busy box: it says so, and to try again."""
+    """Loads a file into the reader of Firefox profiles. Its daemon gives itself half a second to start, which is little on
+    a busy machine: it then says so, and the test tries again."""
     for _ in range(20):
         r = box.run([*command, "load", path])
         if r.returncode == 0 or "did not become ready" not in text(r.stderr):
@@ -149,7 +150,7 @@ def speedscope_adds_up(box):
     rec, report = recorded(box)
     with open(exported(box, rec, "speedscope", "calls"), "rb") as f:
         data = base64.b64encode(f.read()).decode()
-    # speedscope's own way to be handed a file: a script that it loads.
+    # A file is handed to speedscope by a script that it loads, its own way.
     script = box.file("given.js", f'speedscope.loadFileFromBase64("a.json", "{data}")')
     page = f"file://{module}/dist/release/index.html#localProfilePath={script}"
     dom = browse(box, page, "--allow-file-access-from-files", "--virtual-time-budget=6000")
@@ -163,7 +164,7 @@ def speedscope_adds_up(box):
 
 
 def browse(box, page, *flags):
-    """The document that Chromium makes of a page."""
+    """Returns the document that Chromium makes of a page."""
     chromium = tool("chromium")
     profile = os.path.join(box.dir, "chromium")
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", *flags, "--dump-dom", page]
@@ -182,7 +183,7 @@ def flame_graphs_are_pictures_of_all(box):
         assert told and int(told[1].replace(",", "")) == report[field], (value, told and told[0])
     r = box.run([box.systoll, "export", "--format", "flamegraph", "--against", rec, rec])
     assert r.returncode == 0 and "blue: less" in text(r.stdout), text(r.stderr)
-    # A browser takes it for a picture.
+    # A browser must take the file for a picture.
     with open(os.path.join(box.dir, "a.flamegraph")) as f:
         assert "<title>all (" in browse(box, "file://" + box.file("a.svg", f.read()))
 
@@ -194,7 +195,7 @@ def trace_events(path):
 
 @test()
 def perfettos_events_add_up(box):
-    """By the format's own rules; `perfetto_adds_up_in_its_trace_processor` asks Perfetto."""
+    """The events add up by the format's own rules; `perfetto_adds_up_in_its_trace_processor` asks Perfetto."""
     rec, report = recorded(box)
     events = trace_events(exported(box, rec, "perfetto"))
     last, lanes = {}, {}
@@ -210,7 +211,8 @@ def perfettos_events_add_up(box):
 
 @test(users=("root",), long=True)
 def perfetto_adds_up_in_its_trace_processor(box):
-    """Perfetto's package on PyPI fetches its trace processor from a host of its own: where there is none, this is skipped."""
+    """Perfetto's package on PyPI fetches its trace processor from a host of its own; where that can't be reached, the
+    test is skipped."""
     shell = tool("trace_processor_shell")
     rec, report = recorded(box)
     out = exported(box, rec, "perfetto")
@@ -221,7 +223,7 @@ def perfetto_adds_up_in_its_trace_processor(box):
 
 
 def all_formats(box):
-    """The formats that `systoll export --help` lists."""
+    """Returns the formats that `systoll export --help` lists."""
     listed = re.search(r"\n +--format <FORMAT>\s+(.*?)\n\s+--value", text(box.run([box.systoll, "export", "--help"]).stdout), re.DOTALL)
     formats = set(re.split(r",\s+|\s+or\s+", listed[1].strip()))
     assert {"csv", "speedscope"} <= formats, listed[1]
@@ -230,7 +232,7 @@ def all_formats(box):
 
 @test(users=("root",))
 def each_format_has_a_line_in_the_docs_and_a_reader(box):
-    """Parquet's readers are in fleet.py."""
+    """Parquet's readers are in fleet.py; each other format must have its own here."""
     formats = all_formats(box)
     with open(os.path.join(os.path.dirname(HERE), "docs/use/export.md")) as f:
         docs = f.read()
@@ -251,6 +253,6 @@ def unwritable_exports_say_why(box):
     assert r.returncode == 125 and "speedscope" in text(r.stderr), text(r.stderr)
     r = box.run([box.systoll, "export", "--format", "csv", "-o", "no/such/folder", rec])
     assert r.returncode == 125 and not r.stdout, text(r.stderr)
-    # A terminal's locale changes nothing of what another tool reads.
+    # A terminal's locale does not change what another tool reads.
     plain = box.run([box.systoll, "export", "--format", "speedscope", rec]).stdout
     assert plain == box.run([box.systoll, "export", "--format", "speedscope", rec], env={**box.env, "LC_ALL": "C"}).stdout

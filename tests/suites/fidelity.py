@@ -9,7 +9,8 @@ from harness import Skip, test, wait_for
 
 
 def same(box, program, *args, env=None):
-    """The program's output, the same watched as unwatched; `--long` runs it with the last argument tenfold."""
+    """Asserts that the program's output is the same watched as unwatched, and returns it; `--long` runs it with the
+    last argument tenfold."""
     argv = [program, *args]
     if box.shared.long and args:
         argv[-1] = str(10 * int(args[-1]))
@@ -42,7 +43,7 @@ program("handlers_that_jump_and_stacks_of_their_own", "handlers.c", "300")
 
 @test(backends=("inproc",))
 def calls_under_a_ticking_timer(box):
-    """5 kHz of signals over restarting calls: the table has what the program itself counted."""
+    """Under 5,000 signals a second and with calls that restart, the table has what the program itself counted."""
     times = "20000" if box.shared.long else "2000"
     doc, r = box.report([box.build("ticking.c"), times])
     assert r.returncode == 0 and r.stdout == f"{times} read, 0 interrupted, {int(times) * 50} others, status 0\n".encode(), r
@@ -51,26 +52,27 @@ def calls_under_a_ticking_timer(box):
     rows = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
     for name in ("getpgrp", "getppid"):
         assert rows[name] == told[name], f"{name}: {rows[name]} not {told[name]}"
-    # The kernel makes a call again for every signal that cuts it short; a dynamic program reads a
-    # file or two before it begins.
+    # The kernel makes a call again for every signal that interrupts it; a dynamic program reads a file or two before it
+    # begins.
     assert 0 <= rows["read"] - told["read"] < 10 + told["ticks"], (rows["read"], told)
     assert rows["rt_sigreturn"] == told["ticks"], (rows["rt_sigreturn"], told["ticks"])
 
 
 @test(backends=("inproc",))
 def signals_too_early_for_a_sleep(box):
-    """A handler that runs while its thread waits for systoll, on its way to sleep, ends the sleep."""
+    """A handler that runs while its thread waits for systoll, on the way to a sleep, ends the sleep."""
     program = box.build("early_signal.c")
     for how in ("poll", "select", "wait", "nanosleep"):
         gate = box.file("gate", b"\0")
         p = box.start(box.watch([program, how, gate], "-q"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         pid = int(p.stdout.readline().split()[1])
-        # Nobody answers it now.
+        # Nobody answers the thread from now on.
         p.send_signal(signal.SIGSTOP)
         with open(gate, "r+b", buffering=0) as f:
             f.write(b"\1")
             wait_for(lambda: os.pread(f.fileno(), 1, 0) == b"\2", "it did not go to sleep")
-            # It takes a few instructions from there to the call, where it waits by spinning: nothing shows that.
+            # From there to the call, in which the thread waits by spinning, takes a few instructions: nothing shows
+            # when it has got there.
             time.sleep(0.05)
             os.kill(pid, signal.SIGUSR1)
             wait_for(lambda: os.pread(f.fileno(), 1, 0) == b"\3", "its handler did not run")
@@ -81,7 +83,8 @@ def signals_too_early_for_a_sleep(box):
 
 @test(backends=("inproc",))
 def a_gs_base_of_its_own(box):
-    """By a call: from there on the program is left alone. By the instruction: it is never touched."""
+    """A program that sets its gs base by a call is left alone from there on; one that does so by the instruction is
+    never hooked."""
     for flags, why in (((), "sets its gs base"), (("-DWRITES",), "uses the gs segment")):
         for static in ((), ("-static",)):
             program = box.build("gs.c", *flags, *static)
@@ -94,7 +97,7 @@ def a_gs_base_of_its_own(box):
 
 @test(backends=("inproc",))
 def memory_that_is_locked(box):
-    """What we share with a program is far larger than what it uses, and is not filled for it."""
+    """The memory that systoll shares with a program is far larger than what is used, and locking does not fill it."""
     program = box.build("locked.c")
     for how in ("alone", "number", "threads"):
         argv = ["/bin/sh", "-c", f"{program} {how}; echo $?"]
@@ -106,8 +109,8 @@ def memory_that_is_locked(box):
 
 @test(backends=("inproc",))
 def code_is_mapped_and_may_run_as_unwatched(box):
-    """Code that was written over is mapped as before; a program that execs may run everywhere again, or where it was
-    told to."""
+    """Code that was written over is mapped as before. A program that execs may run on all processors again, or on those
+    that it was given."""
     program = box.build("code_maps.c", "-ldl")
     plain = box.run([program, "plain"])
     assert plain.returncode == 0 and b"libresolv" in plain.stdout, plain
@@ -123,7 +126,7 @@ def code_is_mapped_and_may_run_as_unwatched(box):
 
 @test(backends=("inproc",))
 def core_dumps(box):
-    """A program that dumps its memory leaves ours out."""
+    """If a program dumps its memory, systoll's is not in the dump."""
     if not re.fullmatch(r"core(\.%p)?", open("/proc/sys/kernel/core_pattern").read().strip()):
         raise Skip("core dumps go elsewhere")
 
@@ -141,13 +144,13 @@ def core_dumps(box):
     argv = [box.build("counts_until_killed.c"), "counts", "1", "crash", "10"]
     plain = dumped(argv)
     watched = dumped(box.watch(argv, "-q", "-o", "report"))
-    # Code of ours that stands for the program's own is there: who looks at the dump may want it.
+    # The trampolines are in the dump, because whoever looks at it may want them.
     assert watched < plain + (8 << 20), (plain, watched)
 
 
 @test(backends=("inproc",))
 def sanitizers_that_guard_memory(box):
-    """They end a program that has memory where they know of none, or map their own over it."""
+    """Sanitizers end a program that has memory they do not know of, or map their own over it."""
     try:
         program = box.build("threads.c", "-fsanitize=thread")
     except AssertionError as e:

@@ -1,11 +1,11 @@
-"""Programs ask once about files without calls: later runs recognise the files by what the file system says of their state."""
+"""Programs ask once about files without calls: later runs recognise such files by what the file system says of them."""
 import os
 import subprocess
 import time
 
 from harness import Skip, test
 
-# Files are told apart by the time of their last change once that is so long ago, s.
+# Age of a file's last change, in seconds, from which on the time of the change tells files apart.
 SURE_AFTER = 3.2
 
 ASKS_C_LIBRARY = """
@@ -27,7 +27,7 @@ NOTHING = "int {name}(void) {{ return {times}; }}\n"
 
 
 def library(box, file, name, text, times=1):
-    """A library of one function, built beside and put in place: another file under the same name."""
+    """Builds a library of one function and renames it into place: a new file under the same name."""
     source = box.file(f"{file}.c", text.format(name=name, times=times))
     path = os.path.join(box.dir, f"lib{file}.so")
     compile_(["gcc", "-g", "-O1", "-fPIC", "-shared", "-nostartfiles", "-o", path + ".new", source])
@@ -74,7 +74,7 @@ def a_library_that_has_got_calls_is_asked_about(box):
         if not kept:
             raise Skip("the file system of the box's files does not note every change: nothing is kept of them")
         assert calls == {}, calls
-    # Another file, at once and once it is long there; then the same one written over.
+    # A new file is put in place, tried at once and when its change is long ago; then the same file is written over.
     path = library(box, "one", "one", CALLS_ITSELF, 10)
     assert run(box, place, [program])[0] == {"one": 10}
     time.sleep(SURE_AFTER)
@@ -86,7 +86,7 @@ def a_library_that_has_got_calls_is_asked_about(box):
         g.truncate(0)
         g.write(f.read())
     assert run(box, place, [program])[0] == {"one": 7}
-    # And the one that was not asked about.
+    # The library that was not asked about makes calls.
     more = library(box, "more", "two", CALLS_ITSELF, 5)
     with open(more, "rb") as f, open(two, "r+b") as g:
         g.truncate(0)
@@ -119,7 +119,8 @@ def a_replaced_file_is_recognised_as_another(box):
     place = fresh(box)
     names = [f"g{n}" for n in range(6)]
     for n, name in enumerate(names):
-        # Each calls at another distance from where it begins: one return address has one caller in a run.
+        # Each library calls at another distance from its function's start, because in one run a return address has one
+        # caller.
         library(box, name, name, ASKS_C_LIBRARY.replace("(void)", "(int times)").replace("i < {times}", "i < times"), len(names) - n)
     main = box.file("main.c", f"""
 #define _GNU_SOURCE
@@ -151,7 +152,7 @@ int main(int argc, char **argv) {{
     program = os.path.join(box.dir, "program")
     compile_(["gcc", "-o", program, main, "-ldl"])
     time.sleep(SURE_AFTER)
-    # At first they make no calls, and are known for that; then they do.
+    # At first the library makes no calls, and is known for that; then it does.
     for times in (0, 0, 10, 10, 20):
         calls, _ = run(box, place, [program, str(times)])
         assert calls == ({name: times for name in names} if times else {}), (times, calls)

@@ -3,7 +3,7 @@ from harness import GLIBC, test, tool
 
 
 def about(doc, **want):
-    """Findings with these values; lists are held to contain the value."""
+    """Returns the findings with these values; a list must contain its value."""
     return [f for f in doc["findings"] if all(v in f[k] if isinstance(f[k], list) else f[k] == v for k, v in want.items())]
 
 
@@ -43,7 +43,7 @@ def barriers_after_main_are_as_needless_as_those_before(box):
 
 @test()
 def program_starts_are_separate_from_needless_calls(box):
-    """Their time is the programs' own: more than all system calls cost, and no part of that."""
+    """The time of programs that are started is their own: more than all system calls cost, and not a part of that."""
     script = "for i in $(seq 200); do d=$(date +%s); b=$(basename /a/$i.c); done"
     doc, _ = box.report(["/bin/sh", "-c", script])
     [found] = about(doc, cause="process-per-item")
@@ -58,7 +58,7 @@ def program_starts_are_separate_from_needless_calls(box):
 def localtime_in_perl(box):
     argv = [tool("perl"), "-e", "localtime for 1..100000"]
     doc, _ = box.report(argv)
-    # Perl's localtime is localtime_r after a tzset of its own, and that is the one that stats.
+    # Perl's localtime is localtime_r after a tzset of its own, and the tzset makes the stat.
     f = check_localtime(doc, 100_000, "tzset")
     assert "localtime" in f["why"] + f["user"]["function"], f
     cured, _ = box.report(argv, env=dict(box.env, TZ=":/etc/localtime"))
@@ -90,9 +90,9 @@ def a_mask_set_to_its_present_value(box):
 
 @test(backends=("inproc", "ptrace"))
 def states_that_another_call_changes_are_not_needless(box):
-    """One state that several calls set has one key: a set that undoes another call's is no no-op."""
+    """A state that several calls set has one key: a call that undoes another's is not needless."""
     program = box.build("set_states.c")
-    # Each by itself: how much of a run each is depends on what the box's prices are when they are measured.
+    # Each road runs alone, because the machine's prices decide how large a part of a run each is.
     for road, call in [("descriptor", "ioctl"), ("limit", "setrlimit"), ("memory", "madvise"), ("terminal", "ioctl")]:
         doc, r = box.report([program, "sick", "5000", road])
         calls = {tuple(f["syscalls"]) for f in doc["findings"] + doc["also"] if f["kind"] == "no-op"}
@@ -103,11 +103,11 @@ def states_that_another_call_changes_are_not_needless(box):
 
 @test()
 def the_report_names_everything(box):
-    """The report itself names API, line and cure."""
+    """The report names API, line and cure."""
     program = box.build("localtime.c")
     r = box.run([box.systoll, "run", "--", program, "20000"])
     report = r.stderr.decode()
-    # Before 2.33 glibc had a call of its own for stat.
+    # Before 2.33 glibc made a call of its own for stat.
     stat = "newfstatat" if GLIBC >= (2, 33) else "stat"
     for word in ("localtime", stat, "TZ=:/etc/localtime", "localtime.c:10", "tz-unset", "systoll prove --cure tz-unset -- "):
         assert word in report, f"no {word!r} in:\n{report}"

@@ -1,4 +1,5 @@
-"""Commands that people type first work or get a hint: strace's words, a program in quotes, files of another kind."""
+"""The commands that people type first work or get a hint: strace's options, a program in quotes, files of another
+kind."""
 import gzip
 import os
 import subprocess
@@ -9,7 +10,7 @@ FAILED, NOT_FOUND = 125, 127
 
 
 def said(box, *words, code=None, **kwargs):
-    """What `systoll WORDS` says on standard error."""
+    """Returns what `systoll WORDS` says on standard error."""
     r = box.run([box.systoll, *words], **kwargs)
     assert code is None or r.returncode == code, (words, r.returncode, text(r.stderr)[-300:])
     assert "tip: to pass" not in text(r.stderr), text(r.stderr)
@@ -23,7 +24,7 @@ def open_selects_the_calls_that_libraries_make(box):
         table = said(box, "run", "-q", "-c", "-e", typed, "-o", "/dev/stderr", "--", *program, code=0)
         assert made in table.split("total")[0] and not_made not in table, (typed, table)
     assert "only open, made as openat" in said(box, "run", "-e", "open", "--all", "--", *program, code=0)
-    # None of what was asked for: what there was instead.
+    # If none of the selected calls was made, the report says which were.
     for how in ([], ["-c"], ["--by", "api"]):
         told = said(box, "run", *how, "-e", "fork", "--", *program, code=0)
         assert "none of fork; " in told and "other system calls" in told and "no system call was seen" not in told, (how, told)
@@ -69,7 +70,7 @@ def a_file_that_is_no_recording_is_not_replaced(box):
 
 @test()
 def a_pipe_is_read_and_not_waited_for(box):
-    """The pipe of <(…), a FIFO that somebody writes to; one that nobody writes to."""
+    """A FIFO that somebody writes to is read, like the pipe of <(…); one that nobody writes to is not waited for."""
     r = box.run([box.systoll, "run", "-q", "--save", "rec", "--", "true"])
     assert r.returncode == 0, text(r.stderr)
     fifo = os.path.join(box.dir, "fifo")
@@ -88,7 +89,8 @@ def a_pipe_is_read_and_not_waited_for(box):
 
 @test()
 def unwritten_output_is_a_failure(box):
-    """Unless the command has failed itself; and no page or JSON is poured on a terminal."""
+    """Unwritten output is a failure unless the command itself has failed; and no page or JSON is written to a
+    terminal."""
     for flags in (["--save", "/dev/full"], ["-o", "/dev/full"], ["--html", "-o", "/dev/full"]):
         assert "no space left" in said(box, "run", "-q", *flags, "--", "true", code=FAILED), flags
         said(box, "run", "-q", *flags, "--", "sh", "-c", "exit 7", code=7)
@@ -125,7 +127,7 @@ def a_profile_holds_no_escape_of_argvs(box):
 
 @test(users=("root",))
 def a_line_of_javascript_is_named_without_a_flag(box):
-    """At every run: what earlier runs have learnt does not take it away."""
+    """The line is named at every run: what earlier runs have stored does not take it away."""
     script = box.file("log.js", "const fs = require('fs'); for (let i = 0; i < 8000; i++) fs.appendFileSync('n.log', 'line ' + i + '\\n');")
     for _ in range(3):
         told = said(box, "run", "--", tool("node"), script, code=0)

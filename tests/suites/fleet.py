@@ -10,7 +10,7 @@ from harness import Skip, test, text, tool
 
 
 def engine():
-    """What makes `systoll fleet` find DuckDB."""
+    """Returns an environment in which `systoll fleet` finds DuckDB."""
     python = readers.python()
     if not python:
         raise Skip("duckdb is not installed: tests/readers.py")
@@ -18,7 +18,8 @@ def engine():
 
 
 def spark():
-    """What makes `systoll fleet` find Spark: tests/readers.py --spark, or a Python that has it."""
+    """Returns an environment in which `systoll fleet` finds Spark: that of tests/readers.py --spark, or a Python that
+    has it."""
     python = readers.spark()
     if not python:
         raise Skip("pyspark is not installed: tests/readers.py --spark")
@@ -27,7 +28,7 @@ def spark():
 
 
 def asked(box, *words, env=None, limit=120):
-    """The rows of an answer."""
+    """Returns the rows of an answer."""
     r = box.run([box.systoll, "fleet", "--json", *words], env={**box.env, **(env or engine())}, limit=limit)
     assert r.returncode == 0, (words, text(r.stderr))
     return json.loads(r.stdout)["rows"]
@@ -38,7 +39,7 @@ def report(box, rec):
 
 
 def simulated(box, **size):
-    """A small fleet; the Python with DuckDB makes it."""
+    """Makes a small fleet by the Python that has DuckDB."""
     folder = os.path.join(box.dir, "fleet")
     sizes = [word for name, value in size.items() for word in (f"--{name}", str(value))]
     r = box.run([engine()["SYSTOLL_PYTHON"], fleet.__file__, "--systoll", box.systoll, *sizes, folder])
@@ -53,7 +54,7 @@ def totals_are_the_reports(box):
     for nth, (words, env) in enumerate(((["300", "sick"], {"TZ": "UTC"}), (["300"], {}), (["200", "sick"], {}))):
         rec = os.path.join(box.dir, f"{nth}.systoll")
         env = {**{n: v for n, v in box.env.items() if n != "TZ"}, **env}
-        # Two are added as they run, one from its recording, and that twice: it is one run.
+        # Two runs are added as they run. One is added twice from its recording, and counts as one run.
         to = ["--save-to", folder] if nth else []
         r = box.run([box.systoll, "run", "-q", "--save", rec, *to, "--service", "shop", "--host", "h1", "--", program, *words], env=env)
         assert r.returncode == 0, text(r.stderr)
@@ -68,7 +69,7 @@ def totals_are_the_reports(box):
     assert {name: told[name] for name in wanted} == wanted and (told["services"], told["hosts"]) == (1, 2), (told, wanted)
     zones = asked(box, folder, "--sql", "select time_zone, count(*) as n from runs group by 1 order by 1")
     assert zones == [{"time_zone": "(unset)", "n": 2}, {"time_zone": "UTC", "n": 1}], zones
-    # One file that is written by itself holds the same table.
+    # One file, written without a folder, holds the same table.
     out = os.path.join(box.dir, "a.parquet")
     assert box.run([box.systoll, "export", "--format", "parquet", "-o", out, rec]).returncode == 0
     query = f"import duckdb; print(*duckdb.sql(\"select sum(calls)::bigint, count(*) from '{out}'\").fetchone())"
@@ -78,7 +79,7 @@ def totals_are_the_reports(box):
 
 @test(users=("root",))
 def a_strangers_python_is_not_run(box):
-    """Root with another user's HOME: what that user has put there, or in a folder of PATH, is passed over."""
+    """Root with another user's HOME does not run what that user has put there, or into a folder of PATH."""
     home, folder = os.path.join(box.dir, "home"), os.path.join(box.dir, "fleet")
     ran = os.path.join(box.dir, "ran")
     for place in (os.path.join(home, ".local/share/systoll/python/bin"), os.path.join(home, "bin"), folder):
@@ -102,10 +103,10 @@ def planted_differences_are_found(box):
     came = asked(box, folder, "new")
     first = came[0]
     assert (first["service"], first["release"], first["function"], first["hosts"]) == ("checkout", "2.4.0", "read_settings", 12), came
-    # One host has no time zone, in all releases: where that costs about what a remark takes, only some runs tell of it.
+    # One host has no time zone in any release: where that costs about what a remark needs, only some runs tell of it.
     others = [row for row in came if row["service"] != "checkout" and (row["hosts"], row["cause"]) != (1, "tz-unset")]
     assert first["share"] > 10 * first["before_share"] and not others, came
-    # It is told also where the release is named, and not where an older one is.
+    # It is told also if the release is named, and not if an older one is.
     assert asked(box, folder, "new", "--release", "2.4.0")[0] == first
     assert asked(box, folder, "new", "--release", "2.3.1") == []
     odd = {(row["host"], row["fact"]): row for row in asked(box, folder, "odd-hosts")}
@@ -146,7 +147,7 @@ def answers_are_tables_json_and_csv(box):
 
 @test(users=("root",))
 def names_are_data(box):
-    """A service, host or release is a name and never a path, SQL, a formula or an escape sequence."""
+    """A service, host or release is a name, and never a path, SQL, a formula or an escape sequence."""
     folder = os.path.join(box.dir, "a [fleet]'s *")
     names = ["../../escaped", "'; drop view fleet; --", "=cmd|' /C calc'!A0", "\x1b]0;owned\x07", "x" * (1 << 16), "é/\n", "__HIVE_DEFAULT_PARTITION__", "007"]
     before = set(os.listdir(box.dir))
@@ -164,7 +165,7 @@ def names_are_data(box):
     assert "\x1b" not in table and "\x07" not in table, table
     cells = [row["service"] for row in csv.DictReader(io.StringIO(text(box.run([box.systoll, "fleet", "--csv", folder, "releases"], env=env).stdout)))]
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells), cells
-    # What lies where it was started is no package of Python's.
+    # A file in the current folder is not taken for one of Python's packages.
     box.file("duckdb.py", "raise SystemExit('taken for a package')")
     assert len(asked(box, folder, "services")) == len(names)
 

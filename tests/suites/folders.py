@@ -18,7 +18,7 @@ def me(box):
 
 
 def give_away(box, *paths):
-    """Makes them another user's than the box's."""
+    """Gives paths to another user than the box's."""
     if os.getuid() != 0:
         raise Skip("needs root to act as another user")
     for path in paths:
@@ -26,7 +26,7 @@ def give_away(box, *paths):
 
 
 def folder(box, *names, mode=0o755):
-    """A folder of the box's user, and those on the way to it."""
+    """Makes a folder of the box's user, and those on the way to it."""
     path = box.dir
     for name in names:
         path = os.path.join(path, name)
@@ -43,7 +43,7 @@ def environment(box, **places):
 
 
 def is_safe(box, path):
-    """Whether no third user can make this path, every part of it, lead elsewhere."""
+    """Returns True if no third user can make any part of this path lead elsewhere."""
     at = "/"
     for name in path.strip("/").split("/"):
         at = os.path.join(at, name)
@@ -57,7 +57,7 @@ def is_safe(box, path):
 
 
 def loads(box, env, avoid=None):
-    """The library that a cure has a program load: in no folder that others can change."""
+    """Returns the library that a cure makes a program load, which must lie in no folder that others can change."""
     r = box.run([box.systoll, *CURE], env=env)
     path = text(r.stdout).strip()
     assert r.returncode == 0 and path, (r.returncode, text(r.stderr))
@@ -68,12 +68,12 @@ def loads(box, env, avoid=None):
 
 @test()
 def a_neighbour_who_makes_the_folder_first_gets_nothing_loaded(box):
-    """Without HOME, another user has made /tmp/systoll-UID: the attack as it was found."""
+    """Without HOME, another user has made /tmp/systoll-UID first: the attack as it was found."""
     os.chmod(box.tmp, 0o1777)
     first = folder(box, "tmp", f"systoll-{me(box)}")
     give_away(box, first)
     loads(box, environment(box), avoid=first)
-    # With the folder of libraries in it, which is the victim's own, but can be renamed.
+    # The libraries' folder inside it is the victim's own, but can be renamed.
     folder(box, "tmp", f"systoll-{me(box)}", "shims", mode=0o700)
     loads(box, environment(box), avoid=first)
     os.rename(first, os.path.join(box.dir, "was-first"))
@@ -84,7 +84,7 @@ def a_neighbour_who_makes_the_folder_first_gets_nothing_loaded(box):
 
 @test()
 def folders_on_the_way_are_looked_at(box):
-    """HOME, XDG_CACHE_HOME or TMPDIR leads through what another user owns or may write to."""
+    """HOME, XDG_CACHE_HOME or TMPDIR leads through a folder that another user owns or may write to."""
     theirs = folder(box, "theirs")
     ours = folder(box, "theirs", "ours", mode=0o700)
     link = os.path.join(box.dir, "link")
@@ -100,7 +100,7 @@ def folders_on_the_way_are_looked_at(box):
 
 @test()
 def links_of_ones_own_are_followed(box):
-    """A cache that lies elsewhere by a link of the user's own is as good as any."""
+    """A cache that lies elsewhere, by a link of the user's own, is as good as any."""
     elsewhere = folder(box, "elsewhere", mode=0o700)
     home = folder(box, "home", mode=0o700)
     os.symlink("../elsewhere", os.path.join(home, ".cache"))
@@ -112,10 +112,10 @@ def links_of_ones_own_are_followed(box):
 
 @test()
 def without_a_safe_folder_it_says_so(box):
-    """Nothing is run where nothing can be loaded from a safe place."""
+    """If nothing can be loaded from a safe place, nothing is run."""
     if os.getuid() != 0:
         raise Skip("needs root to mount a /tmp of its own")
-    # What is mounted would hide systoll, which stands below /tmp: by its descriptor it is reached.
+    # The new mount hides systoll, which stands below /tmp; its descriptor still reaches it.
     run = "exec 7<\"$0\"; mount -t tmpfs -o mode=777 tmpfs /tmp; cd /; exec \"$@\""
     become = box.command([])
     command = ["unshare", "--mount", "sh", "-c", run, box.systoll, *become, "/proc/self/fd/7", *CURE]
@@ -130,7 +130,7 @@ def without_a_safe_folder_it_says_so(box):
 
 @test(backends=("inproc",))
 def facts_about_files_are_kept_in_no_such_folder(box):
-    """The counting code and its plans go into programs: nobody else may have put them there."""
+    """The counting code and its plans go into programs, so nobody else may have put them there."""
     theirs = folder(box, "theirs")
     cache = folder(box, "theirs", "cache", mode=0o700)
     shared = folder(box, "shared", "cache", mode=0o700)
@@ -163,8 +163,8 @@ def the_demos_programs_are_built_in_no_such_folder(box):
 
 @test()
 def programs_that_others_can_change_are_no_helpers(box):
-    """systoll asks for a compiler by its name: one in the folder it is run in, or in one that others
-    write to, is not started."""
+    """systoll looks for a compiler by its name: one in the current folder, or in a folder that others can write to, is
+    not started."""
     ran = os.path.join(folder(box, "notes", mode=0o777), "ran")
     shared = folder(box, "shared", mode=0o777)
     for name in ("cc", "gcc", "clang"):

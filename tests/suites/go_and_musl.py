@@ -4,7 +4,7 @@ library's return."""
 from harness import test
 from suites.kernel_counts import program as counted_by_the_kernel
 
-# Enough for what went wrong in two runs of three to go wrong.
+# Number of tries: what went wrong in two runs of three goes wrong in one of these.
 TIMES = 5
 
 GO = ["mixed", "timers", "children", "http", "collector"]
@@ -31,8 +31,8 @@ def row(doc, name):
 
 def mostly_waits(doc, name):
     r = row(doc, name)
-    # A runtime may make a handful, of which those that wait longest have not returned at its end, and to wake a thread
-    # takes a virtual machine tens of microseconds.
+    # A runtime may make a handful of calls, of which those that wait longest have not returned at its end; and waking a
+    # thread takes a virtual machine tens of microseconds.
     told = r["waited_ns"] + r["toll_ns"]
     few = told < 5_000_000 and (r["waited_ns"] > r["toll_ns"] or r["unreturned"] and told < 100_000)
     assert few or r["waited_ns"] > 0.95 * told, r
@@ -46,7 +46,7 @@ def go(name, **options):
         assert plain.returncode == 0, plain
         for _ in range(TIMES):
             doc, r = box.report(argv)
-            # What goroutines sum up is the same in whatever order they do.
+            # The goroutines' sums do not depend on their order.
             assert (r.returncode, r.stdout) == (0, plain.stdout), (r, plain)
             told_apart(doc)
             mostly_waits(doc, "futex")
@@ -81,7 +81,7 @@ def own_areas(name, compiler, *flags):
             doc, r = box.report([*argv, how])
             assert (r.returncode, r.stdout) == (0, plain.stdout), f"{how}: unwatched {plain}, watched {r}"
             assert doc["exact"], doc["problems"]
-            # An area by which nobody tells waiting from working makes all that its thread did unknown.
+            # If an area does not tell waiting from working, all that its thread did is unknown.
             if "BY_NUMBER" in "".join(flags) and how != "exec":
                 assert row(doc, "nanosleep")["waited_ns"] is None, row(doc, "nanosleep")
                 doc, r = box.report([*argv, how, "usual"])

@@ -9,7 +9,7 @@ EXACT = ("caller", "api", "library", "line", "process", "thread")
 
 
 def kept(box, argv):
-    """A recording of argv, and its JSON by each grouping: one run, looked at many ways."""
+    """Returns a recording of argv, and its JSON by each grouping: one run, seen in many ways."""
     rec = os.path.join(box.dir, "rec")
     r = box.run(box.watch(argv, "-q", "--save", rec))
     assert r.returncode == 0, text(r.stderr)[-400:]
@@ -34,7 +34,7 @@ def groups_add_up(box):
         assert sum(g["calls"] for g in found["groups"]) == plain["calls"] == found["calls"], (by, found)
         failed = sum(sum(r["errors"].values()) for r in rows)
         assert sum(g["failed"] for g in found["groups"]) == failed, (by, failed, found)
-        # A group is the sum of its rows, and a row is in one group.
+        # A group is the sum of its rows, and each row is in one group.
         if by != "thread":
             assert sorted(i for g in found["groups"] for i in g["rows"]) == [i for i, r in enumerate(rows) if r["calls"]], by
             for g in found["groups"]:
@@ -59,7 +59,7 @@ def groups_are_the_programs(box):
     assert sorted(g["calls"] for g in lines) == [2000, 2000] and len({g["user"]["line"] for g in lines}) == 2, lines
     apis = groups("api", "-e", "lseek,getppid")
     assert apis["lseek"]["calls"] == 4000 and apis["getppid"]["calls"] == 2000, apis
-    # The thread made half of one line's calls and nobody else's.
+    # The thread made half of the calls of one line, and no others.
     threads = json.loads(report("--json", "--by", "thread", "-e", "lseek"))["grouped"]["groups"]
     assert sorted(g["calls"] for g in threads) == [2000, 2000] and len({g["tid"] for g in threads}) == 2, threads
     fds = groups("fd", "-e", "lseek")
@@ -72,7 +72,7 @@ def groups_are_the_programs(box):
 
 @test(backends=BOTH)
 def descriptors_are_called_as_strace_calls_them(box):
-    """Every kind of descriptor, in a program that makes few calls: what is looked at has strace's name."""
+    """A program makes few calls with every kind of descriptor: those in samples have strace's name."""
     program = box.build("descriptors.c")
     trace = os.path.join(box.dir, "trace")
     r = box.run([tool("strace"), "-qq", "-yy", "-e", "trace=fstat,read,sendto,recvfrom,fcntl,ioctl", "-o", trace, program])
@@ -88,12 +88,12 @@ def descriptors_are_called_as_strace_calls_them(box):
     wanted = set()
     for line in theirs:
         m = re.match(r"(\w+)\((\d+)<(.*?)>((?:\(deleted\))?)[,)]", line)
-        # The loader's files come and go; what the program opened is what it prints.
+        # The loader's files come and go; the program prints those that it opened.
         if m and int(m[2]) >= 50:
             wanted.add((m[2], lasting(m[3]) + m[4]))
 
     def whole(fd, shown):
-        """What strace has, of a long path that a screen shows without its middle."""
+        """Returns strace's name of a descriptor, for a long path that a screen shows without its middle."""
         begin, cut, end = shown.partition("…")
         fits = (t for f, t in wanted if f == fd and len(t) > len(begin) + len(end) and t.startswith(begin) and t.endswith(end))
         return next(fits, shown) if cut else shown
@@ -101,20 +101,20 @@ def descriptors_are_called_as_strace_calls_them(box):
     shown = re.findall(r"^ +(?:fd)? +(\d+)<(.*)>((?:\(deleted\))?)   \d+ of", ours, re.M)
     found = {(fd, whole(fd, lasting(target) + gone)) for fd, target, gone in shown}
     assert len(wanted) >= 8, (wanted, theirs)
-    # Sockets are named by a thread beside, where its budget allows: they may have stayed numbers.
+    # A helper thread names sockets as far as its budget allows, so some may still be numbers.
     ours_of = {}
     for fd, target in found:
         ours_of.setdefault(fd, set()).add(target)
     for fd, target in wanted:
         others = ours_of.get(fd, set()) - {t for f, t in wanted if f == fd} - {"socket:[N]"}
         assert not others, f"{fd} is {target}, not {others}\n{ours}"
-    # Windows look at some calls, not at all: most kinds have been met.
+    # Windows hold some calls, not all; most kinds are among them.
     assert len(wanted & found) >= 6, f"{wanted}\nnot in\n{found}\n{ours}"
 
 
 @test(backends=BOTH)
 def options_are_called_as_strace_calls_them(box):
-    """What a finding is about, in strace's words."""
+    """Options that a finding is about have strace's words."""
     report, _ = box.report([box.build("grouped.c"), os.path.join(box.dir, "data"), "20000"])
     about = {f["what"] for f in report["findings"] + report["also"] if "lseek" in f["syscalls"]}
     assert about == {f"SEEK_CUR on {os.path.join(box.dir, 'data')}"}, report["findings"] + report["also"]
@@ -153,7 +153,7 @@ def long_calls_are_listed_one_by_one(box):
     doc, r = box.report([program], flags=("--longer", "5ms"))
     assert r.returncode == 0 and doc["exact"], (r, doc["problems"])
     sleeps = [c for c in doc["longest"] if c["syscall"] == "clock_nanosleep"]
-    # Under a tracer its own time alone is a call's: not while it was queued for a processor.
+    # Under a tracer a call's time is its own alone, without the time that it was queued for a processor.
     assert len(sleeps) == 12 and sum(c["ns"] >= 20_000_000 for c in sleeps) >= 7, doc["longest"]
     assert len({c["thread"] for c in sleeps}) == 2, sleeps
     begun = sorted(c["at_ns"] for c in sleeps)
@@ -164,7 +164,7 @@ def long_calls_are_listed_one_by_one(box):
 
 
 def stacks(screen):
-    """The stacks of a `-k` screen: the functions of each, by the line that is above them."""
+    """Returns the stacks of a `-k` screen: the functions of each, by the line above them."""
     found, head = {}, None
     for line in screen.splitlines():
         frame = re.match(r"( {5,})(\S+)  \S+( \S+:\d+)?$", line)
@@ -181,7 +181,7 @@ def stacks_agree_with_findings_in_every_run(box):
     program = box.build("grouped.c")
     argv = [program, os.path.join(box.dir, "data"), "20000"]
     for _ in range(2):
-        # Contexts that an earlier run has kept are looked at anew.
+        # Contexts that an earlier run has stored are unwound again.
         screen = text(box.run(box.watch(argv, "-k", "--all")).stderr)
         asked = [frames for frames in stacks(screen).values() if "ask" in frames]
         assert asked and all(frames[frames.index("ask") + 1] == "main" for frames in asked), screen

@@ -1,8 +1,7 @@
 """A hostile program can't write systoll's code or reach another program, and systoll ends, whole, soon after it.
 
 A hostile program can write its own counters: its figures may be wrong, and the report says so if that is visible. Its
-neighbours of the same run are counted exactly.
-"""
+neighbours of the same run are counted exactly."""
 import json
 import os
 import re
@@ -13,17 +12,18 @@ import time
 
 from harness import NOBODY, test, text
 
-# A hostile program has so long, then it is killed; systoll has so long from then on.
+# Seconds after which a hostile program is killed, and seconds that systoll has from then on.
 LIFE, AFTER = 5, 10
-# Resident memory of systoll's, whatever programs do, kB.
+# Limit of systoll's resident memory, whatever programs do, in kB.
 MOST_MEMORY = 600_000
 WAYS = ["parents", "queue", "handshake", "trees", "header", "counts", "random"]
 MAPPINGS = ["unmapped", "moved", "twice", "private", "anonymous", "readonly", "punched", "sealed", "closed", "truncated", "held", "filled"]
 CALLS = 2000
-# So long a systoll that was stopped stays so.
+# Seconds for which systoll is stopped.
 STOPPED = 1.5
 
-# Seals each image of systoll PID's against being written to other than by those who have it mapped; says how many.
+# Script that seals each image of systoll PID's against writing by others than those who have it mapped; it prints how
+# many.
 SEALS = """
 import fcntl, os, sys
 folder = f"/proc/{sys.argv[1]}/fd"
@@ -38,7 +38,7 @@ print(sealed)
 
 
 def processes(mark):
-    """The box's processes, as {pid: name}."""
+    """Returns the box's processes as {pid: name}."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -69,14 +69,14 @@ def is_stopped(pid):
 
 
 class Outcome:
-    """What a hostile run came to."""
+    """Results of a hostile run."""
 
     def __init__(self, code, out, err, doc, memory, after):
         self.code, self.out, self.err, self.doc, self.memory, self.after = code, out, err, doc, memory, after
 
 
 def hostile_run(box, script, env=None, life=LIFE):
-    """systoll on a script in which programs called hostile have `life` seconds."""
+    """Runs systoll on a script in which programs called hostile have `life` seconds."""
     report = os.path.join(box.dir, "report.json")
     if os.path.exists(report):
         os.unlink(report)
@@ -123,14 +123,14 @@ def calls_of(doc, exe, syscall):
 
 
 def possible(doc):
-    """No figure is beyond what a run of that length can hold."""
+    """Asserts that no figure is larger than a run of that length allows."""
     most = doc["wall_ns"] * 64
     for row in doc["rows"]:
         assert row["calls"] < most and (row.get("toll_ns") or 0) < most and row.get("bytes", 0) < most << 31, row
 
 
 def beside_an_innocent(box, command, env=None, life=LIFE):
-    """An attack in the background of a healthy program, which is counted to the call."""
+    """Runs an attack in the background of a healthy program, whose calls must be counted exactly."""
     innocent = box.build("innocent.c", name="innocent")
     script = f"{command} & {innocent} {CALLS} 300; code=$?; wait; exit $code"
     seen = hostile_run(box, script, env, life)
@@ -142,7 +142,7 @@ def beside_an_innocent(box, command, env=None, life=LIFE):
 
 
 class Canary:
-    """A file and a process of root's, which nothing of all this touches."""
+    """A file and a process of root's, which must stay untouched."""
 
     def __init__(self):
         self.path = None
@@ -192,7 +192,7 @@ TRICKS = ["escapes", "perf_sparse", "perf_fifo", "nowhere", "replaced", "deleted
 
 
 def tricks(box):
-    """A copy of the program that plays tricks, which it may replace."""
+    """Returns a copy, which it may replace, of the program that plays tricks."""
     program = os.path.join(box.dir, "hostile_tricks")
     shutil.copy(box.build("hostile_tricks.c", "-Wl,-z,now", name="hostile_tricks"), program)
     if box.user == "nobody":
@@ -204,7 +204,7 @@ def tricks(box):
 def trick(name):
     @test(f"trick_{name}", backends=("inproc",))
     def check(box):
-        """What misleads from outside harms no counts."""
+        """Attempts to mislead systoll from outside change no counts."""
         seen = beside_an_innocent(box, f"{tricks(box)} {name} {CALLS}", life=20)
         assert "through" in seen.err, (seen.out, seen.err[-300:])
         counted = sum(calls_of(seen.doc, exe, "getppid") for exe in ("/hostile_tricks", "bad\r\n"))
@@ -218,7 +218,7 @@ for name in TRICKS:
 
 @test(backends=("inproc",))
 def orders_to_the_terminal_are_shown_not_given(box):
-    """Names, arguments and paths that a program chose are shown in the report as what they hold."""
+    """Names, arguments and paths that a program chose are shown in the report with their control characters escaped."""
     for flags in ((), ("--by", "fd"), ("--by", "process"), ("-c",)):
         shown = box.run(box.watch([tricks(box), "escapes", "200"], *flags))
         odd = [byte for byte in set(shown.stderr) if byte < 32 and byte != 10 or byte == 127]
@@ -227,13 +227,13 @@ def orders_to_the_terminal_are_shown_not_given(box):
 
 @test(backends=("inproc",))
 def stopped_by_its_target(box):
-    """Programs run on while systoll is stopped, and what it could not count meanwhile is told."""
+    """Programs run on while systoll is stopped, and systoll says what it could not count meanwhile."""
     innocent = box.build("innocent.c", name="innocent")
     seen = hostile_run(box, f"{tricks(box)} stops {CALLS} & {innocent} {CALLS} 300; code=$?; wait; exit $code", life=60)
     assert seen.code == 0 and "through" in seen.err and f"{CALLS // 100} came back" in seen.out, (seen.code, seen.out, seen.err[-300:])
     for exe, made in (("/innocent", CALLS + CALLS // 100 + 1), ("/hostile_tricks", CALLS)):
         counted = calls_of(seen.doc, exe, "getppid")
-        # One that asks for its parent to find systoll makes a call more.
+        # A program that asks for its parent to find systoll makes one call more.
         assert made <= counted <= made + 1 or counted < made and not seen.doc["exact"], f"{exe}: {counted} of {made}; {seen.doc['problems']}"
     possible(seen.doc)
 
@@ -257,7 +257,7 @@ def a_program_that_gave_root_up_reaches_nothing_of_roots(box):
 
 @test(users=("root",), backends=("inproc",))
 def a_maker_that_gave_root_up_reaches_nothing_of_its_child(box):
-    """The child has not run yet when its maker changes: only the maker has said who it is."""
+    """The child has not run yet when its maker changes: only the maker has said who the child is."""
     program = box.build("hostile_roads.c", name="hostile_roads")
     for _ in range(5):
         seen = hostile_run(box, f"{program} maker {CALLS}", life=60)
@@ -267,7 +267,7 @@ def a_maker_that_gave_root_up_reaches_nothing_of_its_child(box):
 def identity(how, is_exact=False):
     @test(f"identity_{how}", backends=("inproc",))
     def check(box):
-        """Credentials change at the worst moments: nothing hangs, no call is counted twice."""
+        """Credentials change at the worst moments: nothing hangs, and no call is counted twice."""
         program = box.build("hostile_identity.c", name="hostile_identity")
         with Canary():
             for seed in range(3):
@@ -294,8 +294,8 @@ def no_road_leads_to_the_code(box):
 
 @test(backends=("inproc",))
 def memory_sealed_by_somebody_else(box):
-    """Another process of the user seals what systoll shares with the program, which then loads a library: it runs on,
-    and what is not counted is said."""
+    """Another process of the user seals what systoll shares with the program, which then loads a library: the program
+    runs on, and systoll says what is not counted."""
     ready, go, out = (os.path.join(box.dir, name) for name in ("ready", "go", "report.json"))
     program = box.build("late_library.c", "-ldl")
     library = box.build("late_calls.c", "-shared", "-fPIC")
@@ -316,14 +316,15 @@ def memory_sealed_by_somebody_else(box):
 
 @test(backends=("inproc",))
 def overwritten_counts_are_not_reported(box):
-    """2^64-1 calls are no figure, and a run with them is not exact."""
+    """2^64-1 calls are no figure, and such a run is not exact."""
     seen = beside_an_innocent(box, f"{box.build('hostile.c', name='hostile')} counts 1 1")
     assert seen.doc["exact"] is False and any("make no sense" in p for p in seen.doc["problems"]), seen.doc["problems"]
 
 
 @test(backends=("inproc",))
 def trees_written_over_change_no_name(box):
-    """What a counter counts is known from when it was laid, not read where the program may write."""
+    """systoll remembers what a counter counts from when it was made, and does not read it where the program may
+    write."""
     doc, r = box.report([box.build("misnamed.c", "-O1")])
     assert r.returncode == 0 and int(r.stdout) > 3, (r.stdout, text(r.stderr)[-300:])
     counted = {row["user"]["function"]: row["calls"] for row in doc["rows"] if row["syscall"] == "getppid"}
@@ -332,7 +333,7 @@ def trees_written_over_change_no_name(box):
 
 @test(backends=("inproc",), long=True)
 def thousand_hostile_runs(box):
-    """A thousand runs by chance; the figures are printed."""
+    """A thousand random runs; the figures are printed."""
     hostile = box.build("hostile.c", name="hostile")
     most, slowest, failed = 0, 0.0, []
     runs = int(os.environ.get("SYSTOLL_HOSTILE_RUNS", "500"))

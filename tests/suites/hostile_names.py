@@ -14,12 +14,12 @@ from suites.exports import all_formats
 from suites.fleet import asked, engine
 
 NAMES = ("</script><script>alert(1)</script>", "=cmd|' /C calc'!A0", "\x1b]0;owned\x07\x1b[2J\n# EOF", "'; drop view fleet; --", "a;b \"c\" %3Cb%3E {data} 12")
-# What a terminal obeys: no text that is told may have it in it.
+# Characters that a terminal obeys: no text that systoll prints may contain one.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def recorded(box):
-    """The recording of a program whose functions have these names, and its report's JSON."""
+    """Records a program whose functions have these names. Returns the recording and the report's JSON."""
     place = lambda nth: f"here_{nth}_".ljust(39, "x").encode()
     long = box.file("long.h", f"#define LONG {'L' * 1_000_000}\n")
     with open(box.build("names/hostile.c", "-include", long, "-fno-ipa-icf", name="hostile-names"), "rb") as f:
@@ -84,7 +84,8 @@ def engines_take_names_for_data(box):
             assert r.returncode == 0 and not CONTROL.search(text(r.stdout)), (words, text(r.stdout)[:300], text(r.stderr))
 
 
-# Files that DuckDB writes beside a good one: as another version of systoll, or an attacker, would have written them.
+# Script that makes DuckDB write files beside a good one, as another version of systoll or an attacker would have
+# written them.
 STRANGE = """
 import duckdb, os, sys
 good = sys.argv[1]
@@ -117,7 +118,7 @@ def files_of_strangers_do_no_harm(box):
         assert not CONTROL.search(text(r.stdout) + text(r.stderr)), (folder, text(r.stdout) + text(r.stderr))
         return r.returncode, text(r.stdout), text(r.stderr)
 
-    # A damaged table is named and left out; what is no regular file is no table.
+    # A damaged table is named and left out; a file that is not a regular one is no table.
     totals = ask("good", "totals")[1]
     day = os.path.basename(os.path.dirname(os.path.dirname(os.path.dirname(good))))
     footer = int.from_bytes(data[-8:-4], "little")
@@ -138,12 +139,12 @@ def files_of_strangers_do_no_harm(box):
     os.mkdir(os.path.join(links, "folder.parquet"))
     code, told, why = ask("links", "totals")
     assert (code, told) == (0, totals), (told, why)
-    # Folders' names are data too.
+    # Folders' names are data, too.
     quoted = os.path.join(box.dir, "quoted", day, "service=o'x\";--%1b[2J", "host=%27%00%zz")
     os.makedirs(quoted)
     shutil.copy(good, quoted)
     assert [row["service"] for row in asked(box, "quoted", "services")] == ["o'x\";--\x1b[2J"] and ask("quoted", "releases")[0] == 0
-    # Other versions' and impossible tables.
+    # These are tables of other versions, and impossible ones.
     for name, code in {"many": 0, "newer": 0, "texts": 125, "less": 125, "extremes": 0, "long": 0}.items():
         got, _, why = ask(name, "totals")
         assert got == code and (code == 0 or "calls" in why), (name, why)

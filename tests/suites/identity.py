@@ -10,7 +10,7 @@ from harness import BOTH, Skip, test, tool, wait_for
 
 
 def ends(box, argv, watched, **kwargs):
-    """-> (exit code or -signal, stdout, stderr)"""
+    """Runs argv. Returns (exit code or -signal, stdout, stderr)."""
     if watched:
         argv = box.watch(argv, "-q", "-o", os.path.join(box.dir, "report"))
     r = box.run(argv, **kwargs)
@@ -18,7 +18,7 @@ def ends(box, argv, watched, **kwargs):
 
 
 def same(box, argv, before=None, **kwargs):
-    """Asserts that watching changes nothing, and returns what both did."""
+    """Asserts that watching changes nothing. Returns what both did."""
     seen = []
     for watched in (False, True):
         if before:
@@ -107,7 +107,7 @@ program("waits_for_a_traced_child", lambda b: [b.build("spawn.c")])
 
 @test(backends=BOTH)
 def streams_closed(box):
-    """Started with a standard stream closed, the program finds it closed, and the rest works."""
+    """If a standard stream is closed at the start, the program finds it closed, and the rest works."""
     probe = [PYTHON, "-c", "import os, sys\nopen('seen', 'w').write(str([os.path.exists(f'/proc/self/fd/{n}') for n in (0, 1, 2)]))\nsys.exit(5)"]
     for closing in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
         seen = []
@@ -121,7 +121,7 @@ def streams_closed(box):
 
 @test(backends=BOTH)
 def few_descriptors(box):
-    # Watching from inside takes some more.
+    # Watching from inside takes some descriptors more.
     for n in ("12" if box.backend == "inproc" else "8", "16", "32"):
         same(box, ["/bin/sh", "-c", "ulimit -n; /bin/ls / | /bin/cat"], preexec_fn=limit_files(int(n)))
 
@@ -142,7 +142,7 @@ def ignored_signals_stay_ignored(box):
 
 @test(backends=BOTH)
 def set_uid_helper_keeps_its_privilege(box):
-    """A script calls a set-uid program: it prints what it prints unwatched."""
+    """A script calls a set-uid program, which prints what it prints unwatched."""
     if os.getuid() != 0:
         raise Skip("only root can make a set-uid program")
     helper = os.path.join(box.dir, "helper")
@@ -165,7 +165,7 @@ def set_uid_helper_keeps_its_privilege(box):
 
 @test(backends=BOTH)
 def unreadable_program_runs(box):
-    """Mode 711: may be run, may not be read."""
+    """The program has mode 711: it may be run, but not read."""
     if os.getuid() != 0:
         raise Skip("needs root to own the program")
     path = os.path.join(box.dir, "secret")
@@ -176,7 +176,7 @@ def unreadable_program_runs(box):
 
 
 def at_terminal(box, argv, keys, ready=b"ready"):
-    """Runs argv with a terminal of its own, types keys once it is ready -> (status, output)"""
+    """Runs argv with a terminal of its own, and types keys once it is ready. Returns the status and the output."""
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(box.dir)
@@ -220,7 +220,7 @@ def terminal_and_ctrl_c(box):
 
 @test(backends=BOTH)
 def outlives_us(box):
-    """systoll killed -9: the program goes on as without us."""
+    """After kill -9 of systoll the program goes on as without it."""
     script = "i=0; while [ $i -lt 40 ]; do /bin/echo $i; sleep 0.02; i=$((i+1)); done; echo end"
     path = os.path.join(box.dir, "out")
     for lines in (0, 1, 5, 20):
@@ -232,7 +232,7 @@ def outlives_us(box):
         wait_for(lambda: not box.leftovers())
         with open(path) as f:
             got = f.read().split()
-        # Killed before the program was started there is nothing to outlive.
+        # If systoll was killed before it started the program, there is nothing to outlive it.
         assert got == [*map(str, range(40)), "end"] or got == [] and lines == 0, f"killed after {lines} lines: {got[-3:]}"
 
 

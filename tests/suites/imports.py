@@ -1,6 +1,5 @@
-"""Traces of other tools: strace's text under every set of its flags to the counts of strace's own table of the same
-run (strace -C writes both), what perf and ltrace write of a run, and what people paste.
-"""
+"""Traces of other tools are read with their true counts: strace's text under every set of flags against strace's own
+table of the same run (strace -C writes both), traces of perf and ltrace, and excerpts that people paste."""
 import gzip
 import json
 import os
@@ -12,7 +11,7 @@ from public_traces import TRACES
 from suites.counts import RESULTLESS
 
 LEAN = ["-ttt", "-T"]
-# Each set once a program at the least; programs and sets are paired so that all of both come up.
+# Sets of strace's flags. Programs and sets are paired so that each of both occurs at least once.
 FLAGS = [
     [], ["-t"], ["-tt"], LEAN, ["-r"], ["-T", "-y"], ["-yy", "-v"], ["-s", "0"], ["-s", "4096", "-xx"], ["-x"],
     ["-X", "raw"], ["-X", "verbose"], ["-e", "abbrev=none"], ["-Y"], ["-n"], ["-i"], ["-e", "raw=all"],
@@ -25,7 +24,7 @@ def text(raw):
 
 
 def table(lines):
-    """-> {syscall: (calls, errors)} of strace's table among other lines"""
+    """Returns {syscall: (calls, errors)} from strace's table among other lines."""
     counts = {}
     for line in lines.splitlines():
         w = line.split()
@@ -87,7 +86,7 @@ def program(at, name):
             box.run([tool("strace"), "-f", "-C", *flags, "-o", trace, "--", *argv])
             with open(trace, errors="replace") as f:
                 compare(imported(box, trace), table(f.read()))
-        # As on a terminal, what the program says in between.
+        # The program's own output stands between the lines, as on a terminal.
         r = box.run([tool("strace"), "-f", "-C", "--", *argv], stdout=-1)
         compare(imported(box, box.file("terminal", r.stderr)), table(text(r.stderr)))
 
@@ -104,7 +103,8 @@ def strace(box, name, argv, *flags):
 
 @test()
 def a_file_a_thread(box):
-    """strace -ff: processes, programs and descriptors are those of the same calls in one file."""
+    """strace -ff writes a file for each thread: processes, programs and descriptors are those of the same calls in one
+    file."""
     shell = ["/bin/sh", "-c", "ls /etc | cat > /dev/null; true"]
     strace(box, "own", shell, "-ff", *LEAN)
     files = sorted(os.path.join(box.dir, f) for f in os.listdir(box.dir) if f.startswith("own."))
@@ -117,7 +117,7 @@ def a_file_a_thread(box):
 
 
 def disease(box):
-    """A trace of one: localtime without TZ, 10,000 times."""
+    """Traces a disease: localtime without TZ, 10,000 times."""
     source = box.file("tz.c", "#include <time.h>\nint main(void) { for (time_t t = 0; t < 10000; t++) localtime(&t); }\n")
     out = os.path.join(box.dir, "tz")
     assert box.run([tool("gcc"), "-g", "-o", out, source]).returncode == 0
@@ -126,31 +126,31 @@ def disease(box):
 
 @test()
 def a_trace_gets_its_cause(box):
-    # Whether a cause is told depends on what its calls cost.
+    # The price of its calls decides whether a cause is told.
     with box.only_kernel_tracer():
         env = {k: v for k, v in box.env.items() if k != "TZ"}
         trace = os.path.join(box.dir, "trace")
         box.run([tool("strace"), *LEAN, "-v", "-o", trace, disease(box)], env=env)
         doc = imported(box, trace)
         [found] = [f for f in doc["findings"] if f["cause"] == "tz-unset"]
-        # On a busy box times tell less.
+        # On a busy machine times tell less.
         sure = "medium" if any("kept the processors busy" in p for p in doc["problems"]) else "high"
         assert found["calls"] >= 9999 and found["confidence"] == sure and found["what"] == "/etc/localtime", found
         assert doc["backend"] == "import" and doc["toll_estimated"] and found["toll_ns"] > 0, doc["prices"]
-        # With less in it the same is found, and said to be less sure.
+        # A trace with less in it gets the same findings, told as less sure.
         bare = os.path.join(box.dir, "bare")
         box.run([tool("strace"), "-o", bare, disease(box)], env=env)
         doc = imported(box, bare)
         [found] = [f for f in doc["findings"] if f["cause"] == "tz-unset"]
         assert found["confidence"] == "medium" and any("no times" in p for p in doc["problems"]), doc["problems"]
-        # What a trace has cut short is offered to nobody for typing, and a time that it does not tell is not printed.
+        # No command is offered from words that a trace has cut short, and a time that it does not tell is not printed.
         box.run([tool("strace"), "-s", "8", "-o", bare, disease(box)], env=env)
         said = text(box.run([box.systoll, "import", bare]).stdout)
         assert "--cure tz-unset -- CMD " in said and " 0 ns" not in said, said
-        # Live, the text and what it came from on one pipe.
+        # The trace comes live, on one pipe with the traced program's output.
         r = box.run(["/bin/sh", "-c", f"{tool('strace')} {disease(box)} 2>&1 | {box.systoll} import -"], env=env)
         assert r.returncode == 0 and b"tz-unset" in r.stdout, text(r.stdout + r.stderr)
-        # Kept, it says the same.
+        # As a recording, it says the same.
         kept = os.path.join(box.dir, "kept.systoll")
         told = box.run([box.systoll, "import", "--save", kept, trace]).stdout
         again = box.run([box.systoll, "report", kept]).stdout
@@ -159,7 +159,8 @@ def a_trace_gets_its_cause(box):
 
 @test()
 def of_two_files_each_has_its_own_cause(box):
-    """Without stacks a trace has one row a system call: TZ stops the calls about the zone's file, and no others."""
+    """Without stacks a trace has one row for each system call: TZ stops the calls about the zone's file, and no
+    others."""
     env = {k: v for k, v in box.env.items() if k != "TZ"}
     trace = os.path.join(box.dir, "trace")
     box.run([tool("strace"), "-f", "-ttt", "-T", "-o", trace, box.build("two_files.c"), "5000"], env=env)
@@ -210,7 +211,7 @@ def a_table_is_counts_alone(box):
 
 @test(users=("root",))
 def perfs_traces(box):
-    """perf script and perf trace of one run each: the counts of the events recorded."""
+    """perf script and perf trace of one run each: the counts are those of the recorded events."""
     perf, argv = tool("perf"), [tool("ls"), "-l", "/etc"]
     data = os.path.join(box.dir, "perf.data")
     box.may("recording system calls with perf", "perf", "stat", "-e", "raw_syscalls:sys_enter", "/bin/true")
@@ -238,7 +239,7 @@ def perfs_traces(box):
 
 
 def by_perfettos_messages(box, kind, source):
-    """-> the path of a trace of Perfetto made of another one, and how many calls returned in it"""
+    """Makes a Perfetto trace from another trace. Returns its path, and how many calls returned in it."""
     python, out = readers.formats(), os.path.join(box.dir, kind + ".pb")
     if not python:
         raise Skip("Perfetto's messages are not installed: tests/readers.py")
@@ -249,7 +250,8 @@ def by_perfettos_messages(box, kind, source):
 
 @test()
 def systings_slices(box):
-    """Names and times as systing exports them, by Perfetto's own messages: all counted, nothing claimed of what is not told."""
+    """Names and times as systing exports them, in Perfetto's own messages: all are counted, and nothing is claimed of
+    what they do not tell."""
     source = os.path.join(box.dir, "trace")
     box.run([tool("strace"), "-f", "-ttt", "-T", "-o", source, *PROGRAMS["python"]])
     with open(source, errors="replace") as f:
@@ -261,7 +263,7 @@ def systings_slices(box):
     assert any("names and times only" in p for p in doc["problems"]), doc["problems"]
     with open(out, "rb") as f:
         whole = f.read()
-    # One of two neighbouring bytes is no packet's last one.
+    # The file is cut at two neighbouring bytes: one of them is not the last of a packet.
     cuts = [imported(box, box.file("cut.pb", whole[: len(whole) * 2 // 3 - less])) for less in (0, 1)]
     assert any("ends in the middle" in p for cut in cuts for p in cut["problems"]), [cut["problems"] for cut in cuts]
     assert all(0 < sum(c for c, _ in counted(cut).values()) < count for cut in cuts), [counted(cut) for cut in cuts]
@@ -274,7 +276,8 @@ def systings_slices(box):
 
 @test(users=("root",))
 def perfettos_kernel_events(box):
-    """The same run's events as perf script's text and as Perfetto's recorder writes them: the same calls."""
+    """The same run's events, once as perf script's text and once as Perfetto's recorder writes them, are the same
+    calls."""
     perf, data = tool("perf"), os.path.join(box.dir, "perf.data")
     box.may("recording system calls with perf", "perf", "stat", "-e", "raw_syscalls:sys_enter", "/bin/true")
     with box.only_kernel_tracer():
@@ -307,7 +310,7 @@ def ltraces_system_calls(box):
     assert ours == sorted(theirs) and len(ours) > 5, (ours, theirs)
 
 
-# As people paste them: what was on the terminal, cut and quoted by nobody's rules.
+# Excerpts as people paste them: what was on the terminal, cut and quoted by nobody's rules.
 PASTED = {
     "unprefixed, output in between": (
         'write(1, "hello\\n", 6hello\n)                  = 6\nwrite(1, "a", 1a)                        = 1\nexit_group(0)                           = ?\n+++ exited with 0 +++\n',
@@ -342,12 +345,12 @@ def what_people_paste(box):
 
 @test(users=("nobody",))
 def what_people_found_by_reading(box):
-    # Whether a cause is told depends on what its calls cost.
+    # The price of its calls decides whether a cause is told.
     with box.only_kernel_tracer():
         for issue, (cause, sure, others, lines) in TRACES.items():
             doc = imported(box, box.file("pasted", "\n".join(lines()) + "\n"))
             told = doc["findings"] if sure else doc["also"]
             causes = {f["cause"]: f["confidence"] for f in told}
-            # Whose trace it is nobody knows: never as sure as a run's own.
+            # Nobody knows whose trace it is: a finding is never as sure as a run's own.
             assert causes.get(cause) == ("medium" if sure else "low"), (issue, causes, doc["findings"], doc["also"])
             assert not [f for f in doc["findings"] if f["cause"] not in (cause, *others)], (issue, causes, {k: v["ns"] for k, v in doc["prices"].items()})

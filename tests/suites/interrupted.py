@@ -9,12 +9,12 @@ import time
 
 from harness import test, text
 
-# Two runs as it is and one changed, to see whether they do the same; then pairs.
+# Runs before the first pair: two unchanged and one changed, to see whether they do the same.
 FIRST = 3
 
 
 def waits_at(box, run):
-    """A program whose run of this number, from 1, waits; the file of its runs so far."""
+    """Makes a program whose run of this number (counted from 1) waits. Returns it and the file of its runs so far."""
     runs = box.file("runs")
     program = box.file("program", f'#!/bin/sh\necho x >> "{runs}"\n[ "$(wc -l < "{runs}")" -lt {run} ] || exec sleep 1000\n', 0o755)
     return program, runs
@@ -28,8 +28,8 @@ def until(what, limit=100):
 
 
 def interrupts(box, argv, ready, number=signal.SIGINT, group=True, **kwargs):
-    """Starts systoll ARGV in a session of its own, sends it the signal once it is `ready`, and returns exit code,
-    output and errors."""
+    """Starts systoll ARGV in a session of its own and sends it the signal once it is `ready`. Returns exit code, output
+    and errors."""
     p = box.start([box.systoll, *argv], stdin=-3, stdout=-1, stderr=-1, start_new_session=True, **kwargs)
     try:
         until(lambda: ready() or p.poll() is not None)
@@ -75,7 +75,7 @@ def an_interruption_before_the_first_pair_claims_nothing(box):
 
 @test()
 def times_stand_without_counts(box):
-    """Interrupted while calls are counted, after the last pair."""
+    """The interruption comes after the last pair, while calls are counted."""
     for later in (1, 2, 4):
         run = FIRST + 2 * 8 + later
         program, runs = waits_at(box, run)
@@ -85,7 +85,7 @@ def times_stand_without_counts(box):
 
 @test(backends=("inproc",))
 def calls_answered_in_place(box):
-    """Both sides are run watched there, and watching has its own way with signals."""
+    """Both sides run watched here, and watching handles signals in its own way."""
     run = FIRST
     program, runs = waits_at(box, run)
     code, out, err = interrupts(box, ["prove", "--pairs", "8", "--elide", "getpid", "--", program], lambda: lines(runs) >= run)
@@ -103,17 +103,17 @@ def the_cleanup_runs_to_its_end(box):
 
 @test()
 def a_demo_ends_where_it_is(box):
-    """Interrupted while its compiler runs, and while a program is watched that it has built."""
+    """The interruption comes while the demo's compiler runs, and while a program that it has built is watched."""
     began = os.path.join(box.dir, "began")
     for script in (
         f"touch {began}; exec sleep 1000",
-        # What it builds waits.
+        # The compiler that the demo runs waits.
         f'while [ "$1" != -o ]; do shift; done; printf "#!/bin/sh\\ntouch {began}; exec sleep 1000\\n" > "$2"; chmod 755 "$2"',
     ):
         compiler = box.file("cc", f"#!/bin/sh\n{script}\n", 0o755)
         for number, group in ((signal.SIGINT, True), (signal.SIGTERM, False)):
             code, out, err = interrupts(box, ["demo"], lambda: os.path.exists(began), number, group, env={**box.env, "CC": compiler})
-            # What it is about to do is said first; no story is told.
+            # The demo first says what it is about to do; it tells no story.
             assert code == 128 + number and re.fullmatch(r"5 true stories, [^\n]*\n\n", out), (code, out, err)
             assert err == "systoll: interrupted; 0 of 5 stories told\n", err
             os.unlink(began)
@@ -121,11 +121,11 @@ def a_demo_ends_where_it_is(box):
 
 @test()
 def a_cure_without_a_disease(box):
-    """A program that makes none of the calls of a cause has nothing to be cured of, and nothing of it is told."""
+    """A program that makes none of a cause's calls has nothing to be cured of, and nothing is claimed of it."""
     source = box.file("idle.c", "int main(void) { return 0; }\n")
     program = box.build(source, "-static", name="idle-static")
     r = box.run([box.systoll, "prove", "--pairs", "8", "--cure", "tz-unset", "--", program])
     out = text(r.stdout)
     assert r.returncode == 0 and "gone cost" not in out and "not proved" not in out, out
-    # By chance two runs of one program differ, once in a hundred times.
+    # By chance two runs of one program differ once in a hundred times.
     assert "proved   " in out or "shown" in out or out == f"  nothing to prove   {program} makes none of the calls of tz-unset\n", out

@@ -9,13 +9,14 @@ import time
 from harness import Skip, test, text, tool
 from suites.interrupted import interrupts, lines, until, waits_at
 
-# From the terminal, to all of them; by `kill`, to systoll alone.
+# The signal of a terminal goes to all processes, that of `kill` to systoll alone.
 BOTH = ((signal.SIGINT, True), (signal.SIGTERM, False))
 VERDICTS = ("holds", "first commit", "nothing changed", "proved", "needless", "finding")
 
 
 def says(box, argv, ready, known, out=None, again=None, **kwargs):
-    """Interrupted once it is ready, systoll says on standard error `known`, and nothing else but `out` on standard output."""
+    """Asserts that systoll, interrupted once it is ready, says `known` on standard error and nothing but `out` on
+    standard output."""
     for number, group in BOTH:
         if again:
             again()
@@ -36,7 +37,7 @@ def afresh(path):
 
 @test()
 def differences_of_finished_runs(box):
-    """Two runs a side are whole: what differs between them is told, and not more."""
+    """Two runs of each side are complete: systoll tells what differs between them, and no more."""
     program, runs = waits_at(box, 5)
     argv = ["diff", "--runs", "4", "-E", "A=1", "--", program]
     told = " after 2 of 4 runs: this is what is known so far"
@@ -67,12 +68,12 @@ def nothing_is_held_or_learnt(box):
 
 @test(users=("nobody",))
 def a_bisection_tells_which_are_left(box):
-    """And takes its worktree away."""
+    """The bisection also removes its worktree."""
     repository, runs = os.path.join(box.dir, "repository"), os.path.join(box.dir, "runs")
     git = [tool("git"), "-C", repository, "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
     box.run([tool("git"), "init", "-q", repository])
     for n in range(9):
-        # The middle one, which is tried first, waits.
+        # The middle commit, which is tried first, waits.
         wait = "exec sleep 1000" if n == 4 else ":"
         with open(os.path.join(box.dir, "commit"), "w") as f:
             f.write(f'#!/bin/sh\necho x >> "{runs}"\n{wait}\n' + "/bin/true\n" * (1 + 20 * (n > 5)))
@@ -93,7 +94,7 @@ def a_bisection_tells_which_are_left(box):
 
 @test()
 def half_a_trace_is_none(box):
-    """What is read is told in bytes, whatever comes."""
+    """systoll says in bytes how much it has read, whatever comes."""
     fifo = os.path.join(box.dir, "trace")
     os.mkfifo(fifo)
     os.chmod(fifo, 0o666)
@@ -116,7 +117,7 @@ def half_a_trace_is_none(box):
 
 @test()
 def commands_that_watch_nothing_end_at_once(box):
-    """A recording that does not come, and a box that is measured."""
+    """The commands wait for a recording that does not come, or measure the machine."""
     fifo = os.path.join(box.dir, "recording")
     os.mkfifo(fifo)
     os.chmod(fifo, 0o666)
@@ -127,7 +128,7 @@ def commands_that_watch_nothing_end_at_once(box):
 
 
 def blocked(box, argv, fifo):
-    """Interrupted while it waits for what a pipe's writer has not written yet."""
+    """The interruption comes while systoll waits for what a pipe's writer has not written yet."""
     writer = os.open(fifo, os.O_RDWR)
     p = box.start([box.systoll, *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     try:
@@ -147,13 +148,13 @@ def blocked(box, argv, fifo):
 def reads_a_pipe(pid, fifo):
     with open(f"/proc/{pid}/syscall") as f:
         call = f.read().split()
-    # read; root may look, and who it belongs to.
+    # The call is a read; root may look which file it reads.
     return call[0] == "0" and os.path.realpath(f"/proc/{pid}/fd/{int(call[1], 16)}") == os.path.realpath(fifo)
 
 
 @test()
 def a_server_under_load(box):
-    """No turn is over: nothing is told."""
+    """No round is over, so nothing is told."""
     server = box.file("server", "#!/bin/sh\necho ready; exec sleep 1000\n", 0o755)
     began = os.path.join(box.dir, "began")
     load = box.file("load", f"#!/bin/sh\n: > {began}; exec sleep 1000\n", 0o755)
@@ -163,7 +164,7 @@ def a_server_under_load(box):
 
 @test(users=("nobody",))
 def a_program_that_is_cured_gets_the_signal_itself(box):
-    """systoll has become the program."""
+    """systoll has become the program, which gets the signal itself."""
     began = os.path.join(box.dir, "began")
     program = box.file("program", f"#!/bin/sh\ntrap 'echo mine; exit 7' INT\n: > {began}\nwhile :; do sleep 0.02; done\n", 0o755)
     code, out, err = interrupts(box, ["cure", "tz-unset", "--", program], lambda: os.path.exists(began))
@@ -172,7 +173,7 @@ def a_program_that_is_cured_gets_the_signal_itself(box):
 
 @test(users=("nobody",))
 def scores_so_far(box):
-    """The scripts that try cases."""
+    """The scripts that try cases tell the scores so far."""
     score = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "cases", "score.py")
     if not os.access(score, os.R_OK):
         raise Skip("the cases can't be read by others here")

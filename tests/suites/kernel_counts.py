@@ -13,13 +13,13 @@ import subprocess
 
 from harness import BOTH, Skip, test, tool
 
-# What the in-process backend has the program's threads call for itself: the kernel sees it, we
-# leave it out. Mapping memory at an exec, asking and waiting, saying who asks, writing over code, going
-# where it may run.
+# Calls that the in-process backend makes the program's threads do for systoll: the kernel sees them, and they are left
+# out here. They map memory at an exec, ask and wait, say who asks, write over code, and set the processors that a
+# thread may run on.
 OF_OUR_OWN = {"open", "close", "mmap", "mremap", "munmap", "madvise", "futex", "getpid", "gettid", "clock_gettime",
               "mprotect", "rseq", "sched_setaffinity", "sched_yield", "memfd_create", "socketpair", "recvmsg"}
 
-# What lists the kernel's tracepoints need not be mounted; for others it stays as it is.
+# Commands that list the kernel's tracepoints, which need not be mounted; nothing changes for others.
 WITH_TRACEPOINTS = ["unshare", "--mount", "sh", "-c", """
 [ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing
 exec "$@"
@@ -68,7 +68,7 @@ def same_run(box, argv, limit=120, **kwargs):
     out, counts, script = (os.path.join(box.dir, n) for n in ("report.json", "counts", "script.bt"))
     with open(script, "w") as f:
         f.write(SCRIPT.replace("INPROC", str(int(box.backend == "inproc"))))
-    # bpftrace takes a command as one string and splits it at spaces; so the program goes into a script.
+    # bpftrace splits a command at its spaces, so the program goes into a script.
     runner = box.file("runner", "#!/bin/sh\nexec " + " ".join(map(quote, argv)) + "\n", 0o755)
     command = " ".join(box.watch([runner], "-q", "--json", "-o", out))
     env = dict(box.env, BPFTRACE_MAP_KEYS_MAX="65536")
@@ -94,7 +94,7 @@ def same_run(box, argv, limit=120, **kwargs):
     for name in sorted(set(ours) | set(kernel)):
         (calls, unreturned), seen = ours.get(name, (0, 0)), kernel.get(name, 0)
         ours_too = box.backend == "inproc" and name in OF_OUR_OWN
-        # Code is made writable and no longer so.
+        # systoll makes code writable and no longer so by two calls each time.
         odd = name == "mprotect" and ours_too and not unreturned and (seen - calls) % 2
         if odd or not calls <= seen <= (seen if ours_too else calls + unreturned):
             bad.append(f"{name}: {calls} (and {unreturned} not returned) not {seen}")

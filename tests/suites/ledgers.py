@@ -13,7 +13,7 @@ CALLS = {"stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccess
 
 
 def traced(box, argv, **kwargs):
-    """-> {syscall: {path: calls}} by strace."""
+    """Returns {syscall: {path: calls}} by strace."""
     out = os.path.join(box.dir, "trace")
     box.run([tool("strace"), "-f", "-e", "trace=%file", "-o", out, "--", *argv], **kwargs)
     calls = {}
@@ -25,12 +25,12 @@ def traced(box, argv, **kwargs):
 
 
 def largest(doc, syscall):
-    """The row of a system call with most calls."""
+    """Returns the row of a system call with the most calls."""
     return max((r for r in doc["rows"] if r["syscall"] == syscall), key=lambda r: r["calls"])
 
 
 def listed(box, *args):
-    """The report on far.c, and the ledger of its questions."""
+    """Returns the report on far.c, and the ledger of its questions."""
     doc, r = box.report([box.build("far.c"), *args])
     assert r.returncode == 0, r
     return doc, largest(doc, status_call(doc))["ledger"]
@@ -51,7 +51,7 @@ def a_short_row_is_known_whole(box):
     row = largest(doc, name)
     ledger = row["ledger"]
     assert row["calls"] == sum(theirs.values()) == 900, row["calls"]
-    # The launcher of a busy box may come too late for some.
+    # On a busy machine the launcher may come too late for some samples.
     if not ledger["whole"]:
         raise Skip(f"no buffer was free: {ledger['looks']} of 900 calls were looked at")
     assert ledger["objects"]["estimate"] == len(theirs) == 300, ledger
@@ -64,7 +64,7 @@ def a_short_row_is_known_whole(box):
 def repeats_thousands_of_calls_apart(box):
     doc, ledger = listed(box, "7000", "4", "0")
     share, objects = ledger["known_share"], ledger["objects"]
-    # No more than there were; most of them.
+    # The share is not above the true one, and shows most of it.
     assert 0.4 < share["estimate"] <= 0.76 and share["low"] <= 0.75, ledger
     assert objects["low"] <= 7000 <= objects["high"] * 1.01, ledger
     said = [f for f in doc["findings"] + doc["also"] if f["cause"] == "stat-per-op"]
@@ -74,7 +74,7 @@ def repeats_thousands_of_calls_apart(box):
 @test(backends=BOTH)
 def threads_share_their_questions(box):
     _, ledger = listed(box, "400", "5", "4")
-    # Of 8,000 calls, 400 are first ones.
+    # 400 of 8,000 calls are the first ones of a row.
     assert ledger["known_share"]["high"] >= 0.93 and ledger["known_share"]["estimate"] <= 0.951, ledger
     assert ledger["objects"]["low"] <= 400, ledger
 
@@ -89,7 +89,7 @@ def each_file_once_is_no_waste(box):
 
 @test(backends=BOTH)
 def processes_do_not_share_their_questions(box):
-    # More than are told of one by one.
+    # There are more processes than are told one by one.
     starts = "i=0; while [ $i -lt 130 ]; do \"$0\" 60 1 0; i=$((i+1)); done"
     doc, r = box.report(["sh", "-c", starts, box.build("far.c")])
     assert r.returncode == 0, r

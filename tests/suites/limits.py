@@ -9,10 +9,11 @@ from harness import BOTH, Skip, test, text
 
 SAYS = ["/bin/sh", "-c", "echo hello; exit 3"]
 KIB, MIB = 1 << 10, 1 << 20
-# In less the kernel ends systoll before it has said a word: its own data or its own size, and some for the C library.
+# Names of the limits below which the kernel ends systoll before it has printed a word: its data or its whole size, and
+# some for the C library.
 OWN_DATA_AND_SOME, OWN_AND_A_MIB = "own data", "own size"
 
-# Which limit, how much, and what must be said where it keeps systoll from watching so.
+# Limit, amount, and words that must be said if it keeps systoll from watching so.
 HARD = {
     "RLIMIT_FSIZE": (0, 100 * KIB, 64 * MIB),
     "RLIMIT_AS": (OWN_AND_A_MIB, 40 * MIB, 400 * MIB, 20_000 * MIB),
@@ -29,7 +30,7 @@ HARD = {
 
 
 def loaded(program):
-    """The program's segments that are loaded: first address, end, flags (ELF-64: p_type 1 is PT_LOAD)."""
+    """Yields the program's segments that are loaded: first address, end, flags (ELF-64: p_type 1 is PT_LOAD)."""
     with open(program, "rb") as f:
         head = f.read(64)
         (at,), (size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
@@ -39,12 +40,12 @@ def loaded(program):
 
 
 def own_size(program):
-    """Bytes of address space that the program's file takes."""
+    """Returns the bytes of address space that the program's file takes."""
     return max(end for _, end, _ in loaded(program)) - min(start for start, _, _ in loaded(program))
 
 
 def own_data(program):
-    """Bytes of its segments that are written to (PF_W is 2), in whole pages."""
+    """Returns the bytes of the segments that it can write to (PF_W is 2), in whole pages."""
     return sum(-(-end // 4096) * 4096 - start // 4096 * 4096 for start, end, flags in loaded(program) if flags & 2)
 
 
@@ -59,7 +60,7 @@ def under(name, soft, hard=None):
 
 
 def told_or_watched(r, what):
-    """The command's own end and a report, or a line that says why not."""
+    """Asserts that the command has ended as by itself with a report, or that a line says why there is none."""
     err = text(r.stderr)
     assert r.returncode >= 0, f"{what}: killed by {signal.Signals(-r.returncode).name}: {err[-300:]}"
     if r.returncode == 3:
@@ -86,7 +87,7 @@ def each_limit_names_its_consequence(box):
 
 @test()
 def a_limit_of_files_or_addresses_has_another_way_take_over(box):
-    """What can't be watched from inside is watched by ptrace, and it is said why."""
+    """A program that can't be watched from inside is watched by ptrace, and systoll says why."""
     for name, value, why in (("RLIMIT_FSIZE", 100 * KIB, "can't share memory"), ("RLIMIT_AS", 400 * MIB, "ulimit -v")):
         r = box.run(box.watch(SAYS), preexec_fn=under(name, value, value))
         err = told_or_watched(r, name)
@@ -97,7 +98,7 @@ def a_limit_of_files_or_addresses_has_another_way_take_over(box):
 
 @test(backends=BOTH)
 def limits_that_may_be_raised_are_the_commands_all_the_same(box):
-    """Raised for systoll, they are given back: the command sees, and meets, those it would have."""
+    """Limits that systoll raises for itself are given back: the command sees, and meets, its own."""
     script = ["/bin/sh", "-c", "ulimit -a; head -c 300000 /dev/zero > big; echo $?"]
     for name, value in (("RLIMIT_FSIZE", 200 * KIB), ("RLIMIT_CPU", 30), ("RLIMIT_NOFILE", 50), ("RLIMIT_DATA", 600 * MIB)):
         seen = []
@@ -109,7 +110,7 @@ def limits_that_may_be_raised_are_the_commands_all_the_same(box):
 
 @test(backends=(None, *BOTH))
 def without_futex(box):
-    """A sandbox that refuses futex(2): no threads, so ptrace alone, and no abort."""
+    """In a sandbox that refuses futex(2) there are no threads, so only ptrace is used, and nothing aborts."""
     filtered, program = box.build("nofutex.c"), box.build("untraced.c", "-static")
     for errno in ("1", "38"):
         if box.run([filtered, errno, program, "0", "plain"]).returncode != 7:
@@ -122,9 +123,9 @@ def without_futex(box):
             assert r.returncode == 7 and "system calls" in err, (r.returncode, err)
 
 
-# What sandboxes keep from programs, by number: single calls, what Docker's default profile has refused to processes
-# without CAP_SYS_PTRACE, and what systemd's SystemCallFilter=@system-service leaves out of what a tool like this may use
-# (ptrace, perf_event_open, pidfd_getfd, kcmp, bpf).
+# System calls that sandboxes refuse to programs, by number: single calls; those that Docker's default profile has
+# refused to processes without CAP_SYS_PTRACE; and those that systemd's SystemCallFilter=@system-service leaves out, of
+# the ones that a tool like this may use (ptrace, perf_event_open, pidfd_getfd, kcmp, bpf).
 KEPT_BACK = {
     "ptrace": ("101", "ptrace"), "process_vm_readv": ("310", "process_vm_readv"), "readlink": ("89", "readlink"),
     "memfd_create": ("319", "memfd_create"), "two of them": ("101,319", "ptrace, memfd_create"),
@@ -134,7 +135,7 @@ KEPT_BACK = {
 
 @test(backends=(None, *BOTH))
 def a_killing_filter_is_reported(box):
-    """A sandbox that ends who makes a call: which one is said, and no silent end."""
+    """A sandbox kills whoever makes a certain call: systoll says which, and does not end silently."""
     filtered = box.build("killing_filter.c")
     if box.run([filtered, "999", "kill", "/bin/sh", "-c", "exit 7"]).returncode != 7:
         raise Skip("no seccomp filter here")
@@ -154,7 +155,7 @@ def a_killing_filter_is_reported(box):
 
 @test(backends=("inproc",))
 def thousands_of_threads_at_once(box):
-    """Each has counters of its own, made when it is: no count is lost, and none waits for another's."""
+    """Each thread gets counters when it is made: no count is lost, and no thread waits for another's."""
     for threads in (5000, 12000):
         argv = [box.build("many_threads.c"), str(threads)]
         if box.run(argv).returncode != 0:
@@ -167,14 +168,14 @@ def thousands_of_threads_at_once(box):
 
 @test(users=("nobody",))
 def without_another_process(box):
-    """No thread and no process to be had: said, not died of."""
+    """If no process and no thread can be made, systoll says so and does not crash."""
     if os.getuid() != 0:
         raise Skip("needs root to choose a user with few processes")
     for most in (1, 2, 3):
-        # setpriv itself must become that user: the limit comes after it, by a shell that only execs.
+        # The limit must come after setpriv, which itself becomes that user; a shell that only execs sets it.
         script = f"ulimit -u {most}; exec \"$@\""
         argv = ["/bin/bash", "-c", script, "bash", *box.watch(SAYS)]
-        # A user nobody else is.
+        # Nobody else has this user.
         user = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
         r = subprocess.run([*user, *argv], cwd="/", env=box.env, capture_output=True, timeout=60)
         err = text(r.stderr)

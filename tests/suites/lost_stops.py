@@ -43,7 +43,7 @@ def told_to_end_while_a_child_sleeps_on(box):
 
 @test(backends=BOTH)
 def killed_at_any_moment(box):
-    """systoll killed -9: all that is under way goes on to its end, nothing stays stopped or held."""
+    """After kill -9 of systoll, everything under way goes on to its end, and nothing stays stopped or held."""
     churn, killed, forks = box.build("thread_churn.c"), box.build("killed.c"), box.build("forks.c")
     programs = {f"{churn} 3": "done\ncode 7\n", killed: "60\ncode 0\n", f"{forks} 300 10": "code 0\n"}
     chance = random.Random(7)
@@ -59,7 +59,7 @@ def killed_at_any_moment(box):
             p.wait()
             out, fin = os.path.join(box.dir, "out"), os.path.join(box.dir, "fin")
             end = time.monotonic() + 20
-            # Killed before the program was started there is nothing to outlive.
+            # If systoll was killed before it started the program, there is nothing to outlive it.
             while box.leftovers() and not os.path.exists(fin) and time.monotonic() < end:
                 time.sleep(0.02)
             box.no_leftovers(3)

@@ -5,7 +5,7 @@ import subprocess
 from harness import test
 
 QUIET = "int ask(void) { return 1; }\n"
-# No C library between, and room for a jump on both sides of the call.
+# A library that calls without the C library, with room for a jump on both sides of the call.
 ASKING = """
 static __attribute__((noinline)) long raw(void) {
   long result = 124;
@@ -34,7 +34,7 @@ def build(box, name, source, *flags):
 
 
 def library(box, name, source):
-    """A library of SIZE bytes, last changed at a time that is the same for all."""
+    """Builds a library of SIZE bytes; all have the same time of their last change."""
     path = build(box, name, source, "-shared", "-fPIC", "-Wl,-z,max-page-size=4096")
     assert os.path.getsize(path) <= SIZE, os.path.getsize(path)
     os.truncate(path, SIZE)
@@ -58,7 +58,7 @@ def getsid(doc):
 def a_library_that_was_replaced_is_hooked(box):
     main = program(box)
     library(box, "other.so", ASKING)
-    # Of the same name, size and time: another inode.
+    # The other library has the same name, size and time, but another inode.
     doc, r = box.report(["sh", "-c", f"for i in 1 2 3 4; do {main}; done; mv other.so libask.so; for i in 1 2 3; do {main}; done"])
     assert r.returncode == 0 and doc["exact"], doc["problems"]
     assert sum(n for _, n in getsid(doc)) == 15, getsid(doc)

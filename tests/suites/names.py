@@ -18,8 +18,8 @@ Case = collections.namedtuple("Case", "name source compiler flags stripped namel
 
 C = ["-g", "-w", "-pthread"]
 RUST = ["--edition=2024", "-g", "--crate-name", "calls"]
-# The more a linker throws away, the less there is to tell: `stripped` has no functions' names, and
-# `nameless` has no API's either, because the C library's names are gone with them.
+# Ways to build each program. The more a linker removes, the less there is to tell: `stripped` has no functions' names,
+# and `nameless` has no API's either, because the C library's names are gone with them.
 CASES = [
     Case("C -O0", "calls.c", "gcc", [*C, "-O0"]),
     Case("C -O1", "calls.c", "gcc", [*C, "-O1"]),
@@ -49,18 +49,18 @@ CASES = [
     Case("Go", "calls.go", "go", []),
     Case("Go without optimisation", "calls.go", "go", ["-gcflags=-N -l"]),
     Case("Go stripped", "calls.go", "go", ["-ldflags=-s -w"]),
-    # It exports functions for C's sake, beside which Go's are to be found.
+    # Go's functions must be found beside the functions that this program exports for C.
     Case("Go with C", "calls.go", "go", [os.path.join(SOURCES, "with_c.go")]),
     Case("Go with C, stripped", "calls.go", "go", ["-ldflags=-s -w", os.path.join(SOURCES, "with_c.go")]),
-    # Builds Go's own library anew.
+    # This way builds Go's own library anew.
     Case("Go PIE, stripped", "calls.go", "go", ["-buildmode=pie", "-ldflags=-s -w"], long=True),
 ]
-# What a stripped program has of a function that is inlined.
+# Function in which a stripped program shows an inlined one.
 AROUND = {"inlined": "around"}
 
 
 def build(box, case):
-    """The case's program, built once."""
+    """Builds the case's program once. Returns its path."""
     compiler = shutil.which(case.compiler, path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
     if not compiler:
         raise Skip(f"{case.compiler} is not installed")
@@ -74,21 +74,21 @@ def build(box, case):
 
 
 def addresses(box, case):
-    """Where the functions of a stripped program begin: its unstripped twin tells."""
+    """Returns the addresses of a stripped program's functions, by its unstripped twin."""
     twin = build(box, case._replace(name=case.name + " twin", flags=[f for f in case.flags if f != "-s"]))
     lines = subprocess.run(["nm", twin], capture_output=True, text=True, check=True).stdout.splitlines()
     return {name: int(at, 16) for at, _, name in (line.split() for line in lines if line.count(" ") == 2)}
 
 
 def truth(box, case, exe):
-    """-> {system calls: [(kind, apis, functions, line)]}"""
+    """Returns {system calls: [(kind, apis, functions, line)]}."""
     starts = addresses(box, case) if case.stripped else {}
     marks = collections.defaultdict(list)
     libc = "musl" in case.compiler
     skipping = []
     with open(os.path.join(SOURCES, case.source)) as f:
         for number, text in enumerate(f, 1):
-            # Only __GLIBC__ is asked for.
+            # Sources ask for __GLIBC__ only.
             if text.startswith("#ifdef"):
                 skipping.append(libc)
             elif text.startswith("#else") and skipping:
@@ -101,7 +101,7 @@ def truth(box, case, exe):
             kind, calls, api, functions = mark.groups()
             apis, functions, line = {None if a == "-" else a for a in api.split("|")}, set(functions.split(" | ")), number
             if case.nameless:
-                # What others do as well can't be told apart by its API.
+                # A call that other places make as well can't be told apart by its API.
                 if kind == "+":
                     continue
                 apis = {None}
@@ -113,14 +113,14 @@ def truth(box, case, exe):
 
 
 def seen(doc, calls):
-    """What the rows of some system calls are named."""
+    """Returns the names in the rows of some system calls."""
     rows = [r for r in doc["rows"] if r["syscall"] in calls]
     user = [(r["user"] or {}) for r in rows]
     return {(r["api"], u.get("function"), u.get("line")) for r, u in zip(rows, user)}
 
 
 def compare(marks, doc):
-    """-> (marks right, what is wrong)"""
+    """Returns the marks that are right, and what is wrong."""
     right, wrong = 0, []
     for calls, group in marks.items():
         names = seen(doc, calls)
@@ -143,7 +143,7 @@ def compare(marks, doc):
 @test(backends=BOTH)
 def names_are_the_truth(box):
     right, total, wrong = 0, 0, []
-    # Names do not hang on who asks: one user has all cases, the other a few.
+    # Names do not depend on the user: one user tries all cases, the other a few.
     cases = [c for c in CASES if box.shared.long or not c.long]
     cases = cases if box.user == "root" else cases[2::6]
     for case in cases:
@@ -160,7 +160,7 @@ def names_are_the_truth(box):
 
 @test(users=("root",))
 def the_same_row_has_the_same_names_from_both_backends(box):
-    # What depends on who is faster.
+    # The number of these calls depends on timing.
     timing = {"futex", "madvise", "munmap", "mprotect", "mmap", "brk", "sched_yield", "rt_sigreturn"}
     for case in [c for c in CASES if c.name in ("C -O2", "C static", "C musl", "C++ -O2", "Rust -O")]:
         exe = build(box, case)
@@ -174,7 +174,7 @@ def the_same_row_has_the_same_names_from_both_backends(box):
 
 
 def getsid_of(doc):
-    """API, function, line and module of the one row of getsid."""
+    """Returns API, function, line and module of the one row of getsid."""
     rows = [r for r in doc["rows"] if r["syscall"] == "getsid"]
     assert len(rows) == 1, rows
     user = rows[0]["user"] or {}
@@ -207,7 +207,8 @@ def debug_files_are_found_wherever_they_are(box):
     bare = seen_as("bare")
     assert bare[0] == "getsid" and re.fullmatch(r"bare\+0x[0-9a-f]+", bare[1]) and bare[2] is None, bare
     assert seen_as("bare", SYSTOLL_DEBUG_PATH=f"{at('nowhere')}:{at('roots')}") == named
-    # By its link: beside it, by its checksum where there is no build-id, and not with another's.
+    # The debug file is found by its link beside the program, by its checksum if there is no build-id; another program's
+    # is refused.
     for strip in ([], ["--remove-section=.note.gnu.build-id"]):
         objcopy(*strip, f"--add-gnu-debuglink={at('full.debug')}", at("bare"), at("linked"))
         assert seen_as("linked") == named, strip
@@ -215,12 +216,12 @@ def debug_files_are_found_wherever_they_are(box):
         f.write(b"changed")
     assert seen_as("linked")[1] == bare[1].replace("bare", "linked")
     os.unlink(at("full.debug"))
-    # Symbols alone, packed into the file.
+    # The file contains its symbols only, compressed.
     objcopy("--strip-debug", at("full"), at("symbols"))
     subprocess.run([tool("xz"), "-k", at("symbols")], check=True, timeout=60)
     objcopy(f"--add-section=.gnu_debugdata={at('symbols.xz')}", at("bare"), at("packed"))
     assert seen_as("packed") == ("getsid", function, None)
-    # Fetched, where servers are named; one that does not know it says so.
+    # The debug file is fetched if servers are named; a server that does not have it says so.
     fetch = f'#!/bin/sh\n[ "$*" = "debuginfod" ] && exit 0\n[ "$1 $2" = "debuginfo {build_id}" ] && echo {folder}/{build_id[2:]}.debug\n'
     os.mkdir(at("bin"))
     box.file("bin/debuginfod-find", fetch, 0o755)
@@ -247,17 +248,17 @@ def the_c_librarys_names_do_not_hang_on_its_debug_file(box):
 def names_survive_the_file(box):
     exe = box.build("names/replaced.c", name="replaced")
     named = ("getsid", "upgraded", 7)
-    # Replaced while it runs.
+    # The program is replaced while it runs.
     own, other = os.path.join(box.dir, "own"), os.path.join(box.dir, "other")
     shutil.copy(exe, own)
     shutil.copy("/bin/true", other)
     doc, r = box.report([own, other, own])
     assert (r.returncode, getsid_of(doc)) == (0, (*named, "own"))
-    # A file that never had a name.
+    # This program's file never had a name.
     script = "import os,sys\nf=os.memfd_create('x')\nos.write(f,open(sys.argv[1],'rb').read())\nos.execve(f,['x'],os.environ)\n"
     doc, r = box.report(["/usr/bin/python3", "-c", script, exe])
     assert (r.returncode, getsid_of(doc)[:3]) == (0, named)
-    # Libraries that were closed again.
+    # These libraries were closed again.
     libraries = [
         box.build("names/closed.c", "-shared", "-fPIC", "-DLIBRARY", f"-DFUNCTION={function}", f"-DCALL={call}", name=function + ".so")
         for function, call in (("first", "getsid"), ("second", "getpgid"))
@@ -271,7 +272,7 @@ def names_survive_the_file(box):
 def names_survive_a_mount_namespace(box):
     box.may("a mount of its own is", *MOUNTING)
     exe = box.build("names/replaced.c", name="replaced")
-    # Inside, the path is another file than outside.
+    # Inside the container, the path is another file than outside.
     path = box.file("program", "#!/bin/sh\nexit 9\n", 0o755)
     doc, r = box.report(["unshare", "-m", "sh", "-c", f"mount --bind {exe} {path} && exec {path}"])
     assert (r.returncode, getsid_of(doc)[:3]) == (0, ("getsid", "upgraded", 7)), r.stderr

@@ -1,8 +1,7 @@
-"""Names in Java without any flag: as names_scripts has them for Python and Ruby.
+"""Names in Java without any flag, tested like Python and Ruby in names_scripts.
 
-SYSTOLL_TEST_JAVAS may hold other Javas' folders, with colons between them: 25 has been run so, beside the 17 that is
-installed.
-"""
+SYSTOLL_TEST_JAVAS may hold other Javas' folders, with colons between them: 11, 21 and 25 to 28 have been run so,
+beside the 17 that is installed."""
 import os
 import subprocess
 
@@ -14,7 +13,7 @@ ASK = 'new java.io.File("/etc/hostname").length()'
 
 
 def case(name, function, body, flags=()):
-    """A class; the line with the word HERE asks for the size of a file more often than anything else does."""
+    """Adds a class; its line with the word HERE asks for the size of a file more often than any other line does."""
     CASES.append((name, function, body, flags))
 
 
@@ -158,7 +157,7 @@ class Reflected {{
     return {ASK}; // HERE
   }}
   public static void main(String[] a) throws Exception {{
-    var method = Reflected.class.getMethod("ask");
+    java.lang.reflect.Method method = Reflected.class.getMethod("ask");
     for (int i = 0; i < {CALLS}; i++) method.invoke(null);
   }}
 }}
@@ -175,11 +174,11 @@ case("LongTable", "LongTable.far", "class LongTable {\n  static long far(int x) 
 
 
 def wrong(box, java, name, function, body, flags):
-    """What a case's report says instead of the truth; None where it says the truth."""
+    """Returns what a case's report says instead of the truth; None if it says the truth."""
     line = next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text)
     doc, r = box.report([java, *flags, "-cp", box.dir, name])
     assert r.returncode == 0, f"{name}: {r.stderr[:300]} {r.stderr[-300:]}"
-    # It depends on the C library that the runtime was built with.
+    # The call's name depends on the C library that the runtime was built with.
     rows = [r for r in doc["rows"] if r["syscall"] in ("stat", "newfstatat")]
     if not rows:
         return "no calls seen"

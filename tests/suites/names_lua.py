@@ -1,8 +1,7 @@
-"""Names in Lua's scripts: as names_scripts has them for Python and Ruby.
+"""Names in Lua's scripts, tested like Python and Ruby in names_scripts.
 
 The line with the word HERE tries to remove a file that is not there, which is one unlink. SYSTOLL_TEST_LUAS may hold
-other Luas, with colons between them; each then runs every case.
-"""
+other Luas, with colons between them; each then runs every case."""
 import os
 
 from harness import BOTH, test, tool
@@ -13,7 +12,7 @@ ASK = 'os.remove("gone")'
 
 
 def case(name, defined, body, lua="lua5.4", shown=None, run=None):
-    """A script; `defined` is the line of the function that its HERE is in, 0 for none."""
+    """Adds a script; `defined` is the line of the function that contains HERE, 0 if there is none."""
     CASES.append((name, defined, body, lua, shown or f"{name}.lua", run))
 
 
@@ -73,7 +72,8 @@ end
 for i = 1, 120 do t[i] = (i * 37) % 101 end
 table.sort(t, rank)
 """, lua="lua5.2")
-# LuaJIT gives the frame of a function that ends with a call to whom it calls: the result is returned afterwards.
+# The result is returned by a line of its own, because LuaJIT gives the frame of a function that ends with a call to the
+# called function.
 case("metamethod", 2, f"""
 local t = setmetatable({{}}, {{ __index = function(_, k)
   local _, why = {ASK} -- HERE
@@ -137,7 +137,7 @@ end
 
 
 def wrong(box, name, defined, body, lua, shown, run):
-    """What a case's report says instead of the truth; None where it says the truth."""
+    """Returns what a case's report says instead of the truth; None if it says the truth."""
     line = 2 if name == "text" else next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text)
     path = os.path.join(box.dir, f"{name}.lua")
     with open(path, "w", encoding="utf-8") as f:

@@ -1,7 +1,8 @@
-"""Names in Perl's and PHP's scripts: as names_scripts has them for Python and Ruby.
+"""Names in Perl's and PHP's scripts, tested like Python and Ruby in names_scripts.
 
-Tried by hand, with the same scripts: Perl 5.32 and 5.40, PHP 7.4 and 8.4. Other versions have not been run.
-"""
+Perl 5.32, 5.40 and 5.42, PHP 7.4 and 8.4 were tried by hand, with the same scripts. Other versions have not been run."""
+import subprocess
+
 from harness import BOTH, test, tool
 from suites.names_scripts import CALLS, hold
 
@@ -101,7 +102,7 @@ sub wanted {{
 }}
 first {{ wanted() }} 1..{CALLS};
 """)
-# The second line of the text that is evaluated.
+# The line that makes the calls is the second of the text that is evaluated.
 perl("evaluated_in_perl", "(eval)", f"""eval q{{
   for (1..{CALLS}) {{ getppid(); }} # HERE
 }};
@@ -227,7 +228,7 @@ function compare($a, $b) {{
 $a = range(1, {CALLS});
 usort($a, 'compare');
 """)
-# The fourth line of another file.
+# The line that makes the calls is the fourth of another file.
 php("included_in_php", "helper", f"""
 file_put_contents('helper.inc', "<?php\\n\\nfunction helper() {{\\n  posix_getppid();\\n}}\\n");
 include 'helper.inc'; // HERE
@@ -269,6 +270,13 @@ render();
 """, run=lambda program, path, body, flags=flags: ([program, *(f"-d{flag}" for flag in flags), path], b""))
 
 
+def php_cases(version):
+    """The cases as a version of PHP has them: fibers came with 8.1, and closures are called by their place from 8.4 on."""
+    for name, program, function, *rest in PHP:
+        if name != "fiber_in_php" or version >= 80100:
+            yield name, program, "{closure:closure_in_php.php:3}" if function == "{closure}" and version >= 80400 else function, *rest
+
+
 @test(users=("nobody",), backends=BOTH)
 def lines_of_perl(box):
     hold(box, PERL)
@@ -276,8 +284,8 @@ def lines_of_perl(box):
 
 @test(users=("nobody",), backends=BOTH)
 def lines_of_php(box):
-    tool("php")
-    hold(box, PHP)
+    version = subprocess.run([tool("php"), "-r", "echo PHP_VERSION_ID;"], capture_output=True, text=True, timeout=60, check=True)
+    hold(box, list(php_cases(int(version.stdout))))
 
 
 @test(users=("root",), backends=BOTH)

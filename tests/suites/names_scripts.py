@@ -1,8 +1,8 @@
-"""Names in scripts: the line that makes the calls, as the truth in the script's text has it.
+"""Names in scripts: the line that makes the calls, compared with the truth in the script's text.
 
-Each case is a script whose one line with the word HERE makes some hundreds of getppid calls. The row
-with most of these calls has to name that line and its function.
-"""
+Each case is a script in which one line, with the word HERE, makes some hundreds of getppid calls. The row with most of
+these calls has to name that line and its function. SYSTOLL_TEST_PYTHONS and SYSTOLL_TEST_RUBIES may hold other
+interpreters' paths, with colons between them; each then runs every case of its language."""
 import os
 
 from harness import BOTH, test, tool
@@ -13,7 +13,7 @@ CALLS = 300
 
 
 def case(name, function, body, program="python3", file=None, run=None, shown=None):
-    """A script, the function its HERE is in, and how it is run: as a file, or by `run`."""
+    """Adds a script, the function that contains HERE, and how it is run: as a file, or by `run`."""
     CASES.append((name, program, function, body, file, run, file if shown is None else shown))
 
 
@@ -46,6 +46,19 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(3)]
 for t in threads: t.start()
 for t in threads: t.join()
+""")
+python("a_thread_for_each_item", "handle", f"""
+import threading
+def begin():
+    for _ in range(40):
+        os.getppid()
+def handle():
+    os.getppid()  # HERE
+begin()
+for _ in range({CALLS}):
+    t = threading.Thread(target=handle)
+    t.start()
+    t.join()
 """)
 python("generator", "numbers", f"""
 def numbers():
@@ -150,7 +163,7 @@ def leaf
     Process.ppid # HERE
   end
 end
-def render = leaf
+def render() leaf end
 def main
   render
 end
@@ -229,7 +242,7 @@ mäßig
 
 
 def wrong(box, name, program, function, body, file, run, shown):
-    """What a case's report says instead of the truth; None where it says the truth."""
+    """Returns what a case's report says instead of the truth; None if it says the truth."""
     line = next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text)
     path = os.path.join(os.fsencode(box.dir), os.fsencode(file))
     with open(path, "w", encoding="utf-8") as f:
@@ -248,13 +261,21 @@ def wrong(box, name, program, function, body, file, run, shown):
     return None if told == truth else f"{told} and not {truth}; lines {row['lines'][:3]}; {doc['problems']}"
 
 
+def programs(name):
+    """The interpreter of a language that is installed, and the others that are to be tried."""
+    installed = "/usr/bin/python3" if name == "python3" else tool(name)
+    others = {"python3": "SYSTOLL_TEST_PYTHONS", "ruby": "SYSTOLL_TEST_RUBIES"}.get(name, "")
+    return [installed, *filter(None, os.environ.get(others, "").split(":"))]
+
+
 def hold(box, cases):
     failed = {}
-    for name, program, function, body, file, run, shown in cases:
-        why = wrong(box, name, "/usr/bin/python3" if program == "python3" else tool(program), function, body, file, run, shown)
+    runs = [(program, case) for case in cases for program in programs(case[1])]
+    for program, (name, _, function, body, file, run, shown) in runs:
+        why = wrong(box, name, program, function, body, file, run, shown)
         if why:
-            failed[name] = why
-    print(f"      {len(cases) - len(failed)} of {len(cases)} scripts named by their line")
+            failed[f"{name} {program}"] = why
+    print(f"      {len(runs) - len(failed)} of {len(runs)} scripts named by their line")
     assert not failed, failed
 
 

@@ -1,4 +1,4 @@
-"""Places and company a watched program may find itself in: namespaces, other tracers, crowds."""
+"""Programs are watched in unusual places and company: namespaces, other tracers, crowds of processes."""
 import json
 import os
 import signal
@@ -9,7 +9,7 @@ from harness import Skip, test, text, tool
 
 
 def same(box, argv, limit=120, **kwargs):
-    """Same exit code and output; the problems the report has."""
+    """Asserts that exit code and output are the same. Returns the problems that the report has."""
     plain = box.run(argv, limit=limit, **kwargs)
     doc, r = box.report(argv, limit=limit, **kwargs)
     assert (r.returncode, r.stdout, r.stderr) == (plain.returncode, plain.stdout, plain.stderr), f"unwatched {plain}, watched {r}"
@@ -18,7 +18,7 @@ def same(box, argv, limit=120, **kwargs):
 
 
 def program(name, argv, expect=0, complete=None, users=("root", "nobody"), long=False, limit=120):
-    """`complete`: what a problem must say where calls are missing; None: none may be."""
+    """Registers a program. `complete`: words that a problem must contain if calls are missing; None: none may be."""
 
     @test(name, users=users, backends=("inproc",), long=long)
     def check(box):
@@ -32,7 +32,7 @@ def program(name, argv, expect=0, complete=None, users=("root", "nobody"), long=
 
 
 def unshare(flags, script, mounts=None):
-    """The script in namespaces of its own; skipped where they, or what it `mounts`, are not allowed."""
+    """Runs the script in namespaces of its own; skips the test if they, or what it `mounts`, are not allowed."""
 
     def argv(box):
         box.may("a namespace of its own is", "unshare", *flags, "/bin/sh", "-c", mounts or "true")
@@ -66,7 +66,7 @@ def chroot(box):
 
 
 def sleeper(box):
-    """A watched program, blocked in a call below functions with names; its Popen and its own pid."""
+    """Yields a watched program that is blocked in a call below functions with names: its Popen and its own pid."""
     source = box.build("waits.c")
     p = box.start(box.watch([source], "-q"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     line = p.stdout.readline().split()
@@ -114,7 +114,7 @@ program("gdb_inside", lambda b: ["/bin/sh", "-c", f"{tool('gdb')} -q -batch -ex 
 
 
 def thousands(what, long, short):
-    """A crowd, each of which makes ten calls: all are counted."""
+    """A crowd of processes or threads makes ten calls each: all are counted."""
 
     @test("thousands_of_" + what, backends=("inproc",))
     def check(box):
@@ -137,7 +137,7 @@ def a_long_chain_of_execs(box):
 
 
 def under_filter(box, how, argv):
-    """The report on argv where systoll itself lives under a filter of filtered.c."""
+    """Returns the report on argv if systoll itself runs under a filter of filtered.c."""
     out = os.path.join(box.dir, "report.json")
     r = box.run([box.build("filtered.c"), how, *box.watch(argv, "-q", "--json", "-o", out)])
     assert os.path.exists(out), f"{how}: no report (exit {r.returncode}): {text(r.stderr)[-400:]}"
@@ -149,8 +149,8 @@ def under_filter(box, how, argv):
 
 @test()
 def under_a_container_s_filter(box):
-    """A filter that we live under as well is tried out: where it lets our code be, programs are
-    watched from inside, and else in the other way before any of it has run."""
+    """systoll tries out a filter under which it runs itself. If the filter allows its code, programs are watched from
+    inside; otherwise by ptrace, before any of the program has run."""
     argv = ["/bin/sh", "-c", "/bin/true; /bin/echo x; exit 3"]
     free, plain = box.report(argv)
     inproc, ptrace = ("denied", "killed", "both-denied", "both-kills"), ("open-denied", "open-kills")
@@ -164,14 +164,15 @@ def under_a_container_s_filter(box):
 
 @test(backends=("inproc",))
 def a_filter_of_its_maker_s_is_another_matter(box):
-    """One that came between us and the program is not what we have tried."""
+    """A filter that was installed between systoll and the program is one that systoll has not tried."""
     doc, plain = same(box, [box.build("filtered.c"), "denied", "/bin/echo", "x"])
     assert plain.stdout == b"x\n" and any("filter of its maker's" in p for p in doc["problems"]), (plain, doc["problems"])
 
 
 @test(backends=("inproc",))
 def code_that_comes_later(box):
-    """A file's code is hooked when it becomes code; of what is no file it is said what it calls."""
+    """A file's code is hooked when it becomes executable; of code that is in no file, systoll says which calls it
+    makes."""
     program = box.build("late_code.c")
     missed = {"made": 3, "again": 1, "two-early": 1, "two-late": 1, "in-place": 3}
     for how in ("file", "harmless", "harmless-in-place", *missed):
@@ -189,7 +190,7 @@ def code_that_comes_later(box):
 
 @test(backends=("ptrace", "inproc"))
 def calls_by_numbers_nobody_has(box):
-    """x32 calls are told apart, numbers of no ABI are not; both backends say the same."""
+    """x32 calls are told apart, numbers that no ABI has are not; both backends say the same."""
     doc, plain = same(box, [box.build("numbers_beyond.c")])
     if plain.stdout != b"800\n":
         raise Skip("the kernel has x32 calls")

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from harness import HERE, Skip, test, text
 from suites.examples import LANGUAGES, PLACES
 
-# Of each language, where not all are asked for.
+# Number of each language's one-liners that a short run tries.
 FIRST = 2
-# Cures that the screen shows.
+# Number of cures that the screen shows.
 PRINTED = 2
-# Typed into the interpreter, not kept in a file.
+# One-liners of these are typed into the interpreter, not kept in a file.
 TYPED = {
     "python": ("/usr/bin/python3", "-c"),
     "perl": ("perl", "-e"),
@@ -34,7 +34,7 @@ TYPED = {
 JAVA = ("X.java", lambda c: "class X { public static void main(String[] a) throws Exception {\n" + c + "\n} }\n",
         ["javac", "X.java"], ["java", "-cp", ".", "X"])
 BUILT = {**{name: LANGUAGES[name] for name in ("c", "go", "rust", "tcl")}, "java": JAVA}
-# What systoll calls the language, where that is another name.
+# systoll's name of a language, if it is another one.
 CALLED = {"gawk": "awk", "sh": "shell", "zsh": "shell", "ksh": "shell"}
 
 
@@ -69,7 +69,7 @@ class Place:
         return run
 
     def watch(self, language, code, env=None, through=()):
-        """What the code prints, and systoll's report. `through` stands before the command."""
+        """Returns what the code prints, and systoll's report. `through` stands before the command."""
         command = self.command(language, code)
         report = os.path.join(self.dir, "report.json")
         env = dict({name: value for name, value in self.box.env.items() if name != "TZ"}, **(env or {}))
@@ -89,7 +89,7 @@ def starts(report):
 
 
 def cured_as(entry, how):
-    """What the one-liner is when `how` is done."""
+    """Returns the one-liner in the form that it has when `how` is done."""
     for begins, code in entry.get("cured", {}).items():
         if how.startswith(begins):
             return code
@@ -97,7 +97,7 @@ def cured_as(entry, how):
 
 
 def wrong_with(box, language, number, entry):
-    """What is wrong with what the report says of one one-liner."""
+    """Returns what is wrong with the report on one one-liner."""
     said, report = Place(box, f"{number}-sick").watch(language, entry["sick"])
     findings = [f for f in report["findings"] if f["cause"] == entry["finds"]]
     if not findings:
@@ -109,7 +109,7 @@ def wrong_with(box, language, number, entry):
         wrong.append(("api", finding["language_api"]))
     of_starts = entry["finds"] == "process-per-item"
     sick = starts(report) if of_starts else calls_of(report, finding["syscalls"])
-    # What stays is what the interpreter does by itself.
+    # The calls that stay are the interpreter's own.
     gone = finding["needless_calls"]["estimate"] * entry.get("gone", 0.8)
     for at, cure in enumerate(finding["cures"][:PRINTED]):
         how = cure["how"]

@@ -1,4 +1,4 @@
-"""systoll's start keeps to budgets, which systoll itself checks: a user pays for it before anything is watched."""
+"""systoll's start keeps to budgets that systoll itself checks: a user pays for the start before anything is watched."""
 import os
 
 from harness import HERE, test, text
@@ -25,7 +25,7 @@ def a_watched_true_makes_only_the_calls_it_needs(box):
 
 @test()
 def a_broken_budget_is_seen(box):
-    """The budgets hold because little is called, and not because nothing is held."""
+    """A broken budget fails, so the budgets hold because few calls are made, not because nothing is checked."""
     budget = os.path.join(HERE, "budgets", "version.toml")
     r = box.run([box.systoll, "check", "--quiet", "--budget", budget, "--", "/bin/sh", "-c",
                  "for i in 1 2 3 4 5 6 7; do test -e /nowhere; done; exit 0"])

@@ -38,7 +38,7 @@ int main(void) {
 
 @contextlib.contextmanager
 def busy():
-    """One processor is wanted by somebody else."""
+    """Keeps one processor busy."""
     spinner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         yield
@@ -79,7 +79,7 @@ def commands(box):
 
 
 def spent_ms(box, argv):
-    """Processor time of an unwatched run and all it waited for."""
+    """Returns the processor time of an unwatched run and all that it waited for, in ms."""
     p = box.start(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(p.pid, 0)
     p.returncode = os.waitstatus_to_exitcode(status)
@@ -101,7 +101,7 @@ def check(doc, argv, twins, before_ms):
 @test()
 def processor_time_equals_that_of_unwatched_twins_or_is_unknown(box):
     with busy():
-        # What it takes to become the user that the box is of.
+        # A run as the box's user includes the time that it takes to become that user.
         before_ms = min(spent_ms(box, [tool("true")]) for _ in range(3)) if box.user == "nobody" else 0.0
         for argv in commands(box):
             spent_ms(box, argv)
@@ -124,8 +124,8 @@ done
 
 @test()
 def processor_time_of_a_script_of_many_starts_lies_in_its_interval(box):
-    """Watching takes as long as such a script does: what no clock sees of that is measured on programs of the same kinds.
-    A box that is busy has twins that differ: of three runs one may lie beside its interval."""
+    """Watching takes as long as such a script does. Its part that no clock sees is measured on programs of the same
+    kinds. Twins differ on a busy machine: one of three runs may lie beside its interval."""
     argv = [tool("bash"), "-c", MANY]
     with busy():
         held, seen = 0, []
@@ -135,7 +135,7 @@ def processor_time_of_a_script_of_many_starts_lies_in_its_interval(box):
             twins = sorted([before, spent_ms(box, argv)])
             own, least, most = (doc[f"own_cpu{end}_ns"] / 1e6 for end in ("", "_least", "_most"))
             assert least <= own <= most and most - least < 0.6 * own, (least, own, most)
-            # What a box does by chance to one run of a program and not to the other.
+            # The bounds leave room for what a machine does by chance to one run of a program and not to another.
             held += least * 0.96 <= twins[1] and twins[0] * 0.96 <= most
             seen.append((twins, least, own, most))
         assert held >= 2, seen
@@ -143,7 +143,7 @@ def processor_time_of_a_script_of_many_starts_lies_in_its_interval(box):
 
 @test(users=("root",), backends=("ptrace",))
 def under_ptrace_never_all_of_it_where_it_is_not(box):
-    """What stops cost is an estimate: where it leaves less than the calls came to, nothing is told."""
+    """The cost of stops is an estimate: if it leaves less than the calls took, nothing is told."""
     argv = [tool("dd"), "if=/dev/zero", "of=/dev/null", "bs=512", "count=20000"]
     with busy():
         for _ in range(20 if box.shared.long else 3):
@@ -155,7 +155,7 @@ def under_ptrace_never_all_of_it_where_it_is_not(box):
 
 @test()
 def sleeping_is_not_processor_time(box):
-    """A short program that sleeps is no busy one: its time is small, and its sleep is no part of it."""
+    """A short program that sleeps takes little processor time, and its sleep is not part of it."""
     doc, _ = box.report([tool("sh"), "-c", "sleep 0.3"])
     assert doc["own_cpu_ns"] is None or doc["own_cpu_ns"] < 100e6, doc["own_cpu_ns"]
     assert doc["own_cpu_ns"] is None or doc["toll_ns"] <= doc["own_cpu_ns"], doc

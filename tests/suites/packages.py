@@ -14,7 +14,7 @@ import built  # noqa: E402
 
 VERSION = built.workspace("version")
 PAGES = ("systoll.1", "systoll-run.1", "systoll-mcp.1", "systoll-prove.1")
-# Of all packages, so that two made at different times can be compared.
+# Settings of all packages, so that two made at different times can be compared.
 SET = {"SOURCE_DATE_EPOCH": "1790000000", "SYSTOLL_PACKAGE_LEVEL": "1"}
 NOT_PUBLISHED = ("xtask", "systoll-bench", "systoll-test-c")
 
@@ -29,7 +29,8 @@ def cargo(*words, limit=600):
 
 
 def pieces(box):
-    """What packages hold, put together once: the systoll under test, not one built anew. SYSTOLL_PIECES has them already."""
+    """Returns a folder with what packages contain, put together once: the systoll under test, not one built anew.
+    SYSTOLL_PIECES has them already."""
     if os.environ.get("SYSTOLL_PIECES"):
         return os.environ["SYSTOLL_PIECES"]
     folder = os.path.join(box.shared.root, "pieces")
@@ -42,11 +43,11 @@ def pieces(box):
                 built.command(folder)
             except SystemExit as e:
                 raise Skip(str(e))
-            # With the profile that systoll was built with, most of what they need is there.
+            # With the profile by which systoll was built, most of what these need is there.
             cargo("build", "--quiet", "--release", "-p", "systoll-test-c")
             target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
             shutil.copy(os.path.join(target, "release", built.LIBRARY), folder)
-            # As the profile of packages has it done: what tells of lines is four fifths of the bytes to be packed.
+            # The packages' profile strips these: information about lines is four fifths of the bytes to be packed.
             for name in ("systoll", built.LIBRARY):
                 subprocess.run([tool("strip"), "--strip-debug", os.path.join(folder, name)], check=True)
             for what in ("man", "completions"):
@@ -56,7 +57,7 @@ def pieces(box):
 
 
 def package(box, what):
-    """The package's path; a second one made at another time has the same bytes."""
+    """Returns the package's path; a second one made at another time has the same bytes."""
     made = []
     for out in ("out", "again"):
         command = [sys.executable, os.path.join(ROOT, "dist", "package.py"), what, "--from", pieces(box), "--out", os.path.join(box.dir, out)]
@@ -68,7 +69,7 @@ def package(box, what):
 
 
 def runs(box, systoll):
-    """The installed command watches a program."""
+    """Asserts that the installed command watches a program."""
     r = box.run([systoll, "run", "--", "/bin/true"])
     assert r.returncode == 0 and b"system calls" in r.stderr, text(r.stderr)
     assert box.run([systoll, "--version"]).stdout == f"systoll {VERSION}\n".encode()
@@ -107,7 +108,7 @@ def the_wheel(box):
     venv = os.path.join(box.dir, "venv")
     if box.run([python, "-m", "venv", venv]).returncode:
         raise Skip("python3-venv is not installed")
-    # pip makes it from a checkout as well, by the few lines that it asks for (PEP 517): the same bytes.
+    # pip also makes it from a checkout, by the few lines that it asks for (PEP 517): the same bytes.
     env, out = {**box.env, **SET, "SYSTOLL_PIECES": pieces(box)}, os.path.join(box.dir, "by-pip")
     pip = [f"{venv}/bin/python", "-m", "pip", "--disable-pip-version-check"]
     r = box.run([*pip, "wheel", "-q", "--no-index", "--no-deps", "-w", out, os.path.join(ROOT, "plugins", "pytest")], env=env)
@@ -150,7 +151,7 @@ def the_tar(box):
 @test(users=("root",))
 def every_crate_packs(box):
     left_out = [word for name in NOT_PUBLISHED for word in ("--exclude", name)]
-    # What they depend on has been fetched: systoll has been built.
+    # The crates' dependencies have been fetched, because systoll has been built.
     said = cargo("package", "--workspace", *left_out, "--allow-dirty", "--no-verify", "--offline", "--target-dir", os.path.join(box.dir, "target"))
     crates = os.listdir(os.path.join(box.dir, "target", "package"))
     packed = [n for n in crates if n.endswith(f"-{VERSION}.crate")]
@@ -164,7 +165,8 @@ def every_crate_packs(box):
 
 @test(users=("root",), long=True)
 def packed_crates_build_by_themselves(box):
-    """As `cargo install systoll` would build them, were they published: out of the packed files, with what is packed beside them."""
+    """The crates build as by `cargo install systoll`, were they published: from the packed files, with the crates
+    packed beside them."""
     left_out = [word for name in NOT_PUBLISHED for word in ("--exclude", name)]
     target = os.path.join(box.dir, "target")
     cargo("package", "--workspace", *left_out, "--allow-dirty", "--offline", "--target-dir", target, limit=3600)
@@ -174,7 +176,8 @@ def packed_crates_build_by_themselves(box):
 
 @test(users=("root",), long=True)
 def two_folders_make_the_same_bytes(box):
-    """Not optimised, which takes a fraction of the time: where a build is done gets into it or not all the same."""
+    """The builds are not optimised, which takes a fraction of the time: their folder would get into them all the
+    same."""
     env = {**os.environ, **SET, "CARGO_PROFILE_DIST_OPT_LEVEL": "0", "CARGO_PROFILE_DIST_LTO": "off", "CARGO_NET_OFFLINE": "true"}
     env.pop("CARGO_TARGET_DIR", None)
     env["PATH"] += ":" + os.path.expanduser("~/.cargo/bin")

@@ -24,14 +24,15 @@ def open_page(box, path, **kwargs):
 
 
 def quiet(page, path):
-    """It complained of nothing, and fetched nothing but itself."""
+    """Asserts that the page has complained of nothing, and fetched nothing but itself."""
     assert not page.complaints, page.complaints
     assert [url for url in page.fetched if not url.endswith(os.path.basename(path))] == [], page.fetched
 
 
 @test()
 def the_browser_may_run_only_the_pages_own_code(box):
-    """The policy names style and script by their sums; a changed file needs the new ones in crates/export/src/html.rs."""
+    """The policy names style and script by their checksums; a changed file needs new ones in
+    crates/export/src/html.rs."""
     rec, _ = recorded(box)
     with open(page_of(box, rec), encoding="utf-8") as f:
         page = f.read()
@@ -55,11 +56,11 @@ def totals_are_the_reports(box):
         wanted = {"calls": report["calls"], "toll_ns": report["toll_ns"], "waited_ns": report["waited_ns"], "needless_ns": report["needless_toll_ns"]}
         estimate = sum(f["needless_calls"]["estimate"] for f in report["findings"])
         assert {**wanted, "needless_calls": estimate}.items() <= total().items(), (wanted, total())
-        # However they are grouped.
+        # The totals are the same however the calls are grouped.
         for i in range(page.js("document.querySelectorAll('#group option').length")):
             page.js(f"(() => {{ const g = document.getElementById('group'); g.selectedIndex = {i}; g.dispatchEvent(new Event('change')); }})()")
             assert wanted.items() <= total().items(), (i, total())
-        # The flame graph's root says the same of each value.
+        # The flame graph's root shows the same total of each value.
         for value, field in VALUES.items():
             page.js(f"document.querySelector('input[value={value}]').click()")
             label = page.js("document.querySelector('[role=treeitem]').getAttribute('aria-label')")
@@ -92,14 +93,14 @@ def the_keyboard_reaches_everything(box):
         assert at().startswith("exported:") and page.js("document.querySelector('#flame-body button').hidden") is False, at()
         page.key("Escape")
         assert at().startswith("all:") and page.js("document.querySelector('#flame-body button').hidden") is True, at()
-        # Sorting is by buttons that say so.
+        # Buttons sort, and say so.
         page.js("document.querySelector('th[data-key=calls] button').click()")
         assert page.js("document.querySelector('th[data-key=calls]').getAttribute('aria-sort')") == "descending"
         calls = page.js("[...document.querySelectorAll('#table tbody tr')].map(r => Number(r.children[1].textContent.replace(/\\D/g, '')))")
         assert calls == sorted(calls, reverse=True) and len(calls) > 5, calls
         page.js("(() => { const f = document.getElementById('filter'); f.value = 'GETPPID'; f.dispatchEvent(new Event('input')); })()")
         assert page.js("document.querySelectorAll('#table tbody tr').length") == 1
-        # Whatever can be used has a name.
+        # Everything that can be used has a name.
         nameless = page.js("""[...document.querySelectorAll('button, select, input, [role=treeitem], [role=region], [role=img]')].filter(e =>
             !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML)""")
         assert nameless == [], nameless
@@ -136,7 +137,7 @@ def a_page_goes_to_a_file(box):
     os.unlink(where[1])
     r = box.run([box.systoll, "run", "--open", "-o", "named.html", "--", "sh", "-c", "exit 7"], env={**box.env, "BROWSER": "/no/such/browser"})
     assert r.returncode == 7 and "named.html; /no/such/browser can't open it" in text(r.stderr), text(r.stderr)
-    # A locale without UTF-8 changes nothing: the script's sum must hold.
+    # A locale without UTF-8 changes nothing: the script's checksum must hold.
     plain = box.run([box.systoll, "report", "--html", rec]).stdout
     assert plain == box.run([box.systoll, "report", "--html", rec], env={**box.env, "LC_ALL": "C"}).stdout
 
@@ -146,7 +147,7 @@ HOSTILE = "<img src=x onerror=document.title=1><!--"
 
 @test(users=("root",))
 def hostile_names_are_text(box):
-    """A program, its folder and its arguments named to become markup, formulas and lines of other formats."""
+    """A program, its folder and its arguments have names that would be markup, formulas and lines of other formats."""
     folder = os.path.join(box.dir, "=cmd|' C calc'!A0;x 99\n# EOF")
     os.mkdir(folder)
     program = os.path.join(folder, HOSTILE)

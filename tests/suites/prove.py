@@ -6,7 +6,7 @@ from harness import test, text, tool
 
 
 def proves(box, *args, code=0, **kwargs):
-    """systoll prove ARGS: its JSON and what it wrote."""
+    """Runs systoll prove ARGS. Returns its JSON and what it wrote."""
     out = os.path.join(box.dir, "proof.json")
     r = box.run([box.systoll, "prove", "--json", "-o", out, *args], **kwargs)
     assert r.returncode == code, f"exit {r.returncode}: {text(r.stderr)[-400:]}"
@@ -17,13 +17,13 @@ def proves(box, *args, code=0, **kwargs):
 
 @test()
 def environment_cure(box):
-    """The time zone's cure takes away what it says, exactly, and the time with it."""
+    """The time zone's cure takes away exactly the calls that it claims, and their time."""
     calls = 20000
     program = box.build("localtime.c")
     env = {k: v for k, v in box.env.items() if k != "TZ"}
     p = proves(box, "--pairs", "9", "--cure", "tz-unset", "--", program, str(calls), env=env)
     stats = [{c["syscall"]: c for c in p[side]["by_syscall"]}["newfstatat"]["median"] for side in "ab"]
-    # The first look reads the file; each later one only asks for it.
+    # The first call reads the file; each later one only asks for its state.
     assert calls - 1 <= stats[0] - stats[1] <= calls, stats
     assert p["same_outcome"] and p["a"]["exact"] and p["b"]["exact"], p["problem"]
     assert p["b"]["env"] == {"TZ": ":/etc/localtime"} and p["a"]["env"] == {}
@@ -46,7 +46,7 @@ def two_commands(box):
 
 @test()
 def other_outcomes_claim_nothing(box):
-    """A change that alters output, crashes or hangs is told as that."""
+    """A change that alters output, crashes or hangs is told as such."""
     sh = tool("sh")
     for other, difference, problem in [
         ("echo b", "stdout", "different-outcome"),
@@ -59,7 +59,7 @@ def other_outcomes_claim_nothing(box):
     assert r.returncode == 1 and "line 2   - a\n             + b\n" in text(r.stdout) and "--same exit" in text(r.stdout), text(r.stdout)
     p = proves(box, "--pairs", "8", "-E", "A=1", "--", sh, "-c", "cat /proc/sys/kernel/random/uuid", code=1)
     assert p["difference"] == "varies-by-itself", p
-    # What need not be the same is not looked at.
+    # Outcomes that need not be the same are not compared.
     p = proves(box, "--pairs", "8", "--same", "exit", "-E", "A=1", "--", sh, "-c", "cat /proc/sys/kernel/random/uuid")
     assert p["same_outcome"] and (p["compared"], p["same_output"]) == (["exit"], None), p
     p = proves(box, "--pairs", "8", "--same", "none", "--vs", f"{sh} -c 'echo b; exit 3'", "--", sh, "-c", "echo a")
@@ -80,7 +80,8 @@ def a_cure_that_hangs(box):
 
 @test()
 def hyperfines_words(box):
-    """Hooks run as often as they should, input is fed, exports hold every run."""
+    """Options named like hyperfine's do the same: hooks run as often as they should, input is fed, exports contain
+    every run."""
     log, fed = (os.path.join(box.dir, n) for n in ("log", "fed"))
     box.file("log"), box.file("fed", "some input\n")
     exported, table = (os.path.join(box.dir, n) for n in ("runs.json", "runs.md"))
@@ -92,7 +93,7 @@ def hyperfines_words(box):
     assert p["same_outcome"]
     with open(log) as f:
         lines = f.read().split()
-    # Twice itself and once changed, two warm-ups and eight pairs of either, one watched of either.
+    # Two unchanged runs and one changed, two warm-ups and eight pairs of each side, one watched run of each.
     assert lines[0] == "setup" and lines[-1] == "cleanup" and lines.count("prepare") == 3 + 4 + 16 + 2 == len(lines) - 2, lines
     with open(exported) as f:
         results = json.load(f)["results"]
@@ -121,7 +122,7 @@ def wrong_commands_and_cures_are_refused(box):
 
 @test()
 def calls_answered_in_place(box):
-    """What calls cost is measured in a program nobody has mended, also a static one."""
+    """The price of calls is measured in a program that nobody has mended, even a static one."""
     calls = 40000
     for flags in ((), ("-static",)):
         program = box.build("asks_id.c", *flags)
@@ -139,7 +140,7 @@ def calls_answered_in_place(box):
 
 @test()
 def contexts_saved_on_many_pages_are_answered(box):
-    """Wherever the stack happens to lie: what is won is won by all of the calls, and it says so."""
+    """Wherever the stack happens to lie, the gain is that of all calls, and systoll says so."""
     program = box.build("saved.c")
     for shift in range(0, 4096, 1024):
         p = proves(box, "--pairs", "8", "--watched", "0", "--elide", "rt_sigprocmask", "--", program, "4000", str(shift))
@@ -162,7 +163,7 @@ def a_part_of_the_calls_has_no_prediction(box):
 
 @test()
 def straight_on_from_the_report(box):
-    """run --prove proves the best finding, about the command as it was typed, and ends as it did."""
+    """run --prove proves the best finding, about the command as it was typed, and ends as the command did."""
     program = box.build("localtime.c")
     env = {k: v for k, v in box.env.items() if k != "TZ"}
     sh = tool("sh")
@@ -179,7 +180,7 @@ def straight_on_from_the_report(box):
 
 
 def wrong_cure(box):
-    """A folder with a cause whose cure tells the program to misbehave."""
+    """Makes a folder with a cause whose cure tells the program to misbehave."""
     os.makedirs(os.path.join(box.dir, "causes"), exist_ok=True)
     for mode in ("other", "crash", "hang"):
         box.file(
@@ -194,7 +195,7 @@ def wrong_cure(box):
 
 @test()
 def cures_that_harm(box):
-    """A cure that changes the output or crashes the program is told as that, and offered nowhere."""
+    """A cure that changes the output or crashes the program is told as such, and offered nowhere."""
     causes, program = wrong_cure(box)
     for mode, difference in [("other", "stdout"), ("crash", "exit")]:
         p = proves(box, "--pairs", "8", *causes, "--cure", mode, "--", *program, code=1)
@@ -210,7 +211,7 @@ def serve(box, server, *args, code=0, **kwargs):
 
 @test()
 def servers_that_tell_nothing(box):
-    """A server is known by a line; of a load that tells nothing the runs are counted."""
+    """A server is ready when it prints a line; if its load tells nothing, its runs are counted."""
     sh = tool("sh")
     server = f"{sh} -c 'echo ready now; exec sleep 100'"
     common = ["--ready", "ready now", "--load", tool("true"), "--for", "1ms"]
@@ -230,7 +231,7 @@ def servers_that_tell_nothing(box):
 
 @test(users=("root",))
 def servers_under_redis_benchmark(box):
-    """Throughput and latency are what the load tells, calls are by request."""
+    """The load tells throughput and latency; calls are told per request."""
     import socket
 
     with socket.socket() as s:
@@ -244,6 +245,6 @@ def servers_under_redis_benchmark(box):
     p = proves(box, *argv)
     assert p["unit"] == "request" and p["turns"] == 8, p
     for side in (p["a"], p["b"]):
-        # A read and a write each at least; its start is in it.
+        # Each request takes a read and a write at least; the server's start is included.
         assert side["per_second"]["median"] > 0 and side["latency_ns"]["median"] > 0 and 2 < side["calls"] < 100, side
     box.no_leftovers(within=5)

@@ -20,7 +20,7 @@ def same(box, argv, expect=0, limit=300):
 
 
 def script(name, text_of, expect=0, needs=(), users=("root", "nobody"), long=False):
-    """A shell script; `{0}` and so on are the paths of the tools it needs."""
+    """Registers a shell script; `{0}` and so on are the paths of the tools that it needs."""
 
     @test(name, users=users, backends=("inproc",), long=long)
     def check(box):
@@ -71,19 +71,19 @@ def java_compiles_and_runs(box):
     same(box, [tool("java"), box.file("Hello.java", JAVA)], expect=4)
 
 
-# Between virtual machines and their hosts: waits for ever where the host does not answer.
+# Tests between virtual machines and their hosts, which wait for ever if the host does not answer.
 LEFT_OUT = ["-i", "*VSOCK*"]
 
 
 def of_cpython(box, names, limit):
-    """CPython's own tests: those that pass unwatched pass watched."""
+    """Runs CPython's own tests: those that pass unwatched must pass watched."""
     python = os.path.realpath("/usr/bin/python3")
     version = os.path.basename(python)
     if not os.path.exists(f"/usr/lib/{version}/test/test_signal.py"):
         raise Skip(f"lib{version}-testsuite is not installed")
     passed = []
     for watched in (False, True):
-        # What tests print, also from threads, may cut through the lines that tell how they went.
+        # The tests' output, also from threads, may break the lines that tell results, so read them from a file.
         told = os.path.join(box.dir, "told.xml")
         code, _, _ = ends(box, [python, "-m", "test", "--junit-xml", told, *LEFT_OUT, *names], watched, limit)
         cases = ElementTree.parse(told).iter("testcase")
@@ -114,7 +114,7 @@ for module in MANY:
 
 
 def go_tests(box, package):
-    """A package of Go's library: its tests built unwatched, run both ways."""
+    """Runs the tests of a package of Go's library both ways, built unwatched."""
     go, name = tool("go"), package.replace("/", "_")
     env = dict(box.env, GOCACHE=os.path.join(box.shared.root, "go-cache"), HOME=box.dir)
     binary = os.path.join(box.dir, name + ".test")

@@ -10,8 +10,8 @@ RUNS = ["sh", "-c", "exit 7"]
 
 
 def on_full_disk(box, argv, names=("new", "old")):
-    """Runs argv as the box's user in a small file system that is full but for its last pages. Returns the
-    finished process and what is in the files afterwards; `old` is there before, and holds "as it was"."""
+    """Runs argv as the box's user in a small file system that is full except for its last pages. Returns the finished
+    process and the files' contents afterwards; `old` is there before, and holds "as it was"."""
     if os.getuid() != 0:
         raise Skip("needs root to make a small file system")
     place = os.path.join(box.dir, "full")
@@ -54,7 +54,7 @@ def a_report_that_its_file_cant_hold_goes_to_standard_error(box):
     assert r.returncode == 7 and document["exit"] == {"code": 7}, r.returncode
     assert "systoll: the report was not kept: old: no space left on device (needs " in text(r.stderr)[end:], text(r.stderr)[end:]
     assert files == {"old": "as it was"}, files
-    # What has no command's exit code to keep has failed.
+    # A systoll that has no command's exit code to pass on fails.
     few = ["prove", "--pairs", "8", "--watched", "0", "--json", "-o", "old", "--vs", "true", "--", "true"]
     r, _, files = on_full_disk(box, ["sh", "-c", 'head -c 8192 /dev/zero 2>/dev/null | tr "\\0" x > new 2>/dev/null; exec "$0" "$@"', box.systoll, *few])
     document, end = json.JSONDecoder().raw_decode(text(r.stderr))
@@ -64,7 +64,7 @@ def a_report_that_its_file_cant_hold_goes_to_standard_error(box):
 
 @test()
 def a_limit_of_the_size_of_files_ends_nobody(box):
-    """ulimit -f: what is too large is not kept; the command gets the signal as it would without us."""
+    """Under ulimit -f a recording that is too large is not kept; the command gets the signal as it would unwatched."""
     script = 'ulimit -f 4; exec "$0" "$@"'
     rec = os.path.join(box.dir, "rec")
     r = box.run(["bash", "-c", script, box.systoll, "run", "--save", rec, "--", "sh", "-c", "ls / >/dev/null; exit 7"])
@@ -75,7 +75,7 @@ def a_limit_of_the_size_of_files_ends_nobody(box):
     write = [tool("dd"), "if=/dev/zero", f"of={rec}", "bs=1k", "count=64"]
     r = box.run(["bash", "-c", script, box.systoll, "run", "-q", "--", *write])
     assert r.returncode == -25, (r.returncode, text(r.stderr))
-    # Ignored or not, as systoll was started with.
+    # The signal is ignored or not, as it was when systoll started.
     ignored = "trap '' XFSZ; "
     for how in ("", ignored):
         shown = ["grep", "-E", "^Sig(Ign|Cgt|Blk)", "/proc/self/status"]
@@ -87,7 +87,7 @@ def a_limit_of_the_size_of_files_ends_nobody(box):
 
 @test()
 def pipes_and_devices_are_written_in_place(box):
-    """A pipe, a descriptor, a device: there is nothing to put in their place."""
+    """A pipe, a descriptor or a device is written in place: a file can't take its place."""
     fifo = os.path.join(box.dir, "fifo")
     os.mkfifo(fifo)
     os.chmod(fifo, 0o666)
@@ -99,7 +99,7 @@ def pipes_and_devices_are_written_in_place(box):
         reader.join(30)
         assert r.returncode == 7 and got and got[0].startswith(first), (flags, r.returncode, text(r.stderr), got[:1])
         assert os.path.exists(fifo) and not os.path.isfile(fifo), "the pipe was replaced"
-    # What the command itself wrote there stays.
+    # Output that the command itself wrote there stays.
     for where in ("/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"):
         out = os.path.join(box.dir, "out")
         r = box.run(["sh", "-c", f'"$0" run -q -o {where} -- sh -c "echo own; exit 7" > {out}', box.systoll])
@@ -128,7 +128,7 @@ def an_unwritable_folder_is_reported_before_anything_runs(box):
             r = box.run([box.systoll, "run", flag, where, "--", "touch", ran])
             assert r.returncode == FAILED and "Permission denied" in text(r.stderr), (r.returncode, text(r.stderr))
             assert not os.path.exists(ran), "the command ran"
-    # A file in it that may be written is, in place.
+    # A writable file in such a folder is written in place.
     r = box.run([box.systoll, "run", "-q", "-o", there, "--", *RUNS])
     with open(there) as f:
         told = f.read()

@@ -14,7 +14,7 @@ def exact(doc):
 
 
 def calls_of(doc, program):
-    """Calls of the processes that ran a program, the most of one first."""
+    """Returns the calls of the processes that ran a program, largest number first."""
     numbers = [i + 1 for i, p in enumerate(doc["processes"]) if os.path.basename(p["exe"]) == program]
     return sorted((sum(r["calls"] for r in doc["rows"] if r["process"] == n) for n in numbers), reverse=True)
 
@@ -28,7 +28,7 @@ def drops(name, threads, *how, users=("root",)):
         made = sum(map(int, r.stdout.split()))
         calls = exact(doc)
         assert calls["getppid"] == (made, 0), (calls["getppid"], made)
-        # The last worker becomes another program, which may not open what systoll has open.
+        # The last worker becomes another program, which may not open the files that systoll has open.
         assert calls_of(doc, "true")[0] > 10, doc["processes"]
         box.no_leftovers()
 
@@ -42,7 +42,7 @@ drops("a_call_that_is_refused", 0, "fails", users=("nobody",))
 
 @test(users=("root",), backends=("inproc",))
 def workers_share_no_memory_with_root(box):
-    """The worker's mapping of its image is of another file than its maker's."""
+    """The worker maps another file as its image than its maker does."""
     script = (
         "import os, sys\n"
         "def image(): return [l.split()[4] for l in open('/proc/self/maps') if 'memfd:systoll' in l and ' rw' in l]\n"
@@ -61,7 +61,7 @@ def workers_share_no_memory_with_root(box):
 
 @test(users=("root",), backends=("inproc",))
 def nginx_workers(box):
-    """A real one, which answers requests from workers of another user."""
+    """A real server answers requests from workers of another user."""
     nginx, ab = tool("nginx"), tool("ab")
     os.chmod(box.dir, 0o755)
     box.file("index.html", "hello\n")
@@ -87,7 +87,7 @@ def nginx_workers(box):
 
 @test(backends=("inproc",))
 def a_library_that_a_fork_child_loads(box):
-    """It is hooked in the child's memory, not in its maker's."""
+    """The library is hooked in the child's memory, not in its maker's."""
     source = box.file("own.c", "void own(int n) { while (n--) { long r; __asm__ volatile(\"mov $110, %%eax\\n syscall\\n cmp $-4095, %%rax\" : \"=a\"(r) :: \"rcx\", \"r11\", \"memory\"); } }\n")
     library = os.path.join(box.dir, "libown.so")
     subprocess.run([tool("gcc"), "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
@@ -131,7 +131,7 @@ def a_namespace_of_ones_own(box):
 
 @test(users=("root",), backends=("inproc",))
 def workers_forked_after_systoll_was_killed(box):
-    """No launcher is there to ask: they take a private copy of the memory they count in."""
+    """No launcher is there to ask: the workers take a private copy of the memory that they count in."""
     script = (
         "import os, sys\n"
         "def flags(): return {l.split()[1] for l in open('/proc/self/maps') if l.startswith('200000000000-')}\n"
@@ -150,12 +150,12 @@ def workers_forked_after_systoll_was_killed(box):
 
 @test(backends=("inproc",))
 def ids_set_to_their_present_value(box):
-    """Each job of GNU make sets its users and groups to what they are, which changes nothing."""
+    """Each job of GNU make sets its users and groups to their present values, which changes nothing."""
     box.file("Makefile", "all: one two\none two:\n\t@/bin/true $@\n")
     doc, r = box.report([tool("make"), "-s", "-j2"])
     assert r.returncode == 0, r
     calls = exact(doc)
-    # Where it forks instead it makes none.
+    # If make starts jobs by fork instead, it makes no such call.
     assert calls["setresuid"][0] in (0, 2), calls["setresuid"]
     trues = calls_of(doc, "true")
     assert len(trues) == 2 and min(trues) > 10, doc["processes"]
@@ -177,7 +177,8 @@ def code_that_must_not_be_written_by_its_own_program(box):
 
 @test(backends=("inproc",))
 def a_program_that_only_probes_filters_is_not_confined(box):
-    """libseccomp asks whenever it is loaded (man, systemd's tools): what such a program forks and becomes is watched."""
+    """libseccomp asks the kernel about filters whenever it is loaded (man, systemd's tools): what such a program forks
+    and becomes is watched."""
     program = box.build("probes_filters.c")
     doc, r = box.report([program, "none"])
     assert r.returncode == 0 and exact(doc)["getppid"] == (150, 0), doc["problems"]
@@ -187,14 +188,15 @@ def a_program_that_only_probes_filters_is_not_confined(box):
 
 @test(backends=("inproc",))
 def a_program_started_under_a_filter_is_reported(box):
-    """Whoever put it on, and however many processes there are beside: it can't be watched, and nothing is exact."""
+    """Such a program can't be watched, whoever installed the filter and however many processes there are beside it, and
+    nothing is exact."""
     program = box.build("probes_filters.c")
     for who in ("child", "first"):
         for argv in ([program, who], ["sh", "-c", f"{program} {who}; true"]):
             doc, r = box.report(argv)
             said = [p for p in doc["problems"] if "ran unwatched" in p or "what it ran or mapped then is not counted" in p]
             assert r.returncode == 0 and not doc["exact"] and said, (argv, doc["exact"], doc["problems"])
-            # What the children made before is counted; a shell asks for its parent too.
+            # The children's earlier calls are counted; a shell asks for its parent, too.
             its_own = [i + 1 for i, p in enumerate(doc["processes"]) if p["exe"] == program]
             made = sum(r["calls"] for r in doc["rows"] if r["syscall"] == "getppid" and r["process"] in its_own)
             assert made == 150, (argv, made)

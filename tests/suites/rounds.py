@@ -5,12 +5,12 @@ import re
 
 from harness import BOTH, Skip, test, text, tool
 
-# What strace writes of one thread: its calls, in order.
+# A call in strace's output of one thread.
 CALL = re.compile(r"^(?:\d+ +)?(\w+)\(")
 
 
 def judged(box, argv, *flags):
-    """The recording of argv, and its report as JSON."""
+    """Records argv. Returns the recording and its report as JSON."""
     rec = os.path.join(box.dir, "rec")
     r = box.run(box.watch(argv, "-q", "--save", rec, "--force", *flags))
     assert r.returncode == 0, text(r.stderr)[-400:]
@@ -20,7 +20,7 @@ def judged(box, argv, *flags):
 
 
 def sequences(box, argv):
-    """Names of the calls of each thread, in order, by strace."""
+    """Returns the names of the calls of each thread, in order, by strace."""
     out = os.path.join(box.dir, "strace")
     r = box.run([tool("strace"), "-ff", "-o", out, "--", *argv])
     assert r.returncode == 0, text(r.stderr)[-400:]
@@ -35,7 +35,7 @@ def sequences(box, argv):
 
 
 def names(round):
-    """The round's calls as a regular expression over names, each with a space behind."""
+    """Returns the round's calls as a regular expression over names, each followed by a space."""
     def call(c):
         once = f"(?:{c['syscall']} )"
         times = f"{{{c['times']['least']},{c['times']['most']}}}" if c["times"]["most"] > 1 else ""
@@ -49,7 +49,7 @@ def names(round):
 
 
 def dearest(report, *calls):
-    """The dearest round that has all of these calls."""
+    """Returns the dearest round that has all of these calls."""
     has = lambda r: set(calls) <= {c["syscall"] for s in r["steps"] for c in s["calls"]}
     found = [r for r in report["rounds"] if has(r)]
     assert found, [r["told"]["motif"] for r in report["rounds"]]
@@ -57,7 +57,7 @@ def dearest(report, *calls):
 
 
 def as_strace_has_it(box, argv, round, about=0):
-    """strace's own sequence of another run holds the round as often as it was counted."""
+    """Asserts that strace's sequence of another run contains the round as often as it was counted."""
     pattern = re.compile(names(round))
     seen = sum(len(pattern.findall("".join(c + " " for c in calls))) for calls in sequences(box, argv))
     count = round["count"]
@@ -81,7 +81,7 @@ def what_grows_is_a_round_with_its_step(box):
     as_strace_has_it(box, argv, round)
     own = report["own_cpu_ns"]
     assert own is None or abs(round["share_of_cpu"] - round["toll_ns"] / own) < 1e-6, round
-    # Page and screen tell what JSON tells.
+    # Page and screen tell the same as the JSON.
     screen = text(box.run([box.systoll, "report", "--rounds", rec]).stdout)
     assert round["told"]["motif"] in " ".join(screen.split()), (round["told"], screen)
 
@@ -123,13 +123,14 @@ def a_server_s_round_has_what_some_requests_need(box):
     argv = [box.build("round_habits.c", "-pthread"), "serve", box.dir, "3000"]
     _, report = judged(box, argv)
     round = dearest(report, "epoll_wait")
-    # 3,000 × (epoll_wait, recvfrom, write in 20 %, sendto), or 600 × (write, 5 × (…)): which, is left to the looks.
+    # The rounds are 3,000 × (epoll_wait, recvfrom, write in 20 %, sendto), or 600 × (write, 5 × (…)): the samples
+    # decide which.
     made = {c["syscall"]: c["calls"] for s in round["steps"] for c in s["calls"]}
     assert {"epoll_wait", "recvfrom", "sendto"} <= set(made), round
     assert all(abs(made[call] - 3000) <= 30 for call in ("epoll_wait", "recvfrom", "sendto")), made
-    # How many of the 600 writes are of these rounds, looks tell.
+    # The samples decide how many of the 600 writes belong to these rounds.
     assert 400 <= made.get("write", 600) <= 700, made
-    # A round goes in a circle: the client's is told from what it receives on.
+    # A round has no beginning; the client's is told from its receiving call on.
     asks = [r for r in report["rounds"] if sorted(calls(r)) == ["recvfrom", "sendto"]]
     assert asks and asks[0]["count"]["estimate"] == 3000, [r["told"]["motif"] for r in report["rounds"]]
 
@@ -172,7 +173,7 @@ def a_script_s_round_has_its_calls_and_its_function(box):
     argv = [tool("python3"), box.file("load.py", PYTHON), box.dir]
     _, report = judged(box, argv)
     round = dearest(report, "openat", "read", "close")
-    # In an interpreter start-up reads from the same places.
+    # An interpreter's start-up reads from the same places.
     assert 2000 <= round["count"]["estimate"] < 2200, round["count"]
     assert "openat" == calls(round)[0] and calls(round)[-1] == "close", round
     opened = round["steps"][0]["calls"][0]

@@ -5,7 +5,7 @@ ASKED, READY = 20_000, 10_000
 
 
 def rows(box, argv, *options):
-    """Each call's row in the program's first process, by name: the row with most calls."""
+    """Returns, for each call's name, the row with most calls in the program's first process."""
     doc, r = box.report(argv, options)
     assert r.returncode == 0 and doc["exact"], (r, doc["problems"])
     most = {}
@@ -24,7 +24,7 @@ def counts_are_exact_and_waits_are_reported(box):
     for name, calls in (("getppid", ASKED), ("read", READY + 1)):
         assert every[name]["calls"] == some[name]["calls"] == calls, (every[name], some[name])
         assert every[name]["timed"] == calls and every[name]["elapsed_low_ns"] == every[name]["elapsed_high_ns"], every[name]
-        # After the first ones one of 16, and those that waited.
+        # After the first calls one of 16 is timed, and those that waited.
         assert calls / 32 < some[name]["timed"] < calls / 4, some[name]
         low, high = some[name]["elapsed_low_ns"], some[name]["elapsed_high_ns"]
         assert 0 < low <= some[name]["elapsed_ns"] <= high, some[name]
@@ -35,6 +35,6 @@ def counts_are_exact_and_waits_are_reported(box):
 
 @test(backends=("inproc",))
 def single_calls_asked_for_are_all_timed(box):
-    """Where long calls are to be told one by one, the clock is read around each."""
+    """If long calls are to be told one by one, the clock is read around each."""
     some, _ = rows(box, [box.build("sampled.c", "-O0")], "--time", "sampled", "--longer", "100ms")
     assert some["getppid"]["timed"] == ASKED, some["getppid"]

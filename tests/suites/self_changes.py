@@ -8,12 +8,13 @@ from harness import BOTH, test
 from suites.counts import RESULTLESS, strace_table
 
 LET_GO = "what it did from then on is not watched"
-# Calls whose number depends on who comes first, or on a tracer.
+# Calls whose number depends on which thread comes first, or on a tracer.
 CHANCE = {"futex", "clock_nanosleep", "restart_syscall"} | set(RESULTLESS)
 
 
 def same(box, argv, watched=None, why=None):
-    """`argv` is watched as it runs unwatched. `watched`: whether all of it is; `why`: words of the reason where not."""
+    """Asserts that `argv` is watched as it runs unwatched. `watched`: True if all of it must be; `why`: words of the
+    reason if not."""
     plain, (doc, r) = box.run(argv), box.report(argv)
     what = " ".join(argv[1:])
     assert plain.returncode == 0, f"{what} is of no use here: {plain}"
@@ -39,7 +40,8 @@ def of(what, ways):
 
 @test(backends=("inproc",))
 def memory_is_mapped_over_taken_away_or_protected(box):
-    """Where our memory lies, by its address or by all that /proc/self/maps lists; also while threads are in calls."""
+    """The program changes memory where systoll's lies, by its address or by all that /proc/self/maps lists; also while
+    threads are in calls."""
     ways = "fixed none number unmap protect remap shm unmaps protects reserves moves dontfork remove".split()
     for program in (box.build("own_memory.c"), box.build("own_memory.c", "-static", compiler="musl-gcc")):
         for beside in ("", " threads"):
@@ -50,20 +52,20 @@ def memory_is_mapped_over_taken_away_or_protected(box):
 
 @test(backends=("inproc",))
 def memory_is_bounded(box):
-    """Our memory does not count against what a program allows itself: it has as much as unwatched, to the last page."""
+    """systoll's memory does not count against a program's limits: it has as much as unwatched, to the last page."""
     bounding = "both soft old number bad crossed raised back tiny"
     glibc, musl = box.build("own_limits.c"), box.build("own_limits.c", "-static", compiler="musl-gcc")
     for program in (glibc, musl):
         all_same(box, program, [*of("addresses", bounding), "count as"], why="bounds its own memory")
         all_same(box, program, of("addresses", "nowhere ends") + of("data", "nowhere ends"), watched=True)
-    # Only a program that is given rseq areas has private memory of ours that can be written.
+    # Only a program that is given rseq areas has writable private memory of systoll's.
     all_same(box, glibc, [*of("data", bounding), "count data"], watched=True)
     all_same(box, musl, [*of("data", bounding), "count data"], why="bounds its own memory")
 
 
 @test(backends=("inproc",))
 def memory_is_locked(box):
-    """Neither what is there is locked of ours, nor what comes later."""
+    """Neither present nor later memory of systoll's is locked."""
     all_same(box, box.build("own_limits.c"), [*of("lock", "0 1 2 3 4"), "locked"], why="locks all its memory")
 
 
@@ -75,7 +77,7 @@ def other_limits(box):
 
 @test(backends=("inproc",))
 def calls_are_dispatched_to_it(box):
-    """Syscall User Dispatch: what comes to the program's handler are its own calls, while other threads make theirs."""
+    """Under Syscall User Dispatch the program's handler gets its own calls only, while other threads make theirs."""
     program = box.build("own_settings.c")
     all_same(box, program, of("dispatch", "all range number"), why="has its system calls sent to itself")
 
@@ -101,7 +103,7 @@ def options_and_personalities(box):
 
 @test(backends=BOTH)
 def every_way_to_make_a_process(box):
-    """Each flag of clone, clone3 and unshare. What is exact is also what strace counts."""
+    """Processes are made by each flag of clone, clone3 and unshare. Exact counts equal strace's, too."""
     program = box.build("own_settings.c")
     clones = (
         "none vm vfork vforkonly files fs sighand nosignal usr1 io sysvsem parent parentsettid childsettid cleartid pidfd newns "

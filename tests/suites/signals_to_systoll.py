@@ -8,14 +8,14 @@ from harness import BOTH, test, text, wait_for
 
 
 def started(box, script, *flags, before="true"):
-    """A watched shell that has said it is ready."""
+    """Starts a watched shell and waits until it says that it is ready."""
     p = box.start(box.watch(["/bin/sh", "-c", f"{before}; echo ready; {script}"], *flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n", text(p.stderr.read())
     return p
 
 
 def ended(p, within=20.0):
-    """-> (stdout, stderr), before what it watches would have ended by itself"""
+    """Returns (stdout, stderr) of a systoll that ends before its command would have ended by itself."""
     return p.communicate(timeout=within)
 
 
@@ -40,7 +40,7 @@ def sigterm_may_be_handled(box):
 
 @test(backends=BOTH)
 def sigterm_with_a_child_that_stays(box):
-    """The report comes even where a background child goes on; the child is left alone."""
+    """The report comes even if a background child goes on; the child is left alone."""
     stays = "(trap '' TERM HUP; : > begun; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; echo finished > note) >/dev/null 2>&1 &"
     p = started(box, "exec sleep 60", before=stays + " until [ -e begun ]; do sleep 0.01; done")
     p.terminate()

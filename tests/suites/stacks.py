@@ -7,7 +7,7 @@ BUILDS = {
     "_musl": ((), "musl-gcc"),
     "_musl_static": (("-static",), "musl-gcc"),
 }
-# The number of calls is the same each time but where signals come by the clock.
+# Programs whose number of calls is the same each time; in others signals come by the clock.
 STEADY = ("odd", "detached", "unmapped", "given", "roaming", "taken", "children")
 
 
@@ -38,7 +38,7 @@ for suffix, (flags, compiler) in BUILDS.items():
 
 @test(backends=("inproc",))
 def contexts_on_stacks_that_come_and_go(box):
-    """Each call is told apart by who called, on whatever stack; also where no call may be made to find out."""
+    """Each call is told apart by its caller, on whatever stack, even if no call may be made to find out."""
     program = box.build("stacks.c", "-O1", "-pthread")
     for confined in ((), ("confined",)):
         doc, r = box.report([program, "roaming", *confined], flags=("--all",))
@@ -66,8 +66,8 @@ def memory(mode, backends, users=("root", "nobody")):
         box.no_leftovers()
 
 
-# The kernel lets only root serve the pages that the kernel itself reads.
+# The kernel lets only root serve pages that the kernel itself reads.
 memory("served", BOTH, users=("root",))
 memory("device", BOTH, users=("root",))
-# A tracer of its own process reads by the kernel alone.
+# This program traces its own process, so systoll reads its memory by the kernel alone.
 memory("cut", ("inproc",))

@@ -50,7 +50,7 @@ def a_fifo_is_executed_or_named_by_a_script(box):
     for path in (pipe, script):
         r = box.run(box.watch([path]), limit=20)
         assert r.returncode == 126 and b"not executable" in r.stderr, (r.returncode, text(r.stderr))
-        # By a watched shell, and through /proc/PID/root.
+        # The file is named to a watched shell, and through /proc/PID/root.
         r = box.run(box.watch(["/bin/sh", "-c", f"{path}; echo $?"]), limit=20)
         assert r.stdout == b"126\n", (r.stdout, text(r.stderr)[-300:])
     r = box.run([box.systoll, "prove", "--pairs", "8", "--env", "A=1", "--", script], limit=20)
@@ -59,7 +59,7 @@ def a_fifo_is_executed_or_named_by_a_script(box):
 
 @test(backends=BOTH)
 def a_map_of_functions_that_is_a_fifo(box):
-    """/tmp/perf-PID.map, which anybody may make."""
+    """Anybody may make /tmp/perf-PID.map."""
     script = "mkfifo /tmp/perf-$$.map; i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done; rm /tmp/perf-$$.map; exit 3"
     doc, r = box.report(["/bin/sh", "-c", script], limit=60, private_tmp=True)
     assert r.returncode == 3 and doc["calls"] > 50, (r.returncode, text(r.stderr))
@@ -67,7 +67,7 @@ def a_map_of_functions_that_is_a_fifo(box):
 
 @test()
 def a_recording_may_come_through_a_pipe(box):
-    """What the user names is the user's: `systoll report <(cat REC)`."""
+    """The user may name a pipe: `systoll report <(cat REC)`."""
     rec = os.path.join(box.dir, "rec")
     assert box.run(box.watch(["/bin/true"], "-q", "--save", rec)).returncode == 0
     r = box.run([tool("bash"), "-c", f"{box.systoll} report <(cat {rec})"], limit=30)

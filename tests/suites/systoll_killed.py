@@ -11,7 +11,8 @@ EXPECTED = "0 wrong, 1 on, 1 jumps\n1 0, 0 then 1\n30\ncode 0\n"
 
 
 def script(box, goes_on="[ $i -lt 30 ]"):
-    """First sights, libraries, signals, threads, children, execs: half a second of it, or as long as it `goes_on`."""
+    """Returns a script with first sights, libraries, signals, threads, children and execs, which runs for half a second
+    or as long as it `goes_on`."""
     handlers, masked = box.build("handlers.c"), box.build("masked.c")
     return f"({handlers} 30; {masked}; i=0; while {goes_on}; do /bin/true; i=$((i+1)); done; [ $i -ge 30 ] && echo 30) > out; echo code $? >> out; : > fin"
 
@@ -28,7 +29,7 @@ def started(box):
 
 
 def ended(box, limit=60):
-    """Waits until nothing of the box runs but what is our own child; what was written."""
+    """Waits until nothing of the box runs except the test's own child. Returns what was written."""
     end = time.monotonic() + limit
     while box.leftovers() and not os.path.exists(os.path.join(box.dir, "fin")):
         assert time.monotonic() < end, f"still running: {box.leftovers()}"
@@ -56,13 +57,13 @@ def killed(box):
         p.kill()
         p.communicate(timeout=60)
         out = ended(box)
-        # Killed before the program was started there is nothing to outlive.
+        # If systoll was killed before it started the program, there is nothing to outlive it.
         assert out in (EXPECTED, None), f"killed, round {n}: {out!r}"
         box.no_leftovers(20)
 
 
 def is_held(line):
-    """Whether a process is in a tracing stop: met at its exec, which lasts as long as its tracer does."""
+    """Returns True if a process is in a tracing stop at its exec, which lasts as long as its tracer does."""
     try:
         with open(f"/proc/{line.split()[0]}/stat") as f:
             return f.read().rpartition(") ")[2].startswith("t")
@@ -71,7 +72,7 @@ def is_held(line):
 
 
 def goes_on_alone(box, limit=60):
-    """Waits until all has ended, or a process is found held at its exec for two seconds."""
+    """Waits until all has ended, or until a process has been held at its exec for two seconds."""
     end, since = time.monotonic() + limit, None
     while box.leftovers() and not os.path.exists(os.path.join(box.dir, "fin")):
         held = any(map(is_held, box.leftovers()))
@@ -85,8 +86,8 @@ def goes_on_alone(box, limit=60):
 
 @test(backends=("inproc",))
 def stopped(box):
-    """Stopped, it is waited for once and no more, but by a program it has just met at its exec;
-    told to go on, it ends as its command has."""
+    """A stopped systoll is waited for once and no more, except by a program that it has just met at its exec. Told to
+    go on, it ends as its command has."""
     chance, took = random.Random(12), duration(box)
     for n in range(60 if box.shared.long else 3):
         p = started(box)
@@ -103,11 +104,12 @@ def stopped(box):
 
 @test(backends=("inproc",))
 def told_to_end(box):
-    """What ignores the signal that systoll passes on is given up after two seconds, and runs on with our code in it."""
+    """A program that ignores the signal that systoll passes on is let go after two seconds, and runs on with systoll's
+    code in it."""
     chance = random.Random(13)
     for n in range(20 if box.shared.long else 2):
         away(box, "out", "fin", "free")
-        # However fast the box is, it outlasts systoll.
+        # The command outlasts systoll however fast the machine is.
         command = "trap '' TERM; : > ready; " + script(box, "[ $i -lt 30 ] || [ ! -e free ]")
         p = box.start(box.watch(["/bin/sh", "-c", command], "-q"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while not os.path.exists(os.path.join(box.dir, "ready")):

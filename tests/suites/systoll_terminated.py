@@ -10,9 +10,9 @@ import time
 
 from harness import BOTH, Skip, test, text, tool, wait_for
 
-# Two seconds are promised; a box that is busy with seven other things is given more.
+# Limit in seconds. Two are promised; a machine that is busy with seven other things is given more.
 SOON = 15
-# The least capacity of a pipe, bytes.
+# Least capacity of a pipe, in bytes.
 FULL = 4096
 
 
@@ -29,7 +29,7 @@ def a_command_that_does_not_end_runs_on_unwatched(box):
     p = box.start(box.watch(["/bin/sh", "-c", DEAF]), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n", text(p.stderr.read())
     p.terminate()
-    # The command has its standard output open still.
+    # The command still has its standard output open.
     assert p.wait(timeout=SOON) == 143, p.returncode
     note = os.path.join(box.dir, "note")
     assert not os.path.exists(note), "systoll waited for the command"
@@ -40,7 +40,7 @@ def a_command_that_does_not_end_runs_on_unwatched(box):
 
 
 def full_pipe(box):
-    """Makes a FIFO of the least capacity, and opens it for a reader that does not read."""
+    """Makes a FIFO of the least capacity and opens it for a reader that does not read."""
     path = os.path.join(box.dir, "fifo")
     os.mkfifo(path)
     os.chmod(path, 0o666)
@@ -51,12 +51,12 @@ def full_pipe(box):
 
 @test(backends=BOTH)
 def an_unread_report_does_not_hold_systoll(box):
-    """After the command's end, and while it runs."""
+    """systoll is told to end after the command's end, and while it runs."""
     for script, flags in (("exit 3", ()), (DEAF, ("--every", "0.2s"))):
         path, reader = full_pipe(box)
         argv = box.watch(["/bin/sh", "-c", script], "--json", "-o", path, *flags)
         p = box.start(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        # A full pipe: systoll is in the middle of its writing.
+        # The pipe is full, so systoll is in the middle of its writing.
         wait_for(lambda: unread(reader) == FULL, "the pipe was not filled")
         if flags:
             wait_for(lambda: os.path.exists(os.path.join(box.dir, "begun")), "the command did not begin")
@@ -79,7 +79,7 @@ def unread(pipe):
 
 @test(users=("root",), backends=("ptrace",))
 def memory_that_its_program_serves_does_not_hold_systoll(box):
-    """Memory whose pages its program brings itself: systoll reads none that is not there yet, and sleeps on none."""
+    """A program brings its own memory's pages: systoll reads no page that is not there yet, and sleeps on none."""
     program = box.build("holdsreader.c")
     plain = box.run([program, "0"])
     if plain.returncode == 3:
@@ -87,7 +87,7 @@ def memory_that_its_program_serves_does_not_hold_systoll(box):
     assert (plain.returncode, plain.stdout) == (0, b"named\nwent on\n"), plain
     r = box.run(box.watch([program, "1"]))
     assert (r.returncode, r.stdout) == (0, plain.stdout), r
-    # The same, and systoll is told to end while the page is still missing.
+    # The program is the same; systoll is told to end while the page is still missing.
     p = box.start(box.watch([program, "3"]), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stdout.readline() == b"named\n"
     p.terminate()
@@ -98,7 +98,7 @@ def memory_that_its_program_serves_does_not_hold_systoll(box):
 
 @test()
 def its_own_children_end_with_systoll(box):
-    """prove, demo, box and doctor: nothing of theirs is left, in no phase."""
+    """prove, demo, box and doctor leave no child, in whatever phase they end."""
     server = ["/bin/sh", "-c", "sleep 60 & sleep 60"]
     commands = {
         "prove": [box.systoll, "prove", "--pairs", "8", "--env", "A=1", "--", *server],
@@ -118,16 +118,17 @@ def its_own_children_end_with_systoll(box):
                 time.sleep(delay)
                 p.send_signal(number)
                 code, _, err = ended(p)
-                # What is over sooner has ended by itself.
+                # A command that is over sooner has ended by itself.
                 over = name in ("box", "doctor") and code in (0, 1)
-                # Ended by the signal, or by our own word after saying what is known.
+                # It ended by the signal, or by itself after it had said what is known.
                 assert code in (-number, 128 + number) or over, f"{name} after {delay} s: {code} {text(err)[-300:]}"
                 box.no_leftovers(5)
 
 
 @test(backends=BOTH)
 def sigterm_as_it_ends_is_no_failure(box):
-    """Sent while the command ends, named and reported: its own code, or death by it, and no hang."""
+    """A SIGTERM at the command's end is named and reported: systoll ends with the command's code or by the signal, and
+    does not hang."""
     for n in range(100 if box.shared.long else 10):
         p = box.start(box.watch(["/bin/sh", "-c", "exit 7"]), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         timer = threading.Timer(0.005 * (n % 20), p.terminate)

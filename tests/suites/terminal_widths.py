@@ -12,13 +12,13 @@ from harness import test, text
 
 WIDTHS = (60, 80, 120, 200)
 LIMIT = 100
-# A line of these may be longer: it is to be pasted as it stands, or is code.
+# Lines that may be longer, because they are code or must be pasted as they stand.
 WHOLE = re.compile(r"^\s*(keep it|docker|kubernetes|systemd|shell|Environment=|ENV |export |LD_PRELOAD=)|^ {15}|https://")
 SICK = "import time, os\nfor i in range(3000):\n    print(i, time.localtime(i).tm_hour, os.getpid() > 0, flush=True)\n"
 
 
 def at_terminal(box, argv, width):
-    """What a command writes to a terminal of so many columns, as lines without colours."""
+    """Returns what a command writes to a terminal of so many columns, as lines without colours."""
     pid, fd = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
@@ -38,7 +38,7 @@ def at_terminal(box, argv, width):
     os.close(fd)
     os.waitpid(pid, 0)
     plain = re.sub(rb"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9])", b"", seen)
-    # What a progress line wrote over is not seen; a line that ends with a carriage return is one.
+    # Text that a progress line wrote over is not seen; a line that ends with a carriage return is one line.
     return [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text(plain).split("\n")]
 
 

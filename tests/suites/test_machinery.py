@@ -11,14 +11,14 @@ CASES = os.path.join(os.path.dirname(HERE), "cases")
 
 
 def module(name):
-    """A module of the cases' own."""
+    """Loads a module of the cases' own."""
     if CASES not in sys.path:
         sys.path.append(CASES)
     return importlib.import_module(name)
 
 
 def corpus(box, case, **changed):
-    """A corpus of one case with some of its keys changed; the path of its score.py."""
+    """Makes a corpus of one case with some of its keys changed. Returns the path of its score.py."""
     tool("gcc")
     for name in os.listdir(CASES):
         if name.endswith(".py"):

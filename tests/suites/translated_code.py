@@ -11,7 +11,7 @@ def calls(doc):
 
 @test(backends=("inproc",))
 def a_guest_s_code_stays_as_it_is(box):
-    """What a program maps to translate is known by what it does, however it comes to be translated."""
+    """Code that a program maps to translate is recognised by what it does, however it comes to be translated."""
     guest = os.path.realpath("/lib64/ld-linux-x86-64.so.2")
     for how, *flags in [("code-first", "-static"), ("code-later", "-static"), ("plain",), ("code-first",)]:
         program = box.build("translator.c", *flags)
@@ -23,7 +23,7 @@ def a_guest_s_code_stays_as_it_is(box):
 
 @test(backends=("inproc",))
 def a_loader_run_as_a_program_is_counted(box):
-    """A loader run as a command maps a program and is no translator."""
+    """A loader that is run as a command maps a program, and is no translator."""
     doc, plain = same(box, ["/lib64/ld-linux-x86-64.so.2", "/bin/echo", "x"])
     assert plain.stdout == b"x\n" and doc["exact"], (plain, doc["problems"])
     assert calls(doc).get("write") == 1, calls(doc)
@@ -46,7 +46,7 @@ def an_emulator(box):
 
 @test(backends=("inproc",))
 def a_file_in_two_pieces(box):
-    """Each piece of code is hooked when it is mapped, and the first stays so."""
+    """Each piece of code is hooked when it is mapped, and the first stays hooked."""
     library = box.build("pieces.c", "-shared", "-fPIC", "-Wl,--section-start=.far=0x400000", name="pieces.so")
     doc, plain = same(box, [box.build("pieces.c", "-DMAIN"), library])
     assert plain.stdout == b"done\n", plain
@@ -56,7 +56,7 @@ def a_file_in_two_pieces(box):
 
 @test(backends=("inproc",))
 def a_call_that_was_changed(box):
-    """Of a file in which something has changed one call, the others are counted."""
+    """In a file in which something has changed one call, the others are counted."""
     doc, plain = same(box, [box.build("late_code.c"), "changed"])
     assert plain.stdout == b"20\n20\n", plain
     assert calls(doc).get("getgid") == 40, (calls(doc), doc["problems"])
@@ -67,7 +67,7 @@ def a_call_that_was_changed(box):
 
 @test(backends=("inproc",))
 def data_among_code(box):
-    """Programs of GHC keep tables among their code, some of which look like uses of gs, others like calls."""
+    """GHC's programs keep tables among their code, some of which look like uses of gs, others like calls."""
     argv = [tool("pandoc"), "--version"]
     doc, plain = same(box, argv, limit=600)
     assert plain.returncode == 0 and plain.stdout.startswith(b"pandoc"), plain

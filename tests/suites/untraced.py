@@ -8,7 +8,7 @@ def calls_of(doc):
 
 @test(backends=BOTH)
 def untraced_children_run_on(box):
-    """CLONE_UNTRACED: under ptrace they run unwatched, so counts are not exact and it is said."""
+    """Under ptrace, children made with CLONE_UNTRACED run unwatched, so counts are not exact, and systoll says so."""
     program = box.build("untraced.c")
     for way in ("0", "3"):
         doc, r = box.report([program, way, "plain"])

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Our crates, each with those of ours it may use. A new edge needs a decision, not just a new
-/// entry.
+/// Our crates, each with those of our crates that it may use. A new edge needs a decision, not just
+/// a new entry.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-binfile", &[]),
     ("systoll-files", &[]),
@@ -58,14 +58,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-trust",
         ],
     ),
-    // Other projects' tests depend on this crate: it stays small and uses none of ours.
+    // Tests of other projects depend on this crate, so it stays small and uses none of ours.
     ("systoll-test", &[]),
     ("systoll-test-c", &["systoll-test"]),
     ("xtask", &["systoll"]),
     ("systoll-bench", &["systoll-hooks", "systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
 ];
 
-/// Third-party crates that only some of ours may use.
+/// Third-party crates that only some of our crates may use.
 const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["systoll"]),
     ("clap_complete", &["systoll", "xtask"]),
@@ -87,7 +87,7 @@ pub(crate) fn broken(metadata: &Value) -> Result<Vec<String>> {
             continue;
         };
         let uses = package["dependencies"].as_array().context("a package without dependencies")?;
-        // Dependencies of tests do not shape the program.
+        // Dependencies of tests do not shape the program, so they are not checked.
         for used in uses.iter().filter(|d| d["kind"] != "dev").filter_map(|d| d["name"].as_str()) {
             let ours = used.starts_with("systoll") || used == "xtask";
             let reserved = RESERVED.iter().find(|(n, _)| *n == used);

@@ -1,4 +1,4 @@
-//! Man pages and shell completions, from the one definition of the command line.
+//! Writes man pages and shell completions from the one definition of the command line.
 
 use anyhow::{Context, Result};
 use clap_complete::{Generator, Shell};

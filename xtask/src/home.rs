@@ -6,7 +6,7 @@ use std::path::Path;
 /// Returns the files whose address differs from Cargo.toml's, one line each.
 ///
 /// # Errors
-/// A file can't be read.
+/// If a file can't be read.
 pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let read = |name: &str| std::fs::read_to_string(root.join(name)).with_context(|| format!("can't read {name}"));
     let manifest: toml::Table = read("Cargo.toml")?.parse().context("can't parse Cargo.toml")?;

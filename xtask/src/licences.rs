@@ -8,7 +8,7 @@ use std::path::Path;
 /// Returns packages with a forbidden licence, one line each.
 ///
 /// # Errors
-/// deny.toml or cargo's metadata can't be read.
+/// If deny.toml or cargo's metadata can't be read.
 pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(root.join("deny.toml")).context("can't read deny.toml")?;
     let deny: toml::Table = text.parse().context("can't parse deny.toml")?;
@@ -25,7 +25,7 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     Ok(bad.map(|p| format!("{}: its licence is {:?}, which deny.toml does not allow", name(p), licence(p))).collect())
 }
 
-/// Returns packages with an exception, each with its licence.
+/// Returns the packages for which deny.toml makes an exception, each with its licence.
 fn exceptions(deny: &toml::Table) -> BTreeSet<(String, String)> {
     let listed = deny.get("licenses").and_then(|l| l.get("exceptions")).and_then(|e| e.as_array());
     let pairs = listed.into_iter().flatten().flat_map(|exception| {
@@ -71,7 +71,7 @@ fn one(words: &mut &[&str], allowed: &BTreeSet<&str>) -> bool {
         *words = words.get(1..).unwrap_or_default();
         return good && closed;
     }
-    // An exception only extends a licence's permissions.
+    // An exception only extends the permissions of a licence, so it is skipped.
     if words.first() == Some(&"WITH") {
         *words = words.get(2..).unwrap_or_default();
     }

@@ -1,10 +1,10 @@
-//! References from one file of the repository to another lead to a file that is there.
+//! Checks that references from one file of the repository to another lead to an existing file.
 
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Endings of files in which references are looked for.
+/// Endings of files in which references are searched.
 const READ: &[&str] = &["rs", "py", "md", "json", "c", "h", "yml", "sh"];
 /// Endings of documentation files that other files refer to by their path from the repository's root.
 const PAGES: &[&str] = &[".md", ".schema.json", ".svg", ".png"];
@@ -33,7 +33,7 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// The documentation files that a text names by their path from the root.
+/// Returns the documentation files that a text names by their path from the root.
 fn pages(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("docs/").filter_map(move |(at, _)| {
         let before = text[..at].trim_end_matches("../");
@@ -47,7 +47,7 @@ fn pages(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The targets of a Markdown text's links to other files, without the part behind `#`.
+/// Returns the targets of a Markdown text's links to other files, without the part behind `#`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '\n']).next());
     targets
@@ -62,7 +62,8 @@ fn names_sources(file: &Path) -> bool {
     is_page && (file.starts_with("docs/develop") || ["ARCHITECTURE.md", "CONTRIBUTING.md"].iter().any(|f| file == *f))
 }
 
-/// The Rust sources, and the modules and folders by a path of two names or more, that a text has between backquotes.
+/// Returns the Rust sources, and the modules and folders by a path of at least two names, that a text has between
+/// backquotes.
 fn sources(text: &str) -> impl Iterator<Item = &str> {
     let is_source = |code: &str| code.ends_with(".rs") && !code.contains([' ', '{', '*']) && !code.contains("NAME");
     let is_module = |code: &str| {
@@ -72,7 +73,7 @@ fn sources(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2).filter(move |code| is_source(code) || is_module(code))
 }
 
-/// `folder/link` with its `..` resolved.
+/// Returns `folder/link` with its `..` resolved.
 fn joined(folder: &Path, link: &str) -> PathBuf {
     let mut path = folder.to_owned();
     for part in Path::new(link).components() {

@@ -1,6 +1,6 @@
 //! Checks and writes parts of this repository: `cargo run -p xtask` lists the commands.
 //!
-//! The tidy rules are also tests (`cargo test -p xtask`): nobody has to remember them.
+//! The tidy rules are also tests (`cargo test -p xtask`), so nobody has to remember them.
 #![forbid(unsafe_code)]
 
 mod edges;
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Says what was written, and what comes next.
+/// Prints the files that were written, and the next step.
 fn scaffolded(files: &[String], page: &str) -> Result<()> {
     let written = files.join("\n");
     let next = format!("fill in what says FILL IN (cargo test -p xtask tells what is left); {page} has the steps");

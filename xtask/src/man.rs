@@ -20,10 +20,10 @@ const FILES: &[(&str, &str)] = &[
     ("systoll.toml", "The budget of systoll check, in the folder where it is started."),
 ];
 
-/// Length of a line of text at most, in bytes.
+/// Length of a line of text, in bytes, at most.
 const WIDTH: usize = 80;
 
-/// Returns the date on the pages: that of the commit they are made from, or nothing if there is
+/// Returns the date on the pages: that of the commit from which they are made; empty if there is
 /// none.
 fn day() -> String {
     let git = std::process::Command::new("git").args(["log", "-1", "--format=%cs"]).output();
@@ -34,7 +34,7 @@ fn day() -> String {
 
 /// Writes systoll.1 and one page for each command into `dir`.
 pub(crate) fn write(dir: &Path) -> Result<()> {
-    // `systoll help` needs no page: each command's page has its output.
+    // `systoll help` needs no page, because each command's page has its output.
     let mut all = systoll::cli::command().disable_help_subcommand(true);
     all.build();
     let day = day();
@@ -100,7 +100,7 @@ fn tidied(text: &str) -> String {
             && let Some(at) = rest.get(..WIDTH).and_then(|head| head.rfind(' ')).or_else(|| rest.find(' '))
         {
             out.push(rest[..at].to_owned());
-            // A line that starts with a dot would be a request.
+            // troff would read a line that starts with a dot as a request.
             rest = &rest[at + 1..];
             if rest.starts_with(['.', '\'']) {
                 out.push("\\&".to_owned() + rest);
@@ -224,7 +224,7 @@ mod tests {
                 "{command}"
             );
         }
-        // mandoc, the strictest formatter, must not warn, if it is installed.
+        // mandoc, the strictest formatter, must give no warning, if it is installed.
         let mut pages: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
         pages.sort();
         let Ok(lint) = std::process::Command::new("mandoc").args(["-Tlint", "-Wwarning"]).args(&pages).output() else {

@@ -1,4 +1,4 @@
-//! Reads from the source which module of a crate uses which other.
+//! Reads from a crate's source which of its modules use each other.
 //!
 //! A module is a file. An edge is a path in code (`use`, a call, a type) that begins with `crate`,
 //! `self`, `super` or a child's name, and ends in another file's module. A facade's `pub use` is no
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// A module's path from the crate's root: empty for the root itself.
+/// Path of a module from the crate's root; empty for the root itself.
 pub(crate) type Module = Vec<String>;
 
 /// A crate's modules, their edges, and its structs.
@@ -21,16 +21,16 @@ pub(crate) struct Graph {
     pub(crate) structs: Vec<(String, usize)>,
 }
 
-/// A file before its paths are resolved.
+/// A source file whose paths are not resolved yet.
 #[derive(Default)]
 struct Source {
-    /// Paths in code.
+    /// Paths that occur in code.
     paths: Vec<Vec<String>>,
-    /// Re-exports: a name, and the path it comes from.
+    /// Re-exports of single names, each with the path from which it comes.
     handed_on: BTreeMap<String, Vec<String>>,
-    /// Re-exports of everything: `pub use x::*`.
+    /// Re-exports of all names of a module: `pub use x::*`.
     globs: Vec<Vec<String>>,
-    /// Number of fields of structs, by name.
+    /// Names of structs, each with its number of fields.
     structs: Vec<(String, usize)>,
 }
 
@@ -38,7 +38,7 @@ impl Graph {
     /// Reads the crate whose sources are in `src`.
     ///
     /// # Errors
-    /// A file can't be read or is no Rust.
+    /// If a file can't be read or is no Rust.
     pub(crate) fn read(src: &Path) -> Result<Self> {
         let sources = read_all(src)?;
         let modules: BTreeSet<Module> = sources.keys().cloned().collect();
@@ -52,7 +52,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Returns groups of modules that use each other, largest first, each in order.
+    /// Returns groups of modules that use each other, largest first, each in order of names.
     pub(crate) fn circles(&self) -> Vec<Vec<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.uses.keys().map(|module| (module, self.reachable(module))).collect();
@@ -95,7 +95,7 @@ fn read_all(src: &Path) -> Result<BTreeMap<Module, Source>> {
             let Some(stem) = path.file_stem().and_then(|s| s.to_str()) else { continue };
             let mut module = place.clone();
             if path.is_dir() {
-                // The command's own entry points are crates of their own.
+                // Each entry point of the command is a crate of its own.
                 if stem != "bin" {
                     module.push(stem.to_owned());
                     folders.push((path, module));
@@ -118,7 +118,7 @@ fn read_all(src: &Path) -> Result<BTreeMap<Module, Source>> {
     Ok(sources)
 }
 
-/// The file's module that `path`, written in `module`, comes from.
+/// Returns the module of the file from which `path`, written in `module`, comes.
 fn resolve(
     sources: &BTreeMap<Module, Source>,
     modules: &BTreeSet<Module>,
@@ -151,12 +151,12 @@ fn resolve(
         }
         (at, rest) = (inside, &rest[1..]);
     }
-    // A facade hands the name on.
+    // A facade only hands the name on, so look where it comes from.
     if let (Some(name), Some(source), true) = (rest.first(), sources.get(&at), depth < 8) {
         if let Some(from) = source.handed_on.get(name) {
             return resolve(sources, modules, &at, from, depth + 1).or(Some(at));
         }
-        // Which of several globs it comes from, a name alone does not say: the first is taken.
+        // A name alone does not tell from which of several globs it comes, so the first is taken.
         if let (Some(glob), false) = (source.globs.first(), source.structs.iter().any(|(s, _)| s == name)) {
             return resolve(sources, modules, &at, glob, depth + 1).or(Some(at));
         }
@@ -173,7 +173,7 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
 }
 
 impl Source {
-    /// Notes what a `use` names.
+    /// Notes the paths that a `use` names.
     fn tree(&mut self, tree: &syn::UseTree, before: &[String], hands_on: bool) {
         let with = |name: String| before.iter().cloned().chain([name]).collect::<Vec<_>>();
         match tree {
@@ -200,7 +200,8 @@ impl Source {
 
 impl<'ast> Visit<'ast> for Source {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        // A module within a file is taken for a part of the file; `super` in it is the file itself.
+        // A module within a file is treated as a part of the file; `super` in it is the file
+        // itself.
         if let (false, Some((_, items))) = (is_test(&item.attrs), &item.content) {
             let mut inner = Self::default();
             items.iter().for_each(|item| inner.visit_item(item));

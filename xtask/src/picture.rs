@@ -1,13 +1,13 @@
 //! Draws terminal screens as SVG files. `cargo run -p xtask -- pictures SYSTOLL` draws all pictures
 //! of the README and docs, each from a real run, and those of [`crate::screenshot`]; `COMMAND |
-//! cargo run -p xtask -- picture FILE COMMAND` draws what COMMAND prints.
+//! cargo run -p xtask -- picture FILE COMMAND` draws the output of COMMAND.
 
 use crate::shell::{Run, pictures};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A picture in docs/, and the words after `systoll` whose output it shows.
+/// A picture in docs/, and the words after `systoll` whose output is shown.
 struct Picture {
     file: &'static str,
     typed: &'static str,
@@ -49,7 +49,7 @@ fn draw_all(systoll: &Path, folder: &Path) -> Result<()> {
     let (python, fleet) = (python.display(), fleet.display());
     run.shell(&format!("{python} {fleet} --systoll \"$0\" --hosts 12 --services 6 --days 4 runs"))?;
     for picture in PICTURES {
-        // Both streams, as a terminal shows them, without the output of the program itself.
+        // Both streams are shown, as on a terminal, without the output of the program itself.
         let (own, command) = picture.typed.split_once(" -- ").unwrap_or((picture.typed, ""));
         let streams = if own.starts_with("run") { "2>&1 > /dev/null" } else { "2>&1" };
         let dashes = if command.is_empty() { "" } else { " --color always -- " };
@@ -70,12 +70,13 @@ fn python() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Width and height of a character, and the margin around the text, in pixels.
+/// Width of a character, in pixels; the next two constants are its height and the margin around the
+/// text.
 const COLUMN: f64 = 8.4;
 const LINE: f64 = 18.0;
 const MARGIN: f64 = 16.0;
 
-/// The look of a piece of text, from the escape sequences that systoll writes.
+/// Look of a piece of text, as set by the escape sequences that systoll writes.
 #[derive(Clone, Copy, Default)]
 struct Look {
     bold: bool,
@@ -159,7 +160,7 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     all
 }
 
-/// Splits a line into pieces of one look.
+/// Splits a line into pieces, each of one look.
 fn pieces(line: &str) -> Vec<(Look, String)> {
     let mut look = Look::default();
     let mut all = vec![];
@@ -195,7 +196,8 @@ mod tests {
         assert_eq!(words("  a b   c    é  "), [(2, "a b"), (8, "c"), (13, "é")]);
     }
 
-    /// Each picture shows the command it says and is on a page; no page shows another picture.
+    /// Checks that each picture shows the command it says and is on a page, and that no page shows
+    /// another picture.
     #[test]
     fn the_pictures_of_the_docs_are_those_that_are_drawn() {
         let root = crate::repository::root();

@@ -1,4 +1,4 @@
-//! What the repository's pages promise of its own files is there.
+//! Checks that the repository's files are as its pages promise.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// The sentence of crates' READMEs that promises an example.
 const EXAMPLE: &str = "documentation opens with a runnable example";
 
-/// Returns a line for each promise that is not kept: a crate's README that promises an example which its front page does not
-/// have, and a fuzz target that CONTRIBUTING.md does not list.
+/// Returns a line for each promise that is not kept. One promise is an example: a crate whose README promises one must
+/// have it in its documentation. The other is that CONTRIBUTING.md lists every fuzz target.
 ///
 /// # Errors
 /// If a file can't be read.

@@ -1,4 +1,4 @@
-//! The repository's own files and packages.
+//! Lists the repository's own files and packages.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
     };
     let names = String::from_utf8(out.stdout).context("a file name is not UTF-8")?;
     let files = names.split('\0').filter(|n| !n.is_empty()).map(PathBuf::from);
-    // Deleted but not committed.
+    // Files that are deleted but not committed are left out.
     Ok(files.filter(|f| root.join(f).is_file()).collect())
 }
 

@@ -1,4 +1,4 @@
-//! Rules within each crate: no import cycle, walls between rooms, no struct that everything
+//! Checks rules within each crate: no import cycle, walls between rooms, no struct that everything
 //! touches.
 
 use crate::modules::Graph;
@@ -6,13 +6,13 @@ use anyhow::Result;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The folder of the crates.
+/// The folder that holds the crates.
 const CRATES: &str = "crates";
 
-/// Fields of a struct at most; a larger one is several things.
+/// Fields that a struct may have; a larger one is several things.
 const MOST_FIELDS: usize = 24;
 
-/// Structs that may be larger, and why.
+/// Structs that may be larger, with the reason.
 const LONG_STRUCTS: &[(&str, &str)] = &[
     ("judge::finding::Finding", "what the JSON contract says of a finding, field by field"),
     ("model::recording::Header", "what is known of a run: a field for each thing that is stored and told"),
@@ -54,7 +54,7 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
             long_seen.insert(path);
         }
     }
-    // A stale entry would allow the struct to return.
+    // A stale entry would allow the struct to grow again.
     let gone = LONG_STRUCTS.iter().filter(|(name, _)| !long_seen.contains(*name));
     broken.extend(gone.map(|(name, _)| format!("{name}: no long struct any more")));
     Ok(broken)

@@ -1,4 +1,4 @@
-//! Pictures of a browser's window as PNG files: pages and flame graphs of real runs, drawn by
+//! Takes pictures of a browser's window as PNG files: pages and flame graphs of real runs, drawn by
 //! headless Chromium.
 
 use crate::shell::{Run, pictures};
@@ -9,11 +9,11 @@ use std::process::Command;
 /// A picture in docs/ of a browser's window.
 pub(crate) struct Screenshot {
     pub(crate) file: &'static str,
-    /// The command after `systoll run … --`; the recording is `a.systoll`.
+    /// Command after `systoll run … --`, which is recorded as `a.systoll`.
     command: &'static str,
-    /// The words after `systoll` that write the file.
+    /// Words after `systoll` that write the file to be shown.
     written: &'static str,
-    /// The file that they write.
+    /// Name of the written file.
     opened: &'static str,
     is_dark: bool,
     width: u32,
@@ -44,7 +44,7 @@ pub(crate) const SCREENSHOTS: [Screenshot; 3] = [
     },
 ];
 
-/// Bytes of a picture at most: everyone who clones the repository stores it.
+/// Bytes of a picture, at most: everyone who clones the repository stores it.
 pub(crate) const MOST: u64 = 300_000;
 
 /// Draws all screenshots, in a folder that has the program `app`.

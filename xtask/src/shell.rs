@@ -4,20 +4,20 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Columns of a picture's terminal.
+/// Width of a picture's terminal, in columns.
 const COLUMNS: &str = "100";
 
 /// The programs that a script may use.
 pub(crate) struct Run<'a> {
     pub(crate) systoll: &'a Path,
-    /// The folder it runs in.
+    /// The folder in which the script runs.
     pub(crate) folder: &'a Path,
     /// A Python with DuckDB, for queries over many runs.
     pub(crate) python: Option<&'a Path>,
 }
 
 impl Run<'_> {
-    /// Returns the output of a script, in which `$0` is systoll.
+    /// Returns the output of a script. `$0` in it is systoll.
     pub(crate) fn shell(&self, script: &str) -> Result<String> {
         let mut sh = Command::new("sh");
         sh.args(["-c", script]).arg(self.systoll).current_dir(self.folder).stdin(Stdio::null());

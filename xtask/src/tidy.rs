@@ -1,14 +1,14 @@
-//! Rules that a compiler does not check: length of files, unsafe code, paths of one machine,
-//! opening files, environment variables, the beginnings of functions' comments.
+//! Checks rules that a compiler does not check: length of files, unsafe code, paths of one machine, opening files,
+//! environment variables, the beginnings of functions' comments.
 
 use crate::scaffold::unfilled;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Lines of a file at most; a longer one does more than one thing.
+/// Lines that a file may have; a longer one does more than one thing.
 const MAX_LINES: usize = 600;
 
-/// Extensions of the files whose lines count.
+/// Extensions of the files whose lines are counted.
 const SOURCES: &[&str] = &["rs", "py", "c", "sh", "toml", "md"];
 
 /// Crates that may have unsafe code; all others forbid it in their root.
@@ -47,7 +47,7 @@ fn no_text(file: &Path, bytes: &[u8]) -> Option<String> {
 
 /// Checks for paths of a developer's machine, which mean nothing to others.
 fn machine_path(file: &Path, text: &str) -> Option<String> {
-    // Concatenated here: this file must not break its own rule.
+    // The paths are concatenated, because this file must not break its own rule.
     let paths = [["/", "work/"], ["..", "/shared"], ["/root/", "."], ["/home/", "runner"]].map(|p| p.concat());
     let (at, line) = text.lines().enumerate().find(|(_, line)| paths.iter().any(|p| line.contains(p.as_str())))?;
     Some(format!("{}:{}: a path of one machine: {}", file.display(), at + 1, line.trim()))
@@ -61,12 +61,12 @@ fn unsafe_at_large(file: &Path, text: &str) -> Option<String> {
     (is_root && !free).then(|| format!("{}: needs #![forbid(unsafe_code)]", file.display()))
 }
 
-/// Crates that open files which strangers name. They use `systoll-files`, which never waits.
+/// Crates that open files which strangers name. They must use `systoll-files`, which never waits.
 const CAREFUL: &[&str] = &["record", "symbols", "cure"];
 /// Functions that open a file by its path.
 const OPENS: &[&str] =
     &["File::open(", "fs::read(", "fs::read_to_string(", "OpenOptions::new(", "File::options(", "libc::open("];
-/// Files of these crates that may use them, and why.
+/// Files of these crates that may use [`OPENS`], with the reason.
 const MAY_OPEN: &[(&str, &str)] = &[
     ("record/src/launch.rs", "/dev/null, between fork and exec"),
     ("record/src/inproc/monitor/shared/remote.rs", "/proc/PID/mem, for writing"),
@@ -81,15 +81,15 @@ fn opens_by_path(file: &Path, text: &str) -> Option<String> {
     if !careful || MAY_OPEN.iter().any(|(may, _)| *may == inside) {
         return None;
     }
-    // Tests open their own files.
+    // Tests may open their own files.
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
-    // The recorder's own reader of /proc has a path with the same end.
+    // The recorder's own reader of /proc has a name with the same end, so it is removed.
     let opens = |line: &str| OPENS.iter().any(|open| line.replace("procfs::", "").contains(open));
     let (at, line) = code.lines().enumerate().find(|(_, line)| opens(line))?;
     Some(format!("{}:{}: open it by systoll_files: {}", file.display(), at + 1, line.trim()))
 }
 
-/// Files that read environment variables, and which ones; all others use `systoll::environment`.
+/// Files that may read environment variables, with the variables; all others use `systoll::environment`.
 const MAY_READ_ENVIRONMENT: &[(&str, &str)] = &[
     ("systoll/src/environment.rs", "the table of all variables"),
     ("trust/src/places.rs", "the user's folders"),
@@ -103,7 +103,8 @@ const MAY_READ_ENVIRONMENT: &[(&str, &str)] = &[
     ("test/src/limits.rs", "SYSTOLL_TEST_STRICT"),
 ];
 
-/// Returns reads of environment variables outside these files, and variables that the table lacks.
+/// Returns the places that read environment variables outside the files allowed to, and variables that
+/// systoll::environment lacks.
 fn reads_environment(file: &Path, text: &str) -> Vec<String> {
     let inside = file.strip_prefix("crates").ok().and_then(Path::to_str).filter(|inside| inside.contains("/src/"));
     let Some(inside) = inside else { return Vec::new() };
@@ -154,7 +155,7 @@ fn fragments<'t>(file: &Path, text: &'t str) -> Vec<(usize, &'t str)> {
 
 /// Returns true if the item behind these lines of comments and attributes is a function.
 fn documents_function(lines: &[&str]) -> bool {
-    // Number of brackets that an attribute has open.
+    // This counts the brackets that an attribute has open.
     let mut open = 0;
     let item = lines.iter().map(|line| line.trim()).find(|line| {
         let attribute = open > 0 || line.starts_with("#[");

@@ -18,13 +18,14 @@ func main() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	for i := 0; i < 16; i++ {
-		os.WriteFile(fmt.Sprint(dir, "/", i), []byte("x"), 0o600)
+	os.WriteFile(fmt.Sprint(dir, "/", 0), []byte("x"), 0o600)
+	for i := 1; i < n; i++ {
+		os.Link(fmt.Sprint(dir, "/", 0), fmt.Sprint(dir, "/", i))
 	}
 	total := 0
 	buf := make([]byte, 64)
 	for i := 0; i < n; i++ {
-		f := open(fmt.Sprint(dir, "/", i%16))
+		f := open(fmt.Sprint(dir, "/", i))
 		k, _ := f.Read(buf)
 		total += k
 		f.Close()

@@ -1,4 +1,4 @@
-//! Access to a file's bytes, and to fields of tables.
+//! Access to the bytes of a file, and to fields of tables in it.
 
 use std::borrow::Cow;
 

@@ -1,30 +1,30 @@
-//! Finds functions by call frame information: their first and last addresses.
+//! Finds the first and last addresses of functions, by call frame information.
 //!
 //! Format: "Exception Frames" in the LSB core specification 5.0; DWARF's `.debug_frame`.
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection};
 use std::collections::HashMap;
 
-/// Entries of a table at most: the largest browsers have some 600,000.
+/// Entries of a table that are read, at most: the largest browsers have some 600,000.
 const MAX_ENTRIES: usize = 2_000_000;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// A function's entry.
+/// A function, as its entry describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its first address.
+    /// First address of the function.
     pub start: u64,
-    /// One past its last address.
+    /// Address behind the function's last byte.
     pub end: u64,
-    /// True for a signal trampoline. glibc lets its entry begin a byte early: unwinders look up the
-    /// byte before a return address.
+    /// True for a signal trampoline. Its entry in glibc begins a byte early, because unwinders look
+    /// up the byte before a return address.
     pub is_signal_trampoline: bool,
-    /// Offset of its entry in the section.
+    /// Offset of the function's entry in the section, bytes.
     pub offset: usize,
-    /// Size of the entry in bytes.
+    /// Size of the entry, bytes.
     pub entry_size: usize,
-    /// Address of its language-specific data.
+    /// Address of the function's language-specific data, if it has any.
     pub lsda: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ pub struct Functions(Vec<Function>);
 
 impl Functions {
     /// Reads the functions of `.eh_frame`, mapped at `at`, in a file whose `.text` starts at
-    /// `text`. Stops where the table is damaged.
+    /// `text`. Stops at the first damaged entry.
     #[must_use]
     pub fn of_eh_frame(at: u64, section: &[u8], text: Option<u64>) -> Self {
         let bases = BaseAddresses::default().set_eh_frame(at).set_text(text.unwrap_or(0));
@@ -60,7 +60,7 @@ impl Functions {
             }
             let gimli::CieOrFde::Fde(partial) = entry else { continue };
             let fde = partial.parse(|section, bases, offset| {
-                // Nearly all entries share a few CIEs.
+                // Nearly all entries share a few CIEs, so each CIE is parsed once.
                 let at = gimli::UnwindOffset::into(offset);
                 cies.entry(at).or_insert_with(|| section.cie_from_offset(bases, offset)).clone()
             });
@@ -83,7 +83,7 @@ impl Functions {
         Self(found)
     }
 
-    /// Returns all functions, by rising start.
+    /// Returns all functions, by rising start address.
     #[must_use]
     pub fn all(&self) -> &[Function] {
         &self.0

@@ -1,16 +1,16 @@
 //! Reads the headers of an ELF file for x86-64.
 //!
-//! A program runs without section headers, and with broken ones: unreadable ones are ignored.
+//! A program runs without section headers, and with broken ones, so unreadable ones are ignored.
 
 use crate::bytes::{Bytes, c_str, half, stored};
 use object::LittleEndian as Le;
 use object::elf;
 use object::read::elf::Sym as _;
 
-/// Addresses of a program are below this (x86-64 has 47 or 56 bits). Readers of DWARF add to
-/// addresses without overflow checks.
+/// Bound of a program's addresses (x86-64 has 47 or 56 bits). Readers of DWARF add to addresses
+/// without overflow checks.
 pub const HIGHEST: u64 = 1 << 56;
-/// Bytes of all sections' names at most.
+/// Bytes of the names of all sections that are read, at most.
 const MAX_NAMES: u64 = 1 << 20;
 
 type FileHeader = elf::FileHeader64<Le>;
@@ -21,33 +21,34 @@ pub type Symbol = elf::Sym64<Le>;
 /// A relocation with its addend.
 pub type Relocation = elf::Rela64<Le>;
 
-/// The reason why a file can't be read.
+/// Reason why a file can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRead {
-    /// It is no ELF file, or ends within its header.
+    /// The file is no ELF file, or ends within its header.
     Malformed,
-    /// It is for another processor, or of 32 bits.
+    /// The file is for another processor, or for 32 bits.
     Foreign,
 }
 
 /// A mapped part of the file (PT_LOAD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its address.
+    /// Virtual address of the segment, as linked (p_vaddr).
     pub vaddr: u64,
-    /// Its size in memory, in bytes.
+    /// Size of the segment in memory, bytes.
     pub memory_size: u64,
-    /// Offset of its bytes in the file.
+    /// Offset of the segment's bytes in the file.
     pub offset: u64,
-    /// Its size in the file, in bytes; no more than in memory. A debug file may end before them.
+    /// Size of the segment in the file, bytes; at most its size in memory. A debug file may end
+    /// before these bytes.
     pub file_size: u64,
-    /// True if it is executable (PF_X).
+    /// True if the segment is executable (PF_X).
     pub executable: bool,
 }
 
 impl Segment {
-    /// Returns how many of its bytes a file of `size` bytes has; `None` if it starts beyond the
-    /// file's end.
+    /// Returns how many of the segment's bytes a file of `size` bytes has; `None` if the segment
+    /// starts beyond the file's end.
     #[must_use]
     pub fn stored(&self, size: u64) -> Option<u64> {
         Some(self.file_size.min(size.checked_sub(self.offset)?))
@@ -57,42 +58,42 @@ impl Segment {
 /// A section header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its name; empty if it can't be read.
+    /// Name of the section; empty if it can't be read.
     pub name: String,
-    /// Its type, SHT_*.
+    /// Type of the section, SHT_*.
     pub kind: elf::SectionType,
-    /// Its flags, SHF_*.
+    /// Flags of the section, SHF_*.
     pub flags: u64,
-    /// Its address.
+    /// Virtual address of the section, as linked (sh_addr).
     pub addr: u64,
-    /// Its offset in the file.
+    /// Offset of the section in the file.
     pub offset: u64,
-    /// Its size in bytes.
+    /// Size of the section, bytes.
     pub size: u64,
-    /// Index of the section it is linked with.
+    /// Index of the section with which this one is linked.
     pub link: u32,
 }
 
 impl Section {
-    /// Returns true if the file has its bytes.
+    /// Returns true if the section's bytes are in the file.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         self.kind != elf::SHT_NOBITS
     }
 
-    /// Returns true if its bytes are compressed.
+    /// Returns true if the section's bytes are compressed.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
         self.flags & elf::SHF_COMPRESSED.0 != 0
     }
 
-    /// Returns true if it holds machine code whose bytes are in the file.
+    /// Returns true if the section holds machine code whose bytes are in the file.
     #[must_use]
     pub fn is_code(&self) -> bool {
         self.flags & elf::SHF_EXECINSTR.0 != 0 && self.is_stored()
     }
 
-    /// Returns its bytes in `file`, unchanged.
+    /// Returns the section's bytes in `file`, unchanged.
     #[must_use]
     pub fn data<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         if self.is_stored() { stored(file, self.offset, self.size) } else { None }
@@ -102,44 +103,44 @@ impl Section {
 /// A part of the file that a program header describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its address.
+    /// Virtual address of the part, as linked (p_vaddr).
     pub vaddr: u64,
-    /// Its offset in the file.
+    /// Offset of the part in the file.
     pub offset: u64,
-    /// Its size in bytes.
+    /// Size of the part, bytes.
     pub size: u64,
-    /// Alignment of its parts in bytes.
+    /// Alignment of entries in the part, bytes.
     pub align: u64,
 }
 
 impl Piece {
-    /// Returns its bytes in `file`.
+    /// Returns the part's bytes in `file`.
     #[must_use]
     pub fn data<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         stored(file, self.offset, self.size)
     }
 }
 
-/// The headers of a file.
+/// The headers of an ELF file.
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
-    /// The entry point; 0 if there is none.
+    /// Address of the program's entry point; 0 if there is none.
     pub entry: u64,
-    /// True if it has to be mapped at its own addresses (ET_EXEC).
+    /// True if the file must be mapped at its own addresses (ET_EXEC).
     pub is_fixed: bool,
-    /// Mapped parts below [`HIGHEST`].
+    /// Mapped segments below [`HIGHEST`].
     pub segments: Vec<Segment>,
-    /// True if a segment is higher, or can't be read.
+    /// True if a segment lies higher, or can't be read.
     pub is_damaged: bool,
     /// All sections, by index; none if the file has no names for them.
     pub sections: Vec<Section>,
-    /// The path of the loader that the program requests.
+    /// Path of the loader that the program requests.
     pub interpreter: Option<Piece>,
-    /// The dynamic section.
+    /// The dynamic section: entries for the loader.
     pub dynamic: Option<Piece>,
     /// The index of call frame information.
     pub eh_frame_hdr: Option<Piece>,
-    /// Notes.
+    /// Segments that contain notes, such as the build-id.
     pub notes: Vec<Piece>,
 }
 
@@ -147,7 +148,7 @@ impl Headers {
     /// Reads the headers of a file.
     ///
     /// # Errors
-    /// It is no ELF file for x86-64. Damage beyond the first header only makes the result
+    /// If the file is no ELF file for x86-64. Damage beyond the first header only makes the result
     /// incomplete.
     pub fn read<B: Bytes + ?Sized>(file: &B) -> Result<Self, NotRead> {
         let head = file.piece(0, size_of::<FileHeader>() as u64);
@@ -234,13 +235,13 @@ impl Headers {
         self.sections = all.iter().map(section).collect();
     }
 
-    /// Returns the first section of this name.
+    /// Returns the first section with this name.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|s| s.name == name)
     }
 
-    /// Returns the first section of a kind.
+    /// Returns the first section of this type.
     #[must_use]
     pub fn of_kind(&self, kind: elf::SectionType) -> Option<&Section> {
         self.sections.iter().find(|s| s.kind == kind)
@@ -252,7 +253,7 @@ impl Headers {
         self.section(".gopclntab").or_else(|| self.section(".data.rel.ro.gopclntab"))
     }
 
-    /// Returns the section that another is linked with, e.g. the strings of a symbol table.
+    /// Returns the section with which `section` is linked, e.g. the strings of a symbol table.
     #[must_use]
     pub fn linked(&self, section: &Section) -> Option<&Section> {
         self.sections.get(section.link as usize)
@@ -280,27 +281,29 @@ fn table<T: object::pod::Pod + Copy, B: Bytes + ?Sized>(
     Some(object::slice_from_bytes::<T>(&bytes, count.into()).ok()?.0.to_vec())
 }
 
-/// Returns the symbols in a table's bytes.
+/// Returns the symbols that the bytes of a table contain.
 #[must_use]
 pub fn symbols(table: &[u8]) -> &[Symbol] {
     object::slice_from_bytes(table, table.len() / size_of::<Symbol>()).map_or(&[], |(symbols, _)| symbols)
 }
 
-/// Returns the relocations in a section's bytes.
+/// Returns the relocations that the bytes of a section contain.
 #[must_use]
 pub fn relocations(section: &[u8]) -> &[Relocation] {
     let count = section.len() / size_of::<Relocation>();
     object::slice_from_bytes(section, count).map_or(&[], |(relocations, _)| relocations)
 }
 
-/// The kind of a symbol that is defined in the file.
+/// The kind of thing that a symbol names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// A function, or a place in code without a type: authors of assembly omit it.
+    /// The symbol names a function, or a place in code without a type, which authors of assembly
+    /// may omit.
     Code,
-    /// Data.
+    /// The symbol names data.
     Data,
-    /// Anything else: a section, a file, a thread-local variable, or a symbol defined elsewhere.
+    /// The symbol names anything else: a section, a file, a thread-local variable, or a thing
+    /// defined in another file.
     Other,
 }
 

@@ -1,8 +1,8 @@
 //! Reads program files, and a process's mappings of them, within bounds.
 //!
 //! Two crates read the same files: `systoll-symbols` names their functions, `systoll-hooks` plans
-//! hooks in them. Both read them here: the planner never sees a function that the namer does not.
-//! Nothing is opened here, and nothing is trusted: each bound stands beside its table.
+//! hooks in them. Both read them by this crate, so that the planner never sees a function that the
+//! namer does not. Nothing is opened here, and nothing is trusted: each table has its bound.
 //!
 //! - [`elf`]: the headers, segments and sections of an ELF file for x86-64, and its symbols;
 //! - [`cfi`]: where call frame information says that functions begin and end;

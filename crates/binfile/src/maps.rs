@@ -2,24 +2,24 @@
 
 use std::ops::Range;
 
-/// A mapping of a process.
+/// A mapping of a process, as a line of its `maps` file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Its addresses.
+    /// Addresses that the mapping covers.
     pub range: Range<u64>,
-    /// True if it is writable.
+    /// True if the mapping is writable.
     pub writable: bool,
-    /// True if it is executable.
+    /// True if the mapping is executable.
     pub executable: bool,
-    /// True if writes go to the file.
+    /// True if writes to the mapping go to the file.
     pub shared: bool,
-    /// Offset in the file at which it starts.
+    /// Offset in the file at which the mapping starts.
     pub offset: u64,
-    /// The file's device: major and minor number.
+    /// Device of the file: major and minor number.
     pub device: (u32, u32),
-    /// The file's inode; 0 for memory without one.
+    /// Inode of the file; 0 for memory without a file.
     pub inode: u64,
-    /// The file's path as the process sees it, or the kernel's name for the memory; newlines are
+    /// Path of the file as the process sees it, or the kernel's name for the memory; newlines are
     /// escaped.
     pub path: &'a [u8],
 }

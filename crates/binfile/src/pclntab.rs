@@ -1,36 +1,37 @@
-//! Functions, lines, inlined calls and frames of Go programs, which keep them even when stripped: `.gopclntab`.
+//! Reads functions, lines, inlined calls and frames of Go programs from `.gopclntab`, which even stripped programs
+//! keep.
 //!
-//! Layout: `pcHeader`, `moduledata`, `functab` and `pcvalue` in Go's src/runtime/symtab.go, `_func` in
-//! runtime2.go, `inlinedCall` in symtabinl.go; since Go 1.20, functions and names since 1.18.
+//! Layout: `pcHeader`, `moduledata`, `functab` and `pcvalue` in Go's src/runtime/symtab.go, `_func` in runtime2.go,
+//! `inlinedCall` in symtabinl.go. All of it can be read since Go 1.20, functions and names since 1.18.
 
 use crate::bytes::{half, word};
 
-/// `go118PCLnTabMagic` and `go120PCLnTabMagic` of src/internal/abi/symtab.go.
+/// First words of tables, by version: `go118PCLnTabMagic` and `go120PCLnTabMagic` of src/internal/abi/symtab.go.
 const MAGIC_118: u32 = 0xffff_fff0;
 const MAGIC_120: u32 = 0xffff_fff1;
-/// Functions of one program that are read at most.
+/// Functions of one program that are read, at most.
 const MAX_FUNCTIONS: usize = 1 << 22;
-/// Steps of one table of values by address that are read at most.
+/// Steps that are read of one table of values by address, at most.
 const MAX_STEPS: usize = 1 << 16;
-/// Bytes of a name or path at most.
+/// Bytes of a name or path that are read, at most.
 const MAX_TEXT: usize = 4096;
 
-/// `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree` of src/internal/abi/symtab.go.
+/// Indices of a function's data: `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree` of src/internal/abi/symtab.go.
 const INLINE_INDEX: u32 = 2;
 const INLINE_TREE: u32 = 3;
 
-/// `FuncFlagTopFrame` and `FuncFlagSPWrite` of src/internal/abi/symtab.go.
+/// Flags of a function: `FuncFlagTopFrame` and `FuncFlagSPWrite` of src/internal/abi/symtab.go.
 const OUTERMOST: u8 = 1;
 const WRITES_RSP: u8 = 2;
 
-/// Indices of words in `moduledata`. The first is the table's address, then that of its names.
+/// Indices of words in `moduledata`. Its first word is the address of the table, its second that of the names.
 const MODULE_NAMES: u64 = 1;
 const MODULE_MINPC: u64 = 20;
 const MODULE_MAXPC: u64 = 21;
 const MODULE_TEXT: u64 = 22;
 const MODULE_GOFUNC: u64 = 40;
 
-/// A program's table, owned or borrowed.
+/// The table of a Go program, owned or borrowed.
 #[derive(Clone, Debug)]
 pub struct Pclntab<B> {
     bytes: B,
@@ -47,7 +48,7 @@ pub struct Pclntab<B> {
     is_since_120: bool,
 }
 
-/// Values from the run-time's description of a program.
+/// Values from the description of a program that its run-time has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModuleData {
     /// Base address of functions' starts.
@@ -56,41 +57,41 @@ pub struct ModuleData {
     pub data: u64,
 }
 
-/// A function.
+/// A function of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its first address, relative to the base.
+    /// First address of the function, relative to the base.
     pub start: u32,
-    /// One past its last address, relative to the base.
+    /// Address behind the function's last byte, relative to the base.
     pub end: u32,
-    /// Offset of its entry.
+    /// Offset of the function's entry in the table.
     entry: usize,
 }
 
-/// An inlined call.
+/// A call that the compiler has inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InlinedCall {
-    /// Offset of the called function's name among the names.
+    /// Offset of the called function's name among all names.
     pub name: u32,
-    /// The address of the call, relative to the caller's start.
+    /// Address of the call, relative to the caller's start.
     pub from: u32,
 }
 
-/// A function's frame at some point of its code.
+/// The frame of a function at some point of its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// It has no caller: its stack begins here.
+    /// The function has no caller: its stack begins here.
     Outermost,
-    /// Bytes between the stack pointer and the return address
-    /// (`runtime.(*unwinder).resolveInternal` in src/runtime/traceback.go).
+    /// Number of bytes between the stack pointer and the return address (`runtime.(*unwinder).resolveInternal` in
+    /// src/runtime/traceback.go).
     Bytes(u32),
 }
 
 impl InlinedCall {
-    /// Bytes of an entry.
+    /// Bytes of an entry in the tree of inlined calls.
     pub const SIZE: u64 = 16;
 
-    /// Parses an entry.
+    /// Parses an entry of the tree of inlined calls.
     #[must_use]
     pub fn read(entry: &[u8]) -> Option<Self> {
         Some(Self { name: half(entry, 4)?, from: half(entry, 8)? })
@@ -114,15 +115,14 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         Some(Self { bytes, at, told_text, count, names, units, files, values, rows, is_since_120 })
     }
 
-    /// Returns true from Go 1.20 on: the positions of lines and inlined calls are known, and
+    /// Returns true if Go 1.20 or later made the table. Then the positions of lines and inlined calls are known, and
     /// descriptions have `data`.
     pub fn is_since_120(&self) -> bool {
         self.is_since_120
     }
 
-    /// Returns the base address of functions' starts: the linker's, else that of the run-time's
-    /// description. Newer linkers leave it to the latter: with C code before Go's, the section's
-    /// start is another address.
+    /// Returns the base address of functions' starts: the one that the linker wrote, otherwise that of the run-time's
+    /// description. Newer linkers write none, because the section starts at another address if C code precedes Go's.
     pub fn text(&self, module: Option<ModuleData>) -> Option<u64> {
         Some(self.told_text).filter(|text| *text != 0).or(module.map(|m| m.text))
     }
@@ -132,9 +132,9 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         self.told_text != 0
     }
 
-    /// Finds the run-time's description of the program at one of `candidates`: places that hold the
-    /// table's own address. Accepts one that also has the address of the names, and the table's
-    /// first and last address. `word` reads the program as it is mapped and relocated.
+    /// Finds the run-time's description of the program among `candidates`, places that hold the table's own address.
+    /// Accepts a place that also has the address of the names, and the table's first and last address. `word` reads the
+    /// program as it is mapped and relocated.
     pub fn module_data(
         &self,
         mut candidates: impl Iterator<Item = u64>,
@@ -231,7 +231,7 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
             return Some(Frame::Outermost);
         }
         let told = if flags & WRITES_RSP == 0 { self.value(self.field(function, 16)?, pc)? } else { return None };
-        // The stack moves by whole words.
+        // The stack moves by whole words, so other values are damage.
         u32::try_from(told).ok().filter(|bytes| bytes.is_multiple_of(8)).map(Frame::Bytes)
     }
 
@@ -260,7 +260,7 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
             if change == 0 && step > 0 {
                 return None;
             }
-            // Zigzag encoding: the lowest bit is the sign.
+            // The value is in zigzag encoding: its lowest bit is the sign.
             let signed = if change & 1 != 0 { !(change >> 1) } else { change >> 1 };
             value = value.wrapping_add(signed.cast_signed());
             end = end.checked_add(u64::from(varint(&mut rest)?) * quantum)?;

@@ -1,4 +1,5 @@
-//! Calls whose caller was seen in one run and not in another: two rows differ, but nothing changed.
+//! Finds calls whose caller was seen in one run and not in another: two rows differ, but nothing
+//! changed.
 //!
 //! A backend unwinds a stack as far as it can. If it can't, the row has no caller, or no public
 //! function. The calls are counted all the same: the calls that a row with a known caller lacks are
@@ -11,8 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use systoll_model::Sysno;
 
-/// Pairs of rows that are compared at most. If more rows differ, nothing can be told about them;
-/// and a hostile recording may have any number of rows.
+/// Largest number of pairs of rows that are compared. If more rows differ, nothing can be told
+/// about them; and a hostile recording may have any number of rows.
 const MOST_PAIRS: usize = 1 << 25;
 
 /// Marks vague rows whose difference is explained by rows with a known caller.
@@ -41,7 +42,8 @@ pub(crate) fn set_apart(changes: &mut [Change]) {
     }
 }
 
-/// The system call and the program: calls may only have moved between rows with the same of both.
+/// The system call and the program: calls may only have moved between rows that have both in
+/// common.
 type Group = (Option<Sysno>, Option<Arc<str>>);
 
 fn group_of(key: &Key) -> Group {
@@ -58,9 +60,9 @@ fn groups(changes: &[Change]) -> BTreeMap<Group, Vec<usize>> {
 }
 
 struct Moves {
-    /// For each change, the calls that came (or went) and are not explained yet.
+    /// Number of calls, for each change, that came (or went) and are not explained yet.
     left: Vec<i128>,
-    /// For each change, whether some of its calls were explained.
+    /// True, for each change, if some of its calls were explained.
     met: Vec<bool>,
 }
 
@@ -69,9 +71,9 @@ impl Moves {
         Self { left: changes.iter().map(more).collect(), met: vec![false; changes.len()] }
     }
 
-    /// Explains the vague row at `at` as a passage: it gave some of the `others` their calls and
-    /// got those of the rest. It does if it had as many calls before as the former gained, has as
-    /// many now as the latter lost, and its own change is exactly the difference.
+    /// Explains the vague row at `at` as a passage: it gave calls to some of the `others` and got
+    /// the calls of the rest. This holds if it had as many calls before as the former gained, has
+    /// as many now as the latter lost, and its own change is exactly the difference.
     fn through(&mut self, changes: &[Change], at: usize, others: &[usize]) {
         let (got, lost) = others.iter().fold((0i128, 0i128), |(got, lost), o| {
             let by = self.left[*o];
@@ -121,7 +123,7 @@ pub(crate) fn set_apart_as_rows(changes: &mut [Change], rows: &[Change], by: By)
     }
 }
 
-/// Returns true if a property of the key is not known that may be known of other rows.
+/// Returns true if a property of the key is not known, but may be known of other rows.
 fn is_vague(key: &Key) -> bool {
     (key.api.is_none() || key.function.is_none() || key.library.is_none())
         && (key.program.is_none() || key.syscall.is_some())
@@ -180,7 +182,7 @@ mod tests {
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 4)]), [false, true]);
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 7)]), [false, false]);
         assert_eq!(apart(vec![change(Some("f"), 5, 3), change(Some("g"), 0, 2)]), [false, false]);
-        // The loader's mmap: in one of the runs, the dlopen above it was seen.
+        // The loader's mmap has a dlopen above it, which was seen in one of the runs.
         let of = |api: Option<&str>, mut change: Change| {
             change.key.api = api.map(Into::into);
             change

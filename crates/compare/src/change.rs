@@ -1,4 +1,4 @@
-//! A row that differs between the two sides.
+//! Describes a row that differs between the two sides.
 
 use crate::key::Key;
 use crate::range::Range;
@@ -23,9 +23,9 @@ pub struct Side<'a> {
 /// The figures of one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Calls.
+    /// Number of calls.
     pub calls: Range,
-    /// Calls that failed.
+    /// Number of calls that failed.
     pub failed: Range,
     /// Cost of the calls in the median run, ns; `None` if it is not known.
     pub toll_ns: Option<u64>,
@@ -45,11 +45,11 @@ pub enum Verdict {
 /// A row that differs between the two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The row.
+    /// The key of the row.
     pub key: Key,
-    /// Its figures on the old side.
+    /// The row's figures on the old side.
     pub old: Figures,
-    /// Its figures on the new side.
+    /// The row's figures on the new side.
     pub new: Figures,
     /// The verdict on the difference.
     pub verdict: Verdict,
@@ -57,7 +57,8 @@ pub struct Change {
     pub place: Option<Place>,
     /// The object of the calls, if all sampled calls have the same one.
     pub object: Option<String>,
-    /// The callers whose rows changed, most first. Only for changes by system call.
+    /// The callers whose rows changed, those with most calls first. Only for changes by system
+    /// call.
     pub beneath: Vec<Change>,
 }
 
@@ -66,7 +67,7 @@ pub struct Change {
 pub struct Place {
     /// The function.
     pub function: Arc<str>,
-    /// The file, as its debug information or interpreter names it.
+    /// The file, as debug information or the interpreter names it.
     pub file: Option<Arc<str>>,
     /// The line, from 1.
     pub line: Option<u32>,

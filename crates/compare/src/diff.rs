@@ -17,9 +17,9 @@ use systoll_model::{BackendKind, Counts, Recording};
 /// The totals of one side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// The command of its first recording.
+    /// The command of the side's first recording.
     pub command: Vec<String>,
-    /// Number of recordings.
+    /// Number of the side's recordings.
     pub runs: usize,
     /// True if the counts of all recordings are exact.
     pub exact: bool,
@@ -47,13 +47,13 @@ pub enum Note {
 /// The changes between two sides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
-    /// The granularity.
+    /// The granularity of the comparison.
     pub by: By,
     /// The old side.
     pub old: Summary,
     /// The new side.
     pub new: Summary,
-    /// Changed rows, largest toll first.
+    /// Changed rows, costliest first.
     pub changed: Vec<Change>,
     /// Rows that differ, but vary by themselves.
     pub varying: Vec<Change>,
@@ -66,7 +66,8 @@ pub struct Diff {
     pub findings_new: Vec<FindingChange>,
     /// Findings that only the old side has, in rows that changed.
     pub findings_gone: Vec<FindingChange>,
-    /// Rounds that came, went, or have another length or number, of rows that changed; dearest first.
+    /// Rounds that came, went, or have another length or number, among rows that changed; costliest
+    /// first.
     pub rounds: Vec<RoundChange>,
     /// Reasons why the sides are less comparable.
     pub notes: Vec<Note>,
@@ -122,7 +123,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
     }
 }
 
-/// Both sides' calls, by key.
+/// Holds both sides' calls, by key.
 struct Tables<'a> {
     old: Vec<Table>,
     new: Vec<Table>,
@@ -152,7 +153,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Adds calls to a line that one recording shows and another lacks: those that the other's
+    /// Adds calls to a line that one recording shows and another lacks: the calls that the other's
     /// samples may have missed.
     fn add_unseen_lines(&mut self, names: &Names) {
         let mut rows: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
@@ -190,7 +191,7 @@ impl<'a> Tables<'a> {
         self.keys().iter().filter(same).count()
     }
 
-    /// Returns the rows that differ, largest weight first.
+    /// Returns the rows that differ, those with the largest weight first.
     fn changes(&self) -> Vec<Change> {
         let mut changes: Vec<Change> = self.keys().into_iter().filter_map(|key| self.change(key)).collect();
         let objects =
@@ -235,12 +236,12 @@ impl<'a> Tables<'a> {
         let (a, b) = (self.by_chance(key, false), self.by_chance(key, true));
         let most = a.calls.high.max(b.calls.high);
         let runs = self.old.len().min(self.new.len());
-        // A count that depends on chance alone must differ by much, another by any amount.
+        // A count that depends on chance alone must differ by much, another count by any amount.
         let firm = a.firm.differs(b.firm, 0);
         let slack = match (most, firm) {
             (0, _) | (_, true) => 0,
             (most, false) if runs > 1 => (most / 2).max(16),
-            // A runtime's threads poll for as long as a run takes.
+            // The threads of a runtime poll for as long as a run takes.
             (_, false) if a.runtime || b.runtime => u64::MAX,
             (most, false) => (most / 16 * 15).max(256),
         };
@@ -281,11 +282,11 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// A key's calls on one side: those whose number depends on chance (`calls`), and the
-/// others (`firm`).
+/// A key's calls on one side: those whose number depends on chance (`calls`), and the others
+/// (`firm`).
 struct ByChance {
     chance: Option<Chance>,
-    /// True if most of them are made by a language's runtime itself.
+    /// True if most of the calls are made by a language's runtime itself.
     runtime: bool,
     calls: Range,
     firm: Range,

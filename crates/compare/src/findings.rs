@@ -1,4 +1,4 @@
-//! Findings that came or went.
+//! Finds findings that came or went.
 
 use crate::change::Side;
 use crate::key::Key;
@@ -12,11 +12,11 @@ use systoll_model::{Recording, Sysno};
 /// A finding that only one side has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FindingChange {
-    /// Its cause, or its kind if the cause is not known.
+    /// The finding's cause, or its kind if the cause is not known.
     pub id: Arc<str>,
-    /// The system call of most of its calls.
+    /// The system call of most of the finding's calls.
     pub syscall: Option<Sysno>,
-    /// Its object.
+    /// The object of the finding.
     pub what: Option<String>,
     /// The function that makes the calls.
     pub user: Option<Arc<str>>,
@@ -26,7 +26,7 @@ pub struct FindingChange {
     pub toll_ns: u64,
 }
 
-/// A finding's identity: its cause or kind, and the system call.
+/// The identity of a finding: its cause or kind, and the system call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Id {
     cause: Arc<str>,
@@ -45,9 +45,10 @@ pub(crate) struct Judged {
 }
 
 struct Tally {
-    /// Number of recordings that have it as a finding.
+    /// Number of recordings that have the finding.
     found: usize,
-    /// True if one of its rows changed. If none did, the same calls were only judged differently.
+    /// True if one of the finding's rows changed. If none did, the same calls were only judged
+    /// differently.
     changed: bool,
     shown: FindingChange,
 }
@@ -92,8 +93,8 @@ fn shown(recording: &Recording, finding: &Finding, id: &Id) -> FindingChange {
     }
 }
 
-/// Returns the findings that all runs of one side have and no run of the other: new ones, then
-/// those that are gone; most expensive first.
+/// Returns the findings that all runs of one side have and no run of the other has: new ones, then
+/// those that are gone; costliest first.
 pub(crate) fn changes(old: &Judged, new: &Judged) -> (Vec<FindingChange>, Vec<FindingChange>) {
     let only = |of: &Judged, other: &Judged| {
         let alone = of.findings.iter().filter(|(id, t)| t.changed && t.found == of.runs && other.in_none(id));

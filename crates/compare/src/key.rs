@@ -1,4 +1,4 @@
-//! Keys by which rows of two recordings are matched.
+//! Makes keys by which rows of two recordings are matched.
 
 use std::sync::Arc;
 use systoll_model::Sysno;
@@ -6,7 +6,7 @@ use systoll_model::Sysno;
 /// The granularity of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// By system call; each lists the callers below it.
+    /// By system call; each system call lists the callers below it.
     #[default]
     Syscall,
     /// By system call, public function and caller.
@@ -24,16 +24,16 @@ pub enum By {
 }
 
 impl By {
-    /// All of them.
+    /// All granularities.
     pub const ALL: [Self; 7] =
         [Self::Syscall, Self::Row, Self::Api, Self::Caller, Self::Line, Self::Library, Self::Process];
 
-    /// Returns the one with this name.
+    /// Returns the granularity with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|by| by.name() == name)
     }
 
-    /// Returns its name on the command line and in JSON.
+    /// Returns the granularity's name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Syscall => "syscall",

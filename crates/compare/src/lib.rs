@@ -2,8 +2,8 @@
 //! (clippy.toml enforces it).
 //!
 //! Rows are matched by what they mean (system call, public function, caller's function and file), never by an
-//! address. What varies from run to run is told apart from what changed: by several recordings of a side where
-//! there are, else by what a call's number is known to depend on.
+//! address. Variation from run to run is told apart from change: by several recordings of a side if there are
+//! several, else by the sources of chance that the number of a call is known to depend on.
 //!
 //! ```
 //! use systoll_compare::{By, Side, diff};

@@ -4,11 +4,11 @@ use crate::key::Key;
 use crate::range::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Product of both sides' numbers of lines; above it, lines of a function are matched by their
-/// numbers.
+/// Largest product of both sides' numbers of lines of a function; above it, lines are matched by
+/// their numbers.
 const MOST: usize = 40_000;
-/// Score for two lines being the same: they are called equally often, they have the same number,
-/// and they are in the same order.
+/// Scores of two lines for being the same: they are called equally often, they have the same
+/// number, and they are in the same order.
 const SAME_CALLS: u32 = 4;
 const SAME_LINE: u32 = 2;
 const ORDER: u32 = 1;
@@ -46,7 +46,8 @@ fn taken(moved: &BTreeMap<Key, Key>, new: &[Line]) -> Option<Key> {
     moved.iter().find(|(_, old)| stays.contains(old)).map(|(line, _)| line.clone())
 }
 
-/// Returns the best alignment of the lines, in order (Needleman and Wunsch 1970).
+/// Returns the best alignment of the lines, in order (Needleman and Wunsch 1970); no pairs if there
+/// are too many lines.
 fn aligned(old: &[Line], new: &[Line]) -> Vec<(Key, Key)> {
     if old.len().saturating_mul(new.len()) > MOST {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Names of functions, files and programs that are the same in every build.
+//! Names functions, files and programs in a way that is the same in every build.
 //!
 //! Invariant: no address, compiler's hash or library's version decides whether two rows match.
 
@@ -8,18 +8,19 @@ use systoll_model::{Frame, ModuleId, ProcessId, Recording};
 
 /// Suffixes that compilers add to copies of a function.
 const COPIES: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", ".localalias"];
-/// A word in brackets is a crate's hash, not an index, from this many hexadecimal digits on.
+/// Least number of hexadecimal digits of a word in brackets that is a crate's hash, not an index.
 const HASH_DIGITS: usize = 8;
-/// Name of a function without a name, in a file whose builds differ.
+/// Name of a function that has none, in a file whose builds differ.
 const UNNAMED: &str = "(no name)";
 
 /// Maps names to those that are compared.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// The name of the other side's program, for files whose name differs between the sides: the
-    /// program that was run.
+    /// The name that the program that was run has on the other side, for files whose name differs
+    /// between the sides.
     aliases: HashMap<Arc<str>, Arc<str>>,
-    /// The build of each file. If all recordings have the same build, addresses mean the same.
+    /// The build of each file. If all recordings have the same build, an address means the same in
+    /// all.
     builds: HashMap<Arc<str>, Build>,
 }
 
@@ -76,8 +77,8 @@ impl Names {
         Some(self.aliases.get(name).cloned().unwrap_or_else(|| name.into()))
     }
 
-    /// Returns the name of a frame's function. `name` is that of its innermost or outermost
-    /// location.
+    /// Returns the name of a frame's function. `name` is the name of the frame's innermost or
+    /// outermost location.
     pub(crate) fn function(&self, recording: &Recording, frame: &Frame, name: &Arc<str>) -> Arc<str> {
         let Some((_, address)) =
             name.rsplit_once("+0x").or_else(|| name.split_once("0x").filter(|(p, _)| p.is_empty()))

@@ -1,4 +1,4 @@
-//! The objects of rows: the files or the like that their calls name.
+//! Finds the objects of rows: the files or the like that their calls name.
 
 use std::collections::BTreeMap;
 use systoll_model::{Recording, RowId};
@@ -7,7 +7,7 @@ use systoll_model::{Recording, RowId};
 pub(crate) struct Objects(BTreeMap<RowId, Option<String>>);
 
 impl Objects {
-    /// Collects them from the windows of `recording`.
+    /// Collects the objects from the windows of `recording`.
     pub(crate) fn of(recording: &Recording) -> Self {
         let mut objects: BTreeMap<RowId, Option<String>> = BTreeMap::new();
         for call in recording.windows.iter().flat_map(|w| &w.calls) {

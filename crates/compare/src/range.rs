@@ -1,4 +1,4 @@
-//! Counts over several runs, and whether they changed.
+//! Counts calls over several runs, and tells whether the counts changed.
 
 /// A count over the runs of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,8 @@ impl Range {
     }
 
     /// Returns true if `other` is a change: the ranges lie further apart than the sum of their
-    /// spreads, and than `slack`. In three runs a side that vary alike, this calls one row in about
-    /// 40 a change; ranges that merely do not touch would be one in 10.
+    /// spreads, and than `slack`. If both sides vary alike, with three runs each, this calls one
+    /// row in about 40 a change; ranges that merely do not touch would be one in 10.
     pub(crate) fn differs(self, other: Self, slack: u64) -> bool {
         self.gap(other) > self.spread().saturating_add(other.spread()).max(slack)
     }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn chance_is_seldom_called_a_change() {
         let mut random = systoll_model::Random::new(7);
-        // The sum of many small chances, like counts that depend on scheduling.
+        // A sum of many small chances resembles a count that depends on scheduling.
         let mut count = || (0..24).map(|_| random.below(8)).sum::<u64>();
         let mut called = 0;
         for _ in 0..4000 {

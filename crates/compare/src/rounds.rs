@@ -1,4 +1,4 @@
-//! Rounds that appeared, disappeared, grew or shrank, or are made more or less often.
+//! Finds rounds that appeared, disappeared, grew or shrank, or are made more or less often.
 
 use crate::change::{Place, Side};
 use crate::key::Key;
@@ -10,28 +10,29 @@ use std::sync::Arc;
 use systoll_judge::{Round, RoundStep};
 use systoll_model::{Recording, Sysno};
 
-/// Smallest share of different calls that two rounds of one function have in common if they are the
+/// Least share of different calls that two rounds of one function have in common if they are the
 /// same round.
 const ALIKE: f64 = 0.5;
-/// Number of a round's calls that are listed.
+/// Largest number of a round's calls that are listed.
 const MOST_CALLS: usize = 32;
-/// Growth from which on a round counts as longer, as a share of it.
+/// Growth from which on a round counts as longer, as a share of its length.
 const LONGER: f64 = 0.1;
-/// Difference of the calls of all rounds, as a share of them, up to which two sides have cut the same calls into rounds of
-/// different lengths.
+/// Largest difference of the calls of all rounds, as a share of them, at which two sides have cut
+/// the same calls into rounds of different lengths.
 ///
-/// Six runs of one Perl script, whose start makes the same calls each time, had 576 to 820 calls in such rounds: 10 of the
-/// 15 pairs lie within this share.
+/// Six runs of one Perl script, whose start makes the same calls each time, had 576 to 820 calls in
+/// such rounds: 10 of the 15 pairs lie within this share.
 const RECUT: f64 = 0.2;
-/// Divisor of a count that only windows show: a difference counts as a change above this part of it.
+/// Divisor of a count that only windows show: a difference above this part of the count is a
+/// change.
 const UNSURE: u64 = 2;
 
-/// A call of a round, and how many of it there are in one.
+/// A call of a round, and the number of such calls in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundPart {
     /// The system call.
     pub syscall: Sysno,
-    /// Number of these calls in one round, on average.
+    /// Number of calls of this system call in one round, on average.
     pub each: f64,
 }
 
@@ -58,7 +59,7 @@ impl RoundFigures {
 pub struct RoundChange {
     /// The program.
     pub program: Option<Arc<str>>,
-    /// The function that all its calls come from, on the new side if it is there.
+    /// The function that all the round's calls come from, on the new side if it is there.
     pub place: Option<Place>,
     /// The round on the old side.
     pub old: RoundFigures,
@@ -76,13 +77,13 @@ struct Kept {
     /// Number of rounds in each run.
     counts: Vec<u64>,
     tolls: Vec<u64>,
-    /// True if one of its rows changed.
+    /// True if one of the round's rows changed.
     changed: bool,
-    /// True if only windows show its count.
+    /// True if only windows show the round's count.
     unsure: bool,
 }
 
-/// Returns the rounds that changed, most expensive first; `changed` are the rows that changed.
+/// Returns the rounds that changed, costliest first; `changed` holds the rows that changed.
 pub(crate) fn changes(old: Side<'_>, new: Side<'_>, names: &Names, changed: &BTreeSet<&Key>) -> Vec<RoundChange> {
     let (old, mut new) = (kept(old, names, changed), kept(new, names, changed));
     let mut changes = Vec::new();

@@ -9,7 +9,7 @@ use systoll_model::{Class, Counts, Frame, Phase, Recording, Row, Sysno, signatur
 /// Selects the rows for which all given conditions hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// The system call is one of these.
+    /// The system calls of which the row's must be one.
     pub calls: Option<BTreeSet<Sysno>>,
     /// The public function.
     pub api: Option<String>,
@@ -19,9 +19,10 @@ pub struct Selector {
     pub library: Option<String>,
     /// The program.
     pub program: Option<String>,
-    /// Each of these is the system call, the public function or a function above it.
+    /// Names each of which must be the system call, the public function or a function above it.
     pub chain: Vec<String>,
-    /// Counts only calls of this part of the program's life: before `main`, or from then on.
+    /// The part of the program's life whose calls alone are counted: before `main`, or from then
+    /// on.
     pub phase: Option<Phase>,
 }
 
@@ -41,6 +42,7 @@ impl Selector {
     /// then functions that called it, innermost first.
     ///
     /// # Errors
+    ///
     /// A name is missing.
     pub fn chain(text: &str) -> Result<Self, SelectError> {
         let chain: Vec<String> = text.split('<').map(|name| name.trim().to_owned()).collect();
@@ -54,7 +56,7 @@ impl Selector {
         Ok(Self { chain, ..Self::default() })
     }
 
-    /// Returns true if it selects `row`.
+    /// Returns true if the selector selects `row`.
     pub fn selects(&self, recording: &Recording, row: &Row) -> bool {
         let is = |wanted: &Option<String>, name: Option<Arc<str>>| {
             wanted.as_ref().is_none_or(|w| name.is_some_and(|n| *n == **w))
@@ -72,7 +74,7 @@ impl Selector {
             && self.chain.iter().all(|name| in_chain(recording, row, name))
     }
 
-    /// Returns the number of selected calls among `counts`, those of a selected row.
+    /// Returns the number of selected calls among `counts`, which are the counts of a selected row.
     pub fn calls_of(&self, counts: &Counts) -> u64 {
         match self.phase {
             None => counts.calls,

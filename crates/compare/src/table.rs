@@ -1,4 +1,4 @@
-//! A recording's calls by key.
+//! Counts a recording's calls by key.
 
 use crate::key::{By, Key};
 use crate::names::Names;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use systoll_judge::{Common, Group, grouped};
 use systoll_model::{Counts, FrameId, Recording, Row, RowId};
 
-/// A row with at most this many calls may have no sample of a script's line.
+/// Largest number of calls of a row that may have no sample of a script's line.
 const FEW_LOOKS: u64 = 64;
 
 /// The calls of one key in one recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     pub(crate) calls: u64,
-    /// Lower bound of `calls`, if it comes from samples.
+    /// Lower bound of `calls`, if they come from samples.
     pub(crate) low: u64,
-    /// Upper bound of `calls`, if it comes from samples.
+    /// Upper bound of `calls`, if they come from samples.
     pub(crate) high: u64,
     pub(crate) failed: u64,
     pub(crate) toll_ns: Option<u64>,
@@ -86,15 +86,15 @@ pub(crate) fn table(recording: &Recording, by: By, names: &Names) -> Table {
     table
 }
 
-/// Returns the calls of a group that another run may attribute to a script's line: those on rows so
-/// small that no line was sampled.
+/// Returns the number of a group's calls that another run may attribute to a script's line: the
+/// calls of rows so small that no line was sampled.
 fn unseen(recording: &Recording, group: &Group) -> u64 {
     let rows = group.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
     let few = rows.filter(|r| r.lines.is_empty() && r.counts.calls <= FEW_LOOKS);
     few.fold(0u64, |sum, r| sum.saturating_add(r.counts.calls))
 }
 
-/// Returns, for each row, how many calls of one line the samples may have missed.
+/// Returns, for each row, the number of calls of one line that the samples may have missed.
 pub(crate) fn missed_by_row(recording: &Recording, names: &Names) -> BTreeMap<Key, u64> {
     let keys = Keys::new(recording, names);
     let mut missed: BTreeMap<Key, u64> = BTreeMap::new();
@@ -107,7 +107,7 @@ pub(crate) fn missed_by_row(recording: &Recording, names: &Names) -> BTreeMap<Ke
     missed
 }
 
-/// Makes keys of a recording's rows; caches those of frames.
+/// Makes keys of a recording's rows, and keeps the keys of frames.
 pub(crate) struct Keys<'a> {
     recording: &'a Recording,
     names: &'a Names,
@@ -119,7 +119,8 @@ impl<'a> Keys<'a> {
         Self { recording, names, callers: Default::default() }
     }
 
-    /// Returns a row's exact key. Which of a script's lines made a call is not exact.
+    /// Returns a row's exact key, without a script's line: samples only estimate which line made a
+    /// call.
     pub(crate) fn row(&self, row: &Row) -> Key {
         let caller = caller(self.recording, row).map(|frame| self.caller(frame)).unwrap_or_default();
         Key {
@@ -171,7 +172,8 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Returns the calling frame in the exact context: for scripts, the interpreter's function.
+/// Returns the calling frame in the exact context: for scripts, the frame of the interpreter's
+/// function.
 pub(crate) fn caller(recording: &Recording, row: &Row) -> Option<FrameId> {
     if row.lines.is_empty() {
         return row.user;

@@ -54,7 +54,7 @@ impl Tracked {
         (tracked.count(old) != tracked.count(new)).then_some(tracked)
     }
 
-    /// Returns the number of their calls in `recording`.
+    /// Returns the number of calls of the followed rows in `recording`.
     pub fn count(&self, recording: &Recording) -> u64 {
         let rows = self.rows(recording).into_iter();
         rows.fold(0u64, |sum, row| sum.saturating_add(row.counts.calls))
@@ -69,7 +69,7 @@ impl Tracked {
         recording.rows.iter().filter(selects).collect()
     }
 
-    /// Returns the row's name, e.g. `fstat < read_config`.
+    /// Returns the name of the followed rows, e.g. `fstat < read_config`.
     pub fn name(&self, recording: &Recording) -> String {
         match &self.what {
             What::Selected(selector) => selector.chain.join(" < "),
@@ -86,7 +86,7 @@ impl Tracked {
     }
 
     /// Returns the places in the source that make the calls in `recording`: a script's lines, then
-    /// those nearest to the call.
+    /// the places nearest to the call.
     pub fn places(&self, recording: &Recording) -> Vec<Place> {
         let mut rows = self.rows(recording);
         rows.sort_by_key(|row| std::cmp::Reverse(row.counts.calls));
@@ -108,6 +108,6 @@ impl Tracked {
     }
 }
 
-/// Rows whose places are returned at most, and places at most.
+/// Largest number of rows whose places are returned, and largest number of places.
 const MOST_ROWS: usize = 16;
 const MOST_PLACES: usize = 200;

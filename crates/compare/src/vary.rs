@@ -1,7 +1,7 @@
-//! Calls whose number depends on chance. With one recording a side, variation can't be measured;
-//! this estimates it.
+//! Finds calls whose number depends on chance. With one recording a side, variation can't be
+//! measured; this module estimates it.
 //!
-//! It does not overrule several recordings that agree: their ranges decide.
+//! Several recordings that agree are not overruled: their ranges decide.
 
 use systoll_model::{FrameClass, FrameId, Recording, Row, Sysno};
 
@@ -18,7 +18,7 @@ pub enum Chance {
 }
 
 impl Chance {
-    /// Returns its name in JSON.
+    /// Returns the name of the source of chance in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scheduling => "scheduling",
@@ -117,8 +117,9 @@ fn allocates(recording: &Recording, row: &Row, threads: bool) -> bool {
     }
 }
 
-/// Returns true if the caller is the language's runtime itself and no function of the program. The
-/// runtime's functions being on the way is not enough: they are on the way of all calls.
+/// Returns true if the caller is the language's runtime itself and no function of the program. It
+/// is not enough that functions of the runtime are on the stack: they are on the stack of every
+/// call.
 pub(crate) fn in_runtime(recording: &Recording, row: &Row) -> bool {
     let frame = |id: FrameId| recording.frames.get(id.0 as usize);
     let last = || recording.stacks.get(row.context.0 as usize).and_then(|s| s.frames.last().copied());

@@ -1,5 +1,5 @@
-//! A comparison of any two recordings does not panic and is the same both ways; a recording has not changed against
-//! itself.
+//! Tests that a comparison of any two recordings does not panic and is the same both ways, and that
+//! a recording has not changed against itself.
 
 use proptest::prelude::*;
 use systoll_compare::{Bound, Budget, By, Run, Side, Tracked, Verdict, Wanted, diff, hold, learn};

@@ -1,4 +1,4 @@
-//! The machine's C compiler.
+//! Runs the machine's C compiler.
 
 use crate::CureError;
 use std::ffi::{OsStr, OsString};
@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 /// Names of C compilers, most usual first.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// Flags: optimised as programs are shipped, with line numbers; a demo's user need not see
-/// warnings.
+/// Flags of the compiler: optimised as programs are shipped, with line numbers, and without
+/// warnings, which a demo's user need not see.
 const FLAGS: [&str; 4] = ["-O2", "-g", "-w", "-fno-lto"];
 
 /// A file to compile.

@@ -90,6 +90,20 @@ pub fn interrupted_after(exit: Exit) -> Option<i32> {
     interrupted()
 }
 
+/// Processes of ours that interrupts don't kill.
+static SPARED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Has interrupts not kill a child of this process: it ends by itself once this process has ended, or says so.
+pub fn spare(pid: u32) {
+    SPARED.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+}
+
+/// Kills the programs that this process has started, but for those that are spared.
+fn kill_started() {
+    let spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
+    children(std::process::id()).into_iter().filter(|pid| !spared.contains(pid)).for_each(kill_tree);
+}
+
 /// Lets programs started from now on run to their end, e.g. the user's own command that cleans up.
 pub fn settle() {
     *settled() = true;
@@ -125,12 +139,13 @@ impl Drop for Removed {
 pub struct Temporary(NamedTempFile);
 
 impl Temporary {
-    /// Creates one.
+    /// Creates a temporary file.
     ///
     /// # Errors
-    /// None can be created.
+    ///
+    /// If no file can be created.
     pub fn new() -> io::Result<Self> {
-        // Held: no signal finds a file that exists and is not listed.
+        // The lock is held, so that a signal never finds a file that exists and is not listed.
         let mut all = folders();
         let file = NamedTempFile::new()?;
         all.push(file.path().to_owned());
@@ -152,7 +167,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Folders and files to remove.
+/// Returns the folders and files to remove.
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -215,7 +230,7 @@ fn end_on_signal(mut woken: UnixStream) {
     // This process's work ends here: `known` does not change any more.
     let known = at_once();
     if let Some(known) = &*known {
-        children(std::process::id()).into_iter().for_each(kill_tree);
+        kill_started();
         let all = folders();
         all.iter().for_each(|place| remove(place));
         if !known.is_empty() {
@@ -232,14 +247,14 @@ fn end_on_signal(mut woken: UnixStream) {
     while is_settled() || began.elapsed() < PATIENCE {
         let settled = settled();
         if !*settled {
-            children(std::process::id()).into_iter().for_each(kill_tree);
+            kill_started();
         }
         drop(settled);
         if woken.read_exact(&mut byte).is_ok() {
             break;
         }
     }
-    // Held until the end: no more are made.
+    // The lock is held until the end, so that no more folders or files are made.
     let all = folders();
     all.iter().for_each(|place| remove(place));
     // SAFETY: the default action of the three signals ends the process, as the sender asked; sent

@@ -32,7 +32,7 @@ mod unwatched;
 mod workshop;
 
 pub use cc::compiler;
-pub use interrupt::{Temporary, catch_interrupts, end_at_once, interrupted, interrupted_after, settle, telling};
+pub use interrupt::{Temporary, catch_interrupts, end_at_once, interrupted, interrupted_after, settle, spare, telling};
 pub use reach::{Unreached, reached};
 pub use server::Running;
 pub use shim::{Shim, preload};
@@ -70,7 +70,7 @@ pub enum CureError {
     /// A file or folder could not be created.
     #[error("can't write {}: {source}", path.display())]
     Write {
-        /// Its path.
+        /// The path of the file or folder.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

@@ -11,29 +11,31 @@ use systoll_files::Links;
 /// The reason why a program would not load a shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreached {
-    /// It has no dynamic loader.
+    /// The program has no dynamic loader.
     #[error("is linked statically: it loads no library")]
     Static,
-    /// It gains privileges when it starts, and the loader then ignores `LD_PRELOAD` (ld.so(8)).
+    /// The program gains privileges when it starts, and the loader then ignores `LD_PRELOAD`
+    /// (ld.so(8)).
     #[error("runs with other rights than yours: the loader then ignores LD_PRELOAD")]
     SetId,
-    /// It is not an x86-64 program.
+    /// The file is not an x86-64 program.
     #[error("is not an x86-64 program")]
     Architecture,
 }
 
-/// Interpreters that are scripts themselves, at most, as in the kernel (`execve(2)`).
+/// Largest number of interpreters that are scripts themselves, as in the kernel (`execve(2)`).
 const MAX_INTERPRETERS: usize = 5;
-/// Bytes of a script's first line that the kernel reads (`BINPRM_BUF_SIZE`).
+/// Number of bytes of a script's first line that the kernel reads (`BINPRM_BUF_SIZE`).
 const FIRST_LINE: usize = 256;
-/// Program headers at most: more than any linker writes.
+/// Largest number of program headers; more than any linker writes.
 const MAX_HEADERS: u16 = 1024;
 
 /// Checks the program that `command` would start. One that can't be found or read passes: running
 /// it gives a better error.
 ///
 /// # Errors
-/// A preloaded library would not be loaded.
+///
+/// If the program would not load a preloaded library.
 pub fn reached(command: &OsStr) -> Result<(), Unreached> {
     let Some(mut path) = found(command) else { return Ok(()) };
     for _ in 0..MAX_INTERPRETERS {
@@ -71,7 +73,7 @@ fn interpreter(start: &[u8]) -> Option<PathBuf> {
 fn program(path: &Path, file: &File, start: &[u8]) -> Result<(), Unreached> {
     const PT_INTERP: u32 = 3;
     let Some(header) = start.first_chunk::<64>().filter(|h| h.starts_with(b"\x7fELF")) else { return Ok(()) };
-    // 64 bits, little-endian, EM_X86_64.
+    // A program for x86-64 has 64 bits, is little-endian, and has the machine EM_X86_64.
     if header[4..6] != [2, 1] || header[18..20] != [62, 0] {
         return Err(Unreached::Architecture);
     }
@@ -94,7 +96,7 @@ fn program(path: &Path, file: &File, start: &[u8]) -> Result<(), Unreached> {
     Err(Unreached::Static)
 }
 
-/// Returns true if it would start in secure mode (AT_SECURE, getauxval(3)).
+/// Returns true if the program would start in secure mode (AT_SECURE, getauxval(3)).
 fn gains_rights(path: &Path, file: &File) -> bool {
     let Ok(meta) = file.metadata() else { return false };
     // SAFETY: both take no arguments and can't fail.
@@ -139,7 +141,7 @@ mod tests {
             reached(path.as_os_str())
         };
         assert_eq!(tell(&elf), Err(Unreached::Static));
-        // Headers beyond the file's end: passes.
+        // A program whose headers lie beyond the file's end passes.
         elf[56] = 9;
         elf[32] = 200;
         assert_eq!(tell(&elf), Ok(()));

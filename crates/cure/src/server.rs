@@ -1,4 +1,4 @@
-//! A server: a program that runs until it is told to end.
+//! Runs servers: programs that run until they are told to end.
 
 use crate::tree::{kill_tree, signal};
 use crate::unwatched::{ends_within, usage_of, wait};
@@ -17,10 +17,11 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts `spec`.
+    /// Starts the server.
     ///
     /// # Errors
-    /// It can't be started.
+    ///
+    /// The server can't be started.
     pub fn start(spec: &Spec, streams: Streams) -> Result<Self, RunError> {
         let program = spec.program.display().to_string();
         let mut command = spec.to_command();
@@ -32,11 +33,12 @@ impl Running {
         }
     }
 
-    /// Waits up to `limit` for it to end. Returns its exit and the resources it used, if it has
-    /// ended.
+    /// Waits up to `limit` for the server to end. Returns its exit and the resources it used, if it
+    /// has ended.
     ///
     /// # Errors
-    /// It can't be waited for.
+    ///
+    /// If the server can't be waited for.
     pub fn ended_within(&mut self, limit: Duration) -> Result<Option<Usage>, RunError> {
         let Some(child) = &self.child else { return Ok(None) };
         let failed = |source| RunError::Start { program: self.program.clone(), source };
@@ -48,11 +50,12 @@ impl Running {
         Ok(Some(usage_of(status, &usage, self.started)))
     }
 
-    /// Tells it to end (SIGTERM) and waits for it. If that takes longer than `limit`, kills it and
-    /// everything it started. Returns the resources it used, and true if it ended by itself.
+    /// Tells the server to end (SIGTERM) and waits for it. If that takes longer than `limit`, kills
+    /// it and everything it started. Returns the resources it used, and true if it ended by itself.
     ///
     /// # Errors
-    /// It can't be waited for.
+    ///
+    /// If the server can't be waited for.
     pub fn stop(mut self, limit: Duration) -> Result<(Usage, bool), RunError> {
         let Some(child) = &self.child else {
             let gone =

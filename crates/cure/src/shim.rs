@@ -20,7 +20,7 @@ pub struct Shim {
     bytes: &'static [u8],
 }
 
-/// Name of its folder below ours.
+/// Name of the shims' folder below systoll's own.
 const SHIMS_FOLDER: &str = "shims";
 
 /// The shims that the build script built.
@@ -37,20 +37,21 @@ impl Shim {
         SHIMS
     }
 
-    /// Returns its name in causes' files.
+    /// Returns the shim's name in causes' files.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns the name of its file if a user keeps it.
+    /// Returns the name of the shim's file if a user keeps it.
     pub fn file_name(&self) -> String {
         format!("libsystoll-{}.so", self.name)
     }
 
-    /// Writes it into `dir`, readable for every user, and returns its path.
+    /// Writes the shim into `dir`, readable for every user. Returns its path.
     ///
     /// # Errors
-    /// It can't be written there, or other users could replace it.
+    ///
+    /// If it can't be written there, or other users could replace it.
     pub fn export(&self, dir: &Path) -> Result<PathBuf, CureError> {
         let path = dir.join(self.file_name());
         let refused = |why: Untrusted| CureError::Write { path: path.clone(), source: io::Error::other(why) };
@@ -61,11 +62,12 @@ impl Shim {
         Ok(path)
     }
 
-    /// Returns the path of a file that holds it, and writes the file if there is none: in the
+    /// Returns the path of a file that holds the shim, and writes the file if there is none: in the
     /// user's cache, else in a folder of the user's own among the temporary files. No other user
     /// can have written or can replace it.
     ///
     /// # Errors
+    ///
     /// The last folder's reason, if none will do.
     pub fn at_hand(&self) -> Result<PathBuf, CureError> {
         let cached = || systoll_trust::cache().map(|base| Folder::below(&base, &["systoll", SHIMS_FOLDER]));

@@ -11,11 +11,11 @@ use systoll_model::{Elision, EnvChange};
 pub struct Spec {
     /// The program; looked up in `PATH` if it has no slash.
     pub program: PathBuf,
-    /// Its arguments, without its own name.
+    /// The program's arguments, without its own name.
     pub args: Vec<OsString>,
     /// Changes to the inherited environment, applied in order.
     pub env: Vec<EnvChange>,
-    /// The folder it runs in; our own working directory if `None`.
+    /// The folder in which the program runs; our own working directory if `None`.
     pub cwd: Option<PathBuf>,
     /// Calls to answer in place of the kernel: an experiment that needs a watched run.
     pub elisions: Vec<Elision>,
@@ -27,14 +27,14 @@ impl Spec {
         Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None, elisions: Vec::new() }
     }
 
-    /// Returns it with one more argument.
+    /// Returns the spec with one more argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// Returns it with one more change of the environment.
+    /// Returns the spec with one more change of the environment.
     #[must_use]
     pub fn env(mut self, change: EnvChange) -> Self {
         self.env.push(change);
@@ -56,13 +56,13 @@ impl Spec {
                 EnvChange::Remove(name) => drop(env.remove(name)),
             }
         }
-        // An equals sign and a terminating zero; a pointer each.
+        // Each variable takes an equals sign, a terminating zero and a pointer.
         let env = env.iter().map(|(name, value)| name.len() + value.len() + 2 + 8);
         let args = self.argv().iter().map(|arg| arg.len() + 1 + 8).collect::<Vec<_>>();
         env.chain(args).sum()
     }
 
-    /// Converts it to the standard library's type, with inherited streams.
+    /// Converts the spec to the standard library's type, with inherited streams.
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args);

@@ -8,7 +8,7 @@ use crate::{CureError, Spec};
 use std::path::Path;
 use systoll_model::EnvChange;
 
-/// One story.
+/// A story of a program with needless calls.
 #[derive(Debug)]
 pub struct Story {
     /// The id for `systoll demo ID`.
@@ -57,9 +57,10 @@ pub struct Pair {
 /// A story's programs, ready to run. They exist as long as the folder they were built in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Some 20,000 calls: even a slow backend watches them within half a second.
+    /// The pair to be watched, with some 20,000 calls: even a slow backend watches them within half
+    /// a second.
     pub watched: Pair,
-    /// 0.05 to 0.4 s of work in the sick run, to be timed unwatched.
+    /// The pair to be timed unwatched, with 0.05 to 0.4 s of work in the sick run.
     pub timed: Pair,
 }
 

@@ -1,4 +1,4 @@
-//! A process and its descendants: finding and killing them.
+//! Finds and kills a process and its descendants.
 
 /// Kills a child that has not been waited for, and all its descendants. All are stopped first, so
 /// none can start another meanwhile. A process that ends while its parent is stopped keeps its id,
@@ -13,7 +13,7 @@ pub fn kill_tree(root: u32) {
         tree.extend(new);
         next += 1;
     }
-    // Children first: an orphan's id may be reused.
+    // Children are killed first: an orphan's id may be reused.
     tree.iter().rev().for_each(|pid| signal(*pid, libc::SIGKILL));
 }
 

@@ -14,7 +14,7 @@ use systoll_model::Exit;
 pub struct Usage {
     /// The program's exit.
     pub exit: Exit,
-    /// Time from before its start until it was seen to have ended, CLOCK_MONOTONIC, in ns.
+    /// Time from before the program's start until it was seen to have ended, CLOCK_MONOTONIC, ns.
     pub wall_ns: u64,
     /// User time of the program and the children it waited for, in ns (the kernel keeps µs).
     pub user_ns: u64,
@@ -24,9 +24,11 @@ pub struct Usage {
     /// when it was started, whose memory it shared until its `execve`. 0 if the run was watched and
     /// the figure is not known.
     pub max_rss: u64,
-    /// Context switches of the program and those children, voluntary and forced.
+    /// Number of context switches of the program and the children it waited for, voluntary and
+    /// forced.
     pub switches: u64,
-    /// Page faults of the program and those children, with and without reading from disk.
+    /// Number of page faults of the program and the children it waited for, with and without
+    /// reading from disk.
     pub faults: u64,
 }
 
@@ -42,7 +44,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Returns empty input, and discards output.
+    /// Returns streams with empty input that discard output.
     pub fn null() -> Self {
         Self { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::null() }
     }
@@ -72,7 +74,7 @@ pub enum RunError {
     Timeout {
         /// The program.
         program: String,
-        /// The limit.
+        /// The time that the run was allowed.
         limit: Duration,
     },
 }
@@ -80,7 +82,8 @@ pub enum RunError {
 /// Runs `spec` to its end. Kills a run longer than `limit`.
 ///
 /// # Errors
-/// It can't be started, or was killed for taking too long.
+///
+/// The program can't be started, or was killed for taking too long.
 pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> Result<Usage, RunError> {
     let program = || spec.program.display().to_string();
     let interrupted = |signal| RunError::Interrupted { program: program(), signal };
@@ -150,8 +153,8 @@ pub(crate) fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
     ended
 }
 
-/// Kills all children of this process, with their descendants, after a time, unless it is dropped
-/// before: for runs that other code starts and waits for.
+/// A deadline that kills all children of this process, with their descendants, unless it is dropped
+/// before. It is for runs that other code starts and waits for.
 #[derive(Debug)]
 pub struct Deadline {
     cancel: Option<mpsc::Sender<()>>,

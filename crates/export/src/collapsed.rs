@@ -1,4 +1,4 @@
-//! Collapsed stacks: `program;outer;inner;syscall 42`, as flame graph tools read them.
+//! Writes collapsed stacks: `program;outer;inner;syscall 42`, as flame graph tools read them.
 
 use crate::error::ExportError;
 use crate::judged_recording::{JudgedRecording, Value};

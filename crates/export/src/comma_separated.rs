@@ -1,8 +1,8 @@
-//! CSV (RFC 4180): one line for each row of the exact table.
+//! Writes CSV (RFC 4180): one line for each row of the exact table.
 //!
 //! A spreadsheet takes a cell that starts with `=`, `+`, `-`, `@`, a tab or a line's end for a
-//! formula, quoted or not. Such names get a `'` in front, which spreadsheets take for "this is
-//! text".
+//! formula, quoted or not. Such names get a `'` in front, which spreadsheets take as a sign of
+//! text.
 
 use crate::error::ExportError;
 use crate::judged_recording::{JudgedRecording, JudgedRow, short};
@@ -75,9 +75,11 @@ pub(crate) fn write(judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result
     Ok(())
 }
 
-/// Writes the result of a query over many recordings: exact figures; an empty field is not known.
+/// Writes the result of a query over many recordings: exact figures. A figure that is not known is
+/// an empty field.
 ///
 /// # Errors
+///
 /// [`ExportError`] if `out` fails.
 pub fn answer_csv(answer: &Answer, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut csv = csv::WriterBuilder::new().from_writer(out);

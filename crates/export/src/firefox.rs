@@ -1,5 +1,5 @@
-//! Firefox Profiler's processed profile, by samply's crate: a thread for each process with its
-//! calls, and the calls that windows saw as markers.
+//! Writes Firefox Profiler's processed profile, by samply's crate: a thread for each process with
+//! its calls, and the calls that windows saw as markers.
 //!
 //! Samples carry the value as their weight and have no time of their own: a row's calls are spread
 //! over its process's life, and all stand at its start. Markers have the times that windows saw.
@@ -80,7 +80,7 @@ pub(crate) fn write(value: Value, judged: &JudgedRecording<'_>, out: &mut dyn Wr
 /// A process image's handles in the profile.
 struct Handles {
     process: ProcessHandle,
-    /// Its first thread, which has the samples.
+    /// The image's first thread, which has the samples.
     thread: ThreadHandle,
 }
 
@@ -88,12 +88,12 @@ struct Builder<'a> {
     judged: &'a JudgedRecording<'a>,
     value: Value,
     profile: Profile,
-    /// One entry for each process image.
+    /// The handles of each process image.
     processes: Vec<Handles>,
     /// Process images whose first thread has markers.
     marked: BTreeSet<ProcessId>,
-    /// Weights of samples. The crate's weights have 32 bits, so a sample's weight is an index into
-    /// these, from 1.
+    /// Weights of samples. The crate's weights have 32 bits, so that a sample's weight is an index
+    /// into these, from 1.
     weights: Vec<u64>,
 }
 

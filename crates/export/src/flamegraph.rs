@@ -1,4 +1,4 @@
-//! Flame graphs as SVG pictures, by inferno; in red and blue if two recordings are compared.
+//! Draws flame graphs as SVG pictures, by inferno; in red and blue if two recordings are compared.
 
 use crate::collapsed::stacks;
 use crate::error::ExportError;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use systoll_present::clean;
 
-/// Characters of the command above the picture at most.
+/// Largest length of the command above the picture, characters.
 const TITLE: usize = 120;
 
 /// Writes the picture of one recording.

@@ -1,4 +1,4 @@
-//! The page: one file that opens offline, with a whole report in it.
+//! Makes the page: one file that opens offline, with a whole report in it.
 //!
 //! Invariants: nothing is fetched, and a policy in the page's head forbids it. Everything from the
 //! recording is in one block of JSON that no text can end; the page's script turns it into text,
@@ -16,7 +16,7 @@ use crate::judged_recording::JudgedRecording;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
 
-/// Bytes of a page at most.
+/// Largest size of a page, bytes.
 pub const MOST: usize = 2_000_000;
 
 const PAGE: &str = include_str!("html/page/page.html");
@@ -113,7 +113,7 @@ mod tests {
         assert!(page.contains(STYLE) && page.contains(SCRIPT) && page.ends_with("</html>\n"));
     }
 
-    /// `openssl dgst -sha256 -binary | base64` of "abc".
+    /// Compares with `openssl dgst -sha256 -binary | base64` of "abc".
     #[test]
     fn hashes_equal_those_of_browsers() {
         assert_eq!(source_hash("abc"), "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");

@@ -1,4 +1,5 @@
-//! A judged recording as all formats see it: rows with their values, and frames with names.
+//! Presents a judged recording as all formats see it: rows with their values, and frames with
+//! names.
 
 use std::borrow::Cow;
 use systoll_judge::{Finding, Judgement};
@@ -22,7 +23,7 @@ impl Value {
     /// All values.
     pub const ALL: [Self; 4] = [Self::Toll, Self::Waited, Self::Calls, Self::Needless];
 
-    /// Returns its name on the command line and in files.
+    /// Returns the value's name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Toll => "toll",
@@ -37,7 +38,7 @@ impl Value {
         Self::ALL.into_iter().find(|value| value.name() == name)
     }
 
-    /// Returns true if it is in nanoseconds.
+    /// Returns true if the value is in nanoseconds.
     pub fn is_time(self) -> bool {
         self != Self::Calls
     }
@@ -50,7 +51,7 @@ pub struct JudgedRecording<'a> {
     rows: Vec<RowFindings<'a>>,
 }
 
-/// The sum of findings on one row.
+/// The sums of the findings on one row, and the first of them.
 #[derive(Clone, Default)]
 struct RowFindings<'a> {
     calls: u64,
@@ -60,7 +61,7 @@ struct RowFindings<'a> {
 
 /// One row of the exact table, with its findings.
 pub(crate) struct JudgedRow<'a> {
-    /// Its index in the table.
+    /// The row's index in the table.
     pub(crate) index: usize,
     pub(crate) row: &'a Row,
     /// Number of needless calls, estimated.
@@ -103,8 +104,8 @@ pub(crate) struct WholeStack<'a> {
     pub(crate) weight: u64,
 }
 
-/// Bytes of a name at most. Stacks repeat names: without a bound, a recording of some MiB could
-/// become files of many GiB.
+/// Largest length of a name, bytes. Stacks repeat names: without a bound, a recording of some MiB
+/// could become files of many GiB.
 const NAME: usize = 1024;
 
 /// Returns a name cut to the bound.
@@ -129,8 +130,8 @@ impl<'a> JudgedRecording<'a> {
                 let Some(row) = rows.get_mut(id.0 as usize) else { continue };
                 let part = finding.by_row.get(at).copied().unwrap_or_default();
                 row.calls = row.calls.saturating_add(part.calls);
-                // Starting programs takes the programs' time: it can't be more than these rows'
-                // whole toll.
+                // The cost of starting programs is the programs' own time: it can't be more than
+                // the whole toll of these rows.
                 let of_row = recording.row(*id).counts.toll_ns.unwrap_or(0);
                 let toll_ns = if finding.starts { part.toll_ns.min(of_row) } else { part.toll_ns };
                 row.toll_ns = row.toll_ns.saturating_add(toll_ns);
@@ -158,23 +159,23 @@ impl<'a> JudgedRecording<'a> {
         self.rows().fold(0, |sum, told| sum.saturating_add(told.value(value)))
     }
 
-    /// Returns a row's whole stacks with their weights, as the pprof file has them: one if no two
-    /// differ.
+    /// Returns a row's whole stacks with their weights, as the pprof file has them; one if all are
+    /// the same.
     pub(crate) fn stacks(&self, told: &JudgedRow<'a>) -> Vec<WholeStack<'a>> {
         let stacks = self.recording.shown_stacks(RowId(told.index as u32));
         stacks.into_iter().map(|s| WholeStack { links: self.links(told.row, &s.frames), weight: s.weight }).collect()
     }
 
     /// Splits `value` over a row's whole stacks. Returns the stacks with a part; the parts add up
-    /// to it.
+    /// to `value`.
     pub(crate) fn parts(&self, told: &JudgedRow<'a>, value: u64) -> Vec<(WholeStack<'a>, u64)> {
         let stacks = self.stacks(told);
         let weights: Vec<u64> = stacks.iter().map(|s| s.weight).collect();
         stacks.into_iter().zip(shares(value, &weights)).filter(|(_, part)| *part > 0).collect()
     }
 
-    /// Returns a stack's functions: system call, API, and the frames outwards. Inlined functions
-    /// are separate.
+    /// Returns a stack's functions: the system call, the public function, and the frames outwards.
+    /// Inlined functions are separate.
     fn links(&self, row: &'a Row, frames: &[FrameId]) -> Vec<Link<'a>> {
         let syscall = row.syscall.name().map_or_else(|| Cow::Owned(row.syscall.to_string()), Cow::Borrowed);
         let mut links = vec![Link { function: syscall, module: KERNEL, file: None, line: None }];

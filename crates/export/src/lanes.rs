@@ -1,5 +1,5 @@
-//! The calls that windows saw, by thread and in the order of time; no two overlap or are the same
-//! call.
+//! Collects the calls that windows saw, by thread and in the order of time; no two overlap or are
+//! the same call.
 
 use std::collections::BTreeMap;
 use systoll_model::{ProcessId, Recording, Sysno, WindowCall};
@@ -18,9 +18,9 @@ pub(crate) struct Lane<'a> {
 pub(crate) struct SeenCall<'a> {
     pub(crate) call: &'a WindowCall,
     pub(crate) syscall: Sysno,
-    /// Entry, ns since the run's start.
+    /// Time of the entry since the run's start, ns.
     pub(crate) start_ns: u64,
-    /// Return, ns since the run's start; never after the next call's entry.
+    /// Time of the return since the run's start, ns; never after the next call's entry.
     pub(crate) end_ns: u64,
 }
 

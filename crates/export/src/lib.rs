@@ -1,5 +1,5 @@
-//! Recordings in the formats of other tools: one module a format, each behind [`export`]; and the
-//! page that opens in a browser ([`html`]).
+//! Writes recordings in the formats of other tools: one module for each format, behind [`export`];
+//! and makes the page that opens in a browser ([`html`]).
 //!
 //! Invariants: totals are the report's, whatever the format; names that a watched program chose are data in all of
 //! them and can't become a formula, a script, a line or a label; nothing is read but what is given (clippy.toml
@@ -107,7 +107,7 @@ enum Bytes {
 type Writer = fn(Value, &JudgedRecording<'_>, &mut dyn Write) -> Result<(), ExportError>;
 
 impl Format {
-    /// Returns its name on the command line.
+    /// Returns the format's name on the command line.
     pub fn name(self) -> &'static str {
         self.row().name
     }

@@ -1,4 +1,4 @@
-//! OpenMetrics text: totals by program and system call, as Prometheus reads them.
+//! Writes OpenMetrics text: totals by program and system call, as Prometheus reads them.
 //!
 //! Samples carry the run's own time: `promtool tsdb create-blocks-from openmetrics` puts them
 //! there. Rows and stacks are left out: each would be a series.
@@ -10,7 +10,7 @@ use crate::judged_recording::JudgedRecording;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Characters of a label's value at most: a series' name is stored as long as the series.
+/// Largest length of a label's value, characters: a series' name is stored as long as the series.
 const LABEL: usize = 128;
 
 /// A metric family.
@@ -18,7 +18,7 @@ struct Family {
     name: &'static str,
     unit: &'static str,
     help: &'static str,
-    /// Samples, by their labels.
+    /// Values of the samples, by their labels.
     samples: BTreeMap<String, Amount>,
 }
 

@@ -1,8 +1,9 @@
-//! JSON trace events, which Perfetto and chrome://tracing open. Calls that windows saw are slices
-//! on their thread; the exact totals of each process image and system call are counters.
+//! Writes JSON trace events, which Perfetto and chrome://tracing open. Calls that windows saw are
+//! slices on their thread; the exact totals of each process image and system call are counters.
 //!
-//! JSON in place of Perfetto's own packets: both can express all of it, and JSON needs neither a
-//! schema in the build nor a special reader. Times are in microseconds; three decimals keep the ns.
+//! JSON stands in place of Perfetto's own packets: both can express all of it, and JSON needs
+//! neither a schema in the build nor a special reader. Times are in microseconds; three decimals
+//! keep the ns.
 //!
 //! The format: "Trace Event Format", linked from
 //! <https://perfetto.dev/docs/getting-started/other-formats>.
@@ -20,7 +21,7 @@ use systoll_present::clean;
 
 #[derive(Serialize)]
 struct Event {
-    /// `X` for a slice, `C` for a counter, `M` for a name.
+    /// The kind of event: `X` for a slice, `C` for a counter, `M` for a name.
     ph: char,
     name: String,
     /// The process image's number, from 1. Several images may have one pid: each `execve` begins a
@@ -38,7 +39,7 @@ struct Micros(u64);
 
 impl Serialize for Micros {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Exact up to 2^53 ns, a hundred days.
+        // This is exact up to 2^53 ns, a hundred days.
         serializer.serialize_f64(self.0 as f64 / 1e3)
     }
 }
@@ -73,7 +74,7 @@ fn image(process: ProcessId) -> u64 {
     u64::from(process.0) + 1
 }
 
-/// Returns the id of a thread, different for all threads of all images.
+/// Returns the id of a thread, which differs between all threads of all images.
 fn tid(process: ProcessId, thread: u32) -> u64 {
     image(process) * 1_000_000 + u64::from(thread)
 }

@@ -1,5 +1,5 @@
-//! A gzipped pprof profile: a recording's file without the part that only systoll reads, with
-//! columns for needless calls.
+//! Writes a gzipped pprof profile: a recording's file without the part that only systoll reads,
+//! with columns for needless calls.
 
 use crate::error::ExportError;
 use crate::judged_recording::{JudgedRecording, Value};

@@ -1,5 +1,5 @@
-//! speedscope's own JSON: a profile for each value, and for each thread the calls that windows saw,
-//! in the order of time.
+//! Writes speedscope's own JSON: a profile for each value, and for each thread the calls that
+//! windows saw, in the order of time.
 //!
 //! The format: <https://www.speedscope.app/file-format-schema.json>.
 
@@ -47,7 +47,7 @@ enum Profile {
         start: u64,
         #[serde(rename = "endValue")]
         end: u64,
-        /// Indices of frames, outermost first.
+        /// Indices of each stack's frames, outermost first.
         samples: Vec<Vec<usize>>,
         weights: Vec<u64>,
     },
@@ -64,7 +64,7 @@ enum Profile {
 
 #[derive(Serialize)]
 struct Event {
-    /// `O` opens a frame, `C` closes it.
+    /// The kind of event: `O` opens a frame, `C` closes it.
     r#type: char,
     frame: usize,
     at: u64,
@@ -146,7 +146,7 @@ fn sampled(value: Value, judged: &JudgedRecording<'_>, stacks: &[Vec<Weighed>]) 
     }
 }
 
-/// Returns the calls that windows saw of one thread. Between windows there are none.
+/// Returns the calls that windows saw of one thread. Between windows there are no calls.
 fn evented<'a>(lane: &Lane<'a>, frames: &mut Frames<'a>) -> Profile {
     let mut events = Vec::new();
     for call in &lane.calls {

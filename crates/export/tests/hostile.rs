@@ -1,5 +1,5 @@
-//! Every format of a recording with any names, figures and handles is a valid file, adds up to the report's totals,
-//! and treats names as text only.
+//! Tests that every format of a recording with any names, figures and handles is a valid file, adds
+//! up to the report's totals, and treats names as text only.
 
 use flate2::read::GzDecoder;
 use proptest::collection::vec;
@@ -48,12 +48,12 @@ fn name() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A figure whose sums fit into 64 bits and, as a float, into 53.
+/// Returns a figure whose sums fit into 64 bits and, as a float, into 53.
 fn figure() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1..1_000u64, 1..(1u64 << 40)]
 }
 
-/// A small recording with these names, in order of use, and figures.
+/// Returns a small recording with these names, in order of use, and figures.
 fn recording() -> impl Strategy<Value = Recording> {
     let row = (any::<u32>(), vec(figure(), 8), any::<bool>());
     let window = (vec((any::<u64>(), any::<u64>(), vec(any::<u8>(), 0..40)), 1..6), any::<u32>());

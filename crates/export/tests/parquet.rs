@@ -1,4 +1,4 @@
-//! DuckDB reads the Parquet files. `tests/readers.py` installs it.
+//! Tests that DuckDB reads the Parquet files. `tests/readers.py` installs DuckDB.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it asks DuckDB, which reads a file")]
 
 use std::path::PathBuf;

@@ -1,11 +1,10 @@
 //! Opens files that strangers name: a target's libraries, the debug file that a library names, the
 //! interpreter that a script names, the map that a runtime puts under /tmp.
 //!
-//! Invariant: opening never waits for another process (a FIFO without a writer, a terminal, a tape,
-//! a leased file). A file that is not regular is not opened at all, and if it stops being regular
-//! in between, opening it returns at once. A file that the user names on the command line
-//! ([`input`]) may be a pipe; opening one without a writer times out. Outside of this crate,
-//! `record`, `symbols` and `cure` open no file by path (a tidy rule).
+//! Invariant: opening never waits for another process (a FIFO without a writer, a terminal, a tape, a leased file). A
+//! file that is not regular is not opened at all; if it is replaced by such a file just before it is opened, opening
+//! returns at once. A file that the user names on the command line ([`input`]) may be a pipe; opening one without a
+//! writer times out. Outside of this crate, `record`, `symbols` and `cure` open no file by path (a tidy rule).
 //!
 //! # Example
 //!
@@ -33,26 +32,26 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Bytes of a kernel's file that are read at most: a `maps` file has some 100 bytes a mapping.
+/// Bytes that are read of a kernel's file, at most: a `maps` file has some 100 bytes a mapping.
 const MAX_KERNEL: u64 = 64 << 20;
 
-/// Whether the last component of a path may be a symbolic link.
+/// Rule for a path whose last component is a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// It may.
+    /// The link is followed.
     Follow,
-    /// It may not: other users may put something there.
+    /// The link is refused, since other users may have put it there.
     Refuse,
 }
 
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// It can't be opened, or is not regular.
+/// If the file can't be opened, or is not regular.
 pub fn open(path: impl AsRef<Path>, links: Links) -> io::Result<(File, Metadata)> {
     let path = path.as_ref();
-    // Checked first: opening a FIFO would wake a process that waits to write to it; opening a
-    // device may change its state.
+    // Check before opening: opening a FIFO would wake a process that waits to write to it, and opening a device may
+    // change its state.
     let seen = if links == Links::Follow { path.metadata()? } else { path.symlink_metadata()? };
     if !seen.is_file() {
         return Err(not_regular());
@@ -64,14 +63,14 @@ pub fn open(path: impl AsRef<Path>, links: Links) -> io::Result<(File, Metadata)
     if metadata.is_file() { Ok((file, metadata)) } else { Err(not_regular()) }
 }
 
-/// Time to wait for a FIFO's writer: one that is started with the reader is there in milliseconds.
+/// Time to wait for a FIFO's writer. A writer that is started with the reader needs milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Opens a file that the user names, to be read once from start to end: a regular file, the pipe of `<(command)`, a
 /// device. Gives up on a FIFO that no process opens for writing within five seconds.
 ///
 /// # Errors
-/// It can't be opened; a folder can't.
+/// If the file can't be opened, or is a folder.
 pub fn input(path: impl AsRef<Path>) -> io::Result<File> {
     opened_within(path.as_ref(), PATIENCE)
 }
@@ -101,7 +100,7 @@ fn not_regular() -> io::Error {
 /// Returns the first `most` bytes of a regular file, or all of it.
 ///
 /// # Errors
-/// As [`open`], or it can't be read.
+/// The errors of [`open`], and those of reading.
 pub fn head(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, Links::Follow)?.0.take(most).read_to_end(&mut bytes)?;
@@ -111,26 +110,26 @@ pub fn head(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
 /// Returns names of a folder's entries, at most `most`.
 ///
 /// # Errors
-/// It can't be read, or is no folder.
+/// If the folder can't be read.
 pub fn names(folder: impl AsRef<Path>, most: usize) -> io::Result<Vec<OsString>> {
     std::fs::read_dir(folder)?.take(most).map(|entry| entry.map(|e| e.file_name())).collect()
 }
 
-/// Opens a kernel's file, below /proc, /sys or /dev: it never waits, and no stranger names it.
+/// Opens a file of the kernel, below /proc, /sys or /dev. Opening such a file never waits, and no stranger names it.
 ///
 /// # Errors
-/// It can't be opened.
+/// If the file can't be opened.
 pub fn kernel(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     debug_assert!(["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder)), "{}", path.display());
     File::options().read(true).custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC).open(path)
 }
 
-/// Returns all of a kernel's file, starting with room for `usual` bytes: such a file does not tell
-/// its length, and each piece costs another call.
+/// Returns the content of a kernel's file. Begins with a buffer of `usual` bytes, because such a file does not tell its
+/// length, and each further piece costs a call.
 ///
 /// # Errors
-/// As [`kernel`], or it can't be read.
+/// The errors of [`kernel`], and those of reading.
 pub fn read_kernel(path: impl AsRef<Path>, usual: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usual);
     kernel(path)?.take(MAX_KERNEL).read_to_end(&mut bytes)?;
@@ -174,7 +173,7 @@ mod tests {
         opened_within(&fifo, PATIENCE).unwrap().read_to_string(&mut read).unwrap();
         writing.join().unwrap().unwrap();
         assert_eq!(read, "0123");
-        // Like a shell's `<(command)`.
+        // The pipe is like that of a shell's `<(command)`.
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(b"abcd").unwrap();
         drop(writer);

@@ -1,37 +1,37 @@
-//! An engine's answer.
+//! The answer that an engine gives to a question.
 
 use serde_json::{Number, Value};
 use std::io::{BufRead, Read};
 
-/// One field of an answer.
+/// A field of an answer's table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// The value is not known.
     None,
-    /// A figure, with the engine's precision.
+    /// The value is a figure, with the engine's precision.
     Number(Number),
-    /// A text chosen by a watched program or the user: hostile.
+    /// The value is a text that a watched program or the user chose, so it may be hostile.
     Text(String),
-    /// Yes or no.
+    /// The value is true or false.
     Flag(bool),
 }
 
-/// A table.
+/// The answer to a question: a table of values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Names of its columns. The end of a name tells its unit (`_ns`, `share`, `money_`).
+    /// Names of the columns. The end of a name tells its unit (`_ns`, `share`, `money_`).
     pub columns: Vec<String>,
-    /// Its lines, each as long as `columns`.
+    /// Lines of the table, each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,
-    /// True if there are lines beyond the limit.
+    /// True if there are more lines than the limit allows.
     pub is_cut: bool,
-    /// Files that were left out because they are no Parquet: the first of them by name.
+    /// Names of files that were left out because they are no Parquet; only the first of them.
     pub left_out: Vec<String>,
     /// Number of files that were left out.
     pub left_out_count: u64,
 }
 
-/// The reason why the output is no answer.
+/// The reason why an engine's output is no answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Bad {
     /// The engine reported a failure.
@@ -40,7 +40,7 @@ pub(crate) enum Bad {
     CutShort,
 }
 
-/// Bytes of one line, and of all lines, that are read at most.
+/// Bytes of one line that are read, at most; the next constant is that for all lines.
 const LINE: u64 = 64 << 20;
 const ALL: u64 = 1 << 30;
 

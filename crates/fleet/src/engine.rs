@@ -1,4 +1,4 @@
-//! Runs a query in an engine: finds a Python that has the engine's package and starts it.
+//! Runs a query in an engine: finds a Python that has the engine's package, and starts it.
 
 use crate::answer::{Answer, Bad};
 use serde::Serialize;
@@ -7,23 +7,23 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The Python program that runs the query.
+/// Source of the Python program that runs the query.
 const DRIVER: &str = include_str!("driver.py");
 
 /// The engine that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// DuckDB, on this box, in a process that ends with the answer.
+    /// DuckDB on this box, in a process that ends with the answer.
     DuckDb,
-    /// Spark, by its master's URL; `None` for this box.
+    /// Spark, at its master's URL; `None` for Spark on this box.
     Spark {
-        /// The URL, in Spark's form, or `sc://…` for Spark Connect.
+        /// URL of the master in Spark's form, or `sc://…` for Spark Connect.
         master: Option<String>,
     },
 }
 
 impl Engine {
-    /// Returns the Python package that it needs.
+    /// Returns the Python package that the engine needs.
     pub fn package(&self) -> &'static str {
         match self {
             Self::DuckDb => "duckdb",
@@ -32,54 +32,54 @@ impl Engine {
     }
 }
 
-/// The filters and parameters of a question: the table `asked`. `None` is SQL's null.
+/// Filters and parameters of a question, which become the table `asked`. `None` is SQL's null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "named as the columns of docs/use/fleet.md, which are the flags")]
 pub struct Asked {
     pub service: Option<String>,
     pub host: Option<String>,
-    /// First day, `YYYY-MM-DD`.
+    /// First day of the runs, `YYYY-MM-DD`.
     pub since: Option<String>,
     pub release: Option<String>,
     pub cause: Option<String>,
     pub api: Option<String>,
     pub function: Option<String>,
     pub syscall: Option<String>,
-    /// Price of an hour of a core.
+    /// Price of a core for an hour.
     pub core_hour: f64,
 }
 
-/// A question to an engine.
+/// A query to an engine.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// The engine that answers.
+    /// The engine that shall answer.
     pub engine: Engine,
-    /// Folders with Parquet files.
+    /// Folders that hold the Parquet files.
     pub folders: Vec<PathBuf>,
-    /// The query, in SQL.
+    /// Text of the query, in SQL.
     pub sql: String,
-    /// True if it is the user's own: it may set what our questions may not.
+    /// True if the query is the user's own: it may then change settings that our questions may not.
     pub is_own: bool,
-    /// The filters and parameters.
+    /// Filters and parameters of the question.
     pub asked: Asked,
-    /// Lines at most.
+    /// Lines of the answer, at most.
     pub limit: Option<usize>,
-    /// MiB of memory at most, for DuckDB, which uses a file beyond it.
+    /// MiB of memory for DuckDB, at most; beyond that it uses a file.
     pub memory_mib: u32,
-    /// Pythons to try; the first that has the package answers.
+    /// Pythons to try, in this order; the first that has the package answers.
     pub pythons: Vec<OsString>,
 }
 
 /// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// No Python has the package.
+    /// No Python has this package.
     #[error("no Python here has the package {0}")]
     Package(&'static str),
     /// Spark found no Java.
     #[error("Spark needs Java, and there is none")]
     Java,
-    /// The engine's own message.
+    /// The engine failed, with this message.
     #[error("{0}")]
     Engine(String),
     /// A folder's name is not valid text.
@@ -88,9 +88,9 @@ pub enum FleetError {
     /// The engine can't be started.
     #[error("can't start {}: {source}", .program.display())]
     Start {
-        /// The program.
+        /// The program that was started.
         program: OsString,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
@@ -111,7 +111,7 @@ struct Request<'a> {
 /// Runs the query and waits for the answer.
 ///
 /// # Errors
-/// [`FleetError`] says what is missing, or has the engine's message.
+/// A [`FleetError`], which names the missing part or has the engine's message.
 pub fn ask(ask: &Ask) -> Result<Answer, FleetError> {
     let scratch = tempfile::tempdir().ok();
     let folders = ask.folders.iter().map(|f| f.to_str().ok_or_else(|| FleetError::Name(f.clone())));
@@ -148,7 +148,7 @@ fn ask_of(python: &OsString, request: &[u8], package: &'static str) -> Result<An
     command.args(["-c", DRIVER]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(said.try_clone().map_err(start)?).spawn().map_err(start)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A process that does not read it has ended, which is reported below.
+        // A process that does not read the request has ended, which is reported below.
         let _ = stdin.write_all(request);
     }
     let answer = child.stdout.take().map_or(Err(Bad::CutShort), |out| Answer::read(BufReader::new(out)));
@@ -171,7 +171,7 @@ fn ask_of(python: &OsString, request: &[u8], package: &'static str) -> Result<An
     }
 }
 
-/// Bytes of an engine's last messages that are shown.
+/// Bytes of an engine's last messages that are shown, at most.
 const TAIL: u64 = 2_000;
 
 fn tail(said: &mut std::fs::File) -> String {

@@ -1,21 +1,21 @@
-//! The named questions.
+//! The named questions, as queries in SQL.
 
-/// A question in SQL.
+/// A named question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Its name on the command line.
+    /// Name of the question on the command line.
     pub name: &'static str,
-    /// The query. It begins with comments, the first of which is [`Question::about`].
+    /// The query in SQL. It begins with comments, the first of which is [`Question::about`].
     pub sql: &'static str,
 }
 
 impl Question {
-    /// Returns its description, one line.
+    /// Returns the question's description, one line.
     pub fn about(&self) -> &'static str {
         self.sql.lines().next().unwrap_or_default().trim_start_matches("-- ")
     }
 
-    /// Returns the explanation of its columns: the other comments.
+    /// Returns the explanation of the answer's columns: the other comments.
     pub fn note(&self) -> String {
         let comments = self.sql.lines().skip(1).map_while(|line| line.strip_prefix("--"));
         comments.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
@@ -28,7 +28,7 @@ macro_rules! questions {
     };
 }
 
-/// All questions; the default is first.
+/// All questions, the default first.
 pub const QUESTIONS: [Question; 8] =
     questions!["dearest", "new", "odd-hosts", "history", "savings", "services", "releases", "totals"];
 

@@ -1,4 +1,4 @@
-//! Prints the sites of files that can be hooked: `cargo run -r --example plan -- [-v] FILE...`
+//! Prints the sites of files and their hooks: `cargo run -r --example plan -- [-v] FILE...`
 //!
 //! With `-d` it prints only a digest of each plan, for comparing the plans of two builds.
 

@@ -1,5 +1,5 @@
-//! Measures the cost of counting from inside: loops of getppid through a hooked site, and the same loop without a hook,
-//! in turns in one run. Prints ratios, because a machine's clock and load change.
+//! Measures what counting inside the program costs: loops of getppid through a hooked site and the same loop without
+//! a hook run by turns. Prints ratios, because a machine's clock and load change.
 //!
 //! `cargo run --release -p systoll-hooks --example trampolines`
 
@@ -18,7 +18,7 @@ use systoll_hooks::assemble::{Options, assemble};
 use systoll_hooks::plan::plan;
 
 const GETPPID: u32 = 110;
-/// Calls of one turn, and number of turns: the fastest turn of each kind counts.
+/// Number of calls in one turn, and number of turns; the fastest turn of each kind is the result.
 const CALLS: u64 = 5_000;
 const TURNS: usize = 600;
 
@@ -40,7 +40,7 @@ fn main() {
         ("with time and waited, 8 threads", Options { waited: true, ..timed }, 8),
     ];
     for (name, options, threads) in modes {
-        // SAFETY: no thread but this one; the child measures and leaves.
+        // SAFETY: this process has a single thread; the child only measures and exits.
         let child = unsafe { libc::fork() };
         if child == 0 {
             measure(name, options, threads);
@@ -54,7 +54,7 @@ fn main() {
     }
 }
 
-/// Measures the time to plan a file and to write its code.
+/// Measures the times to plan a file and to write its code.
 fn writing(path: &str) {
     let Ok(bytes) = std::fs::read(path) else { return };
     let begun = Instant::now();
@@ -112,7 +112,7 @@ fn measure(name: &str, options: Options, threads: u64) {
     say(&line);
 }
 
-/// Returns nanoseconds per call.
+/// Makes [`CALLS`] calls through the function `name`. Returns nanoseconds per call.
 fn turn(lab: &Lab, name: &str) -> f64 {
     let begun = Instant::now();
     lab.call(name, &[CALLS]);

@@ -87,36 +87,40 @@ pub mod global {
     pub const AWAKE: u64 = 0x08;
     /// u32, not zero once the launcher has stopped watching: from then on no thread waits for an answer.
     pub const DEAD: u64 = 0x10;
-    /// u64: `pause` instructions a thread executes while it polls for an answer before it sleeps, if [`AWAKE`]. The
-    /// launcher sets zero if the two would share one CPU.
+    /// u64: `pause` instructions that a thread executes while it polls for an answer before it sleeps, if [`AWAKE`].
+    /// The launcher sets zero if the two would share one CPU.
     pub const SPINS: u64 = 0x18;
-    /// struct timespec: how long a thread sleeps at a time, and how long it waits for an answer to a small question.
+    /// struct timespec: time that a thread sleeps at a stretch, and that it waits for an answer to a small question.
     pub const LIMIT: u64 = 0x20;
-    /// u64, cycles of the time stamp counter: [`LIMIT`] again, for sleeps that signals cut short.
+    /// u64: [`LIMIT`] in cycles of the time stamp counter, for sleeps that signals cut short.
     pub const LIMIT_CYCLES: u64 = 0x40;
-    /// u64, cycles: how long a thread waits if a file may have to be planned.
+    /// u64: cycles that a thread waits if a file may have to be planned.
     pub const LONG_LIMIT_CYCLES: u64 = 0x48;
     /// u64: time stamp counter when the launcher began its current work, zero while it sleeps. A thread waits until
     /// [`BUSY_CYCLES`] after that: a launcher that works on a large file is not dead.
     pub const BUSY: u64 = 0x50;
-    /// u64, cycles: see [`BUSY`].
+    /// u64: cycles after [`BUSY`] for which a thread waits.
     pub const BUSY_CYCLES: u64 = 0x58;
     /// u32 robust futex word: the launcher's thread id, with [`OWNER_DIED`] once that has ended.
     pub const OWNER: u64 = 0x60;
-    /// FUTEX_OWNER_DIED of include/uapi/linux/futex.h.
+    /// Bit that the kernel sets when the owner has died (FUTEX_OWNER_DIED of include/uapi/linux/futex.h).
     pub const OWNER_DIED: u32 = 0x4000_0000;
-    /// u32: processor that the launcher last ran on.
+    /// u32: processor on which the launcher last ran.
     pub const PROCESSOR: u64 = 0x68;
+    /// u32: calls that may be answered in place in any image, bits of [`super::elide`]. A call is answered where both
+    /// this word and [`super::image::ELIDE`] have its bit. The launcher changes it while programs run: a call is
+    /// answered, or made, as the word is at that moment.
+    pub const ANSWERING: u64 = 0x70;
     /// Arguments whose memory threads copy: [`CAPTURE_ENTRY`] bytes for each number below [`super::NUMBERS`], see
     /// [`super::capture`].
     pub const CAPTURES: u64 = 0x1000;
-    /// Bytes of an entry, 1 << [`CAPTURE_SHIFT`].
+    /// Bytes of an entry of [`CAPTURES`].
     pub const CAPTURE_ENTRY: u64 = 1 << CAPTURE_SHIFT;
-    /// See [`CAPTURE_ENTRY`].
+    /// log2 of [`CAPTURE_ENTRY`].
     pub const CAPTURE_SHIFT: u32 = 4;
     /// Files without calls, see [`super::no_calls`].
     pub const NO_CALLS: u64 = 0x4000;
-    /// Number of entries, without the empty one behind them: programs have hundreds of libraries.
+    /// Number of entries of [`NO_CALLS`], without the empty one behind them: programs have hundreds of libraries.
     pub const NO_CALLS_LEN: u64 = (NUMBER_ROOTS - NO_CALLS) / super::no_calls::SIZE - 1;
     /// A root for every number, used if a site's number is unknown and the launcher cannot be asked. There is never a
     /// context or a window below one: these words never change, and are the same for all images.
@@ -125,7 +129,7 @@ pub mod global {
 
 /// The image, as offsets from [`IMAGE`].
 pub mod image {
-    /// u64: [`super::VERSION`].
+    /// u64: [`super::VERSION`] of the launcher that made the image.
     pub const VERSION: u64 = 0x00;
     /// u64: the launcher's number of the image, below 2^32.
     pub const ID: u64 = 0x08;
@@ -146,11 +150,11 @@ pub mod image {
     /// u32: signature of rseq areas, as the program's C library registers it.
     pub const RSEQ_SIGNATURE: u64 = 0x3c;
     /// u32: calls that may be answered in place now, bits of [`super::elide`]. The program clears it when executable
-    /// memory is mapped, and the launcher sets it again when that is hooked.
+    /// memory is mapped, and the launcher sets it again when that memory is hooked.
     pub const ELIDE: u64 = 0x40;
     /// u32, not zero: code may run that the launcher has not examined, so that [`ELIDE`] stays zero.
     pub const UNSEEN: u64 = 0x48;
-    /// u64: how often the program may have unmapped memory, plus one.
+    /// u64: number of times that the program may have unmapped memory, plus one.
     pub const MAPS: u64 = 0x50;
     /// u32, not zero: threads no longer ask about memory that `mprotect` makes executable.
     pub const LOOKED: u64 = 0x58;
@@ -164,21 +168,22 @@ pub mod image {
     pub const GIVES_AREAS: u64 = 0x78;
     /// The restartable sequence that no call is ever in: struct rseq_cs, 32 bytes, aligned to 32.
     pub const RSEQ_CS: u64 = 0x80;
-    /// Start and abort address of that sequence: in the header, which no thread executes. The kernel expects the
-    /// signature in the four bytes before the abort address.
+    /// Start address of that sequence, in the header, which no thread executes.
     pub const RSEQ_START: u64 = 0x100;
-    /// See [`RSEQ_START`].
+    /// Abort address of that sequence, in the header too. The kernel expects the signature in the four bytes before
+    /// it.
     pub const RSEQ_ABORT: u64 = 0x200;
     /// u32, not zero once a thread of the image has waited in vain: no thread waits from then on. The launcher may
     /// clear it when it is responsive again.
     pub const DEAD: u64 = 0x400;
     /// u64: number of hand-shakes queued so far; the next goes to entry `TICKET % RING_LEN`.
     pub const TICKET: u64 = 0x408;
-    /// [`NAME_WORD`]: the name of the memory file that a process makes for itself.
+    /// Text [`NAME_WORD`], the name of the memory file that a process makes for itself.
     pub const NAME: u64 = 0x410;
-    /// "systoll" and a zero byte.
+    /// The text "systoll" and a zero byte.
     pub const NAME_WORD: u64 = u64::from_le_bytes(*b"systoll\0");
-    /// [`MAPPED_FILE_NAME`]: the path by which a process with the right to (root) opens the file of its own image.
+    /// Text [`MAPPED_FILE_NAME`], the path by which a process with the right to (root) opens the file of its own
+    /// image.
     pub const MAPPED_FILE: u64 = 0x418;
     /// The kernel's name of the mapping at [`super::IMAGE`] (proc(5), /proc/pid/map_files).
     pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/200000000000-201f10000000\0\0";
@@ -200,7 +205,7 @@ pub mod image {
     pub const LOADER: u64 = 0x478;
     /// u64: files mapped without asking.
     pub const UNASKED_FILES: u64 = 0x480;
-    /// u64: up to this number of a thread's calls at a node, samples are rarer, see [`super::look::FAMILIAR_SHIFT`].
+    /// u64: number of a thread's calls at a node up to which samples are rarer, see [`super::look::FAMILIAR_SHIFT`].
     pub const FAMILIAR: u64 = 0x488;
     /// u32, not zero: the program has opened a `userfaultfd`, so reading a page of its memory may wait for the program.
     pub const SERVES_FAULTS: u64 = 0x490;
@@ -216,26 +221,27 @@ pub mod image {
     pub const RING: u64 = 0x800;
     /// Entries of the queue, a power of two.
     pub const RING_LEN: u64 = 256;
-    /// u64: number of entries of [`CODES`].
+    /// u64: number of entries of [`CODES`] in use.
     pub const CODE_COUNT: u64 = 0x1000;
     /// Ranges of our code: entries of [`CODE_ENTRY`] bytes, see [`super::code`].
     pub const CODES: u64 = CODE_COUNT + CODE_ENTRY;
-    /// Bytes of an entry.
+    /// Bytes of an entry of [`CODES`].
     pub const CODE_ENTRY: u64 = 32;
-    /// Entries used, at most; the one behind them stays empty, so that a reader need not know the number.
+    /// Entries of [`CODES`] used, at most; the one behind them stays empty, so that a reader need not know the
+    /// number.
     pub const CODES_LEN: u64 = 254;
-    /// Call frame information for our code, [`FRAMES_LEN`] pieces of [`FRAME`] bytes: the address that the code stands
-    /// for is known, in rcx, or in the slot, in the order of [`super::code`].
+    /// Call frame information for our code, [`FRAMES_LEN`] pieces of [`FRAME`] bytes: for code whose address is
+    /// known, in rcx, or in the slot, in this order.
     pub const FRAMES: u64 = 0x3000;
-    /// Bytes of a piece.
+    /// Bytes of a piece of [`FRAMES`].
     pub const FRAME: u64 = 128;
-    /// See [`FRAMES`].
+    /// Number of pieces of [`FRAMES`].
     pub const FRAMES_LEN: u64 = 3;
     /// Call frame information for a signal handler's return address, [`SIGNAL_FRAME_SIZE`] bytes.
     pub const SIGNAL_FRAME: u64 = FRAMES + 0x200;
-    /// See [`SIGNAL_FRAME`].
+    /// Bytes of [`SIGNAL_FRAME`].
     pub const SIGNAL_FRAME_SIZE: u64 = 256;
-    /// The table of [`super::code::TABLE`] for such return addresses: one entry, the same for all.
+    /// The table of [`super::code::TABLE`] for a handler's return address: one entry, the same for all.
     pub const SIGNAL_TABLE: u64 = SIGNAL_FRAME + SIGNAL_FRAME_SIZE;
     /// Nodes, appended by the launcher. The first ones lie within 64 KiB of what every thread reads: when a process
     /// reads a new page, the kernel maps that much around it.
@@ -246,17 +252,17 @@ pub mod image {
     /// index of a slot plus one, leaving zero. At the other end, the launcher puts back the slots of threads that are
     /// gone.
     pub const TICKETS: u64 = 0x400_0000;
-    /// Entries, a power of two.
+    /// Entries of [`TICKETS`], a power of two.
     pub const TICKETS_LEN: u64 = 32_768;
     /// Slots for which a new image has tickets. The launcher adds more if they are needed; until then slots whose
     /// memory is allocated are used again.
     pub const FIRST_SLOTS: u64 = 64;
     /// Roots and number tables of the image's files, a region for each file.
     pub const ROOTS: u64 = 0x410_0000;
-    /// The slots.
+    /// The slots of threads.
     pub const SLOTS: u64 = 0x1000_0000;
-    /// Number of slots; the last one is for threads that found none. There are as many as a process can have threads by
-    /// default (pid_max of 32,768); a power of two of them would not fit a signed half word.
+    /// Number of slots; the last one is for threads that found none. There are as many as a process can have threads
+    /// by default (pid_max of 32,768); the next power of two would not fit a signed half word.
     pub const SLOT_COUNT: u64 = 31 * 1024;
     /// Bytes of the whole image; nearly all of it is never touched and costs nothing.
     pub const SIZE: u64 = SLOTS + SLOT_COUNT * super::slot::SIZE;
@@ -269,22 +275,23 @@ pub mod code {
     pub const START: u64 = 0;
     /// u64: bytes of the code, without the read-only data behind it.
     pub const SIZE: u64 = 8;
-    /// u64: address of the table of program addresses that the code stands for. An entry is a u32 offset in the code,
-    /// ascending, and an i32 that is valid from there on: a distance from the code's start, or one of the values below.
+    /// u64: address of the table of the program's addresses for which the code stands. An entry is a u32 offset in
+    /// the code, ascending, and an i32 that is valid from there on: a distance from the code's start, or one of the
+    /// values below.
     pub const TABLE: u64 = 16;
     /// u64: entries of the table, at least one.
     pub const LEN: u64 = 24;
-    /// In the table: the address is in rcx.
+    /// Value in the table: the address is in rcx.
     pub const IN_RCX: i32 = i32::MIN;
-    /// In the table: the address is in the slot.
+    /// Value in the table: the address is in the slot.
     pub const IN_SLOT: i32 = i32::MIN + 1;
-    /// In the table: the address is that of the code interrupted by a signal, in the frame at rsp.
+    /// Value in the table: the address is that of the code interrupted by a signal, in the frame at rsp.
     pub const IN_SIGNAL: i32 = i32::MIN + 2;
 }
 
-/// Bits of [`image::ELIDE`].
+/// Bits of [`image::ELIDE`] and [`global::ANSWERING`].
 pub mod elide {
-    /// Unchanged signal masks. The lower bits are those of `slot::ANSWERS`.
+    /// Bit for calls that leave the signal mask unchanged. The lower bits are those of `slot::ANSWERS`.
     pub const MASK: u32 = 1 << 4;
 }
 
@@ -298,10 +305,11 @@ pub mod node {
     /// u64: a return address, compared with the word at [`OFFSET`]; [`NO_WORD`] in a root. In a level of [`FRAME`]: the
     /// distance of a frame pointer above rsp at the hook.
     pub const WORD: u64 = 0x00;
-    /// u64: offset in every slot of the record counted here; zero if nothing is counted, because the node lies below
-    /// others.
+    /// u64: offset, in every slot, of the record at which the node counts; zero if it counts nothing, because it lies
+    /// above others.
     pub const RECORD: u64 = 0x08;
-    /// u64: place of this level's return address, from rsp at the hook. With [`FRAME`]: place of a frame pointer.
+    /// u64: distance of this level's return address from rsp at the hook. With [`FRAME`]: distance of the place of a
+    /// frame pointer.
     pub const OFFSET: u64 = 0x10;
     /// u64: address of the first node of the next level; zero in a leaf. In a root: of the first level, or the root
     /// itself while there is none.
@@ -314,7 +322,7 @@ pub mod node {
     /// u64: [`MOVES`] if a positive result counts bytes moved, read where a site's number is unknown; also [`ASKS`] and
     /// [`TRUNK`].
     pub const TRANSFERS: u64 = 0x30;
-    /// u64: the thread's own count at this node at which it asks for a window.
+    /// u64: number of the thread's call at this node at which it asks for a window.
     pub const WINDOW_AT: u64 = 0x38;
 
     /// In [`TRANSFERS`]: every bit that a positive result can have.
@@ -323,16 +331,16 @@ pub mod node {
     pub const ASKS: u64 = 1 << 63;
     /// In [`TRANSFERS`]: the node's [`super::trunk`] lies behind the node.
     pub const TRUNK: u64 = 1 << TRUNK_BIT;
-    /// See [`TRUNK`].
+    /// Number of the bit [`TRUNK`].
     pub const TRUNK_BIT: u32 = 62;
 
     /// In [`OFFSET`], its sign bit: this level compares frame pointers.
     pub const FRAME: u64 = 1 << 63;
     /// In [`OFFSET`], with [`FRAME`]: the frame pointer is in rbp; the offset holds nothing else.
     pub const IN_RBP: u64 = 1 << IN_RBP_BIT;
-    /// See [`IN_RBP`].
+    /// Number of the bit [`IN_RBP`].
     pub const IN_RBP_BIT: u32 = 62;
-    /// An offset that no place from rsp has.
+    /// Bits that no distance from rsp has.
     pub const NO_OFFSET: u64 = FRAME | IN_RBP;
 
     /// Value of [`SIBLING`] in a level of [`FRAME`]: calls with any other frame pointer are counted here.
@@ -363,7 +371,7 @@ pub use slot::{record_at, record_offset, root_record_offset};
 
 /// States of a hand-shake. Bit 0 is set from the first store to the last, so that calls of a signal handler keep out.
 pub mod state {
-    /// Nothing is asked.
+    /// No question is pending.
     pub const IDLE: u32 = 0;
     /// The thread is writing its question.
     pub const FILLING: u32 = 1;
@@ -371,30 +379,31 @@ pub mod state {
     pub const WAITING: u32 = 3;
     /// The launcher wants a system call made first: it is the thread's turn, and then it waits again.
     pub const REQUEST: u32 = 5;
-    /// Answered: it is the thread's turn.
+    /// The launcher has answered: it is the thread's turn.
     pub const ANSWERED: u32 = 9;
 }
 
-/// A request that is no system call: to write over code that no thread runs yet. Its arguments are the start of the
-/// mapping, its size, its protection during the write, the protection after it, the address of the pieces ([`piece`]),
-/// and an offset that is added to their addresses.
+/// Number of a request that is no system call: to write over code that no thread runs yet. Its arguments are the
+/// start of the mapping, its size, its protection during the write, the protection after it, the address of the
+/// pieces ([`piece`]), and an offset that is added to their addresses.
 pub const WRITE_CODE: u64 = u64::MAX;
 
-/// Bytes to be written, one piece behind the other; a piece without bytes is the end.
+/// A piece of bytes to be written, as offsets from its start. Pieces lie one behind the other; one without bytes ends
+/// them.
 pub mod piece {
-    /// Number of bytes.
+    /// Number of the piece's bytes.
     pub const LEN: u64 = 0;
-    /// Address, before the offset is added.
+    /// Address to write to, before the offset is added.
     pub const AT: u64 = 8;
-    /// Bytes from the beginning of that page on that are made private to the process first: the adjacent pages that are
-    /// written too. Zero: that is done already.
+    /// Bytes, from the beginning of that address's page on, that are made private to the process first: the adjacent
+    /// pages that are written too. Zero if they are private already.
     pub const OWN: u64 = 16;
     /// The bytes, padded to whole words.
     pub const BYTES: u64 = 24;
 }
 
 /// Questions of a thread to the launcher. They are bits 48..54 of [`slot::RESUME`]; at the entry of a window's call,
-/// the bits above hold its number plus one if the site tells it. [`Question::WINDOW`] and [`Question::MATTERS`] are
+/// the bits above hold its number plus one if the site tells it. [`Question::ASIDE`] and [`Question::MATTERS`] are
 /// bits among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -442,9 +451,9 @@ pub enum Question {
 }
 
 impl Question {
-    /// Set if no count suffers when the launcher does not hear the question.
+    /// Bit that is set if no count suffers when the launcher does not hear the question.
     pub const ASIDE: u16 = 0x10;
-    /// Set if exactness suffers when the launcher does not hear the question.
+    /// Bit that is set if exactness suffers when the launcher does not hear the question.
     pub const MATTERS: u16 = 0x20;
 
     /// Returns the question in a word read from [`slot::RESUME`], if it is one.
@@ -488,8 +497,8 @@ pub const fn slot_index(address: u64) -> Option<u64> {
     }
 }
 
-/// Returns how many slots may have been used, the first ones. `drawn` is the value of [`image::NEXT_SLOT`], `given`
-/// that of [`image::GIVEN`]. The threads that share the last slot are not included.
+/// Returns the number of slots that may have been used; they are the first ones. `drawn` is the value of
+/// [`image::NEXT_SLOT`], `given` that of [`image::GIVEN`]. The slot that threads share is not included.
 #[must_use]
 pub fn slots_used(drawn: u64, given: u64) -> u64 {
     drawn.min(given).saturating_add(1).min(image::SLOT_COUNT)
@@ -509,7 +518,13 @@ pub const fn may_hold_node(offset: u64) -> bool {
     offset >= image::NODES && offset < image::SLOTS
 }
 
-/// Returns the offset in the image behind the last possible node, if `words` words of it are mapped.
+/// Returns true if a thread's record may lie at this offset in its slot.
+#[must_use]
+pub const fn is_record(offset: u64) -> bool {
+    offset >= slot::RECORDS && offset <= slot::LONG_CALLS - record::SIZE
+}
+
+/// Returns the offset in the image behind the last possible node, if `words` words of the image are mapped.
 #[must_use]
 pub const fn nodes_end(words: usize) -> u64 {
     let mapped = words as u64 * 8;

@@ -1,27 +1,28 @@
-//! One call, as any format tells it.
+//! Holds one call of a trace, in whichever format it was written.
 
 use systoll_model::{Signature, Sysno};
 
-/// A call that has returned, or never will. Kept and filled anew, so that its text is copied and not allocated.
+/// A call that has returned, or never will. One value is filled anew for each call, so that its
+/// text is copied and not allocated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call {
-    /// Thread id; 0 where the trace tells none.
+    /// Thread id; 0 if the trace tells none.
     pub(crate) tid: u32,
-    /// Which it is.
+    /// The system call.
     pub(crate) syscall: Syscall,
-    /// The text between its brackets.
+    /// The text between the call's brackets.
     pub(crate) text: Vec<u8>,
     /// The notation of `text`.
     pub(crate) written: Written,
-    /// The result as in rax; `None` if it never returned.
+    /// The result as in rax; `None` if the call never returned.
     pub(crate) result: Option<i64>,
     /// The text behind the equals sign, which may hold a descriptor's file or a set of flags.
     pub(crate) told: Vec<u8>,
-    /// When and how long.
+    /// Time of entry and elapsed time.
     pub(crate) times: Times,
 }
 
-/// A call's number; by default one that no system call has.
+/// A system call's number; by default one that no system call has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syscall(pub(crate) Sysno);
 
@@ -39,20 +40,20 @@ pub(crate) enum Written {
     Decoded,
     /// The six registers, in hexadecimal.
     Registers,
-    /// `name: value`, constants without what they begin with, as perf trace has them.
+    /// `name: value`, and constants without their prefixes, as perf trace writes them.
     Named,
 }
 
-/// When a call was entered and how long it took, as far as the trace says.
+/// Time at which a call was entered, and its length, as far as the trace tells them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
-    /// Entry, ns on any clock that the whole trace shares.
+    /// Time of entry, ns on any clock that the whole trace shares.
     pub(crate) entry_ns: Option<u64>,
-    /// Elapsed ns.
+    /// Elapsed time, ns.
     pub(crate) elapsed_ns: Option<u64>,
 }
 
-/// Some of all calls.
+/// A set of system calls.
 pub(crate) struct Calls([bool; 512]);
 
 impl Calls {
@@ -65,7 +66,7 @@ impl Calls {
         Self(all)
     }
 
-    /// Returns true if the call is one of them.
+    /// Returns true if the call is in the set.
     pub(crate) fn contains(&self, syscall: Sysno) -> bool {
         self.0.get(syscall.0 as usize).copied().unwrap_or(false)
     }

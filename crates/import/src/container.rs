@@ -1,19 +1,21 @@
-//! Opens what a trace is kept in: packed files, and text in other encodings than UTF-8.
+//! Opens the containers of traces: packed files, and text in other encodings than UTF-8.
 
 use crate::error::ImportError;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Bytes that are unpacked of one file. What comes after them is left out, so that a small file can't keep us busy for ever.
+/// Largest number of bytes unpacked of one file. The rest is left out, so that a small file can't
+/// keep us busy for ever.
 const MOST_UNPACKED: u64 = 4 << 30;
-/// Kibibytes that an xz stream may have as its dictionary: what `xz -9` takes.
+/// Largest dictionary of an xz stream, KiB: the size that `xz -9` uses.
 const MOST_DICTIONARY_KIB: u32 = 64 << 10;
-/// Bytes of a file by which its encoding is told.
+/// Number of bytes of a file from which its encoding is guessed.
 const TELLING: usize = 64;
 
 /// Returns the text of a file: unpacked, in UTF-8, with line feeds between its lines.
 ///
 /// # Errors
-/// If it can't be read, or is of a kind that is not read.
+///
+/// If the file can't be read, or is of a kind that is not read.
 pub(crate) fn text<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn BufRead + 'a>, ImportError> {
     let head = reader.fill_buf()?;
     // The magic numbers are those of RFC 1952, the .xz format, RFC 8878, PKWARE's APPNOTE, DuckDB's storage and Parquet's.
@@ -39,7 +41,9 @@ pub(crate) fn text<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn BufRead 
 /// Returns the text that `tool` packed.
 ///
 /// # Errors
-/// If its beginning can't be unpacked: a decoder reports that once, and takes the file for empty afterwards.
+///
+/// If the beginning can't be unpacked: a decoder reports that once, and takes the file for empty
+/// afterwards.
 fn unpacked<'a>(reader: impl Read + 'a, tool: &'static str) -> Result<Box<dyn BufRead + 'a>, ImportError> {
     let mut reader = BufReader::with_capacity(1 << 18, reader.take(MOST_UNPACKED));
     reader.fill_buf().map_err(|e| ImportError::Damaged { tool, why: e.to_string() })?;
@@ -53,7 +57,8 @@ fn plain<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>>
     })
 }
 
-/// Returns a reader of the first file in a zip, by its local header alone (APPNOTE 4.3.7): a trace in a report is alone.
+/// Returns a reader of the first file in a zip, found by its local header alone (APPNOTE 4.3.7): a
+/// trace in a report is the only file of its zip.
 fn first_of_zip<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn Read + 'a>, ImportError> {
     let mut header = [0; 30];
     reader.read_exact(&mut header)?;
@@ -68,10 +73,10 @@ fn first_of_zip<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn Read + 'a>,
     }
 }
 
-/// Encoding of characters.
+/// The encoding of a file's characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
-    /// As they are read: UTF-8, or bytes of any kind.
+    /// UTF-8, or bytes of any kind, which are read as they are.
     Utf8,
     /// UTF-8 with a byte order mark in front.
     Marked,
@@ -79,14 +84,14 @@ enum Encoding {
     Utf16Le,
     /// Two bytes each, the higher one first.
     Utf16Be,
-    /// Lines end with a carriage return.
+    /// UTF-8 whose lines end with a carriage return.
     Returns,
 }
 
 impl Encoding {
     fn of(head: &[u8]) -> Self {
         let telling = head.get(..TELLING.min(head.len())).unwrap_or_default();
-        // Of ASCII text in two bytes each, one is zero; a few other characters may be among it.
+        // ASCII text in two-byte units has a zero in each; a few other characters may be among it.
         let zeroes = |first: usize| telling.iter().skip(first).step_by(2).filter(|b| **b == 0).count();
         let half = telling.len() / 2;
         match telling {
@@ -101,16 +106,17 @@ impl Encoding {
     }
 }
 
-/// Reads another encoding as UTF-8. By hand: a library for it brings the tables of forty encodings for these two.
+/// A reader that converts another encoding to UTF-8. It is written by hand: a library would bring
+/// the tables of forty encodings for these two.
 struct Utf8<R> {
     reader: R,
     encoding: Encoding,
-    /// UTF-8 that did not fit into what was asked for.
+    /// UTF-8 that did not fit into the caller's buffer.
     unread: Vec<u8>,
 }
 
 impl<R: BufRead> Utf8<R> {
-    /// Takes in some bytes, whole units of them; returns whether there were any.
+    /// Takes in some bytes, in whole units. Returns true if there were any.
     fn more(&mut self) -> io::Result<bool> {
         let bytes = self.reader.fill_buf()?;
         let length = bytes.len();
@@ -134,7 +140,7 @@ impl<R: BufRead> Utf8<R> {
                 for character in text.filter(|c| *c != '\u{feff}') {
                     self.unread.extend_from_slice(character.encode_utf8(&mut utf8).as_bytes());
                 }
-                // A byte alone at the end of what is buffered, or of the file.
+                // The last byte of the buffer, or of the file, may be half of a unit.
                 if length == 1 { 1 } else { length & !1 }
             }
             Encoding::Marked | Encoding::Utf8 => {

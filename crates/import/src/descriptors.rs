@@ -3,13 +3,13 @@
 use crate::hash::Map;
 use std::sync::Arc;
 
-/// Descriptors of all processes that are followed; others stay without a name.
+/// Largest number of descriptors followed in all processes; further ones have no name.
 const MOST: usize = 200_000;
-/// Descriptors that children begin with, all children together: each costs a copy. Later children begin with none that
-/// is known.
+/// Largest number of descriptors that children inherit, all children together, since each costs a
+/// copy. Later children begin without any that is known.
 const MOST_COPIED: usize = 1 << 24;
 
-/// A process's descriptors, by what becomes of them when another program begins.
+/// A process's descriptors: those that an exec keeps, and those that it closes.
 #[derive(Clone, Debug, Default)]
 struct Open {
     stay: Map<i32, Arc<str>>,
@@ -28,7 +28,7 @@ impl Open {
     }
 }
 
-/// Descriptors by process.
+/// The followed descriptors, by process.
 #[derive(Default)]
 pub(crate) struct Descriptors {
     tables: Map<u32, Open>,
@@ -43,7 +43,7 @@ impl Descriptors {
         open.stay.get(&fd).or_else(|| open.closed_by_exec.get(&fd)).cloned()
     }
 
-    /// A descriptor is behind this from now on.
+    /// Notes that a descriptor leads to `name` from now on.
     pub(crate) fn open(&mut self, process: u32, fd: i32, name: Arc<str>, closed_by_exec: bool) {
         if fd < 0 || self.held >= MOST {
             return;
@@ -55,7 +55,7 @@ impl Descriptors {
         self.held += open.len() - before;
     }
 
-    /// Two descriptors are behind the same from now on.
+    /// Notes that descriptor `to` leads to the same file as `from` from now on.
     pub(crate) fn duplicate(&mut self, process: u32, from: i32, to: i32, closed_by_exec: bool) {
         if from == to {
             return;
@@ -66,7 +66,7 @@ impl Descriptors {
         }
     }
 
-    /// A descriptor is behind nothing any more.
+    /// Notes that a descriptor was closed.
     pub(crate) fn close(&mut self, process: u32, fd: i32) {
         let Some(open) = self.tables.get_mut(&process) else { return };
         let before = open.len();
@@ -74,13 +74,13 @@ impl Descriptors {
         self.held -= before - open.len();
     }
 
-    /// Another program begins in the process.
+    /// Notes that another program begins in the process.
     pub(crate) fn exec(&mut self, process: u32) {
         let Some(open) = self.tables.get_mut(&process) else { return };
         self.held -= std::mem::take(&mut open.closed_by_exec).len();
     }
 
-    /// A process begins with what its parent has open.
+    /// Notes that a process begins with its parent's descriptors.
     pub(crate) fn fork(&mut self, parent: u32, child: u32) {
         let fits = |open: &&Open| self.held + open.len() <= MOST && self.copied + open.len() <= MOST_COPIED;
         let Some(open) = self.tables.get(&parent).filter(fits).cloned() else { return };
@@ -90,7 +90,7 @@ impl Descriptors {
         self.tables.insert(child, open);
     }
 
-    /// The process has ended.
+    /// Notes that the process has ended.
     pub(crate) fn end(&mut self, process: u32) {
         self.held -= self.tables.remove(&process).map_or(0, |open| open.len());
     }
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(names(&all, 1), ["/a", "", "/b"].map(Arc::from));
         assert_eq!(names(&all, 2), ["/a", "", "/b"].map(Arc::from));
         assert_eq!(all.held, 4);
-        // Opened again, the other way.
+        // The descriptor is opened again, with the other flag.
         all.open(1, 4, Arc::from("/c"), true);
         assert_eq!((names(&all, 1), all.held), (["/a", "", "/c"].map(Arc::from), 4));
         all.exec(1);
@@ -128,7 +128,7 @@ mod tests {
         let mut all = Descriptors::default();
         let many = MOST as i32 / 2;
         (0..many).for_each(|fd| all.open(1, fd, Arc::from("/a"), false));
-        // Each would walk all of them: minutes.
+        // If each exec and fork walked all descriptors, this would take minutes.
         let began = std::time::Instant::now();
         for _ in 0..100_000 {
             all.open(1, many, Arc::from("/b"), true);

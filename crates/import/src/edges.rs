@@ -2,7 +2,7 @@
 
 use crate::lex::name_end;
 
-/// Bytes of the longest mark for lines that were left out.
+/// Length of the longest mark for lines that were left out, bytes.
 const LONGEST_CUT: usize = 12;
 
 /// The signs of a trace's beginning and end.
@@ -14,12 +14,12 @@ pub(crate) struct Edges {
     begins: bool,
     /// True if a program's end is seen, or strace's leaving it.
     ends: bool,
-    /// Places where somebody left lines out, and wrote so.
+    /// Number of places where somebody left lines out and marked that.
     cuts: u64,
 }
 
 impl Edges {
-    /// Takes in a line without what a tracer writes in front of it.
+    /// Takes in a line without the text that a tracer writes in front of it.
     pub(crate) fn line(&mut self, body: &[u8]) {
         let has = |text: &[u8]| memchr::memmem::find(body, text).is_some();
         if body.len() <= LONGEST_CUT
@@ -28,7 +28,7 @@ impl Edges {
             self.cuts += 1;
             return;
         }
-        // Most lines are a call's in the middle.
+        // Most lines are ordinary calls, which are no edge.
         let starts = body.starts_with(b"execve");
         let told = name_end(body).is_none() && has(b"Process ");
         self.begins |= !self.any && (starts || told && has(b" attached"));
@@ -39,15 +39,15 @@ impl Edges {
         self.any |= !told;
     }
 
-    /// Takes in a call of a tracer that does not say when it attaches and leaves: a trace that shows a program begin or end
-    /// was not cut out of another.
+    /// Takes in a call of a tracer that does not tell when it attaches and leaves. A trace that
+    /// shows a program begin or end was not cut out of another.
     pub(crate) fn call(&mut self, name: &[u8]) {
         self.any = true;
         let edge = name.starts_with(b"execve") || name.starts_with(b"exit");
         (self.begins, self.ends) = (self.begins | edge, self.ends | edge);
     }
 
-    /// Takes in what another file of the same trace shows.
+    /// Takes in the signs that another file of the same trace shows.
     pub(crate) fn join(&mut self, other: Self) {
         self.any |= other.any;
         self.begins |= other.begins;
@@ -55,7 +55,7 @@ impl Edges {
         self.cuts = self.cuts.saturating_add(other.cuts);
     }
 
-    /// Returns why the trace is an excerpt; `None` where it is not, or where nothing tells.
+    /// Returns the reason why the trace is an excerpt; `None` if it is whole, or if nothing tells.
     pub(crate) fn excerpt(self) -> Option<String> {
         let edges = match (self.begins, self.ends) {
             (true, true) => None,

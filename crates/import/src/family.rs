@@ -1,4 +1,4 @@
-//! Threads and processes: who made whom, which program each runs.
+//! Follows threads and processes: the maker of each, and the program that it runs.
 
 use crate::hash::Map;
 use crate::table::Table;
@@ -6,25 +6,27 @@ use crate::waits::Untimed;
 use std::sync::Arc;
 use systoll_model::{Exit, Process, ProcessId};
 
-/// Threads followed at a time; those beyond are taken for one.
+/// Largest number of threads followed at a time; further ones are taken for a single one.
 const MAX_THREADS: usize = 65_536;
-/// Children that have been told of and not yet seen.
+/// Largest number of announced children that have not been seen yet.
 const MAX_BIRTHS: usize = 65_536;
-/// Calls that make a child and have not returned: each that does is looked for among them.
+/// Largest number of unreturned calls that make a child: each such call that returns is searched
+/// for among them.
 const MAX_MAKING: usize = 4_096;
 
 /// A thread of the trace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Thread {
-    /// Its process, by a number of ours.
+    /// The thread's process, by a number of ours.
     pub(crate) process: u32,
-    /// Its number within the recording.
+    /// The thread's number within the recording.
     pub(crate) ordinal: u32,
-    /// Signals since its last call.
+    /// Number of signals since the thread's last call.
     pub(crate) signals: u32,
-    /// When its last call returned, or was entered where nothing tells.
+    /// Time at which the thread's last call returned, or was entered if nothing tells when it
+    /// returned.
     pub(crate) last_end: Option<u64>,
-    /// Its last call, where that may have waited and no line tells how long.
+    /// The thread's last call, if it may have waited and no line tells for how long.
     pub(crate) untimed: Option<Untimed>,
 }
 
@@ -39,8 +41,8 @@ struct Running {
 /// The maker of a thread, and the kind of its birth.
 #[derive(Clone, Copy, Debug)]
 struct Birth {
-    /// The process that its maker was of, and what that ran: files of several threads are read one after the other, so
-    /// that it may have ended.
+    /// The maker's process. It may have ended meanwhile, since files of several threads are read
+    /// one after the other; `image` is therefore kept too.
     process: u32,
     image: ProcessId,
     shares: bool,
@@ -66,27 +68,29 @@ pub(crate) struct Family {
     threads: Map<u32, Thread>,
     processes: Map<u32, Running>,
     births: Map<u32, Birth>,
-    /// Facts that the trace tells beside its calls: the process of a thread.
+    /// Facts that the trace tells beside its calls, by thread: its process and command line.
     told: Map<u32, Told>,
-    /// Processes of threads that were told of, by their ids.
+    /// Numbers of the processes of threads that were told of, by process id.
     of_pid: Map<u32, u32>,
     next_process: u32,
     ordinals: u32,
-    /// Calls that make a child and have not returned, in the order in which they were entered.
+    /// Calls that make a child and have not returned, in the order of their entry.
     making: Vec<Making>,
-    /// The process that was attached to, to which threads belong that no call made.
+    /// A thread of the process that the tracer attached to. Threads that no call made belong to
+    /// this process.
     attached: Option<u32>,
     /// The end of the first process.
     pub(crate) exit: Option<Exit>,
-    /// Threads that there ever were.
+    /// Number of threads that were ever seen.
     pub(crate) seen: u64,
     root: Option<u32>,
 }
 
-/// News about a thread that is seen for the first time.
+/// The result of looking up a thread.
 pub(crate) struct Met {
     pub(crate) thread: Thread,
-    /// Where it is of a new process that another has made.
+    /// The new process and its maker, if the thread is the first of a process that another has
+    /// made.
     pub(crate) forked: Option<Forked>,
 }
 
@@ -100,12 +104,13 @@ pub(crate) struct Forked {
 /// A thread that has ended.
 pub(crate) struct Gone {
     pub(crate) thread: Thread,
-    /// True if it was its process's last one.
+    /// True if it was the last thread of its process.
     pub(crate) last: bool,
 }
 
 impl Family {
-    /// The thread with this id, taken in where it is new. `now` is since the trace's start.
+    /// Returns the thread with this id, and takes it in if it is new. `now` is the time since the
+    /// trace's start, ns.
     pub(crate) fn thread(&mut self, table: &mut Table, tid: u32, now: u64) -> Met {
         let tid = if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&tid) { u32::MAX } else { tid };
         if let Some(thread) = self.threads.get(&tid) {
@@ -159,7 +164,7 @@ impl Family {
         process
     }
 
-    /// A thread that no line has told of was made by a call that has not returned.
+    /// Returns the birth of a thread that no line announced: a call that has not returned made it.
     fn unborn(&mut self, tid: u32) -> Option<Birth> {
         let at = self.making.iter().rposition(|making| making.maker != tid)?;
         let Making { maker, shares } = self.making.remove(at);
@@ -171,8 +176,8 @@ impl Family {
         Some(Birth { process, image: self.image(process), shares })
     }
 
-    /// The trace tells, beside its calls, of which process a thread is, or of a process (`tid` is its own id) how it was
-    /// called. What is told later holds for threads that are met later.
+    /// Notes a fact that the trace tells beside its calls: the process of a thread, or the command
+    /// line of a process, if `tid` is its own id. It holds for threads that are met later.
     pub(crate) fn told(&mut self, tid: u32, pid: u32, words: Vec<Arc<str>>) {
         if self.told.len() < MAX_THREADS || self.told.contains_key(&tid) {
             let told = self.told.entry(tid).or_default();
@@ -183,12 +188,12 @@ impl Family {
         }
     }
 
-    /// The image that a process runs.
+    /// Returns the image that a process runs.
     pub(crate) fn image(&self, process: u32) -> ProcessId {
         self.processes.get(&process).map_or(ProcessId(0), |p| p.image)
     }
 
-    /// The thread, to be changed.
+    /// Returns the thread for changing it.
     pub(crate) fn thread_mut(&mut self, tid: u32) -> Option<&mut Thread> {
         let tid = if self.threads.contains_key(&tid) { tid } else { u32::MAX };
         self.threads.get_mut(&tid)
@@ -204,13 +209,13 @@ impl Family {
         self.births.contains_key(&tid)
     }
 
-    /// The one thread that runs.
+    /// Returns the only thread that runs; `None` if there are several.
     pub(crate) fn only(&self) -> Option<u32> {
         let mut all = self.threads.keys();
         all.next().copied().filter(|_| all.next().is_none())
     }
 
-    /// A thread turns out to have this id: until now the trace had not told it.
+    /// Notes the id of a thread that the trace has not told until now.
     pub(crate) fn named(&mut self, table: &mut Table, was: u32, tid: u32) {
         let Some(thread) = self.threads.remove(&was) else { return };
         if let Some(running) = self.processes.get_mut(&thread.process).filter(|r| r.pid == was) {
@@ -223,14 +228,14 @@ impl Family {
         self.threads.insert(tid, thread);
     }
 
-    /// A call that makes a child has been entered.
+    /// Notes that a call which makes a child has been entered.
     pub(crate) fn making(&mut self, tid: u32, shares: bool) {
         if self.making.len() < MAX_MAKING {
             self.making.push(Making { maker: tid, shares });
         }
     }
 
-    /// A call of thread `tid` has made a child.
+    /// Notes that a call of thread `tid` has made a child.
     pub(crate) fn made(&mut self, tid: u32, child: u32, shares: bool) {
         let making = self.making.iter().position(|making| making.maker == tid);
         if let Some(at) = making {
@@ -242,17 +247,17 @@ impl Family {
         }
     }
 
-    /// A call that was to make a child has failed.
+    /// Notes that a call which was to make a child has failed.
     pub(crate) fn made_none(&mut self, tid: u32) {
         self.making.retain(|making| making.maker != tid);
     }
 
-    /// The tracer has attached to all threads of the process that `tid` is of.
+    /// Notes that the tracer has attached to all threads of `tid`'s process.
     pub(crate) fn attached(&mut self, tid: u32) {
         self.attached = Some(tid);
     }
 
-    /// Another program runs in the thread's process from now on.
+    /// Notes that another program runs in the thread's process from now on.
     pub(crate) fn exec(&mut self, table: &mut Table, tid: u32, exe: Arc<str>, argv: Vec<Arc<str>>, now: u64) {
         let Some(process) = self.threads.get(&tid).map(|t| t.process) else { return };
         let Some(running) = self.processes.get_mut(&process) else { return };
@@ -271,7 +276,7 @@ impl Family {
         (running.start_ns, running.threads) = (now, 1);
     }
 
-    /// A thread has ended; nothing where it was not met.
+    /// Notes that a thread has ended; returns `None` if it was never met.
     pub(crate) fn exited(&mut self, table: &mut Table, tid: u32, exit: Exit, now: u64) -> Option<Gone> {
         let thread = self.threads.remove(&tid)?;
         self.made_none(tid);
@@ -291,7 +296,7 @@ impl Family {
         Some(Gone { thread, last })
     }
 
-    /// Ends what still runs when the trace does.
+    /// Ends all that still runs when the trace ends.
     pub(crate) fn finish(&mut self, table: &mut Table, now: u64) {
         for running in self.processes.values() {
             if let Some(image) = table.image_mut(running.image).filter(|i| i.end_ns == 0) {
@@ -327,7 +332,7 @@ mod tests {
         assert_eq!(thread.process, root.process);
         assert_eq!(child.forked, Some(Forked { child: child.thread.process, parent: root.process }));
         assert_eq!((table.images.len(), table.images[0].threads), (2, 2));
-        // One whose maker's call has not returned.
+        // The call that made this child has not returned.
         family.making(12, false);
         let grandchild = family.thread(&mut table, 13, 3);
         assert_eq!(grandchild.forked.map(|forked| forked.parent), Some(child.thread.process));
@@ -355,7 +360,7 @@ mod tests {
         let (mut family, mut table) = (Family::default(), Table::default());
         family.told(10, 10, vec![Arc::from("/bin/sh"), Arc::from("-c")]);
         family.told(11, 10, Vec::new());
-        // Perfetto tells of processes again.
+        // Perfetto tells of the same process again.
         family.told(10, 10, Vec::new());
         let thread = family.thread(&mut table, 11, 0).thread;
         assert_eq!(family.thread(&mut table, 10, 1).thread.process, thread.process);

@@ -1,4 +1,4 @@
-//! Which calls change what descriptors are behind, and how.
+//! Follows calls that change the files behind descriptors.
 
 use crate::call::{Call, Calls};
 use crate::decode::{file_name, number_at, string_at};
@@ -8,7 +8,7 @@ use crate::literal::number;
 use std::sync::Arc;
 use systoll_model::constants::{F_DUPFD, F_DUPFD_CLOEXEC};
 
-/// Calls that make a child, begin a program, or change what a descriptor is behind.
+/// Names of calls that make a child, begin a program, or change the file behind a descriptor.
 const CONCERN: &[&str] = &[
     "accept",
     "accept4",
@@ -43,15 +43,15 @@ const CONCERN: &[&str] = &[
     "vfork",
 ];
 
-/// Stands for the working directory, which a trace does not tell.
+/// Name for the working directory, which a trace does not tell.
 const SOMEWHERE: &str = "/…";
 
-/// Which calls to look at: those that change something.
+/// Returns the calls that have to be followed.
 pub(crate) fn concerned() -> Calls {
     Calls::those(|signature| CONCERN.contains(&signature.name))
 }
 
-/// Follows a call that returned.
+/// Notes the descriptors that a call which returned has opened or closed.
 pub(crate) fn descriptors(all: &mut Descriptors, process: u32, name: &str, call: &Call) {
     let Some(result) = call.result.and_then(|r| i32::try_from(r).ok()).filter(|r| *r >= 0) else { return };
     let argument = |at: usize| number_at(call, at).and_then(|n| i32::try_from(n).ok());
@@ -73,7 +73,7 @@ pub(crate) fn descriptors(all: &mut Descriptors, process: u32, name: &str, call:
                     return Some(path);
                 }
                 let folder = if at == 1 { argument(0).and_then(|fd| all.name(process, fd)) } else { None };
-                // Of what lies in a folder that is not told it is known that it is a file.
+                // A file in an unknown folder is still known to be a file.
                 let folder = folder.unwrap_or_else(|| Arc::from(SOMEWHERE));
                 Some(format!("{}/{path}", folder.trim_end_matches('/')))
             };
@@ -134,7 +134,7 @@ pub(crate) fn descriptors(all: &mut Descriptors, process: u32, name: &str, call:
     }
 }
 
-/// `[3, 4]`, wherever it stands.
+/// Notes the two descriptors of a list such as `[3, 4]`, in whichever argument it stands.
 fn pair(all: &mut Descriptors, process: u32, text: &[u8], kind: &str, closed_by_exec: bool) {
     let found = crate::lex::arguments(text);
     let Some(inner) = found.iter().find_map(|argument| within(argument, b'[', b']')) else { return };

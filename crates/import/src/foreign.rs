@@ -1,5 +1,5 @@
-//! Traces of other tools and systems, which look like strace's and are not read: their numbers and names are not x86-64
-//! Linux's.
+//! Recognises traces of other tools and systems. They look like strace's and are not read: their
+//! numbers and names are not those of x86-64 Linux.
 
 use crate::error::ImportError;
 use crate::lex::name_end;
@@ -8,16 +8,16 @@ use crate::strace::named;
 /// A tool whose traces are not read.
 struct Tool {
     name: &'static str,
-    /// The advice.
+    /// The way to a trace that is read, as advice to the user.
     instead: &'static str,
-    /// Returns whether it wrote a line.
+    /// Returns true if the tool wrote a line.
     wrote: fn(&[u8]) -> bool,
 }
 
 const ON_LINUX: &str = "its calls are another system's: trace the program on Linux with strace -f -ttt -T -v";
 const WITH_STRACE: &str = "trace the program with strace -f -ttt -T -v, or run it with systoll run";
 
-/// In the order in which they are asked.
+/// The tools, in the order in which they are tried.
 static TOOLS: &[Tool] = &[
     Tool { name: "dtruss (macOS)", instead: ON_LINUX, wrote: is_dtruss },
     Tool { name: "truss (FreeBSD)", instead: ON_LINUX, wrote: is_bsd_truss },
@@ -37,10 +37,11 @@ static TOOLS: &[Tool] = &[
     },
 ];
 
-/// Returns an error that names the tool which wrote the lines, where one did that is not read.
+/// Returns an error that names the tool which wrote the lines, if it is one whose traces are not
+/// read.
 pub(crate) fn refused(lines: &[Vec<u8>]) -> Option<ImportError> {
     let count = |tool: &Tool| lines.iter().filter(|line| (tool.wrote)(line.trim_ascii())).count();
-    // The program that was traced may print a line that looks like one: several do not come by chance.
+    // The traced program may print a line that looks like one, but several do not come by chance.
     let filled = lines.iter().filter(|line| !line.trim_ascii().is_empty()).count();
     let enough = (filled / 4).clamp(1, 3);
     let tool = TOOLS.iter().find(|tool| count(tool) >= enough)?;
@@ -56,7 +57,8 @@ fn result(line: &[u8]) -> Option<&[u8]> {
     line.get(memchr::memmem::rfind(line, b" = ")? + 3..)
 }
 
-/// `getpid(0x0, 0x0, 0x0)\t\t = 3734 0`: result and errno.
+/// Returns true for a line such as `getpid(0x0, 0x0, 0x0)\t\t = 3734 0`, which ends with result and
+/// errno.
 fn is_dtruss(line: &[u8]) -> bool {
     let words = |text: &[u8]| text.split(|b| *b == b' ').map(<[u8]>::to_vec).collect::<Vec<_>>();
     let number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
@@ -64,7 +66,8 @@ fn is_dtruss(line: &[u8]) -> bool {
     line.starts_with(b"SYSCALL(args)") || has(line, b"\t\t = ") && result(line).is_some_and(both)
 }
 
-/// `open("/etc",O_RDONLY,0666) = 24 (0x18)`, `ERR#2 'No such file or directory'`.
+/// Returns true for a line such as `open("/etc",O_RDONLY,0666) = 24 (0x18)`, or one with `ERR#2 'No
+/// such file or directory'`.
 fn is_bsd_truss(line: &[u8]) -> bool {
     let twice = |text: &[u8]| {
         let (number, hex) = text.split_at_checked(memchr::memmem::find(text, b" (0x")?)?;
@@ -75,7 +78,7 @@ fn is_bsd_truss(line: &[u8]) -> bool {
     has(line, b" ERR#") || !has(line, b"strace.go") && result(line).and_then(twice).unwrap_or(false)
 }
 
-/// `/1:     open("/etc", O_RDONLY)  Err#2 ENOENT`.
+/// Returns true for a line such as `/1:     open("/etc", O_RDONLY)  Err#2 ENOENT`.
 fn is_solaris_truss(line: &[u8]) -> bool {
     let thread = || {
         let rest = line.strip_prefix(b"/")?;
@@ -85,7 +88,7 @@ fn is_solaris_truss(line: &[u8]) -> bool {
     thread().unwrap_or(false) || has(line, b") Err#") || has(line, b"  Err#")
 }
 
-/// ` 4411 app      CALL  open(0x800,0x1,0)`.
+/// Returns true for a line such as ` 4411 app      CALL  open(0x800,0x1,0)`.
 fn is_kdump(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let numbered = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
@@ -100,7 +103,8 @@ fn is_procmon(line: &[u8]) -> bool {
         || has(line, b"\",\"RegOpenKey\",\"")
 }
 
-/// `12 08:52:00.310 1 cat (4411) > open`, and its tables.
+/// Returns true for a line such as `12 08:52:00.310 1 cat (4411) > open`, or one of sysdig's
+/// tables.
 fn is_sysdig(line: &[u8]) -> bool {
     let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty());
     let event = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
@@ -110,7 +114,7 @@ fn is_sysdig(line: &[u8]) -> bool {
     event && stamped && directed || matches!(table.as_slice(), [time, b"Syscall"] if time.ends_with(b"Time"))
 }
 
-/// `[cat] read(3, "(Pointer deref failed!)", 131072) = 0`.
+/// Returns true for a line such as `[cat] read(3, "(Pointer deref failed!)", 131072) = 0`.
 fn is_traceloop(line: &[u8]) -> bool {
     let call = || {
         let close = memchr::memchr(b']', line.strip_prefix(b"[")?)?;
@@ -127,7 +131,7 @@ fn is_gdb(line: &[u8]) -> bool {
     line.starts_with(b"Catchpoint ") && (has(line, b"(call to syscall") || has(line, b"(returned from syscall"))
 }
 
-/// `futex, 202 -- fast user-space locking (0x1df27c4, ...`.
+/// Returns true for a line such as `futex, 202 -- fast user-space locking (0x1df27c4, ...`.
 fn is_ctrace(line: &[u8]) -> bool {
     let described = || {
         let comma = memchr::memmem::find(line, b", ")?;

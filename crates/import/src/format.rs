@@ -1,4 +1,4 @@
-//! Which tool wrote a trace, told by its lines.
+//! Recognises the tool that wrote a trace by its lines.
 
 use crate::perf_script::{self, PerfScript};
 use crate::perf_trace::{self, PerfTrace};
@@ -16,12 +16,12 @@ pub enum Format {
     PerfTrace,
     /// `perf script` of system calls' tracepoints.
     PerfScript,
-    /// Perfetto's own, as systing writes it.
+    /// Perfetto's own format, as systing writes it too.
     Perfetto,
 }
 
 impl Format {
-    /// Its name for people.
+    /// Returns the format's name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Strace => "strace",
@@ -32,7 +32,8 @@ impl Format {
         }
     }
 
-    /// The tool that wrote a line; `None` where it is no line of a trace, or could be any tool's.
+    /// Returns the tool that wrote a line; `None` if it is no line of a trace, or could be any
+    /// tool's.
     pub fn of_line(line: &[u8]) -> Option<Self> {
         if perf_script::recognise(line) {
             return Some(Self::PerfScript);
@@ -47,7 +48,7 @@ impl Format {
     }
 }
 
-/// Reads lines of one file.
+/// The reader of one file's lines, by format.
 pub(crate) enum Reader {
     Strace(Box<Strace>),
     PerfTrace(PerfTrace),
@@ -55,7 +56,8 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// For a file of `format` whose lines are of thread `tid` where they do not say; `None` where it has no lines.
+    /// Returns a reader for a file of `format`; `tid` is the thread of lines that do not tell
+    /// theirs. Returns `None` if the format has no lines.
     pub(crate) fn new(format: Format, tid: u32) -> Option<Self> {
         match format {
             Format::Strace => Some(Self::Strace(Box::new(Strace::new(Dialect::Strace, tid)))),

@@ -1,16 +1,16 @@
-//! Stacks that a trace tells, as a recording's.
+//! Stores the stacks that a trace tells, as a recording has them.
 
 use crate::hash::Map;
 use std::sync::Arc;
 use systoll_model::{Frame, FrameClass, FrameId, Location, Module, ModuleId, Stack, StackId};
 
-/// Distinct frames kept; stacks end before others.
+/// Largest number of different frames kept; stacks end before further ones.
 const MAX_FRAMES: usize = 100_000;
-/// Distinct stacks kept; calls beyond have none.
+/// Largest number of different stacks kept; further calls have none.
 const MAX_STACKS: usize = 60_000;
-/// Frames of one stack.
+/// Largest number of frames of one stack.
 const MAX_DEPTH: usize = 128;
-/// Bytes of a function's or a file's name.
+/// Largest length of a function's or a file's name, bytes.
 const MAX_NAME: usize = 512;
 
 /// A line of a source file.
@@ -23,24 +23,24 @@ pub(crate) struct SourceLine {
 /// A frame as a trace tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Told {
-    /// The file whose code it is.
+    /// The file that holds the frame's code.
     pub(crate) module: String,
-    /// Its function, where it has a name.
+    /// The frame's function, if it has a name.
     pub(crate) function: Option<String>,
-    /// The address within the file.
+    /// The frame's address within the file.
     pub(crate) address: u64,
-    /// Where it is in the source (`strace -kk`).
+    /// The frame's line in the source (`strace -kk`).
     pub(crate) source: Option<SourceLine>,
 }
 
 /// The stack of a call, in parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
-    /// Up to the user's frame.
+    /// The frames up to the user's.
     pub(crate) context: StackId,
-    /// All of it.
+    /// All frames of the stack.
     pub(crate) whole: StackId,
-    /// Above the context.
+    /// The frames above the context.
     pub(crate) outer: StackId,
     /// The user's frame.
     pub(crate) user: Option<FrameId>,
@@ -55,7 +55,7 @@ impl Context {
         Self { context: StackId(0), whole: StackId(0), outer: StackId(0), user: None, api: None, api_module: None };
 }
 
-/// Modules, frames and stacks, each once. The first stack is empty.
+/// The modules, frames and stacks of a trace, each once. The first stack is empty.
 pub(crate) struct Frames {
     pub(crate) modules: Vec<Module>,
     pub(crate) frames: Vec<Frame>,
@@ -63,12 +63,12 @@ pub(crate) struct Frames {
     module_index: Map<String, ModuleId>,
     frame_index: Map<Told, FrameId>,
     stack_index: Map<Vec<FrameId>, StackId>,
-    /// True if some were left out.
+    /// True if frames or stacks were left out.
     pub(crate) bounded: bool,
 }
 
 impl Frames {
-    /// None but the empty stack.
+    /// Returns a store with the empty stack only.
     pub(crate) fn new() -> Self {
         Self {
             modules: Vec::new(),
@@ -168,13 +168,14 @@ fn cut(name: &str) -> Arc<str> {
     Arc::from(name.get(..end).unwrap_or_default())
 }
 
-/// The function's name where it is one that programs call; what libraries call themselves is none.
+/// Returns the function's name if programs call it; `None` for names that libraries use among
+/// themselves.
 fn public(function: &str) -> Option<Arc<str>> {
     let name = function.split(['@', '(']).next().unwrap_or_default();
     (!name.is_empty() && !name.starts_with('_') && !name.contains('+')).then(|| Arc::from(name))
 }
 
-/// Whose code a file holds, by its name.
+/// Returns the class of the code in a file, by the file's name.
 fn class(file: &str) -> FrameClass {
     let starts = |names: &[&str]| names.iter().any(|name| file.starts_with(name));
     if starts(&["ld-linux", "ld-musl", "ld-2.", "ld.so"]) {

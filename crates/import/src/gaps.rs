@@ -1,19 +1,20 @@
-//! Time between a thread's calls: what the program computed, the tracer's own share taken off, and what others on the
-//! box took of it.
+//! Measures the time between a thread's calls. From it follows how long the program computed,
+//! without the tracer's own share and that of others on the box.
 
-/// Time, ns, from which on a call that does not wait was waiting for a processor.
+/// Time of a call that does not wait, ns, from which on it was waiting for a processor.
 const LONG_NS: u64 = 300_000;
-/// Where others took more than this part of such calls' time, they took too much of the gaps to tell what is left.
+/// Ratio of the long calls' time to the other calls' time from which on other programs took too
+/// much of the gaps to tell what is left.
 const DISTURBED: f64 = 0.15;
 
-/// Times of one power of two of nanoseconds.
+/// The gaps whose lengths lie within one power of two of ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
     times: u64,
     ns: u64,
 }
 
-/// All gaps of a trace, and how long calls took that wait for nothing.
+/// All gaps of a trace, and the time inside calls that do not wait.
 #[derive(Clone, Debug)]
 pub(crate) struct Gaps {
     buckets: [Bucket; 64],
@@ -32,14 +33,14 @@ impl Default for Gaps {
 pub(crate) enum Computed {
     /// The trace has no times.
     Untimed,
-    /// Others on the box took too much of the time.
+    /// Other programs on the box took too much of the time.
     Disturbed,
-    /// About so many ns.
+    /// The program computed for about this time, ns.
     About(u64),
 }
 
 impl Gaps {
-    /// A thread was between two calls.
+    /// Adds the gap between two calls of a thread.
     pub(crate) fn between(&mut self, from: Option<u64>, to: Option<u64>) {
         let Some(ns) = from.zip(to).and_then(|(from, to)| to.checked_sub(from)) else { return };
         if let Some(bucket) = self.buckets.get_mut(ns.max(1).ilog2() as usize) {
@@ -48,7 +49,7 @@ impl Gaps {
         }
     }
 
-    /// A call that waits for nothing took so long.
+    /// Adds the time of a call that does not wait.
     pub(crate) fn inside(&mut self, ns: u64) {
         let sum = if ns > LONG_NS { &mut self.inside_long_ns } else { &mut self.inside_ns };
         *sum = sum.saturating_add(ns);
@@ -64,7 +65,7 @@ impl Gaps {
             b.times > 0 && before.saturating_mul(2) >= gaps
         });
         let Some(middle) = middle else { return Computed::Untimed };
-        // The same others that made calls long made gaps long.
+        // Programs that made the calls long have made the gaps long too.
         let others = self.inside_long_ns as f64 / (self.inside_ns.max(1)) as f64;
         if others > DISTURBED {
             return Computed::Disturbed;

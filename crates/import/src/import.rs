@@ -14,7 +14,7 @@ use crate::undress::{Head, choose};
 use std::io::{self, BufRead, Read};
 use systoll_model::{ProblemKind, Recording};
 
-/// Lines that are kept until one tells whose they are, and bytes of them.
+/// Largest number of lines, and of their bytes, that are kept until one tells the format.
 const UNDECIDED: (usize, usize) = (2_000, 4 << 20);
 
 /// A trace that is being read.
@@ -25,16 +25,17 @@ pub struct Import {
 }
 
 impl Import {
-    /// Nothing read yet. `seed` decides at which places of long traces windows open: the same seed gives the same
-    /// recording.
+    /// Returns an import that has read nothing. `seed` decides at which places of long traces
+    /// windows open: the same seed gives the same recording.
     pub fn new(seed: u64) -> Self {
         Self { trace: Trace::new(seed), seed, formats: Vec::new() }
     }
 
-    /// Reads a file of the trace to its end. Several files are one trace, as `strace -ff` writes it: each thread's own,
-    /// its id at the end of `name`, which says nothing else.
+    /// Reads a file of the trace to its end. Several files are one trace, as `strace -ff` writes
+    /// it: one for each thread, whose id is at the end of `name`. The name has no other meaning.
     ///
     /// # Errors
+    ///
     /// If the file can't be read, is empty, or is no trace.
     pub fn read(&mut self, name: &str, reader: impl BufRead) -> Result<(), ImportError> {
         let mut reader = reader;
@@ -93,15 +94,16 @@ impl Import {
         Ok(())
     }
 
-    /// The formats of the files read, in order.
+    /// Returns the formats of the files read, in order.
     pub fn formats(&self) -> &[Format] {
         &self.formats
     }
 
-    /// The recording. It has no prices: see [`crate::price`].
+    /// Returns the recording. It has no prices: see [`crate::price`].
     ///
     /// # Errors
-    /// If no call was read.
+    ///
+    /// No call was read.
     pub fn finish(self) -> Result<Recording, ImportError> {
         if self.trace.notes.found_nothing() {
             let first = self.trace.notes.first_unknown().map(str::to_owned);
@@ -119,11 +121,11 @@ struct File<'a> {
     reading: Reading,
 }
 
-/// The state of finding out what wrote a file.
+/// The state of finding a file's format.
 enum Reading {
-    /// No line has told: they are kept.
+    /// No line has told the format: the lines are kept.
     Undecided(Head),
-    /// A line has.
+    /// The format is known.
     Known(Reader),
 }
 
@@ -150,7 +152,7 @@ impl File<'_> {
         self.reading = Reading::Known(reader);
     }
 
-    /// Returns whether so much was read and nothing found that nothing will be.
+    /// Returns true if so much was read without a sign of a format that none will come.
     fn is_none(&self) -> bool {
         matches!(&self.reading, Reading::Undecided(kept) if kept.is_beyond(UNDECIDED))
     }
@@ -176,7 +178,7 @@ impl File<'_> {
     }
 }
 
-/// The thread whose own file it is: `trace.4882`.
+/// Returns the thread that wrote a file of its own: 4882 for `trace.4882`.
 fn tid_of(name: &str) -> u32 {
     name.rsplit_once('.').and_then(|(_, tid)| tid.parse().ok()).unwrap_or(0)
 }

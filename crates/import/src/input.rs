@@ -1,18 +1,18 @@
-//! Lines of a file or pipe, each as it comes, none longer than a bound.
+//! Reads lines of a file or pipe as they come, none longer than a bound.
 
 use std::io::{self, BufRead};
 
-/// Bytes of a line that are kept; what is beyond is read and left out.
+/// Largest number of bytes kept of a line; the rest is read and left out.
 const MOST: usize = 1 << 20;
 
 /// A line without its end.
 pub(crate) struct Line<'a> {
     pub(crate) text: &'a [u8],
-    /// True if it ended as lines do; the last line of a file that is cut does not.
+    /// True if the line has an end; the last line of a file that is cut has none.
     pub(crate) whole: bool,
 }
 
-/// Lines of a reader.
+/// The lines of a reader.
 pub(crate) struct Lines<R> {
     reader: R,
     line: Vec<u8>,
@@ -23,7 +23,7 @@ impl<R: BufRead> Lines<R> {
         Self { reader, line: Vec::new() }
     }
 
-    /// The next line; `None` where there is none.
+    /// Returns the next line; `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
         let (mut any, mut whole) = (false, false);

@@ -1,8 +1,10 @@
-//! Takes a call's arguments apart as strace writes them: strings, structs, what descriptors are behind, comments.
+//! Splits a call's arguments as strace writes them: strings, structs, files of descriptors,
+//! comments.
 //!
-//! Works on bytes and looks at each once, but for brackets that never close. Whatever the bytes are, it ends and gives slices of them.
+//! Works on bytes and looks at each once, except for brackets that never close. Whatever the bytes
+//! are, it ends and gives slices of them.
 
-/// Bytes that mean something between a call's brackets.
+/// True for each byte that has a meaning between a call's brackets.
 static MEANS: [bool; 256] = {
     let mut means = [false; 256];
     let (bytes, mut at) = (b"\"/<([{)]},", 0);
@@ -13,20 +15,21 @@ static MEANS: [bool; 256] = {
     means
 };
 
-/// The place of the bracket behind a call's name.
+/// Returns the offset of the bracket behind a call's name.
 pub(crate) fn name_end(body: &[u8]) -> Option<usize> {
     let end = body.iter().position(|b| !(b.is_ascii_alphanumeric() || b"_@?.:~".contains(b)))?;
     (end > 0 && body.get(end) == Some(&b'(')).then_some(end)
 }
 
-/// Brackets of descriptors that never close in one text; of more, each is taken to end at the first that closes any. To
-/// look for the right one costs a walk to the text's end.
+/// Largest number of a text's descriptor brackets that never close. Each further one is taken to
+/// end at the next closing bracket, since to look for the right one costs a walk to the text's end.
 const MOST_UNCLOSED: u32 = 64;
 
-/// Arguments of a call; more than the kernel's six where one is written as several.
+/// Largest number of arguments of a call; more than the kernel's six, since one may be written as
+/// several.
 const MOST: usize = 12;
 
-/// The arguments of a call, as they were written, and what follows them.
+/// The arguments of a call as they were written, and the text behind them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Arguments<'a> {
     all: [&'a [u8]; MOST],
@@ -36,7 +39,7 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// In order.
+    /// Returns the arguments in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
         self.all.iter().take(self.count).copied()
     }
@@ -54,7 +57,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Takes apart what follows a call's opening bracket.
+/// Splits the text behind a call's opening bracket.
 pub(crate) fn arguments(text: &[u8]) -> Arguments<'_> {
     let mut found = Arguments { all: [&[]; MOST], count: 0, rest: None };
     let (mut from, mut at, mut depth, mut unclosed) = (0, 0, 0usize, 0);
@@ -92,7 +95,7 @@ pub(crate) fn arguments(text: &[u8]) -> Arguments<'_> {
     found
 }
 
-/// The members of a struct or array, its brackets taken off; at most `most`.
+/// Returns the members of a struct or array whose brackets were taken off; at most `most`.
 pub(crate) fn members(text: &[u8], most: usize) -> Vec<&[u8]> {
     let mut all = Vec::new();
     let (mut from, mut at, mut depth, mut unclosed) = (0, 0, 0usize, 0);
@@ -126,7 +129,7 @@ pub(crate) fn within(text: &[u8], open: u8, close: u8) -> Option<&[u8]> {
     text.strip_prefix(&[open])?.strip_suffix(&[close])
 }
 
-/// The number in front of what a descriptor is behind, and that: `3</etc/passwd>`.
+/// Splits `3</etc/passwd>` into the number and the file behind the descriptor.
 pub(crate) fn behind(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     let Some(open) = memchr::memchr(b'<', text).filter(|at| is_behind(text, *at)) else { return (text, None) };
     let close = behind_end(text, open, &mut 0);
@@ -137,7 +140,7 @@ fn slice(text: &[u8], from: usize, to: usize) -> &[u8] {
     text.get(from..to.min(text.len())).unwrap_or_default()
 }
 
-/// The place of the quote that ends the string beginning at `at`, or the text's end.
+/// Returns the offset of the quote that ends the string beginning at `at`, or the text's length.
 pub(crate) fn string_end(text: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     loop {
@@ -149,8 +152,8 @@ pub(crate) fn string_end(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// Where a few bytes first stand, found by the one of them at `by`. A search that is prepared for any text costs more
-/// than most texts that are searched here.
+/// Returns the offset at which a few bytes first stand, found by the rare one among them, at `by`.
+/// A search that is prepared for any text costs more than most texts searched here.
 pub(crate) fn find(text: &[u8], wanted: &[u8], by: usize) -> Option<usize> {
     let found = memchr::memchr_iter(*wanted.get(by)?, text).filter_map(|at| at.checked_sub(by));
     found.into_iter().find(|at| text.get(*at..).is_some_and(|text| text.starts_with(wanted)))
@@ -160,14 +163,16 @@ fn comment_end(text: &[u8], at: usize) -> usize {
     find(text.get(at..).unwrap_or_default(), b"*/", 1).map_or(text.len(), |found| at + found + 1)
 }
 
-/// Returns true if the bracket at `at` opens a descriptor's or a process's name: it stands right behind a number or name.
+/// Returns true if the bracket at `at` opens the name of a descriptor's file or of a process: it
+/// stands right behind a number or name.
 fn is_behind(text: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| text.get(at));
     before.is_some_and(u8::is_ascii_alphanumeric) && !matches!(text.get(at + 1), Some(b'<' | b'=' | b' '))
 }
 
-/// The place of the bracket that closes the one at `at`. Ends of sockets are told by arrows, and a device by what it is,
-/// in brackets of its own. `unclosed` counts those of the text that never close.
+/// Returns the offset of the bracket that closes the one at `at`. Arrows between the ends of
+/// sockets hold brackets, and devices are described in brackets of their own. `unclosed` counts the
+/// brackets of the text that never close.
 fn behind_end(text: &[u8], at: usize, unclosed: &mut u32) -> usize {
     let (mut depth, mut square) = (0usize, 0usize);
     let mut before = b' ';
@@ -188,7 +193,7 @@ fn behind_end(text: &[u8], at: usize, unclosed: &mut u32) -> usize {
         before = *byte;
     }
     *unclosed += 1;
-    // A path may hold a bracket that never closes: then the first that closes ends it.
+    // A path may hold a bracket that never closes: the next closing bracket then ends the name.
     memchr::memchr(b'>', text.get(at..).unwrap_or_default()).map_or(text.len(), |found| at + found)
 }
 
@@ -224,13 +229,13 @@ mod tests {
 
     #[test]
     fn brackets_that_never_close_cost_no_time() {
-        // Each would be looked for up to the line's end: minutes.
+        // If each bracket were looked for up to the line's end, this would take minutes.
         let many = b"a<[>".repeat(1 << 18);
         let began = std::time::Instant::now();
         assert_eq!(arguments(&many).iter().count(), 1);
         assert_eq!(members(&many, 8).len(), 1);
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
-        // Few of them are looked for whole.
+        // Brackets are looked for to the end if they are few.
         let (all, rest) = taken_apart("7</tmp/a[b>, 8</tmp/a[b>, 9<TCP:[1->2]>) = 2");
         assert_eq!((all.len(), rest.as_deref()), (3, Some(" = 2")));
     }

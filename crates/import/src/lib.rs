@@ -1,7 +1,8 @@
-//! Traces of other tools, read as recordings: a recording whose windows cover everything.
+//! Reads traces of other tools as recordings whose windows cover everything.
 //!
-//! Text of strangers: whatever it is, reading it ends, takes bounded memory and gives a recording for which
-//! [`systoll_model::Recording::check`] holds. What a trace lacks is among the recording's problems.
+//! Traces are text of strangers: whatever it is, reading it ends, takes bounded memory and gives a
+//! recording for which [`systoll_model::Recording::check`] holds. Facts that a trace lacks are
+//! among the recording's problems.
 //!
 //! ```
 //! use systoll_import::Import;

@@ -1,24 +1,24 @@
-//! Numbers and strings, as strace writes them.
+//! Reads numbers and strings as strace writes them.
 
 use crate::lex::{behind, find, members, string_end};
 use systoll_model::constants::{MEMBARRIER_CMD_GLOBAL, number_of};
 use systoll_model::signal_number;
 
-/// Constants that have other names today.
+/// Former names of constants, with their values.
 const OLD_NAMES: &[(&str, u32)] = &[("MEMBARRIER_CMD_SHARED", MEMBARRIER_CMD_GLOBAL)];
 
-/// A string, and whether it was cut short.
+/// A string of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text {
-    /// Its content.
+    /// The string's bytes.
     pub(crate) bytes: Vec<u8>,
-    /// True if the trace says that there was more, or ends within.
+    /// True if the trace says that there was more, or ends within the string.
     pub(crate) cut: bool,
 }
 
-/// The string that `text` begins with, at most `most` bytes of it.
+/// Returns the string that `text` begins with, at most `most` bytes of it.
 pub(crate) fn string(text: &[u8], most: usize) -> Option<Text> {
-    // What read and write moved may stand in front of its length: @"…".
+    // The bytes that read and write moved may stand in front of their length: @"…".
     let text = text.strip_prefix(b"@").unwrap_or(text);
     let inner = text.strip_prefix(b"\"")?;
     let end = string_end(text, 0);
@@ -70,10 +70,10 @@ pub(crate) fn string(text: &[u8], most: usize) -> Option<Text> {
     Some(found)
 }
 
-/// The number that `text` stands for: digits, names, both joined by `|`, `*` and `<<`, comments left out. `None`
-/// where it is no number, or one of its names is not known.
+/// Returns the number that `text` stands for: digits, names, both joined by `|`, `*` and `<<`,
+/// comments left out. Returns `None` if it is no number, or a name is unknown.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
-    // What begins so is a string, a struct, an array or a set: none of its names is one of a number's.
+    // These bytes begin a string, a struct, an array or a set, none of which is a number.
     if text.first().is_some_and(|byte| b"\"{[~@".contains(byte)) {
         return None;
     }
@@ -98,7 +98,8 @@ fn without_comment(text: &[u8]) -> &[u8] {
     find(text, b"/*", 0).and_then(|at| text.get(..at)).unwrap_or(text)
 }
 
-/// `8192*1024`, `1<<CAP_CHOWN`, `makedev(0x8, 0x1)`, `htons(80)`, `-1`, `0644`, `O_RDWR`.
+/// Returns the value of a term: `8192*1024`, `1<<CAP_CHOWN`, `makedev(0x8, 0x1)`, `htons(80)`,
+/// `-1`, `0644`, `O_RDWR`.
 fn term(text: &[u8]) -> Option<i64> {
     if let Some(at) = find(text, b"<<", 0) {
         let shift = u32::try_from(atom(text.get(at + 2..)?)?).ok()?;
@@ -116,7 +117,7 @@ fn atom(text: &[u8]) -> Option<i64> {
     word(text)
 }
 
-/// Digits, or one name.
+/// Returns the value of digits or of one name.
 fn word(text: &[u8]) -> Option<i64> {
     plain(text).or_else(|| {
         let name = std::str::from_utf8(text).ok()?;
@@ -127,14 +128,15 @@ fn word(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// A macro of the kernel's headers, whose arguments are no macros: a text may have as many within each other as it likes.
+/// Returns the value of a macro of the kernel's headers. Its arguments may not be macros, since a
+/// text may nest as many as it likes.
 fn function(name: &[u8], inside: &[u8]) -> Option<i64> {
     let parts = members(inside, 2);
     let first = word(parts.first()?)?;
     match name {
         b"makedev" => {
             let (major, minor) = (first as u64, word(parts.get(1)?)? as u64);
-            // As the kernel's new_encode_dev has it in 64 bits.
+            // The kernel's new_encode_dev packs the numbers in this way into 64 bits.
             Some(((minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12) as i64)
         }
         b"htons" => Some(i64::from((first as u16).swap_bytes())),
@@ -143,7 +145,7 @@ fn function(name: &[u8], inside: &[u8]) -> Option<i64> {
     }
 }
 
-/// Decimal, octal or hexadecimal digits, a sign in front.
+/// Returns the value of decimal, octal or hexadecimal digits, with or without a sign.
 pub(crate) fn plain(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(digits) => (true, digits),

@@ -1,4 +1,4 @@
-//! Collects what a trace lacks and what could not be read, as problems of the recording.
+//! Collects facts that a trace lacks and text that could not be read, as problems of the recording.
 
 use crate::call::{Call, Written};
 use crate::decode::Decoded;
@@ -6,17 +6,18 @@ use crate::edges::Edges;
 use crate::hash::Map;
 use systoll_model::{Problem, ProblemKind, Sysno};
 
-/// Bytes of a line that are shown.
+/// Largest number of characters shown of a line.
 const SHOWN: usize = 120;
-/// Names of calls without a number that are told apart.
+/// Largest number of different names of unknown calls that are kept.
 const MOST_NAMES: usize = 64;
-/// Distinct problems of other kinds.
+/// Largest number of different problems of other kinds.
 const MOST_OTHERS: usize = 32;
-/// A trace of so many calls and fewer kinds than [`FEW_KINDS`] was filtered.
+/// Least number of calls in a trace that was surely filtered if it has fewer than [`FEW_KINDS`]
+/// kinds of calls.
 const MANY_CALLS: u64 = 200;
 const FEW_KINDS: usize = 8;
 
-/// Notes made while reading.
+/// The notes made while a trace is read.
 #[derive(Default)]
 pub(crate) struct Notes {
     calls: u64,
@@ -26,7 +27,7 @@ pub(crate) struct Notes {
     registers: u64,
     untold: u64,
     vague: u64,
-    /// Calls with a struct that the trace has cut short.
+    /// Number of calls with a struct that the trace has cut short.
     abbreviated: u64,
     cut_data: u64,
     unknown_lines: u64,
@@ -37,20 +38,20 @@ pub(crate) struct Notes {
     pub(crate) only_summed_up: bool,
     /// The signs of the program's beginning and end in strace's text.
     pub(crate) edges: Edges,
-    /// Calls that had not returned when the trace ended.
+    /// Number of calls that had not returned when the trace ended.
     pub(crate) unfinished: u64,
-    /// Calls that returned and whose beginning is not there.
+    /// Number of calls that returned and whose beginning is missing.
     pub(crate) without_beginning: u64,
     /// True if the last line is not whole.
     pub(crate) cut: bool,
-    /// Calls of functions of libraries, which ltrace tells beside.
+    /// Number of calls of library functions, which ltrace tells as well.
     pub(crate) library_calls: u64,
-    /// Events that the tracer itself says were lost.
+    /// Number of events that the tracer itself says were lost.
     pub(crate) lost: u64,
 }
 
 impl Notes {
-    /// A call was counted.
+    /// Counts a call.
     pub(crate) fn call(&mut self, syscall: Sysno, call: &Call) {
         self.calls += 1;
         self.timed += u64::from(call.times.entry_ns.is_some());
@@ -59,7 +60,7 @@ impl Notes {
         *self.kinds.entry(syscall).or_default() += 1;
     }
 
-    /// A call was counted of which nothing is told but its name and its times.
+    /// Counts a call of which the trace tells its name and its times only.
     pub(crate) fn timed(&mut self, syscall: Sysno) {
         self.calls += 1;
         self.timed += 1;
@@ -68,14 +69,14 @@ impl Notes {
         *self.kinds.entry(syscall).or_default() += 1;
     }
 
-    /// A call was looked at.
+    /// Notes a call that was decoded.
     pub(crate) fn looked_at(&mut self, decoded: &Decoded) {
         self.vague += u64::from(decoded.vague);
         self.abbreviated += u64::from(decoded.abbreviated);
         self.cut_data += u64::from(decoded.data.iter().any(|d| d.cut));
     }
 
-    /// A line that is nothing we know.
+    /// Notes a line that is no call and no known message.
     pub(crate) fn unknown(&mut self, line: &[u8]) {
         self.unknown_lines += 1;
         if self.first_unknown.is_none() {
@@ -83,12 +84,12 @@ impl Notes {
         }
     }
 
-    /// The first of them.
+    /// Returns the first line that was not understood.
     pub(crate) fn first_unknown(&self) -> Option<&str> {
         self.first_unknown.as_deref()
     }
 
-    /// A call whose name is none of x86-64.
+    /// Notes a call whose name is none of x86-64.
     pub(crate) fn nameless(&mut self, name: &[u8]) {
         let name = String::from_utf8_lossy(name.get(..name.len().min(40)).unwrap_or(name)).into_owned();
         if self.nameless.len() < MOST_NAMES || self.nameless.contains_key(&name) {
@@ -96,7 +97,7 @@ impl Notes {
         }
     }
 
-    /// Something else, told once.
+    /// Adds another problem, once.
     pub(crate) fn add(&mut self, kind: ProblemKind, text: String) {
         if self.others.len() < MOST_OTHERS && !self.others.iter().any(|p| p.text == text) {
             self.others.push(Problem::new(kind, text));
@@ -108,10 +109,33 @@ impl Notes {
         self.calls == 0 && !self.only_summed_up
     }
 
-    /// All of it, in words.
+    /// Returns what the trace lacks, in words.
     pub(crate) fn problems(self, has_stacks: bool) -> Vec<Problem> {
-        let mut all = self.others;
-        let mut add = |kind, text: String| all.push(Problem::new(kind, text));
+        let mut all = self.others.clone();
+        all.extend(self.missing_calls());
+        all.extend(self.lines_left_out());
+        if self.only_summed_up {
+            all.push(partial(
+                "the trace is a table of counts: it does not tell what the calls were about, so systoll can't look for needless ones",
+            ));
+            return all;
+        }
+        all.extend(self.missing_times());
+        if self.untold == 0 || self.untold < self.calls {
+            all.extend(self.missing_arguments());
+            if !has_stacks {
+                all.push(note(
+                    "the trace has no stacks: calls are told by program, not by caller (strace -k tells callers)",
+                ));
+            }
+        }
+        all
+    }
+
+    /// Returns what is known of calls that are not in the trace, or not whole.
+    fn missing_calls(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        let mut add = |kind, text: String| found.push(Problem::new(kind, text));
         if self.lost > 0 {
             add(ProblemKind::Lost, format!("the tracer says that it lost {} events", self.lost));
         }
@@ -123,96 +147,91 @@ impl Notes {
         }
         if self.without_beginning > 0 {
             let n = self.without_beginning;
-            add(
-                ProblemKind::CutShort,
-                format!("{n} calls return whose beginning is not in the trace: it begins in the middle"),
-            );
+            let text = format!("{n} calls return whose beginning is not in the trace: it begins in the middle");
+            add(ProblemKind::CutShort, text);
         }
         if self.unfinished > 0 {
             let n = self.unfinished;
-            add(
-                ProblemKind::Note,
-                format!("{n} calls had not returned when the trace ended: they are counted as such"),
-            );
+            let text = format!("{n} calls had not returned when the trace ended: they are counted as such");
+            add(ProblemKind::Note, text);
         }
+        found
+    }
+
+    /// Returns which lines and names of the trace could not be read as calls.
+    fn lines_left_out(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
         if self.unknown_lines > 0 {
-            let first = self.first_unknown.unwrap_or_default();
-            let lines =
-                if self.unknown_lines == 1 { "1 line is".into() } else { format!("{} lines are", self.unknown_lines) };
-            add(ProblemKind::Note, format!("{lines} none of a trace's and were left out, the first: {first}"));
+            let first = self.first_unknown.as_deref().unwrap_or_default();
+            let n = self.unknown_lines;
+            let lines = if n == 1 { "1 line is".into() } else { format!("{n} lines are") };
+            found.push(note(format!("{lines} none of a trace's and were left out, the first: {first}")));
         }
-        let mut nameless: Vec<(String, u64)> = self.nameless.into_iter().collect();
-        nameless.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        if !nameless.is_empty() {
+        if !self.nameless.is_empty() {
+            let mut nameless: Vec<(&String, &u64)> = self.nameless.iter().collect();
+            nameless.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
             let names: Vec<String> = nameless.iter().take(5).map(|(name, n)| format!("{name} ({n})")).collect();
-            add(
-                ProblemKind::Note,
-                format!("calls that x86-64 does not have are counted as unknown_syscall: {}", names.join(", ")),
-            );
+            let names = names.join(", ");
+            found.push(note(format!("calls that x86-64 does not have are counted as unknown_syscall: {names}")));
         }
         if self.library_calls > 0 {
             let n = self.library_calls;
-            add(ProblemKind::Note, format!("{n} calls of library functions were left out: they are no system calls"));
+            found.push(note(format!("{n} calls of library functions were left out: they are no system calls")));
         }
-        if self.only_summed_up {
-            add(
-                ProblemKind::Partial,
-                "the trace is a table of counts: it does not tell what the calls were about, so systoll can't look for needless ones".into(),
-            );
-            return all;
-        }
+        found
+    }
+
+    /// Returns which times, and which answers with them, the trace lacks.
+    fn missing_times(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
         if self.timed < self.calls.div_ceil(2) {
-            add(
-                ProblemKind::Partial,
-                "the trace has no times: how long the program ran is not known (strace -ttt -T tells it)".into(),
-            );
+            found.push(partial(
+                "the trace has no times: how long the program ran is not known (strace -ttt -T tells it)",
+            ));
         } else if self.with_elapsed == 0 {
-            add(ProblemKind::Partial, "the trace does not tell how long calls took (strace -T does)".into());
+            found.push(partial("the trace does not tell how long calls took (strace -T does)"));
         }
         if self.untold > 0 {
-            add(
-                ProblemKind::Partial,
+            found.push(partial(
                 "the trace has names and times only: what calls were given and what they answered is not known, so systoll \
-                 counts no errors and can't look for needless calls (perf trace and strace tell more)"
-                    .into(),
-            );
-            if self.untold == self.calls {
-                return all;
-            }
+                 counts no errors and can't look for needless calls (perf trace and strace tell more)",
+            ));
         }
+        found
+    }
+
+    /// Returns which arguments and which kinds of calls the trace lacks.
+    fn missing_arguments(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
         if self.registers > 0 {
-            add(
-                ProblemKind::Partial,
-                "the trace has registers only: paths, buffers and structs that they point to are not known".into(),
-            );
+            found.push(partial(
+                "the trace has registers only: paths, buffers and structs that they point to are not known",
+            ));
         }
         if self.vague > 0 {
-            add(
-                ProblemKind::Partial,
-                format!(
-                    "structs are not known whole: answers are compared by what is shown of them{}",
-                    if self.abbreviated > 0 { " (strace -v shows all)" } else { "" }
-                ),
-            );
+            let help = if self.abbreviated > 0 { " (strace -v shows all)" } else { "" };
+            let text = "structs are not known whole: answers are compared by what is shown of them";
+            found.push(partial(format!("{text}{help}")));
         }
         if self.calls >= MANY_CALLS && self.kinds.len() < FEW_KINDS {
             let n = self.kinds.len();
             let kinds = if n == 1 { "one kind of call".to_owned() } else { format!("{n} kinds of calls") };
-            add(
-                ProblemKind::Partial,
-                format!(
-                    "the trace has {kinds} only: what others did in between is not known (strace without -e trace tells it)"
-                ),
-            );
+            found.push(partial(format!(
+                "the trace has {kinds} only: what others did in between is not known (strace without -e trace tells it)"
+            )));
         }
-        if !has_stacks {
-            add(
-                ProblemKind::Note,
-                "the trace has no stacks: calls are told by program, not by caller (strace -k tells callers)".into(),
-            );
-        }
-        all
+        found
     }
+}
+
+/// Returns a problem that says what the trace does not tell.
+fn partial(text: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::Partial, text)
+}
+
+/// Returns a problem that is worth knowing and takes nothing from the counts.
+fn note(text: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::Note, text)
 }
 
 /// A line, shortened and without what a terminal would obey.

@@ -1,12 +1,12 @@
-//! Calls that have been entered and have not returned, one a thread.
+//! Keeps calls that have been entered and have not returned, one for each thread.
 
 use crate::call::{Call, Syscall, Times, Written};
 use crate::frames::Told;
 use crate::hash::Map;
 
-/// Threads whose calls are kept.
+/// Largest number of threads whose calls are kept.
 const MOST: usize = 65_536;
-/// Bytes of their arguments, all together; beyond, they are kept without.
+/// Largest number of bytes of all kept arguments together; further calls are kept without.
 const MOST_BYTES: usize = 32 << 20;
 
 /// A call that has not returned.
@@ -17,11 +17,11 @@ pub(crate) struct Entered {
     pub(crate) written: Written,
     pub(crate) entry_ns: Option<u64>,
     pub(crate) stack: Vec<Told>,
-    /// True if the line ended in its middle: the program wrote in between, or the trace is cut.
+    /// True if the line ended in the middle: the program wrote in between, or the trace is cut.
     pub(crate) broken: bool,
 }
 
-/// All of them, by thread.
+/// All unreturned calls, by thread.
 #[derive(Default)]
 pub(crate) struct Pending {
     calls: Map<u32, Entered>,
@@ -29,7 +29,8 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// A thread enters a call. One that it had entered before is gone: it is given back.
+    /// Notes that a thread enters a call. Returns an earlier call of the thread, which was lost in
+    /// the trace.
     pub(crate) fn enter(&mut self, tid: u32, mut entered: Entered) -> Option<Entered> {
         let before = self.take(tid);
         if self.calls.len() >= MOST {
@@ -43,19 +44,19 @@ impl Pending {
         before
     }
 
-    /// The call that a thread is in; it is none any more.
+    /// Removes and returns the call that a thread is in.
     pub(crate) fn take(&mut self, tid: u32) -> Option<Entered> {
         let entered = self.calls.remove(&tid)?;
         self.bytes -= entered.text.len();
         Some(entered)
     }
 
-    /// The call that a thread is in.
+    /// Returns the call that a thread is in.
     pub(crate) fn of(&self, tid: u32) -> Option<&Entered> {
         self.calls.get(&tid)
     }
 
-    /// A stack that was told of the call that a thread is in.
+    /// Returns the stack of the call that a thread is in, for adding frames.
     pub(crate) fn stack_mut(&mut self, tid: u32) -> Option<&mut Vec<Told>> {
         self.calls.get_mut(&tid).map(|entered| &mut entered.stack)
     }
@@ -77,7 +78,8 @@ impl Pending {
 }
 
 impl Entered {
-    /// The call as it was when it returned; `None` as the result if it never did.
+    /// Returns the call and its stack as they were when the call returned; the result is `None` if
+    /// it never did.
     pub(crate) fn returned(self, tid: u32, result: Option<i64>, elapsed_ns: Option<u64>) -> (Call, Vec<Told>) {
         let times = Times { entry_ns: self.entry_ns, elapsed_ns };
         let Self { syscall, text, written, stack, .. } = self;

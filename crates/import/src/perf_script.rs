@@ -1,4 +1,5 @@
-//! `perf script` of system calls' tracepoints: `ls 4882 [001] 12.345678: raw_syscalls:sys_enter: NR 12 (0, …)`.
+//! Reads `perf script` of system calls' tracepoints: `ls 4882 [001] 12.345678:
+//! raw_syscalls:sys_enter: NR 12 (0, …)`.
 
 use crate::call::{Call, Syscall, Times, Written};
 use crate::frames::Told;
@@ -7,14 +8,14 @@ use crate::strace::named;
 use crate::trace::Trace;
 use systoll_model::Sysno;
 
-/// Frames of one stack.
+/// Largest number of frames of one stack.
 const MAX_DEPTH: usize = 128;
 
-/// One file of it.
+/// The state of reading one file of perf script.
 #[derive(Default)]
 pub(crate) struct PerfScript {
     pending: Pending,
-    /// The thread whose call the frames that follow are of.
+    /// The thread to whose call the following frames belong.
     stack_of: Option<u32>,
 }
 
@@ -28,9 +29,9 @@ enum Event<'a> {
 /// The notation of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// `(0, 7f, …)`.
+    /// The words in brackets: `(0, 7f, …)`.
     Listed,
-    /// `dfd: 0xffffff9c, filename: 0x7f`.
+    /// The words with their names: `dfd: 0xffffff9c, filename: 0x7f`.
     Named,
 }
 
@@ -90,7 +91,8 @@ impl PerfScript {
         Syscall(number.unwrap_or(Sysno::UNKNOWN))
     }
 
-    /// The file ends.
+    /// Takes in the calls that had not returned at the file's end; `whole` is false if the file is
+    /// cut.
     pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
         trace.notes.cut |= !whole;
         let left = self.pending.drain();
@@ -102,12 +104,12 @@ impl PerfScript {
     }
 }
 
-/// Returns true if a line is one of these.
+/// Returns true if perf script wrote the line.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     event(line).is_some()
 }
 
-/// An event of another kind, recorded beside.
+/// Returns true if the line is an event of another kind, recorded beside the calls.
 fn other_event(line: &[u8]) -> bool {
     !line.starts_with(b"\t") && memchr::memmem::find(line, b": ").is_some() && line.contains(&b'[')
 }
@@ -119,7 +121,8 @@ fn event(line: &[u8]) -> Option<(u32, u64, Event<'_>)> {
         None => memchr::memmem::find(line, b"syscalls:sys_")?,
     };
     let (front, text) = (line.get(..at)?, line.get(at..)?);
-    // `ls 4882 [001] 12.345678: `, `ls 4882/4883 [001] …`, with or without the processor.
+    // The front is `ls 4882 [001] 12.345678: ` or `ls 4882/4883 [001] …`, with or without the
+    // processor.
     let mut words = front.split(|b| *b == b' ').filter(|w| !w.is_empty()).rev();
     let time = words.find_map(|w| seconds(w.strip_suffix(b":")?))?;
     let tid = words.find(|w| w.first().is_some_and(u8::is_ascii_digit))?;
@@ -128,7 +131,7 @@ fn event(line: &[u8]) -> Option<(u32, u64, Event<'_>)> {
     Some((tid, time, if raw.is_some() { raw_event(text)? } else { named_event(text)? }))
 }
 
-/// `sys_enter: NR 12 (0, 7f, …)`, `sys_exit: NR 12 = 3`.
+/// Reads `sys_enter: NR 12 (0, 7f, …)` and `sys_exit: NR 12 = 3`.
 fn raw_event(text: &[u8]) -> Option<Event<'_>> {
     let enters = text.starts_with(b"sys_enter");
     let text = text.get(memchr::memmem::find(text, b"NR ")? + 3..)?;
@@ -143,7 +146,7 @@ fn raw_event(text: &[u8]) -> Option<Event<'_>> {
     Some(Event::Returns(syscall, result))
 }
 
-/// `sys_enter_openat: dfd: 0xffffff9c, …`, `sys_exit_openat: 0x3`.
+/// Reads `sys_enter_openat: dfd: 0xffffff9c, …` and `sys_exit_openat: 0x3`.
 fn named_event(text: &[u8]) -> Option<Event<'_>> {
     let (enters, text) = match text.strip_prefix(b"sys_enter_") {
         Some(text) => (true, text),
@@ -158,7 +161,7 @@ fn named_event(text: &[u8]) -> Option<Event<'_>> {
     Some(Event::Returns(syscall, word(rest)? as i64))
 }
 
-/// The values of `dfd: 0xffffff9c, filename: 0x7f`, one behind the other.
+/// Returns the values of `dfd: 0xffffff9c, filename: 0x7f`, joined by commas.
 fn values(text: &[u8]) -> Vec<u8> {
     let parts = text.split(|b| *b == b',').map(|part| {
         let at = memchr::memmem::find(part, b": ").map_or(0, |at| at + 2);
@@ -175,7 +178,7 @@ fn word(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// `12.345678` in ns.
+/// Returns a time such as `12.345678` in ns.
 fn seconds(text: &[u8]) -> Option<u64> {
     let (whole, fraction) = std::str::from_utf8(text).ok()?.split_once('.')?;
     let digits = fraction.len().min(9);
@@ -183,7 +186,7 @@ fn seconds(text: &[u8]) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(ns * 10u64.pow(9 - digits as u32))
 }
 
-/// `\t    7f12 read+0x14 (/usr/lib/libc.so.6)`.
+/// Reads a frame such as `\t    7f12 read+0x14 (/usr/lib/libc.so.6)`.
 fn frame(line: &[u8]) -> Option<Told> {
     if !line.first().is_some_and(u8::is_ascii_whitespace) {
         return None;

@@ -1,4 +1,5 @@
-//! `perf trace`: `0.271 ( 0.012 ms): ls/4882 openat(dfd: CWD, filename: "/etc", flags: RDONLY) = 3`.
+//! Reads `perf trace`: `0.271 ( 0.012 ms): ls/4882 openat(dfd: CWD, filename: "/etc", flags:
+//! RDONLY) = 3`.
 
 use crate::call::{Call, Syscall, Times, Written};
 use crate::edges::Edges;
@@ -9,23 +10,23 @@ use crate::strace::outcome::outcome;
 use crate::trace::Trace;
 use systoll_model::{ProblemKind, Sysno};
 
-/// One file of it.
+/// The state of reading one file of perf trace.
 #[derive(Default)]
 pub(crate) struct PerfTrace {
     pending: Pending,
     edges: Edges,
 }
 
-/// A line taken apart.
+/// The parts of a line.
 struct Line<'a> {
-    /// ns since the trace's start.
+    /// Time since the trace's start, ns.
     at_ns: Option<u64>,
     elapsed_ns: Option<u64>,
     tid: u32,
     name: &'a [u8],
     /// The text behind the opening bracket.
     rest: &'a [u8],
-    /// True if it was entered before.
+    /// True if the call was entered in an earlier line.
     continued: bool,
 }
 
@@ -85,7 +86,8 @@ impl PerfTrace {
         trace.call(&call, &stack);
     }
 
-    /// The file ends.
+    /// Takes in the calls that had not returned at the file's end; `whole` is false if the file is
+    /// cut.
     pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
         trace.notes.cut |= !whole;
         trace.notes.edges.join(self.edges);
@@ -106,7 +108,7 @@ fn never_returned(trace: &mut Trace, tid: u32, entered: Entered) {
     trace.call(&call, &stack);
 }
 
-/// Returns true if a line is one of these.
+/// Returns true if perf trace wrote the line.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     taken_apart(line).is_some_and(|told| named(told.name).is_some())
 }
@@ -141,12 +143,12 @@ fn taken_apart(line: &[u8]) -> Option<Line<'_>> {
     who = who.strip_suffix(b"...").unwrap_or(who).trim_ascii();
     let tid = memchr::memrchr(b'/', who).and_then(|at| std::str::from_utf8(who.get(at + 1..)?).ok()?.parse().ok());
     let rest = text.get(open + 1..)?;
-    // Of what goes on, only the brackets stand there, one of them twice.
+    // If the call goes on, only the brackets stand here, one of them twice.
     let rest = if continued && rest.starts_with(b"))") { rest.get(1..)? } else { rest };
     (!name.is_empty()).then_some(Line { at_ns, elapsed_ns, tid: tid.unwrap_or(0), name, rest, continued })
 }
 
-/// `0.271` in ns.
+/// Returns a time such as `0.271`, ms, in ns.
 fn milliseconds(text: &[u8]) -> Option<u64> {
     let ms: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     (ms.is_finite() && ms >= 0.0).then_some((ms * 1e6) as u64)

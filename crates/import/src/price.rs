@@ -1,20 +1,22 @@
-//! Prices for a recording that has none: what its calls would cost on another box.
+//! Prices a recording that has no prices: what its calls would cost on another box.
 
 use std::collections::BTreeMap;
 use systoll_model::{Errno, Price, Prices, Recording, Row, Sysno};
 
-/// Rows of this many calls are worth a price of their own outcome.
+/// Least number of a row's calls for a price of its usual error.
 const OWN_PRICE: u64 = 1_000;
-/// Own prices, at most: each takes milliseconds to measure.
+/// Largest number of errors of system calls with a price of their own, since each takes
+/// milliseconds to measure.
 const MAX_OWN: usize = 8;
 
-/// The calls that a recording needs prices of, those made most first.
+/// Returns the calls that a recording needs prices of, those made most first.
 pub fn calls_to_price(recording: &Recording) -> Vec<Sysno> {
     recording.by_syscall().into_iter().filter(|t| t.counts.calls > 0).map(|t| t.syscall).collect()
 }
 
-/// Gives every row its toll: its calls at the prices of `prices`, at the crossing where a call has none. What mostly
-/// failed in one way is priced by `of_failing`, where that knows.
+/// Gives every row its toll: its calls at the prices of `prices`, or at the crossing's if a call
+/// has none. A row that mostly failed with one error is priced by `of_failing`, if that knows a
+/// price.
 pub fn price(recording: &mut Recording, prices: Prices, mut of_failing: impl FnMut(Sysno, Errno) -> Option<Price>) {
     let crossing = prices.crossing_ns();
     let mut own: BTreeMap<(Sysno, Errno), Option<Price>> = BTreeMap::new();
@@ -34,7 +36,7 @@ pub fn price(recording: &mut Recording, prices: Prices, mut of_failing: impl FnM
     };
     let mut total = 0u64;
     for row in &mut recording.rows {
-        // What a table says that calls took is not said better by a price of another box.
+        // The time that a table gives for its calls is better than a price of another box.
         let toll = row.counts.toll_ns.unwrap_or_else(|| (per_call(row).max(0.0) * row.counts.calls as f64) as u64);
         row.counts.toll_ns = Some(toll);
         total = total.saturating_add(toll);
@@ -47,7 +49,7 @@ pub fn price(recording: &mut Recording, prices: Prices, mut of_failing: impl FnM
     }
     let header = &mut recording.header;
     header.toll_estimated = true;
-    // Computing between calls, and the calls.
+    // The program's processor time is its computing between the calls and the calls themselves.
     header.own_cpu_most_ns = header.own_cpu_most_ns.map(|computed| computed.saturating_add(total));
     recording.prices = prices;
 }

@@ -1,11 +1,11 @@
-//! A trace that was read to its end, as a recording.
+//! Turns a trace that was read to its end into a recording.
 
 use crate::gaps::Computed;
 use crate::trace::Trace;
 use std::sync::Arc;
 use systoll_model::{BackendKind, Header, LongCall, Problem, ProblemKind, Recording, RowId};
 
-/// The recording of a trace.
+/// Returns the recording of a trace.
 pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
     trace.family.finish(&mut trace.table, trace.clock.now);
     let late = trace.clock.late_by();

@@ -1,36 +1,37 @@
-//! The exact table of a trace: images, rows, threads.
+//! Counts the calls of a trace exactly, by image, row and thread.
 
 use crate::hash::Map;
 use std::sync::Arc;
 use systoll_model::{Counts, Errno, Process, ProcessId, Row, RowId, StackId, Sysno, Thread as ThreadRow, ThreadCalls};
 
-/// Distinct images kept apart; more are folded by program.
+/// Largest number of different images kept apart; more are folded by program.
 const MAX_IMAGES: usize = 96;
-/// Distinct rows with a context; beyond, calls go to one row a system call without.
+/// Largest number of different rows with a context; further calls go to one row for each system
+/// call, without a context.
 const MAX_ROWS: usize = 20_000;
-/// Threads told apart; beyond, an image's threads are one entry.
+/// Largest number of threads kept apart; beyond, an image's threads share one entry.
 const MAX_THREADS: usize = 512;
 
-/// Where a call was counted.
+/// The row that counted a call, and the call's number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) row: RowId,
-    /// Which call of its row, from 1.
+    /// Number of the call in its row, from 1.
     pub(crate) nth: u64,
 }
 
-/// The answer of a call.
+/// The result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It never returned.
+    /// The call never returned.
     None,
-    /// It returned, and the trace does not tell with what.
+    /// The call returned, and the trace does not tell its result.
     Untold,
-    /// As in rax.
+    /// The result as in rax.
     Is(i64),
 }
 
-/// The end of a call, for its row's figures.
+/// The end of a call, as its row counts it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) answer: Answer,
@@ -41,13 +42,13 @@ pub(crate) struct Ended {
     pub(crate) waited_ns: u64,
 }
 
-/// The counts.
+/// The exact counts of a trace.
 #[derive(Default)]
 pub(crate) struct Table {
     pub(crate) images: Vec<Process>,
     folded: Map<Arc<str>, ProcessId>,
     pub(crate) rows: Vec<Row>,
-    /// Calls of each row, those that never returned included.
+    /// Number of calls of each row, those that never returned included.
     entered: Vec<u64>,
     index: Map<(ProcessId, Sysno, StackId), RowId>,
     threads: Map<(ProcessId, u32), Map<Sysno, ThreadCalls>>,
@@ -55,7 +56,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An image for a new process or a new program: its own, or the one its program's images are folded into.
+    /// Returns an image for a new process or a new program: one of its own, or the one into which
+    /// the program's images are folded.
     pub(crate) fn image(&mut self, mut image: Process) -> ProcessId {
         (image.instances, image.threads) = (1, 1);
         let of = |at: usize| ProcessId(at as u32);
@@ -84,12 +86,12 @@ impl Table {
         !self.folded.is_empty()
     }
 
-    /// The image, where there is one.
+    /// Returns the image for changing it; `None` if there is none.
     pub(crate) fn image_mut(&mut self, id: ProcessId) -> Option<&mut Process> {
         self.images.get_mut(id.0 as usize)
     }
 
-    /// The row of calls of an image from a context, made where there is none.
+    /// Returns the row of an image's calls from a context, and makes it if there is none.
     pub(crate) fn row(&mut self, process: ProcessId, syscall: Sysno, context: StackId) -> RowId {
         if let Some(id) = self.index.get(&(process, syscall, context)) {
             return *id;
@@ -143,7 +145,7 @@ impl Table {
         Counted { row: id, nth }
     }
 
-    /// Adds how long a call took that was counted before, all of it waiting.
+    /// Adds the time of a call that was counted before, all of it waiting.
     pub(crate) fn waited(&mut self, id: RowId, ns: u64) {
         if let Some(row) = self.rows.get_mut(id.0 as usize) {
             row.counts.time(ns);
@@ -151,7 +153,8 @@ impl Table {
         }
     }
 
-    /// Makes a call's largest row count as many as a table of the whole run does, where that counts more.
+    /// Raises the counts of a call's largest row so that all its rows count as many calls as a
+    /// table of the whole run, if that counts more.
     pub(crate) fn count_beyond(&mut self, syscall: Sysno, counts: &Counts) {
         let of_call = || self.rows.iter().enumerate().filter(|(_, row)| row.syscall == syscall);
         let shown = of_call().fold(Counts::default(), |mut sum, (_, row)| {
@@ -174,7 +177,7 @@ impl Table {
         mine.elapsed_ns = mine.elapsed_ns.max(counts.elapsed_ns);
     }
 
-    /// Counts calls that only a summary tells of.
+    /// Counts calls that only a summary tells.
     pub(crate) fn count_many(&mut self, id: RowId, counts: &Counts) {
         if let Some(row) = self.rows.get_mut(id.0 as usize) {
             row.counts.merge(counts);
@@ -197,7 +200,7 @@ impl Table {
     }
 }
 
-/// Adds a call to figures; whether it failed.
+/// Adds a call to counts. Returns true if it failed.
 fn add(counts: &mut Counts, ended: Ended) -> bool {
     let result = match ended.answer {
         Answer::None => {

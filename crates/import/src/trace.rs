@@ -1,4 +1,5 @@
-//! Collects what every format yields: calls, counted and sampled, of threads that come and go.
+//! Collects the calls that every format yields: they are counted and sampled, by threads that come
+//! and go.
 
 use crate::call::{Call, Calls, Times};
 use crate::decode::{self, Decoded, decode};
@@ -19,9 +20,9 @@ use systoll_model::{
     WindowCall,
 };
 
-/// Slowest calls remembered.
+/// Largest number of slowest calls remembered.
 const MAX_LONGEST: usize = 256;
-/// Shorter calls are not worth remembering: a tracer's own stops take tens of microseconds.
+/// Shortest call worth remembering, ns: a tracer's own stops take tens of microseconds.
 const LONG_NS: u64 = 200_000;
 /// A second, ns.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -35,30 +36,30 @@ pub(crate) struct Long {
     pub(crate) tid: u32,
 }
 
-/// A call of which a trace tells its name and its times.
+/// A call of which a trace tells its name and its times only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timed {
-    /// Thread id; 0 where the trace tells none.
+    /// Thread id; 0 if the trace tells none.
     pub(crate) tid: u32,
-    /// Which it is.
+    /// The system call.
     pub(crate) syscall: Sysno,
-    /// Entry, ns on any clock that the whole trace shares.
+    /// Time of entry, ns on any clock that the whole trace shares.
     pub(crate) entry_ns: u64,
-    /// Elapsed ns.
+    /// Elapsed time, ns.
     pub(crate) elapsed_ns: u64,
 }
 
-/// Where in the trace a call stands.
+/// The position of a call in the trace.
 #[derive(Clone, Copy)]
 struct Place {
-    /// By our number.
+    /// The process, by our number.
     process: u32,
     counted: Counted,
-    /// Since the trace's beginning.
+    /// Time of entry since the trace's beginning, ns.
     entry_ns: u64,
     /// Elapsed time, as far as the trace tells.
     elapsed_ns: Option<u64>,
-    /// Signals that came before it.
+    /// Number of signals that came before the call.
     signals: u32,
 }
 
@@ -72,25 +73,26 @@ pub(crate) struct Trace {
     pub(crate) gaps: Gaps,
     pub(crate) notes: Notes,
     pub(crate) clock: Clock,
-    /// Objects of the calls that are looked at one by one, and their numbers.
+    /// Objects of the calls that are looked at one by one, and their counts.
     pub(crate) ledger: systoll_model::Notes,
-    /// True if moments are those at which lines were written, and not those at which calls were entered: another tool
-    /// than the tracer put them there.
+    /// True if times are those at which another tool than the tracer wrote the lines, and not those
+    /// at which calls were entered.
     pub(crate) stamped_when_written: bool,
     looks: u64,
     descriptors: Descriptors,
     follow: Calls,
-    /// Calls that may ask something of a path.
+    /// Calls that may ask about a path.
     asks: Calls,
 }
 
-/// When the trace began and ended, on its own clock.
+/// The trace's beginning and end on its own clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     began: Option<u64>,
-    /// The latest moment seen, since the beginning.
+    /// Time of the latest moment seen, ns since the trace's beginning.
     pub(crate) now: u64,
-    /// The earliest one, where a trace does not begin with it and times are counted from nothing until all is read.
+    /// The earliest time seen, ns, if a trace does not begin with it; times are then counted from 0
+    /// until all is read.
     earliest: Option<u64>,
 }
 
@@ -105,19 +107,21 @@ impl Clock {
         Some(since)
     }
 
-    /// The trace does not begin with its earliest moment, which is known when all is read.
+    /// Counts times from 0: the trace does not begin with its earliest time, which is known only
+    /// when all is read.
     pub(crate) fn count_from_nothing(&mut self) {
         if self.began.is_none() {
             (self.began, self.earliest) = (Some(0), Some(u64::MAX));
         }
     }
 
-    /// Offset that all times have too much, ns.
+    /// Returns the offset to subtract from all times, ns.
     pub(crate) fn late_by(&self) -> u64 {
         self.earliest.filter(|earliest| *earliest != u64::MAX).unwrap_or(0)
     }
 
-    /// When the trace began, in seconds since 1970, where its clock counts from there.
+    /// Returns the time at which the trace began, in seconds since 1970; 0 if its clock does not
+    /// count from there.
     pub(crate) fn started_unix(&self) -> u64 {
         const YEAR_2000: u64 = 946_684_800;
         self.began.map(|ns| ns / 1_000_000_000).filter(|s| *s > YEAR_2000).unwrap_or(0)
@@ -125,7 +129,7 @@ impl Clock {
 }
 
 impl Trace {
-    /// Nothing yet.
+    /// Returns a trace without calls.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             table: Table::default(),
@@ -145,8 +149,8 @@ impl Trace {
         }
     }
 
-    /// Takes in a call of which nothing is told but its name and its times. It is counted, and not looked at: nothing
-    /// tells what it was about.
+    /// Takes in a call of which the trace tells its name and its times only. It is counted, but not
+    /// sampled, since nothing tells its arguments.
     pub(crate) fn timed(&mut self, timed: Timed) {
         let Timed { tid, syscall, entry_ns, elapsed_ns } = timed;
         let signature = syscall.signature();
@@ -206,15 +210,16 @@ impl Trace {
         }
     }
 
-    /// A thread makes another call: what it was in before, and of which no time is told, had returned by then.
+    /// Notes that a thread makes another call: its last call, if the trace told no time for it, had
+    /// returned by then.
     fn returned_by_now(&mut self, met: &Thread, tid: u32, at: Option<u64>) {
         let Some((untimed, at)) = met.untimed.zip(at).filter(|_| !self.stamped_when_written) else { return };
         self.has_waited(met.ordinal, tid, untimed, at.saturating_sub(untimed.entry_ns));
     }
 
-    /// A call of which no time is told turns out to have lasted until a moment that is so much later.
+    /// Notes that a call without a told time lasted until `ns` after its entry.
     fn has_waited(&mut self, ordinal: u32, tid: u32, untimed: Untimed, ns: u64) {
-        // Moments in whole seconds may lie up to one closer together.
+        // Two times in whole seconds may lie up to a second closer together than they seem.
         let ns = if ns.is_multiple_of(SECOND_NS) { ns.saturating_sub(SECOND_NS) } else { ns };
         if ns < LONG_NS {
             return;
@@ -224,7 +229,8 @@ impl Trace {
         self.note_long(Long { ns, row: untimed.row.0, at_ns: untimed.entry_ns, tid });
     }
 
-    /// A thread, as it was `met`, was in a call; times are since the trace's beginning.
+    /// Notes the time of a thread's call. `met` is the thread before the call; times are since the
+    /// trace's beginning.
     fn took(&mut self, tid: u32, counted: Counted, met: &Thread, times: Times, waits_for: WaitsFor) {
         let (at, row) = (times.entry_ns, counted.row);
         let mut untimed = None;
@@ -236,7 +242,8 @@ impl Trace {
             }
             untimed = Some(this);
         }
-        // A long time up to here was the call's before it, or, where lines are late, its own.
+        // A long time up to this call's line was the call before, or, if lines are stamped when
+        // written, this call itself.
         let waits = if self.stamped_when_written { untimed.is_some() } else { met.untimed.is_some() };
         let long = at.zip(met.last_end).is_some_and(|(at, end)| at.saturating_sub(end) >= LONG_NS);
         let last_end = met.last_end.filter(|_| !(waits && long));
@@ -299,12 +306,13 @@ impl Trace {
         }
     }
 
-    /// Notes a call in the ledger, which sees all of a trace; how its question is known from before, where that is wanted.
+    /// Notes a call in the ledger, which sees all calls of a trace. Returns how its question is
+    /// known from before, if `wanted`.
     fn note(&mut self, image: ProcessId, syscall: Sysno, call: &WindowCall, wanted: bool) -> Before {
         let asked =
             syscall.signature().and_then(|s| Question::of(s, &call.args, &call.data, call.fd.as_deref(), call.result));
         let Some(question) = asked else { return Before::Unknown };
-        // Of calls that have no times the order tells.
+        // If calls have no times, their order replaces them.
         self.looks += 1;
         let (process, row, at_ns) = (image.0, call.row.0, self.looks);
         let before =
@@ -340,21 +348,21 @@ impl Trace {
         }
     }
 
-    /// A call that makes a child has been entered and has not returned.
+    /// Notes that a call which makes a child has been entered and has not returned.
     pub(crate) fn entered(&mut self, tid: u32, syscall: Sysno, text: &[u8]) {
         if matches!(syscall.name(), Some("clone" | "clone3" | "fork" | "vfork")) {
             self.family.making(tid, decode::shares_process(text));
         }
     }
 
-    /// A signal was delivered to a thread.
+    /// Notes that a signal was delivered to a thread.
     pub(crate) fn signal(&mut self, tid: u32) {
         if let Some(thread) = self.family.thread_mut(tid) {
             thread.signals = thread.signals.saturating_add(1);
         }
     }
 
-    /// A thread has ended.
+    /// Notes that a thread has ended.
     pub(crate) fn exited(&mut self, tid: u32, exit: Exit, at: Option<u64>) {
         let now = self.clock.since(at).unwrap_or(self.clock.now);
         if let Some(Gone { thread, last }) = self.family.exited(&mut self.table, tid, exit, now) {
@@ -365,7 +373,7 @@ impl Trace {
         }
     }
 
-    /// Takes in a table that alone counts its calls, of a program where it names one.
+    /// Takes in a table that alone counts its calls, for a program if it names one.
     pub(crate) fn summed_up(&mut self, name: &str, pid: u32, calls: impl Iterator<Item = (Sysno, Counts)>) {
         let image = self.table.image(Process { pid, exe: Arc::from(name), ..Process::default() });
         for (syscall, counts) in calls {
@@ -375,17 +383,17 @@ impl Trace {
     }
 }
 
-/// Returns the part of a call's elapsed time that was surely waiting: all of a long call that may wait. A tracer's own
-/// stops take tens of microseconds, and what they take varies by as much.
+/// Returns the part of a call's elapsed time that was surely waiting: all of a long call that may
+/// wait. A tracer's own stops take tens of microseconds and vary by as much.
 fn waited(signature: Option<&Signature>, elapsed: Option<u64>) -> u64 {
     let waits = signature.is_some_and(|s| s.waits || s.may_block);
     elapsed.filter(|ns| waits && *ns >= LONG_NS).unwrap_or(0)
 }
 
-/// The errno that a trace writes by name, as in a result.
+/// Returns the result for an errno that a trace gives by name.
 pub(crate) fn failed(name: &[u8]) -> Option<i64> {
     let name = std::str::from_utf8(name).ok()?;
-    // strace and perf call two of the kernel's own by other names.
+    // strace and perf have other names for some of the kernel's errors.
     let name = match name {
         "ENOTSUP" => "EOPNOTSUPP",
         "EWOULDBLOCK" => "EAGAIN",

@@ -1,7 +1,7 @@
-//! Estimates how long a call waited where no line has its elapsed time.
+//! Estimates how long a call waited if no line has its elapsed time.
 //!
-//! A wait that ran out of time lasted as long as it was given, which stands among its arguments. Of others, the thread's
-//! next line tells: it was written once the call had returned.
+//! A wait that timed out lasted as long as its timeout, which stands among its arguments. For other
+//! calls the thread's next line tells: it was written once the call had returned.
 
 use crate::call::{Call, Written};
 use crate::lex::{arguments, within};
@@ -9,30 +9,30 @@ use crate::literal::number;
 use systoll_model::constants::{FUTEX_PRIVATE_FLAG, FUTEX_WAIT};
 use systoll_model::{Errno, RowId, Signature, Sysno};
 
-/// A call that may have waited, of which no time is told.
+/// A call that may have waited, and whose time the trace does not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Untimed {
-    /// The row it was counted on.
+    /// The row that counted the call.
     pub(crate) row: RowId,
-    /// Which call of its row it was, from 1.
+    /// Number of the call in its row, from 1.
     pub(crate) nth: u64,
-    /// When it was entered, ns since the trace's beginning.
+    /// Time of the call's entry since the trace's beginning, ns.
     pub(crate) entry_ns: u64,
 }
 
-/// The likelihood that a call waits.
+/// The degree to which a call is made for waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
-    /// It never does, as far as the table tells.
+    /// The call never waits, as far as the table of system calls tells.
     Nothing,
-    /// It may.
+    /// The call may wait.
     Maybe,
-    /// Waiting is its purpose.
+    /// Waiting is the call's purpose.
     Surely,
 }
 
 impl WaitsFor {
-    /// Returns what the table of system calls says.
+    /// Returns the degree that the table of system calls gives.
     pub(crate) fn of(signature: Option<&Signature>) -> Self {
         match signature {
             Some(signature) if signature.waits => Self::Surely,
@@ -42,7 +42,7 @@ impl WaitsFor {
     }
 }
 
-/// Returns whether a call is one of futex that waits; others of it wake.
+/// Returns true if the call is a futex call that waits, not one that wakes.
 pub(crate) fn is_futex_wait(call: &Call) -> bool {
     call.syscall.0 == FUTEX && memchr::memmem::find(&call.text, b"FUTEX_WAIT").is_some()
 }
@@ -50,19 +50,19 @@ pub(crate) fn is_futex_wait(call: &Call) -> bool {
 /// The call `futex`.
 const FUTEX: Sysno = Sysno::named("futex");
 
-/// Where a call has the time it waits at most.
+/// The place and unit of a call's timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
-    /// Milliseconds.
+    /// A number of milliseconds, in this argument.
     Milliseconds(usize),
-    /// A struct of seconds and nanoseconds.
+    /// A struct of seconds and nanoseconds, to which this argument points.
     Nanoseconds(usize),
-    /// A struct of seconds and microseconds.
+    /// A struct of seconds and microseconds, to which this argument points.
     Microseconds(usize),
 }
 
-/// Returns how long a call waited that ran out of time, ns: what it was given to wait at most. `None` where it did not
-/// run out, where it was told not to wait, and where the time is a moment rather than a length.
+/// Returns the time that a call waited if it timed out, ns: its timeout. Returns `None` if it did
+/// not time out, if its timeout was 0, or if it waited until a point in time.
 pub(crate) fn ran_out(call: &Call) -> Option<u64> {
     let timed_out = call.result == Some(-i64::from(Errno::ETIMEDOUT.0));
     if call.written == Written::Registers || call.result != Some(0) && !timed_out {
@@ -90,18 +90,19 @@ pub(crate) fn ran_out(call: &Call) -> Option<u64> {
         Limit::Nanoseconds(at) => parts(at, 1)?,
         Limit::Microseconds(at) => parts(at, 1_000)?,
     };
-    // An argument that is no number of milliseconds: -1 is no limit, and what is longer than a year is none either.
+    // -1 is no timeout, and one of more than a year counts as none.
     const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
     (1..YEAR_NS).contains(&ns).then_some(ns)
 }
 
-/// Returns whether a futex call's time is a length: FUTEX_WAIT's is, other operations wait until a moment.
+/// Returns true if a futex call's time is a length: that of FUTEX_WAIT is, while other operations
+/// wait until a point in time.
 fn waits_for_a_length(text: &[u8]) -> bool {
     let operation = number(arguments(text).get(1)).and_then(|n| u32::try_from(n).ok());
     operation.is_some_and(|n| n & !FUTEX_PRIVATE_FLAG == FUTEX_WAIT)
 }
 
-/// Returns the number in a field: `tv_sec=5`, `5`.
+/// Returns the number in a field such as `tv_sec=5` or `5`.
 fn last_number(field: &[u8]) -> Option<u64> {
     let value = field.rsplit(|b| *b == b'=').next()?.trim_ascii();
     std::str::from_utf8(value).ok()?.parse().ok()

@@ -1,22 +1,25 @@
-//! Windows of a trace: its first calls all of them, later ones by octaves of their row's count.
+//! Keeps windows of a trace: all of its first calls, and later ones by octaves of their row's
+//! count.
 //!
-//! The same rules as for a program that is watched, but for two things: looking costs it nothing, so no budget refuses
-//! a window, and the first calls are kept whole, as one trace of them.
+//! The rules are those for a program that is watched, with two differences: looking costs nothing
+//! here, so that no budget refuses a window, and the first calls are all kept.
 
 use crate::table::Counted;
 use systoll_model::{ProcessId, Random, RowId, Window, WindowCall};
 
-/// Calls of a trace that are kept whatever their row: the first so many.
+/// Number of a trace's first calls that are kept, whatever their row.
 const COVERED: usize = 32_768;
-/// Calls in one of these windows. Some answers hold only within one.
+/// Number of calls in a window of the first calls. It is large, since some answers hold only within
+/// one window.
 const COVERED_CALLS: usize = 256;
-/// Calls in another window.
+/// Number of calls in any other window.
 const CALLS: usize = 32;
-/// Windows kept of each row, beside those: the first, the newest, two of the newest octave.
+/// Largest number of windows kept of each row, beside the first calls': the first, the newest, and
+/// two of the newest octave.
 const KEPT_PER_ROW: usize = 8;
-/// Windows kept of all rows, beside those.
+/// Largest number of windows kept of all rows, beside the first calls'.
 const KEPT: usize = 2_048;
-/// Octaves from this one on get two windows: the newest octave is half the row.
+/// First octave that gets two windows: the newest octave is half of the row.
 const TWO_FROM: u32 = 5;
 
 /// A window that is being filled.
@@ -26,7 +29,7 @@ struct Open {
     octave: u8,
     covers: bool,
     calls: Vec<WindowCall>,
-    /// When it was opened, among all.
+    /// Number of the window in the order of opening.
     order: u64,
 }
 
@@ -38,28 +41,28 @@ struct Kept {
 
 #[derive(Clone, Debug, Default)]
 struct OfRow {
-    /// Calls at which windows are to open in this octave, ascending.
+    /// Numbers of the calls in this octave at which windows are to open, ascending.
     picks: Vec<u64>,
-    /// Windows kept, oldest first, by their place.
+    /// Indices of the windows kept, oldest first.
     kept: Vec<usize>,
 }
 
-/// All windows.
+/// All windows of a trace.
 pub(crate) struct Windows {
     random: Random,
-    /// By a thread's ordinal.
+    /// The open windows, by their threads' ordinals.
     open: Vec<Option<Box<Open>>>,
     kept: Vec<Option<Kept>>,
     free: Vec<usize>,
     rows: Vec<OfRow>,
     covered: usize,
-    /// Windows kept beside those that cover.
+    /// Number of windows kept beside those of the first calls.
     beside: usize,
     pub(crate) opened: u64,
 }
 
 impl Windows {
-    /// None yet.
+    /// Returns a set without windows.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             random: Random::new(seed),
@@ -80,7 +83,7 @@ impl Windows {
         if self.open.len() <= at {
             self.open.resize_with(at + 1, || None);
         }
-        // A window is one image's.
+        // A window holds calls of one image only.
         if self.open.get(at).and_then(Option::as_ref).is_some_and(|w| w.process != process) {
             self.close(thread);
         }
@@ -110,7 +113,7 @@ impl Windows {
         }
     }
 
-    /// The thread's last call turns out to have waited so long, if it is the `nth` of `row`.
+    /// Notes that the thread's last call waited for `ns`, if it is the call `counted`.
     pub(crate) fn waited(&mut self, thread: u32, counted: Counted, ns: u64) {
         let open = self.open.get_mut(thread as usize).and_then(Option::as_mut);
         let last = open.and_then(|open| open.calls.last_mut());
@@ -119,7 +122,7 @@ impl Windows {
         }
     }
 
-    /// Ends what is open of a thread.
+    /// Closes the thread's open window.
     pub(crate) fn close(&mut self, thread: u32) {
         let Some(open) = self.open.get_mut(thread as usize).and_then(Option::take) else { return };
         if open.calls.is_empty() {
@@ -129,7 +132,7 @@ impl Windows {
         self.keep(Kept { window: Window { process, thread, row, octave, calls }, order, covers });
     }
 
-    /// All windows in the order they were opened, and whether every call is in one of them.
+    /// Returns all windows in the order of their opening.
     pub(crate) fn finish(mut self) -> Vec<Window> {
         for thread in 0..self.open.len() {
             self.close(thread as u32);
@@ -162,7 +165,7 @@ impl Windows {
         if counted.nth == start {
             row.picks = new;
         }
-        // A place passed while another window was open is made up for at once.
+        // A pick that was passed while another window was open is made up for at once.
         let due = row.picks.first().is_some_and(|at| *at <= counted.nth);
         if due {
             row.picks.remove(0);
@@ -191,8 +194,9 @@ impl Windows {
         }
     }
 
-    /// Returns the row's window that tells least: never the first; the older of two in an octave already past; else the
-    /// oldest, whose octave is the smallest part of the row.
+    /// Returns the index of the row's window that tells least. It is never the first. It is the
+    /// older of two in an octave already past, or else the oldest, whose octave is the smallest
+    /// part of the row.
     fn least_telling(&self, ids: &[usize], newest: u8) -> usize {
         let octave = |at: usize| {
             let kept = ids.get(at).and_then(|id| self.kept.get(*id)).and_then(Option::as_ref);
@@ -222,7 +226,7 @@ impl Windows {
         if let Some(kept) = self.kept.get_mut(at) {
             *kept = None;
             self.free.push(at);
-            // A row's list has only those beside.
+            // A row's list has no windows of the first calls.
             self.beside -= 1;
         }
     }

@@ -1,11 +1,12 @@
-//! Traces in the forms in which people paste them: their calls are counted, or the tool that wrote them is named.
+//! Tests of traces in the forms in which people paste them: their calls are counted, or the tool
+//! that wrote them is named.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use systoll_import::Import;
 
-/// What a file must give.
+/// The expected result of reading a file.
 #[derive(Deserialize)]
 struct Expected {
     refused: Option<String>,
@@ -15,7 +16,7 @@ struct Expected {
     errors: BTreeMap<String, u64>,
 }
 
-/// Calls and errors by system call.
+/// Numbers of calls and errors by system call.
 type Counted = (BTreeMap<String, u64>, BTreeMap<String, u64>);
 
 fn counted(text: &[u8]) -> Result<Counted, String> {

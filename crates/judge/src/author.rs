@@ -19,7 +19,7 @@ pub(crate) struct Author {
     pub functions: Vec<String>,
     /// The function of the language's library that the code called, where it is known.
     pub called: Option<String>,
-    /// Whose code makes the calls.
+    /// Owner of the code that makes the calls.
     pub owner: Owner,
     /// True if each request of a server starts the code anew.
     pub is_served: bool,

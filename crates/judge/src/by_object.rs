@@ -11,10 +11,11 @@ use crate::detect::{Claims, Judged};
 use crate::finding::{Estimate, ExpectedGain, Finding, Kind, RowNeedless};
 use crate::group::{Patterns, cause_of};
 use crate::hash::Map;
+use crate::judged_view::JudgedView;
 use crate::octave::octaves;
 use crate::options::Options;
 use crate::phases::toll;
-use crate::survey::{Claimed, JudgedView, RowView, survey};
+use crate::survey::{Claimed, RowView, survey};
 use crate::target::Target;
 use std::collections::BTreeMap;
 use systoll_model::{Counts, Ledger, Recording, RowId, WindowCall};
@@ -28,7 +29,7 @@ const CRUMBS: f64 = 0.05;
 /// Largest number of parts that a row is split into, the rest among them.
 const PARTS: usize = 8;
 
-/// A recording in which each part is a row.
+/// A recording in which each part of a split row is a row of its own.
 pub(crate) struct SplitRecording {
     /// The split recording. Rows that were not split keep their ids; the first part of a split row keeps the row's.
     pub recording: Recording,
@@ -40,7 +41,7 @@ pub(crate) struct SplitRecording {
 #[derive(Clone, Copy)]
 struct RowOrigin {
     row: RowId,
-    /// Number of the original row's calls in it; `None` where it is the whole row.
+    /// Number of the original row's calls in this row; `None` if it is the whole row.
     calls: Option<Estimate>,
 }
 
@@ -59,7 +60,8 @@ struct SeenCall<'a> {
 enum Reason<'a> {
     /// Too few of the calls are claimed.
     None,
-    /// The cause's id. Where the cause's cures depend on it, the type of object that the descriptors lead to.
+    /// The cause's id, and the type of object that the descriptors lead to if the cause's cures
+    /// depend on it.
     Cause(&'a str, Option<Target>),
     Kind(Kind),
 }
@@ -108,7 +110,7 @@ pub(crate) fn split(
     parts
 }
 
-/// Returns those rows that `asked` selects whose windows show calls about several named objects.
+/// Returns the rows that `asked` selects and whose windows show calls about several named objects.
 fn seen<'a>(recording: &'a Recording, claims: &'a Claims, asked: impl Fn(RowId) -> bool) -> Vec<RowSeen<'a>> {
     let wanted: Vec<bool> = (0..recording.rows.len() as u32).map(|id| asked(RowId(id))).collect();
     if !wanted.contains(&true) {

@@ -22,7 +22,7 @@ pub enum Apply {
     Shim,
     /// An answer in place of the call, which is not made.
     Elide,
-    /// None.
+    /// The cure can't be tried without a change of the program.
     #[default]
     None,
 }
@@ -42,11 +42,12 @@ pub struct Cure {
     pub env: BTreeMap<String, String>,
     /// Name of systoll's library that applies the cure.
     pub shim: Option<String>,
-    /// A pattern of the calls for which the cure is offered; `None`: for all.
+    /// A pattern of the calls for which the cure is offered; `None` if it is offered for all.
     pub when: Option<Pattern>,
-    /// Languages for which the cure is offered; empty: for any.
+    /// Languages for which the cure is offered; empty if it is offered for any.
     pub languages: Vec<CodeLanguage>,
-    /// File names of programs or libraries for which the cure is offered, as patterns with `*`; empty: for any.
+    /// File names of programs or libraries for which the cure is offered, as patterns with `*`;
+    /// empty if it is offered for any.
     pub modules: Vec<String>,
     /// Source files of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub sources: Vec<String>,
@@ -55,10 +56,11 @@ pub struct Cure {
     pub whole: bool,
     /// Functions of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub functions: Vec<String>,
-    /// Functions of the language's library of which the code must have called one, as patterns with `*`; empty where any
-    /// will do. One that is not known may be any.
+    /// Functions of the language's library of which the code must have called one, as patterns with
+    /// `*`; empty if any will do. An unknown function may be any of them.
     pub called: Vec<String>,
-    /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
+    /// Objects (a path, a program that is started) of which one must be the finding's, as patterns
+    /// with `*`; empty if any will do.
     pub about: Vec<String>,
     /// Readers who can apply the cure. Empty if the cure changes the code that makes the calls, or if every reader can
     /// apply it.
@@ -85,7 +87,7 @@ pub struct Cure {
 pub struct Example {
     /// The lines with the disease.
     pub before: String,
-    /// Lines without it that do the same.
+    /// The lines of `before` as the cure leaves them: without the disease, and with the same effect.
     pub after: String,
 }
 
@@ -94,24 +96,24 @@ pub struct Example {
 pub(crate) enum Fit {
     /// The cure is for a file of this program, or for an object of this finding.
     Particular,
-    /// The cure is for this language, or for any.
+    /// The cure is for the program's language, or for any language.
     Usual,
 }
 
 /// A known disease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
-    /// Its id, e.g. `tz-unset`.
+    /// The cause's id, e.g. `tz-unset`.
     pub id: Arc<str>,
     /// The disease in one line.
     pub title: String,
-    /// The patterns of its calls; one of them must match.
+    /// The patterns of the cause's calls; one of them must match.
     pub matches: Vec<Pattern>,
     /// The mechanism in a sentence or two. May hold `{api}`, `{syscall}`, `{what}`, `{agree}`, `{windows}`.
     pub why: String,
     /// The signs by which a user recognises the disease without systoll.
     pub recognise: String,
-    /// Its cures, best first.
+    /// The cause's cures, best first.
     pub cures: Vec<Cure>,
     /// The first versions of programs or libraries that lack the disease, as text.
     pub mended: Vec<String>,
@@ -121,7 +123,7 @@ pub struct Cause {
     pub apply: Apply,
     /// Public reports of the disease.
     pub reports: Vec<String>,
-    /// Names of the test programs that have it.
+    /// Names of the test programs that have the disease.
     pub cases: Vec<String>,
 }
 
@@ -140,7 +142,7 @@ pub struct CauseError {
 pub struct Catalogue {
     /// The built-in causes; `None` if they are left out.
     builtin: Option<Builtin>,
-    /// The other causes, by id.
+    /// The causes that are not built in, by id.
     added: BTreeMap<Arc<str>, Cause>,
 }
 
@@ -217,8 +219,8 @@ impl<'a> Suspect<'a> {
 }
 
 impl Cause {
-    /// Returns true if some of its cures are for one type of object only (files, sockets …). The same calls on two
-    /// types of object are then two findings, each with its own cure.
+    /// Returns true if some of the cause's cures are for one type of object only (files, sockets
+    /// …). The same calls on two types of object are then two findings, each with its own cure.
     pub(crate) fn is_told_by_target(&self) -> bool {
         self.cures.iter().any(|cure| cure.when.as_ref().is_some_and(|when| !when.on.is_empty()))
     }
@@ -328,7 +330,8 @@ impl Cure {
         self.fit_of_any_call(author, about).filter(|_| self.is_for_called(author))
     }
 
-    /// Returns true if it is for the function that the code called, as far as that is known.
+    /// Returns true if the cure is for the function that the code called, or if that function is
+    /// unknown.
     pub(crate) fn is_for_called(&self, author: &Author) -> bool {
         let is_called = |called: &str| self.called.iter().any(|pattern| glob(pattern, called));
         self.called.is_empty() || author.called.as_deref().is_none_or(is_called)

@@ -9,7 +9,8 @@
 use crate::fact::Fact;
 use crate::finding::{Estimate, ExpectedGain, Later};
 use crate::hash::Set;
-use crate::survey::{JudgedView, windows};
+use crate::judged_view::JudgedView;
+use crate::survey::windows;
 use systoll_model::{BackendKind, RowId, Window, WindowCall};
 
 /// Least number of gaps in windows for an estimate.
@@ -19,13 +20,14 @@ const ODD: u64 = 4;
 
 /// Lower and upper share of the price that is won.
 const PRICE: [f64; 2] = [0.9, 1.1];
-/// Largest ratio of an interval's bounds that helps to decide. If the gap would widen it further, the calls alone are
-/// reported; if their interval is as wide, no gain is.
+/// Largest ratio of an interval's bounds that helps to decide. If the work around the calls would
+/// widen the interval further, the calls alone are counted; if the calls' interval is as wide, no
+/// gain is reported.
 const WIDEST: f64 = 3.0;
 
 /// The needless calls of a finding.
 pub(crate) struct NeedlessCalls<'a> {
-    /// Their rows.
+    /// Rows of the calls.
     pub rows: &'a [RowId],
     /// True if weak claims count too.
     pub weak: bool,
@@ -36,7 +38,7 @@ pub(crate) struct NeedlessCalls<'a> {
     pub whole: bool,
     /// Number of the needless calls.
     pub count: Estimate,
-    /// Their toll, ns.
+    /// Toll of the needless calls, ns.
     pub toll_ns: f64,
     /// Cost that follows after the calls.
     pub later: Option<Later>,
@@ -73,8 +75,8 @@ pub(crate) fn expected_gain(
     let low = least * of(needless.count.low) + later.low as f64;
     let high = more * of(needless.count.high) + later.high as f64;
     let around_ns = around.ns_a_call * calls;
-    // If the function is left out, its work goes too. Where the gap would make the interval too wide, the calls alone
-    // are counted.
+    // If the cure leaves out the library function that makes the calls, the function's other work
+    // goes too. If counting that work makes the interval too wide, the calls alone are counted.
     let high = Some(high + around_ns).filter(|high| needless.whole && *high <= WIDEST * low).unwrap_or(high);
     Some(ExpectedGain { low: whole(low), high: whole(high), around_ns: whole(around_ns) }).filter(ExpectedGain::helps)
 }

@@ -66,8 +66,8 @@ pub(crate) fn lend_ledgers(recording: &Recording, views: &mut [RowView<'_>]) {
     }
 }
 
-/// Returns the least share of repeats that sparse looks would see, where `share` of the calls are repeats.
-///
+/// Returns the least share of repeats that sparse looks would see if `share` of the calls are
+/// repeats.
 fn seen_at_least(share: f64, looks: &Ledger) -> f64 {
     let picked = (looks.looks as f64 / looks.calls.max(1) as f64).clamp(f64::MIN_POSITIVE, 1.0);
     let objects = (1.0 - share).max(f64::EPSILON);
@@ -175,9 +175,9 @@ mod tests {
     fn a_whole_ledger_tells_of_rows_alike_that_were_looked_at_here_and_there() {
         let whole = (CALLS, 850);
         assert_eq!(looks(&processes(&[whole, whole, whole, (60, 50)])), [CALLS; 4]);
-        // Two processes are too few.
+        // Two whole ledgers are too few to lend one to the third process.
         assert_eq!(looks(&processes(&[whole, whole, (60, 50)])), [CALLS, CALLS, 60]);
-        // The row's own looks show that it asks other questions.
+        // The last row's own looks show that it asks other questions.
         assert_eq!(looks(&processes(&[whole, whole, whole, (60, 3)])), [CALLS, CALLS, CALLS, 60]);
     }
 
@@ -186,7 +186,8 @@ mod tests {
         let picking = |looks: u64| Ledger { row: RowId(0), looks, calls: CALLS, ..Ledger::default() };
         let at_least = |share: f64, looks: u64| (100.0 * seen_at_least(share, &picking(looks))).round();
         assert_eq!([0.0, 0.5, 0.9, 1.0].map(|share| at_least(share, CALLS)), [0.0, 50.0, 90.0, 100.0]);
-        // In half of the calls of pairs: for three pairs in four at least one call is seen, for one pair both.
+        // Half of the calls are looked at, and each object is asked for twice: of four pairs, three
+        // show at least one call, and one shows both.
         assert_eq!(at_least(0.5, CALLS / 2), 25.0);
         assert_eq!([0.0, 0.9, 1.0].map(|share| at_least(share, CALLS / 16)), [0.0, 24.0, 100.0]);
     }

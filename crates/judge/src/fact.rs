@@ -19,7 +19,7 @@ macro_rules! with_facts {
             rounded => Rounded { weight: 3, of_row: false },
             /// The call creates, begins or ends a short-lived thread.
             thread => Thread { weight: 2, of_row: false },
-            /// The call before it found the same name missing.
+            /// The call before this one found the same name missing.
             missing => Missing { weight: 3, of_row: false },
             /// The program creates the object that it found missing.
             made => Made { weight: 1, of_row: false },
@@ -27,15 +27,19 @@ macro_rules! with_facts {
             nowhere => Nowhere { weight: 2, of_row: false },
             /// The call belongs to opening a file that was opened before, and goes with it.
             reopened => Reopened { weight: 2, of_row: false },
+            /// The file is opened anew for each part that is read of it.
+            parts => Parts { weight: 2, of_row: false },
+            /// The call belongs to a connection that is made anew for each request.
+            connects => Connects { weight: 2, of_row: false },
             /// The size that the call sets is the size that the next writes lead to.
             presized => Presized { weight: 2, of_row: false },
             /// The file asked about has grown by the program's own writes alone.
             own_writes => OwnWrites { weight: 2, of_row: false },
             /// The path asked about is opened next.
             opened_next => OpenedNext { weight: 1, of_row: false },
-            /// The call belongs to loading a library that was loaded before and let go of.
+            /// The call belongs to loading a library that was loaded before and unloaded.
             reloaded => Reloaded { weight: 2, of_row: false },
-            /// What the call maps or unmaps is a file that stays open.
+            /// The call maps or unmaps a file that stays open.
             mapping => Mapping { weight: 2, of_row: false },
             /// The call wakes a thread that has not yet handled the wake before.
             awake => Awake { weight: 2, of_row: false },
@@ -156,12 +160,13 @@ impl AskedFacts {
         if self.hold.contains(fact) { Some(true) } else { self.lack.contains(fact).then_some(false) }
     }
 
-    /// Returns true if these facts are as asked.
+    /// Returns true if `facts` has the facts that are asked for, and lacks the facts that must be
+    /// absent.
     pub(crate) fn allow(&self, facts: Facts) -> bool {
         self.hold.0 & !facts.0 == 0 && self.lack.0 & facts.0 == 0
     }
 
-    /// Returns true if calls of a row for which these facts hold can be as asked.
+    /// Returns true if calls of a row with the facts `row` may have the facts that are asked for.
     pub(crate) fn may_allow(&self, row: Facts) -> bool {
         let of_rows = Facts::OF_ROWS.0;
         Self { hold: Facts(self.hold.0 & of_rows), lack: Facts(self.lack.0 & of_rows) }.allow(row)

@@ -82,7 +82,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the sum of both.
+    /// Returns the sum of two estimates.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             estimate: self.estimate.saturating_add(other.estimate),
@@ -95,9 +95,9 @@ impl Estimate {
 /// Costs of calls that arise after they have returned, or while other threads ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Later {
-    /// Page faults on memory that the needless calls had given back.
+    /// Number of page faults on memory that the needless calls had given back.
     pub faults: Estimate,
-    /// Context switches inside the needless calls.
+    /// Number of context switches inside the needless calls.
     pub switches: Estimate,
     /// Time of the faults and switches themselves, ns, without the cache misses after them.
     pub ns: Estimate,
@@ -117,15 +117,16 @@ pub struct ExpectedGain {
 }
 
 impl Finding {
-    /// Returns true if the expected gain is one at least: starts end more than was counted, and more of the program's own
-    /// work may go with the calls than the interval is wide.
+    /// Returns true if the gain may well exceed its interval: starts end more than was counted, or
+    /// the program's own work around the calls, which may go in part, is larger than the interval
+    /// is wide.
     pub fn gains_at_least(&self) -> bool {
         let wide = |gain: ExpectedGain| gain.around_ns > gain.high - gain.low.min(gain.high);
         self.starts || self.expected_gain.is_some_and(wide)
     }
 }
 
-/// What a program does once a round, the nearest to what it is for first.
+/// The work that a program does once a round. Units nearer to the program's purpose come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkUnit {
     /// Reading bytes from a socket to which bytes are written back.
@@ -171,15 +172,15 @@ impl WorkUnit {
 pub struct PerUnit {
     /// The work that marks a round.
     pub per: WorkUnit,
-    /// Rounds since `main` began, by exact counts.
+    /// Number of rounds since `main` began, by exact counts.
     pub rounds: u64,
-    /// Calls of the finding's rows in each round.
+    /// Number of calls of the finding's rows in each round.
     pub calls: u64,
-    /// Needless calls among `calls`.
+    /// Number of needless calls among `calls`.
     pub needless: u64,
     /// Number of whole rounds in windows.
     pub looked_at: u64,
-    /// Number of these rounds that have exactly `calls` calls.
+    /// Number of whole rounds in windows that have exactly `calls` calls.
     pub agree: u64,
 }
 
@@ -188,14 +189,14 @@ pub struct PerUnit {
 pub struct ObjectShare {
     /// A path, or a descriptor's target.
     pub name: String,
-    /// Its share of the sampled calls, 0 to 1.
+    /// The object's share of the sampled calls, 0 to 1.
     pub share: f64,
 }
 
 /// One row's part of a finding's needless calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowNeedless {
-    /// Needless calls, estimated.
+    /// Number of the row's needless calls, estimated.
     pub calls: u64,
     /// Toll of the needless calls, ns.
     pub toll_ns: u64,
@@ -267,7 +268,7 @@ pub struct Evidence {
     pub agree: u64,
     /// Number of the rows' calls in windows.
     pub calls: u64,
-    /// Number of these calls that are claimed needless.
+    /// Number of the rows' calls in windows that are claimed needless.
     pub claimed: u64,
 }
 
@@ -280,11 +281,12 @@ pub struct Advice {
     pub kind: Option<CureKind>,
     /// The drawback of the advice; empty if there is none.
     pub gives_up: String,
-    /// The language in which it is code; `None` if it is in no language.
+    /// Language of the advice's code; `None` if it holds code of no language.
     pub language: Option<CodeLanguage>,
-    /// True if `systoll prove` can try it.
+    /// True if `systoll prove` can try the advice.
     pub is_applied: bool,
-    /// True if it is for only one of the programs that a finding lists, and avoids that program.
+    /// True if the advice is for only one of the programs that the finding lists, and avoids that
+    /// program.
     pub is_for_one: bool,
 }
 
@@ -307,16 +309,16 @@ pub struct Finding {
     pub user: Option<FrameId>,
     /// The object of the calls: a path, an option, a descriptor's target.
     pub what: Option<String>,
-    /// If the calls are about several objects: the most frequent of those in windows.
+    /// The most frequent objects in windows, if the calls are about several.
     pub objects: Vec<ObjectShare>,
     /// Number of different objects in windows, `objects` among them; there may be more.
     pub objects_seen: usize,
     /// Number of all calls of the rows.
     pub calls: u64,
-    /// Number of these calls that are about the finding's objects, if the rows have calls about others too; `None` if
-    /// all are.
+    /// Number of the rows' calls that are about the finding's objects, if they have calls about
+    /// other objects too; `None` if all are.
     pub calls_about: Option<Estimate>,
-    /// Number of calls claimed needless.
+    /// Number of calls that are claimed needless.
     pub needless: Estimate,
     /// True if starts of programs are needless: `needless` counts the starts, not their calls.
     pub starts: bool,
@@ -343,11 +345,11 @@ pub struct Finding {
     pub share_of_calls: f64,
     /// The phase with most of the rows' calls.
     pub phase: Phase,
-    /// The windows behind it.
+    /// The windows behind the finding.
     pub evidence: Evidence,
-    /// The observations that it rests on.
+    /// The observations that the finding rests on.
     pub basis: Basis,
-    /// The reason for which it is a remark; `None` if it is a finding.
+    /// The reason for which this is a remark; `None` if it is a finding.
     pub doubt: Option<Doubt>,
     /// The mechanism and the evidence, in a sentence or two.
     pub why: String,
@@ -400,33 +402,33 @@ impl Finding {
     }
 }
 
-/// Needless calls of one place that no finding and no remark tells of.
+/// Needless calls of one place that no finding and no remark reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beneath {
     /// A row of the place.
     pub row: RowId,
-    /// The cause of most of them, where one is known.
+    /// The cause of most of the calls, if one is known.
     pub cause: Option<Arc<str>>,
-    /// The kind most of them are of.
+    /// The kind of most of the calls.
     pub kind: Kind,
-    /// Calls that are needless, or may be: an estimate.
+    /// Number of calls that are needless, or may be; an estimate.
     pub calls: u64,
-    /// Of these, the ones that surely are.
+    /// Number of calls that are surely needless; an estimate.
     pub sure_calls: u64,
-    /// What all of them took, ns.
+    /// Toll of all `calls`, ns.
     pub toll_ns: u64,
 }
 
 /// Needless calls that are in no finding and no remark: too few, or too cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Untold {
-    /// Needless calls, estimated.
+    /// Number of the needless calls, estimated.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of these needless calls, ns.
     pub toll_ns: u64,
-    /// Further calls that may be needless and may have a reason, estimated.
+    /// Number of further calls that may be needless and may have a reason, estimated.
     pub unsure_calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the further calls, ns.
     pub unsure_toll_ns: u64,
 }
 
@@ -434,9 +436,9 @@ pub struct Untold {
 /// call asks or changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unjudged {
-    /// Number of such calls, exact.
+    /// Number of calls that can't be judged, exact.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the calls that can't be judged, ns.
     pub toll_ns: u64,
 }
 
@@ -451,7 +453,7 @@ pub struct Wait {
     pub about: String,
     /// Number of calls that waited.
     pub calls: u64,
-    /// True if all of them ended by their timeouts.
+    /// True if all the waits ended by their timeouts.
     pub ran_out: bool,
     /// Time waited, ns.
     pub ns: u64,
@@ -467,14 +469,15 @@ pub struct Wait {
 pub struct Counted {
     /// The table, as an entry of the recording's processes.
     pub process: ProcessId,
-    /// The row's system call first, then those it is compared with.
+    /// The row's system call, then the system calls that it is compared with.
     pub syscalls: Vec<Sysno>,
     /// The observation, in words.
     pub text: String,
-    /// Its usual meaning; empty if none is known.
+    /// The usual meaning of the observation; empty if none is known.
     pub may_be: &'static str,
-    /// Ids of the causes to which it may belong.
+    /// Ids of the causes to which the row's calls may belong.
     pub causes: &'static [&'static str],
-    /// The command that shows which it is, as argv; `CMD` stands for the program's own.
+    /// The command that shows which of the causes it is, as argv; `CMD` stands for the program's
+    /// own.
     pub find_out: Vec<String>,
 }

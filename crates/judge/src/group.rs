@@ -22,13 +22,13 @@ use systoll_model::{FrameClass, FrameId, Recording, Row, RowId, Sysno, WindowCal
 pub(crate) struct Group<'a> {
     /// The cause, if one is known.
     pub cause: Option<Suspect<'a>>,
-    /// Its rows.
+    /// Rows of the group.
     pub rows: Vec<RowId>,
-    /// The kind of most of its claims.
+    /// The kind of most of the rows' claims.
     pub kind: Kind,
-    /// The claim that represents all of them.
+    /// The claim that represents the claims of all rows.
     pub claim: Option<Claim>,
-    /// True if its price is waiting.
+    /// True if the price of the calls is the time that they wait.
     pub by_wait: bool,
     /// The awaited thing before `main`, if that is the finding.
     pub startup: Option<&'static str>,
@@ -37,7 +37,7 @@ pub(crate) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// The same of other rows.
+    /// Returns the group with other rows, and without children.
     pub(crate) fn with_rows(&self, rows: Vec<RowId>) -> Group<'a> {
         Group {
             cause: self.cause,
@@ -51,7 +51,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What rows of one group have in common.
+/// Key of a group: the cause, object and target that its rows have in common.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct CauseAndObject<'a> {
     cause: &'a str,
@@ -186,7 +186,7 @@ struct RowKey {
 /// The catalogue's patterns, looked up once for each [`RowKey`].
 pub(crate) struct Patterns<'a> {
     catalogue: &'a Catalogue,
-    /// True if any of them is for certain languages.
+    /// True if a pattern is for certain languages only.
     asks_language: bool,
     /// The kinds of all claims.
     kinds: Vec<Kind>,
@@ -216,8 +216,8 @@ impl<'a> Patterns<'a> {
     }
 }
 
-/// The patterns that may hold for claims of one kind with the same facts. The calls of a row have few such pairs, so
-/// the last is kept.
+/// The patterns that may hold for claims with one pair of kind and facts. A row has claims with few
+/// such pairs, so the patterns of the last pair are kept.
 #[derive(Default)]
 struct ClaimCandidates<'a> {
     of: Option<(Kind, Facts)>,
@@ -225,7 +225,7 @@ struct ClaimCandidates<'a> {
 }
 
 impl<'a> ClaimCandidates<'a> {
-    /// Returns those of the possible patterns that may hold for the call.
+    /// Returns the possible patterns that may hold for the call.
     fn among(&mut self, possible: &[Candidate<'a>], call: &Symptoms<'_>) -> &[Candidate<'a>] {
         let of = (call.kind, call.facts);
         if self.of != Some(of) {
@@ -247,10 +247,10 @@ fn row_cause<'a>(
     cause_of(recording, row, view.claimed.iter(), patterns)
 }
 
-/// The cause that explains most of these claims of a row. What only makes a remark counts for half: of two causes that
-/// explain as many calls each, as where each item is asked about in two ways, the edges of windows would decide. Claims
-/// that no cause explains are as many reasons as they have kinds: together they may be more than those of a cause, and
-/// still say nothing in common.
+/// Returns the cause that explains most of these claims of a row. A weak claim counts for half: if
+/// each item is asked about in two ways, two causes explain as many calls, and the windows' edges
+/// would decide between them. Claims without a cause count by kind: all of them together may be
+/// more than a cause explains, and still have no reason in common.
 pub(crate) fn cause_of<'a, 'c>(
     recording: &Recording,
     row: &Row,
@@ -259,7 +259,7 @@ pub(crate) fn cause_of<'a, 'c>(
 ) -> Option<Suspect<'a>> {
     let of_row = symptoms(recording, row, Kind::Repeat, None, None).spoken(recording, row, patterns.asks_language);
     let possible = patterns.of_row(row, &of_row);
-    // Few different ones: a list is quicker than a table.
+    // Suspects of one group are few: a list is quicker than a table.
     let mut votes: Vec<(Option<Suspect<'a>>, Kind, usize)> = Vec::new();
     let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
     let mut of_claim = ClaimCandidates::default();
@@ -296,14 +296,14 @@ pub(crate) fn asks_language(patterns: &[Pattern]) -> bool {
 }
 
 impl<'a> Symptoms<'a> {
-    /// Returns the same with the language of the row's code, if it is `asked` for: finding it takes the row's whole
-    /// stack.
+    /// Returns the symptoms with the language of the row's code, if it is `asked` for: finding it
+    /// takes the row's whole stack.
     pub(crate) fn spoken(self, recording: &Recording, row: &Row, asked: bool) -> Self {
         let language = if asked { Author::of(recording, row).language } else { None };
         Self { language, ..self }
     }
 
-    /// Returns the same row's symptoms with those of one claimed call.
+    /// Returns the row's symptoms with those of one claimed call.
     pub(crate) fn with(&self, claimed: &'a Claimed<'a>) -> Symptoms<'a> {
         Symptoms {
             kind: claimed.claim.kind,
@@ -317,7 +317,7 @@ impl<'a> Symptoms<'a> {
     }
 }
 
-/// Returns what is known of a row and of a call of it.
+/// Returns the symptoms of a row and of one of its calls.
 pub(crate) fn symptoms<'a>(
     recording: &Recording,
     row: &'a Row,

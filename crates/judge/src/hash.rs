@@ -22,7 +22,7 @@ pub(crate) struct Spellings {
     seeded: Seeded,
 }
 
-/// A byte string of the table.
+/// The entry of a byte string in the table.
 struct Spelled {
     hash: u64,
     number: u32,

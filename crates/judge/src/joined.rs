@@ -5,9 +5,9 @@
 
 use crate::finding::Finding;
 use crate::group::Group;
+use crate::judged_view::JudgedView;
 use crate::options::Options;
 use crate::phases::Phases;
-use crate::survey::JudgedView;
 use crate::verdict::verdict;
 use systoll_model::Recording;
 

@@ -13,9 +13,9 @@ pub struct Judgement {
     pub also: Vec<Finding>,
     /// Needless calls that no finding and no remark reports.
     pub untold: Untold,
-    /// Where the needless calls of [`Judgement::untold`] are made, dearest first.
+    /// The places where the needless calls of [`Judgement::untold`] are made, costliest first.
     pub beneath: Vec<Beneath>,
-    /// What nothing can be said of.
+    /// The calls that can't be judged.
     pub unjudged: Unjudged,
     /// Sequences of calls that threads make again and again, costliest first.
     pub rounds: Vec<Round>,

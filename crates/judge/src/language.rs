@@ -30,12 +30,13 @@ macro_rules! languages {
                 match self { $(Self::$language => $shown,)* }
             }
 
-            /// Returns other names for it: endings of its files, short forms.
+            /// Returns other names for the language: endings of its files, short forms.
             pub fn aliases(self) -> &'static [&'static str] {
                 match self { $(Self::$language => &[$($also),*],)* }
             }
 
-            /// Returns the names, without versions, of programs and libraries that run it.
+            /// Returns the names, without versions, of programs and libraries that run the
+            /// language.
             pub fn files(self) -> &'static [&'static str] {
                 match self { $(Self::$language => &[$($file),*],)* }
             }
@@ -172,7 +173,7 @@ impl Version {
         text.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>().map(Self)
     }
 
-    /// Compares as many numbers as both have, so that 3.14.1 has whatever 3.14 has.
+    /// Compares as many numbers as both versions have: a 3.14.1 is equal to 3.14.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         let both = self.0.len().min(other.0.len());
         self.0[..both].cmp(&other.0[..both])

@@ -32,25 +32,26 @@ pub(crate) fn language_api(
         (CodeLanguage::Java, Some(frame)) if frame.language == Some(ScriptLanguage::Java) => java_name(frame),
         (CodeLanguage::Rust, _) => rust_name(&frames),
         (CodeLanguage::Cpp, _) => cpp_name(&frames),
-        // As it is imported: `os.Stat`, and `fmt.Println`.
+        // Go's functions are named as they are imported: `os.Stat`, and `fmt.Println`.
         (CodeLanguage::Go, _) => go_name(row.api.as_deref()?),
         _ => None,
     };
     let api = row.api.as_deref();
-    // What another library calls is not what the script asked for.
+    // A call that another library makes is not what the script asked for.
     let is_own = || by_interpreter(recording, language, &frames);
     let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
 }
 
-/// The script's frame that its first line of the user's own called.
+/// Returns the script's frame that the innermost frame of the user's own script called.
 fn called_by_script<'a>(frames: &[&'a Frame]) -> Option<&'a Frame> {
     let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
     let user = of_script.iter().position(|frame| frame.class == FrameClass::User)?;
     of_script.get(user.checked_sub(1)?).copied()
 }
 
-/// The frames above a row's context that most of its looks agree on, where its calls come from several lines.
+/// Returns the frames above a row's context on which most of its looks agree, if its calls come
+/// from several lines.
 fn heaviest_stack(recording: &Recording, id: RowId) -> Vec<&Frame> {
     let most = recording.trunks_of(id).iter().max_by_key(|trunk| (trunk.weight, Reverse(trunk.stack)));
     most.map_or_else(Vec::new, |trunk| {
@@ -69,7 +70,8 @@ fn by_interpreter(recording: &Recording, language: CodeLanguage, frames: &[&Fram
     !file.starts_with("lib") || CodeLanguage::of_file(file) == Some(language) || of_node
 }
 
-/// `path/filepath.EvalSymlinks` as it is called: `filepath.EvalSymlinks`; `None` for what isn't Go's.
+/// Returns the name of a Go function as it is called: `filepath.EvalSymlinks` for
+/// `path/filepath.EvalSymlinks`. Returns `None` if the function is not Go's.
 fn go_name(api: &str) -> Option<String> {
     let api = api.rsplit('/').next().unwrap_or(api);
     api.contains('.').then(|| api.to_owned())
@@ -145,19 +147,19 @@ fn rust_name(frames: &[&Frame]) -> Option<String> {
     let before_user = names.skip_while(|name| !of_library(name)).take_while(|name| {
         of_library(name) || name.starts_with("core::") || name.starts_with("<core::") || name.starts_with("alloc::")
     });
-    // What is inlined at the user's call is outermost.
+    // A function that is inlined at the user's call is the outermost one.
     let user = frames.iter().find(|frame| frame.class == FrameClass::User);
     let inlined = user.and_then(|frame| frame.callee.as_deref()).filter(|name| of_library(name)).and_then(rust_path);
     inlined.or_else(|| before_user.filter_map(rust_path).last())
 }
 
-/// The outermost function of C++'s file system library that the user's code called.
+/// Returns the outermost function of C++'s file system library that the user's code called.
 fn cpp_name(frames: &[&Frame]) -> Option<String> {
     let names = frames.iter().flat_map(|frame| &frame.locations).map(|place| &*place.function);
     let of_library = |name: &&str| name.starts_with("std::filesystem::");
     let last = names.skip_while(|name| !of_library(name)).take_while(of_library).last()?;
     let name = last.split(['(', '<', '[']).next().unwrap_or(last).replace("__cxx11::", "");
-    // An operator's name has signs of its own.
+    // The name of an operator holds the signs at which the name was cut.
     (!name.contains("operator")).then_some(name)
 }
 
@@ -187,14 +189,14 @@ fn rust_path(name: &str) -> Option<String> {
     (!last.is_empty() && last.chars().all(word)).then_some(last)
 }
 
-/// Where the angle bracket that is open before `text` is closed.
+/// Returns the offset at which the angle bracket that is open before `text` is closed.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut before = ' ';
     for (at, c) in text.char_indices() {
         match c {
             '<' => depth += 1,
-            // Of `fn() -> T` it closes nothing.
+            // The `>` of `fn() -> T` closes no bracket.
             '>' if before == '-' => {}
             '>' if depth == 0 => return Some(at),
             '>' => depth -= 1,
@@ -205,7 +207,8 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// `realpath` in `<frozen posixpath>` is `os.path.realpath`, `info` in `…/logging/__init__.py` is `logging.info`.
+/// Returns the name of a function of Python's library: `os.path.realpath` for `realpath` in
+/// `<frozen posixpath>`, and `logging.info` for `info` in `…/logging/__init__.py`.
 fn python_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let file = place.file.as_deref()?;

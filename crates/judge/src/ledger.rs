@@ -8,7 +8,7 @@ use systoll_model::{Before, Between, Ledger, Recording, RowId, WindowCall};
 /// Least number of calls in windows that repeat an earlier question by the ledger. The claims of so many are taken to
 /// hold for calls that no window shows.
 const ENOUGH: u64 = 16;
-/// Least number of looks, counted as looks of equal weight.
+/// Least number of a ledger's looks, counted as looks of equal weight.
 const LOOKS: f64 = 64.0;
 
 /// A row's ledger, and the claims of those calls in windows that the ledger knows from before.
@@ -24,9 +24,9 @@ pub(crate) struct LedgerView<'a> {
 /// Numbers of calls that repeat a known question and are claimed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RepeatCounts {
-    /// Calls with a strong claim.
+    /// Number of the calls with a strong claim.
     pub strong: f64,
-    /// Calls with any claim.
+    /// Number of the calls with any claim.
     pub any: f64,
 }
 

@@ -48,16 +48,19 @@ mod excerpt;
 mod expected_gain;
 mod extrapolate;
 mod fact;
+mod file_ends;
 mod finding;
 mod group;
 mod grouping;
 mod hash;
 mod joined;
+mod judged_view;
 mod judgement;
 mod language;
 mod language_api;
 mod ledger;
 mod octave;
+mod one_shots;
 mod options;
 mod owner;
 mod paths;
@@ -66,6 +69,8 @@ mod pattern_file;
 mod per_unit;
 mod phases;
 mod phrasing;
+mod pool;
+mod program_facts;
 mod replay;
 mod requests;
 mod rounds;
@@ -95,11 +100,13 @@ pub use language::{CodeLanguage, Version};
 pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
+pub use pool::{Requested, requested};
 pub use requests::{Figure, RequestCall, RequestCost, Requests};
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 pub use target::Target;
 pub use upgrade::Upgrade;
 
+use program_facts::ProgramFacts;
 use semantics::Semantics;
 use std::cmp::Reverse;
 use systoll_model::Recording;
@@ -114,9 +121,16 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let waits = detect::startup_waits(recording, &semantics, options);
     let children = detect::children(recording, &semantics, options);
     let phases = phases::Phases::of(recording);
-    let shown = survey::JudgedView { recording, views: &views, claims: &claims, semantics: &semantics };
+    let (programs, of_parts) = (ProgramFacts::default(), ProgramFacts::default());
+    let shown = judged_view::JudgedView {
+        recording,
+        views: &views,
+        claims: &claims,
+        semantics: &semantics,
+        programs: &programs,
+    };
     let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
-    // What else counts whole rows.
+    // These rows are counted as a whole, so they are not split by object.
     let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
     let mut all = told(&started, shown);
@@ -125,8 +139,9 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         Some(parts) => {
             let views = parts.views(shown);
             let groups = group::groups(&parts.recording, &views, &waits, catalogue, options);
-            let mut of_parts =
-                told(&groups, survey::JudgedView { recording: &parts.recording, views: &views, ..shown });
+            let shown =
+                judged_view::JudgedView { recording: &parts.recording, views: &views, programs: &of_parts, ..shown };
+            let mut of_parts = told(&groups, shown);
             of_parts.iter_mut().for_each(|finding| parts.restore(finding, recording));
             all.extend(of_parts);
         }

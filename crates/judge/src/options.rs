@@ -6,7 +6,7 @@
 pub struct Options {
     /// Least number of needless calls in a finding.
     pub min_calls: u64,
-    /// The same number if the price is waiting.
+    /// Least number of needless calls in a finding whose price is waiting.
     pub min_waits: u64,
     /// Least share of a finding's rows' calls that is needless, 0 to 1. Above 0.48 real waste is lost; at 0.2
     /// event-driven servers are reported.
@@ -28,7 +28,8 @@ pub struct Options {
     pub small_share: f64,
     /// Number of times that one process starts the same program from which on that is a habit.
     pub min_children: u64,
-    /// Largest mean processor time of such a program, ns: a program that takes more was started for its work.
+    /// Largest mean processor time of a program that a process starts by habit, ns. A program that
+    /// takes more was started for its work.
     pub short_life_ns: u64,
     /// Least share of the run's processor time, 0 to 1, that the starts take. The known part of a start excludes the
     /// teardown of the memory before `execve` and the program's exit.
@@ -46,11 +47,11 @@ pub struct Options {
     pub many_low_calls: u64,
     /// Least number of agreeing calls in windows.
     pub min_agreeing: u64,
-    /// The same number if the price is waiting.
+    /// Least number of agreeing calls in windows if the price is waiting.
     pub min_agreeing_waits: u64,
     /// Least number of windows with agreeing calls.
     pub min_windows: u64,
-    /// Least number of octaves of a row's count with such windows.
+    /// Least number of octaves of a row's count whose windows have agreeing calls.
     pub min_octaves: u64,
     /// Least share of the rows' calls that is needless, 0 to 1, two standard errors over windows subtracted.
     pub min_low_share: f64,

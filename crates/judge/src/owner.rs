@@ -75,8 +75,8 @@ const OF_SMALL_LANGUAGES: &[&str] = &[
     "sigaltstack",
 ];
 
-/// Modules of languages' own libraries whose functions are what cures name, and what people call: to call
-/// `os.path.exists` is to ask `stat`.
+/// Modules of languages' own libraries that are thin layers over system calls, so that cures name
+/// their functions: to call `os.path.exists` is to ask `stat`.
 const THIN: &[&str] = &[
     "asyncio",
     "codecs",
@@ -103,6 +103,7 @@ const THIN: &[&str] = &[
     "stat",
     "subprocess",
     "threading",
+    "urllib",
     "uuid",
 ];
 
@@ -169,8 +170,8 @@ impl Owner {
         }
     }
 
-    /// The interpreter's authors, where it makes calls that no script of its language asks for; `None` where the script
-    /// may have asked for some of them.
+    /// Returns the interpreter's authors as owner if no script of its language can ask for the
+    /// calls; `None` if a script may have asked for some of them.
     pub(crate) fn of_interpreter(language: CodeLanguage, program: &Process, calls: &[Sysno]) -> Option<Self> {
         use CodeLanguage::{Awk, Bash, C, Cpp, Fish, Go, Rust, Shell};
         let small = matches!(language, Awk | Bash | Fish | Shell);
@@ -184,7 +185,7 @@ impl Owner {
             .then(|| Self::Program(program.name().to_owned()))
     }
 
-    /// Returns who the reader is, to that code.
+    /// Returns the reader's relation to the owner's code.
     pub(crate) fn reader(&self) -> Actor {
         match self {
             Self::Reader => Actor::Author,

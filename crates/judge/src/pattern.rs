@@ -28,19 +28,19 @@ pub(crate) struct Symptoms<'a> {
 /// A list in the code, as those of built-in causes are, or one read from a file.
 pub type List<T> = Cow<'static, [T]>;
 
-/// An argument's position, from 0, and the values of it.
+/// An argument's position, from 0, and a list of its values.
 pub type ArgValues = (u8, List<i32>);
 
 /// A pattern: every condition given must hold. An empty list allows anything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pattern {
-    /// Kinds of waste.
+    /// Kinds of waste, one of which the claim must have.
     pub kinds: List<Kind>,
-    /// System calls.
+    /// System calls, one of which must be the call.
     pub syscalls: List<Sysno>,
-    /// Public APIs.
+    /// Public functions, one of which must make the call.
     pub apis: List<Cow<'static, str>>,
-    /// Paths of the call's object; `*` matches any text.
+    /// Paths, one of which must be the call's object; `*` matches any text.
     pub objects: List<Cow<'static, str>>,
     /// Types of the object behind the call's descriptor.
     pub on: List<Target>,
@@ -54,9 +54,9 @@ pub struct Pattern {
     pub results: List<i64>,
     /// Facts that must hold for the call, and facts that must not.
     pub facts: AskedFacts,
-    /// Whether what it explains makes a remark at most.
+    /// True if calls that the pattern matches make a remark at most.
     pub remark: bool,
-    /// The mechanism, where it differs from the cause's own.
+    /// The mechanism of these calls, if it differs from the cause's own.
     pub why: Option<Cow<'static, str>>,
 }
 

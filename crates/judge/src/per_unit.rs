@@ -6,8 +6,9 @@
 
 use crate::finding::{Estimate, PerUnit, WorkUnit};
 use crate::hash::{Map, Set};
+use crate::judged_view::JudgedView;
 use crate::semantics::{COUNTERS, Effect, Lines, ObservedCall, TERMINALS, Unit, Way};
-use crate::survey::{self, JudgedView, RowView};
+use crate::survey::{self, RowView};
 use systoll_model::{Class, Recording, Row, RowId, StackId, Sysno, Window};
 
 /// Largest number of windows searched: a regular number shows in a few.
@@ -16,7 +17,7 @@ const WINDOWS: usize = 64;
 const CALLS: usize = 256;
 /// Least number of whole rounds in windows.
 const ROUNDS: u64 = 8;
-/// Least number of windows with such rounds.
+/// Least number of windows that show a mark.
 const SEVERAL: u64 = 3;
 /// Least number of rounds in a run: a few rounds show nothing regular.
 const HABIT: u64 = 32;
@@ -25,7 +26,8 @@ const SAME: f64 = 0.9;
 /// Share of the rounds in windows, 0 to 1, that must have the same number of needless calls. It is lower than
 /// [`SAME`]: near a window's ends fewer calls are known to be needless.
 const SAME_CLAIMS: f64 = 0.6;
-/// Least ratio of needless calls by windows to needless calls by rounds, below one for the same reason.
+/// Least ratio of needless calls by windows to needless calls by rounds. It is below one, since
+/// near a window's ends fewer calls are known to be needless.
 const IN_ALL: f64 = 0.8;
 /// Share of a row's calls in windows, 0 to 1, that must mark a round: only then is the row's count the number of
 /// rounds.
@@ -42,22 +44,23 @@ type CallPlace = (Sysno, StackId);
 struct Marks {
     /// Number of calls that did not fail.
     calls: u64,
-    /// Number of these calls by the unit that they mark.
+    /// Number of the calls that did not fail, by the unit that they mark.
     marks: [u64; WorkUnit::ALL.len()],
-    /// Number of whole rounds by their calls of the finding and the needless ones among these.
+    /// Number of whole rounds, by the number of their calls of the finding and the number of
+    /// needless calls among these.
     rounds: Map<(u64, u64), u64>,
     windows: u64,
-    /// Files that were opened, read or written, each once, as far as [`FILES`] go.
+    /// Names of the files that were opened, read or written, at most [`FILES`] of them.
     files: Set<String>,
 }
 
-/// Files of a place that are told apart, at most.
+/// Largest number of files of a place that are told apart.
 const FILES: usize = 1 << 10;
 
-/// What is looked for: a finding's rows, and how many of their calls are needless.
+/// A finding's rows, and the number of their needless calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// The rows.
+    /// The finding's rows.
     pub rows: &'a [RowId],
     /// True if weak claims count.
     pub weak: bool,
@@ -78,7 +81,8 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerU
     let calls = steady(wanted.rows.iter().map(|id| shown.recording.row(*id)), false);
     let of_place = |(place, marks): (&CallPlace, &Marks)| {
         let (per, found) = marks.agreed(&answers)?;
-        // Of one file's openings no reader sees which it is, unless it is the finding's own.
+        // Calls on files are a unit that readers recognise only if the file is one of the finding's
+        // objects.
         let of_file = matches!(per, WorkUnit::Opening | WorkUnit::Read | WorkUnit::Write);
         let of_other = !objects.is_empty() && marks.files.iter().all(|file| !objects.contains(file.as_str()));
         if of_file && of_other || per == WorkUnit::Opening && objects.is_empty() {
@@ -107,13 +111,14 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerU
         .map(|r| r.0)
 }
 
-/// Returns what the rows' claimed calls are about.
+/// Returns the objects of the rows' claimed calls.
 fn objects<'a>(rows: &[RowId], views: &'a [RowView<'_>]) -> Set<&'a str> {
     let of_rows = rows.iter().filter_map(|id| views.get(id.0 as usize));
     of_rows.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_deref()).collect()
 }
 
-/// The windows that show the rows' calls: some of each stretch where there are many.
+/// Returns windows that show the rows' calls: all, or at most [`WINDOWS`] that are spread over the
+/// run.
 fn windows(rows: &[RowId], views: &[RowView<'_>]) -> Vec<usize> {
     let at: Vec<usize> = survey::windows(rows, views).collect();
     let step = at.len().div_ceil(WINDOWS).max(1);

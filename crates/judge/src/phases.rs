@@ -4,7 +4,8 @@ use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
 
 /// Processor time and wall time of the run's phases, ns, without the observer's share.
 pub(crate) struct Phases {
-    /// Processor time of start-up, ns. This and the next are upper bounds if the run's processor time is unknown.
+    /// Processor time of start-up, ns. It and `steady_cpu` are upper bounds if the run's processor
+    /// time is unknown.
     startup_cpu: f64,
     steady_cpu: f64,
     observer_wall: f64,
@@ -92,7 +93,12 @@ pub(crate) fn toll(recording: &Recording, row: &Row) -> f64 {
     };
     let toll = counts.toll_ns.map_or_else(price, |t| t as f64);
     match counts.waited_ns {
-        Some(waited) => toll.min(counts.elapsed_ns.saturating_sub(waited) as f64),
+        // The moments at which waiting began and ended are known only to some hundred ns.
+        Some(waited) if waited > 0 => {
+            let least = sound(recording.prices.crossing_ns()) * counts.calls as f64;
+            toll.min((counts.elapsed_ns.saturating_sub(waited) as f64).max(least))
+        }
+        Some(_) => toll.min(counts.elapsed_ns as f64),
         None => toll,
     }
 }

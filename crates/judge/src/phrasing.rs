@@ -5,22 +5,18 @@ use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, symptoms};
-use crate::hash::{Map, Set};
+use crate::judged_view::JudgedView;
 use crate::language::CodeLanguage;
 use crate::language_api::language_api;
 use crate::owner::{Actor, Owner};
 use crate::pattern::{Pattern, Symptoms};
 use crate::survey::RowView;
-use systoll_model::{BackendKind, Elision, Header, Recording, RowId, Sysno, WindowCall};
+use std::sync::Arc;
+use systoll_model::{BackendKind, Elision, Header, ProcessId, Recording, RowId, WindowCall};
 
 /// Fills in the finding's words. Returns true if the first cure leaves out the library function that makes the calls.
-pub(crate) fn put(
-    finding: &mut Finding,
-    group: &Group<'_>,
-    recording: &Recording,
-    views: &[RowView<'_>],
-    api: Option<&str>,
-) -> bool {
+pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_>, api: Option<&str>) -> bool {
+    let JudgedView { recording, views, .. } = shown;
     let mut author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
     finding.language_api = finding.rows.first().and_then(|id| {
@@ -35,15 +31,15 @@ pub(crate) fn put(
     leave_to_interpreter(&mut author, cause, finding, recording);
     match cause {
         Some(cause) => {
-            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
+            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, shown };
             // The finding has the mechanism of its first row; other rows may have another.
             let lead = ClaimedCalls { rows: finding.rows.get(..1).unwrap_or_default(), ..calls };
             let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let about = subjects(finding, group);
             let cures = offered(cause, &calls, &author, &about, finding.starts);
-            // Environment variables are applied only if they are the first cure: a variable that is right in some
-            // situations is no cure in others.
+            // Environment variables are applied only if they are the first cure: a variable that is
+            // right in some situations is no cure in others.
             let first = cures.first().filter(|c| !c.env.is_empty());
             whole = cures.first().is_some_and(|c| c.whole);
             applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
@@ -71,8 +67,8 @@ pub(crate) fn put(
     whole
 }
 
-/// Returns what is left to who called a function of a library that makes the calls inside: the cures in the language
-/// are for others, which the code does not call.
+/// Returns the advice to call a library function less often, if that function makes the calls
+/// inside, and the cures in the language are for other functions, which the code does not call.
 fn call_less(
     cause: &Cause,
     offered: &[&Cure],
@@ -89,7 +85,8 @@ fn call_less(
     left.then(|| format!("call {called} less often: keep what it told, or that it was done"))
 }
 
-/// Has the interpreter's authors act where its scripts can't ask for the calls, and no cure is known in their language.
+/// Makes the interpreter's authors the owner of the calls if its scripts can't ask for them and no
+/// cure is known in their language.
 fn leave_to_interpreter(author: &mut Author, cause: Option<&Cause>, finding: &Finding, recording: &Recording) {
     let (Some(language), Some(lead)) = (author.language, finding.rows.first()) else { return };
     let in_language = |cure: &Cure| cure.is_for_language(language) && cure.fit(author, &[]).is_some();
@@ -102,7 +99,8 @@ fn leave_to_interpreter(author: &mut Author, cause: Option<&Cause>, finding: &Fi
     }
 }
 
-/// Returns what `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
+/// Returns the name by which `systoll prove --cure` finds a cure: its cause's id, with the cure's
+/// number unless it is the first that can be applied.
 fn asked_as(cause: &Cause, cure: &Cure) -> String {
     let first = cause.cures.iter().find(|c| c.is_applied());
     match cause.cures.iter().position(|c| std::ptr::eq(c, cure)) {
@@ -195,8 +193,9 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
 }
 
 /// Returns true if a cure that fits the group needs no change of code or build.
-pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
-    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
+pub(crate) fn offers_free_cure(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    let recording = shown.recording;
+    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
     let mut cures =
         group.cause.and_then(Suspect::cause).into_iter().flat_map(|c| &c.cures).filter(|c| c.kind.is_free()).peekable();
@@ -207,20 +206,19 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: 
     cures.any(|cure| cure.fit(&author, &[]).is_some() && calls.ask_for(cure))
 }
 
-/// Returns true if the cause says of such calls that they make a remark at most.
-pub(crate) fn makes_a_remark(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
-    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
+/// Returns true if the cause's pattern for these calls makes a remark at most.
+pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
     let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
 }
 
-/// The calls a finding is about, to hold patterns against.
+/// The claimed calls of a finding, which patterns are compared with.
 #[derive(Clone, Copy)]
 struct ClaimedCalls<'a> {
     rows: &'a [RowId],
     kind: Kind,
-    recording: &'a Recording,
-    views: &'a [RowView<'a>],
+    shown: JudgedView<'a>,
 }
 
 impl<'a> ClaimedCalls<'a> {
@@ -233,32 +231,31 @@ impl<'a> ClaimedCalls<'a> {
 
     /// Returns true if a window shows the program listing a folder that holds a name of the calls.
     fn is_listed(&self) -> bool {
-        let Some(process) = self.rows.first().map(|id| self.recording.row(*id).process) else { return false };
-        let of_process = self.recording.windows.iter().filter(|window| window.process == process);
-        let lists = |call: &&WindowCall| self.recording.row(call.row).syscall == Sysno::named("getdents64");
-        let calls = of_process.flat_map(|window| &window.calls).filter(|call| call.nth > 0);
-        let folders: Set<&str> = calls.filter(lists).filter_map(|call| call.fd.as_deref()).collect();
-        let views = self.rows.iter().filter_map(|id| self.views.get(id.0 as usize));
-        let names = views.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_deref());
-        !folders.is_empty()
-            && names.filter_map(|name| name.rsplit_once('/')).any(|(folder, _)| folders.contains(folder))
+        self.any_object(|process, object| {
+            let folder = object.rsplit_once('/').map(|(folder, _)| folder);
+            folder.is_some_and(|folder| self.shown.programs.is_listed((process, folder), self.shown.recording))
+        })
     }
 
-    /// Returns true if two or more contexts of the program ask about the same object.
+    /// Returns true if two or more contexts of the program ask about the same object. Another of them may be told of by
+    /// another finding.
     fn are_of_several_places(&self) -> bool {
-        let row = |id: RowId| self.recording.row(id);
-        let claimed = |id: RowId| self.views.get(id.0 as usize).into_iter().flat_map(|view| &view.claimed);
-        let objects = |id: RowId| claimed(id).filter_map(|claimed| claimed.claim.object.as_deref());
-        let mut asked: Map<&str, RowId> = Map::default();
-        for id in self.rows {
-            objects(*id).for_each(|object| _ = asked.entry(object).or_insert(*id));
-        }
-        let Some(process) = self.rows.first().map(|id| row(*id).process) else { return false };
-        // Another of them may be told of by another finding.
-        let of_process = (0..self.recording.rows.len() as u32).map(RowId).filter(|id| row(*id).process == process);
-        let elsewhere =
-            |id: RowId, object: &str| asked.get(object).is_some_and(|first| row(*first).context != row(id).context);
-        of_process.into_iter().any(|id| objects(id).any(|object| elsewhere(id, object)))
+        let JudgedView { recording, views, programs, .. } = self.shown;
+        self.any_object(|process, object| programs.is_of_several_places((process, object), recording, views))
+    }
+
+    /// Returns true if it is so for an object of the claimed calls, with the process of the finding's first row.
+    fn any_object(&self, is: impl Fn(ProcessId, &str) -> bool) -> bool {
+        let Some(process) = self.rows.first().map(|id| self.shown.recording.row(*id).process) else { return false };
+        let views = self.rows.iter().filter_map(|id| self.shown.views.get(id.0 as usize));
+        let mut objects = views.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_ref());
+        let mut last: Option<&Arc<str>> = None;
+        objects.any(|object| {
+            // Most claims are about the object of the one before.
+            let told = last.is_some_and(|last| Arc::ptr_eq(last, object));
+            last = Some(object);
+            !told && is(process, object)
+        })
     }
 
     /// Returns the pattern that holds for most of the claimed calls, the first of equals; `None` if none holds for
@@ -277,7 +274,7 @@ impl<'a> ClaimedCalls<'a> {
     /// Returns the number of claimed calls for which the pattern holds.
     fn count(&self, pattern: &Pattern) -> usize {
         let of_row = |id: &RowId| {
-            let Some(view) = self.views.get(id.0 as usize) else { return 0 };
+            let Some(view) = self.shown.views.get(id.0 as usize) else { return 0 };
             let of_row = self.symptoms(*id, view, pattern);
             if !pattern.could_match(&of_row) {
                 return 0;
@@ -292,7 +289,7 @@ impl<'a> ClaimedCalls<'a> {
     /// Returns true if the pattern holds for a claimed call of the finding.
     fn any(&self, pattern: &Pattern) -> bool {
         self.rows.iter().any(|id| {
-            let Some(view) = self.views.get(id.0 as usize) else { return false };
+            let Some(view) = self.shown.views.get(id.0 as usize) else { return false };
             let of_row = self.symptoms(*id, view, pattern);
             pattern.could_match(&of_row)
                 && (view.claimed.iter().any(|claimed| pattern.matches(&of_row.with(claimed)))
@@ -307,9 +304,13 @@ impl<'a> ClaimedCalls<'a> {
 
     /// Returns the symptoms of a row's calls for comparison with the pattern.
     fn symptoms(&self, id: RowId, view: &RowView<'a>, pattern: &Pattern) -> Symptoms<'a> {
-        let row = self.recording.row(id);
+        let row = self.shown.recording.row(id);
         let asked = !pattern.languages.is_empty();
-        symptoms(self.recording, row, Kind::Blocking, None, self.waited(view)).spoken(self.recording, row, asked)
+        symptoms(self.shown.recording, row, Kind::Blocking, None, self.waited(view)).spoken(
+            self.shown.recording,
+            row,
+            asked,
+        )
     }
 }
 
@@ -345,7 +346,8 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
             continue;
         };
         match name {
-            // In `syscall(SYS_statx, …)` statx is the function.
+            // `syscall(SYS_statx, …)` is named after the system call: statx is the function that it
+            // stands for.
             "api" => out.push_str(api.filter(|a| *a != "syscall").unwrap_or(&syscall)),
             "syscall" => out.push_str(&syscall),
             "what" if finding.starts && finding.what.is_none() => {
@@ -370,7 +372,7 @@ pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
     )
 }
 
-/// Words for waste that no cause names.
+/// Fills in the words for waste that no cause names.
 fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     let windows = samples(finding);
     let about = group.claim.as_ref().map_or("the same", |c| c.about);
@@ -403,8 +405,8 @@ fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     finding.cures.extend(author.owner.else_to_do().map(Advice::general));
 }
 
-/// Returns the next command to type, as argv; this version has it. If systoll can apply the cure itself, the command
-/// proves its gain.
+/// Returns the next command to type, as argv; it is one of this version's commands. If systoll can
+/// apply the cure itself, the command proves its gain.
 fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
     let backend = recording.backend;
     // A command that the trace cut off can't be typed.

@@ -2,13 +2,15 @@
 //!
 //! Answers are kept from window to window if that is sound; see [`crate::semantics::Across`].
 
+use crate::file_ends::FileEnds;
 use crate::hash::{Map, Set};
+use crate::one_shots::{OneShots, awaited_by_several, is_one_shot};
 use crate::paths::{PathId, Paths};
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
-    Generations, How, IDENTITY, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION, PROTECTION,
-    SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value, answer,
-    value,
+    Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
+    PROTECTION, SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer,
+    Value, answer, value,
 };
 use crate::settled::settled;
 use crate::signs::Signs;
@@ -30,6 +32,10 @@ pub(crate) struct Replay<'a> {
     generations: Generations,
     known: Known<'a>,
     positions: Map<(u32, i32), u64>,
+    ends: FileEnds,
+    one_shots: OneShots<'a>,
+    /// Processes in which several threads wait for events.
+    awaited_by_several: Set<u32>,
     ranges: Map<(u32, StateId), Vec<(u64, u64)>>,
     /// Names of the files behind the window's descriptors, as far as calls tell them.
     names: Map<(u32, i32), Option<&'a str>>,
@@ -42,9 +48,10 @@ pub(crate) struct Replay<'a> {
     opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
-    /// Processes, and state that no window shows them to set to something else.
+    /// Processes, each with a kind of state that it always sets to the same value as far as windows
+    /// show.
     settled: Set<(u32, StateId)>,
-    /// Whether a process's answers about a state hold from window to window, once looked up.
+    /// By process and kind of state, once looked up: true if answers hold from window to window.
     kept: RefCell<Map<(u32, StateId), bool>>,
     window: u64,
     /// The generations' version at the beginning of the window.
@@ -65,6 +72,9 @@ impl<'a> Replay<'a> {
             generations: Generations::default(),
             known: Known::with_room(room),
             positions: Map::default(),
+            ends: FileEnds::default(),
+            one_shots: OneShots::default(),
+            awaited_by_several: awaited_by_several(recording, semantics),
             ranges: Map::default(),
             names: Map::default(),
             shared: Vec::new(),
@@ -98,6 +108,8 @@ impl<'a> Replay<'a> {
     pub(crate) fn window(&mut self, window: &'a systoll_model::Window, steps: &mut Vec<Step<'a>>) -> Signs {
         self.window += 1;
         self.positions.clear();
+        self.ends.clear();
+        self.one_shots.clear();
         self.ranges.clear();
         self.names.clear();
         self.shared.clear();
@@ -131,6 +143,10 @@ impl<'a> Replay<'a> {
         let object = line.and_then(|line| self.object(line, &observed));
         let meaning = line.and_then(|line| self.meaning(line, &observed));
         let effects = if failed { Effects::default() } else { lines.effects(&observed) };
+        if lines.may_lock() || lines.waits && lines.transfer(&observed).is_none() {
+            // Others may have written meanwhile.
+            self.ends.clear();
+        }
         let look = lines.look(&observed).filter(|look| is_look(look, &observed));
         let nothing = look.is_some_and(|look| found_nothing(look, &observed));
         let parts = object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object));
@@ -234,7 +250,9 @@ impl<'a> Replay<'a> {
         let version = self.generations.version;
         let mut known = self.known.get(key).cloned();
         if line.about.is(&POSITION) {
-            known = self.positions.get(&(process, observed.descriptor(0))).map(|p| Value::word(*p));
+            let of = (process, observed.descriptor(0));
+            let stays = |at: &&u64| !to_end(line) || self.ends.lies_at(of, **at);
+            known = self.positions.get(&of).filter(stays).map(|p| Value::word(*p));
         }
         let Act::Set { value: source, old, how, never } = line.act else {
             // For a call that does something, only a failure counts as an answer.
@@ -302,6 +320,9 @@ impl<'a> Replay<'a> {
                     self.moved_beside(process, observed.descriptor(0));
                 }
                 self.positions.insert((process, observed.descriptor(0)), at);
+                if to_end(line) {
+                    self.ends.found((process, observed.descriptor(0)), at);
+                }
             }
             return;
         }
@@ -317,6 +338,14 @@ impl<'a> Replay<'a> {
             key = renewed;
         }
         self.doubt_shared(meaning, key, observed);
+        if let Some(now) = meaning.now.as_ref().filter(|now| line.about.is(&INTEREST) && is_one_shot(now)) {
+            // Whether its event came, the next wait tells.
+            self.known.put(key, None);
+            if !self.awaited_by_several.contains(&process) {
+                self.one_shots.set(observed, key, now.clone());
+            }
+            return;
+        }
         match (&meaning.now, line.act) {
             (Some(now), _) => self.known.put(key, Some(now.clone())),
             (None, Act::Try) => self.known.put(key, None),
@@ -391,8 +420,15 @@ impl<'a> Replay<'a> {
         match effect {
             Effect::Closes(arg) | Effect::Redirects(arg) => self.replace(process, observed.descriptor(arg)),
             Effect::Opens => self.replace(process, result as i32),
+            Effect::Connects | Effect::EndsStream => {}
+            Effect::Delivers(events) => {
+                for (key, value) in self.one_shots.delivered(observed, events) {
+                    self.known.put(key, Some(value));
+                }
+            }
             Effect::Shares | Effect::Forks => {
                 self.positions.retain(|(p, _), _| *p != process);
+                self.ends.forget(|(p, _)| p == process);
                 if matches!(effect, Effect::Shares) {
                     self.replace(process, result as i32);
                 }
@@ -444,6 +480,10 @@ impl<'a> Replay<'a> {
                 if let Some(at) = self.positions.get_mut(&(process, observed.descriptor(arg))) {
                     *at = at.saturating_add_signed(result);
                 }
+                let of = (process, observed.descriptor(arg));
+                if self.semantics.of(observed.syscall).transfers_out() {
+                    self.ends.written(of, self.positions.get(&of).copied());
+                }
             }
             Effect::Moves(arg) => {
                 self.moved_beside(process, observed.descriptor(arg));
@@ -471,8 +511,9 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns true if a call that changes what a path leads to leaves the file that stands there: it sets what stands
-    /// beside it, or opens it. What is made only where nothing is, is another.
+    /// Returns true if a call that changes something about a path leaves the same file there: it
+    /// sets the file's mode, owner or times, or opens the file. A file that is made only if none is
+    /// there is another one.
     fn stays_the_file(&self, observed: &ObservedCall<'_>) -> bool {
         let lines = self.semantics.of(observed.syscall);
         let beside = SETTLED.iter().any(|(by_path, by_file)| lines.sets(by_path) || lines.sets(by_file));
@@ -482,6 +523,7 @@ impl<'a> Replay<'a> {
     fn replace(&mut self, process: u32, fd: i32) {
         self.generations.void_descriptor(process, fd);
         self.positions.remove(&(process, fd));
+        self.ends.forget(|of| of == (process, fd));
     }
 
     fn written(&mut self, process: u32, observed: &ObservedCall<'a>, arg: u8) {
@@ -489,13 +531,20 @@ impl<'a> Replay<'a> {
         self.generations.void_file(process, fd, &FILE_STATUS);
         self.generations.void_file(process, fd, &SIZE);
         self.doubt_size(process, self.names.get(&(process, fd)).copied().flatten());
+        let goes_on = self.semantics.of(observed.syscall).does(|effect| matches!(effect, Effect::Advances(_)));
+        let name = self.names.get(&(process, fd)).copied().flatten();
+        self.ends.forget(|of| match of == (process, fd) {
+            true => !goes_on,
+            false => maybe_same(self.names.get(&of).copied().flatten(), name),
+        });
         // Another descriptor may lead to the same file, so a write anywhere leaves all files unsynced.
         self.generations.void_state(process, None, &SYNCED);
         if let Some(path) = observed.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
             if let Some(path) = self.paths.number(path.into()) {
                 self.generations.void_content(path);
             }
-            // Such a file may set a thread's name, its timer slack, or a cgroup's processors.
+            // A file in /proc or /sys may set a thread's name, its timer slack, or a cgroup's
+            // processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
                 self.generations.void_state(process, None, &ATTRIBUTES);
                 self.generations.void_state(process, None, &SCHEDULING);
@@ -504,14 +553,19 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Returns true if an effect is that of an opening which makes the file.
+/// Returns true if the line's call sets the position to the file's end.
+fn to_end(line: &StateLine) -> bool {
+    matches!(line.act, Act::Set { value: Source::Result, .. })
+}
+
+/// Returns true if the effect opens a file that the call itself makes.
 fn makes(effect: Effect, observed: &ObservedCall<'_>) -> bool {
     let Effect::OpensPath { flags, .. } = effect else { return false };
-    // Where no argument holds the flags they are not known.
+    // If no argument holds the flags, the call is taken to make the file.
     flags.is_none_or(|flags| observed.arg(flags) as u32 & O_EXCL != 0)
 }
 
-/// Returns true if two descriptors may lead to one file: by its name, where both have one.
+/// Returns true if two descriptors may lead to one file: they have the same name, or one has none.
 fn maybe_same(one: Option<&str>, other: Option<&str>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
@@ -526,7 +580,8 @@ fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
     Moved { line, fd: line.fd.map(|f| observed.descriptor(f)), asked: line.asked.map(|a| observed.arg(a)), got }
 }
 
-/// Returns true if a wait is but a look: one that has a time and ran out, and that soon.
+/// Returns true if the call counts as a poll: its line has no limit of time, or it found nothing
+/// within that limit.
 fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
     look.most_ns == u64::MAX || observed.call.elapsed_ns <= look.most_ns && found_nothing(look, observed)
 }

@@ -1,18 +1,20 @@
-//! State that windows show to be set to one value only: what is set again there is what it was, however far apart the
-//! windows lie.
+//! Finds state that windows show to be set to one value only. A further set of that value changes
+//! nothing, however far apart the windows lie.
 
 use crate::hash::{Map, Set};
 use crate::semantics::{Act, Effect, ObservedCall, SETTLED, Semantics, Source, State, StateId, StateLine, value};
 use systoll_model::Recording;
 
-/// Pieces of state that are looked at, at most; beyond that none is settled.
+/// Largest number of pieces of state that are compared; with more, none is settled.
 const MOST: usize = 1 << 16;
 
-/// A piece of a process's state: the process, the kind of state, and the name with the part of it that is set.
+/// Key of a piece of a process's state: the process, the kind of state, and the name with the part
+/// of it that is set.
 type Piece = (u32, StateId, Vec<u8>);
 
-/// Returns the processes, and kinds of state, of which windows show that each piece is set to the same value each time,
-/// that none is taken away, and that all are set in one way: by a path or by a descriptor.
+/// Returns the processes and kinds of state for which windows show that each piece is always set to
+/// the same value, that none is taken away, and that all are set in one way: by a path or by a
+/// descriptor.
 pub(crate) fn settled(recording: &Recording, semantics: &Semantics) -> Set<(u32, StateId)> {
     let both = |(by_path, by_file): &(&'static State, &'static State)| [*by_path, *by_file];
     let is_set = |state: &&'static State| recording.rows.iter().any(|row| semantics.of(row.syscall).sets(state));
@@ -34,11 +36,15 @@ pub(crate) fn settled(recording: &Recording, semantics: &Semantics) -> Set<(u32,
 #[derive(Default)]
 struct Seen {
     pieces: Map<Piece, Vec<u8>>,
-    /// Names of these, by process.
+    /// Names of the pieces' objects, by process.
     names: Set<(u32, String)>,
-    /// Processes and kinds of state that were set, and those of which something else was seen.
+    /// Processes and kinds of state that were set; `other` has those of which something else was
+    /// seen.
     set: Set<(u32, StateId)>,
     other: Set<(u32, StateId)>,
+    /// Names of objects, by process, that were taken away after their pieces had been set. A program that only clears
+    /// up at its end sets them no more.
+    gone: Set<(u32, String)>,
 }
 
 impl Seen {
@@ -52,7 +58,7 @@ impl Seen {
             return;
         }
         if may_set {
-            // It sets such state in a way of which no line tells: to the time that it is.
+            // The call sets such state to a value that no line tells, such as the present time.
             self.lose(process, states);
             return;
         }
@@ -60,10 +66,9 @@ impl Seen {
             Effect::Path { at, path } if !lines.may_open => observed.path(at, path),
             _ => None,
         };
-        let mut gone = lines.effects(observed).iter().filter_map(gone);
-        if gone.any(|name| self.names.contains(&(process, name.into_owned()))) {
-            self.lose(process, states);
-        }
+        let gone = lines.effects(observed).iter().filter_map(gone).map(|name| (process, name.into_owned()));
+        let names = &self.names;
+        self.gone.extend(gone.filter(|object| names.contains(object)));
     }
 
     fn lose(&mut self, process: u32, states: &[&'static State]) {
@@ -79,7 +84,11 @@ impl Seen {
             self.other.insert((process, state));
             return;
         };
-        self.names.insert((process, name));
+        let object = (process, name);
+        if self.gone.contains(&object) {
+            self.other.insert((process, state));
+        }
+        self.names.insert(object);
         let before = self.pieces.insert((process, state, key), value.to_vec());
         if before.is_some_and(|before| *before != *value) {
             self.other.insert((process, state));

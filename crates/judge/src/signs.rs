@@ -1,4 +1,5 @@
-//! Signs: what a window must show for a detector to be given it. Most detectors look for what few windows show.
+//! Signs that a window shows. A detector is given only windows with one of its signs, since most
+//! detectors look for something that few windows show.
 
 /// A set of signs that a step or a window shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,8 @@ signs! {
     OPENS_AGAIN,
     /// A call that sets state.
     SETS,
+    /// A call that sets the position in a file.
+    SEEKS,
     /// A call that sets a file's size.
     SIZES,
     /// A call that asks for or sets flags of an open file.
@@ -39,7 +42,7 @@ signs! {
     KNOWN,
     /// A call that asks about a path, or tries one.
     PATH,
-    /// Such a call that finds nothing (ENOENT).
+    /// A call that asks about a path, or tries one, and finds nothing (ENOENT).
     MISSING,
     /// A call about state from before the window.
     FROM_BEFORE,
@@ -59,9 +62,9 @@ signs! {
     SLEEPS,
     /// A call that sets a timer.
     ARMS,
-    /// A call that may set what is used later.
+    /// A call that may set a value for later use.
     STORES,
-    /// An attribute of a file asked for.
+    /// A call that asks a file for an attribute.
     ATTRIBUTE,
     /// A call that enters a ring (io_uring).
     ENTERS,

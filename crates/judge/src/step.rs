@@ -2,8 +2,8 @@
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, SIZE,
-    STATUS_FLAGS, Source, StateLine, Thing, Transfer, Value,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, POSITION, SIZE,
+    STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
@@ -40,7 +40,7 @@ impl Meaning<'_> {
 pub(crate) struct Opened<'a> {
     /// The path.
     pub path: Text<'a>,
-    /// True if it is open for writing.
+    /// True if the path is open for writing.
     pub writes: bool,
     /// True if the call created or truncated the file, so that it is a different one.
     pub anew: bool,
@@ -65,48 +65,48 @@ pub(crate) struct Moved {
 pub(crate) struct Step<'a> {
     /// The call.
     pub observed: ObservedCall<'a>,
-    /// The caller for what is kept from window to window: a process, or a thread if the entry represents many
-    /// processes.
+    /// Number of the process, or of the thread if the entry represents many processes, to which
+    /// state that is kept from window to window belongs.
     pub who: u32,
     /// Index of the call in the window.
     pub index: usize,
-    /// The question or the set that it makes.
+    /// The question or the set that the call makes.
     pub meaning: Option<Meaning<'a>>,
     /// A cheaper way to the same result.
     pub cheaper: Option<&'static Cheaper>,
-    /// The thing that it makes and that can be undone.
+    /// The thing that the call makes, which can be undone.
     pub makes: Option<&'static Thing>,
-    /// True if it moves a thing to another place.
+    /// True if the call moves a thing to another place.
     pub moves: bool,
-    /// True if it undoes a thing.
+    /// True if the call undoes a thing.
     pub ends: bool,
-    /// True if it made a child.
+    /// True if the call made a child.
     pub forks: bool,
-    /// The path it opened.
+    /// The path that the call opened.
     pub opened: Option<Opened<'a>>,
-    /// The bytes that it moved, or tried to move.
+    /// The bytes that the call moved, or tried to move.
     pub moved: Option<Moved>,
-    /// Its line of the table if it polls without waiting.
+    /// The call's line of the table if it is a poll.
     pub look: Option<&'static Look>,
-    /// True if that poll found nothing.
+    /// True if the call is a poll that found nothing.
     pub nothing: bool,
-    /// True if it waited, or could have waited.
+    /// True if the call waited, or could have waited.
     pub pauses: bool,
-    /// True if it maps a file's code.
+    /// True if the call maps a file's code.
     pub loads: bool,
-    /// True if it wakes waiters.
+    /// True if the call wakes waiters.
     pub wakes: bool,
-    /// The state that it changes beside its own, if it succeeded.
+    /// The state that the call changes beside its own, if it succeeded.
     pub effects: Effects<'a>,
     /// The tables' lines for the call.
     pub lines: &'a Lines,
-    /// The path or the file that it is about.
+    /// The path or the file that the call is about.
     pub object: Option<Text<'a>>,
-    /// Number of that path.
+    /// Number of `object`'s path.
     pub object_id: Option<PathId>,
-    /// Parts of that path, if a detector asks for them.
+    /// Parts of `object`'s path, if a detector asks for them.
     pub parts: Option<Parts>,
-    /// The signs that it shows.
+    /// The signs that the step shows.
     pub signs: Signs,
 }
 
@@ -130,6 +130,22 @@ impl Step<'_> {
             .with(Signs::SLOW, self.cheaper.is_some())
             .and(self.opened.as_ref().map_or(Signs::NONE, signs_of_opening))
             .and(self.meaning.as_ref().map_or(Signs::NONE, |meaning| signs_of_meaning(meaning, self)))
+    }
+
+    /// Returns the call's first argument, if that is a descriptor.
+    pub(crate) fn descriptor(&self) -> Option<i32> {
+        self.lines.fd.filter(|arg| *arg == 0).map(|_| self.observed.descriptor(0))
+    }
+
+    /// Returns the way and the number of the bytes that the call moved at the position of its stream.
+    pub(crate) fn moved_in_turn(&self) -> Option<(Way, u64)> {
+        let moved = self.moved.filter(|moved| moved.line.at.is_none() && moved.line.unit == Unit::Stream)?;
+        Some((moved.line.way, moved.got?))
+    }
+
+    /// Returns true if others may have written to any file during the call, or may from now on.
+    pub(crate) fn lets_others_write(&self) -> bool {
+        self.forks || self.lines.may_lock() || self.pauses && self.moved.is_none()
     }
 
     /// Returns true if the descriptor may refer to another file after the call, or to none.
@@ -182,6 +198,7 @@ fn signs_of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Signs {
     let path = about.is(&PATH) || about.is(&NAME) || about.is(&ATTEMPT);
     of_act
         .with(Signs::SIZES, about.is(&SIZE))
+        .with(Signs::SEEKS, about.is(&POSITION) && matches!(meaning.line.act, Act::Set { .. }))
         .with(Signs::STATUS_FLAGS, about.is(&STATUS_FLAGS))
         .with(Signs::FILE_STATUS, about.is(&FILE_STATUS))
         .with(Signs::FROM_BEFORE, meaning.from_before)

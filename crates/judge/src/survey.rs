@@ -4,7 +4,6 @@
 use crate::detect::{Claim, Claims, Judged};
 use crate::hash::Set;
 use crate::ledger::{self, LedgerView};
-use crate::semantics::Semantics;
 use crate::small_list::SmallList;
 use systoll_model::{Before, Recording, RowId, WindowCall};
 
@@ -17,9 +16,9 @@ struct OctaveTally {
     calls: u64,
     strong: u64,
     any: u64,
-    /// Strongly claimed calls that the ledger does not know from before.
+    /// Number of strongly claimed calls that the ledger does not know from before.
     strong_else: u64,
-    /// Claimed calls that the ledger does not know from before.
+    /// Number of claimed calls that the ledger does not know from before.
     any_else: u64,
 }
 
@@ -28,7 +27,7 @@ struct OctaveTally {
 pub(crate) struct InWindow {
     /// Number of calls, without the row's first if that is not claimed.
     pub calls: u64,
-    /// Number of these calls that are claimed.
+    /// Number of calls that are claimed.
     pub claimed: u64,
 }
 
@@ -43,22 +42,25 @@ pub(crate) struct Claimed<'a> {
 /// All that windows show of a row.
 #[derive(Default)]
 pub(crate) struct RowView<'a> {
-    /// Its calls by octave, up to the last octave in windows.
+    /// The row's calls by octave, up to the last octave in windows.
     octaves: Vec<OctaveTally>,
-    /// The same for windows that were opened by a row with about as many calls, or more: calls around a rare call are
-    /// sampled far more often than they are made. `None` if no rare call opened a window; both are then equal.
+    /// The row's calls by octave in windows that a row with about as many calls, or more, opened:
+    /// calls around a rare call are sampled far more often than they are made. `None` if no rare
+    /// call opened a window, so that `octaves` holds the same.
     unbiased: Option<Vec<OctaveTally>>,
-    /// Windows that hold its calls, by index in the recording, in order.
+    /// Windows that hold calls of the row, by index in the recording, in order.
     pub windows: SmallList<(usize, InWindow)>,
-    /// Process and thread of its calls, each at least once.
+    /// Process and thread of the row's calls, each at least once.
     pub threads: SmallList<(u32, u32)>,
-    /// Its claimed calls.
+    /// The row's claimed calls.
     pub claimed: Vec<Claimed<'a>>,
-    /// One of its calls, for its arguments.
+    /// Sum of what its calls in windows waited, ns; `None` if that is not known of all.
+    pub waited_ns: Option<u64>,
+    /// One of the row's calls, for its arguments.
     pub sample: Option<&'a WindowCall>,
-    /// A like row that represents it if no window shows it.
+    /// A like row that represents this row if no window shows it.
     pub like: Option<Alike>,
-    /// Its ledger.
+    /// The ledger of the row.
     pub ledger: LedgerView<'a>,
 }
 
@@ -76,9 +78,9 @@ pub(crate) struct Alike {
 /// Number of a row's needless calls.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Needless {
-    /// Number by strong claims.
+    /// Number of needless calls by strong claims.
     pub strong: f64,
-    /// Number by any claim.
+    /// Number of needless calls by any claim.
     pub any: f64,
     /// True if windows show every call of the row.
     pub exact: bool,
@@ -139,7 +141,7 @@ impl RowView<'_> {
         let share = self.ledger.decisive_share(calls)?;
         let known = self.ledger.needless(calls)?.strong;
         let needless = self.needless(calls).strong;
-        // Nearly all needless calls are known from the ledger.
+        // If the ledger knows nearly all needless calls, its estimate decides.
         let least = known * share.low / share.estimate.max(f64::MIN_POSITIVE);
         let decides = known >= 0.999 * needless;
         let scatter = if decides { (share.estimate - share.low) * calls as f64 } else { needless - least };
@@ -178,6 +180,8 @@ impl<'a> RowView<'a> {
         if self.threads.last_mut().is_none_or(|last| *last != thread) {
             self.threads.push(thread);
         }
+        let before = if self.sample.is_some() { self.waited_ns } else { Some(0) };
+        self.waited_ns = before.zip(call.waited_ns).map(|(sum, waited)| sum.saturating_add(waited));
         self.sample.get_or_insert(call);
         if let Some(claim) = claim {
             self.claimed.push(Claimed { claim, call });
@@ -204,7 +208,7 @@ fn tally(octaves: &mut Vec<OctaveTally>, call: &WindowCall, claim: Option<&Claim
 /// Numbers of a row's needless calls, from octaves.
 struct ByOctaves {
     needless: Needless,
-    /// The part of them that the ledger does not know from before.
+    /// The needless calls that the ledger does not know from before.
     otherwise: Needless,
 }
 
@@ -222,19 +226,6 @@ fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
         otherwise.any += size * o.any_else as f64 / o.calls as f64;
     }
     ByOctaves { needless, otherwise }
-}
-
-/// The data of the judge: a recording and what was derived from it.
-#[derive(Clone, Copy)]
-pub(crate) struct JudgedView<'a> {
-    /// The recording.
-    pub recording: &'a Recording,
-    /// The views of its rows.
-    pub views: &'a [RowView<'a>],
-    /// The claims of calls in its windows.
-    pub claims: &'a Claims,
-    /// The tables.
-    pub semantics: &'a Semantics,
 }
 
 /// Returns one view for each row, in the order of [`Recording::rows`].
@@ -280,9 +271,10 @@ pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<It
 /// call.
 #[derive(Default)]
 struct CountedCalls {
-    /// The newest range without a gap: the calls of a row in a window mostly form one.
+    /// The first and last of the newest calls that are counted without a gap; a row's calls in a
+    /// window mostly are.
     newest: Option<(u64, u64)>,
-    /// Earlier ranges, in order.
+    /// The first and last of earlier calls without a gap, in order.
     before: Vec<(u64, u64)>,
     /// All calls counted, once one came out of order.
     astray: Option<Box<Set<u64>>>,
@@ -306,7 +298,7 @@ impl CountedCalls {
         true
     }
 
-    /// Changes to a set of single calls.
+    /// Changes to a set of single calls, and returns it.
     fn go_astray(&mut self) -> &mut Set<u64> {
         let stretches = self.before.drain(..).chain(self.newest.take());
         let all: Set<u64> = stretches.flat_map(|(first, last)| first..=last).collect();
@@ -317,7 +309,7 @@ impl CountedCalls {
 /// The scatter of a group's needless share over the windows that hold its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Interval {
-    /// Number of windows that hold its calls.
+    /// Number of windows that hold calls of the group.
     pub windows: u64,
     /// Number of windows in which at least half of these are claimed.
     pub agree: u64,

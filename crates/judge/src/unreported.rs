@@ -5,14 +5,15 @@ use crate::catalogue::Catalogue;
 use crate::finding::{Beneath, Finding, Kind, Unjudged, Untold};
 use crate::group::{Patterns, cause_of};
 use crate::hash::Map;
+use crate::judged_view::JudgedView;
 use crate::phases::toll;
-use crate::survey::{JudgedView, RowView};
+use crate::survey::RowView;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use systoll_model::{FrameId, RowId, Sysno};
 
-/// Needless calls of no finding and no remark, those aside whose price would be waiting; and where they are made, dearest
-/// first.
+/// Returns the needless calls that no finding and no remark reports, except those whose price would
+/// be waiting, and the places where they are made, costliest first.
 pub(crate) fn untold<'f>(
     shown: JudgedView<'_>,
     told: impl Iterator<Item = &'f Finding>,
@@ -58,13 +59,13 @@ fn whole(n: f64) -> u64 {
     n.round() as u64
 }
 
-/// The kind that most claims of a row are of.
+/// Returns the kind of most of a row's claims.
 fn kind(view: &RowView<'_>) -> Kind {
     let of = |kind: &Kind| view.claimed.iter().filter(|claimed| claimed.claim.kind == *kind).count();
     Kind::ALL.into_iter().max_by_key(of).unwrap_or(Kind::Repeat)
 }
 
-/// What rows have in common that are told of as one place.
+/// Key of a place: rows that share these properties are reported together.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Place {
     syscall: Sysno,

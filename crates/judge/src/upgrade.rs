@@ -14,7 +14,7 @@ const VERSION: &str = "{version}";
 /// A newer version of a program or library, which lacks the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
-    /// Its name.
+    /// Name of the program or library.
     pub name: String,
     /// The first version without the cause.
     pub version: Version,
@@ -22,7 +22,7 @@ pub struct Upgrade {
     pub then: String,
     /// The command that tells the installed version if no file name does; may be empty.
     pub ask: String,
-    /// The source of this: the project and its change.
+    /// The public source: the project and its change.
     pub reference: String,
     /// System calls that the upgrade changes; empty if it changes all of the cause's.
     pub syscalls: Vec<Sysno>,
@@ -36,7 +36,8 @@ enum Installed {
     Kernel(Vec<String>),
     /// Source files on the stack, as patterns with `*`; a pattern may hold the version.
     Sources(Vec<String>),
-    /// Files of programs and libraries on the stack, as such patterns.
+    /// Files of programs and libraries on the stack, as patterns with `*`; a pattern may hold the
+    /// version.
     Modules(Vec<String>),
 }
 
@@ -44,9 +45,9 @@ enum Installed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum UsedVersion {
     Version(Version),
-    /// It is used in an unknown version.
+    /// The program uses the language or module in an unknown version.
     Unknown,
-    /// It is not used.
+    /// The program does not use the language or module.
     None,
 }
 

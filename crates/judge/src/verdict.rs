@@ -6,6 +6,7 @@ use crate::excerpt::{Excerpt, InExcerpt};
 use crate::expected_gain::{NeedlessCalls, expected_gain};
 use crate::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Kind, Later, ObjectShare, RowNeedless};
 use crate::group::Group;
+use crate::judged_view::JudgedView;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
 use crate::phases::{Phases, toll, waited};
@@ -13,7 +14,7 @@ use crate::phrasing;
 use crate::semantics::{Effect, Semantics};
 use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
-use crate::survey::{Interval, JudgedView, LedgerScatter, RowView, interval};
+use crate::survey::{Interval, LedgerScatter, RowView, interval};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{Phase, Recording, Row, RowId, WindowCall};
@@ -49,8 +50,10 @@ struct Figures {
     failed: u64,
     /// True if the ledger tells how many calls are needless.
     by_ledger: bool,
-    /// Whether it is of more than one system call.
+    /// True if the group has calls of more than one system call.
     several: bool,
+    /// The share of the rows' waiting that claimed calls have, 0 to 1; `None` where it is not known.
+    waits_claimed: Option<f64>,
     later: Option<Later>,
     /// Weight of each of the group's rows.
     by_row: BTreeMap<RowId, RowWeight>,
@@ -92,6 +95,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             .rows
             .windows(2)
             .any(|two| matches!(two, [a, b] if recording.row(*a).syscall != recording.row(*b).syscall)),
+        waits_claimed: waits_claimed(group, &of_group),
         later: None,
         by_row: BTreeMap::new(),
     };
@@ -134,6 +138,9 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             f.by_ledger = true;
         }
     }
+    if let Some(share) = f.waits_claimed.filter(|_| group.startup.is_none()) {
+        f.waited *= share;
+    }
     if let Some(children) = &group.children {
         // Processes are counted exactly; the price is that of starting them.
         let count = children.count.min(f.calls) as f64;
@@ -142,6 +149,17 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         f.toll = f.toll.max(children.start_ns);
     }
     f
+}
+
+/// Least share of the rows' waiting, 0 to 1, that calls claimed for their waiting have.
+const OF_WAITING: f64 = 0.2;
+
+/// Returns the share of the rows' waiting, as windows show it, that calls claimed for it have, 0 to 1.
+fn waits_claimed(group: &Group<'_>, views: &[&RowView<'_>]) -> Option<f64> {
+    let all = views.iter().map(|view| view.waited_ns).sum::<Option<u64>>().filter(|ns| group.by_wait && *ns > 0)?;
+    let claimed = views.iter().flat_map(|view| &view.claimed).filter(|claimed| claimed.claim.by_wait);
+    let waited: u64 = claimed.filter_map(|claimed| claimed.call.waited_ns).sum();
+    Some((waited as f64 / all as f64).clamp(0.0, 1.0))
 }
 
 /// Returns the share of the price of a row's claimed calls, 0 to 1, that leaving them out saves.
@@ -182,7 +200,7 @@ impl Figures {
         }
     }
 
-    /// How many of the calls are needless: at least, probably, at most.
+    /// Returns the number of needless calls: lower bound, estimate, upper bound.
     fn needless(&self) -> [f64; 3] {
         let e = self.estimate(false);
         [e.low, e.estimate, e.high].map(|n| n as f64)
@@ -253,13 +271,13 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     // The observer's share is an estimate; the phase was at least as long as its waits.
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
     let of_calls = share(f.calls as f64, phases.calls as f64);
-    let free_cure = || phrasing::offers_free_cure(group, recording, views);
+    let free_cure = || phrasing::offers_free_cure(group, shown);
     let usual = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options);
     let in_excerpt = f.in_excerpt(group, &of_cpu, views);
     // If the usual bounds are not met, an excerpt may show too little to meet them.
     let too_few = usual.is_none_or(|usual| usual == Confidence::Low);
     let excerpt = Excerpt::of(recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
-    let remark = phrasing::makes_a_remark(group, recording, views);
+    let remark = phrasing::makes_a_remark(group, shown);
     let confidence = usual.max(excerpt).map(|c| if remark { c.min(Confidence::Low) } else { c })?;
     let doubt = (confidence == Confidence::Low).then(|| match usual {
         None => Doubt::Excerpt,
@@ -281,7 +299,8 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
         open_before_close(&mut rows, recording, shown.semantics);
     }
     if group.children.is_some() {
-        // Who starts programs is told by any call of it: a fork that shares its parent's stack often shows no caller.
+        // Rows without a user's frame come last: a fork that shares its parent's stack often shows
+        // no caller, and any other call of a start shows it.
         rows.sort_by_key(|id| recording.row(*id).user.is_none());
     }
     let lead = rows.first().map(|id| recording.row(*id));
@@ -321,7 +340,10 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
             Later { share_of_cpu, ..l }
         }),
         expected_gain: None,
-        waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
+        waited_ns: match f.waits_claimed {
+            Some(_) => Some(f.waited.round() as u64),
+            None => waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
+        },
         share_of_cpu: own_cpu.and_then(|own| part(needless_toll, own)),
         share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
         share_of_calls: of_calls,
@@ -340,7 +362,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
         cures: Vec::new(),
         prove: Vec::new(),
     };
-    let whole = phrasing::put(&mut finding, group, recording, views, api.as_deref());
+    let whole = phrasing::put(&mut finding, group, shown, api.as_deref());
     if excerpt.is_some() && in_excerpt.for_somebody {
         finding.why = phrasing::handed_to_somebody(&finding);
     }
@@ -366,7 +388,7 @@ fn programs(children: &Children) -> Objects {
     Objects { most: children.programs.iter().map(of).collect(), seen: children.programs.len() }
 }
 
-/// Returns true if windows were incomplete.
+/// Returns true if a problem of the recording weakens its findings.
 fn weakened(recording: &Recording) -> bool {
     recording.problems.iter().any(|p| p.kind.weakens_findings())
 }
@@ -463,11 +485,12 @@ fn confidence(
     let (share, looked_at) = (f.strong_share(), f.looked_at(options));
     if group.by_wait {
         let costs = of_wall >= options.min_price;
+        // What a call waited is seen: a few long waits tell more than how many calls of a row do not wait.
+        let of_waiting = f.waits_claimed.is_some_and(|share| share >= OF_WAITING);
         let enough = group.startup.is_some()
             || (f.strong >= options.min_waits as f64
                 && f.agreeing >= options.min_agreeing_waits
-                && looked_at
-                && share >= options.min_row_share);
+                && (of_waiting || looked_at && share >= options.min_row_share));
         if costs && enough && f.waited >= options.min_ns as f64 {
             return Some(Confidence::High);
         }
@@ -488,7 +511,8 @@ fn confidence(
     if agreed && enough && dear && much && of_cpu.strong >= options.min_price {
         return Some(Confidence::High);
     }
-    // A loop that only sleeps may poll memory, as Go's monitor does; one that polls by calls does nothing else.
+    // A loop that only sleeps may poll memory between its sleeps, as Go's monitor does. A loop that
+    // polls by several system calls does nothing else, so that a smaller share of it is enough.
     let looks = spins && f.several && of_calls >= options.min_spin_share;
     let least = if spins && !looks { options.dear_share } else { options.min_price };
     let calls = f.any >= options.low_calls as f64;

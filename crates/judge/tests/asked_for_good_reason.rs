@@ -1,4 +1,5 @@
-//! Sequences that look needless, each beside the one that is: what tells them apart is what lies in between.
+//! Tests of sequences that look needless and are not, each beside a needless one: the calls in
+//! between tell them apart.
 
 mod common;
 
@@ -9,7 +10,7 @@ const BUSY: u64 = 2_000_000;
 const CWD: u64 = (-100i32) as u32 as u64;
 const LOG: &str = "/srv/app.log";
 
-/// The findings, remarks included, of a cause.
+/// Returns the findings and remarks of a cause.
 fn of_cause<'j>(judgement: &'j Judgement, cause: &'j str) -> impl Iterator<Item = &'j Finding> {
     judgement.findings.iter().chain(&judgement.also).filter(move |f| f.cause.as_deref() == Some(cause))
 }
@@ -34,7 +35,7 @@ fn a_sync_before_a_file_gets_its_name() {
     assert_eq!(of_cause(&judged(&saves, BUSY), "sync-per-op").count(), 0);
     let appends = rounds(300, |_| vec![write(), sync("/srv/state.new")]);
     assert_eq!(only(judged(&appends, BUSY)).cause.as_deref(), Some("sync-per-op"));
-    // Another file is given a name.
+    // The rename is of another file, so that the sync belongs to no replacement.
     let other = || call("rename", "rename", &[1, 2], 0).path(0, "/var/a").path(1, "/var/b").toll(900);
     let beside = rounds(300, |_| vec![write(), sync("/srv/state.new"), other()]);
     assert_eq!(of_cause(&judged(&beside, BUSY), "sync-per-op").count(), 1);
@@ -48,8 +49,8 @@ fn a_second_descriptor_around_each_operation() {
     let found = only(judged(&rounds(5_000, |_| vec![made(), reads(), close(9)]), BUSY));
     assert_eq!((found.kind, found.syscalls.len()), (Kind::Toggle, 2), "{found:#?}");
     assert!(found.cures[0].how.contains("descriptor that is there"), "{found:#?}");
-    // A stream pointed elsewhere around each step, and back, is redirected each time; where the first one is closed, the
-    // copy is what is left.
+    // A copy that is put back around each step could be kept. If the first descriptor is closed,
+    // the copy is what keeps the file open.
     let copies = |from, to| call("dup2", "dup2", &[from, to], to as i64).toll(300);
     let saved = rounds(5_000, |_| vec![made(), copies(7, 5), reads(), copies(9, 5), close(9)]);
     let moved = rounds(5_000, |_| vec![made(), close(5), reads(), close(9)]);
@@ -76,7 +77,7 @@ fn a_temporary_file_that_only_its_maker_reads() {
     let judgement = judged(&rounds(3_000, |n| round(n, &back)), BUSY);
     let told = |j: &Judgement| j.findings.iter().any(|f| f.kind == Kind::Toggle && f.why.contains("temporary file"));
     assert!(told(&judgement), "{judgement:#?}");
-    // A lock file, which nobody reads; a file that gets another name before.
+    // Not claimed: a lock file, which nobody reads, and a file that got another name before.
     assert!(!told(&judged(&rounds(3_000, |n| round(n, &Vec::new)), BUSY)));
     let kept = |n: u64| {
         let rename = call("rename", "rename", &[1, 2], 0).path(0, &name(n)).path(1, "/srv/page").toll(900);
@@ -91,7 +92,7 @@ fn a_folder_watched_anew_after_each_of_its_files() {
     let gone = |n| call("unlink", "unlink", &[1], 0).path(0, &format!("/var/spool/{n}")).toll(700);
     let found = only(judged(&rounds(3_000, |n| vec![gone(n), watch(1)]), BUSY));
     assert_eq!((found.kind, found.cause.as_deref()), (Kind::NoOp, Some("watch-again")));
-    // It is another folder each time, of the same name.
+    // Another watch number shows that it is another folder each time, of the same name.
     let anew = judged(&rounds(3_000, |n| vec![gone(n), watch(n as i64)]), BUSY);
     assert_eq!(of_cause(&anew, "watch-again").count(), 0);
 }

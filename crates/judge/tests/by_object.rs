@@ -1,4 +1,4 @@
-//! Tests of rows whose calls are about several objects: each object is claimed for itself.
+//! Tests of rows whose calls are about several objects: each object is judged by itself.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn read_other(n: u64) -> Vec<Call> {
 #[test]
 fn what_is_true_of_one_file_is_not_said_of_another() {
     let trace = rounds(5_000, |_| vec![stat("/etc/hostname", "stat", 1, 0), stat("/etc/localtime", "stat", 2, 0)]);
-    // As in a trace without stacks.
+    // The rows have no callers, as in a trace without stacks.
     let mut rec = recording(&trace, BUSY);
     rec.rows.iter_mut().for_each(|row| (row.api, row.user) = (None, None));
     rec.stacks.iter_mut().for_each(|stack| stack.frames.clear());

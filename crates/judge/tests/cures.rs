@@ -1,5 +1,5 @@
-//! Tests of cures: each depends on the reader and on the object of the finding. A program in this language that does
-//! this to this object gets these words, and not those.
+//! Tests of cures: each depends on the reader and on the object of the finding. A program in a
+//! certain language that makes certain calls on a certain object gets certain words, and no others.
 
 mod common;
 
@@ -188,17 +188,17 @@ fn who_does_not_write_the_code_is_told_so_and_what_is_left() {
     };
     let own = ("/srv/app.py", "main", false);
     let says = |text: &str, all: &[&str]| all.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
-    // The reader's own code, with the library function that makes the call.
+    // The reader's own code makes the calls, itself or by a library function.
     for frames in [&[own][..], &[("/usr/lib/python3.11/os.py", "f", true), own]] {
         assert_eq!(
             python(frames),
             "PID = os.getpid() once; os.register_at_fork(after_in_child=…) where the program forks"
         );
     }
-    // The code of a package.
+    // The code of a package makes the calls.
     let package = [("/srv/venv/lib/python3.11/site-packages/pymongo/pool.py", "get", false), own];
     says(&python(&package), &["in the code of pymongo: PID = os.getpid()", "fewer calls of pymongo at app.py:12"]);
-    // The language's own library.
+    // The language's own library makes the calls.
     let library =
         [("/usr/lib/python3.11/tempfile.py", "rng", true), ("/usr/lib/python3.11/tempfile.py", "mkstemp", true), own];
     says(&python(&library), &["in the code of tempfile: ", "fewer calls of tempfile at app.py:12"]);
@@ -252,7 +252,8 @@ fn a_cause_may_be_for_some_languages_only() {
     }
 }
 
-/// An awk's append for each line, with all that it asks about what it has opened.
+/// Returns the calls of an awk script that opens a file anew for each line that it appends, with
+/// awk's questions about the descriptor.
 fn appends_of_awk() -> Vec<Call> {
     const LOG: &str = "/srv/out.a";
     rounds(3_000, |_| {

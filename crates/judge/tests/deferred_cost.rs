@@ -64,7 +64,7 @@ fn without_a_look_or_a_price_nothing_is_said() {
     assert!(unpriced.findings.iter().chain(&unpriced.also).all(|f| f.later.is_none()));
 }
 
-/// A heap whose top goes up in two steps and down in one, its pages touched each time.
+/// The heap's top goes up in two steps and down in one, and its pages are touched each time.
 #[test]
 fn a_heap_that_shrinks_and_grows_is_paid_for_by_its_faults_more_than_by_its_calls() {
     let brk = |end: u64, faults| seen(call("brk", "malloc", &[end], end as i64).toll(300), faults);
@@ -80,7 +80,8 @@ fn a_heap_that_shrinks_and_grows_is_paid_for_by_its_faults_more_than_by_its_call
 
 #[test]
 fn other_faults_in_between_are_not_theirs() {
-    // Small ranges given back in a program that uses much new memory: one page each, no more.
+    // A program that uses much new memory gives back ranges of one page: one fault counts for each,
+    // no more.
     let trace = rounds(5_000, |i| {
         vec![
             seen(call("mmap", "work", &[0, PAGE, 3, 0x22, u64::MAX, 0], 0x7000_0000).toll(900), i * 500),

@@ -20,7 +20,7 @@ fn write(fd: u64) -> Call {
     call("write", "write", &[fd, 0x1000, 2000], 2000).fd("/tmp/log").toll(500)
 }
 
-// repeat
+// Tests of repeated questions.
 
 #[test]
 fn who_opens_comes_before_who_closes_whichever_costs_more() {
@@ -163,7 +163,7 @@ fn a_cut_answer_proves_nothing() {
     assert!(judgement.findings.is_empty() && judgement.also.is_empty(), "{judgement:#?}");
 }
 
-// no-op
+// Tests of sets that change nothing.
 
 #[test]
 fn an_option_set_to_what_it_is() {
@@ -218,7 +218,7 @@ fn an_edge_triggered_interest_is_armed_again_for_good_reason() {
     silent(&rounds(10_000, |_| vec![modify(1 | 1 << 30)]), BUSY);
 }
 
-// toggle
+// Tests of sets that are undone.
 
 #[test]
 fn a_flag_switched_on_and_off() {
@@ -266,7 +266,8 @@ fn blocks_mapped_and_unmapped_again() {
     silent(&rounds(5_000, |i| cycle(i, 0x40000 + i * 4096)), BUSY);
 }
 
-/// Python's socket.recv: a large block each time, made as small as what came, then freed.
+/// Python's socket.recv makes a large block each time, cuts it down to the size of what came, and
+/// frees it.
 #[test]
 fn blocks_cut_down_between_belong_to_them() {
     let length = 0x41000u64;
@@ -306,25 +307,26 @@ fn a_wish_that_changes_is_not_undone() {
         event.extend([0; 8]);
         call("epoll_ctl", "epoll_ctl", &[5, op, 6, 1], 0).input(3, &event).toll(600)
     };
-    // Redis' client: from reading to writing and back, with no interest in between.
+    // Redis' client changes an interest from reading to writing and back, with no interest in
+    // between.
     let wish = |_| vec![interest(2, 0), interest(1, 4), interest(2, 0), interest(1, 1), interest(3, 1)];
     no_finding(&rounds(5_000, wish), BUSY);
     let churn = |_| vec![interest(1, 1), interest(2, 0)];
     assert_eq!(only(judged(&rounds(5_000, churn), BUSY)).kind, Kind::Toggle);
 }
 
-// thresholds
+// Tests of the thresholds.
 
 #[test]
 fn a_finding_needs_calls_share_and_price() {
     let same = |n| rounds(n, |_| vec![call("getpid", "getpid", &[], 7)]);
-    // 0.6 ms and 19 % of the processor time: enough for its 5,000 calls.
+    // The calls cost 0.6 ms, 19 % of the processor time: enough, since there are 5,000 of them.
     only(judged(&same(5_000), 2_500_000));
     // The same calls at 0.6 % are too cheap.
     silent(&same(5_000), 100_000_000);
     // 2.4 ms at 1.2 % are enough.
     only(judged(&same(20_000), 200_000_000));
-    // A short run of a tiny program: the share of a hundred equal calls counts.
+    // In a short run of a tiny program, the share of a few hundred equal calls counts.
     only(judged(&same(300), 200_000));
     silent(&same(90), 20_000);
     silent(&same(300), 2_000_000);
@@ -336,7 +338,7 @@ fn a_row_that_is_mostly_of_use_is_no_finding() {
     // One set in five sets the value that is set already.
     let trace = rounds(20_000, |i| vec![set(i - u64::from(i % 5 == 4))]);
     no_finding(&trace, BUSY);
-    // The same if other files are asked about too rarely to be judged by themselves.
+    // Files that are asked about too rarely to be judged by themselves make no finding either.
     let different = rounds(20_000, |i| vec![stat(&format!("/data/{}", i - i % 2), "stat", 1 + i % 2, 0)]);
     no_finding(&different, BUSY);
 }

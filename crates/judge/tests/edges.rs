@@ -30,7 +30,7 @@ fn holds(f: &Finding, needless: u64) {
 
 #[test]
 fn flags_toggled_three_times_a_request_are_all_counted() {
-    // All calls except the very first question and the first set.
+    // Number of needless calls: all except the very first question and the first set.
     const ALL: u64 = 59_998;
     let round = |apis: [&'static str; 3]| {
         move |_| vec![flags(apis[0], 5, 2), set_flags(apis[1], 5, 0x402), takes(5), set_flags(apis[2], 5, 2)]

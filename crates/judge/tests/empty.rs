@@ -28,7 +28,8 @@ fn what_moves_no_byte_is_needless() {
 
 #[test]
 fn what_means_something_is_not() {
-    // An empty message, a device, a file of the kernel, an unknown descriptor.
+    // An empty transfer may mean something as a message, to a device or a file of the kernel, or on
+    // an unknown descriptor.
     for to in ["UDP:[127.0.0.1:9]", "UNIX-DGRAM:[7]", "/dev/nst0", "/dev/pts/1", "/proc/self/comm", "anon_inode:[x]"] {
         no_finding(&rounds(20_000, |_| vec![record(to), write(0, to)]), BUSY);
     }
@@ -38,7 +39,7 @@ fn what_means_something_is_not() {
 
 #[test]
 fn the_end_of_a_file_is_an_answer() {
-    // The call asked for bytes and got none, or failed.
+    // Not claimed: the call asked for bytes and got none, or failed.
     let end = |_| vec![call("read", "read", &[5, 0x1000, 4_096], 0).fd("/tmp/in").toll(300)];
     no_finding(&rounds(20_000, end), BUSY);
     let fails = |_| vec![call("write", "write", &[5, 0x1000, 0], -32).fd("pipe:[77]").toll(300)];

@@ -7,7 +7,7 @@ use systoll_judge::{Catalogue, ExpectedGain, Finding, Options, judge};
 use systoll_model::{BackendKind, Frame, FrameId, Location, Recording, Stack, StackId};
 
 const BUSY: u64 = 400_000_000;
-/// Time of a call, ns; the thread's work until the next call and the price of a crossing follow.
+/// Time of a call, ns.
 const CALL: u64 = 300;
 const CROSSING: f64 = 100.0;
 

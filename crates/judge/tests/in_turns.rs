@@ -1,4 +1,5 @@
-//! What is undone around a body, set to what it is or asked again where many things take turns, and their healthy neighbours.
+//! Tests of calls that are undone around a body, that set a value to what it is, or that are asked
+//! again, where many things take turns; with their healthy neighbours.
 
 mod common;
 
@@ -18,7 +19,8 @@ fn pages_opened_and_closed_for_writing_in_turns() {
     let store = |page: u64| vec![protect(page, 3), protect(page, 1)];
     let f = only(judged(&rounds(5_000, |n| store(n * 7 % 64)), BUSY));
     assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, Some("mprotect-toggle")), "{f:#?}");
-    // Each page once, as code that is made; a handler opens what was touched; what lies there next is other memory.
+    // Not claimed: pages that are changed once each, as code that is made; pages that a handler
+    // opens after a touch; and addresses at which other memory lies next.
     no_finding(&rounds(5_000, store), BUSY);
     let handled = |page: u64| vec![protect(page, 0), Call { signals: 1, ..protect(page, 3) }];
     no_finding(&rounds(5_000, |n| handled(n * 7 % 64)), BUSY);
@@ -35,7 +37,8 @@ fn a_folder_gone_into_and_back_from_around_each_step() {
     let step = |n: u64| vec![chdir(&format!("/srv/box/{}", n % 40)), chdir("/srv")];
     let f = only(judged(&rounds(4_000, step), BUSY));
     assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, Some("cwd-toggle")), "{f:#?}");
-    // Down a tree, each folder once; a child starts in the folder.
+    // Not claimed: a walk down a tree, with each folder once, and a child that starts in the
+    // folder.
     no_finding(&rounds(4_000, |n| vec![chdir(&format!("/srv/box/{n}"))]), BUSY);
     let child = || call("clone", "fork", &[17, 0, 0, 0, 0], 100).toll(9_000);
     let judgement = judged(&rounds(2_000, |n| vec![chdir(&format!("/srv/{n}")), child(), chdir("/srv")]), BUSY);
@@ -50,12 +53,13 @@ fn chmod(n: u64, mode: u64) -> Call {
 fn a_mode_set_to_what_it_is() {
     let f = only(judged(&rounds(5_000, |n| vec![chmod(n % 50, 0o600)]), BUSY));
     assert_eq!((f.kind, f.cause.as_deref()), (Kind::NoOp, Some("rights-again")), "{f:#?}");
-    // Another file each time; another mode each time; a file that is taken away and made again.
+    // Not claimed: another file each time, another mode each time, and a file that is removed and
+    // made again.
     no_finding(&rounds(5_000, |n| vec![chmod(n, 0o600)]), BUSY);
     no_finding(&rounds(5_000, |n| vec![chmod(n % 50, 0o600 + n / 50 % 2 * 0o40)]), BUSY);
     let removes = |n: u64| call("unlink", "unlink", &[1], 0).path(0, &format!("/srv/session{n}")).toll(2_000);
     no_finding(&rounds(5_000, |n| vec![chmod(n % 50, 0o600), removes(n % 50)]), BUSY);
-    // By a descriptor too it may be the same file.
+    // The descriptor may lead to the same file.
     let by_descriptor = || call("fchmod", "fchmod", &[4, 0o644], 0).fd("/srv/session1").toll(900);
     let judgement = judged(&rounds(5_000, |_| vec![chmod(1, 0o600), by_descriptor()]), BUSY);
     assert!(judgement.findings.iter().all(|f| f.kind != Kind::NoOp), "{judgement:#?}");
@@ -69,7 +73,7 @@ fn times_set_to_what_they_are_and_those_set_to_now() {
     };
     let is_again = |trace: &[Call]| judged(trace, BUSY).findings.iter().any(|f| f.kind == Kind::NoOp);
     assert!(is_again(&rounds(5_000, |n| vec![sets(n % 50, 5)])));
-    // UTIME_NOW.
+    // These times are UTIME_NOW.
     assert!(!is_again(&rounds(5_000, |n| vec![sets(n % 50, (1 << 30) - 1)])));
     let write = |n: u64| {
         let mut write = call("write", "write", &[4, 0x1000, 3_000], 3_000).toll(600);
@@ -106,6 +110,6 @@ fn waits_that_run_out() {
     assert!(told(&rounds(2_000, |_| vec![poll(0)])));
     let reads = || call("read", "read", &[5, 0x1000, 64], 64).fd("pipe:[7]");
     assert!(!told(&rounds(2_000, |_| vec![poll(1), reads()])));
-    // Now and then one runs out.
+    // Waits that run out now and then are healthy.
     assert!(!told(&rounds(2_000, |n| if n % 4 == 0 { vec![poll(0)] } else { vec![poll(1), reads()] })));
 }

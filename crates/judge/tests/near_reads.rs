@@ -30,7 +30,7 @@ fn pieces_of_two_tables_are_read_one_by_one() {
 #[test]
 fn what_lies_apart_is_read_apart() {
     no_finding(&rounds(20_000, |n| vec![pread(3, 16, n * 7_919 % 100_000 * 64)]), BUSY);
-    // Reads of a whole buffer.
+    // Reads of a whole buffer are not small.
     no_finding(&rounds(20_000, |n| vec![pread(3, 4096, n % 30 * 8192)]), BUSY);
 }
 

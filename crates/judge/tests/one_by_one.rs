@@ -25,7 +25,8 @@ fn reads(got: i64) -> Call {
 #[test]
 fn the_status_before_each_whole_piece() {
     is(&only(judged(&rounds(10_000, |_| vec![fstat(1), reads(4096)]), BUSY)), Kind::Repeat, "status-per-read");
-    // The status changed; the file ended; the program waited; it wrote; each file is another.
+    // Not claimed: the status changed, the file ended, the program waited or wrote, or each file is
+    // another.
     silent(&rounds(10_000, |i| vec![fstat(i), reads(4096)]), BUSY);
     silent(&rounds(10_000, |_| vec![fstat(1), reads(0)]), BUSY);
     let sleeps = || call("nanosleep", "sleep", &[1, 0], 0).input(0, &[1; 16]);
@@ -48,7 +49,8 @@ fn sends(fd: u64) -> Call {
 #[test]
 fn a_sockets_error_before_each_send() {
     is(&only(judged(&rounds(10_000, |_| vec![error_of(5, 0), sends(5)]), BUSY)), Kind::SlowPath, "sockopt-per-op");
-    // One question for each connection tells whether connecting succeeded; there was an error; no transfer follows.
+    // Not claimed: one question for each connection, which tells whether connecting succeeded; a
+    // question that finds an error; and one that no transfer follows.
     let connects = || {
         let socket = call("socket", "socket", &[2, 1, 0], 5).toll(900);
         vec![
@@ -72,8 +74,8 @@ fn watch(path: &str, mask: u64, number: i64) -> Call {
 fn what_is_watched_is_watched_again() {
     let again = |_| vec![watch("/a", 8, 1), watch("/b", 8, 2)];
     is(&only(judged(&rounds(10_000, again), BUSY)), Kind::NoOp, "watch-again");
-    // Another watch number: the watch was gone. Another mask. The watch was removed in between. Another path each
-    // time.
+    // Not claimed: another watch number, since the watch was gone; another mask; a watch that was
+    // removed in between; and another path each time.
     silent(&rounds(10_000, |i| vec![watch("/a", 8, i as i64)]), BUSY);
     let removes = || call("inotify_rm_watch", "inotify_rm_watch", &[3, 1], 0);
     silent(&rounds(10_000, |_| vec![watch("/a", 8, 1), removes()]), BUSY);
@@ -98,8 +100,8 @@ fn judged_as(recording: &Recording) -> systoll_judge::Judgement {
 fn names_and_times_that_nobody_could_have_seen() {
     is(&only(judged(&rounds(10_000, |i| vec![names(i)]), BUSY)), Kind::Toggle, "title-per-op");
     is(&only(judged(&rounds(10_000, |_| vec![times("/beat")]), BUSY)), Kind::Toggle, "times-per-op");
-    // Another file each time; the program itself looks; a child inherits the name; the setting lasts long enough to
-    // be seen.
+    // Not claimed: another file each time; a program that looks itself; a child that inherits the
+    // name; and a setting that lasts long enough to be seen.
     silent(&rounds(10_000, |i| vec![times(&format!("/out/{i}"))]), BUSY);
     silent(&rounds(10_000, |i| vec![times("/beat"), common::stat("/beat", "stat", i, i)]), BUSY);
     silent(
@@ -124,7 +126,8 @@ fn a_ring_entered_for_each_entry() {
         judged_as(&rec)
     };
     is(&only(priced(&rounds(10_000, |_| vec![enters(1, 0)]))), Kind::SmallIo, "ring-per-entry");
-    // Many entries at once; an entry that is waited for; expensive work, which makes a remark at most.
+    // Not claimed: many entries at once, and an entry that is waited for. Expensive work makes a
+    // remark at most.
     assert!(priced(&rounds(10_000, |_| vec![enters(32, 0)])).findings.is_empty());
     assert!(priced(&rounds(10_000, |_| vec![enters(1, 50_000)])).findings.is_empty());
     assert!(priced(&rounds(10_000, |_| vec![enters(1, 0).toll(9_000)])).findings.is_empty());
@@ -147,7 +150,8 @@ fn items_handed_over_one_by_one() {
     };
     let turns = rounds(10_000, |_| vec![wakes(0x10, 1), waits(0x20, 5_000)]);
     is(&only(of(&turns, 60_000_000)), Kind::SmallIo, "handoff-per-item");
-    // The other threads work; the address is a lock; a queue with room, out of step.
+    // Not claimed: the other threads work, the address is a lock, or a queue has room and its
+    // threads are out of step.
     assert!(of(&turns, 3_000_000_000).findings.is_empty());
     let lock = rounds(10_000, |_| vec![wakes(0x10, 1), waits(0x10, 5_000)]);
     assert!(of(&lock, 60_000_000).findings.is_empty());
@@ -170,7 +174,7 @@ fn a_thread_for_each_job() {
     };
     let found = of(2_001, 60_000_000, |_| 0x7000).findings;
     assert!(found.iter().any(|f| f.cause.as_deref() == Some("thread-per-item")), "{found:#?}");
-    // All threads live at the same time; each has work; there are few.
+    // Not claimed: all threads live at the same time, each has work, or there are few.
     let healthy = [of(2_001, 60_000_000, |i| i), of(2_001, 9_000_000_000, |_| 0x7000), of(9, 60_000, |_| 0x7000)];
     for judgement in healthy {
         assert!(judgement.findings.iter().all(|f| f.cause.as_deref() != Some("thread-per-item")), "{judgement:#?}");
@@ -185,7 +189,7 @@ fn a_wait_before_each_byte() {
     let f = only(judgement);
     is(&f, Kind::SmallIo, "tiny-io");
     assert_eq!(f.calls, 20_000);
-    // The data comes byte by byte; each byte is answered.
+    // Not claimed: the data comes byte by byte, or each byte is answered.
     no_finding(&rounds(10_000, |_| vec![ready(40_000), byte()]), BUSY);
     let answer = || call("write", "write", &[4, 0x1000, 1], 1).fd("pipe:[8]").toll(300);
     no_finding(&rounds(10_000, |_| vec![ready(0), byte(), answer()]), BUSY);

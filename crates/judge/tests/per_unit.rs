@@ -62,7 +62,7 @@ fn where_rounds_differ_nothing_is_told() {
 
 #[test]
 fn windows_alone_are_not_believed() {
-    // Rounds that look alike, and as many calls elsewhere that no window shows.
+    // The rounds in windows are alike, but no window shows the calls that are made elsewhere.
     let trace = rounds(6_000, |_| vec![takes(PEER, 80), asks(), answers(PEER)]);
     let mut rec = recording(&trace, BUSY);
     let getpid = systoll_model::Sysno::from_name("getpid").unwrap();

@@ -151,7 +151,7 @@ fn a_loop_within_a_round_is_told_within_it() {
     let RoundStep::Call(read) = &found.steps[1] else { panic!("{found:?}") };
     assert!((read.times.mean - 4.0).abs() < 0.01, "{read:?}");
     assert_eq!(found.calls, 3_000 * 6);
-    // A pair that is made twice.
+    // A pair of calls is made four times in each round.
     let pairs = |i: u64| {
         let mut calls = vec![open(&format!("/srv/{i}.log"))];
         for _ in 0..4 {
@@ -298,7 +298,8 @@ proptest! {
 
 #[test]
 fn a_trace_that_is_one_long_window_is_no_burden() {
-    // All pairs of two dozen places in an order that hardly repeats, as one window of half a million calls.
+    // Windows of half a million calls from two dozen places, in an order in which all pairs occur
+    // and that hardly repeats.
     const MANY: u64 = 24;
     let apis: Vec<&'static str> = (0..MANY).map(|n| &*Box::leak(format!("f{n}:read").into_boxed_str())).collect();
     let mut state = 7u64;

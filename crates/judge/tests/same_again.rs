@@ -15,7 +15,7 @@ fn a_lock_that_waited_once_lost_its_processor() {
         let waited = move |n: u64| if n.is_multiple_of(every) { 20_000 } else { 0 };
         rounds(5_000, move |n| vec![flock(2, waited(n)), writes(), flock(8, 0)])
     };
-    // The first call of all is always looked at.
+    // The row's first call, the only one that waits here, is always in a window.
     let found = only(judged(&waits(5_000), 2_000_000));
     assert_eq!(found.cause.as_deref(), Some("lock-per-line"));
     assert!(judged(&waits(4), 2_000_000).findings.is_empty());
@@ -49,7 +49,7 @@ fn a_timer_is_late_where_others_have_the_processor() {
 
 #[test]
 fn what_was_written_before_it_was_read_is_read_again() {
-    // As a program that writes a template of its own and then reads it for each request.
+    // The program writes a template of its own, and then reads it for each request.
     let open =
         |flags| call("openat", "open", &[0xffff_ff9c, 0x1000, flags, 0], 7).input(1, b"/tmp/template").toll(1_500);
     let status = || call("fstat", "fstat", &[7, 0x2000], 0).output(1, &[7; 144]).fd("/tmp/template").toll(400);
@@ -65,7 +65,7 @@ fn what_was_written_before_it_was_read_is_read_again() {
     };
     let told = |when| {
         let judgement = judged(&written_at(when), 20_000_000);
-        judgement.also.iter().any(|f| f.cause.as_deref() == Some("file-reread"))
+        judgement.findings.iter().any(|f| f.cause.as_deref() == Some("file-reread"))
     };
     assert!(told(5_000), "never written");
     assert!(told(0), "written before");
@@ -89,14 +89,14 @@ fn many_calls_make_up_for_a_price_just_short() {
         let judgement = judged(&rounds(calls, |_| vec![call("getpid", "getpid", &[], 4711).toll(toll)]), other);
         (judgement.findings.len(), judgement.also.len())
     };
-    // 0.96 ms and 1.02 ms.
+    // The price of the calls is 0.96 ms, then 1.02 ms: both are findings.
     assert_eq!(found(6_000, 160, 15_000_000), (1, 0));
     assert_eq!(found(6_000, 170, 15_000_000), (1, 0));
     assert_eq!(found(3_000, 300, 20_000_000), (0, 1));
     // The price depends on the length of the run, the share does not: 5.7 %.
     assert_eq!(found(3_000, 300, 15_000_000), (1, 0));
     assert_eq!(found(300, 300, 1_500_000), (1, 0));
-    // 90 and 105 µs.
+    // The calls cost 90 µs and 105 µs.
     assert_eq!(found(600, 150, 5_000_000), (0, 1));
     assert_eq!(found(600, 175, 5_000_000), (0, 1));
     assert_eq!(found(400, 150, 3_000_000), (0, 0));

@@ -24,7 +24,7 @@ fn close(fd: u64) -> Call {
 
 const MAKE: u64 = 0o1 | 0o100 | 0o1000;
 
-// missing
+// Tests of names found missing.
 
 #[test]
 fn a_missing_name_is_asked_about_four_times_before_it_is_made() {
@@ -84,7 +84,7 @@ fn a_name_that_may_have_been_made_meanwhile_is_asked_about_for_good_reason() {
     }
 }
 
-// nowhere
+// Tests of names that no folder holds.
 
 #[test]
 fn one_name_that_no_folder_holds_is_a_remark() {
@@ -106,7 +106,7 @@ fn different_names_are_different_looks() {
     silent(&rounds(5_000, |i| vec![stat_at(&format!("/store/{}/{i}", i % 256), 0, MISSING)]), BUSY);
 }
 
-// presized
+// Tests of sizes that are set before or after a write.
 
 fn truncate(fd: u64, size: u64) -> Call {
     call("ftruncate", "ftruncate", &[fd, size], 0).fd("/out/f").toll(2_000)
@@ -162,7 +162,7 @@ fn what_was_not_emptied_may_have_been_longer() {
     silent(&calls, BUSY);
 }
 
-// awake
+// Tests of wakeups of a thread that is awake already.
 
 const BELL: &str = "anon_inode:[eventfd]";
 
@@ -208,7 +208,7 @@ fn a_pipe_that_another_process_reads_is_no_bell() {
     assert_eq!(f.cause.as_deref(), Some("unbuffered-output"));
 }
 
-// overwritten
+// Tests of overwritten stores.
 
 #[test]
 fn a_mode_set_by_the_same_number_is_another_files() {
@@ -218,7 +218,7 @@ fn a_mode_set_by_the_same_number_is_another_files() {
     silent(&calls, BUSY);
 }
 
-// short-lived
+// Tests of short-lived memory.
 
 fn map(at: i64, length: u64) -> Call {
     call("mmap", "mmap", &[0, length, 3, 0x22, u64::MAX, 0], at).toll(1_000)

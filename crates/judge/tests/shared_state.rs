@@ -159,7 +159,7 @@ fn a_timer_that_two_calls_set_is_one() {
     let setitimer = |seconds| call("setitimer", "setitimer", &[0, 0x7fff_0000, 0], 0).input(1, &value(seconds));
     let alarm = |seconds| call("alarm", "alarm", &[seconds], 0);
     let read = || call("read", "read", &[3, 0x1000, 9000], 9000).fd("/tmp/data").toll(900);
-    // The other call disarms the timer in between, and something is done: the timer limits that.
+    // The other call disarms the timer, but something was done before, which the timer limits.
     silent(&rounds(ROUNDS, |_| vec![alarm(10), read(), setitimer(0), read()]), BUSY);
     // Either call sets the timer again and again before it fires.
     let found = judged(&rounds(ROUNDS, |_| vec![alarm(10), read(), setitimer(10), read()]), BUSY);

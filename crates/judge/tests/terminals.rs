@@ -18,7 +18,7 @@ fn read(asked: u64, got: i64) -> Call {
     call("read", "read", &[0, 0x1000, asked], got).fd(TERMINAL).toll(900)
 }
 
-/// A read of a key, for which the program waits 30 ms.
+/// Returns a read of a key, for which the program waits 30 ms.
 fn key() -> Call {
     read(1, 1).waited(30_000_000)
 }
@@ -46,7 +46,7 @@ fn a_write_a_cell_is_one_too_many() {
     // The program waits for a key between screens.
     let screens = rounds(100, |_| (0..200).map(cell).chain([key()]).collect());
     assert_eq!(only(judged(&screens, BUSY)).cause.as_deref(), Some("screen-in-pieces"));
-    // One write a screen.
+    // One write for each screen is healthy.
     no_finding(&rounds(20_000, |_| vec![write(&"\x1b[1;1Hscreen".repeat(40)), key()]), BUSY);
 }
 
@@ -62,11 +62,11 @@ fn a_line_in_pieces_could_have_been_one_write() {
 #[test]
 fn a_line_a_write_is_as_it_should_be() {
     no_finding(&rounds(20_000, |n| vec![write(&format!("line {n}\n"))]), BUSY);
-    // A percentage that is drawn over the one before.
+    // A percentage may be drawn over the one before.
     no_finding(&rounds(20_000, |n| vec![write(&format!("\r{n} %"))]), BUSY);
     no_finding(&rounds(20_000, |n| vec![write(&format!("{n} %\r"))]), BUSY);
     no_finding(&rounds(20_000, |n| vec![write(["\x08|", "\x08/", "\x08-"][n as usize % 3])]), BUSY);
-    // A prompt in parts, before each line that is typed.
+    // A prompt may be written in parts before each line that is typed.
     let prompt = |_| vec![write("\x1b[1m"), write("$ "), write("\x1b[0m"), key()];
     no_finding(&rounds(10_000, prompt), BUSY);
     // The written bytes are unknown.
@@ -79,7 +79,7 @@ fn what_the_program_worked_for_is_told_when_it_is_known() {
     let dots = rounds(20_000, |_| vec![write(".")]);
     let counts = rounds(20_000, |n| vec![write(&format!("{n} "))]);
     let quiet = |judgement: Judgement| assert!(judgement.findings.is_empty(), "{judgement:#?}");
-    // 30 µs of work before each dot.
+    // The program works for 30 µs before each dot.
     quiet(at_pace(&dots, 30_000, 20.0));
     quiet(at_pace(&counts, 30_000, 20.0));
     // 5 µs of work: the same output again is still a sign of life, another number is not.
@@ -91,7 +91,7 @@ fn what_the_program_worked_for_is_told_when_it_is_known() {
 fn pasted_text_can_be_read_at_once() {
     let finding = only(judged(&rounds(20_000, |_| vec![read(1, 1)]), BUSY));
     assert_eq!((finding.kind, finding.cause.as_deref()), (Kind::SmallIo, Some("terminal-by-byte")));
-    // As readline does: it waits for each key, which is there already.
+    // readline waits for each key, which is there already.
     let look = || call("pselect6", "rl_getc", &[1, 0x1000, 0, 0, 0, 0x2000], 1).toll(700);
     let finding = only(judged(&rounds(20_000, |_| vec![look(), read(1, 1)]), BUSY));
     assert_eq!(finding.cause.as_deref(), Some("terminal-by-byte"));
@@ -104,7 +104,7 @@ fn pasted_text_can_be_read_at_once() {
 #[test]
 fn a_read_a_key_is_as_it_should_be() {
     no_finding(&rounds(20_000, |_| vec![key()]), BUSY);
-    // An arrow is three bytes.
+    // An arrow key sends three bytes.
     no_finding(&rounds(5_000, |_| vec![key(), read(1, 1), read(1, 1)]), BUSY);
     // A read gets all that is there: a line, or less than was asked for.
     no_finding(&rounds(20_000, |_| vec![read(4096, 30)]), BUSY);
@@ -116,7 +116,7 @@ fn a_read_a_key_is_as_it_should_be() {
 
 #[test]
 fn keys_between_which_the_mode_is_set_are_pasted_or_typed() {
-    // As bash's `read -n1`: nine calls about the terminal's mode around each key.
+    // bash's `read -n1` makes nine calls about the terminal's mode around each key.
     let mode = |n: u64| call("ioctl", "tcsetattr", &[1, 0x5403, 0x1000 + n], 0).fd(TERMINAL).toll(700);
     let around = |key: Call| (0..9).map(mode).chain(std::iter::once(key)).collect::<Vec<_>>();
     let causes = |trace: &[Call]| -> Vec<String> {
@@ -124,7 +124,7 @@ fn keys_between_which_the_mode_is_set_are_pasted_or_typed() {
     };
     assert_eq!(causes(&rounds(20_000, |_| around(read(1, 1)))), ["terminal-by-byte"]);
     assert!(causes(&rounds(20_000, |_| around(key()))).is_empty());
-    // An arrow is three bytes.
+    // An arrow key sends three bytes.
     let arrow = |_| [key(), read(1, 1), read(1, 1)].into_iter().flat_map(around).collect();
     assert!(causes(&rounds(5_000, arrow)).is_empty());
 }

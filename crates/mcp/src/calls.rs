@@ -1,4 +1,4 @@
-//! Calls in progress, which the client can cancel.
+//! Keeps the calls in progress, which the client can cancel.
 
 use crate::message::Id;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A flag that is set when a call is cancelled.
 pub(crate) type Cancelled = Arc<AtomicBool>;
 
-/// The calls, by the ids of their requests.
+/// The calls in progress, by the ids of their requests.
 #[derive(Default)]
 pub(crate) struct Calls(Mutex<BTreeMap<Id, Cancelled>>);
 
@@ -21,7 +21,7 @@ impl Calls {
         self.all().len()
     }
 
-    /// Registers a call. Returns `None` if one with this id is in progress.
+    /// Registers a call. Returns `None` if a call with this id is in progress.
     pub(crate) fn begin(&self, id: &Id) -> Option<Cancelled> {
         let mut all = self.all();
         if all.contains_key(id) {
@@ -44,7 +44,7 @@ impl Calls {
         }
     }
 
-    /// Cancels all calls.
+    /// Cancels all calls in progress.
     pub(crate) fn cancel_all(&self) {
         self.all().values().for_each(|cancelled| cancelled.store(true, Ordering::Release));
     }

@@ -4,11 +4,11 @@
 //! that of 2026-07-28, in which each request names its revision. One line is one message (JSON-RPC
 //! 2.0).
 //!
-//! Invariant: whatever comes in, each request gets exactly one line of JSON, memory is bounded, and
-//! serving ends when the input does. Nothing here knows what the tools do.
+//! Invariant: for any input, each request gets exactly one line of JSON, memory is bounded, and serving ends when the
+//! input does. Nothing here knows what the tools do.
 //!
-//! Why not a crate that exists: `rmcp` 3.9 needs 29 crates that systoll has no other use for, an asynchronous run-time
-//! among them (docs/develop/decisions.md has the figures), for five tools over one pair of streams.
+//! No existing crate is used: for five tools over one pair of streams, `rmcp` 3.9 would need 29 crates for which
+//! systoll has no other use, an asynchronous run-time among them (docs/develop/decisions.md has the figures).
 //!
 //! ```
 //! use serde_json::{Map, Value, json};

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-/// Bytes of a message at most. A call's arguments are a command and a few words.
+/// Bytes of a message, at most. A call's arguments are a command and a few words.
 pub const MAX_LINE: usize = 1 << 20;
 
 /// The result of reading a line.
@@ -19,7 +19,7 @@ pub(crate) enum Line {
 /// Reads the next line.
 ///
 /// # Errors
-/// Those of the stream.
+/// The errors of the stream.
 pub(crate) fn next_line(from: &mut impl BufRead) -> io::Result<Line> {
     let mut line = Vec::new();
     let (mut some, mut too_long) = (false, false);
@@ -61,7 +61,7 @@ mod tests {
     fn lines_are_whole_or_passed_over() {
         let long = vec![b'x'; MAX_LINE + 1];
         let text = [b"one\n\n".as_slice(), &long, b"\n", &long[1..], b"\nlast"].concat();
-        // A small buffer: a line comes in parts.
+        // The buffer is small, so that a line is read in parts.
         let mut from = io::BufReader::with_capacity(1000, text.as_slice());
         let mut next = || next_line(&mut from).unwrap();
         assert_eq!([next(), next(), next()], [Line::Whole(b"one".into()), Line::Whole(vec![]), Line::TooLong]);

@@ -12,20 +12,20 @@ impl Id {
         (value.is_string() || value.is_i64() || value.is_u64()).then(|| Self(value.to_string()))
     }
 
-    /// Returns the id as it was written, to send it back.
+    /// Returns the id in the form in which the client wrote it, to send it back.
     fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or(Value::Null)
     }
 }
 
-/// A client's message.
+/// A message of a client.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// It expects an answer.
+    /// A message that expects an answer.
     Request { id: Id, method: String, params: Map<String, Value> },
-    /// It expects no answer.
+    /// A message that expects no answer.
     Notification { method: String, params: Map<String, Value> },
-    /// An answer, although nothing was asked.
+    /// An answer, although the server asked nothing.
     Answer,
     /// An invalid message. The answer says so, to the request if its id is known.
     Wrong(Option<Id>, Refusal),
@@ -60,7 +60,8 @@ impl Refusal {
         Self { code: -32603, text: text.into(), data: None }
     }
 
-    /// More calls are requested at once than are served. The code is from the range for servers.
+    /// Creates the refusal of a call when too many are served at once. Its code is from the range
+    /// for servers.
     pub(crate) fn busy(text: impl Into<String>) -> Self {
         Self { code: -32000, text: text.into(), data: None }
     }
@@ -77,7 +78,7 @@ pub(crate) fn short(text: &str) -> String {
     text.chars().take(MOST).collect()
 }
 
-/// Parses one line.
+/// Parses a line into a message.
 pub(crate) fn read(line: &[u8]) -> Message {
     let mut object = match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => object,
@@ -131,7 +132,8 @@ pub(crate) fn progress(token: &Value, done: f64, of: Option<f64>, text: &str) ->
     line(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
 }
 
-/// Appends a line end. JSON has no others: strings contain them escaped.
+/// Returns the message as a line, with its end. JSON has no other line ends: strings contain them
+/// escaped.
 fn line(message: &Value) -> Vec<u8> {
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');

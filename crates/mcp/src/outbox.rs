@@ -1,4 +1,4 @@
-//! Lines on their way to the client. A separate thread writes them: a client that does not read
+//! Sends lines to the client. A separate thread writes them, so that a client that does not read
 //! can't keep the server from ending.
 
 use std::io::{self, Write};
@@ -6,14 +6,14 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Lines that wait to be written at most; beyond it, senders wait too.
+/// Lines that may wait to be written. If there are more, senders wait too.
 const WAITING: usize = 64;
-/// Interval between checks for room.
+/// Interval between checks for room in the queue.
 const LOOK: Duration = Duration::from_millis(5);
 /// Time after which a client that takes no line counts as gone.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Sends lines to the writer.
+/// Queue of lines to the thread that writes them.
 #[derive(Clone)]
 pub(crate) struct Outbox(SyncSender<Vec<u8>>);
 
@@ -21,14 +21,14 @@ pub(crate) struct Outbox(SyncSender<Vec<u8>>);
 #[derive(Debug)]
 pub(crate) struct Gone;
 
-/// Signals that the writer has ended.
+/// Receiver of the message that the writer has ended.
 pub(crate) struct Written(Receiver<()>);
 
 impl Outbox {
-    /// Starts to write to `to`.
+    /// Starts a thread that writes lines to `to`.
     ///
     /// # Errors
-    /// The thread can't be started.
+    /// If the thread can't be started.
     pub(crate) fn new(mut to: impl Write + Send + 'static) -> io::Result<(Self, Written)> {
         let (lines, waiting) = sync_channel::<Vec<u8>>(WAITING);
         let (end, ended) = sync_channel(1);
@@ -38,7 +38,7 @@ impl Outbox {
                     break;
                 }
             }
-            // Fails if nobody waits because the process ends at once.
+            // This fails if nobody waits, because the process is about to end.
             let _ = end.send(());
         })?;
         Ok((Self(lines), Written(ended)))
@@ -47,7 +47,7 @@ impl Outbox {
     /// Sends a line to the writer.
     ///
     /// # Errors
-    /// The client is gone, or has read nothing for a long time.
+    /// If the client is gone, or has read nothing for a long time.
     pub(crate) fn put(&self, mut line: Vec<u8>) -> Result<(), Gone> {
         let began = Instant::now();
         loop {

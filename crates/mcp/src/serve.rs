@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
-/// Calls that are served at once; more are refused.
+/// Calls that are served at once, at most; more are refused.
 pub const MAX_AT_ONCE: usize = 16;
-/// Lines that are read ahead at most.
+/// Lines that are read ahead, at most.
 const AHEAD: usize = 4;
-/// Interval between checks whether serving is to end.
+/// Interval between checks if serving should end.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time to write the last answers.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// cancelled and waited for.
 ///
 /// # Errors
-/// The threads for reading or writing can't be started, or reading `from` fails.
+/// If the threads for reading or writing can't be started, or if reading `from` fails.
 pub fn serve(
     server: &Server,
     from: impl BufRead + Send + 'static,
@@ -49,8 +49,8 @@ pub fn serve(
     served
 }
 
-/// Returns all answers to `asked`, in order; each call has ended when the next line is read. For
-/// tests and examples.
+/// Returns all answers to `asked`, in order. Each call has ended before the next line is read. This
+/// is for tests and examples.
 pub fn answers(server: &Server, asked: &[u8]) -> String {
     #[derive(Clone, Default)]
     struct Heard(Arc<Mutex<Vec<u8>>>);
@@ -75,7 +75,7 @@ pub fn answers(server: &Server, asked: &[u8]) -> String {
         session = thread::scope(|scope| {
             let session = std::mem::take(&mut session);
             let mut desk = Desk { scope, server, outbox: &outbox, calls: &calls, session };
-            // The reader in this process is never gone.
+            // The client can't be gone, since it is in this process.
             let _ = desk.line(line);
             desk.session
         });
@@ -101,7 +101,7 @@ fn read_ahead(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<io
     Ok(read)
 }
 
-/// The state of the loop.
+/// State of the server's loop.
 struct Desk<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     server: &'env Server,
@@ -160,7 +160,7 @@ impl<'scope, 'env> Desk<'scope, 'env> {
         }
     }
 
-    /// Returns a call's cancel flag if the call may begin.
+    /// Returns the flag that cancels a call, if the call may begin.
     fn admit(&self, id: &Id) -> Result<Cancelled, Refusal> {
         if self.calls.count() >= MAX_AT_ONCE {
             return Err(Refusal::busy(format!("{MAX_AT_ONCE} calls are being served: wait for one to end")));
@@ -177,9 +177,9 @@ impl<'scope, 'env> Desk<'scope, 'env> {
             let done = catch_unwind(AssertUnwindSafe(|| tool.call(&served.arguments, &call)));
             let done = done.unwrap_or_else(|_| Answer::Failed("the tool failed: a mistake of its own".into()));
             calls.end(&served.id);
-            // A cancelled call is not answered.
+            // A cancelled call gets no answer.
             if !served.cancelled.load(Ordering::Acquire) {
-                // If the client is gone, the loop notices itself.
+                // If the client is gone, the loop finds that out itself.
                 let _ = outbox.put(answer(Some(&served.id), Ok(stamped(server, result_of(done), served.era))));
             }
         };
@@ -191,7 +191,7 @@ impl<'scope, 'env> Desk<'scope, 'env> {
     }
 }
 
-/// A call about to start.
+/// A call that is about to start.
 struct Served {
     id: Id,
     arguments: Map<String, Value>,

@@ -1,12 +1,13 @@
-//! Interprets requests: the revision of the protocol they use, and what is answered at once.
+//! Interprets requests: finds out which revision of the protocol they use, and answers those that
+//! call no tool.
 
 use crate::message::{Id, Refusal, short};
 use crate::tool::{Answer, Description, Effect, Server};
 use serde_json::{Map, Value, json};
 
-/// The revision whose requests each name it.
+/// The revision in which each request names the revision.
 pub const REVISION: &str = "2026-07-28";
-/// Revisions that start with a handshake, oldest first.
+/// The revisions that start with a handshake, oldest first.
 pub const HANDSHAKE_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -19,9 +20,9 @@ const KEEP_MS: u64 = 3_600_000;
 /// The rules that a request follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// It follows a handshake, or is one.
+    /// The request follows a handshake, or is one.
     Handshake,
-    /// It names its revision.
+    /// The request names its revision.
     Stateless,
 }
 
@@ -34,9 +35,9 @@ pub(crate) struct Session {
 /// The server's reaction to a request.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// This answer.
+    /// The server returns this answer.
     Result(Value),
-    /// A call of a tool.
+    /// The server calls a tool.
     Call { tool: usize, arguments: Map<String, Value>, token: Option<Value>, era: Era },
 }
 
@@ -115,7 +116,7 @@ fn named(server: &Server) -> Value {
     json!({"name": server.name, "version": server.version})
 }
 
-/// Adds what a result needs in its era.
+/// Adds the fields that a result needs in its era.
 pub(crate) fn stamped(server: &Server, mut result: Value, era: Era) -> Value {
     if let (Era::Stateless, Some(result)) = (era, result.as_object_mut()) {
         result.insert("resultType".into(), "complete".into());
@@ -161,7 +162,8 @@ fn called(server: &Server, params: &mut Map<String, Value>, era: Era) -> Result<
 pub(crate) fn result_of(answer: Answer) -> Value {
     let text = |text: String| json!([{"type": "text", "text": text}]);
     match answer {
-        // Also as text: clients of revisions before 2025-06-18 know nothing else.
+        // The object is also sent as text, since clients of revisions before 2025-06-18 know
+        // nothing else.
         Answer::Json(value) => json!({"content": text(value.to_string()), "structuredContent": value}),
         Answer::Text(said) => json!({"content": text(said)}),
         Answer::Failed(why) => json!({"content": text(why), "isError": true}),

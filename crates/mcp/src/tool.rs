@@ -5,21 +5,21 @@ use crate::outbox::Outbox;
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A server.
+/// A server, as its clients see it.
 pub struct Server {
-    /// Its name, as clients show it.
+    /// Name of the server, as clients show it.
     pub name: &'static str,
-    /// Its version.
+    /// Version of the server.
     pub version: &'static str,
     /// Text for a model about all tools together.
     pub instructions: &'static str,
-    /// The tools, in the order they are listed.
+    /// The tools, in the order in which they are listed.
     pub tools: Vec<Box<dyn Tool>>,
 }
 
-/// A tool.
+/// A tool that clients can call.
 pub trait Tool: Send + Sync {
-    /// Describes the tool.
+    /// Returns the description of the tool.
     fn describe(&self) -> Description;
 
     /// Runs a call, in a thread of its own. Returns soon after [`Call::is_cancelled`] becomes true.
@@ -29,35 +29,35 @@ pub trait Tool: Send + Sync {
 /// The description of a tool.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The name that calls use.
+    /// Name of the tool, by which it is called.
     pub name: &'static str,
-    /// Its name for people.
+    /// Name of the tool for people.
     pub title: &'static str,
-    /// Text for a model: when to use it, and what it returns.
+    /// Text for a model: when to use the tool, and what it returns.
     pub text: &'static str,
-    /// The JSON schema of its arguments, an object.
+    /// JSON schema of the arguments, an object.
     pub input: Value,
-    /// Its effect on the world.
+    /// Effect of the tool on the world.
     pub effect: Effect,
 }
 
 /// A tool's effect on the world. Clients ask their user about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It only reads what is named.
+    /// The tool only reads the files that the arguments name.
     Reads,
-    /// It runs commands that the client names, with all rights of the user.
+    /// The tool runs commands that the client names, with all rights of the user.
     RunsCommands,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// An object.
+    /// The result is an object.
     Json(Value),
-    /// Text.
+    /// The result is text.
     Text(String),
-    /// A failure, with a reason that helps the model.
+    /// The call failed, for a reason that helps the model.
     Failed(String),
 }
 

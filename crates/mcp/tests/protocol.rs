@@ -1,4 +1,4 @@
-//! The protocol as a client sees it: both forms, cancelled calls, and messages that no client
+//! Tests the protocol as a client sees it: both forms, cancelled calls, and messages that no client
 //! should send.
 
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use systoll_mcp::{Answer, Call, Description, Effect, MAX_AT_ONCE, MAX_LINE, Server, Tool, answers, serve};
 
-/// Returns its arguments; waits or fails if they say so.
+/// A tool that returns its arguments; it waits or fails if they say so.
 struct Echo;
 
 impl Tool for Echo {
@@ -183,7 +183,7 @@ fn a_call_that_is_taken_back_is_not_answered() {
         assert_eq!(heard["id"], 2, "{heard}");
         break;
     }
-    // Earlier messages may still arrive; then there is silence, and the id is free again.
+    // Earlier messages may still arrive. After that there is silence, and the id is free again.
     client.say(&request(3, "tools/call", json!({"name": "echo", "arguments": {}})));
     while client.hear()["id"] != 3 {
         progress += 1;
@@ -238,7 +238,7 @@ fn a_client_that_reads_nothing_does_not_keep_the_server() {
     drop(ours);
 }
 
-/// A value that no client sends.
+/// Generates values that no client sends.
 fn any_value() -> impl Strategy<Value = Value> {
     let words = prop_oneof![
         Just("initialize".to_owned()),
@@ -273,7 +273,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A request with some of its parts replaced.
+/// Generates requests with some of their parts replaced.
 fn any_request() -> impl Strategy<Value = Value> {
     let parts = ["jsonrpc", "id", "method", "params"];
     let changes = prop::collection::vec((prop::sample::select(parts.to_vec()), any_value()), 0..2);

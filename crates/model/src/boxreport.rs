@@ -4,44 +4,45 @@
 use crate::prices::Spread;
 use crate::recording::Host;
 
-/// One thing that `systoll box` measures.
+/// A kind of call, or other operation, that `systoll box` measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Probe {
     /// A call of an empty function, to compare a crossing with.
     FunctionCall,
-    /// clock_gettime(CLOCK_MONOTONIC) as a program calls it, through the vDSO if that serves.
+    /// A `clock_gettime(CLOCK_MONOTONIC)` as a program makes it: through the vDSO if that answers
+    /// it.
     ClockVdso,
-    /// time() as a program calls it.
+    /// A `time()` as a program makes it.
     TimeVdso,
     /// The crossing: getppid, called through a function as programs call it.
     Crossing,
-    /// The `syscall` instruction alone, without a function around it. [`Probe::Crossing`] costs
-    /// more by the first return after the call, which the kernel's mitigations may have made
-    /// unpredictable.
+    /// The `syscall` instruction alone, without a function around it. [`Probe::Crossing`] also
+    /// contains the first return after the call, which may be slow because the kernel's mitigations
+    /// made it unpredictable.
     CrossingAlone,
-    /// clock_gettime(CLOCK_MONOTONIC) through the kernel.
+    /// A `clock_gettime(CLOCK_MONOTONIC)` through the kernel.
     ClockKernel,
-    /// rt_sigprocmask that changes nothing.
+    /// An `rt_sigprocmask` that changes nothing.
     Sigprocmask,
-    /// newfstatat of /etc/localtime.
+    /// A `newfstatat` of /etc/localtime.
     StatLocaltime,
-    /// newfstatat of a plain file.
+    /// A `newfstatat` of a plain file.
     StatPlain,
-    /// read of one byte of a file in memory.
+    /// A `read` of one byte of a file in memory.
     ReadByte,
-    /// read of 64 KiB of a file in memory.
+    /// A `read` of 64 KiB of a file in memory.
     ReadBulk,
-    /// write of one byte to a file in memory.
+    /// A `write` of one byte to a file in memory.
     WriteByte,
-    /// write of 64 KiB to a file in memory.
+    /// A `write` of 64 KiB to a file in memory.
     WriteBulk,
-    /// futex(FUTEX_WAKE) without a waiter.
+    /// A `futex(FUTEX_WAKE)` without a waiter.
     FutexWake,
-    /// membarrier(MEMBARRIER_CMD_GLOBAL). Most of its time is waiting.
+    /// A `membarrier(MEMBARRIER_CMD_GLOBAL)`. Most of its time is waiting.
     MembarrierGlobal,
-    /// membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) while the process's other thread sleeps.
+    /// A `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)` while the process's other thread sleeps.
     MembarrierPrivate,
-    /// membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) while the process's other thread runs on
+    /// A `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)` while the process's other thread runs on
     /// another processor.
     MembarrierPrivateRunning,
     /// The time that a seccomp filter which allows everything adds to a call.
@@ -75,7 +76,7 @@ impl Probe {
         Self::SeccompArgumentAdds,
     ];
 
-    /// Its name in JSON.
+    /// Returns the probe's name in JSON.
     pub fn id(self) -> &'static str {
         match self {
             Self::FunctionCall => "function-call",
@@ -100,7 +101,7 @@ impl Probe {
         }
     }
 
-    /// Returns true if the median is quoted in place of the fastest batch: these calls interrupt
+    /// Returns true if the median is quoted instead of the fastest batch. Such calls interrupt
     /// other processors, and the fastest batch may have found none to interrupt.
     pub fn quotes_median(self) -> bool {
         matches!(self, Self::MembarrierGlobal | Self::MembarrierPrivateRunning)
@@ -119,20 +120,20 @@ impl Probe {
 /// A measured figure, or the reason for its absence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
-    /// The figure, in ns.
+    /// The measured figure, ns.
     Measured(Spread),
-    /// The reason, in one line.
+    /// The reason why there is no figure, in one line.
     NotMeasured(String),
 }
 
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoxFigure {
-    /// The probe that the figure belongs to.
+    /// The probe to which the figure belongs.
     pub probe: Probe,
-    /// The object measured, e.g. a path, or what is peculiar about it (`a symbolic link`).
+    /// The object that was measured, e.g. a path, or its peculiarity (`a symbolic link`).
     pub on: Option<String>,
-    /// The figure.
+    /// The measured figure, or the reason for its absence.
     pub figure: Figure,
 }
 
@@ -143,27 +144,27 @@ pub struct Mitigation {
     pub name: String,
     /// Short state, e.g. `off`.
     pub state: String,
-    /// The kernel's whole text about it.
+    /// The kernel's whole text about the mitigation.
     pub told: String,
 }
 
 /// The seccomp filters that calls of this process already pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seccomp {
-    /// No filter.
+    /// There is no filter.
     None,
-    /// Strict mode.
+    /// The process is in seccomp's strict mode.
     Strict,
     /// The number of filters; 0 if the kernel doesn't tell it (before 5.9).
     Filters(u32),
-    /// The kernel doesn't tell.
+    /// The kernel doesn't tell if there are filters.
     Unknown,
 }
 
 /// Everything on the screen of `systoll box`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoxReport {
-    /// The box.
+    /// Processor, kernel and clock of the box.
     pub host: Host,
     /// Defences that change the price of the crossing; `None` if the kernel doesn't tell.
     pub mitigations: Option<Vec<Mitigation>>,
@@ -192,7 +193,7 @@ impl BoxFigure {
 }
 
 impl BoxReport {
-    /// Returns the batches of `probe`, or `None` if it was not measured.
+    /// Returns the measured batches of `probe`, or `None` if it was not measured.
     pub fn spread(&self, probe: Probe) -> Option<Spread> {
         self.figures.iter().find(|f| f.probe == probe).and_then(|f| match f.figure {
             Figure::Measured(spread) => Some(spread),

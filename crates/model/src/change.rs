@@ -5,29 +5,29 @@ use std::ffi::OsString;
 /// A change to the environment a program starts with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvChange {
-    /// Sets a variable.
+    /// The variable to set, and its value.
     Set(OsString, OsString),
-    /// Removes a variable.
+    /// The variable to remove.
     Remove(OsString),
 }
 
-/// A call that the hooks answer without entering the kernel, to see what its absence wins.
+/// A call that the hooks answer without entering the kernel, to measure the gain of its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Elision {
-    /// getpid.
+    /// A `getpid`.
     Getpid,
-    /// gettid.
+    /// A `gettid`.
     Gettid,
-    /// getuid.
+    /// A `getuid`.
     Getuid,
-    /// geteuid.
+    /// A `geteuid`.
     Geteuid,
-    /// rt_sigprocmask, if it changes nothing.
+    /// An `rt_sigprocmask` that changes nothing.
     RtSigprocmask,
 }
 
 impl Elision {
-    /// All of them.
+    /// Every kind of call that the hooks can answer.
     pub const ALL: [Self; 5] = [Self::Getpid, Self::Gettid, Self::Getuid, Self::Geteuid, Self::RtSigprocmask];
 
     /// Returns the system call's name.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-/// Returns `text` with every character escaped that a terminal would act on, or that would hide or
-/// reorder what a reader sees: `\n`, `\t`, `\x1b`, `\u{202e}`. For eyes, not to be read back.
+/// Returns `text` with certain characters escaped: those that a terminal would act on, and those
+/// that would hide or reorder text: `\n`, `\t`, `\x1b`, `\u{202e}`. The result is for people; it
+/// can't be turned back into `text`.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -15,7 +15,7 @@ impl Histogram {
     /// The largest number of buckets a histogram can have.
     pub const MAX_BUCKETS: usize = 64;
 
-    /// Rebuilds a histogram from what [`Histogram::buckets`] returned. Drops buckets beyond
+    /// Rebuilds a histogram from the result of [`Histogram::buckets`]. Drops buckets beyond
     /// [`Histogram::MAX_BUCKETS`].
     pub fn from_buckets(mut buckets: Vec<u64>) -> Self {
         buckets.truncate(Self::MAX_BUCKETS);
@@ -57,7 +57,8 @@ impl Histogram {
     }
 }
 
-/// A normal variable lies within this many standard errors of its mean in 99 of 100 cases.
+/// Number of standard errors within which a normal variable lies around its mean in 99 of 100
+/// cases.
 const NINETY_NINE: f64 = 2.576;
 
 /// The figures of a row, or of several rows added up.
@@ -81,18 +82,18 @@ pub struct Counts {
     pub waited_ns: Option<u64>,
     /// Elapsed time inside the calls as the backend saw it, in ns, with the observer's share.
     pub elapsed_ns: u64,
-    /// Elapsed time of the slowest call, in ns.
+    /// Elapsed time of the slowest call, in ns, with the observer's share.
     pub max_ns: u64,
     /// Elapsed time of the fastest call that was timed, in ns; `None` if none was timed, and in
     /// recordings of versions that did not keep it.
     pub min_ns: Option<u64>,
-    /// Elapsed time of each call, by power of two.
+    /// Number of calls by power of two of their elapsed time.
     pub histogram: Histogram,
-    /// Calls in `histogram` that were not timed: other calls, drawn by chance, stand for them in
-    /// all figures of time.
+    /// Number of calls in `histogram` that were not timed: other calls, drawn by chance, stand for
+    /// them in all figures of time.
     pub untimed: u64,
-    /// Standard error of `elapsed_ns` from that sampling, in ns. It is scaled up if few calls were
-    /// drawn, to keep the promise of [`Counts::elapsed_between`].
+    /// Standard error of `elapsed_ns` caused by drawing only some calls, in ns. It is scaled up if
+    /// few calls were drawn, to keep the promise of [`Counts::elapsed_between`].
     pub elapsed_error_ns: u64,
     /// Calls that were made before the program's `main` (see [`crate::Phase`]).
     pub startup_calls: u64,
@@ -115,7 +116,7 @@ impl Counts {
     /// all calls were timed.
     pub fn elapsed_between(&self) -> RangeInclusive<u64> {
         let most = (self.elapsed_error_ns as f64 * NINETY_NINE) as u64;
-        // The slowest call alone took this long.
+        // The sum is no less than the time of the slowest call alone.
         let least = self.elapsed_ns.saturating_sub(most).max(self.max_ns.min(self.elapsed_ns));
         least..=self.elapsed_ns.saturating_add(most)
     }
@@ -145,7 +146,7 @@ impl Counts {
         self.min_ns = least_known(self.min_ns, other.min_ns);
         self.histogram.merge(&other.histogram);
         self.untimed = self.untimed.saturating_add(other.untimed);
-        // Each sample is drawn independently: variances add up.
+        // Samples are drawn independently, so variances add up.
         self.elapsed_error_ns = (self.elapsed_error_ns as f64).hypot(other.elapsed_error_ns as f64).ceil() as u64;
         self.startup_calls = self.startup_calls.saturating_add(other.startup_calls);
         self.startup_waited_ns = self.startup_waited_ns.saturating_add(other.startup_waited_ns);

@@ -1,4 +1,4 @@
-//! Describes in strace's words what a call asks for beside its descriptor or path.
+//! Describes, in strace's words, the options of a call beside its descriptor or path.
 //!
 //! A number without a name stays a number; nothing is guessed.
 
@@ -11,25 +11,25 @@ use std::fmt::Write as _;
 /// The way to put an argument into words.
 #[derive(Clone, Copy)]
 enum Word {
-    /// One of these names.
+    /// The argument is one of these names.
     One(&'static Names),
-    /// Flags of these names; the text if none is set.
+    /// The argument has flags of these names; the text is shown if none is set.
     Bits(&'static Names, &'static str),
-    /// Flags of these names; no text if none is set.
+    /// The argument has flags of these names; no text is shown if none is set.
     SomeBits(&'static Names),
-    /// A signal's number.
+    /// The argument is a signal's number.
     Signal,
-    /// A signal set that the argument points to, read before the call.
+    /// The argument points to a signal set, read before the call.
     Signals,
-    /// A socket's type with its flags.
+    /// The argument is a socket's type with its flags.
     SocketType,
-    /// The type and flags of a mapping.
+    /// The argument has the type and the flags of a mapping.
     Mapping,
-    /// An operation of futex with its flags.
+    /// The argument is an operation of futex with its flags.
     Futex,
-    /// An ioctl's request.
+    /// The argument is an ioctl's request.
     Request,
-    /// A socket option, of the level in the argument before it.
+    /// The argument is a socket option of the level in the argument before it.
     Option,
 }
 
@@ -178,7 +178,7 @@ const SIGNALS: [&str; 31] = [
 /// Writes a signal set whose bit 0 is signal 1: `[INT TERM]`. If most signals are in it, writes
 /// those that are not: `~[KILL]`.
 fn signals(set: u64) -> String {
-    // strace writes the complement from two thirds on.
+    // strace writes the complement if two thirds of all signals are in the set.
     let most = set.count_ones() >= 64 * 2 / 3;
     let (sign, shown) = if most { ("~", !set) } else { ("", set) };
     let names = (1..=64).filter(|n| shown >> (n - 1) & 1 == 1).map(|n| signal_name(n).split_off(3));
@@ -255,8 +255,9 @@ fn futex(value: u32) -> String {
     out
 }
 
-/// Names an ioctl request. One without a name is shown by the parts that the kernel's _IOC puts
-/// together: direction in two bits, size in fourteen, the driver's letter and number in eight each.
+/// Names an ioctl request. A request without a name is shown by the parts that the kernel's _IOC
+/// puts together: direction in two bits, size in fourteen, the driver's letter and number in eight
+/// each.
 fn request(value: u32) -> String {
     if let Some(name) = find(IOCTLS, value) {
         return name.to_owned();
@@ -269,8 +270,8 @@ fn request(value: u32) -> String {
     out
 }
 
-/// Returns the names of a level's options. A level is a protocol's number, or one of the kernel's
-/// own above 255.
+/// Returns the names of the options of `level`: a protocol's number, or one of the kernel's own
+/// levels above 255.
 fn options(level: u32) -> &'static Names {
     match level {
         SOL_IP => IP,

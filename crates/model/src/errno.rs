@@ -12,12 +12,13 @@ impl Errno {
     /// An error whose number is not known, e.g. in a file that another tool rewrote.
     pub const UNKNOWN: Self = Self(0);
 
-    /// Returns the errno in a raw result: `-4095..=-1` are errors.
+    /// Returns the errno in a raw result of a call; results in `-4095..=-1` are errors.
     pub fn from_result(result: i64) -> Option<Self> {
         (-4095..=-1).contains(&result).then(|| Self(result.unsigned_abs() as u16))
     }
 
-    /// Returns its symbol, e.g. `ENOENT`. The kernel-internal restart codes have symbols too.
+    /// Returns the errno's symbol, e.g. `ENOENT`. The kernel-internal restart codes have symbols
+    /// too.
     pub fn name(self) -> Option<&'static str> {
         NAMES.binary_search_by_key(&self.0, |(n, _)| *n).ok().map(|i| NAMES[i].1)
     }
@@ -50,12 +51,12 @@ macro_rules! errors {
             )*
         }
 
-        /// Sorted by number.
+        /// Numbers and symbols of all errors, by rising number.
         const NAMES: &[(u16, &str)] = &[$(($number, stringify!($name))),*];
     };
 }
 
-// From include/uapi/asm-generic/errno*.h and include/linux/errno.h.
+// The numbers are those of include/uapi/asm-generic/errno*.h and include/linux/errno.h.
 errors! {
     EPERM = 1, ENOENT = 2, ESRCH = 3, EINTR = 4, EIO = 5, ENXIO = 6, E2BIG = 7, ENOEXEC = 8, EBADF = 9,
     ECHILD = 10, EAGAIN = 11, ENOMEM = 12, EACCES = 13, EFAULT = 14, ENOTBLK = 15, EBUSY = 16, EEXIST = 17,

@@ -5,26 +5,27 @@ use crate::sysno::Sysno;
 /// The reason why a call was made although it could have been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Missed {
-    /// The call seemed to change something.
+    /// The call seemed to change something, so it had to be made.
     Changes,
     /// The answer may have been out of date: since it was learnt, a signal came or another thread
     /// ran on the processor; or the thread had no answer yet.
     Unknown,
-    /// Its argument points into memory that the kernel has not touched since a mapping was removed.
+    /// The call's argument points into memory that the kernel has not touched since a mapping was
+    /// removed.
     Elsewhere,
-    /// No calls were answered at that time: the target had mapped code that the launcher had not
-    /// looked at yet.
+    /// The site answered no calls at that time: the target had mapped code that the launcher had
+    /// not looked at yet.
     Down,
-    /// No calls are answered at this place: the system call is chosen by number at run time, or the
+    /// No calls are answered at this site: the system call is chosen by number at run time, or the
     /// process is not watched completely.
     Unseen,
 }
 
 impl Missed {
-    /// All reasons.
+    /// All reasons, in the order of their codes.
     pub const ALL: [Self; 5] = [Self::Changes, Self::Unknown, Self::Elsewhere, Self::Down, Self::Unseen];
 
-    /// Returns its name in JSON.
+    /// Returns the reason's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Changes => "changes",
@@ -39,14 +40,14 @@ impl Missed {
 /// Calls of one system call that were to be answered in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InPlace {
-    /// The system call.
+    /// The system call that the counts are for.
     pub syscall: Sysno,
-    /// Calls that were answered; the kernel never saw them.
+    /// Number of calls that were answered; the kernel never saw them.
     pub answered: u64,
-    /// Calls that had to be made: they changed something, failed, or were the first to ask in their
-    /// thread.
+    /// Number of calls that had to be made: they changed something, failed, or were the first to
+    /// ask in their thread.
     pub needed: u64,
-    /// Calls that were made and could have been answered, by reason.
+    /// Numbers of calls that were made and could have been answered, by reason.
     pub missed: Vec<(Missed, u64)>,
 }
 
@@ -56,7 +57,7 @@ impl InPlace {
         self.missed.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
-    /// Returns the number of calls that could be answered, whether they were or not.
+    /// Returns the number of calls that could be answered, including those that were made.
     pub fn eligible(&self) -> u64 {
         self.answered.saturating_add(self.missed())
     }

@@ -1,13 +1,13 @@
 //! Plain data that every backend fills and every reader uses: rows, windows, mappings, prices,
 //! problems.
 //!
-//! Plain data. Invariant: nothing here does I/O beyond the readers and writers it is given,
-//! nothing here knows which backend filled a [`Recording`], and no unsafe code.
+//! Invariant: nothing here does I/O beyond the readers and writers it is given, nothing here knows
+//! which backend filled a [`Recording`], and no unsafe code.
 //!
 //! ```
 //! use systoll_model::{Errno, Recording, Sysno};
 //!
-//! // What `systoll run --save` writes, any pprof reader opens; all of it is read back.
+//! // This is the file that `systoll run --save` writes. Any pprof reader opens it.
 //! let mut recording = Recording::default();
 //! recording.header.command = vec!["ls".into(), "-l".into()];
 //! let mut file = Vec::new();

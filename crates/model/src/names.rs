@@ -19,7 +19,7 @@ pub struct StackId(pub u32);
 pub struct Module {
     /// Path as the target saw it; `[vdso]` for the vDSO.
     pub path: Arc<str>,
-    /// GNU build-id in lower-case hex, where the file has one.
+    /// GNU build-id in lower-case hex, if the file has one.
     pub build_id: Option<Arc<str>>,
 }
 
@@ -30,49 +30,49 @@ impl Module {
     }
 }
 
-/// Whose code a frame runs.
+/// The kind of code that a frame runs, by its owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameClass {
-    /// The program, or a library it was linked with by choice. Findings are about these.
+    /// Code of the program, or of a library that it was linked with by choice. Findings are about such code.
     #[default]
     User,
-    /// The C library, wherever it is linked.
+    /// Code of the C library, wherever it is linked.
     Libc,
-    /// The dynamic loader.
+    /// Code of the dynamic loader.
     Loader,
-    /// A language's own run-time: libstdc++, Rust's std, Go's runtime.
+    /// Code of a language's own run-time: libstdc++, Rust's std, Go's runtime.
     Runtime,
-    /// The vDSO.
+    /// Code of the vDSO.
     Vdso,
-    /// No mapping or no file was found for the address.
+    /// Code at an address for which no mapping or no file was found.
     Unknown,
 }
 
 /// The language of a script that an interpreter runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
-    /// CPython.
+    /// Python, run by CPython.
     Python,
-    /// CRuby.
+    /// Ruby, run by CRuby.
     Ruby,
     /// JavaScript, compiled as it runs.
     JavaScript,
-    /// Java and what else runs in its virtual machine, compiled as it runs.
+    /// Java, and other languages that run in its virtual machine, compiled as they run.
     Java,
-    /// Bash.
+    /// Scripts of Bash.
     Bash,
-    /// Any other shell.
+    /// The language of any other shell.
     Shell,
-    /// Perl.
+    /// The language Perl.
     Perl,
-    /// PHP.
+    /// The language PHP.
     Php,
-    /// Lua.
+    /// The language Lua.
     Lua,
 }
 
 impl Language {
-    /// All languages.
+    /// All languages, in the order of their codes in the file.
     pub const ALL: [Self; 9] = [
         Self::Python,
         Self::Ruby,
@@ -115,38 +115,39 @@ pub struct Location {
 /// A return address (or, at the leaf, the address of the `syscall` instruction), resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// The module the address lies in.
+    /// The module in which the address lies.
     pub module: Option<ModuleId>,
     /// Address of the call instruction, as an ELF virtual address of `module`; absolute if there is
     /// no module.
     pub address: u64,
-    /// Whose code it is.
+    /// The kind of code that the frame runs.
     pub class: FrameClass,
     /// The functions at this address: inlined ones first, innermost first, then the function that
     /// contains them. Never empty.
     pub locations: Vec<Location>,
-    /// Public name of the function that this frame calls here: the outermost function of its language's own library that
-    /// is inlined at the call, else decoded from the call instruction and its relocations. `None` if the call is indirect.
+    /// Public name of the function that this frame calls here: the outermost function of its language's own library
+    /// that is inlined at the call, else decoded from the call instruction and its relocations. `None` if it is an
+    /// indirect call.
     pub callee: Option<Arc<str>>,
-    /// The language of the script, if the frame is a script's line that its interpreter knows. Such
-    /// a frame has no module, and its address is no address.
+    /// The language of the script, if the frame is a script's line that its interpreter knows. Such a frame has no
+    /// module, and its `address` means nothing.
     pub language: Option<Language>,
 }
 
 impl Frame {
-    /// Returns the function that the code belongs to, without the functions inlined into it.
+    /// Returns the function to which the code belongs, without the functions inlined into it.
     pub fn function(&self) -> &str {
         self.locations.last().map_or("?", |l| &l.function)
     }
 
-    /// The place in the source the frame stands at: its innermost location with a line,
-    /// else its innermost location.
+    /// Returns the place in the source at which the frame stands: the innermost location with a line, otherwise the
+    /// innermost location.
     pub fn location(&self) -> Option<&Location> {
         self.locations.first()
     }
 }
 
-/// Frames from the system call outwards.
+/// Frames of a stack, from the system call outwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stack {
     /// The frames, leaf first.

@@ -3,14 +3,14 @@
 use crate::sysno::Sysno;
 use std::collections::BTreeMap;
 
-/// Batches of one measurement, in ns a call.
+/// Distribution of the batches of one measurement, ns a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// The fastest batch: the figure quoted.
+    /// Time a call in the fastest batch, which is the figure quoted.
     pub min: f64,
-    /// The median batch.
+    /// Time a call in the median batch.
     pub median: f64,
-    /// The slowest batch when the worst twentieth is left out.
+    /// Time a call in the slowest batch, after the worst twentieth is left out.
     pub high: f64,
 }
 
@@ -19,7 +19,8 @@ pub struct Spread {
 pub enum PriceSource {
     /// The call itself was timed on this box, around this run.
     Measured,
-    /// The watched thread's processor time inside its own calls, without the observer's share.
+    /// The price is the watched thread's processor time inside its own calls, without the
+    /// observer's share.
     InCall,
     /// Only the crossing is known: the price is a lower bound.
     CrossingOnly,
@@ -30,25 +31,26 @@ pub enum PriceSource {
 pub struct Price {
     /// The price, ns a call.
     pub ns: f64,
-    /// Its lower bound, ns a call.
+    /// Lower bound of the price, ns a call.
     pub low: f64,
-    /// Its upper bound, ns a call.
+    /// Upper bound of the price, ns a call.
     pub high: f64,
-    /// The way it was found.
+    /// The way in which the price was found.
     pub source: PriceSource,
 }
 
 /// Prices of the box, measured around the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
-    /// A getppid just before the run: the price of the crossing.
+    /// Price of the crossing just before the run, by a getppid.
     pub crossing_before: Spread,
-    /// A getppid just after the run.
+    /// Price of the crossing just after the run, by a getppid.
     pub crossing_after: Spread,
-    /// A minor page fault: the first touch of a page of anonymous memory. Measured after a run that
-    /// gave memory back.
+    /// Price of a minor page fault, the first touch of a page of anonymous memory. It is measured
+    /// after a run that gave memory back.
     pub fault: Option<Spread>,
-    /// A switch between two threads of a process. Measured after a run that waited again and again.
+    /// Price of a switch between two threads of a process. It is measured after a run that waited
+    /// again and again.
     pub switch: Option<Spread>,
     /// Prices of the calls that the run made.
     pub calls: BTreeMap<Sysno, Price>,

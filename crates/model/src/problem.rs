@@ -1,15 +1,15 @@
-//! Problems: the statements that a recording can't vouch for.
+//! Problems: gaps and uncertainties of a recording.
 
 use std::fmt;
 
-/// The kind of thing that went wrong or was not seen.
+/// The kind of a gap or an uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProblemKind {
     /// A program was let go unwatched (set-id, file capabilities, another architecture).
     Unwatched,
     /// Calls were made that were not counted.
     Lost,
-    /// The audit against /proc/PID/io did not agree.
+    /// Our counts and the kernel's, of the audit against /proc/PID/io, do not agree.
     Audit,
     /// A name could not be found.
     Name,
@@ -21,9 +21,9 @@ pub enum ProblemKind {
     Stripped,
     /// Watching ended before the program did.
     CutShort,
-    /// Calls were sampled only in part or not timed: what rests on them is less sure.
+    /// Calls were sampled only in part or not timed, so findings that rest on them are less sure.
     Partial,
-    /// Anything else worth knowing.
+    /// Another fact worth knowing.
     Note,
 }
 
@@ -42,14 +42,14 @@ impl ProblemKind {
 /// A problem, in one line for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Its kind.
+    /// Kind of the problem.
     pub kind: ProblemKind,
-    /// One line, no trailing full stop.
+    /// The problem in one line, without a full stop at its end.
     pub text: String,
 }
 
 impl Problem {
-    /// Makes a problem of `kind` with the text `text`.
+    /// Creates a problem of this kind, with this text.
     pub fn new(kind: ProblemKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }
     }

@@ -1,4 +1,4 @@
-//! Process images.
+//! Process images, and the ways in which they end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
-/// The end of a process.
+/// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exit {
-    /// With this exit status.
+    /// The process ended with this exit status.
     Code(i32),
-    /// Killed by this signal.
+    /// This signal killed the process.
     Signal(i32),
 }
 
 impl fmt::Display for Exit {
-    /// In words: `exit code 3`, `signal 9`.
+    /// Writes the end in words: `exit code 3`, `signal 9`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exit code {code}"),
@@ -31,32 +31,32 @@ impl fmt::Display for Exit {
 /// entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Process id; the first image's if several are folded.
+    /// Process id; that of the first image if several are folded.
     pub pid: u32,
     /// The image that forked this one, or that this process ran before its `execve`.
     pub parent: Option<ProcessId>,
     /// Path of the program, as /proc/PID/exe gave it.
     pub exe: Arc<str>,
-    /// Command line, cut to the first 16 words and 1,024 bytes.
+    /// Command line of the program, cut to the first 16 words and 1,024 bytes.
     pub argv: Vec<Arc<str>>,
-    /// Images that this entry stands for, at least 1.
+    /// Number of images that this entry stands for, at least 1.
     pub instances: u64,
-    /// Threads that it ever had, the first one included.
+    /// Number of threads that the process ever had, the first one included.
     pub threads: u64,
-    /// Start, ns since the run's start.
+    /// Start of the image, ns since the run's start.
     pub start_ns: u64,
-    /// End, ns since the run's start; 0 while it runs.
+    /// End of the image, ns since the run's start; 0 while it runs.
     pub end_ns: u64,
-    /// Life times of all instances added up, in ns.
+    /// Life times of all images of the entry, added up, ns.
     pub life_ns: u64,
-    /// Processor time of its threads without the observer's share, in ns; `None` if it is not
-    /// known.
+    /// Processor time of the process's threads without the observer's share, in ns; `None` if it is
+    /// not known.
     pub cpu_ns: Option<u64>,
     /// Time at which `main` was first seen on a stack, ns since the run's start.
     pub main_at_ns: Option<u64>,
-    /// The part of `cpu_ns` spent before `main`.
+    /// The part of `cpu_ns` that was spent before `main`, ns.
     pub startup_cpu_ns: u64,
-    /// The end of the process, if it was seen.
+    /// The way in which the process ended, if that was seen.
     pub exit: Option<Exit>,
 }
 

@@ -1,4 +1,5 @@
-//! Pseudo-random numbers that a seed repeats: a recording keeps the seed of its windows' places.
+//! Pseudo-random numbers that a seed repeats. A recording keeps the seed by which the windows'
+//! places were drawn.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, seedable, and random enough to toss coins and to
 /// stay out of step with loops. The same seed draws the same numbers.
@@ -13,7 +14,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Makes the generator of this seed.
+    /// Creates the generator for this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -1,4 +1,4 @@
-//! The recording: rows, windows and everything that readers need elsewhere.
+//! The recording: all data that was observed in a run.
 
 use crate::counts::Counts;
 use crate::in_place::InPlace;
@@ -16,19 +16,19 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// The way calls were observed.
+/// The way in which calls were observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BackendKind {
-    /// Trampolines in the target.
+    /// Trampolines in the target counted the calls.
     Inproc,
-    /// PTRACE_SYSCALL stops.
+    /// PTRACE_SYSCALL stops showed the calls to a tracer.
     Ptrace,
-    /// Another tool observed them, and its trace was read.
+    /// Another tool observed the calls, and its trace was read.
     Import,
 }
 
 impl BackendKind {
-    /// Returns its name on the command line and in JSON.
+    /// Returns the backend's name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Inproc => "inproc",
@@ -43,29 +43,29 @@ impl BackendKind {
     }
 }
 
-/// Part of a program's life. Start-up ends when its `main` is first seen on a stack.
+/// A part of a program's life. Start-up ends when its `main` is first seen on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// The loader, constructors: all before `main`.
+    /// The part before `main`: the loader and constructors run.
     StartUp,
-    /// `main`.
+    /// The part while `main` runs.
     Steady,
-    /// Exit handlers.
+    /// The part after `main`: exit handlers run.
     Exit,
 }
 
-/// The box a recording was made on.
+/// The box on which a recording was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Processor model.
+    /// Model name of the box's processor.
     pub cpu: String,
-    /// Processors online.
+    /// Number of the box's processors that are online.
     pub cpus: u32,
-    /// Kernel release.
+    /// Release of the box's kernel.
     pub kernel: String,
-    /// Current clock source.
+    /// The kernel's current clock source.
     pub clock_source: String,
-    /// Hypervisor, where there is one.
+    /// Hypervisor, if there is one.
     pub virtualization: Option<String>,
 }
 
@@ -77,18 +77,18 @@ pub enum TimeZone {
     Unknown,
     /// The variable was not set: glibc then reads `/etc/localtime`.
     Unset,
-    /// The variable's value.
+    /// The variable was set to this text.
     Set(String),
 }
 
-/// How programs were watched that ran already.
+/// Facts about watching programs that ran already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
-    /// For how long the oldest of them had run before, in ns.
+    /// Time for which the oldest of the programs had run before, ns.
     pub age_ns: u64,
-    /// For how long threads of one of them were stopped at a time, at most, in ns.
+    /// Longest time for which threads of one of the programs were stopped at once, ns.
     pub longest_stop_ns: u64,
-    /// Whether some were left running.
+    /// True if some of the programs were left running.
     pub left_running: bool,
 }
 
@@ -97,70 +97,74 @@ pub struct Attached {
 pub struct Header {
     /// Version of systoll that recorded.
     pub version: String,
-    /// The command as typed.
+    /// Words of the command, as typed.
     pub command: Vec<String>,
-    /// The backend that observed it.
+    /// The backend that observed the run.
     pub backend: BackendKind,
-    /// The box.
+    /// The box on which the run took place.
     pub host: Host,
     /// The box's own name (`uname -n`); empty if it is not known.
     pub node: String,
-    /// The command's `TZ`.
+    /// The `TZ` variable that the command got.
     pub time_zone: TimeZone,
-    /// Seconds since 1970 at the run's start.
+    /// Start of the run, in seconds since 1970.
     pub started_unix: u64,
-    /// How the command's own process ended; `None` if it was still running, or nobody was told.
+    /// The way in which the command's own process ended; `None` if it was still running, or if that
+    /// was not reported.
     pub exit: Option<Exit>,
-    /// Where what ran already was watched for a while: nothing is known of its start then.
+    /// Facts about attaching, if running programs were watched for a while; their start is then
+    /// unknown.
     pub attached: Option<Attached>,
     /// Time from the start to the end of the last watched process, in ns, as watched.
     pub wall_ns: u64,
-    /// User time of the whole tree, as watched.
+    /// User time of the whole process tree, as watched, ns.
     pub user_ns: u64,
-    /// System time of the whole tree, as watched.
+    /// System time of the whole process tree, as watched, ns.
     pub sys_ns: u64,
     /// Estimate of the tree's processor time in an unwatched run, in ns: the whole that shares of
     /// CPU refer to. `None` if it is not known to within a half; then there are no shares, and a
     /// problem says so.
     pub own_cpu_ns: Option<u64>,
-    /// Lower bound of `own_cpu_ns`; `None` if it is not known.
+    /// Lower bound of `own_cpu_ns`, ns; `None` if it is not known.
     pub own_cpu_least_ns: Option<u64>,
-    /// Upper bound of `own_cpu_ns`; `None` if it is not known.
+    /// Upper bound of `own_cpu_ns`, ns; `None` if it is not known.
     pub own_cpu_most_ns: Option<u64>,
     /// Processor time that watching adds to the target, ns a call.
     pub observer_ns_per_call: f64,
-    /// Wall time that watching adds, ns a call.
+    /// Wall time that watching adds to the target, ns a call.
     pub observer_wall_ns_per_call: f64,
     /// True if tolls are calls × price, false if each call was measured.
     pub toll_estimated: bool,
-    /// Calls that are known to have been missed.
+    /// Number of calls that are known to have been missed.
     pub lost: u64,
-    /// Calls into the vDSO; `None` if the backend can't see them.
+    /// Number of calls into the vDSO; `None` if the backend can't see them.
     pub vdso_calls: Option<u64>,
-    /// All threads that the tree ever had; 0 if that is not known.
+    /// Number of threads that the process tree ever had; 0 if it is not known.
     pub threads: u64,
-    /// Seed of the windows' random places.
+    /// Seed by which the windows' places were drawn.
     pub seed: u64,
-    /// Windows opened.
+    /// Number of windows opened.
     pub windows_opened: u64,
-    /// Windows that were not opened because the budget was spent.
+    /// Number of windows that were not opened because the budget was spent.
     pub windows_refused: u64,
-    /// How system call sites were hooked; `None` if the backend hooks none.
+    /// Sites of system calls by the way in which they were hooked; `None` if the backend hooks
+    /// none.
     pub sites: Option<Sites>,
 }
 
-/// `syscall` instructions by the way they were hooked, over all files of a run, each file once.
+/// Numbers of `syscall` instructions by the way in which they were hooked, over all files of a run,
+/// each file once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sites {
-    /// Sites whose calls are counted and seen to return: with errors, and with time if the clock
-    /// allows.
+    /// Number of sites whose calls are counted and seen to return: with errors, and with time if
+    /// the clock allows.
     pub timed: u64,
-    /// Sites whose calls are only counted.
+    /// Number of sites whose calls are only counted.
     pub counted: u64,
-    /// The part of `timed` and `counted` that was hooked while the program ran, when it mapped the
-    /// file.
+    /// Number of sites, among `timed` and `counted`, that were hooked while the program ran, when
+    /// it mapped the file.
     pub on_arrival: u64,
-    /// Sites that are not hooked: their calls are not counted.
+    /// Number of sites that are not hooked: their calls are not counted.
     pub not_covered: u64,
 }
 
@@ -200,59 +204,59 @@ impl Default for Header {
 /// calls. If the vDSO has to make one, that is in a [`Row`] as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VdsoRow {
-    /// The process image.
+    /// The process image that made the calls.
     pub process: ProcessId,
     /// The system call that the function replaces: `clock_gettime`, `gettimeofday`, `time` or
     /// `getcpu`.
     pub function: Arc<str>,
-    /// Calling context: from the function's entry up to the user's frame.
+    /// Calling context: the frames from the function's entry up to the user's frame.
     pub context: StackId,
     /// Public API that the user's frame called.
     pub api: Option<Arc<str>>,
-    /// The user's own frame.
+    /// The user's own frame, if it is known.
     pub user: Option<FrameId>,
-    /// Calls.
+    /// Number of calls of the function in the context.
     pub calls: u64,
 }
 
 /// One of the slowest single calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LongCall {
-    /// Its row.
+    /// The row to which the call belongs.
     pub row: RowId,
-    /// Elapsed time, ns.
+    /// Elapsed time of the call, ns.
     pub ns: u64,
-    /// Time of its entry, ns since the run's start.
+    /// Time of the call's entry, ns since the run's start.
     pub at_ns: u64,
-    /// The thread's name and id.
+    /// Name and id of the thread that made the call.
     pub thread: Arc<str>,
-    /// True if it was made before `main`.
+    /// True if the call was made before `main`.
     pub startup: bool,
 }
 
-/// An installed package that some of a script's sources belong to.
+/// An installed package to which some of a script's sources belong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// The path of its sources: a folder, or its only file.
+    /// Path of the package's sources: a folder, or its only file.
     pub home: Arc<str>,
-    /// Its version: numbers between dots.
+    /// Version of the package: numbers between dots.
     pub version: Arc<str>,
 }
 
 /// Everything observed in one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    /// The run as a whole.
+    /// Facts about the run as a whole.
     pub header: Header,
-    /// Process images.
+    /// Process images of the run.
     pub processes: Vec<Process>,
-    /// Files mapped executable.
+    /// Files that were mapped executable.
     pub modules: Vec<Module>,
-    /// Distinct frames.
+    /// Distinct frames, to which stacks refer.
     pub frames: Vec<Frame>,
-    /// Distinct stacks.
+    /// Distinct stacks, to which rows and windows refer.
     pub stacks: Vec<Stack>,
-    /// The exact table.
+    /// The exact table: one row for each process image, system call and calling context.
     pub rows: Vec<Row>,
     /// Calls into the vDSO. If [`Header::vdso_calls`] is `None`, the backend could not see them.
     pub vdso: Vec<VdsoRow>,
@@ -260,9 +264,9 @@ pub struct Recording {
     pub threads: Vec<Thread>,
     /// Windows, in the order they were opened.
     pub windows: Vec<Window>,
-    /// What was received, of which windows speak; empty unless requests were to be told.
+    /// The kinds of received requests, which windows name by number; empty unless requests were to be told.
     pub request_kinds: Vec<RequestKind>,
-    /// The objects of rows' calls over the whole run, most calls first. Not every row has a ledger.
+    /// The objects of rows' calls over the whole run, most calls first. Some rows have no ledger.
     pub ledgers: Vec<Ledger>,
     /// Whole stacks of the rows that were seen with several, by rising row.
     pub trunks: Vec<RowTrunk>,
@@ -272,23 +276,23 @@ pub struct Recording {
     pub packages: Vec<Package>,
     /// Prices measured around the run.
     pub prices: Prices,
-    /// The statements that the recording can't vouch for.
+    /// Gaps and uncertainties of the recording.
     pub problems: Vec<Problem>,
     /// Counts of the calls that were to be answered in place, one entry for each system call.
     pub in_place: Vec<InPlace>,
 }
 
-/// All rows of one system call added up.
+/// The sum of all rows of one system call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyscallTotal {
-    /// The system call.
+    /// The system call that the sum is for.
     pub syscall: Sysno,
-    /// The sum of its rows' figures.
+    /// The sum of the rows' figures.
     pub counts: Counts,
 }
 
 impl Recording {
-    /// Returns true if every call is counted and the audit agreed.
+    /// Returns true if every call is counted and no audit disagreed.
     pub fn exact(&self) -> bool {
         self.header.lost == 0 && !self.problems.iter().any(|p| p.kind.spoils_exactness())
     }
@@ -375,7 +379,7 @@ impl Recording {
     /// window a call.
     ///
     /// # Errors
-    /// The first thing that does not hold, in one line.
+    /// A text that names the first violation, in one line.
     pub fn check(&self) -> Result<(), String> {
         let frame = |f: &FrameId| (f.0 as usize) < self.frames.len();
         let stack = |s: StackId| (s.0 as usize) < self.stacks.len();

@@ -10,17 +10,18 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub u32);
 
-/// All calls of one process image, one system call and one calling context.
+/// All calls of one system call that one process image makes in one calling context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The process image.
+    /// The process image that makes the calls.
     pub process: ProcessId,
-    /// The system call.
+    /// The system call that the row counts.
     pub syscall: Sysno,
-    /// Exact calling context: from the `syscall` instruction up to the user's frame.
+    /// Exact calling context: the frames from the `syscall` instruction up to the user's frame.
     pub context: StackId,
     /// The frames above the context that all sampled stacks of this row have in common, innermost
-    /// first; sampled, not exact. If scripts' lines were seen: all frames above the first line.
+    /// first; sampled, not exact. If scripts' lines were seen, these are all frames above the first
+    /// line.
     pub outer: StackId,
     /// Public API that the user's frame called; exact.
     pub api: Option<Arc<str>>,
@@ -32,32 +33,32 @@ pub struct Row {
     /// The script's lines that were seen making these calls, most calls first, if one native
     /// context serves a script. Sampled, not exact.
     pub lines: Vec<RowLine>,
-    /// The figures.
+    /// Figures of the row's calls.
     pub counts: Counts,
 }
 
-/// A line of a script that made calls of a row.
+/// A line of a script that made some of a row's calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowLine {
-    /// The line.
+    /// The frame of the line.
     pub frame: FrameId,
-    /// Number of samples that saw it.
+    /// Number of samples whose stack contains the line.
     pub looks: u64,
-    /// Calls that these samples stand for. A sample stands for the calls of an octave of the row's
-    /// count, and for half of up to two neighbouring octaves without a sample.
+    /// Number of calls that these samples stand for. A sample stands for the calls of an octave of
+    /// the row's count, and for half of up to two neighbouring octaves without a sample.
     pub weight: u64,
 }
 
-/// One of several whole stacks that a row's calls came from. Sampled, not exact.
+/// One of several whole stacks from which a row's calls came. It is sampled, not exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowTrunk {
-    /// The row.
+    /// The row to which the stack belongs.
     pub row: RowId,
-    /// The frames above the row's context, innermost first. It ends early where the samples saw
-    /// that the stack is none of the others but not which: such frames are not kept.
+    /// The frames above the row's context, innermost first. The stack ends early if the samples
+    /// only found that it differs from all others: then its further frames are unknown.
     pub stack: StackId,
-    /// Calls that the samples of this stack stand for. A sample stands for the calls of an octave
-    /// of the row's count.
+    /// Number of calls that the samples of this stack stand for. A sample stands for the calls of
+    /// an octave of the row's count.
     pub weight: u64,
 }
 

@@ -1,10 +1,10 @@
-//! Selects the frames of a row that people see: those inside the called API are left out.
+//! Selects the frames of a row that people see, without those inside the called API.
 
 use crate::names::{Frame, FrameClass, FrameId, Location};
 use crate::recording::Recording;
 use crate::row::{Row, RowId, RowTrunk};
 
-/// One whole stack of a row, as people see it.
+/// A whole stack of a row, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownStack {
     /// The frames that [`Recording::shown_frames`] selects.
@@ -20,7 +20,7 @@ pub fn shares(value: u64, weights: &[u64]) -> Vec<u64> {
     if all == 0 {
         return weights.iter().enumerate().map(|(at, _)| if at == 0 { value } else { 0 }).collect();
     }
-    // Shifted so that the product with a u64 fits into 128 bits.
+    // Both sides are shifted, so that the product with a u64 fits into 128 bits.
     let shift = (u128::BITS - all.leading_zeros()).saturating_sub(u64::BITS);
     let (mut sum, mut given) = (0u128, 0u64);
     let share = |weight: &u64| {
@@ -35,14 +35,14 @@ pub fn shares(value: u64, weights: &[u64]) -> Vec<u64> {
 }
 
 impl Recording {
-    /// Returns the whole stacks seen of a row, or none if no two differ.
+    /// Returns the whole stacks that were seen of a row; none if no two differ.
     pub fn trunks_of(&self, row: RowId) -> &[RowTrunk] {
         let start = self.trunks.partition_point(|t| t.row < row);
         let end = self.trunks.partition_point(|t| t.row <= row);
         self.trunks.get(start..end).unwrap_or_default()
     }
 
-    /// Returns the stacks that a row's calls came from, each with its weight: exact up to the
+    /// Returns the stacks from which a row's calls came, each with its weight: exact up to the
     /// user's frame, sampled above it. Returns a single stack if no two differ. Panics as
     /// [`Recording::row`] does.
     pub fn shown_stacks(&self, id: RowId) -> Vec<ShownStack> {
@@ -67,7 +67,7 @@ impl Recording {
         let context = &self.stack(row.context).frames;
         let inside = if row.api.is_some() { self.inside_api(context, row.user) } else { 0 };
         let frames: Vec<FrameId> = context.iter().skip(inside).chain(outer).copied().collect();
-        // A script's lines tell what the interpreter's functions between them do.
+        // Once a script's lines are shown, the interpreter's functions between them add nothing.
         let script = frames.iter().any(|f| self.frame(*f).language.is_some());
         let shown = |f: &FrameId| {
             let frame = self.frame(*f);
@@ -80,8 +80,8 @@ impl Recording {
         frames
     }
 
-    /// Returns the number of frames of `context` inside the API: those below the user's frame, or,
-    /// if that is not known, the C library's at the leaf.
+    /// Returns the number of frames of `context` inside the API: those below the user's frame or,
+    /// if the user's frame is not known, those of the C library at the leaf.
     fn inside_api(&self, context: &[FrameId], user: Option<FrameId>) -> usize {
         let at_user = user.and_then(|user| context.iter().position(|f| *f == user));
         let of_libc = |f: &&FrameId| matches!(self.frame(**f).class, FrameClass::Libc | FrameClass::Vdso);
@@ -123,9 +123,9 @@ impl Frame {
     }
 }
 
-/// Returns how many of these frames, innermost first, lie before a language's library starts a
-/// thread: the frames behind it are the same in every program. Returns all if no such frame is
-/// seen, and at least one.
+/// Returns how many of these frames, innermost first, lie inside the one in which a language's
+/// library starts a thread. The frames outside it are the same in every program. Returns all if no
+/// such frame is seen, and at least one.
 pub fn before_thread(frames: &[&Frame]) -> usize {
     let cut = frames.iter().position(|frame| frame.shown_locations().len() < frame.locations.len());
     let Some(at) = cut else { return frames.len() };

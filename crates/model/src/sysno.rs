@@ -6,16 +6,16 @@
 pub struct Sysno(pub u32);
 
 impl Sysno {
-    /// Set in the number of a call made through the 32-bit gate (`int 0x80`).
+    /// Bit that is set in the number of a call made through the 32-bit gate (`int 0x80`).
     pub const I386: u32 = 0x8000_0000;
-    /// Set in the number of a call of the x32 ABI, which few kernels have: elsewhere it fails with ENOSYS.
+    /// Bit that is set in the number of a call of the x32 ABI. Few kernels have that ABI; on others such a call fails
+    /// with ENOSYS.
     pub const X32: u32 = 0x4000_0000;
-    /// Stands for every number made by `syscall` that the kernel does not have, now or soon.
+    /// Number that replaces each number passed to `syscall` that the kernel does not have, now or soon.
     pub const UNKNOWN: Self = Self(0x7fff_ffff);
-    /// Numbers of the 64-bit ABI that are told apart: those below this one.
+    /// Bound of the numbers of the 64-bit ABI that are told apart.
     pub const NATIVE: u32 = 511;
-    /// Numbers of the x32 ABI that are told apart: those below this one (the kernel's
-    /// syscall_64.tbl ends with 547).
+    /// Bound of the numbers of the x32 ABI that are told apart (the kernel's syscall_64.tbl ends with 547).
     pub const X32_NUMBERS: u32 = 552;
 
     /// Returns the call that `syscall` makes with `eax` in that register. The kernel looks at no

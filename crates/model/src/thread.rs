@@ -6,31 +6,32 @@ use crate::sysno::Sysno;
 use std::sync::Arc;
 
 /// The calls of one thread of a process image, or of several folded into one entry. Over all
-/// threads they add up to the calls of [`crate::Recording::rows`].
+/// threads, these calls add up to the calls of [`crate::Recording::rows`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The process image.
+    /// The process image to which the thread belongs.
     pub process: ProcessId,
     /// Thread id; 0 for the threads of an image that are not told apart.
     pub tid: u32,
-    /// Its name as last seen; empty if it was not read.
+    /// Name of the thread as last seen; empty if it was not read.
     pub name: Arc<str>,
-    /// Its calls, by system call.
+    /// Calls of the thread, by system call.
     pub calls: Vec<ThreadCalls>,
 }
 
 /// A thread's calls of one system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadCalls {
-    /// The system call.
+    /// The system call that the counts are for.
     pub syscall: Sysno,
-    /// Calls, as [`Counts::calls`] counts them.
+    /// Number of calls, as [`Counts::calls`] counts them.
     pub calls: u64,
-    /// Calls that failed.
+    /// Number of calls that failed.
     pub failed: u64,
-    /// Processor time that the thread paid for them, ns; `None` if it is not known.
+    /// Processor time that the thread paid for the calls, ns; `None` if it is not known.
     pub toll_ns: Option<u64>,
-    /// Time it was scheduled out inside them, ns; `None` if it can't be told.
+    /// Time for which the thread was scheduled out inside the calls, ns; `None` if it can't be
+    /// told.
     pub waited_ns: Option<u64>,
 }
 

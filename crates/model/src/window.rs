@@ -9,50 +9,51 @@ use crate::syscalls::{ArgKind, Moment};
 use crate::sysno::Sysno;
 use std::sync::Arc;
 
-/// Memory that an argument points to.
+/// Memory to which an argument pointed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgData {
-    /// The argument's index, from 0.
+    /// Index of the argument, from 0.
     pub arg: u8,
-    /// When it was read.
+    /// The time at which the memory was read.
     pub at: Moment,
-    /// The bytes: a string without its NUL, or a struct or buffer, cut to a bound.
+    /// Bytes of the memory: a string without its NUL, or a struct or buffer, cut to a bound.
     pub bytes: Vec<u8>,
     /// True if `bytes` is shorter than the memory was.
     pub cut: bool,
 }
 
-/// One call of a window.
+/// A call of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowCall {
-    /// The row it was counted on.
+    /// The row in which the call was counted.
     pub row: RowId,
-    /// Which call of its row it was, from 1.
+    /// Number of the call within its row, from 1.
     pub nth: u64,
-    /// The six argument registers at its entry.
+    /// The six argument registers at the call's entry.
     pub args: [u64; 6],
-    /// Memory that the arguments pointed to.
+    /// Memory to which the arguments pointed.
     pub data: Vec<ArgData>,
     /// The file behind the descriptor that [`crate::Signature::fd_arg`] names: a path, `pipe:[…]`,
     /// `anon_inode:…`, or a socket as strace writes it: `TCP:[127.0.0.1:80->127.0.0.1:4711]`,
-    /// `UNIX:[…->…]`, `socket:[…]` if nothing more could be told.
+    /// `UNIX:[…->…]`, `socket:[…]` if no more is known.
     pub fd: Option<Arc<str>>,
     /// The call's result, as in rax: `-4095..=-1` is an errno. `None` if it never returned.
     pub result: Option<i64>,
-    /// Time of its entry, ns since the run's start.
+    /// Time of the call's entry, ns since the run's start.
     pub entry_ns: u64,
-    /// Elapsed time, ns, with the observer's share.
+    /// Elapsed time of the call, ns, with the observer's share.
     pub elapsed_ns: u64,
-    /// The part of `elapsed_ns` that the thread was scheduled out; `None` if it can't be told.
+    /// The part of `elapsed_ns` for which the thread was scheduled out, ns; `None` if it can't be
+    /// told.
     pub waited_ns: Option<u64>,
-    /// Signals delivered to the thread between the window's previous call and this one.
+    /// Number of signals delivered to the thread between the window's previous call and this one.
     pub signals_before: u32,
-    /// Minor page faults of its thread before the call; known only for calls that map memory or
-    /// give it back.
+    /// Number of minor page faults of the thread before the call; known only for calls that map
+    /// memory or give it back.
     pub faults: Option<u64>,
-    /// The whole stack, if it was taken.
+    /// The whole stack of the call, if it was sampled.
     pub stack: Option<StackId>,
-    /// The ledger's answer whether this question was asked before.
+    /// The relation of the call's question to earlier ones, from the ledger.
     pub before: Before,
     /// For a call that receives from a socket, in a window that was opened to tell requests: what it received.
     pub request: Option<RequestKindId>,
@@ -65,7 +66,7 @@ impl WindowCall {
     }
 
     /// Returns the file that the call, one of `syscall`, is about: the path it names, after the
-    /// directory that the path starts from if that is a descriptor; else the file behind its
+    /// directory that the path starts from if that is a descriptor; otherwise the file behind its
     /// descriptor.
     pub fn object(&self, syscall: Sysno) -> Option<String> {
         let named = syscall.signature()?.memory(Moment::Entry, &self.args).find(|(_, kind)| *kind == ArgKind::Path);
@@ -87,17 +88,17 @@ impl WindowCall {
     }
 }
 
-/// Some 32 consecutive calls of one thread at most.
+/// A window: at most some 32 consecutive calls of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The process image.
+    /// The process image that made the calls.
     pub process: ProcessId,
-    /// The thread's ordinal within the recording, not its tid.
+    /// Number of the thread within the recording, which is not its tid.
     pub thread: u32,
     /// The row whose count opened the window.
     pub row: RowId,
     /// The octave of that row's count: 0 for its first call, `k` for calls `2^k ..= 2^(k+1)-1`.
     pub octave: u8,
-    /// The calls, in order. Never empty.
+    /// The calls of the window, in order; never empty.
     pub calls: Vec<WindowCall>,
 }

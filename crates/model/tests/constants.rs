@@ -6,7 +6,7 @@ use common::{behind_a_filter, run, skip};
 use std::collections::BTreeSet;
 use systoll_model::{Sysno, WindowCall, described_calls};
 
-/// The calls of `calls.h`.
+/// Declarations and statements of a C program that makes all calls of `calls.h`.
 const ALL_OF_THEM: [&str; 2] = [
     r#"
 static const unsigned long calls[][7] = {
@@ -50,12 +50,12 @@ fn words_are_straces() {
     let (mut alike, mut other) = (BTreeSet::new(), Vec::new());
     for ((syscall, args), line) in calls.iter().zip(lines) {
         let ours = call(*args).option(*syscall).unwrap_or_default();
-        // A level whose options have no names in the table.
+        // The options of this level have no names in the table.
         let ours = ours.strip_suffix(", 0").filter(|o| o.starts_with("SOL_")).unwrap_or(&ours).to_owned();
         let end = |at: usize| line[at + ours.len()..].starts_with([',', ')', ' ']);
         if line.match_indices(&ours).any(|(at, _)| end(at)) {
             alike.insert(ours);
-        // A number that this version of strace can't name, or that several drivers use; and the one
+        // strace of this version can't name the number, or several drivers use it; or it is the one
         // option that strace names differently when it is read.
         } else if !["/* ", " or ", "SO_GET_FILTER"].iter().any(|known| line.contains(known)) {
             other.push(format!("{ours}: {line}"));

@@ -1,4 +1,4 @@
-//! The recording's file: a written recording is read back unchanged, and no other bytes are
+//! Tests the recording's file: a written recording is read back unchanged, and no other bytes are
 //! accepted.
 
 mod common;
@@ -50,11 +50,11 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_no_recording(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         prop_assert!(Recording::read(bytes.as_slice()).is_err());
-        // The same behind a good gzip, where a profile is expected.
+        // The same bytes are refused inside a good gzip file, where a profile is expected.
         prop_assert!(Recording::read(gzip(&bytes).as_slice()).is_err());
     }
 
-    /// The result is a whole recording or an error.
+    /// Checks that the result is a whole recording or an error.
     #[test]
     fn changed_bytes_never_panic(
         rec in recordings::recording(),
@@ -93,7 +93,7 @@ fn every_flipped_bit_of_the_gzip_is_survived() {
     for bit in 0..file.len() * 8 {
         let mut bad = file.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
-        // Bits of gzip's own header (time, system) change nothing.
+        // Some bits of gzip's own header (time, system) change nothing.
         match Recording::read(bad.as_slice()) {
             Ok(rec) => assert_eq!(rec.check(), Ok(())),
             Err(e) => assert!(!e.to_string().is_empty()),
@@ -108,11 +108,12 @@ fn errors_name_their_cause() {
     assert!(error(b"plain text").to_string().contains("not gzip"));
     assert!(matches!(error(&gzip(b"")), FileError::Foreign(_)));
     assert!(matches!(error(&gzip(b"no protobuf at all")), FileError::Damaged(_)));
-    // A profile of Go's: string table "", "cpu", "nanoseconds"; one sample type made of these.
+    // A profile of Go has the strings "", "cpu" and "nanoseconds", and one sample type made of
+    // these.
     let go = [&b"\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x03cpu\x32\x0b"[..], b"nanoseconds"].concat();
     let text = error(&gzip(&go)).to_string();
     assert!(text.contains("cpu/nanoseconds"), "{text}");
-    // Field 7001, of two bytes: version 9.
+    // Field 7001, of two bytes, has version 9.
     let newer = error(&gzip(b"\xca\xb5\x03\x02\x08\x09"));
     assert!(matches!(newer, FileError::Newer { file: 9, ours: 1 }), "{newer:?}");
     assert!(newer.to_string().contains("newer systoll"));
@@ -151,9 +152,9 @@ impl Write for Full {
 
 #[test]
 fn decompression_bombs_are_refused() {
-    // 100 MiB of zeros in 100 KiB.
+    // These are 100 MiB of zeros in 100 KiB.
     assert!(matches!(error(&gzip(&vec![0; 100 << 20])), FileError::TooLarge(_)));
-    // A million empty samples; a million empty windows in field 7001.
+    // These are a million empty samples, and a million empty windows in field 7001.
     assert!(matches!(error(&gzip(&b"\x12\x00".repeat(1 << 20))), FileError::TooLarge(_)));
     let windows = b"\x52\x00".repeat(1 << 20);
     let private = [&b"\xca\xb5\x03\x80\x80\x80\x01"[..], &windows].concat();
@@ -188,7 +189,7 @@ fn a_large_recording_keeps_the_first_and_the_latest_windows() {
     assert!(read.rows == rec.rows);
     let told: Vec<_> = read.problems.iter().filter(|p| p.kind == ProblemKind::Bounded).collect();
     assert!(matches!(told[..], [Problem { text, .. }] if text.contains("of 4000 windows")), "{told:?}");
-    // Written again it fits: nothing more is lost, and nothing is reported twice.
+    // Once thinned, the recording fits: nothing more is lost, and nothing is reported twice.
     assert!(Recording::read(written(&read).as_slice()).expect("read") == read);
 }
 
@@ -214,8 +215,7 @@ fn a_real_size_is_small_and_quick() {
     }
     println!("{} bytes, {} before gzip; written and read in {best:?}", file.len(), gunzip(&file).len());
     assert!(file.len() < 300_000, "{} bytes", file.len());
-    // Some 20 ms on an idle box; the bound holds on any box, and fails only if the time is out of
-    // proportion.
+    // This takes some 20 ms on an idle box. The bound fails only if the time is out of proportion.
     let limit = Duration::from_secs(5);
     assert!(best < limit, "{best:?}");
     assert!(Recording::read(file.as_slice()).expect("read") == rec, "500 windows need no thinning");

@@ -8,7 +8,7 @@ fn text(arg: u8, bytes: &[u8]) -> ArgData {
     ArgData { arg, at: Moment::Entry, bytes: bytes.to_vec(), cut: false }
 }
 
-/// Returns the question of a call; `status` is the content of the answer's buffer.
+/// Returns the question of a call; `status` has the bytes of the answer's buffer.
 fn asked(name: &str, args: [u64; 6], path: &str, status: &[u8], result: i64) -> Option<Question<'static>> {
     let signature = Sysno::from_name(name)?.signature()?;
     let (at, out) = match name {
@@ -130,8 +130,9 @@ fn calls_that_no_look_stands_for_may_have_been_anything() {
 }
 
 proptest! {
-    /// If every call is looked at, the figures are those of the calls. If some are, there are never
-    /// more repeats than in truth, except by chance, and no fewer objects.
+    /// Checks the figures. If every call is looked at, they equal the figures of the calls. If only
+    /// some calls are, repeats are not overestimated except by chance, and objects are not
+    /// underestimated.
     #[test]
     fn figures_are_those_of_the_calls(seed in any::<u64>(), objects in 1u64..400, calls in 64u64..6_000, shift in 0u32..5) {
         let mut random = Random::new(seed);
@@ -140,7 +141,7 @@ proptest! {
         let mut repeats = 0;
         let gap = 1u64 << shift;
         for n in 0..calls {
-            // Some objects come much more often than others.
+            // Some objects are drawn much more often than others.
             let bound = 1 + random.below(objects);
             let object = random.below(bound);
             let times = seen.entry(object).or_default();
@@ -167,7 +168,7 @@ proptest! {
         }
     }
 
-    /// Arbitrary fields of a file give finite figures.
+    /// Checks that arbitrary fields, as a file may have them, give finite figures.
     #[test]
     fn nonsense_has_shares_too(looks in any::<u64>(), calls in any::<u64>(), squares in any::<u64>(), repeats in any::<u64>(),
         objects in any::<u64>(), once in any::<u64>(), twice in any::<u64>(), level in any::<u8>(), all in any::<u64>()) {

@@ -1,4 +1,5 @@
-//! Reads the file with the real `go tool pprof`, and reads back the files that pprof writes.
+//! Reads a recording's file with the real `go tool pprof`, and reads back the files that pprof
+//! writes.
 
 mod common;
 #[path = "common/program.rs"]
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use systoll_model::{Errno, ProblemKind, Recording, RowId, RowTrunk, Stack, StackId, Sysno};
 
-/// A folder of this test with a recording in it. It is removed at the end.
+/// A folder of this test with a recording in it, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -23,7 +24,7 @@ impl Folder {
         Self(dir)
     }
 
-    /// Returns the output of `go tool pprof` with `args`; without Go says so and returns `None`.
+    /// Returns the output of `go tool pprof` with `args`. Without Go, says so and returns `None`.
     fn pprof(&self, args: &[&str]) -> Option<String> {
         let installed = Path::new("/usr/local/go/bin/go");
         let go = if installed.exists() { installed } else { Path::new("go") };
@@ -59,7 +60,7 @@ fn own_cache() -> Option<PathBuf> {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that can't be removed stays in the system's temporary folder.
+        // If the folder can't be removed, it stays among the system's temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -76,7 +77,7 @@ fn recording() -> Recording {
     rec
 }
 
-/// Returns flat figures of `-top` by function, in whole units.
+/// Returns the flat figures in the output of `-top`, by function, in whole units.
 fn flat(top: &str) -> BTreeMap<String, u64> {
     let lines = top.lines().skip_while(|l| !l.trim_start().starts_with("flat")).skip(1);
     lines
@@ -118,7 +119,7 @@ fn top_shows_system_calls_as_leaves_with_the_same_totals() {
 fn rows_of_several_whole_stacks_are_shared_out_and_add_up() {
     let mut rec = recording();
     let trunk = |stack, weight| RowTrunk { row: RowId(0), stack: StackId(stack), weight };
-    // All that is known of the third is that it differs.
+    // The third stack is only known to differ from the others.
     rec.stacks.push(Stack::default());
     rec.trunks = vec![trunk(1, 1), trunk(3, 2), trunk(rec.stacks.len() as u32 - 1, 4)];
     let folder = Folder::new("shared", &rec);
@@ -147,7 +148,7 @@ fn raw_shows_chains_labels_and_mappings() {
     ] {
         assert!(raw.contains(wanted), "no {wanted}\n{raw}");
     }
-    // newfstatat, localtime, the user's frame, main: none of libc's inner frames between.
+    // The chain is newfstatat, localtime, the user's frame and main, without libc's inner frames.
     let traces = folder.pprof(&["-traces", "-sample_index=calls"]).expect("go ran a moment ago");
     let names: Vec<_> = traces.split_whitespace().filter(|w| !w.contains(':')).collect();
     let chain = ["newfstatat", "localtime", "log_line_0", "main"];
@@ -184,7 +185,7 @@ fn a_file_that_pprof_rewrote_opens_as_counts_and_prices() {
     assert_eq!(read.rows[0].counts.errors.keys().collect::<Vec<_>>(), [&Errno::UNKNOWN]);
     assert_eq!(read.process(read.rows[0].process).name(), "app");
     assert_eq!(read.module(read.rows[0].api_module.expect("an API's module")).file_name(), "libc.so.6");
-    // Written again by systoll it is whole, and still says what was lost.
+    // Written again by systoll, the recording is whole, and still names the lost data.
     let mut again = Vec::new();
     read.write(&mut again).expect("write");
     assert!(Recording::read(again.as_slice()).expect("read") == read);

@@ -64,7 +64,7 @@ fn numbers_are_the_headers() {
         let Some(rest) = line.strip_prefix("#define __NR_") else { continue };
         let mut words = rest.split_whitespace();
         let (Some(name), Some(Ok(number))) = (words.next(), words.next().map(str::parse)) else { continue };
-        // Later kernels may number calls that this table lacks.
+        // Later kernels may have calls with numbers that this table lacks.
         if number <= 471 {
             assert_eq!(Sysno(number).name(), Some(name));
             seen += 1;
@@ -73,7 +73,7 @@ fn numbers_are_the_headers() {
     assert!(seen > 300, "only {seen} calls in the header");
 }
 
-/// A C program that makes every call with arbitrary arguments.
+/// Body of a C program that makes every call with arbitrary arguments.
 const EVERY_CALL: &str = r#"
   /* rt_sigreturn, uretprobe and uprobe do not return here, whatever the filter says. */
   for (long n = 0; n < 450; n++)

@@ -31,7 +31,8 @@ pub(crate) fn processes(rec: &Recording) -> u64 {
         rec.processes.iter().filter(|p| of(p)).fold(0u64, |sum, p| sum.saturating_add(p.instances))
     };
     if has_folded_processes(rec) {
-        // Of a folded image only the first one's process is known. The run's first `execve` made its first image.
+        // In a folded image, only the first image's process is known, so calls are counted instead. The run's first
+        // `execve` made the first image.
         let made = |row: &Row| row.counts.calls.saturating_sub(row.counts.failed());
         let execs = rec.rows.iter().filter(|row| EXECS.contains(&row.syscall)).map(made);
         let went_on = execs.fold(0u64, u64::saturating_add).saturating_sub(1);

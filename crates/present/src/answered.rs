@@ -1,5 +1,5 @@
-//! Describes an experiment that answers calls in place of the kernel: how many were answered, and
-//! why the others were not.
+//! Describes an experiment that answers calls in place of the kernel: the number of answered calls,
+//! and the reasons why others were not answered.
 
 use crate::style::{Line, Role};
 use crate::text::clean;
@@ -25,27 +25,32 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", (share * 1000.0).floor() / 10.0)
 }
 
-/// Writes in one line how many calls were answered of those that could be.
-fn summary(a: &Answered) -> String {
+/// Writes in one line how many of the calls that could be answered were answered.
+fn summary(a: &Answered, of: &str) -> String {
     let share = a.share().map_or_else(String::new, |share| format!(" ({})", percent(share)));
-    format!("{} that change nothing, in a run{share}", counted(a))
+    format!("{} that change nothing, in a {of}{share}", counted(a))
 }
 
-/// Writes in one line why nothing is predicted.
+/// Writes in one line the reason why nothing is predicted.
 pub(crate) fn too_few(a: &Answered) -> String {
-    format!("{TOO_FEW}: {}", summary(a))
+    format!("{TOO_FEW}: {}", summary(a, "run"))
 }
 
 const TOO_FEW: &str = "too few calls were answered in place to tell what all of them would win";
 
-/// Returns the screen's lines about the answered calls.
+/// Returns the screen's lines about the answered calls, on the average of runs.
 pub(crate) fn lines(a: &Answered) -> Vec<Line> {
+    lines_of(a, "run")
+}
+
+/// Returns the screen's lines about the answered calls, on the average of what `of` names.
+pub(crate) fn lines_of(a: &Answered, of: &str) -> Vec<Line> {
     let strong = |label: &str, text: String| Line::of(Role::Strong, label.to_owned()).with(Role::Plain, text);
     if a.is_enough() {
-        return vec![strong("  answered   ", summary(a))];
+        return vec![strong("  answered   ", summary(a, of))];
     }
     let plain = |text: String| Line::of(Role::Plain, format!("{INDENT}{text}"));
-    let mut lines = vec![strong("  not predicted   ", TOO_FEW.into()), plain(format!("answered: {}", summary(a)))];
+    let mut lines = vec![strong("  not predicted   ", TOO_FEW.into()), plain(format!("answered: {}", summary(a, of)))];
     let mut why: BTreeMap<Missed, u64> = BTreeMap::new();
     for (reason, n) in a.calls.iter().flat_map(|p| &p.missed) {
         let sum = why.entry(*reason).or_default();

@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use systoll_compare::Place;
 
-/// Characters of a commit's id that people see.
+/// Characters of a commit's id that are shown.
 const SHORT: usize = 10;
 
 /// The result of a bisection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BisectReport {
-    /// The commit at the good end.
+    /// The commit at the good end of the range.
     pub good: TriedCommit,
-    /// The commit at the bad end.
+    /// The commit at the bad end of the range.
     pub bad: TriedCommit,
     /// The row that was followed; `None` if nothing differs.
     pub row: Option<String>,
     /// The first bad commit, if it was found.
     pub first: Option<TriedCommit>,
-    /// Calls of the row before the first bad commit.
+    /// Number of the row's calls before the first bad commit.
     pub calls_before: Option<u64>,
-    /// The place that makes the calls.
+    /// The place in the source that makes the calls.
     pub place: Option<Place>,
-    /// The lines that the first bad commit changes there.
+    /// Lines at `place` that the first bad commit changes.
     pub hunks: Vec<Hunk>,
     /// Number of commits tried between the ends.
     pub steps: usize,
-    /// Number of runs, with those of the ends.
+    /// Number of runs, including the runs of the two ends.
     pub runs: usize,
     /// The commits that could not be built or run.
     pub skipped: Vec<String>,
@@ -40,33 +40,33 @@ pub struct BisectReport {
 /// A commit that was tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TriedCommit {
-    /// Its id.
+    /// Hash of the commit.
     pub id: String,
-    /// The first line of its message.
+    /// First line of the commit's message.
     pub subject: String,
-    /// Its author.
+    /// Author of the commit.
     pub author: String,
-    /// Its date, as YYYY-MM-DD.
+    /// Date of the commit, as YYYY-MM-DD.
     pub date: String,
-    /// Calls counted when it ran.
+    /// Number of calls counted when the commit's program ran.
     pub calls: Option<u64>,
 }
 
 /// Consecutive lines that a commit changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// The file's path from the repository's root.
+    /// Path of the file from the repository's root.
     pub file: String,
-    /// The first line's number after the change, from 1.
+    /// Number of the first line after the change, from 1.
     pub line: u32,
-    /// The lines with their `-` or `+`.
+    /// The changed lines, with their `-` or `+`.
     pub lines: Vec<String>,
 }
 
 /// Writes the result of a bisection.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_bisect(w: &mut dyn Write, report: &BisectReport, style: &Style) -> io::Result<()> {
     for line in lines(report, style) {
         writeln!(w, "{}", line.render(style))?;
@@ -121,7 +121,7 @@ fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
         );
         for line in &hunk.lines {
             let role = if line.starts_with('+') { Role::Good } else { Role::Bad };
-            // Not shortened: a line's middle may be the only difference.
+            // A changed line is not shortened, since its middle may be the only difference.
             lines.extend(
                 in_pieces(&clean(line), width.saturating_sub(6))
                     .into_iter()
@@ -133,7 +133,7 @@ fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
     lines
 }
 
-/// Width of a piece of a line at least, in columns.
+/// Least width of a piece of a line, in columns.
 const SHORTEST_PIECE: usize = 16;
 
 /// Splits a line of code into pieces of at most `max` columns; its spaces stay.

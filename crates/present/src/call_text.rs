@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use systoll_model::{ArgKind, Moment, Sysno, WindowCall};
 
-/// Bytes of a string argument that are shown.
+/// Bytes of a string argument that are shown, at most.
 const STRING: usize = 64;
-/// Bytes of the name of a descriptor's file that are shown.
+/// Bytes of the name of a descriptor's file that are shown, at most.
 const TARGET: usize = 256;
 /// Value of `AT_FDCWD` in a register's lower half (fcntl.h).
 const AT_FDCWD: i32 = -100;
@@ -46,7 +46,7 @@ fn argument(call: &WindowCall, kind: ArgKind, index: usize, value: u64, syscall:
     }
 }
 
-/// Writes the memory that an argument points to, if it was read and is text; else the address.
+/// Writes the memory that an argument points to, if it was read and is text, otherwise the address.
 fn text(call: &WindowCall, index: usize, at: Moment, is_text: fn(&[u8]) -> bool) -> String {
     let data = u8::try_from(index).ok().and_then(|arg| call.arg_data(arg, at)).filter(|data| is_text(&data.bytes));
     data.map_or_else(|| number(call.args.get(index).copied().unwrap_or(0)), |data| quoted(&data.bytes, data.cut))

@@ -15,10 +15,10 @@ use systoll_prove::{
 /// Columns at which the table's columns end: label, `a`, `b`, change.
 const ENDS: [usize; 4] = [18, 34, 52, 66];
 
-/// The same ends on a narrow terminal.
+/// Columns at which the table's columns end on a narrow terminal.
 const NARROW_ENDS: [usize; 4] = [16, 28, 42, 54];
 
-/// System calls listed one by one at most: those whose number changed most.
+/// System calls that are listed one by one, at most: those whose number changed most.
 const CALLS_SHOWN: usize = 3;
 
 /// Writes the comparison, side by side. `counts` are the calls of watched runs of either side,
@@ -26,7 +26,7 @@ const CALLS_SHOWN: usize = 3;
 /// it is` and `cured: TZ=:/etc/localtime`.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_comparison(
     w: &mut dyn Write,
     comparison: &Comparison,
@@ -126,7 +126,7 @@ fn differing_lines(at: &DiffersAt, style: &Style) -> [Line; 2] {
     [side(label, "-", &at.a), side(indent, "+", &at.b)]
 }
 
-/// The remark below an experiment that answered calls in place.
+/// Remark below an experiment that answered calls in place.
 const EXPERIMENT: &str = "the calls are answered without the kernel by code that watching put there: about what \
     a program that does not make them would win; no cure, nothing to keep";
 
@@ -159,7 +159,7 @@ fn gain_text(source: &GainSource) -> String {
 /// Writes the gains of several variants of a command, one line each.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_ways(w: &mut dyn Write, ways: &[(&str, &Comparison)], style: Style) -> io::Result<()> {
     writeln!(w)?;
     for (i, (name, comparison)) in ways.iter().enumerate() {
@@ -190,17 +190,17 @@ const WAYS: [usize; 3] = [46, 78, 78];
 /// Writes that a cure has nothing to do because `command` makes none of the calls of `causes`.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_idle(w: &mut dyn Write, command: &[String], causes: &[&str], style: &Style) -> io::Result<()> {
     let program = command.first().map_or_else(String::new, |program| clean(program));
     let text = format!("{program} makes none of the calls of {}", clean(&causes.join(", ")));
     write_text(w, Line::of(Role::Strong, "  nothing to prove   "), Role::Plain, &text, style)
 }
 
-/// Writes how to keep a cure that won, and what it gives up.
+/// Writes the way to keep a cure that won, and the price of the cure (`gives_up`).
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_keep(w: &mut dyn Write, lines: &[String], gives_up: &str, style: &Style) -> io::Result<()> {
     for (i, text) in lines.iter().enumerate() {
         let label = if i == 0 { "  keep it  " } else { "           " };
@@ -255,7 +255,7 @@ fn pairs_text(m: &Measured) -> String {
     }
 }
 
-/// Writes what was compared and is the same, and what was not compared.
+/// Writes which parts of the outcome were compared and are the same, and which were not compared.
 fn same_text(same: Agreement) -> String {
     let what = match (same.stdout, same.stderr) {
         (Some(_), None) => "standard output",
@@ -327,7 +327,7 @@ fn count_lines(a: &CallCounts, b: &CallCounts, style: &Style) -> Vec<Line> {
     lines
 }
 
-/// Adds a remark to a row: behind it, or on lines below if it does not fit.
+/// Adds a remark to a row: behind the row, or on lines below it if there is no room.
 fn with_remark(mut row: Line, remark: &str, ends: &[usize; 4], style: &Style) -> Vec<Line> {
     if row.width() + 3 + columns(remark) <= style.columns() {
         let remark = if remark.is_empty() { String::new() } else { format!("   {remark}") };
@@ -395,7 +395,8 @@ fn none_shown(change: &Change) -> String {
     ": no difference shown".into()
 }
 
-/// Returns advice if a difference of one percent would take more pairs than are run.
+/// Returns advice if a difference of one percent could be shown only with more pairs than are ever
+/// run.
 fn advice(m: &Measured) -> Option<&'static str> {
     let is_noisy = |change: &Change| {
         change.verdict == Verdict::NoDifference
@@ -426,7 +427,7 @@ fn verdict(
         [phrase(&m.wall, "faster", "slower"), phrase(&m.cpu, "less CPU", "more CPU")].into_iter().flatten().collect();
     let conclusion = m.conclusion();
     if conclusion == Conclusion::NothingShown {
-        // Either the predicted gain is ruled out, or none was predicted.
+        // Either the runs rule the predicted gain out, or none was predicted.
         let most = (0.0 - m.cpu.low / 100.0 * m.a.cpu_ns.median).max(0.0);
         let text = match (fewer(counts), told_ns) {
             (Some(fewer), Some(_)) => format!("{fewer}; at most {} of CPU is won", time(most as u64)),
@@ -463,7 +464,7 @@ fn undecided_text(undecided: &Undecided, counts: Option<(&CallCounts, &CallCount
 /// Writes the command that would show a gain which these runs could not show.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_to_decide(w: &mut dyn Write, command: &str, enough: Enough, style: &Style) -> io::Result<()> {
     let time = time(u64::try_from(enough.time.as_nanos()).unwrap_or(u64::MAX));
     write_text(
@@ -482,7 +483,7 @@ fn phrase(change: &Change, less: &str, more: &str) -> Option<String> {
         Verdict::NoDifference => None,
         Verdict::Faster if times >= 10.0 => Some(format!("{times:.0} times {less}")),
         Verdict::Faster if times >= 2.0 => Some(format!("{times:.1} times {less}")),
-        // "12 % faster" would be ambiguous for a time: the time itself became less.
+        // "12 % faster" would be ambiguous, since it is the time that became less.
         Verdict::Faster => {
             Some(format!("{:.1} % {}", -change.percent, if less == "faster" { "less time" } else { less }))
         }

@@ -8,25 +8,25 @@ use systoll_compare::{
     By, Chance, Change, Diff, Figures, FindingChange, Key, Note, Range, RoundChange, RoundFigures, Summary, Verdict,
 };
 
-/// Changes shown without `--all`.
+/// Changes that are shown without `--all`.
 const CHANGES: usize = 20;
-/// Callers shown below a system call without `--all`.
+/// Callers that are shown below a system call without `--all`.
 const BENEATH: usize = 3;
-/// Columns that a row's name needs beside its figures; with fewer, the name stands above them.
+/// Columns that a row's name needs beside its figures. With fewer, the name is on a line above them.
 const NAME: usize = 24;
-/// Rounds shown without `--all`.
+/// Rounds that are shown without `--all`.
 const ROUNDS: usize = 3;
-/// Calls of a round that are named at most.
+/// Calls of a round that are named, at most.
 const ROUND_CALLS: usize = 8;
-/// Rows that vary by themselves and are named at most.
+/// Rows that vary by themselves and are named, at most.
 const VARYING: usize = 8;
 
 /// The part of a diff to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// True to show all of it.
+    /// True to show the whole diff.
     pub all: bool,
-    /// Rows shown at most; 20 if `None`.
+    /// Rows that are shown, at most; 20 if `None`.
     pub limit: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ type Cells = [String; CELLS];
 /// Writes the changes, largest toll first.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_diff(w: &mut dyn Write, diff: &Diff, options: DiffOptions, style: &Style) -> io::Result<()> {
     let mut lines = head(diff, style);
     if diff.is_empty() {
@@ -157,7 +157,7 @@ fn signed(old: u64, new: u64) -> String {
     format!("{sign}{}", grouped(new.abs_diff(old)))
 }
 
-/// Writes the change in cost, or nothing if it is not known.
+/// Writes the change in cost; nothing if it is not known.
 fn toll(old: Option<u64>, new: Option<u64>) -> String {
     let (Some(old), Some(new)) = (old.or(new.map(|_| 0)), new.or(old.map(|_| 0))) else { return String::new() };
     format!("{}{}", if new < old { '-' } else { '+' }, time(new.abs_diff(old)))
@@ -195,14 +195,14 @@ fn key_name(key: &Key, by: By) -> Line {
     whereabouts(who(key, by), key, by)
 }
 
-/// Returns the system call and its caller.
+/// Returns the system call of a key, and its caller.
 fn who(key: &Key, by: By) -> Line {
     let mut line = Line::default();
     let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(clean);
     if let Some(call) = key.syscall.filter(|_| by != By::Caller) {
         line.push(Role::Name, call.to_string());
     }
-    // A function with the name of its system call is not named twice.
+    // A function with the name of the system call is not named a second time.
     let call = key.syscall.map(|s| s.to_string());
     let callers = [text(&key.api).filter(|api| Some(api) != call.as_ref()), text(&key.function)];
     for caller in callers.into_iter().flatten() {
@@ -214,7 +214,7 @@ fn who(key: &Key, by: By) -> Line {
     line
 }
 
-/// Adds the caller's file and program, unless they are a matter of course.
+/// Adds the caller's file and program, unless a reader would assume them anyway.
 fn whereabouts(mut line: Line, key: &Key, by: By) -> Line {
     let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(clean);
     if let Some(library) = text(&key.library) {
@@ -288,8 +288,8 @@ fn round_word(change: &RoundChange) -> (&'static str, Role) {
     }
 }
 
-/// `6,000 × (openat, close) → 6,000 × (openat, fstat, close)`; where only one side has it, or only its number changed, its
-/// calls once.
+/// Writes the calls of a round on both sides: `6,000 × (openat, close) → 6,000 × (openat, fstat, close)`. If only one
+/// side has the round, or only its number changed, writes its calls once.
 fn round_text(change: &RoundChange) -> String {
     let (old, new) = (round_calls(&change.old), round_calls(&change.new));
     let count = |figures: &RoundFigures| range(figures.count);
@@ -377,7 +377,7 @@ pub(crate) fn note_text(note: &Note) -> String {
 /// Writes the changes as a table in Markdown, for a pull request.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions) -> io::Result<()> {
     writeln!(w, "### System calls: {} → {}\n", range(diff.old.calls), range(diff.new.calls))?;
     if diff.is_empty() {

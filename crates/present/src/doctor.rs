@@ -1,4 +1,5 @@
-//! The `doctor` screen: what can be watched on this box, and which commands would help.
+//! The `doctor` screen: what can be watched on this box, and the commands that would help where it
+//! can't.
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, wrap};
@@ -6,35 +7,36 @@ use serde_json::{Value, json};
 use std::io;
 use systoll_model::Host;
 
-/// Columns that a detail needs beside the check's name, and the indent of a detail below it.
+/// Columns that a detail needs beside the check's name; the next constant is the indent of a detail
+/// below it.
 const BESIDE: usize = 28;
 const BELOW: usize = 7;
 
-/// The result of one check.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoctorCheck {
-    /// The thing checked.
+    /// Name of the thing that was checked.
     pub what: String,
-    /// True if it works.
+    /// True if the thing works.
     pub works: bool,
-    /// The result in words.
+    /// The result, in words.
     pub detail: String,
-    /// The one command that would help if it does not work.
+    /// The command that would help if the thing does not work.
     pub help: Option<String>,
 }
 
 /// Writes the results, one check a line.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_doctor(w: &mut dyn io::Write, host: &Host, checked: &[DoctorCheck], style: &Style) -> io::Result<()> {
     for line in flow(Line::of(Role::Plain, "  "), place(host), 4, 2, style.columns()) {
         writeln!(w, "{}", line.render(style))?;
     }
     writeln!(w)?;
     let widest = checked.iter().map(|c| columns(&clean(&c.what))).max().unwrap_or(0);
-    // Width of mark and gaps. The help is indented like the detail, which stands below if there is
-    // no room.
+    // This is the width of the mark and the gaps. The help is indented like the detail, which is on
+    // a line below if there is no room.
     let beside = widest + 9;
     let is_narrow = beside + BESIDE > style.columns();
     let indent = if is_narrow { BELOW } else { beside };

@@ -15,7 +15,7 @@ const TEXT: usize = 13;
 /// the cures for it.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_explain(
     w: &mut dyn io::Write,
     cause: &Cause,
@@ -50,7 +50,7 @@ pub fn write_explain(
     lines.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
 }
 
-/// Returns a remark if a cause has no cure made for `language`.
+/// Returns a remark if a cause has no cure that was made for `language`.
 fn no_cure_of_its_own(cause: &Cause, language: CodeLanguage) -> Option<String> {
     let its_own = cause.cures.iter().any(|cure| cure.is_for_language(language));
     let setting = cause.cures.iter().find(|cure| cure.languages.is_empty() && !cure.env.is_empty());
@@ -69,7 +69,7 @@ fn no_cure_of_its_own(cause: &Cause, language: CodeLanguage) -> Option<String> {
 fn by_language(cause: &Cause, language: Option<CodeLanguage>) -> Vec<(String, usize, &Cure)> {
     let wanted = |cure: &Cure| language.is_none_or(|l| cure.languages.is_empty() || cure.is_for_language(l));
     let mut cures: Vec<(usize, &Cure)> = (1..).zip(&cause.cures).filter(|(_, cure)| wanted(cure)).collect();
-    // A cure for several languages is listed with the first.
+    // A cure for several languages is listed with the first of them.
     let is_for_some = |cure: &Cure| {
         [&cure.modules, &cure.sources, &cure.functions, &cure.about].into_iter().any(|patterns| !patterns.is_empty())
     };
@@ -102,10 +102,11 @@ fn address(report: &str) -> String {
     }
 }
 
-/// Writes what the causes are of, in words that end before a colon, and one line for each of them.
+/// Writes a heading and one line for each of the causes. The heading is `of` with a colon behind
+/// it.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_causes_of(w: &mut dyn io::Write, of: &str, causes: &[&Cause], style: &Style) -> io::Result<()> {
     for text in wrap(&format!("{}:", sentence(of)), style.columns()) {
         writeln!(w, "{}", Line::of(Role::Plain, text).render(style))?;
@@ -124,7 +125,7 @@ pub fn write_causes_of(w: &mut dyn io::Write, of: &str, causes: &[&Cause], style
 /// Writes one line for each cause: its id and its title.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_causes(w: &mut dyn io::Write, catalogue: &Catalogue, style: &Style) -> io::Result<()> {
     list(w, &catalogue.iter().collect::<Vec<_>>(), 0, style)?;
     if catalogue.iter().next().is_none() {
@@ -181,7 +182,7 @@ impl Page {
 
     fn cure(&self, label: &str, cause: &Cause, number: usize, cure: &Cure) -> Vec<Line> {
         let mut lines = vec![Line::default()];
-        // Several languages get a line of their own.
+        // A label of several languages is too long, so it gets a line of its own.
         let beside = if columns(label) + 3 > TEXT { "" } else { label };
         if beside.is_empty() {
             lines.push(Line::of(Role::Plain, "  ").with(Role::Faint, label));
@@ -215,7 +216,7 @@ impl Page {
         lines
     }
 
-    /// Returns the command that shows the cure's gain, or nothing if systoll can't apply the cure.
+    /// Returns the command that shows the cure's gain; nothing if systoll can't apply the cure.
     fn command(&self, cause: &Cause, number: usize, cure: &Cure) -> String {
         let is_first = cause.cures.iter().find(|c| c.is_applied()).is_some_and(|first| std::ptr::eq(first, cure));
         match (cure.is_applied(), is_first) {
@@ -234,8 +235,8 @@ impl Page {
     }
 }
 
-/// Describes the conditions under which a report shows the cure, as far as its other details do
-/// not.
+/// Describes the conditions under which a report shows the cure, except those that its other
+/// details show already.
 fn only_where(cure: &Cure) -> String {
     let on = cure.when.iter().flat_map(|when| when.on.iter()).map(|target| target.name()).collect::<Vec<_>>();
     let on = if on.is_empty() { None } else { Some(format!("what the descriptor leads to is: {}", on.join(", "))) };
@@ -272,7 +273,7 @@ fn mechanisms(cause: &Cause) -> Vec<String> {
 }
 
 fn general(why: &str, pattern: Option<&Pattern>) -> String {
-    // The clause about windows is about one run.
+    // The clause about windows describes a single run, so it is cut off.
     let end = why.find("{agree}").and_then(|at| why.get(..at)?.rfind(';')).unwrap_or(why.len());
     let named = |names: &[Cow<'static, str>]| names.first().filter(|name| **name != "*").map(|name| name.to_string());
     let first = |names: Option<&[Cow<'static, str>]>, or: &str| names.and_then(named).unwrap_or(or.to_owned());

@@ -1,4 +1,4 @@
-//! A comparison in hyperfine's file formats, which other tools read.
+//! Writes a comparison in the file formats of hyperfine, which other tools read.
 //!
 //! The fields are those that hyperfine's manual gives for `--export-json` and `--export-markdown`.
 
@@ -14,7 +14,7 @@ struct Exported {
     results: Vec<Results>,
 }
 
-/// A command's results: times in seconds, memory in bytes.
+/// Results of a command: times in seconds, memory in bytes.
 #[derive(Serialize)]
 struct Results {
     command: String,

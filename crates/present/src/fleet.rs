@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::io;
 use systoll_fleet::{Answer, Cell};
 
-/// Columns that a shortened text keeps at least.
+/// Least width of a shortened text, in columns.
 const LEAST: usize = 6;
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -59,7 +59,7 @@ pub fn answer_json(answer: &Answer, question: &str) -> Value {
     json!({"schema": 1, "question": question, "columns": answer.columns, "rows": rows, "more": answer.is_cut})
 }
 
-/// The part of a result that is shown, as text.
+/// The shown part of a result, as text.
 struct Table {
     headings: Vec<Vec<String>>,
     is_text: Vec<bool>,
@@ -84,8 +84,8 @@ impl Table {
         Self { headings: headings.collect(), is_text: shown.iter().map(|at| text(*at)).collect(), rows }
     }
 
-    /// Returns the columns' widths, with texts shortened if they must be. Returns `None` if even
-    /// that is too wide.
+    /// Returns the widths of the columns, with texts shortened if necessary. Returns `None` if the
+    /// table is too wide even then.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
         let wide = |(at, words): (usize, &Vec<String>)| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
@@ -139,7 +139,7 @@ impl Table {
         writeln!(w, "{}", line.render(style))
     }
 
-    /// Writes one field a line, for a table that would be too wide.
+    /// Writes the result with one field a line, if the table would be too wide.
     fn write_long(&self, w: &mut dyn io::Write, width: usize, style: &Style) -> io::Result<()> {
         let names: Vec<String> = self.headings.iter().map(|words| words.join(" ")).collect();
         let indent = names.iter().map(|n| columns(n)).max().unwrap_or(0).min(width / 2) + GAP;
@@ -175,7 +175,7 @@ fn as_headed(note: &str, names: &[String]) -> String {
     parts.collect()
 }
 
-/// Splits a column's name into words, on as many lines as make it no wider than its cells.
+/// Splits a column's name into words, on enough lines to make it no wider than its cells.
 fn heading(name: &str, width: usize) -> Vec<String> {
     let words = clean(match name.strip_suffix("_ns") {
         Some(name) => return heading(&format!("{name}_time"), width),
@@ -195,7 +195,7 @@ fn heading(name: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Writes a field as text. A stranger's text is escaped.
+/// Writes a field as text. Escapes text that strangers chose.
 fn told(name: &str, cell: Option<&Cell>) -> String {
     let number = match cell {
         None | Some(Cell::None) => return "-".into(),

@@ -1,6 +1,6 @@
 //! `systoll box`: the price of system calls on this machine, as a screen and as JSON.
 //!
-//! Invariant: a figure that was not measured says so, and why. No figure stands for a missing one.
+//! Invariant: a figure that was not measured is shown as missing, with the reason, and never replaced by another.
 
 use crate::json::SCHEMA_VERSION;
 use crate::style::{Line, Role, Style, flow};
@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 use std::io;
 use systoll_model::{BoxFigure, BoxReport, Figure, Host, Mitigation, Probe, Seccomp, Spread};
 
-/// Column at which figures end, and column at which their notes start.
+/// Column at which figures end; the next constant is the column at which their notes start.
 const FIGURES: usize = 35;
 const NOTES: usize = FIGURES + 4;
 
-/// Columns that notes need beside figures; with fewer, they stand below.
+/// Columns that notes need beside figures. With fewer, they are on lines below.
 const BESIDE: usize = 30;
 
-/// Column of notes below the figures.
+/// Column at which notes below the figures start.
 const BELOW: usize = 8;
 
-/// Writes the screen.
+/// Writes the screen of `systoll box`.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_box(w: &mut dyn io::Write, report: &BoxReport, style: &Style) -> io::Result<()> {
     let screen = Screen { report, width: style.columns() };
     let mut lines = screen.head();
@@ -179,7 +179,7 @@ impl Screen<'_> {
         }
     }
 
-    /// Returns how many times as expensive the kernel's clock is as the vDSO's.
+    /// Returns the ratio of the price of the kernel's clock to that of the vDSO's.
     fn clock_times(&self) -> Option<f64> {
         let (vdso, kernel) = (self.quoted(Probe::ClockVdso)?, self.quoted(Probe::ClockKernel)?);
         (vdso > 0.0).then(|| kernel / vdso)
@@ -227,7 +227,7 @@ fn cpus(host: &Host) -> String {
 }
 
 fn mitigation(m: &Mitigation) -> String {
-    // The kernel's texts on branches name the mitigation themselves.
+    // The kernel's texts about branches already name the mitigation.
     if m.name == "branches" { clean(&m.state) } else { format!("{} {}", clean(&m.name), clean(&m.state)) }
 }
 
@@ -242,7 +242,7 @@ fn spread_if_wide(probe: Probe, s: Spread) -> Option<String> {
     }
 }
 
-/// Writes ns for a column, with tenths below ten.
+/// Writes a time in ns for a column, with tenths if it is below ten.
 fn ns(ns: f64) -> String {
     if !ns.is_finite() || ns < 0.0 {
         "?".into()
@@ -253,7 +253,7 @@ fn ns(ns: f64) -> String {
     }
 }
 
-/// Writes a factor; as a word up to ten.
+/// Writes a factor; up to ten, it is written as a word.
 fn number(factor: f64) -> String {
     const WORDS: [&str; 9] = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
     let rounded = factor.round() as usize;

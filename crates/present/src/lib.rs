@@ -1,7 +1,7 @@
-//! Writes findings, tables and explanations for a terminal or as JSON: one writer each.
+//! Writes findings, tables and explanations for a terminal or as JSON, by one writer for each of them.
 //!
-//! Invariants: it decides nothing (whether calls are needless is the judge's, whether a change won anything is
-//! prove's), it reads nothing but what it is given (clippy.toml holds it), and nothing a watched program chose
+//! Invariants: this crate decides nothing (the judge says which calls are needless, and prove if a change won
+//! anything); it reads only the data that it is given (clippy.toml enforces that); and nothing a watched program chose
 //! reaches a terminal unescaped.
 //!
 //! ```
@@ -32,6 +32,7 @@ mod export;
 mod fleet;
 mod host_report;
 mod json;
+mod live;
 mod narrowing;
 mod report;
 mod sentences;
@@ -54,6 +55,7 @@ pub use export::{hyperfine_json, hyperfine_markdown};
 pub use fleet::{answer_json, write_answer};
 pub use host_report::{box_json, write_box};
 pub use json::{SCHEMA_VERSION, SideCommand, diff_json, prove_json, report_json};
+pub use live::{LiveSubject, live_json, write_live};
 pub use narrowing::Narrowing;
 pub use report::{Parts, Pieces, ReportOptions, write_finding, write_grouping, write_report, write_requests};
 pub use servers::{serve_json, write_servers};

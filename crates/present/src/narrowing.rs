@@ -1,18 +1,18 @@
-//! Reports on a part of the calls: the part, and what is left out.
+//! Reports on a part of the calls: names the part, and counts the others.
 
 use crate::text::{clean, shorten};
 use crate::units::counted;
 use systoll_model::Sysno;
 
-/// Width of the requested calls' names at most, in columns.
+/// Width of the requested calls' names, in columns, at most.
 const ASKED: usize = 60;
 
-/// The calls that a report is narrowed down to.
+/// The calls to which a report is narrowed down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Narrowing {
-    /// The calls as they were requested.
+    /// The requested calls, as the user wrote them.
     pub asked: String,
-    /// Calls that were seen and that a requested name means too: `openat` for `open`.
+    /// Calls that were seen and that a requested name means as well: `openat` for `open`.
     pub made_as: Vec<Sysno>,
     /// Number of calls that were seen and not requested.
     pub others: u64,

@@ -15,7 +15,7 @@ const ENDS: [usize; 4] = [22, 38, 54, 68];
 /// Writes the comparison of two servers. `heads` are the names of the columns.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), style: Style) -> io::Result<()> {
     let c = match served {
         Served::Both(c) => c,
@@ -57,8 +57,8 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
     writeln!(w, "\n{}", verdict(c, unit).render(&style))
 }
 
-/// Writes a figure with three digits at least: 0.2 and 0.2 would hide a difference of a tenth.
-fn three_digits(figure: f64) -> String {
+/// Writes a figure with at least three digits: 0.2 and 0.2 would hide a difference of a tenth.
+pub(crate) fn three_digits(figure: f64) -> String {
     match figure {
         f if f >= 100.0 => grouped(f as u64),
         f if f >= 10.0 => format!("{f:.1}"),
@@ -67,7 +67,7 @@ fn three_digits(figure: f64) -> String {
     }
 }
 
-fn head((a, b): (&str, &str), style: &Style) -> Line {
+pub(crate) fn head((a, b): (&str, &str), style: &Style) -> Line {
     let mut line = Line::default();
     line.right(ENDS[1], Role::Strong, &shorten(&clean(a), ENDS[1] - ENDS[0]));
     line.push(Role::Plain, "   ");
@@ -76,10 +76,8 @@ fn head((a, b): (&str, &str), style: &Style) -> Line {
     line
 }
 
-fn row(label: &str, (a, b): (&str, &str), change: &Change, confidence: f64) -> Line {
-    let mut line = Line::of(Role::Plain, format!("  {label}"));
-    line.right(ENDS[1], Role::Plain, a);
-    line.right(ENDS[2], Role::Plain, b);
+pub(crate) fn row(label: &str, (a, b): (&str, &str), change: &Change, confidence: f64) -> Line {
+    let mut line = figures(label, a, b);
     let role = match change.verdict {
         Verdict::Faster => Role::Good,
         Verdict::Slower => Role::Bad,
@@ -91,6 +89,14 @@ fn row(label: &str, (a, b): (&str, &str), change: &Change, confidence: f64) -> L
         Role::Faint,
         format!("   {} % between {:+.1} and {:+.1}{none}", confidence * 100.0, change.low, change.high),
     );
+    line
+}
+
+/// Returns a line of the table with both sides' figures and no change.
+pub(crate) fn figures(label: &str, a: &str, b: &str) -> Line {
+    let mut line = Line::of(Role::Plain, format!("  {label}"));
+    line.right(ENDS[1], Role::Plain, a);
+    line.right(ENDS[2], Role::Plain, b);
     line
 }
 
@@ -186,6 +192,6 @@ fn side(asked: SideCommand<'_>, side: Option<&ServerSide>) -> Value {
     })
 }
 
-fn change(c: &Change) -> Value {
+pub(crate) fn change(c: &Change) -> Value {
     json!({ "percent": c.percent, "low": c.low, "high": c.high })
 }

@@ -1,4 +1,4 @@
-//! `-c`: the table of `strace -c`, column for column.
+//! Writes the table of `strace -c`, column for column (option `-c`).
 
 mod columns;
 
@@ -11,18 +11,18 @@ use crate::units::{calls, grouped, ns};
 use std::io;
 use systoll_model::{Counts, Recording, SyscallTotal};
 
-/// Options of the table.
+/// Options of `strace -c`'s table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableOptions {
-    /// The order of its rows.
+    /// Order of the table's rows.
     pub sort: TableSort,
-    /// Its columns. The name is added at the end if it isn't among them.
+    /// Columns of the table. The name is added at the end if it is missing.
     pub columns: Vec<TableColumn>,
-    /// True for elapsed time with waiting (`strace -w`), false for time paid.
+    /// True for elapsed time, including waits (`strace -w`); false for time paid.
     pub wall: bool,
     /// Time subtracted from each call's elapsed time, ns (`strace -O`).
     pub overhead_ns: u64,
-    /// The calls that the recording was narrowed down to.
+    /// The calls to which the recording was narrowed down.
     pub only: Option<Narrowing>,
 }
 
@@ -45,7 +45,7 @@ impl Default for TableOptions {
 /// come before the table: its last line is the total.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_strace_table(
     w: &mut dyn io::Write,
     rec: &Recording,
@@ -115,7 +115,7 @@ impl StraceTable {
         (timed(counts) > 0).then(|| counts.max_ns.saturating_sub(self.overhead_ns))
     }
 
-    /// Returns the time a call, in ns.
+    /// Returns the average time of a call, ns.
     fn average(&self, counts: &Counts) -> Option<f64> {
         if self.wall { self.elapsed_average(counts) } else { per_call(counts.toll_ns, counts.calls) }
     }
@@ -127,7 +127,8 @@ impl StraceTable {
     fn sort(&self, totals: &mut [SyscallTotal], sort: TableSort) {
         let TableSort::By(column) = sort else { return totals.sort_by_key(|t| t.syscall) };
         let figure = |t: &SyscallTotal| column.figure(self, &t.counts).key();
-        // Ties are ordered by time, then by calls; names from A to Z.
+        // Rows with equal figures are ordered by time, then by calls; names are ordered from A to
+        // Z.
         let time = |t: &SyscallTotal| (column != TableColumn::Name).then(|| (self.time(&t.counts), t.counts.calls));
         totals.sort_by_cached_key(|t| t.syscall.to_string());
         totals.sort_by(|a, b| figure(b).total_cmp(&figure(a)).then_with(|| time(b).cmp(&time(a))));
@@ -138,8 +139,8 @@ impl StraceTable {
         self.columns.iter().map(cell).collect()
     }
 
-    /// Returns a column's width. A name in the last column needs only its heading's rule, elsewhere
-    /// its full width.
+    /// Returns a column's width. Names in the last column may exceed the rule below its heading;
+    /// elsewhere they need their full width.
     fn width<'a>(&self, at: usize, rows: impl Iterator<Item = &'a Vec<String>>) -> usize {
         let least = self.columns.get(at).map_or(0, |c| c.width());
         let last = at + 1 == self.columns.len() && self.columns.get(at) == Some(&TableColumn::Name);
@@ -165,8 +166,8 @@ fn per_call(ns: Option<u64>, calls: u64) -> Option<f64> {
     ns.map(|ns| if calls > 0 { ns as f64 / calls as f64 } else { 0.0 })
 }
 
-/// Returns the number of calls whose elapsed time was measured. A file that lost its histograms
-/// still has the time of all.
+/// Returns the number of calls whose elapsed time was measured. In a file that lost its histograms,
+/// the elapsed time is that of all calls.
 fn timed(counts: &Counts) -> u64 {
     match counts.histogram.calls() {
         0 if counts.elapsed_ns > 0 => counts.calls,

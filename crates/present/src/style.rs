@@ -5,7 +5,7 @@
 use crate::text::{columns, shorten, wrap};
 use anstyle::{AnsiColor, Effects};
 
-/// Width at which even a whole name is shortened, in columns: templates have names of some hundred
+/// Columns to which even a whole name is shortened: templates have names of some hundred
 /// characters, hostile programs of millions.
 pub(crate) const LONGEST_NAME: usize = 1000;
 
@@ -14,9 +14,10 @@ pub(crate) const LONGEST_NAME: usize = 1000;
 pub struct Style {
     /// True if colours may be written. The caller decides (terminal, `NO_COLOR`, `--color`).
     pub color: bool,
-    /// Width to fit into, in columns.
+    /// Width in columns that the output should fit into.
     pub width: usize,
-    /// True if names are written whole even if they exceed the width: a file has no width to keep.
+    /// True if names are written whole even if they exceed the width, as in a file, which has no
+    /// width to keep.
     pub whole_names: bool,
 }
 
@@ -33,17 +34,17 @@ pub enum Role {
     /// Ordinary text.
     #[default]
     Plain,
-    /// A heading, or the figure that matters.
+    /// A heading, or an important figure.
     Strong,
     /// A label, or text that can be skipped.
     Faint,
     /// A name: a system call, a function.
     Name,
-    /// Something that helps: a cure, a command to type.
+    /// Helpful text: a cure, a command to type.
     Good,
-    /// Doubt: a problem, a figure not exact.
+    /// Doubtful text: a problem, an inexact figure.
     Warn,
-    /// Waste, failure.
+    /// Bad news: waste, failure.
     Bad,
 }
 
@@ -78,13 +79,13 @@ impl Style {
         }
     }
 
-    /// Returns the width to fit into; never too few columns for anything to fit.
+    /// Returns the width that the output should fit into, but at least 40 columns.
     pub(crate) fn columns(&self) -> usize {
         self.width.max(40)
     }
 }
 
-/// Columns that a shortened part keeps at least.
+/// Columns to which a part of a line is shortened, at least.
 const SHORTEST: usize = 8;
 
 /// A line, or a part of one, that knows its width.
@@ -98,22 +99,22 @@ pub(crate) struct Line {
 struct Part {
     role: Role,
     text: String,
-    /// True if its middle may be left out when room is short: for a name, not for a figure.
+    /// True if the part's middle may be left out to save room, as in a name, unlike a figure.
     elastic: bool,
 }
 
 impl Line {
-    /// Makes a line of one part.
+    /// Creates a line of one part.
     pub(crate) fn of(role: Role, text: impl Into<String>) -> Self {
         Self::default().with(role, text)
     }
 
-    /// Appends a part.
+    /// Appends a part to the line.
     pub(crate) fn push(&mut self, role: Role, text: impl Into<String>) {
         self.add(role, text.into(), false);
     }
 
-    /// Appends a name, whose middle may be left out when room is short.
+    /// Appends a name, whose middle may be left out to save room.
     pub(crate) fn push_name(&mut self, role: Role, name: impl Into<String>) {
         self.add(role, name.into(), true);
     }
@@ -163,13 +164,13 @@ impl Line {
         self
     }
 
-    /// Appends all of `other`.
+    /// Appends all parts of `other`.
     pub(crate) fn append(&mut self, other: Line) {
         self.width += other.width;
         self.parts.extend(other.parts);
     }
 
-    /// Returns the line with all of `other` appended.
+    /// Returns the line with all parts of `other` appended.
     pub(crate) fn joined(mut self, other: Line) -> Self {
         self.append(other);
         self
@@ -220,17 +221,17 @@ impl Line {
         words
     }
 
-    /// Returns its width in columns.
+    /// Returns the width of the line, in columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Returns true if it has no text.
+    /// Returns true if the line has no text.
     pub(crate) fn is_empty(&self) -> bool {
         self.width == 0
     }
 
-    /// Returns its parts, each with its role.
+    /// Returns the parts of the line, each with its role.
     pub(crate) fn into_parts(self) -> Vec<(Role, String)> {
         self.parts.into_iter().map(|part| (part.role, part.text)).collect()
     }
@@ -256,8 +257,8 @@ impl Line {
 }
 
 /// Lays out `segments` from left to right, `gap` columns apart, starting after `first`. A segment
-/// that does not fit into `width` goes to a new line, indented by `indent`. A segment too long for
-/// a line is shortened if it has names, else broken.
+/// that does not fit into `width` goes to a new line, indented by `indent`. A segment that is too
+/// long for a line is shortened if it has names, otherwise broken.
 pub(crate) fn flow(first: Line, segments: Vec<Line>, gap: usize, indent: usize, width: usize) -> Vec<Line> {
     let mut lines = vec![];
     let mut line = first;

@@ -22,11 +22,11 @@ pub fn shorten(text: &str, max: usize) -> String {
         return text.to_owned();
     }
     let room = max.saturating_sub(1);
-    // The end tells more: the file of a path, the function of a name.
+    // The end gets more room because it tells more: the file of a path, the function of a name.
     let tail = words_from_end(text, room / 2);
     let head = words_from_start(text, room - columns(tail));
     let tail = words_from_end(text, room - columns(head));
-    // If words are as long as the room, a part of one tells more than none.
+    // If the words are as long as the room, a part of a word tells more than none.
     if !tail.is_empty() && 2 * (columns(head) + columns(tail)) >= room {
         return format!("{head}…{tail}");
     }
@@ -106,8 +106,8 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     wrap_words(words.into_iter(), width, "")
 }
 
-/// Breaks `text` into lines if it is wider than `width`, all with its indent. Shorter text stays as
-/// it is, with its spaces.
+/// Breaks `text` into lines with the same indent if it is wider than `width`. Shorter text keeps
+/// its spaces.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     if columns(text) <= width {
         return vec![text.to_owned()];
@@ -117,7 +117,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines.into_iter().map(|line| " ".repeat(indent) + &line).collect()
 }
 
-/// Width of a wrapped line at least, in columns.
+/// Least width of a wrapped line, in columns.
 const SHORTEST_LINE: usize = 20;
 
 /// Units that stay with the number before them.
@@ -175,8 +175,8 @@ fn shell_word(word: &str) -> String {
             c if acts_on_terminals(c) => {
                 let mut utf8 = [0; 4];
                 for byte in c.encode_utf8(&mut utf8).bytes() {
-                    // Octal has a fixed length; a hex digit after `\x1b` would be read as part of
-                    // it.
+                    // Octal escapes have a fixed length. A hex digit after `\x1b` would be read as
+                    // part of the escape.
                     let _ = write!(out, "\\{byte:03o}");
                 }
             }
@@ -249,7 +249,7 @@ mod tests {
 
         #[test]
         fn a_shell_reads_back_the_quoted_words(words in proptest::collection::vec("[^\0]{0,12}", 1..4)) {
-            // bash, as the $'…' form is not in every sh.
+            // bash is used, as not every sh knows the $'…' form.
             let script = format!("printf '%s\\0' {}", shell_words(&words));
             #[allow(clippy::disallowed_types, reason = "a shell is what the words are for")]
             let Ok(out) = std::process::Command::new("bash").args(["-c", &script]).output() else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! Writes figures in human units.
 //!
-//! Invariant: whatever the figure, no NaN, no infinity and no percentage over 100 is written.
+//! Invariant: for no figure is NaN, infinity or a percentage over 100 written.
 
 /// Writes `n` with its digits grouped: `20,033,214`.
 pub fn grouped(n: u64) -> String {
@@ -50,8 +50,8 @@ pub fn time(ns: u64) -> String {
     }
 }
 
-/// Writes an interval of times. Both ends have one unit if they are readable in it: `0.044 s to
-/// 0.100 s`, not `43.6 ms to …`.
+/// Writes an interval of times. Both ends have the same unit if they are readable in it: `0.044 s
+/// to 0.100 s`, not `43.6 ms to …`.
 pub(crate) fn time_span(low: u64, high: u64) -> String {
     const SHORTEST_IN_SECONDS: u64 = 10_000_000;
     let end = time(high);
@@ -81,13 +81,13 @@ fn long_time(seconds: u64) -> String {
     }
 }
 
-/// Writes a time in ns, rounded; `?` if it is no number.
+/// Writes a time in ns, rounded; `?` if it is negative or no finite number.
 pub(crate) fn ns(ns: f64) -> String {
     if ns.is_finite() && ns >= 0.0 { format!("{} ns", grouped(ns.round() as u64)) } else { "? ns".into() }
 }
 
-/// Writes a share as a percentage: `32 %`, `1.4 %`, `below 0.1 %`. Returns `None` if it is no
-/// number or more than all.
+/// Writes a share as a percentage: `32 %`, `1.4 %`, `below 0.1 %`. Returns `None` if the share is
+/// no number or exceeds 1.
 pub(crate) fn percent(share: f64) -> Option<String> {
     let percent = share * 100.0;
     Some(match percent {

@@ -1,4 +1,4 @@
-//! `diff`, `check` and `bisect`: screens, Markdown, and JSON against its schema.
+//! Tests `diff`, `check` and `bisect`: their screens, Markdown, and JSON against its schema.
 
 mod common;
 
@@ -231,7 +231,7 @@ fn sarif_has_findings_at_file_and_line() {
     let place = &run["results"][0]["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], json!("a%7Cb.c"));
     assert_eq!(place["region"]["startLine"], json!(41));
-    // Each result's rule is described.
+    // Each result's rule is described among the rules.
     let rules: Vec<&Value> = run["tool"]["driver"]["rules"].as_array().unwrap().iter().map(|r| &r["id"]).collect();
     assert!(run["results"].as_array().unwrap().iter().all(|r| rules.contains(&&r["ruleId"])));
 }

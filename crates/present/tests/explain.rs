@@ -1,4 +1,4 @@
-//! `systoll explain` and `systoll causes`.
+//! Tests the screens of `systoll explain` and `systoll causes`.
 
 mod common;
 
@@ -117,15 +117,16 @@ fn every_builtin_cause_fits_a_terminal() {
     let catalogue = Catalogue::builtin();
     for cause in catalogue.iter() {
         let text = explain(cause, 80);
-        // Cures may contain braces of their languages; the sentences before them contain none of
-        // ours.
+        // Cures may contain braces, as parts of programs; the sentences before them must contain
+        // none of ours.
         let ours = text.split_once("  recognise").map_or("", |(ours, _)| ours);
         assert!(ours.contains(&*cause.id) && !ours.contains(['{', '}']), "{text}");
         for cure in &cause.cures {
             let words: Vec<_> = cure.how.split_whitespace().collect();
             assert!(words.iter().all(|w| text.contains(w)), "{}: {text}", cure.how);
         }
-        // An address is one word, and a line of code is pasted unchanged.
+        // A line may be longer if it has an address, which is one word, or a line of code, which is
+        // pasted unchanged.
         let examples = || cause.cures.iter().filter_map(|c| c.example.as_ref()).flat_map(|e| [&e.before, &e.after]);
         let is_code = |line: &str| examples().any(|code| code.lines().any(|l| l.trim() == line.trim()));
         let too_long = |l: &&str| l.chars().count() > 80 && !l.contains("://") && !is_code(l);

@@ -1,4 +1,4 @@
-//! `--by`, `-k` and `-y` as a reader sees them.
+//! Tests `--by`, `-k` and `-y`, as a reader sees them.
 
 mod common;
 
@@ -67,7 +67,8 @@ fn call(row: RowId, nth: u64, fd: (u64, &str), stack: Option<StackId>) -> Window
     }
 }
 
-/// A server: 4,000 reads from two places, on two sockets and a pipe, and a failing stat.
+/// Returns the recording of a server: 4,000 reads from two places, on two sockets and a pipe, and a
+/// failing stat.
 fn server() -> Recording {
     let mut b = Builder::new(&["./server"]).times(900.0, 40.0);
     let app = "/srv/server";
@@ -216,7 +217,7 @@ fn few_groups_are_shown_without_all() {
     let rec = groups(100_000_000);
     let text = screen(&rec, By::Caller, &ReportOptions::default(), 100);
     assert!(text.contains("10 groups more with 755 calls: --all shows them"), "{text}");
-    // Small groups are summed up sooner.
+    // Groups with a small share of the time are summed up, although fewer than 20 are shown.
     let rec = groups(1000);
     let text = screen(&rec, By::Caller, &ReportOptions::default(), 100);
     assert!(text.contains("25 groups more with 2,075 calls: --all shows them"), "{text}");
@@ -229,7 +230,7 @@ fn few_groups_are_shown_without_all() {
 fn a_finding_tells_its_descriptors() {
     let (mut rec, judgement) = stories::localtime();
     let row = RowId(0);
-    // newfstatat of a path after a directory's descriptor.
+    // This is a newfstatat of a path after a directory's descriptor.
     rec.windows = vec![Window {
         process: ProcessId(0),
         thread: 0,
@@ -241,7 +242,7 @@ fn a_finding_tells_its_descriptors() {
     let text = report(&rec, &judgement, &options, &Style::default());
     assert!(text.contains("     fd     3</srv>   2 of 2 calls looked at\n"), "{text}");
     let judgement = Judgement::default();
-    // Without a finding, the row that takes most time is examined.
+    // Without a finding, the row that takes most time is shown.
     let text = report(&rec, &judgement, &options, &Style::default());
     assert!(text.contains("most time goes to") && text.contains("3</srv>"), "{text}");
     assert!(!report(&rec, &judgement, &ReportOptions::default(), &Style::default()).contains("</srv>"));

@@ -1,4 +1,5 @@
-//! `systoll box`: the screen line by line, and its JSON against docs/reference/box.schema.json.
+//! Tests `systoll box`: the screen line by line, and its JSON against
+//! docs/reference/box.schema.json.
 
 mod common;
 

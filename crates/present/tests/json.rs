@@ -1,5 +1,5 @@
-//! The JSON contract: the output conforms to docs/reference/report.schema.json, and the schema
-//! describes every field.
+//! Tests the JSON contract: the output conforms to docs/reference/report.schema.json, and the
+//! schema describes every field.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn every_field_is_described() {
     fn undescribed(schema: &Value, at: &str, found: &mut Vec<String>) {
         for (name, inner) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let at = format!("{at}.{name}");
-            // These are described where they are defined.
+            // These fields are described where their types are defined.
             let shared =
                 ["#/$defs/user", "#/$defs/errors", "#/$defs/lines"].map(|r| Some(&json!(r)) == inner.get("$ref"));
             if inner.get("description").is_none() && !shared.contains(&true) {

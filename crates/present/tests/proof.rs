@@ -1,4 +1,5 @@
-//! `systoll prove`: its JSON against docs/reference/prove.schema.json, and hyperfine's forms.
+//! Tests `systoll prove`: its JSON against docs/reference/prove.schema.json, and hyperfine's
+//! formats.
 
 mod common;
 

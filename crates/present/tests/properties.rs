@@ -1,4 +1,4 @@
-//! Properties of every recording and judgement, however strange.
+//! Tests properties that hold for every recording and judgement, however strange.
 
 mod common;
 
@@ -22,7 +22,7 @@ use systoll_present::{
 };
 use unicode_width::UnicodeWidthChar;
 
-/// Generates text of strangers: any characters, more often than not control characters and wide
+/// Generates text as strangers may choose it: any characters, often control characters and wide
 /// ones.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[a-z_/ .\u{1b}\n\u{9b}\u{202e}日]{0,60}", "[a-z_]{0,300}"]
@@ -187,13 +187,14 @@ fn recording() -> impl Strategy<Value = Recording> {
     )
 }
 
-/// Generates a finding whose handles needn't be the recording's.
+/// Generates a finding whose handles may point outside the recording.
 fn finding() -> impl Strategy<Value = Finding> {
     use Kind::{Blocking, Failing, NoOp, Repeat};
     let kind = prop_oneof![Just(Repeat), Just(NoOp), Just(Failing), Just(Blocking)];
     let phase = prop_oneof![Just(Phase::StartUp), Just(Phase::Steady), Just(Phase::Exit)];
     let names = (option::of(text()), vec(text(), 0..3), option::of(text()), text(), vec(text(), 0..4));
-    // A word of a command to paste stays whole, including quoted spaces.
+    // A word of a command to paste is never broken, nor are quoted spaces, so these words have
+    // none.
     let word = text().prop_map(|t| t.replace(char::is_whitespace, "_"));
     let more = (text(), vec(word, 0..4), option::of(some_u64()), option::of(0..9u32));
     let shares = (option::of(some_f64()), option::of(some_f64()), some_f64());
@@ -256,7 +257,7 @@ fn finding() -> impl Strategy<Value = Finding> {
     )
 }
 
-/// A round whose figures and names are those of a finding, whatever they are.
+/// Returns a round with the figures and names of a finding.
 fn round_of(f: &Finding) -> Round {
     let variety = Variety { looks: f.calls, different: f.toll_ns };
     let times = Times { least: f.needless.low, most: f.needless.high, mean: f.share_of_calls };
@@ -345,7 +346,7 @@ proptest! {
     fn json_conforms_whatever_was_recorded(rec in recording(), judgement in judgement()) {
         let json = report_json(&rec, &judgement, None);
         prop_assert_eq!(schema::violations(schema::report_schema(), &json), Vec::<String>::new());
-        // Writing and reading it again loses nothing: no number was omitted as NaN.
+        // Writing the JSON and reading it again loses nothing: no number was omitted as NaN.
         let again: serde_json::Value = serde_json::from_str(&json.to_string()).map_err(|e| TestCaseError::fail(e.to_string()))?;
         prop_assert_eq!(again["calls"].as_u64(), Some(rec.calls()));
     }

@@ -1,4 +1,4 @@
-//! The screens of `systoll run`, as a reader sees them.
+//! Tests the screens of `systoll run`, as a reader sees them.
 
 mod common;
 
@@ -316,14 +316,15 @@ fn uncertain_processor_time_and_its_shares_are_intervals() {
     };
     let h = &mut rec.header;
     (h.user_ns, h.sys_ns, h.own_cpu_ns) = (5_000_000_000, 4_000_000_000, Some(6_120_000_000));
-    // Separate runs of one program differ by as much: the report shows one figure.
+    // The processor time varies by that much between runs of one program, so the report shows one
+    // figure.
     (h.own_cpu_least_ns, h.own_cpu_most_ns) = (Some(6_000_000_000), Some(6_300_000_000));
     assert!(told(&rec).contains("about 6.12 s CPU\n") && told(&rec).contains("32 % of CPU"), "{}", told(&rec));
     let h = &mut rec.header;
     (h.own_cpu_least_ns, h.own_cpu_most_ns) = (Some(5_000_000_000), Some(7_500_000_000));
     assert!(told(&rec).contains("about 6.12 s CPU (5.00 s to 7.50 s)"), "{}", told(&rec));
     assert!(told(&rec).contains("26 to 39 % of CPU"), "{}", told(&rec));
-    // Its calls took 1.95 s of it: it can't have been less.
+    // The program's calls took 1.95 s of its time, so the lower bound can't be less.
     rec.header.own_cpu_least_ns = Some(1_000_000_000);
     assert!(told(&rec).contains("about 6.12 s CPU (1.95 s to 7.50 s)"), "{}", told(&rec));
 }
@@ -410,7 +411,7 @@ fn a_trace_of_counts_alone_is_not_called_healthy() {
     assert!(!text.contains("nothing found"), "{text}");
 }
 
-/// Such a file lacks windows: calling the program healthy would be an invention.
+/// Checks that a copy without windows is not called healthy, which would be an invention.
 #[test]
 fn a_copy_by_another_tool_is_not_called_healthy() {
     let (mut rec, judgement) = stories::healthy();
@@ -470,7 +471,7 @@ fn a_healthy_report_names_what_was_judged_and_what_was_not() {
 #[test]
 fn processes_of_folded_images_are_counted_by_their_execs() {
     let mut builder = Builder::new(&["sh"]).times(30.0, 20.0);
-    // One made the run's first image, 200 the folded one of another program.
+    // One `execve` made the run's first image, 200 made the folded image of another program.
     builder.plain("execve", 201, 9_000);
     let mut rec = builder.build();
     let folded = |pid, parent, instances| Process {

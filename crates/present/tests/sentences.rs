@@ -1,5 +1,5 @@
 //! Checks each sentence that reports, the page and JSON can contain about a run or a finding
-//! against the fact it needs: it appears if the fact holds, and not otherwise.
+//! against the fact it needs. The sentence appears if the fact holds, and not otherwise.
 
 mod common;
 
@@ -10,23 +10,23 @@ use systoll_present::{ReportOptions, Style, report_json};
 
 type Story = (Recording, Judgement);
 
-/// A sentence, or the part of it that needs the fact.
+/// A sentence, or a part of one, that needs a fact.
 struct Sentence {
     says: &'static str,
     needs: &'static str,
-    /// Stories in which the fact holds, and stories in which it doesn't.
+    /// A story in which the fact holds; the next field is a story in which it does not.
     holds: fn() -> Story,
     fails: fn() -> Story,
 }
 
-/// Returns a story without findings, changed.
+/// Returns a story without findings, with this change.
 fn healthy(change: fn(&mut Recording, &mut Judgement)) -> Story {
     let (mut rec, mut judgement) = stories::healthy();
     change(&mut rec, &mut judgement);
     (rec, judgement)
 }
 
-/// A story of a program that ran before.
+/// Returns the story of a program that ran before it was watched.
 fn attached(left_running: bool) -> Story {
     let (mut rec, judgement) = stories::healthy();
     rec.header.exit = None;
@@ -34,14 +34,14 @@ fn attached(left_running: bool) -> Story {
     (rec, judgement)
 }
 
-/// Returns a story of one finding, changed.
+/// Returns a story of one finding, with this change.
 fn found(change: fn(&mut Finding)) -> Story {
     let (rec, mut judgement) = stories::ruby();
     change(&mut judgement.findings[0]);
     (rec, judgement)
 }
 
-/// Returns a story of one remark, changed.
+/// Returns a story of one remark, with this change.
 fn remark(change: fn(&mut Finding)) -> Story {
     let (rec, mut judgement) = found(change);
     let mut also = std::mem::take(&mut judgement.findings);
@@ -77,7 +77,7 @@ fn late() -> Story {
     (rec, judgement)
 }
 
-/// A story without findings that has a round of two calls, changed.
+/// Returns a story without findings that has a round of two calls, with this change.
 fn round(change: fn(&mut Round)) -> Story {
     let (rec, mut judgement) = stories::healthy();
     let call = |name: &str| RoundCall {
@@ -517,7 +517,7 @@ fn each_sentence_appears_only_with_its_fact() {
     }
 }
 
-/// The terminal, JSON and the page have the same sentence about a figure.
+/// Checks that terminal, JSON and page have the same sentence about a figure.
 #[test]
 fn a_figure_is_worked_out_once() {
     for story in [stories::ruby(), stories::lttng(), stories::localtime(), found(started)] {

@@ -1,4 +1,4 @@
-//! `prove --serve`: the screen, and its JSON against the schema.
+//! Tests `prove --serve`: the screen, and its JSON against the schema.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `-c`: strace's own table.
+//! Tests `-c`, strace's own table.
 
 mod common;
 

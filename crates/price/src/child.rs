@@ -21,7 +21,7 @@ pub(crate) enum Refused {
 
 pub(crate) type Outcome = Result<Spread, Refused>;
 
-/// Figures of a child at most.
+/// Largest number of figures of a child.
 pub(crate) const MAX_FIGURES: usize = 256;
 
 /// Memory that child and caller share.
@@ -31,7 +31,7 @@ struct Shared {
     outcomes: [MaybeUninit<Outcome>; MAX_FIGURES],
 }
 
-/// The place for the child's figures.
+/// The shared memory that takes the child's figures.
 pub(crate) struct Figures(*mut Shared);
 
 impl Figures {
@@ -58,7 +58,7 @@ pub(crate) fn measure(count: usize, deadline: Duration, work: impl FnOnce(&mut F
 /// A child that measures while the caller continues. If it is dropped before its outcomes are
 /// requested, it is killed.
 pub(crate) struct Running {
-    /// The shared memory; `None` if there was none.
+    /// The memory shared with the child; `None` if it could not be mapped.
     shared: Option<*mut Shared>,
     /// The child, until it is reaped.
     child: Result<Child, Errno>,
@@ -74,7 +74,8 @@ struct Child {
 }
 
 impl Running {
-    /// Starts to work like [`measure`]; [`Running::outcomes`] waits for the outcomes.
+    /// Starts the child that does `work`, as [`measure`] does; [`Running::outcomes`] waits for the
+    /// figures.
     pub(crate) fn begin(count: usize, deadline: Duration, work: impl FnOnce(&mut Figures)) -> Self {
         let shared = map_shared();
         let pid = shared.map_or(Ok(0), |shared| spawn(shared, work));
@@ -167,7 +168,7 @@ fn spawn(shared: *mut Shared, work: impl FnOnce(&mut Figures)) -> Result<usize, 
     sys::errno(pid).map_or(Ok(pid as usize), |e| Err(Errno(e)))
 }
 
-/// How often a killed child is waited for, 5 ms each.
+/// Largest number of waits for a killed child, 5 ms each.
 const REAPS: usize = 100;
 
 /// Waits for the child's end and reaps it. Returns false if it had to be killed.
@@ -188,8 +189,8 @@ fn await_child(Child { pid, started, deadline }: Child, shared: *mut Shared) -> 
         if started.elapsed() >= deadline {
             // SAFETY: takes no pointers; the child has not been reaped, so its id is not reused.
             unsafe { sys::call(libc::SYS_kill, [pid, libc::SIGKILL as usize, 0, 0, 0, 0]) };
-            // On a busy box it takes a while to end. A child that sleeps in the kernel, e.g. on a dead network file
-            // system, ends later: it is not waited for.
+            // On a busy box the child takes a while to end. A child that sleeps in the kernel, e.g.
+            // on a dead network file system, ends later: it is not waited for.
             for _ in 0..REAPS {
                 std::thread::sleep(Duration::from_millis(5));
                 if reap(libc::WNOHANG) != 0 {

@@ -6,8 +6,8 @@ use crate::sys;
 use systoll_model::Spread;
 
 const PAGE: usize = 4096;
-/// Pages touched in a batch: less than half of a huge page, which makes them fit into one. With
-/// fewer, each costs a tenth more.
+/// Number of pages touched in a batch. They are less than half of a huge page, so that they fit
+/// into one. With fewer, each costs a tenth more.
 const PAGES: usize = 64;
 /// Number of batches: enough for the minimum and the median. A user who watched a program for a few
 /// milliseconds waits for them.

@@ -55,7 +55,7 @@ impl FaultAndSwitch {
 }
 
 impl Measurement {
-    /// Waits for the prices.
+    /// Waits for the child's measurements and returns the prices.
     pub fn wait(self) -> FaultAndSwitchPrices {
         let outcomes = self.0.map(Running::outcomes).unwrap_or_default();
         let figure = |index: usize| outcomes.get(index).copied()?.ok().filter(|s| s.min > 0.0);

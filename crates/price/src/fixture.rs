@@ -8,10 +8,11 @@ use crate::sys::{self, Args};
 use std::ffi::CString;
 use std::path::Path;
 
-/// Objects that are made before they are undone at most; within every descriptor limit.
+/// Largest number of objects that are made before they are undone, below every limit of
+/// descriptors.
 pub(crate) const MAX_MADE: usize = 32;
 
-/// Bytes of the large reads and writes.
+/// Size of the large reads and writes, bytes.
 pub(crate) const BULK: usize = 65_536;
 
 /// Paths for look-ups.

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::sync::OnceLock;
 use systoll_model::Host;
 
-/// Bytes that the description of one processor does not exceed; the newest has 2 KB.
+/// Largest size of one processor's description, bytes; that of the newest has 2 KB.
 const FIRST_PROCESSOR: u64 = 4096;
 
 /// Returns the processor, the kernel, the clock source and the hypervisor. A part that can't be
@@ -33,7 +33,7 @@ fn look() -> Host {
 /// processor, and all are alike.
 fn cpuinfo(most: u64) -> String {
     let mut bytes = Vec::new();
-    // If it can't be read, it is empty.
+    // A file that can't be read counts as empty.
     let _ = fs::File::open("/proc/cpuinfo").and_then(|file| file.take(most).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -13,7 +13,7 @@ const MAX_BATCHES: usize = 1_024;
 
 /// The end of a measurement: after this multiple of its budget, this number of batches is enough.
 const ENOUGH: [(u32, usize); 3] = [(1, 16), (8, 4), (GIVE_UP, 0)];
-/// Multiple of its budget that a measurement may take on a busy box.
+/// Multiple of a measurement's budget that it may take on a busy box.
 pub(crate) const GIVE_UP: u32 = 40;
 
 /// Measures within a budget, and subtracts the cost of the clock and the loop.
@@ -81,7 +81,7 @@ impl Meter {
         (0..places).for_each(&mut undo);
         self.repeat(&mut made, |b| {
             let (mut next, mut last) = (0.., 0..);
-            // In step with `made`, from which a disturbed batch may have been dropped.
+            // Both lists stay in step, since a disturbed batch may have been dropped from `made`.
             undone.len = b.len;
             b.push(self.per_call(time(calls, || make(next.next().unwrap_or(0))), calls));
             undone.push(self.per_call(time(calls, || undo(last.next().unwrap_or(0))), calls));

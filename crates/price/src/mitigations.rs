@@ -10,8 +10,8 @@ use systoll_model::Mitigation;
 /// The folder in which the kernel lists its defences.
 pub(crate) const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
 
-/// File, name, and pairs of a text in the file and its meaning for a crossing. The first match
-/// counts.
+/// A defence: its file, its name, and texts of the file with their meaning for a crossing, of which
+/// the first match counts.
 type Rule = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! The price of single calls.
+//! Measures the price of single calls.
 
 use crate::child::{self, Outcome, Refused};
 use crate::fixture::{Fixture, Paths};
@@ -12,9 +12,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use systoll_model::{Errno, Price, PriceSource, Spread, Sysno};
 
-/// Time to measure one price.
+/// Time for measuring one price.
 const BUDGET: Duration = Duration::from_micros(1_500);
-/// Time to measure several prices, approximately.
+/// Approximate time for measuring several prices.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Returns the time limit of a child that measures `prices` prices on the busiest box.
@@ -34,14 +34,15 @@ pub fn crossing(budget: Duration) -> Spread {
     Meter::new(budget).spread(getppid)
 }
 
-/// The call that measures the crossing: it only reads one field, and no library caches its result.
+/// Makes the call that measures the crossing: it only reads one field, and no library caches its
+/// result.
 #[inline(always)]
 pub(crate) fn getppid() {
     // SAFETY: getppid takes no arguments and changes nothing.
     unsafe { sys::call(libc::SYS_getppid, [0; 6]) };
 }
 
-/// The same call as one instruction, without a function around it.
+/// Makes the same call by one instruction, without a function around it.
 #[inline(always)]
 pub(crate) fn getppid_alone() {
     // SAFETY: as above.
@@ -134,7 +135,8 @@ fn run(benches: &[&Bench]) -> Vec<Option<Price>> {
     outcomes.iter().map(|outcome| priced(outcome, &share)).collect()
 }
 
-/// Makes a price from an outcome: the fastest batch, as for the crossing. A price of zero is none.
+/// Returns the price that an outcome gives: that of the fastest batch, as for the crossing; `None`
+/// if it is zero.
 fn priced(outcome: &Outcome, return_share: &Outcome) -> Option<Price> {
     let spread = outcome.ok()?;
     let share = return_share.map_or(0.0, |s| s.min);

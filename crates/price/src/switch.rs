@@ -6,10 +6,10 @@ use crate::second_thread::{give_way, start};
 use crate::sys;
 use systoll_model::Spread;
 
-/// Yields of a batch, and number of batches.
+/// Number of yields in a batch.
 const TIMES: u32 = 8;
 const BATCHES: usize = 24;
-/// Switches that a batch must contain to count. Without another thread to run there are none.
+/// Least number of switches in a batch that counts. Without another thread to run there are none.
 const MOST: i64 = 7;
 
 /// Measures a switch from one thread of a process to another on one processor, with the call that

@@ -8,7 +8,7 @@ pub(crate) type Args = [usize; 6];
 /// `AT_FDCWD` in a register.
 pub(crate) const CWD: usize = libc::AT_FDCWD as isize as usize;
 
-/// Bytes of the kernel's signal set; libc's has 128.
+/// Size of the kernel's signal set, bytes; libc's has 128.
 pub(crate) const SIGSET_BYTES: usize = 8;
 
 /// Makes system call `nr` through a function, as programs do. Returns rax; `-4095..=-1` is an
@@ -88,7 +88,7 @@ pub(crate) fn switches() -> i64 {
     usage.ru_nvcsw.wrapping_add(usage.ru_nivcsw)
 }
 
-/// Returns the processor time of the process so far, ns. What other processes take meanwhile is not in it.
+/// Returns the processor time of the process so far, ns. It excludes the time of other processes.
 pub(crate) fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one struct timespec.
@@ -98,7 +98,7 @@ pub(crate) fn cpu_ns() -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
-/// Returns the processor time between two readings of [`cpu_ns`] that follow each other, ns: the least of some.
+/// Returns the least processor time between two readings of [`cpu_ns`] that follow each other, ns.
 pub(crate) fn cpu_reading_ns() -> u64 {
     let between = || cpu_ns().abs_diff(cpu_ns());
     (0..8).map(|_| between()).min().unwrap_or(0)
@@ -144,8 +144,8 @@ pub(crate) struct Affinity {
 }
 
 impl Affinity {
-    /// Lets the calling thread run on all of them except the pinned one. Returns false if there is
-    /// no other.
+    /// Lets the calling thread run on all these processors except the pinned one. Returns false if
+    /// there is no other.
     pub(crate) fn elsewhere(&self) -> bool {
         let mut mask = self.mask;
         if let Some(word) = mask.get_mut(self.cpu as usize / 64) {

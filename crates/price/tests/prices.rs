@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use systoll_model::{Errno, Figure, PriceSource, Probe, Spread, Sysno};
 use systoll_price as price;
 
-/// Held by tests that time something or examine the whole process: they run one at a time.
+/// Lock of the tests that time something or examine the whole process, so that they run one at a
+/// time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
@@ -33,7 +34,7 @@ fn ordered(s: Spread) -> bool {
     s.min > 0.0 && s.min <= s.median && s.median <= s.high
 }
 
-/// The visible state of a process, without what changes with time.
+/// Returns the visible state of a process, without parts that change with time.
 fn state() -> Vec<String> {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let kept =

@@ -3,8 +3,8 @@
 
 use systoll_model::{InPlace, Recording};
 
-/// Share of the answerable calls that must be answered for a prediction: the gain of a part tells
-/// nothing about the whole.
+/// Share of the answerable calls that must be answered for a prediction: the gain of some calls
+/// tells nothing about the gain of all.
 const ENOUGH: f64 = 0.95;
 
 /// Counts of the calls that were to be answered in place, over runs of the second side.
@@ -21,17 +21,22 @@ pub struct Answered {
 impl Answered {
     /// Adds the counts of a run's recording.
     pub fn add(&mut self, recording: &Recording) {
-        self.runs += 1;
-        for more in &recording.in_place {
-            match self.calls.iter_mut().find(|known| known.syscall == more.syscall) {
-                Some(known) => known.add(more),
-                None => self.calls.push(more.clone()),
-            }
-        }
+        self.add_calls(&recording.in_place);
         let told = recording.problems.iter().map(|p| &p.text).filter(|text| text.contains("not answered in place"));
         for text in told {
             if !self.told.contains(text) {
                 self.told.push(text.clone());
+            }
+        }
+    }
+
+    /// Adds the counts of a run.
+    pub fn add_calls(&mut self, calls: &[InPlace]) {
+        self.runs += 1;
+        for more in calls {
+            match self.calls.iter_mut().find(|known| known.syscall == more.syscall) {
+                Some(known) => known.add(more),
+                None => self.calls.push(more.clone()),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! System calls of one side, counted in watched runs.
+//! Counts the system calls of one side, from watched runs.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +7,11 @@ use systoll_model::{Recording, SyscallTotal, Sysno};
 /// A count over several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// The count of the run with the fewest.
+    /// The least count of a run.
     pub low: u64,
     /// The median count.
     pub median: u64,
-    /// The count of the run with the most.
+    /// The largest count of a run.
     pub high: u64,
 }
 
@@ -22,7 +22,7 @@ impl Range {
         Self { low: at(0), median: at(counts.len() / 2), high: at(counts.len().saturating_sub(1)) }
     }
 
-    /// Returns true if it was the same in all runs.
+    /// Returns true if the count was the same in all runs.
     pub fn is_same(self) -> bool {
         self.low == self.high
     }
@@ -42,7 +42,7 @@ impl Range {
 /// The change of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountChange {
-    /// It varies by itself: the ranges overlap.
+    /// The count varies by itself: the ranges overlap.
     Varies,
     /// No change.
     Same,
@@ -57,18 +57,18 @@ pub enum CountChange {
 pub struct ChangedCount {
     /// The system call.
     pub syscall: Sysno,
-    /// Its calls on the unchanged side.
+    /// Number of the system call's calls on the unchanged side.
     pub a: Range,
-    /// Its calls on the changed side.
+    /// Number of the system call's calls on the changed side.
     pub b: Range,
 }
 
 /// Calls by system call, over the runs of one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
-    /// All calls.
+    /// Number of all calls.
     pub total: Range,
-    /// Calls of each system call made in any of the runs.
+    /// Number of calls of each system call that any of the runs made.
     pub by_syscall: BTreeMap<Sysno, Range>,
     /// Number of watched runs.
     pub runs: usize,

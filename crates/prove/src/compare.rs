@@ -17,9 +17,9 @@ const OFFSET_VARIABLE: &str = "SYSTOLL_STACK_OFFSET";
 /// The progress of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Pairs run so far.
+    /// Number of pairs run so far.
     pub pairs: u32,
-    /// Pairs at the next look.
+    /// Number of pairs at the next look.
     pub wanted: u32,
     /// Average time of a pair so far.
     pub pair: Duration,
@@ -80,7 +80,7 @@ pub fn compare(
         Ok(_) if unmeasured.is_part() => Ok(unmeasured),
         Ok(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
         Err(Halt::Differs(difference)) => Ok(Comparison { outcome: Outcome::Differs(difference), ..unmeasured }),
-        // The pairs so far are a valid result: no figures were shown, so the user cannot have
+        // The pairs so far are a valid result: no figures were shown, so that the user can't have
         // waited for good ones.
         Err(Halt::Error(error)) => match so_far.filter(|_| !unmeasured.is_part()) {
             Some(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
@@ -210,7 +210,7 @@ impl Timing<'_> {
         let (spec, padding) = self.sides[side];
         let value = "x".repeat(offset + padding);
         let spec = spec.clone().env(EnvChange::Set(OFFSET_VARIABLE.into(), value.into()));
-        // With a limit on both sides: watching for it is a part of a short program's time.
+        // Both sides have a limit, since watching for it is a part of a short program's time.
         let usage = match self.exec.run(&spec, &Output::Discarded, Some(self.patience)) {
             Ok(run) => run.usage,
             Err(error) => {

@@ -3,7 +3,7 @@
 /// The agreement of two outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sameness {
-    /// Nothing that is compared.
+    /// No part that is compared is the same.
     Different,
     /// The lines are the same except for digits and order.
     ButDigitsAndOrder,

@@ -13,19 +13,19 @@ use systoll_model::{EnvChange, Exit};
 /// The destination of a run's standard output and error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// They go to /dev/null.
+    /// Both streams go to /dev/null.
     Discarded,
-    /// They are fingerprinted, and this command, if given, examines the result.
+    /// Both streams are fingerprinted, and this command, if given, examines the result.
     Digested(Option<OsString>),
 }
 
-/// Bytes of an output that are kept, to show the first difference.
+/// Number of bytes of an output that are kept, to show the first difference.
 pub(crate) const KEPT: usize = 256 << 10;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its exit and the resources it used.
+    /// The exit of the run, and the resources that it used.
     pub usage: Usage,
     /// Fingerprint of standard output, if it was taken.
     pub stdout: Option<Digest>,
@@ -79,7 +79,7 @@ impl Processes {
     }
 }
 
-/// The streams of a run.
+/// The standard streams of a run.
 pub(crate) struct Files {
     pub(crate) stdin: File,
     pub(crate) stdout: File,
@@ -101,7 +101,8 @@ impl Processes {
             let usage = start(Files { stdin: self.stdin()?, stdout: null()?, stderr: null()? })?;
             return Ok(Run { usage, stdout: None, stderr: None, by: None, wrote: Default::default() });
         };
-        // Files, not pipes: a process left behind that holds the stream open must not hold us up.
+        // The streams are files, not pipes: a process left behind that holds a stream open must not
+        // hold us up.
         let keep = || systoll_cure::Temporary::new().map_err(ProveError::Output);
         let (out, err) = (keep()?, keep()?);
         let stream = |file: &File| file.try_clone().map_err(ProveError::Output);
@@ -173,7 +174,7 @@ pub(crate) fn timed_out(error: &ProveError) -> Option<Duration> {
     }
 }
 
-/// Returns a file's fingerprint, and its start.
+/// Returns a file's fingerprint, and the start of its contents.
 fn digest(file: &mut File) -> io::Result<(Digest, Vec<u8>)> {
     file.rewind()?;
     let (mut digest, mut kept) = (Digest::default(), Vec::new());

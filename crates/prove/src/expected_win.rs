@@ -1,4 +1,4 @@
-//! A gain predicted from findings.
+//! Predicts a gain from findings.
 
 use crate::result::Comparison;
 
@@ -6,14 +6,14 @@ use crate::result::Comparison;
 /// ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedWin {
-    /// Its lower bound.
+    /// Lower bound of the gain.
     pub low_ns: f64,
-    /// Its upper bound; without meaning if [`ExpectedWin::is_at_least`].
+    /// Upper bound of the gain; without meaning if [`ExpectedWin::is_at_least`].
     pub high_ns: f64,
     /// True if only the lower bound is known: work of the program's own around the calls may go with them.
     pub is_at_least: bool,
-    /// The program's processor time in that run without the cost of watching; `None` if it is not
-    /// known.
+    /// The program's processor time in the watched run without the cost of watching; `None` if it
+    /// is not known.
     pub own_cpu_ns: Option<u64>,
 }
 

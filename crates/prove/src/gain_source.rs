@@ -1,4 +1,5 @@
-//! The reason why the gain of processor time differs from the cost of the calls that are gone.
+//! Finds the reason why the gain of processor time differs from the cost of the calls that are
+//! gone.
 
 use crate::{CallCounts, Comparison, Measured, Verdict};
 use systoll_model::Sysno;
@@ -12,7 +13,7 @@ pub struct GainSource {
     pub cpu_ns: f64,
     /// Upper bound of the gain of processor time, ns, from its interval.
     pub most_cpu_ns: f64,
-    /// The reason.
+    /// The reason for the difference.
     pub why: GainReason,
 }
 
@@ -34,7 +35,7 @@ pub enum GainReason {
 }
 
 impl GainReason {
-    /// Returns its name in JSON.
+    /// Returns the reason's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Faults(..) => "page-faults",
@@ -47,10 +48,10 @@ impl GainReason {
     }
 }
 
-/// A cost within this factor of the gain needs no explanation.
+/// Factor of the gain within which a cost needs no explanation.
 const FACTOR: f64 = 2.0;
-/// Gain in ns that one page fault explains at most. A fault costs some hundred ns, and a
-/// microsecond or more if a page has to be cleared: fewer faults do not explain the gain.
+/// Largest gain that one page fault explains, ns. A fault costs some hundred ns, and a microsecond
+/// or more if a page has to be cleared: fewer faults do not explain the gain.
 const NS_A_FAULT: f64 = 5_000.0;
 
 impl Comparison {
@@ -65,7 +66,8 @@ impl Comparison {
 /// Returns the reason, if there is a gain in either time and it is far from the calls' cost.
 fn gain_source(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
     let (all_a, all_b) = (a.toll_ns?, b.toll_ns?);
-    // The cost of calls that are made equally often varies: it is no part of what is gone.
+    // The cost of calls that are made equally often varies: it is no part of the cost of the calls
+    // that are gone.
     let gone = gone_ns(a, b);
     let calls_ns = gone.unwrap_or(0.0);
     // A cheaper call of the same name may have replaced them.

@@ -32,12 +32,14 @@ mod executor;
 mod expected_win;
 mod gain_source;
 mod inside;
+mod live;
 mod measure;
 mod options;
 mod outcome;
 mod result;
 mod serve;
 mod stats;
+mod turns;
 mod undecided;
 
 pub use answered::Answered;
@@ -48,14 +50,17 @@ pub use executor::{Executor, Output, Processes, Run, shell};
 pub use expected_win::{ExpectedBeside, ExpectedWin};
 pub use gain_source::{GainReason, GainSource};
 pub use inside::Inside;
+pub use live::{
+    Ended, LiveComparison, LiveError, LiveOptions, LiveResult, LiveSide, LiveTurn, LiveTurns, Work, compare_live,
+};
 pub use options::{LOOKS, Options, Pairs, Same};
 pub use result::{
     Agreement, Change, Comparison, Conclusion, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped,
     Verdict,
 };
 pub use serve::{
-    Drive, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns, Watching,
-    compare_servers,
+    Drive, Load, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns,
+    Watching, compare_servers,
 };
 pub use systoll_cure::Usage;
 pub use undecided::{Enough, Undecided};
@@ -87,7 +92,7 @@ pub enum ProveError {
     /// The program's input can't be opened.
     #[error("can't read {}: {source}", path.display())]
     Input {
-        /// The file.
+        /// Path of the input file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -95,9 +100,9 @@ pub enum ProveError {
     /// The user's command before or after the runs failed.
     #[error("the command `{command}` failed: {exit}")]
     Hook {
-        /// The command.
+        /// The user's command.
         command: String,
-        /// Its exit.
+        /// The command's exit.
         exit: Exit,
     },
     /// A server could not be compared.
@@ -109,15 +114,18 @@ pub enum ProveError {
     /// Calls were to be answered in place, and none was.
     #[error("no call of {calls} was answered in place: {why}")]
     NothingAnswered {
-        /// The calls' names.
+        /// Names of the calls that were to be answered.
         calls: String,
-        /// The reason.
+        /// The reason why none was answered.
         why: String,
     },
+    /// The program whose turns were compared has ended too early, or is not watched any more. Holds the reason.
+    #[error("{0}: too few turns were over to tell anything")]
+    Gone(String),
     /// A signal ended the comparison before it had a result.
     #[error("interrupted before there was anything to say")]
     Interrupted {
-        /// The signal.
+        /// Number of the signal.
         signal: i32,
     },
     /// The fewest pairs that can show something take longer than the limit.
@@ -128,11 +136,11 @@ pub enum ProveError {
     TooLong {
         /// Time of one pair.
         pair: Duration,
-        /// The fewest pairs.
+        /// Number of the fewest pairs that can show something.
         least: u32,
-        /// Time that has passed and that these pairs need.
+        /// Time that has passed, and that the fewest pairs need.
         needed: Duration,
-        /// The limit.
+        /// The time that the user allowed.
         allowed: Duration,
     },
     /// The options contradict themselves.

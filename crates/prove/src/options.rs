@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The number of pairs to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairs {
-    /// This number, looked at once.
+    /// This number of pairs, which are looked at once.
     Fixed(u32),
     /// Until both measures are decided at one of [`LOOKS`], or until this time has passed; the look
     /// in progress is finished then.
@@ -25,11 +25,11 @@ pub const LOOKS: [u32; 5] = [10, 20, 35, 60, 100];
 /// The parts of the outcome that must be the same on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Same {
-    /// Standard output.
+    /// True if standard output must be the same.
     pub stdout: bool,
-    /// Standard error.
+    /// True if standard error must be the same.
     pub stderr: bool,
-    /// Exit code or signal.
+    /// True if the exit code or signal must be the same.
     pub exit: bool,
     /// A command that runs after the program and examines what it left behind. Its standard output
     /// and exit code must be the same.
@@ -57,7 +57,7 @@ pub struct Options {
     /// Percentage below which a change is never called a difference: the addresses of a program's
     /// code and stack alone change its time by as much.
     pub negligible_percent: f64,
-    /// Runs of either side before the first that counts.
+    /// Number of runs of either side before the first that counts.
     pub warmup: u32,
     /// The parts of the outcome that must be the same.
     pub same: Same,
@@ -79,7 +79,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Pairs at most; more take longer than users wait.
+    /// Largest number of pairs; more take longer than users wait.
     pub const MAX_PAIRS: u32 = 500;
 
     /// Returns the fewest pairs for which an interval of this confidence exists. With `n` pairs,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_model::Exit;
 
-/// `b` counts as hanging after this many times the time of `a`, plus this time.
+/// Number of times that `a` takes, and the time added, after which `b` counts as hanging.
 const PATIENCE: (u32, Duration) = (20, Duration::from_secs(10));
 
 /// Runs `a` twice and `b` once, keeps their output, and checks whether they do the same.
@@ -39,12 +39,12 @@ pub(crate) fn compare_outcomes(
     Ok(Compared { outcome, differs_at, patience, pair })
 }
 
-/// The verdict on whether both do the same, and the time a run of `b` may take.
+/// The verdict on whether both programs do the same, and the time that a run of `b` may take.
 pub(crate) struct Compared {
     pub(crate) outcome: Outcome,
     pub(crate) differs_at: Option<DiffersAt>,
     pub(crate) patience: Duration,
-    /// Time of one run of both sides.
+    /// Time of one run of each side, together.
     pub(crate) pair: Duration,
 }
 
@@ -56,7 +56,7 @@ fn differs_at(outcome: Outcome, first: &Run, second: &Run, other: &Run) -> Optio
         _ => return None,
     };
     let itself = of(first)?.same(&of(second)?);
-    // If the lines' order varies, none of them is the first.
+    // If the order of lines varies, no line is the first that differs.
     let in_order = itself > Sameness::ButDigitsAndOrder;
     in_order.then(|| first_difference(&first.wrote[stream], &other.wrote[stream], itself))?
 }
@@ -68,7 +68,7 @@ fn first_difference(a: &[u8], b: &[u8], degree: Sameness) -> Option<DiffersAt> {
         let alike = |(a, b): (&[u8], &[u8])| Digest::of(a).same(&Digest::of(b)) >= degree;
         match (a_line, b_line) {
             (None, None) => return None,
-            // The rest was not kept.
+            // The rest of the output was not kept.
             (None, _) if a.len() >= KEPT => return None,
             (_, None) if b.len() >= KEPT => return None,
             _ if a_line.zip(b_line).is_some_and(alike) => {}

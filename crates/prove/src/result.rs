@@ -1,4 +1,4 @@
-//! The result of a comparison, as plain data.
+//! Holds the result of a comparison, as plain data.
 
 use crate::{Answered, Sameness};
 use std::time::Duration;
@@ -8,11 +8,11 @@ use systoll_model::Exit;
 /// The comparison of two variants of a program: `a` unchanged, `b` changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The verdict on whether both do the same.
+    /// The verdict on whether both variants do the same.
     pub outcome: Outcome,
-    /// The first difference of their outputs, if outputs differ and it was seen.
+    /// The first difference of the outputs, if they differ and it was seen.
     pub differs_at: Option<DiffersAt>,
-    /// The measurements; `None` if they do not do the same, or if too few calls were answered in
+    /// The measurements; `None` if both do not do the same, or if too few calls were answered in
     /// place to claim anything.
     pub measured: Option<Measured>,
     /// True if runs were watched, on both sides alike: the times include the cost of watching.
@@ -38,7 +38,7 @@ impl Comparison {
 /// A line that differs between the outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffersAt {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
     /// The line of `a`; `None` if its output had ended.
     pub a: Option<String>,
@@ -49,9 +49,9 @@ pub struct DiffersAt {
 /// The verdict on whether two programs do the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// They do, in everything that was compared.
+    /// The programs do the same, in everything that was compared.
     Same(Agreement),
-    /// They do not.
+    /// The programs do not do the same.
     Differs(Difference),
 }
 
@@ -79,16 +79,16 @@ impl Agreement {
 /// A difference between two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Their exits differ.
+    /// The exits differ.
     Exit {
         /// Exit of `a`.
         a: Exit,
         /// Exit of `b`.
         b: Exit,
     },
-    /// Their standard outputs differ.
+    /// The standard outputs differ.
     Stdout,
-    /// Their standard errors differ.
+    /// The standard errors differ.
     Stderr,
     /// The results of the comparing command differ.
     By,
@@ -101,7 +101,7 @@ pub enum Difference {
 /// The reason why no more pairs were run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The requested number was run.
+    /// The requested number of pairs was run.
     Asked,
     /// Wall and processor time are both decided: they differ, or surely by less than 1 %.
     Decided,
@@ -109,20 +109,20 @@ pub enum Stopped {
     LastLook,
     /// The time was up.
     Time,
-    /// A signal ended it.
+    /// A signal ended the comparison.
     Interrupted,
 }
 
 /// The measurements of both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub pairs: u32,
-    /// The reason why no more were run.
+    /// The reason why no more pairs were run.
     pub stopped: Stopped,
     /// Confidence of all intervals over all looks, e.g. 0.99.
     pub confidence: f64,
-    /// Percentage below which a change is called none.
+    /// Percentage below which a change is not called a difference.
     pub negligible_percent: f64,
     /// The unchanged side.
     pub a: Side,
@@ -143,16 +143,16 @@ pub struct Measured {
 /// The conclusion from wall and processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
-    /// Neither is shown to differ.
+    /// Neither time is shown to differ.
     NothingShown,
-    /// At least one of them is less.
+    /// At least one of the times is less.
     Less,
-    /// One or both are more, and none is less.
+    /// At least one of the times is more, and none is less.
     More,
 }
 
 impl Measured {
-    /// Returns the conclusion.
+    /// Returns the conclusion from wall and processor time.
     pub fn conclusion(&self) -> Conclusion {
         let verdicts = [self.wall.verdict, self.cpu.verdict];
         match (verdicts.contains(&Verdict::Faster), verdicts.contains(&Verdict::Slower)) {
@@ -182,21 +182,21 @@ impl Measured {
 /// One side's figures over its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// Wall time in ns.
+    /// Wall time, ns.
     pub wall_ns: Estimate,
-    /// User and system time in ns.
+    /// User and system time, ns.
     pub cpu_ns: Estimate,
-    /// User time in ns.
+    /// User time, ns.
     pub user_ns: Estimate,
-    /// System time in ns.
+    /// System time, ns.
     pub sys_ns: Estimate,
-    /// Largest resident set in bytes.
+    /// Largest resident set, bytes.
     pub max_rss: Estimate,
-    /// Context switches, the program's own and those forced on it.
+    /// Number of context switches, the program's own and those forced on it.
     pub switches: Estimate,
-    /// Page faults, with and without reading from disk.
+    /// Number of page faults, with and without reading from disk.
     pub faults: Estimate,
-    /// Its timed runs, in the order they were made.
+    /// The side's timed runs, in the order in which they were made.
     pub runs: Vec<Usage>,
 }
 
@@ -216,9 +216,9 @@ pub struct Estimate {
 pub struct Change {
     /// The change in percent of `a`: -97.4 is 38 times less.
     pub percent: f64,
-    /// Lower end of its interval, in percent.
+    /// Lower end of the change's interval, in percent.
     pub low: f64,
-    /// Upper end of its interval, in percent.
+    /// Upper end of the change's interval, in percent.
     pub high: f64,
     /// The conclusion from the interval.
     pub verdict: Verdict,
@@ -246,12 +246,12 @@ pub enum Verdict {
     Faster,
     /// `b` takes more.
     Slower,
-    /// The interval includes no change.
+    /// The interval includes no change at all.
     NoDifference,
 }
 
 impl Verdict {
-    /// Returns its name in JSON.
+    /// Returns the verdict's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Faster => "faster",

@@ -1,4 +1,4 @@
-//! Medians and intervals that assume no distribution.
+//! Computes medians and intervals that assume no distribution.
 //!
 //! A change is judged by the signed-rank method: the estimate is the median of all averages of two
 //! pairs' log ratios (Hodges and Lehmann), its interval comes from inverting Wilcoxon's test
@@ -24,7 +24,8 @@ pub(crate) struct Cuts {
 }
 
 impl Cuts {
-    /// Returns `None` if there are too few values for an interval of that confidence.
+    /// Returns the numbers for so many values, or `None` if they are too few for an interval of
+    /// that confidence.
     pub(crate) fn new(values: usize, alpha: f64) -> Option<Self> {
         let median = ranks_to_cut(&binomial_counts(values), alpha)?;
         Some(Self { median, signed_rank: ranks_to_cut(&signed_rank_counts(values), alpha)? })
@@ -41,7 +42,7 @@ pub(crate) fn median_interval(values: &[f64], cuts: Cuts) -> Option<Interval> {
     })
 }
 
-/// Returns the typical difference and its interval.
+/// Returns the typical difference, with its interval.
 pub(crate) fn signed_rank_interval(differences: &[f64], cuts: Cuts) -> Option<Interval> {
     let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
     for (i, a) in differences.iter().enumerate() {
@@ -75,7 +76,8 @@ fn ranks_to_cut(ways: &[f64], alpha: f64) -> Option<usize> {
     let mut cut = 0;
     for ways in ways {
         below += ways / all;
-        // A small tolerance: 2^-8 against (1 - 0.9921875) / 2 must not depend on rounding.
+        // A small tolerance is allowed: 2^-8 against (1 - 0.9921875) / 2 must not depend on
+        // rounding.
         if below > alpha / 2.0 * (1.0 + 1e-9) {
             break;
         }
@@ -112,8 +114,8 @@ fn signed_rank_counts(n: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Two-sided critical values of Wilcoxon's signed-rank test at 0.01 and 0.05, from textbooks:
-    /// significant if the statistic is at most this.
+    /// Compares critical values with textbooks: those of Wilcoxon's two-sided signed-rank test at
+    /// 0.01 and 0.05. A statistic up to them is significant.
     #[test]
     fn critical_values_are_those_of_the_tables() {
         let critical = |n, alpha| ranks_to_cut(&signed_rank_counts(n), alpha).map(|c| c - 1);
@@ -125,7 +127,7 @@ mod tests {
         }
     }
 
-    /// The sign test: 20 values, 95 %: from the 6th to the 15th.
+    /// The sign test's interval of 20 values at 95 % reaches from the 6th to the 15th.
     #[test]
     fn the_median_lies_between_order_statistics() {
         let values: Vec<f64> = (1..=20).map(f64::from).collect();
@@ -140,7 +142,8 @@ mod tests {
         assert_eq!((i.low, i.estimate, i.high), (-0.5, -0.5, -0.5));
     }
 
-    /// The promise of an interval: of 2,000 samples around a known centre, about 99 in 100 hold it.
+    /// Checks the promise of an interval: of 2,000 samples around a known centre, about 99 in 100
+    /// hold it.
     #[test]
     fn the_interval_holds_the_truth_as_often_as_promised() {
         let mut state = 7u64;

@@ -1,4 +1,4 @@
-//! A predicted gain that is smaller than the runs can show.
+//! Finds a predicted gain that is smaller than the runs can show.
 
 use crate::gain_source::gone_ns;
 use crate::result::Comparison;
@@ -22,7 +22,7 @@ pub struct Undecided {
 pub struct Enough {
     /// Number of pairs.
     pub pairs: u32,
-    /// Time they take.
+    /// Time that the pairs take.
     pub time: Duration,
 }
 
@@ -71,8 +71,8 @@ mod tests {
     use crate::{Agreement, Outcome, Stopped, Usage};
     use systoll_model::Exit;
 
-    /// Pairs of runs of some 87 ms whose processor time varies by `noise` ms; the second side takes
-    /// `less` ms less.
+    /// Returns a comparison over runs of some 87 ms whose processor time varies by `noise` ms; the
+    /// second side takes `less` ms less.
     fn compared(noise: u64, less: u64) -> Comparison {
         let usage = |ms: u64| Usage {
             exit: Exit::Code(0),

@@ -1,5 +1,5 @@
-//! What is claimed of recorded noise: real times of real runs on a busy box, in their order, which
-//! preserves the correlation of neighbouring runs.
+//! Tests the claims about recorded noise: real times of real runs on a busy box, in their order,
+//! which preserves the correlation of neighbouring runs.
 
 use std::time::Duration;
 use systoll_cure::{Spec, Usage};
@@ -53,9 +53,9 @@ fn identical_sides_are_hardly_ever_told_apart() {
     assert!(claimed <= 8, "{claimed} of 400");
 }
 
-/// At the look after 60 pairs, whose share of the error level is a fifth. Only of processor time:
-/// ten other programs disturb the elapsed time of a short run by more than 2 %, and then nothing is
-/// claimed.
+/// A change of 2 % is found at the look after 60 pairs, whose share of the error level is a fifth.
+/// This holds of processor time only: ten other programs disturb the elapsed time of a short run by
+/// more than 2 %, and then nothing is claimed.
 #[test]
 fn two_percent_are_found_within_sixty_pairs() {
     let fourth_look = Options { pairs: Pairs::Fixed(60), confidence: 0.998, ..Options::default() };

@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrEnd;
 
-/// Bytes of a zeroed allocation from which on we ask for large pages: whole program files are read into those.
+/// Bytes from which on a zeroed allocation gets large pages: whole program files are read into such allocations.
 const LARGE: usize = 16 << 20;
 const PAGE: usize = 4096;
 

@@ -8,15 +8,15 @@ use std::ops::Range;
 use systoll_hooks::assemble::WrittenCall;
 use systoll_model::{Moment, Sysno};
 
-/// Address of the bytes in the target.
+/// Address at which the target's memory holds the caller's bytes.
 const BASE: u64 = 0x10_000;
 /// Bytes kept of one argument in a window, at most.
 const BOUND: usize = 4096;
 
-/// Reads what the arguments of every call point to, from a memory that holds `bytes`.
+/// Reads the memory to which the arguments of every call point, from a memory that holds `bytes`.
 ///
 /// # Panics
-/// If more is kept than the bounds allow.
+/// If it keeps more than the bounds allow.
 pub fn use_arguments(bytes: &[u8], seed: u64) {
     let read = |address: u64, buffer: &mut [u8]| {
         let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
@@ -48,7 +48,7 @@ pub fn use_arguments(bytes: &[u8], seed: u64) {
 /// Reads a call that a thread wrote into its ring, as if it were each of the system calls.
 ///
 /// # Panics
-/// If more is kept than the bounds allow.
+/// If it keeps more than the bounds allow.
 pub fn use_written(call: &WrittenCall<'_>) {
     let mut names = Names::new(call.nth.is_multiple_of(2));
     for number in 0..Sysno::NATIVE {
@@ -67,7 +67,7 @@ pub fn use_written(call: &WrittenCall<'_>) {
 ///
 /// # Panics
 ///
-/// If the result is no whole recording.
+/// If the recording made from the image fails its own check.
 #[must_use]
 pub fn use_image(parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> bool {
     crate::inproc::use_image(parts, word)

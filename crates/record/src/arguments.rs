@@ -1,14 +1,14 @@
-//! Reads what the arguments of a call point to.
+//! Reads the memory to which the arguments of a call point.
 
 use systoll_model::{ArgData, ArgKind, Moment, Signature};
 
 /// Bytes of the longest path Linux knows.
 const MAX_STRING: usize = 4096;
-/// Strings kept of an array of strings, at most.
+/// Strings kept of an array of strings (`argv`), at most.
 const MAX_STRINGS: usize = 8;
 
-/// Reads what the arguments of a call point to. `read` fills a buffer from an address and returns how many bytes it
-/// could read.
+/// Reads the memory to which the arguments of a call point. `read` fills a buffer from an address on and returns the
+/// number of bytes read.
 pub(crate) fn argument_data(
     signature: &Signature,
     at: Moment,

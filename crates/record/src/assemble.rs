@@ -4,7 +4,7 @@ use crate::backend::{Launch, Running};
 use crate::launch::time_zone;
 use crate::naming::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::packages::packages;
-use crate::procfs::{argv, running_times, time_zone_of};
+use crate::procfs::{argv, own_times, running_times, time_zone_of};
 use crate::raw_window::RawWindow;
 use crate::sys::children_times;
 use crate::table::Table;
@@ -19,7 +19,7 @@ use systoll_model::{
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
 
-/// Facts known before a run begins.
+/// Facts about a run that are known before it begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunFacts {
     pub(crate) command: Vec<String>,
@@ -47,10 +47,16 @@ impl RunFacts {
     /// Collects the facts of a run that watches running processes from now on.
     pub(crate) fn of_running(running: &Running, crossing_before: Spread) -> Self {
         let first = running.pids.first().copied().unwrap_or(0);
-        let (ours, theirs) = (children_times(), running_times(running.pids.iter().copied()));
+        let (ours, theirs) = (
+            children_times(),
+            match running.no_children {
+                true => own_times(running.pids.iter().copied()),
+                false => running_times(running.pids.iter().copied()),
+            },
+        );
         Self {
             command: argv(first).iter().map(|word| word.to_string()).collect(),
-            // Time that they used before is not part of the run.
+            // Time that the processes used before is not part of the run.
             children_before: (ours.0.saturating_add(theirs.0), ours.1.saturating_add(theirs.1)),
             time_zone: time_zone_of(first),
             ..Self::of(&running.how, crossing_before)
@@ -74,7 +80,7 @@ impl RunFacts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) wall_ns: u64,
-    /// The command's end, if it has ended.
+    /// Exit of the command, if it has ended.
     pub(crate) exit: Option<Exit>,
     /// User and system time of the command and its descendants, ns.
     used: (u64, u64),
@@ -98,7 +104,7 @@ impl Progress {
         Self { wall_ns, exit: None, used }
     }
 
-    /// Returns user and system time; the caller subtracts the observer's part.
+    /// Returns user and system time, ns; the caller subtracts the observer's part.
     pub(crate) fn used(&self) -> (u64, u64) {
         self.used
     }
@@ -138,7 +144,7 @@ fn node() -> String {
     uname().map_or_else(|_| String::new(), |names| names.nodename().to_string_lossy().into_owned())
 }
 
-/// A table with names.
+/// The rows of a table, with every address named.
 pub(crate) struct NamedTable {
     names: Names,
     pub(crate) rows: Vec<Row>,
@@ -147,7 +153,7 @@ pub(crate) struct NamedTable {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Results of a backend that are added to the named table.
+/// Results of a backend that complete a named table to a recording.
 pub(crate) struct Parts {
     pub(crate) header: Header,
     pub(crate) processes: Vec<Process>,
@@ -159,7 +165,7 @@ pub(crate) struct Parts {
 }
 
 impl NamedTable {
-    /// Names everything in a table; `problems` are the run's so far.
+    /// Names everything in a table. `problems` are the run's problems so far.
     pub(crate) fn of(table: &Table, symbols: &mut Symbols, mut problems: Vec<Problem>) -> Self {
         note_bounds(table, &mut problems);
         let names = Names::resolve(table, symbols);
@@ -170,7 +176,7 @@ impl NamedTable {
         Self { names, rows, vdso, trunks, problems }
     }
 
-    /// Returns the recording.
+    /// Joins the named table and the backend's results to a recording.
     pub(crate) fn recording(self, table: &Table, kept: &Windows, parts: Parts) -> Recording {
         let Parts { header, processes, prices, longest, in_place, windows: all } = parts;
         let (request_kinds, numbers) = kept.request_kinds();

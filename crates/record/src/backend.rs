@@ -1,21 +1,22 @@
 //! The trait that every backend implements.
 
 use crate::error::Error;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
+use systoll_model::{BackendKind, Elision, EnvChange, InPlace, Recording, Spread, Sysno};
 
-/// Limits for windows; see [`systoll_model::Window`].
+/// Limits for the number and the cost of windows ([`systoll_model::Window`]).
 #[derive(Clone, Debug)]
 pub struct WindowPolicy {
-    /// Calls in a window.
+    /// Number of calls that a window contains.
     pub calls: usize,
-    /// Windows kept of each row: the first, the newest, and two of the newest octave.
+    /// Largest number of windows kept of each row; the first one and those of the newest octaves stay.
     pub kept_per_row: usize,
-    /// Windows kept in all.
+    /// Largest number of windows kept over all rows.
     pub kept: usize,
     /// Time that all windows together may cost the observer, beside `share`.
     pub allowance: Duration,
@@ -41,46 +42,46 @@ impl Default for WindowPolicy {
     }
 }
 
-/// The detail in which calls are measured.
+/// Detail in which a run's calls are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Closely {
     /// Calls are counted, timed, and sampled in windows.
     #[default]
     All,
-    /// Calls are counted only, by code that is able to answer calls in place whether or not it is asked to. This is
-    /// for comparing a run that answers calls with one that does not. A backend without such code watches as usual.
+    /// Calls are counted only, by code that could also answer calls in place. A run that answers calls is compared with
+    /// a run of this kind. A backend without such code watches as usual.
     CountsOnly,
 }
 
-/// The command to start, and the way to watch it.
+/// A command to start, and the way to watch it.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
-    /// The command: program first.
+    /// Words of the command: the program first.
     pub command: Vec<OsString>,
-    /// Changes to its environment.
+    /// Changes to the command's environment.
     pub env: Vec<EnvChange>,
-    /// Sends its standard output and error to /dev/null instead of ours.
+    /// True if the command's standard output and error go to /dev/null instead of ours.
     pub discard_output: bool,
-    /// Its standard input, output and error; ours where `None`. Takes precedence over `discard_output`.
+    /// Standard input, output and error of the command; `None` stands for ours. Takes precedence over `discard_output`.
     pub streams: [Option<Arc<File>>; 3],
-    /// Its working directory; ours if `None`.
+    /// Working directory of the command; `None` stands for ours.
     pub cwd: Option<PathBuf>,
     /// Calls to answer in place. A backend that can't do this refuses before it starts anything.
     pub elisions: Vec<Elision>,
-    /// Data measured of calls.
+    /// Detail in which the calls are measured.
     pub closely: Closely,
-    /// Limits for windows.
+    /// Limits for the number and the cost of windows.
     pub windows: WindowPolicy,
-    /// Keeps every call that takes at least this long in [`systoll_model::Recording::longest`], as far as there is
-    /// room. `None`: each backend keeps its usual number of long calls.
+    /// Duration from which on each single call is kept in [`systoll_model::Recording::longest`], as far as there is
+    /// room. If `None`, each backend keeps its usual number of long calls.
     pub longer: Option<Duration>,
-    /// Reads the clock around only some of the calls of a row, if the backend can estimate the others from them.
-    /// Has no effect where [`Launch::longer`] asks for single calls.
+    /// True if the clock is read around only some of a row's calls, provided that the backend can estimate the others
+    /// from them. Has no effect if [`Launch::longer`] asks for single calls.
     pub sampled_time: bool,
     /// Seed for the random places of windows.
     pub seed: u64,
-    /// Once the command has been told to end (SIGTERM, SIGINT): how long to watch the processes that it leaves
-    /// behind.
+    /// Time for which the processes that the command leaves behind are watched, once it was told to end by SIGTERM or
+    /// SIGINT.
     pub linger: Duration,
     /// True if this process stands for the command, so that signals sent to us are forwarded to it. Otherwise they
     /// end this process, as they do when nothing is being watched.
@@ -96,18 +97,52 @@ pub struct Launch {
 /// Running processes, and the way to watch them.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
-    /// The processes.
+    /// Ids of the processes to watch.
     pub pids: Vec<i32>,
-    /// The way to watch them: the parts of a launch that do not concern starting.
+    /// The way to watch the processes: the parts of a launch that do not concern starting.
     pub how: Launch,
     /// Time after which watching ends; if `None`, when all processes have ended, or when this process is told to end.
     pub limit: Option<Duration>,
     /// Number of calls after which watching ends. It may be exceeded a little, because counts are read every tenth of a
     /// second.
     pub calls: Option<u64>,
+    /// True if nothing is to be told of processes that these make from now on, and programs that those execute are not
+    /// watched.
+    pub no_children: bool,
+    /// True if the calls of [`Launch::elisions`] are made until [`Control::order`] says that they are to be answered in
+    /// place, and again from when it says so. A process in which they can't be answered is not entered then.
+    pub in_turns: bool,
 }
 
-/// Receives a backend's reports while it watches, and answers its questions.
+/// What is to be done next where calls are answered in place in turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnOrder {
+    /// From now on calls are answered in place.
+    Answer,
+    /// From now on calls are made.
+    Make,
+    /// Nothing changes; only the totals are wanted.
+    Read,
+}
+
+/// What the watched processes have done up to a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnTotals {
+    /// The moment, ns since watching began.
+    pub at_ns: u64,
+    /// Processor time of all processes, ended ones included, ns.
+    pub cpu_ns: u64,
+    /// Calls that were made, by system call.
+    pub made: BTreeMap<Sysno, u64>,
+    /// The calls that may be answered in place.
+    pub in_place: Vec<InPlace>,
+    /// Programs whose calls are not answered, each with the reason.
+    pub unanswered: Vec<String>,
+    /// Processes that are watched.
+    pub processes: usize,
+}
+
+/// The user's side of a run: receives a backend's reports while it watches, and answers its questions.
 pub trait Control {
     /// Reports progress now and then: the number of calls counted, the number of processes alive, and true if the
     /// command itself has ended.
@@ -124,6 +159,13 @@ pub trait Control {
     fn leaves(&self) -> bool {
         false
     }
+    /// Returns what is to be done next where calls are answered in turns ([`Running::in_turns`]); asked a hundred times a
+    /// second.
+    fn order(&mut self) -> Option<TurnOrder> {
+        None
+    }
+    /// Receives the totals right after an order was carried out.
+    fn totals(&mut self, _totals: TurnTotals) {}
 }
 
 /// A control that wants nothing.
@@ -138,45 +180,46 @@ impl Control for Quiet {
     fn snapshot(&mut self, _: Recording) {}
 }
 
-/// A backend's answer to the question if it can work here.
+/// A backend's report on its ability to work here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The backend.
+    /// The backend that was probed.
     pub kind: BackendKind,
-    /// True if it can watch a program that it starts.
+    /// True if the backend can watch a program that it starts.
     pub can_run: bool,
-    /// The attempts with their results, one line each.
+    /// The attempts that the probe made, each with its result, one line each.
     pub found: Vec<String>,
-    /// The missing things, each with the command that would help, if there is one.
+    /// Things that are missing on this machine, each with the command that would help, if there is one.
     pub missing: Vec<(String, Option<String>)>,
 }
 
-/// One way of watching a program.
+/// A way of watching a program.
 pub trait Backend {
-    /// Returns which backend this is.
+    /// Returns the backend's kind.
     fn kind(&self) -> BackendKind;
 
-    /// Tries if it can work here.
+    /// Tests if the backend can work on this machine.
     fn probe(&self) -> Probe;
 
     /// Measures how much wall time watching adds to the cheapest call, in ns.
     ///
     /// # Errors
-    /// If it can't work here.
+    /// If the backend can't work here.
     fn cost(&self) -> Result<Spread, Error>;
 
-    /// Starts `launch`, watches it and all its descendants to their end, and returns the recording. A set-id
-    /// program among the descendants is let go unwatched before it could lose its privilege, and is named among the
-    /// recording's problems.
+    /// Starts `launch`, watches it and all its descendants to their end, and returns the recording. A set-id program
+    /// among the descendants is let go unwatched before it could lose its privilege, and is named among the recording's
+    /// problems.
     ///
-    /// If nothing was started: the program does not exist, is not executable, is set-id or 32-bit, asks for
+    /// # Errors
+    /// If nothing was started, because the program does not exist, is not executable, is set-id or 32-bit, asks for
     /// elisions that this backend can't do, or may not be watched.
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
 
-    /// Watches running processes, for a while, and leaves them running.
+    /// Watches running processes for a while, and leaves them running.
     ///
     /// # Errors
-    /// If none of the processes could be entered. None has been changed then.
+    /// If none of the processes could be entered. In that case none has been changed.
     fn attach(&mut self, _running: &Running, _control: &mut dyn Control) -> Result<Recording, Error> {
         Err(Error::refused(self.kind(), "it watches what it starts, not what runs already".into()))
     }

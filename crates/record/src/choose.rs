@@ -1,4 +1,4 @@
-//! Chooses the backend where the user names none: the cheapest that can watch the program.
+//! Chooses the backend if the user names none: the cheapest one that can watch the program.
 
 use crate::backend::{Backend, Control, Launch};
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub fn backend(kind: BackendKind) -> Box<dyn Backend> {
     }
 }
 
-/// Returns the backends to try where the user names none, cheapest first.
+/// Returns the backends to try if the user names none, cheapest first.
 #[must_use]
 pub fn automatic() -> Vec<Box<dyn Backend>> {
     backends().into_iter().filter(|b| AUTO_INPROC || b.kind() != BackendKind::Inproc).collect()
@@ -50,7 +50,7 @@ pub fn run_with_first(
             Err(e) => return Err(e),
         }
     }
-    // If one backend refused and another merely can't elide calls, the refusal tells the user more.
+    // The reason of a backend that refused tells the user more than one that merely can't elide calls.
     let skilled = refused.iter().rposition(|(_, e)| matches!(e, Error::Refused { .. }));
     let which = skilled.unwrap_or(refused.len().saturating_sub(1));
     Err(refused.into_iter().nth(which).map_or(Error::NoBackend, |(_, e)| e))
@@ -67,7 +67,7 @@ fn note(kind: BackendKind, refused: &[(BackendKind, Error)]) -> Option<Problem> 
     (!why.is_empty()).then(|| Problem::new(ProblemKind::Note, text))
 }
 
-/// Adds the note to the reports made during the run.
+/// A control that adds the note to each report made during the run.
 struct Noting<'a> {
     control: &'a mut dyn Control,
     note: Option<&'a Problem>,

@@ -1,12 +1,11 @@
-//! Processor time that is consistent with what a program's calls cost.
+//! Keeps a processor time consistent with the cost of the program's calls.
 
-/// Both figures are measured, so the processor time may come out lower than the cost of the calls by this share of that
-/// cost.
+/// Share of the calls' cost by which the processor time may be lower than that cost: both figures are measured.
 const SLACK: f64 = 0.05;
-/// The tolerance for very short programs, ns.
+/// Part of the tolerance that does not depend on the calls' cost, for very short programs, ns.
 const SLACK_NS: u64 = 100_000;
 
-/// Reason for not showing a processor time that is lower than the cost of its calls.
+/// Reason that a recording gives if it shows no processor time: the calls alone would have cost more.
 pub(crate) const IMPOSSIBLE: &str = "its calls came to more than what was left of it";
 
 /// Returns a processor time that is at least `toll_ns`, the cost of its calls. Returns `None` if the measured time is

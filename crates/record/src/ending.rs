@@ -9,14 +9,14 @@ pub(crate) struct Ending {
     told: Option<u64>,
 }
 
-/// Why watching ends although processes still run.
+/// The reason why watching ends although processes still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CutShort {
-    /// The command itself does not end.
+    /// The command was told to end, and does not.
     CommandStays,
-    /// Whoever watches has seen enough.
+    /// The caller has seen enough.
     Left,
-    /// The command has ended, and the time for the processes that it left behind is over.
+    /// The command has ended, and the time granted to the processes that it left behind is over.
     LeftBehind,
 }
 
@@ -34,8 +34,8 @@ impl CutShort {
 }
 
 impl Ending {
-    /// Returns why watching ends now, if it does, by what signals have asked for so far. Processes that the command
-    /// leaves behind may run for `linger` after the signal. `leaves`: whoever watches has seen enough.
+    /// Returns the reason to end watching now, if there is one, according to the signals so far. Processes that the
+    /// command left behind may run for `linger` after the signal. `leaves` is true if the caller has seen enough.
     pub(crate) fn look(
         &mut self,
         wanted: &SignalRequests,

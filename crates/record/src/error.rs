@@ -3,89 +3,89 @@
 use std::path::PathBuf;
 use systoll_model::BackendKind;
 
-/// Why nothing was recorded. Each error has a documented exit code.
+/// The reason why nothing was recorded. Each has a documented exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such file, or none of that name in PATH.
+    /// The path names no file, or no folder in PATH has a program of that name.
     #[error("{}: no such program", if .0.as_os_str().is_empty() { "''".into() } else { .0.to_string_lossy() })]
     NotFound(PathBuf),
-    /// A directory was named.
+    /// The path names a directory.
     #[error("{}: is a directory", .0.display())]
     Directory(PathBuf),
     /// The program may not be executed, or the kernel refuses to execute it.
     #[error("{}: not executable: {reason}", .program.display())]
     NotExecutable {
-        /// The file.
+        /// The program's file.
         program: PathBuf,
-        /// The kernel's reason.
+        /// The reason, by the kernel.
         reason: String,
     },
     /// A set-id program would lose its privilege.
     #[error("{}: {what}; watched by an ordinary user it would run without that privilege", .program.display())]
     SetId {
-        /// The file.
+        /// The set-id program's file.
         program: PathBuf,
-        /// The privilege.
+        /// The privilege that the program would lose.
         what: String,
     },
     /// A program of another architecture.
     #[error("{}: {what}; systoll watches x86-64 programs only", .program.display())]
     Architecture {
-        /// The file.
+        /// The foreign program's file.
         program: PathBuf,
-        /// The architecture.
+        /// The architecture that the file is for.
         what: String,
     },
-    /// The kernel refused to let us watch.
+    /// The backend can't watch on this machine, or can't watch this program.
     #[error("can't watch with {}: {reason}", backend.name())]
     Refused {
-        /// The backend.
+        /// The backend that refuses.
         backend: BackendKind,
         /// The attempt, and the reason for its failure.
         reason: String,
     },
-    /// A process that runs can't be entered; nothing was done to it.
+    /// A running process can't be entered; nothing was done to it.
     #[error("can't watch process {pid}{}: {reason}", if .name.is_empty() { String::new() } else { format!(" ({})", .name) })]
     NotEntered {
-        /// Its process id.
+        /// Id of the process.
         pid: i32,
-        /// Its name, if known.
+        /// Name of the process, if known.
         name: String,
-        /// The obstacle.
+        /// The obstacle to entering the process.
         reason: String,
-        /// The remedy, if there is one.
+        /// The command or setting that would help, if there is one.
         advice: Option<String>,
     },
     /// This backend can't answer calls in place.
     #[error("{} can't answer calls in place of the kernel", .0.name())]
     NoElision(BackendKind),
-    /// This build has no backend that was asked for.
+    /// This build lacks the backend that was asked for.
     #[error("no way to watch a program")]
     NoBackend,
-    /// No command given.
+    /// The command has no words.
     #[error("no command to run")]
     NoCommand,
     /// A signal ended the command before its first instruction; it was blocked until just before the exec.
     #[error("{}: ended by signal {signal} before it had begun", .program.display())]
     Ended {
-        /// The program.
+        /// The program that was to be started.
         program: PathBuf,
-        /// The signal.
+        /// The signal that ended the child.
         signal: i32,
     },
     /// An operation of systoll itself failed.
     #[error("{what}")]
     Own {
-        /// The operation.
+        /// The operation that failed, in words.
         what: String,
         #[source]
-        /// Why it failed.
+        /// The error of the failed operation.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// Says that `backend` can't watch, with the reason.
+    /// Creates the error of a `backend` that can't watch; `reason` is shown to the user.
     pub(crate) fn refused(backend: BackendKind, reason: String) -> Self {
         Self::Refused { backend, reason }
     }

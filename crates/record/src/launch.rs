@@ -33,7 +33,7 @@ pub(crate) struct Held {
     line: File,
 }
 
-/// Finds the program as a shell would and refuses what can't be watched before anything starts.
+/// Finds the program as a shell would. Refuses a program that can't be watched, before anything starts.
 ///
 /// # Errors
 /// See [`Error`]; nothing was started.
@@ -76,11 +76,11 @@ pub(crate) fn time_zone(launch: &Launch) -> TimeZone {
     value(&env, "TZ").map_or(TimeZone::Unset, |name| TimeZone::Set(name.to_string_lossy().into_owned()))
 }
 
-/// Variables with their values, in the order in which the command gets them.
+/// Variables and their values, in the order in which the command gets them.
 type Environment = Vec<(OsString, OsString)>;
 
-/// Returns our environment with the changes, in its own order: a program may print it, or take the first of two variables
-/// of one name.
+/// Returns our environment with the changes, in the order that it has: a program may print it, or take the first of two
+/// variables of one name.
 fn environment(changes: &[EnvChange]) -> Environment {
     changed(std::env::vars_os().collect(), changes)
 }
@@ -97,7 +97,7 @@ fn changed(mut env: Environment, changes: &[EnvChange]) -> Environment {
     env
 }
 
-/// Returns a variable's value.
+/// Returns the value of a variable of the environment.
 fn value<'a>(env: &'a Environment, name: &str) -> Option<&'a OsString> {
     env.iter().find(|(other, _)| other == name).map(|(_, value)| value)
 }
@@ -117,7 +117,7 @@ fn find(name: &OsStr, path: Option<&OsString>, cwd: Option<&Path>) -> Result<Pat
         let program = if dir.as_os_str().is_empty() { Path::new(".").join(name) } else { dir.join(name) };
         match executable(&here(&program), &program) {
             Ok(()) => return Ok(program),
-            // We can't tell what is in a folder that may not be searched.
+            // We can't see into a folder that may not be searched.
             Err(e @ Error::NotExecutable { .. }) if here(&program).symlink_metadata().is_ok() => {
                 denied = denied.or(Some(e));
             }
@@ -140,7 +140,7 @@ fn executable(at: &Path, program: &Path) -> Result<(), Error> {
 }
 
 impl Prepared {
-    /// Returns the program as it will be given to `execve`.
+    /// Returns the path of the program as it will be given to `execve`.
     pub(crate) fn program(&self) -> PathBuf {
         PathBuf::from(OsStr::from_bytes(self.program.as_bytes()))
     }
@@ -148,7 +148,7 @@ impl Prepared {
     /// Forks a child that waits to be released and then becomes the program.
     ///
     /// # Errors
-    /// If no pipe or no process can be had.
+    /// If no pipe or no process can be made.
     pub(crate) fn start(&self, mask: &OriginalMask) -> Result<Held, Error> {
         let (ours, its) = pair()?;
         let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
@@ -173,7 +173,7 @@ impl Prepared {
     }
 }
 
-/// Makes one socket pair for both directions: where descriptors are scarce, two pipes are too many.
+/// Makes one socket pair for both directions: if descriptors are scarce, two pipes are too many.
 fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     let mut fds = [0; 2];
     // SAFETY: `fds` has room for both descriptors, which are ours alone from here on.
@@ -209,7 +209,7 @@ impl Held {
         self.line.write_all(b"g")
     }
 
-    /// Returns why the child ended, with `exit`, before it became `program`.
+    /// Returns the reason why the child, which ended with `exit`, has not executed `program`.
     pub(crate) fn not_begun(mut self, program: PathBuf, exit: Option<Exit>) -> Error {
         if let Some(Exit::Signal(signal)) = exit {
             return Error::Ended { program, signal };
@@ -224,7 +224,7 @@ impl Held {
     }
 }
 
-/// Blocks all signals in this thread while it lives.
+/// Signal mask of this thread before all signals were blocked; restored when dropped.
 struct AllBlocked(libc::sigset_t);
 
 impl AllBlocked {
@@ -250,7 +250,7 @@ struct Child<'a> {
     prepared: &'a Prepared,
     argv: &'a [*const libc::c_char],
     envp: &'a [*const libc::c_char],
-    /// Connection to the watcher: the word to go arrives here, and the errno of a failed exec is sent back.
+    /// Connection to the watcher: the word to go on arrives here, and the errno of a failed exec is sent back.
     line: i32,
     /// The watcher's end of the connection; a copy held here would hide the watcher's death, so the child closes it.
     watchers: i32,
@@ -258,7 +258,7 @@ struct Child<'a> {
 }
 
 impl Child<'_> {
-    /// Restores what systoll's own start changed, waits for the word to go, and execs.
+    /// Restores the state that systoll's own start changed, waits for the word to go on, and execs.
     ///
     /// # Safety
     /// Must run in a forked child, which it never leaves.
@@ -338,7 +338,7 @@ mod tests {
     fn what_is_in_a_folder_that_may_not_be_searched_is_not_known() {
         let open = tempfile::tempdir().unwrap();
         std::fs::write(open.path().join("plain"), "").unwrap();
-        // For root too: no folder can have so long a name.
+        // The folder's name is longer than any can be, so that root can't search it either.
         let closed = open.path().join("x".repeat(300));
         let status = |folders: &[&Path]| {
             let path = std::env::join_paths(folders).unwrap();

@@ -1,9 +1,9 @@
-//! The ledger of a run: what expensive calls that name an object asked about it, see [`systoll_model::Notes`].
+//! The ledger of a run: the questions about objects that expensive calls have asked, see [`systoll_model::Notes`].
 
 use crate::table::Table;
 use systoll_model::{ArgData, Before, Looked, Notes, Question, QuestionAsked, Sysno};
 
-/// A sampled call.
+/// A sampled call, with the fields that the ledger needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampledCall<'a> {
     pub(crate) row: u32,
@@ -12,11 +12,11 @@ pub(crate) struct SampledCall<'a> {
     pub(crate) fd: Option<&'a str>,
     pub(crate) result: Option<i64>,
     pub(crate) entry_ns: u64,
-    /// Calls of its row that it stands for; 0 if the ledger does not count it.
+    /// Number of calls of the row that this sample stands for; 0 if the ledger does not count it.
     pub(crate) stands_for: u64,
 }
 
-/// Collects sampled calls, whichever way they were sampled.
+/// Questions of sampled calls, from windows and from single samples alike.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     notes: Notes,
@@ -37,7 +37,7 @@ impl Ledger {
         self.notes.add(look);
     }
 
-    /// Returns how the answer to a question asked at `at_ns` was known before.
+    /// Returns the relation of a question, asked at `at_ns`, to earlier ones.
     pub(crate) fn before(&self, asked: &QuestionAsked, at_ns: u64) -> Before {
         self.notes.before(asked, at_ns)
     }

@@ -11,7 +11,7 @@ use std::thread::{JoinHandle, ScopedJoinHandle};
 /// Exit code if systoll itself failed.
 pub(crate) const OWN: c_int = 125;
 
-/// A limit's number, as the C library types it.
+/// The number of a limit, in the C library's type.
 type Resource = libc::__rlimit_resource_t;
 
 /// The limits that are raised.
@@ -21,8 +21,8 @@ const RAISED: [Resource; 5] =
 /// Bytes of the smallest stack that systoll works with.
 const LEAST_STACK: u64 = 1 << 20;
 
-/// Bytes that must be available for a thread to start: its stack, its signal stack, and what other threads allocate
-/// meanwhile.
+/// Bytes that must be available for a thread to start: for its stack, its signal stack, and allocations of other
+/// threads meanwhile.
 const OF_A_THREAD: usize = 4 << 20;
 
 /// Starts a thread if there is memory for one: a Rust thread that can't allocate its signal stack panics as it starts.
@@ -39,10 +39,10 @@ pub(crate) fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.into()).spawn(work)
 }
 
-/// [`spawn`] for a thread that ends before `scope` does.
+/// Does the same as [`spawn`] for a thread that ends before `scope` does.
 ///
 /// # Errors
-/// Those of [`spawn`].
+/// The errors of [`spawn`].
 pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
@@ -64,7 +64,7 @@ fn has_memory_for_a_thread() -> bool {
     }
 }
 
-/// The original soft and hard value of a limit; meaningless unless [`IS_RAISED`].
+/// The original soft and hard value of a limit; meaningless unless [`IS_RAISED`] is true.
 struct OriginalLimit([AtomicU64; 2]);
 
 /// True if [`WAS`] holds the original limits.
@@ -134,7 +134,7 @@ fn raise(resource: Resource, limit: libc::rlimit) {
     }
 }
 
-/// Returns the limit in force.
+/// Returns the limit of `resource` that is in force.
 fn limit(resource: Resource) -> Option<libc::rlimit> {
     // SAFETY: a zeroed rlimit is valid to be written to, and read once it has been.
     unsafe {
@@ -149,7 +149,7 @@ fn set(resource: Resource, soft: u64, hard: u64) -> bool {
     unsafe { libc::setrlimit(resource, &limit) == 0 }
 }
 
-/// Restores the limits systoll was started with, in this process or a forked child. Async-signal-safe.
+/// Restores the limits with which systoll was started, in this process or a forked child. Async-signal-safe.
 pub(crate) fn restore() {
     if !IS_RAISED.load(Ordering::Acquire) {
         return;
@@ -163,12 +163,12 @@ pub(crate) fn restore() {
     }
 }
 
-/// Returns how many descriptors this process may have open now.
+/// Returns the number of descriptors that this process may have open now.
 pub(crate) fn allowed_descriptors() -> u64 {
     limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur)
 }
 
-/// Returns the command's limit of `resource` in bytes; `None` for no limit.
+/// Returns the command's limit of `resource` in bytes; `None` if it has no limit.
 fn of_the_command(resource: Resource) -> Option<u64> {
     let at = RAISED.iter().position(|r| *r == resource).filter(|_| IS_RAISED.load(Ordering::Acquire));
     let soft = match at.and_then(|at| WAS.get(at)) {
@@ -178,7 +178,7 @@ fn of_the_command(resource: Resource) -> Option<u64> {
     (soft != libc::RLIM_INFINITY).then_some(soft)
 }
 
-/// Returns why no memory can be shared with a command under its limits, or `None` if it can.
+/// Returns the reason why no memory can be shared with a command under its limits; `None` if it can.
 pub(crate) fn forbid_sharing() -> Option<String> {
     let bytes = of_the_command(libc::RLIMIT_AS)?;
     Some(format!("the command may have {bytes} bytes of addresses (ulimit -v), and shared memory takes more"))
@@ -188,7 +188,7 @@ pub(crate) fn forbid_sharing() -> Option<String> {
 /// exceeded limit, which would otherwise end this process in silence.
 ///
 /// # Errors
-/// A text that says what would help.
+/// A text that names the limit, its value and the least value that systoll takes.
 pub fn prepare() -> Result<(), String> {
     on_limit(libc::SIGXFSZ, file_too_large);
     on_limit(libc::SIGXCPU, time_used_up);
@@ -202,7 +202,7 @@ pub fn prepare() -> Result<(), String> {
     }
 }
 
-/// Installs a handler instead of SIG_IGN: an exec resets it to the default by itself.
+/// Installs a handler instead of ignoring the signal: an exec resets a handler to the default by itself.
 fn on_limit(signal: c_int, handler: extern "C" fn(c_int)) {
     // SAFETY: zeroed structs are valid to be filled; the handlers are async-signal-safe.
     unsafe {

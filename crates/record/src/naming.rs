@@ -14,13 +14,13 @@ use systoll_model::{
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
-/// Whole stacks that must agree on the user's frame if a context does not reach it.
+/// Number of whole stacks that must agree on the user's frame if a context does not reach it.
 const ENOUGH_STACKS: u64 = 4;
 
-/// Returning from a signal handler; the program makes no such call itself.
+/// The call that returns from a signal handler; the program itself does not make it.
 const RT_SIGRETURN: Sysno = Sysno(15);
 
-/// Notes as problems where the table has merged entries to stay within its bounds.
+/// Notes as problems that the table has merged entries to stay within its bounds.
 pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
     if table.rows_folded {
         problems.push(Problem::new(
@@ -36,16 +36,16 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Returns the table's rows, as counted.
+/// Returns the rows of the table, with names.
 pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
-    // Processes of one program share most contexts, each with a row of its own.
+    // Processes of one program share most contexts, each of them with a row of its own.
     let mut entered: HashMap<*const [RawFrame], ApiEntry> = HashMap::new();
     let row = |(at, raw): (usize, &RawRow)| {
         let context = context(raw, table, symbols);
         let entered = entered.entry(context).or_insert_with(|| ApiEntry::by(context, names, symbols));
         let ApiEntry { api, api_module, user } = entered.clone();
         let lines = names.lines_of(raw);
-        // The first frame of an interpreter tells nothing; the line of its script does.
+        // An interpreter's first frame tells nothing about the user; the line of its script does.
         let of_runtime = || context.last().filter(|f| symbols.is_interpreter(**f)).and_then(|f| names.frame_id(f));
         let user = user.or(lines.first().map(|l| l.frame)).or_else(of_runtime);
         Row {
@@ -102,7 +102,7 @@ fn context<'t>(row: &RawRow, table: &'t Table, symbols: &mut Symbols) -> &'t [Ra
     if agree { found } else { context }
 }
 
-/// Returns the calls of each thread.
+/// Returns the calls of each thread that made any.
 pub(crate) fn threads(table: &Table) -> Vec<Thread> {
     let told = table.threads.iter().filter(|(_, t)| !t.calls.is_empty());
     told.map(|((image, tid), thread)| Thread {
@@ -135,8 +135,8 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
     rows
 }
 
-/// Returns the windows `all` with names. `kept` provides socket names and the ledger, `numbers`
-/// those of the kinds of requests.
+/// Returns the windows `all`, with names. `kept` provides the names of sockets and the ledger, `numbers` those of the kinds
+/// of requests.
 pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>, numbers: &[u32]) -> Vec<Window> {
     let sockets = kept.socket_names();
     let named = |fd: Arc<str>| sockets.get(&*fd).cloned().unwrap_or(fd);
@@ -166,7 +166,7 @@ pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>, numbers: &[u32]) -> V
     all.into_iter().map(window).collect()
 }
 
-/// The names of everything the table refers to.
+/// Names of everything to which the table refers.
 pub(crate) struct Names {
     pub(crate) modules: Vec<Module>,
     pub(crate) frames: Vec<Frame>,
@@ -181,11 +181,11 @@ pub(crate) struct Names {
     empty: StackId,
 }
 
-/// A part of a whole stack: the stack's id, its first frame, and the end.
+/// A part of a whole stack: the stack's id, the index of its first frame, and the end index.
 type Part = (u32, usize, usize);
 
 impl Names {
-    /// Names all distinct addresses at once.
+    /// Names all distinct addresses of the table at once.
     pub(crate) fn resolve(table: &Table, symbols: &mut Symbols) -> Self {
         let mut distinct = Vec::new();
         let mut ids = HashMap::new();
@@ -245,7 +245,7 @@ impl Names {
         self.ids.get(frame).copied()
     }
 
-    /// Returns the user's own frame: usually the last, but a library function may have the user's code inlined.
+    /// Returns the user's own frame. Usually it is the last, but a library function may have the user's code inlined.
     fn user_of(&self, context: &[RawFrame]) -> Option<FrameId> {
         let is_users = |id: &FrameId| self.frames.get(id.0 as usize).is_some_and(|f| f.class == FrameClass::User);
         context.iter().filter_map(|f| self.frame_id(f)).find(is_users)
@@ -255,7 +255,7 @@ impl Names {
         self.module_ids.get(&key).copied()
     }
 
-    /// Returns the script lines of a row's calls, those with most calls first.
+    /// Returns the script lines of a row's calls, those with the most calls first.
     fn lines_of(&self, row: &RawRow) -> Vec<RowLine> {
         if !row.lines_tell() {
             return Vec::new();
@@ -281,7 +281,7 @@ impl Names {
                 let part = whole_part(row, &trunk, table)?;
                 Some(RowTrunk { row: id, stack: *self.parts.get(&part)?, weight: trunk.weight })
             };
-            // Of the remaining stacks only the frames that all share are known.
+            // The remaining stacks are known only by the frames that all of them share.
             let others = RowTrunk { row: id, stack: self.outer_of(at, row, table), weight: others };
             all.into_iter().filter_map(told).chain((others.weight > 0).then_some(others)).collect::<Vec<_>>()
         };
@@ -305,8 +305,8 @@ fn whole_part(row: &RawRow, trunk: &RawTrunk, table: &Table) -> Option<Part> {
     Some((trunk.whole, context, table.stacks.get(trunk.whole as usize)?.frames.len()))
 }
 
-/// Returns the part above a row's context that all its whole stacks share; if they differ below the script's line
-/// already, that line alone.
+/// Returns the part above a row's context that all its whole stacks share. If they already differ below the script's
+/// line, returns that line alone.
 fn outer_part(row: &RawRow, told: Option<&MergedTrunks>, table: &Table) -> Option<Part> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
     if let Some((told, first)) = told.and_then(|told| Some((told, told.trunks.all.first()?))) {

@@ -1,5 +1,5 @@
-//! Finds the package versions of a script's sources, by the metadata that Python's and Node's installers leave beside
-//! them.
+//! Finds the versions of the packages to which scripts' sources belong, by the metadata that Python's and Node's
+//! installers leave beside them.
 //!
 //! The paths come from the memory of targets. Only a version's digits and dots leave this module; the other files are
 //! only searched for a name.
@@ -20,10 +20,11 @@ const MOST_VERSION: usize = 32;
 /// Folders into which Python's installers put packages: pip's and Debian's.
 const PYTHON: [&str; 2] = ["/site-packages/", "/dist-packages/"];
 const NODE: &str = "/node_modules/";
-/// Calls after which a program's paths may mean other files than ours.
+/// Calls after which a program's paths may mean other files than they mean to us.
 const OTHER_ROOT: [&str; 5] = ["chroot", "pivot_root", "unshare", "setns", "mount"];
 
-/// Returns the packages of the frames' sources whose version is known; none if a program may have changed its root.
+/// Returns the packages to which the frames' sources belong, as far as their versions are known; none if a program may
+/// have changed its root.
 pub(crate) fn packages(frames: &[Frame], rows: &[Row]) -> Vec<Package> {
     let moves = |row: &Row| row.counts.calls > 0 && row.syscall.name().is_some_and(|name| OTHER_ROOT.contains(&name));
     if rows.iter().any(moves) {
@@ -34,12 +35,12 @@ pub(crate) fn packages(frames: &[Frame], rows: &[Row]) -> Vec<Package> {
     versions(homes.into_iter().take(MOST))
 }
 
-/// The place of a package's sources.
+/// The place where a package's sources lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Home<'a> {
-    /// A module `name` in a folder of packages `all`: `path` is its folder or file there.
+    /// A module `name` in the folder of packages `all`; `path` is the module's own folder or file there.
     Python { all: &'a str, path: &'a str, name: &'a str },
-    /// A folder with a package.json.
+    /// A folder that contains a package.json.
     Node { path: &'a str },
 }
 
@@ -62,7 +63,7 @@ fn home(source: &str) -> Option<Home<'_>> {
     Some(Home::Python { all, path: source.get(..at + entry.len())?, name })
 }
 
-/// A Python module.
+/// A Python module in a folder of packages.
 struct Module<'a> {
     path: &'a str,
     name: &'a str,
@@ -101,8 +102,8 @@ impl<'a> Distribution<'a> {
     }
 }
 
-/// Returns the versions of the distributions that contain these modules of one folder: the distribution of that name,
-/// otherwise the first that lists the module in its `top_level.txt`.
+/// Returns the versions of the distributions that contain these modules of one folder. For each module this is the
+/// distribution of the same name, otherwise the first that lists the module in its `top_level.txt`.
 fn of_python(all: &str, mut modules: Vec<Module<'_>>) -> Vec<Package> {
     // A module that we can't see belongs to another mount namespace.
     modules.retain(|module| Path::new(module.path).symlink_metadata().is_ok());
@@ -151,7 +152,7 @@ fn of_node(folder: &str) -> Option<String> {
     Some(plain(json.get("version")?.as_str()?)?.to_owned())
 }
 
-/// Returns a version that consists of numbers and dots; others can't be compared.
+/// Returns the version if it consists of digits and dots; others can't be compared.
 fn plain(version: &str) -> Option<&str> {
     let is_plain = version.len() <= MOST_VERSION
         && version.starts_with(|c: char| c.is_ascii_digit())

@@ -1,11 +1,11 @@
-//! Errors and gaps of a run, each noted once.
+//! Errors and gaps of a run, each of which is noted once.
 
 use systoll_model::{Problem, ProblemKind};
 
 /// Problems kept, at most; further ones tell nothing new.
 const MOST: usize = 64;
 
-/// Problems of a run.
+/// The problems of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problems {
     pub(crate) list: Vec<Problem>,
@@ -14,7 +14,7 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    /// Notes a problem once.
+    /// Notes a problem, unless it has been noted before.
     pub(crate) fn note(&mut self, kind: ProblemKind, text: impl Into<String>) {
         let problem = Problem::new(kind, text);
         self.losses += u64::from(kind == ProblemKind::Lost);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use systoll_model::TimeZone;
 
-/// Reads up to a page of a file of /proc; the files read here are shorter.
+/// Reads a file of /proc, up to a page of it; the files read here are shorter.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<Vec<u8>> {
     systoll_files::read_kernel(path, 4096).ok()
 }
@@ -51,9 +51,9 @@ pub(crate) fn ids(tid: i32) -> Option<Ids> {
     Some(Ids { users: four("Uid:")?, groups: four("Gid:")? })
 }
 
-/// Returns true if a process that has just executed a program has this process's user, groups and capabilities, and
-/// may thus open what we have open. Reads the auxiliary vector (getauxval(3)): reading the status file takes ten times
-/// as long.
+/// Returns true if a process that has just executed a program has this process's user, groups and capabilities, and may
+/// thus open the files that we have open. The auxiliary vector tells (getauxval(3)); reading the status file takes ten
+/// times as long.
 pub(crate) fn has_our_credentials(pid: i32) -> bool {
     const AT_SECURE: u64 = 23;
     const AT_UID: u64 = 11;
@@ -62,7 +62,7 @@ pub(crate) fn has_our_credentials(pid: i32) -> bool {
     let value = |key: u64| words.as_chunks::<2>().0.iter().find(|[k, _]| *k == key).map(|[_, v]| *v);
     let (user, group) = (nix::unistd::getuid(), nix::unistd::getgid());
     let (euser, egroup) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    // AT_UID, AT_EUID, AT_GID, AT_EGID follow each other.
+    // AT_UID, AT_EUID, AT_GID and AT_EGID have consecutive numbers.
     let ids = [user.as_raw(), euser.as_raw(), group.as_raw(), egroup.as_raw()].map(u64::from);
     value(AT_SECURE) == Some(0)
         && (AT_UID..).zip(ids).all(|(key, id)| value(key) == Some(id))
@@ -100,13 +100,13 @@ pub(crate) fn processor(pid: i32) -> Option<usize> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(36)?.parse().ok()
 }
 
-/// Returns how many threads of the whole machine run or want to run, the calling one included.
+/// Returns the number of threads on the whole machine that run or want to run, the calling one included.
 pub(crate) fn running() -> Option<usize> {
     let text = text("/proc/loadavg".into())?;
     text.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }
 
-/// Returns true if a thread is gone or is leaving the kernel (PF_EXITING among the flags of proc(5)).
+/// Returns true if a thread is gone, or is on its way out in the kernel (PF_EXITING among the flags of proc(5)).
 pub(crate) fn is_ending(tid: i32) -> bool {
     const PF_EXITING: u64 = 0x4;
     let Some(stat) = text(format!("/proc/{tid}/stat")) else { return true };
@@ -115,27 +115,27 @@ pub(crate) fn is_ending(tid: i32) -> bool {
     flags.is_none_or(|flags| flags & PF_EXITING != 0)
 }
 
-/// Returns true if a thread has been killed but has not begun to end.
+/// Returns true if a thread has been killed but has not begun to end yet.
 pub(crate) fn is_killed(tid: i32) -> bool {
     const KILL: u64 = 1 << (libc::SIGKILL - 1);
     let pending = |key| status_field(tid, key).and_then(|mask| u64::from_str_radix(&mask, 16).ok());
     ["SigPnd:", "ShdPnd:"].into_iter().any(|key| pending(key).is_some_and(|mask| mask & KILL != 0))
 }
 
-/// Returns the path of the running program.
+/// Returns the path of the program that a process runs.
 pub(crate) fn exe(pid: i32) -> Option<Arc<str>> {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     Some(path.to_string_lossy().trim_end_matches(" (deleted)").into())
 }
 
-/// Returns the command line, cut to 16 words and 1,024 bytes.
+/// Returns the command line of a process, cut to 16 words and 1,024 bytes.
 pub(crate) fn argv(pid: i32) -> Vec<Arc<str>> {
     words(&read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
 }
 
-/// Returns the words of a command line as `/proc/PID/cmdline` holds it. A program that has written a title over its words
-/// leaves NULs where these were longer: empty words at the end are left out, but for a single one behind words without
-/// blanks, which may have been given.
+/// Returns the words of a command line as `/proc/PID/cmdline` holds it. A program that has written a shorter title over
+/// its words leaves NULs behind it. Therefore empty words at the end are left out, except a single one behind words
+/// without blanks, which may be a real argument.
 fn words(bytes: &[u8]) -> Vec<Arc<str>> {
     let bytes = &bytes[..bytes.len().min(1024)];
     let mut words: Vec<Arc<str>> =
@@ -151,8 +151,8 @@ fn words(bytes: &[u8]) -> Vec<Arc<str>> {
     words
 }
 
-/// Returns the words of a process's command line and its variables whose names end in `OPTIONS`, each with a NUL at
-/// its end. Call it at the process's exec only, while it can't have replaced them yet. Returns `None` if they can't be
+/// Returns the words of a process's command line and its variables whose names end in `OPTIONS`, each with a NUL at its
+/// end. Call it at the process's exec only: later the process may have replaced them. Returns `None` if they can't be
 /// read.
 pub(crate) fn options_at_exec(pid: i32) -> Option<Vec<u8>> {
     let mut words = read(format!("/proc/{pid}/cmdline"))?;
@@ -173,7 +173,7 @@ pub(crate) fn comm(tid: i32) -> String {
 
 /// Returns the file, socket or pipe that a descriptor refers to.
 pub(crate) fn fd_target(pid: i32, fd: i32) -> Option<Arc<str>> {
-    // A negative number is no descriptor, or AT_FDCWD.
+    // A negative number is AT_FDCWD, or no descriptor at all.
     if fd < 0 {
         return None;
     }
@@ -181,18 +181,20 @@ pub(crate) fn fd_target(pid: i32, fd: i32) -> Option<Arc<str>> {
     Some(path.to_string_lossy().as_ref().into())
 }
 
-/// Returns the minor page faults of a thread: the tenth field of its stat, whose second field may hold any byte.
+/// Returns the number of minor page faults of a thread: the tenth field of its stat file. The second field may hold any
+/// byte.
 pub(crate) fn minor_faults(tid: i32) -> Option<u64> {
     let text = text(format!("/proc/{tid}/task/{tid}/stat"))?;
     let (_, after_name) = text.rsplit_once(')')?;
     after_name.split_whitespace().nth(7)?.parse().ok()
 }
 
-/// For how long a process has run, ns.
+/// Returns the time for which a process has run, ns.
 pub(crate) fn age_ns(pid: i32) -> Option<u64> {
     const TICK_NS: u64 = 10_000_000;
     let text = text(format!("/proc/{pid}/stat"))?;
-    // Field 22 of proc(5): ticks after the system's start; its name may hold any byte.
+    // This is field 22 of proc(5), ticks from the system's start to the process's. The process's name may hold any
+    // byte.
     let started: u64 = text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is valid to be written to.
@@ -201,7 +203,7 @@ pub(crate) fn age_ns(pid: i32) -> Option<u64> {
     Some(now.saturating_sub(started.saturating_mul(TICK_NS)))
 }
 
-/// The `TZ` that a process was started with.
+/// Returns the `TZ` with which a process was started.
 pub(crate) fn time_zone_of(pid: i32) -> TimeZone {
     const MOST: usize = 1 << 20;
     let Ok(environment) = systoll_files::read_kernel(format!("/proc/{pid}/environ"), MOST) else {
@@ -211,24 +213,33 @@ pub(crate) fn time_zone_of(pid: i32) -> TimeZone {
     set.map_or(TimeZone::Unset, |name| TimeZone::Set(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Returns the user and system time in ns of running processes and of the children they have waited for: what the
-/// kernel will report to their parents when they end. The kernel counts it in ticks.
+/// Returns the user and system time, ns, of running processes and of the children for which they have waited. The
+/// kernel reports the same times to their parents when they end. It counts them in ticks.
 pub(crate) fn running_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
+    times(pids, |own, of_children| own.saturating_add(of_children))
+}
+
+/// Returns the same without those children.
+pub(crate) fn own_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
+    times(pids, |own, _| own)
+}
+
+fn times(pids: impl IntoIterator<Item = i32>, sum: fn(u64, u64) -> u64) -> (u64, u64) {
     const TICK_NS: u64 = 10_000_000;
     let ticks = |pid: i32| {
         let text = text(format!("/proc/{pid}/stat"))?;
-        // Fields 14 to 17 of proc(5); the name may hold any byte.
+        // These are fields 14 to 17 of proc(5); the name before them may hold any byte.
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).map(|f| f.parse::<u64>().ok());
         let (user, sys, of_children) = (fields.next()??, fields.next()??, (fields.next()??, fields.next()??));
-        Some((user.saturating_add(of_children.0), sys.saturating_add(of_children.1)))
+        Some((sum(user, of_children.0), sum(sys, of_children.1)))
     };
     let all: std::collections::BTreeSet<i32> = pids.into_iter().filter(|pid| *pid > 0).collect();
-    let sum =
+    let total =
         all.into_iter().filter_map(ticks).fold((0u64, 0u64), |a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)));
-    (sum.0.saturating_mul(TICK_NS), sum.1.saturating_mul(TICK_NS))
+    (total.0.saturating_mul(TICK_NS), total.1.saturating_mul(TICK_NS))
 }
 
-/// Read and write calls of a process, as counted by the kernel.
+/// Number of read and write calls of a process, as counted by the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IoCalls {
     pub(crate) reads: u64,
@@ -247,11 +258,11 @@ pub(crate) fn io_calls(pid: i32) -> Option<IoCalls> {
 pub(crate) struct SchedTimes {
     /// Time on a processor, ns.
     pub(crate) cpu_ns: u64,
-    /// Time runnable but waiting for a processor, ns.
+    /// Time for which the thread was ready but waited for a processor, ns.
     pub(crate) queued_ns: u64,
 }
 
-/// Descriptors reserved for reading other files: files kept open never use them.
+/// Descriptors that stay free for reading other files: files kept open never use them.
 const SPARE: usize = 40;
 /// Number of files kept open.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -277,7 +288,7 @@ fn may_keep() -> bool {
     KEPT.load(Ordering::Relaxed).saturating_add(SPARE) < limit
 }
 
-/// The memory of a process until its next exec; reading it is faster than process_vm_readv(2).
+/// The memory of a process until its next exec, as an open file. Reading it is faster than process_vm_readv(2).
 #[derive(Debug)]
 pub(crate) struct Memory(File);
 
@@ -292,8 +303,8 @@ impl Memory {
         Some(Self(file))
     }
 
-    /// Fills `buffer` from `address` on. Returns how many bytes could be read: 0 once the process has executed
-    /// another program.
+    /// Fills `buffer` from `address` on. Returns the number of bytes read: 0 once the process has executed another
+    /// program.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.0.read_at(buffer, address).unwrap_or(0)
     }

@@ -5,7 +5,7 @@ use crate::table::ImageId;
 use std::sync::Arc;
 use systoll_model::{ArgData, QuestionAsked, Signature};
 
-/// A call of a window, with raw addresses.
+/// A call of a window, with addresses that have no names yet.
 #[derive(Clone, Debug)]
 pub(crate) struct RawCall {
     pub(crate) row: u32,
@@ -20,9 +20,9 @@ pub(crate) struct RawCall {
     pub(crate) signals_before: u32,
     pub(crate) faults: Option<u64>,
     pub(crate) stack: Option<u32>,
-    /// Calls of its row that it stands for in the ledger; 0 if the ledger does not count it.
+    /// Number of the row's calls that this one stands for in the ledger; 0 if the ledger does not count it.
     pub(crate) stands_for: u64,
-    /// The question that it asked about an object, once the ledger knows it.
+    /// The question about an object that the call asked, once the ledger knows it.
     pub(crate) asked: Option<QuestionAsked>,
     /// Number of the kind of what it received, in a window that tells requests.
     pub(crate) request: Option<u32>,
@@ -31,7 +31,7 @@ pub(crate) struct RawCall {
 }
 
 impl RawCall {
-    /// Returns the fields that the ledger needs.
+    /// Returns the call's fields that the ledger needs.
     pub(crate) fn looked_at(&self) -> SampledCall<'_> {
         let Self { row, args, data, fd, result, entry_ns, stands_for, .. } = self;
         let (row, result, entry_ns, stands_for) = (*row, *result, *entry_ns, *stands_for);
@@ -57,15 +57,15 @@ pub(crate) struct Opener {
     /// The thread's number within the recording.
     pub(crate) thread: u32,
     pub(crate) tid: i32,
-    /// Number that tells the process from others of its program.
+    /// Number that tells the process from other processes of its program.
     pub(crate) process: u32,
 }
 
-/// A window, with raw addresses.
+/// A window, with addresses that have no names yet.
 #[derive(Clone, Debug)]
 pub(crate) struct RawWindow {
     pub(crate) image: ImageId,
-    /// The process that makes these calls, see [`Table::process`](crate::table::Table::process).
+    /// The process that makes the window's calls, see [`Table::process`](crate::table::Table::process).
     pub(crate) process: u32,
     pub(crate) thread: u32,
     pub(crate) row: u32,

@@ -10,14 +10,14 @@ use systoll_hooks::layout::capture::{self, FdsChanged};
 use systoll_hooks::layout::ring;
 use systoll_model::{ArgData, ArgKind, Moment, Question, Signature};
 
-/// Ending of the kernel's name of a file that was deleted.
+/// Ending of the name that the kernel gives a deleted file.
 const DELETED: &str = " (deleted)";
 /// Bytes of a descriptor's name, at most, as in the kernel.
 const LONGEST_NAME: usize = libc::PATH_MAX as usize;
-/// Bytes of a page.
+/// Bytes of a memory page.
 const PAGE: u64 = 4096;
 
-/// The names of one thread's descriptors, from call to call of a window.
+/// The names of one thread's descriptors, kept from call to call of a window.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     known: HashMap<i32, Arc<str>>,
@@ -26,7 +26,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Creates an empty set of names. `shared`: the process has several threads.
+    /// Creates an empty set of names. `shared` is true if the process has several threads.
     pub(crate) fn new(shared: bool) -> Self {
         Self { known: HashMap::new(), shared }
     }
@@ -90,7 +90,7 @@ pub(crate) fn question<'b>(call: &WrittenCall<'b>, signature: &Signature, bound:
     Question::by(signature, &call.args, given, folder.as_deref(), call.result)
 }
 
-/// Returns what a call's arguments pointed to, at most `bound` bytes each.
+/// Returns the data to which a call's arguments pointed, at most `bound` bytes each.
 pub(crate) fn data(call: &WrittenCall<'_>, signature: &Signature, bound: usize) -> Vec<ArgData> {
     let at = |at: Moment| {
         signature.memory(at, &call.args).filter_map(move |(arg, kind)| {
@@ -101,9 +101,9 @@ pub(crate) fn data(call: &WrittenCall<'_>, signature: &Signature, bound: usize) 
     at(Moment::Entry).chain(at(Moment::Exit)).collect()
 }
 
-/// Returns what an argument of a call pointed to, by its kind, and true if that is not all of it. Gives the same as
-/// [`crate::arguments::argument_data`], but copies nothing that lies in one piece. Returns `None` if there is nothing,
-/// or its length is unknown.
+/// Returns the data that an argument of a call pointed to, by its kind, and true if some of it is missing. Does the
+/// same as [`crate::arguments::argument_data`], but does not copy data that lies in one piece. Returns `None` if there
+/// is nothing, or its length is unknown.
 fn pointed_to<'b>(
     call: &WrittenCall<'b>,
     (signature, arg, kind): (&Signature, u8, ArgKind),
@@ -146,7 +146,7 @@ fn ends_in_page(held: &[u8], address: u64) -> Option<&[u8]> {
     held.get(..end)
 }
 
-/// Copies what the thread captured from `address` on into `buffer`. Returns the number of bytes copied.
+/// Copies the bytes that the thread captured from `address` on into `buffer`. Returns the number of bytes copied.
 fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -> usize {
     let bytes = held(call, read, address);
     let n = bytes.len().min(buffer.len());
@@ -156,8 +156,8 @@ fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -
     n
 }
 
-/// Returns what was copied from an address on: the longest of the pieces that hold it, since one may have been cut
-/// short.
+/// Returns the bytes copied from an address on: those of the longest piece that holds them, since a piece may have been
+/// cut short.
 fn held<'b>(call: &WrittenCall<'b>, read: Read, address: u64) -> &'b [u8] {
     let pieces = call.pieces().filter(|p| p.read == read);
     pieces.filter_map(|p| rest(call, p, address)).max_by_key(|rest| rest.len()).unwrap_or_default()
@@ -170,7 +170,7 @@ fn rest<'b>(call: &WrittenCall<'b>, piece: &Piece<'b>, address: u64) -> Option<&
     piece.bytes.get(offset..).filter(|rest| !rest.is_empty())
 }
 
-/// When a ring call was made, and how long it took.
+/// The time at which a ring call was made, and its duration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) entry_ns: u64,
@@ -178,7 +178,7 @@ pub(crate) struct Times {
     pub(crate) waited_ns: Option<u64>,
 }
 
-/// Converts a row's ring call into a call of a window.
+/// Converts a call from a ring, which belongs to `row`, into a call of a window.
 pub(crate) fn raw_call(
     row: u32,
     call: &WrittenCall<'_>,
@@ -237,7 +237,7 @@ mod tests {
         Piece { argument, read, bytes }
     }
 
-    /// Reads the copied bytes as if from another process's memory.
+    /// Reads the copied bytes as if they were another process's memory.
     fn as_of_a_process(call: &WrittenCall<'_>, signature: &Signature) -> Vec<ArgData> {
         let memory = |read: Read| move |address: u64, buffer: &mut [u8]| copied(call, read, address, buffer);
         let (before, after) = (memory(Read::Entry), memory(Read::Return));
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(seen(&reads(5, vec![piece(0, Read::Name, b"/d/a")]), read).as_deref(), Some("/d/a"));
         assert_eq!(seen(&opens(-2, vec![]), open).as_deref(), Some("/d"));
         assert_eq!(seen(&reads(5, vec![]), read).as_deref(), Some("/d/a"));
-        // The same descriptor number may be another file, though nobody has seen the first one closed.
+        // The same descriptor number may mean another file, though nobody has seen the first one closed.
         assert_eq!(seen(&opens(5, vec![]), open).as_deref(), Some("/d"));
         assert_eq!(seen(&reads(5, vec![]), read), None);
         assert_eq!(seen(&closes(4), close).as_deref(), Some("/d"));
@@ -380,7 +380,7 @@ mod tests {
             let index = seed % ring::COUNT;
             let calls: Vec<WrittenCall<'_>> = written_calls(&bytes, index, len).collect();
             prop_assert!(calls.len() as u64 <= look::CALLS.min(len));
-            // Bytes outside the used part are not needed, whatever they hold.
+            // Bytes outside the used part may hold anything.
             let mut used = vec![0xee; bytes.len()];
             let end = read_used(index, len, &mut used, |at, to| {
                 to.copy_from_slice(&bytes[at as usize..][..to.len()]);

@@ -15,7 +15,7 @@ type HarmlessCall = (c_long, [u64; 5]);
 
 const NONE: u64 = u64::MAX;
 
-/// Calls that every backend makes.
+/// Harmless forms of the calls that every backend makes.
 const ALWAYS: [HarmlessCall; 36] = [
     (libc::SYS_ptrace, [2, 0, 0, 0, 0]),
     (libc::SYS_process_vm_readv, [0, 0, 0, 0, 0]),
@@ -54,9 +54,9 @@ const ALWAYS: [HarmlessCall; 36] = [
     (libc::SYS_rt_sigtimedwait, [0, 0, 0, 99, 0]),
     (libc::SYS_getppid, [0; 5]),
 ];
-/// Calls of this process's C library: musl opens files by `open`, glibc by `openat`.
+/// Harmless forms of calls that this process's C library makes: musl opens files by `open`, glibc by `openat`.
 const LIBRARY: &[HarmlessCall] = if cfg!(target_env = "musl") { &[(libc::SYS_open, [0; 5])] } else { &[] };
-/// Calls that the inproc backend makes besides.
+/// Harmless forms of further calls that the inproc backend makes.
 const INPROC: [HarmlessCall; 6] = [
     (libc::SYS_ftruncate, [NONE, 0, 0, 0, 0]),
     (libc::SYS_fallocate, [NONE, 0, 0, 0, 0]),
@@ -65,7 +65,7 @@ const INPROC: [HarmlessCall; 6] = [
     (libc::SYS_madvise, [0; 5]),
     (libc::SYS_clock_getres, [99, 0, 0, 0, 0]),
 ];
-/// Calls that the ptrace backend makes besides.
+/// Harmless forms of further calls that the ptrace backend makes.
 const PTRACE: [HarmlessCall; 7] = [
     (libc::SYS_dup, [NONE, 0, 0, 0, 0]),
     (libc::SYS_pipe2, [0; 5]),
@@ -86,9 +86,9 @@ pub(crate) fn own_status() -> &'static str {
     })
 }
 
-/// Returns why the sandbox would kill this process when it watches by `backend`, or `None` if it would not.
+/// Returns the reason why the sandbox would kill this process when it watches by `backend`; `None` if it would not.
 pub(crate) fn kills(backend: BackendKind) -> Option<String> {
-    // SECCOMP_MODE_FILTER (proc_pid_status(5)).
+    // Mode 2 is SECCOMP_MODE_FILTER (proc_pid_status(5)).
     let filtered = |line: &str| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2");
     own_status().lines().any(filtered).then_some(())?;
     let own: &[HarmlessCall] = if backend == BackendKind::Inproc { &INPROC } else { &PTRACE };
@@ -101,7 +101,7 @@ pub(crate) fn kills(backend: BackendKind) -> Option<String> {
     ))
 }
 
-/// Returns those of `calls` that end a process.
+/// Returns the numbers of the calls among `calls` that end a process.
 fn deadly(calls: &[HarmlessCall]) -> Vec<c_long> {
     static WORD: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
     let Some(at) = *WORD.get_or_init(shared_word) else { return Vec::new() };
@@ -119,16 +119,16 @@ fn deadly(calls: &[HarmlessCall]) -> Vec<c_long> {
     deadly
 }
 
-/// Makes calls in a child that counts them in `at`. Returns true if the child survived all of them.
+/// Makes calls in a child, which counts them in `at`. Returns true if the child survived all of them.
 fn make(calls: &[HarmlessCall], at: &AtomicU32) -> bool {
     // SAFETY: the child only makes system calls, writes to one word and leaves by a call. No call gets a valid
     // address or a descriptor.
     unsafe {
         match libc::fork() {
-            // The code that needs a process will report that none can be made.
+            // If no child can be made, the code that needs one will report that.
             -1 => true,
             0 => {
-                // Leave no core file.
+                // The child must leave no core file.
                 libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 });
                 for (number, [a, b, c, d, e]) in calls {
                     libc::syscall(*number, *a, *b, *c, *d, *e);
@@ -147,7 +147,7 @@ fn make(calls: &[HarmlessCall], at: &AtomicU32) -> bool {
     }
 }
 
-/// Returns a word that this process shares with its children, as long as this process lives.
+/// Returns a word that this process shares with its children as long as it lives.
 fn shared_word() -> Option<&'static AtomicU32> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, a page of zeroes that is never unmapped; aligned, and any bytes are an AtomicU32.

@@ -11,7 +11,7 @@ const PAGE: u64 = 4096;
 /// Bits of an entry of `/proc/PID/pagemap` (proc(5)): the page is in memory, or in swap.
 const IN_MEMORY: u64 = 1 << 63;
 const IN_SWAP: u64 = 1 << 62;
-/// USERFAULTFD_IOC_NEW of include/uapi/linux/userfaultfd.h.
+/// The ioctl USERFAULTFD_IOC_NEW of include/uapi/linux/userfaultfd.h.
 const NEW: u32 = 0xaa00;
 /// Path prefixes of files that live in memory only; programs may serve their pages too.
 const IN_MEMORY_ALONE: [&[u8]; 4] = [b"/memfd:", b"/dev/shm/", b"/SYSV", b"/dev/zero"];
@@ -23,23 +23,23 @@ pub(crate) fn note_seen() {
     SEEN.store(true, Ordering::Relaxed);
 }
 
-/// Returns true if a call opens such a descriptor.
+/// Returns true if a call opens a descriptor by which a program serves page faults.
 pub(crate) fn opens(name: &str, args: &[u64; 6]) -> bool {
     name == "userfaultfd" || name == "ioctl" && args[1] as u32 == NEW
 }
 
-/// Returns true if such a program has been seen.
+/// Returns true if a program has been seen that serves its page faults.
 pub(crate) fn seen() -> bool {
     SEEN.load(Ordering::Relaxed)
 }
 
-/// Returns how many of `len` bytes from `address` on can be read without waiting for the process. Returns `len` as
-/// long as no such program has been seen.
+/// Returns the number of bytes, of `len` from `address` on, that can be read without waiting for the process. Returns
+/// `len` as long as no program has been seen that serves its page faults.
 pub(crate) fn readable_now(pid: i32, address: u64, len: usize) -> usize {
     if seen() { resident(pid, address, len).unwrap_or(0) } else { len }
 }
 
-/// Returns [`readable_now`] by the kernel's page map; `None` if that can't be read.
+/// Returns the result of [`readable_now`] according to the kernel's page map; `None` if that can't be read.
 fn resident(pid: i32, address: u64, len: usize) -> Option<usize> {
     let first = address / PAGE;
     let last = address.checked_add(len.checked_sub(1)? as u64)? / PAGE;

@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 /// Nested `#!` lines that the kernel follows, at most.
 const MAX_INTERPRETERS: usize = 5;
 
-/// Properties of a file that is about to be executed, as far as they matter for watching.
+/// Nature of a file that is about to be executed, as far as it matters for watching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
-    /// An ordinary program.
+    /// The file is an ordinary program.
     Plain,
-    /// It gains privilege when executed.
+    /// The program gains a privilege when executed; the text names it.
     Privileged(String),
-    /// An ELF file of another class or machine.
+    /// The file is an ELF file of another class or machine.
     Foreign(String),
 }
 
-/// The view of the process that executes a file.
+/// The view that a process which executes a file has of the system.
 pub(crate) struct World {
     /// Prefix that reaches the process's root directory, e.g. `/proc/PID/root`; empty for ours.
     pub(crate) root: PathBuf,
-    /// Its effective user id.
+    /// Effective user id of the process.
     pub(crate) euid: u32,
 }
 
@@ -72,7 +72,7 @@ fn binary_nature(outside: &Path, head: &[u8], world: &World) -> Nature {
     Nature::Plain
 }
 
-/// Describes an ELF header that is not 64-bit x86-64.
+/// Returns a description of an ELF header that is not for 64-bit x86-64; `None` for any other head.
 pub(crate) fn foreign(head: &[u8]) -> Option<String> {
     if head.get(..4)? != b"\x7fELF" {
         return None;

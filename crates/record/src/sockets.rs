@@ -1,8 +1,8 @@
 //! Names sockets by their ends, from the tables of the target's network namespace.
 //!
-//! A table takes milliseconds to read, however few sockets there are. A thread of its own reads it, within a budget,
-//! never the thread that targets wait for. A socket is identified by its inode, whose number is not reused, and gets
-//! its name when the recording is made. Nothing is opened, duplicated or requested in the target.
+//! A table takes milliseconds to read, however few sockets there are. Therefore a separate thread reads it, within a
+//! budget, and never the thread for which targets wait. A socket is identified by its inode, whose number is not
+//! reused, and gets its name when the recording is made. Nothing is opened, duplicated or requested in the target.
 
 use crate::limits;
 use std::collections::{HashMap, HashSet};
@@ -15,25 +15,25 @@ use std::time::{Duration, Instant};
 
 /// Time for reading socket tables that is granted to every run.
 const ALLOWANCE: Duration = Duration::from_millis(15);
-/// Additional time for that, as a share of the run's time.
+/// Additional time for reading socket tables, as a share of the run's time.
 const SHARE: f64 = 0.005;
 /// Bytes read of a table, at most.
 const MOST: u64 = 4 << 20;
-/// Sockets named, at most.
+/// Number of sockets that get names, at most.
 const MOST_NAMES: usize = 20_000;
-/// Questions in the queue, at most; further ones are dropped and asked again at the next call.
+/// Questions that the queue holds, at most. Further ones are dropped, and asked again at the next call.
 const QUEUE: usize = 256;
 /// Time that a recording waits for the last answers.
 const PATIENCE: Duration = Duration::from_millis(30);
 
-/// A socket, and a process that holds it.
+/// A socket, and a process that has it open.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     pid: i32,
     inode: u64,
 }
 
-/// Names of sockets by inode; true if the name is final.
+/// Names of sockets by inode, with true if the name is final.
 type SocketNames = Arc<Mutex<HashMap<u64, (Arc<str>, bool)>>>;
 
 /// The names of the sockets that windows have seen.
@@ -60,7 +60,7 @@ impl Sockets {
         }
     }
 
-    /// Returns all names known by now, by the text of the descriptors' links.
+    /// Returns all names known by now, by the text of the links of their descriptors.
     pub(crate) fn names(&self) -> HashMap<String, Arc<str>> {
         let begun = Instant::now();
         while self.waiting.load(Ordering::Relaxed) > 0 && begun.elapsed() < PATIENCE {
@@ -75,10 +75,10 @@ fn inode(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Starts the thread that answers; it ends when the sender is dropped.
+/// Starts the thread that answers questions. It ends when the sender is dropped.
 fn start(found: SocketNames, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
     let (ask, questions) = sync_channel(QUEUE);
-    // If no thread can be started, nothing is received: sockets stay numbers.
+    // If no thread can be started, nothing receives the questions: sockets keep their numbers.
     if crate::sys::forbids_futex().is_some() {
         return ask;
     }
@@ -145,7 +145,7 @@ const TABLES: [(&str, Parse); 6] = [
     ("tcp6", |line| internet(line, "TCPv6")),
 ];
 
-/// Parses a line of tcp, udp, tcp6 or udp6: slot, local and remote end, state, five figures, inode.
+/// Parses a line of tcp, udp, tcp6 or udp6: slot, local and remote end, state, five other fields, inode.
 fn internet(line: &str, protocol: &str) -> Option<(u64, String, bool)> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
@@ -194,7 +194,7 @@ fn unix(line: &str) -> Option<(u64, String, bool)> {
     Some((inode, format!("{protocol}:[{inode}{path}]"), true))
 }
 
-/// Parses a line of netlink: address, family, port id, seven figures, the last of them the inode.
+/// Parses a line of netlink: address, family, port id, seven fields, the last of them the inode.
 fn netlink(line: &str) -> Option<(u64, String, bool)> {
     const FAMILIES: [(&str, &str); 8] = [
         ("0", "ROUTE"),
@@ -256,7 +256,7 @@ mod tests {
         let number = inode(&link(unix.as_raw_fd())).unwrap();
         let path = dir.path().join("s").display().to_string();
         expected.push((format!("socket:[{number}]"), format!("UNIX-STREAM:[{number},\"{path}\"]")));
-        // The thread's own work, without its budget.
+        // This does the thread's work without its budget.
         let found = SocketNames::default();
         let asked: Vec<_> =
             expected.iter().filter_map(|(link, _)| Some(Question { pid: me, inode: inode(link)? })).collect();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// Shares of the budget for rows of few calls: windows of octaves below the first number may use at most the second, a
-/// share. Otherwise a program that starts many others, or has many contexts, would spend the whole budget before its
-/// most frequent calls begin.
+/// Shares of the budget that are reserved for later calls: windows of octaves below the first number may use at most
+/// the second, a share. Otherwise a program that starts many others, or has many contexts, would spend the whole budget
+/// before its most frequent calls begin.
 const RESERVES: [(u8, f64); 2] = [(6, 0.4), (10, 0.75)];
-/// Time spent on windows, by the classes of [`RESERVES`]; the last one is for windows beyond all classes.
+/// Time spent on windows, by the classes of [`RESERVES`]; the last item is for windows beyond all classes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent([Duration; RESERVES.len() + 1]);
 

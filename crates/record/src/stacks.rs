@@ -7,7 +7,7 @@ use systoll_symbols::RawFrame;
 
 /// Distinct stacks stored, at most; further whole stacks are dropped.
 const MAX_STACKS: usize = 60_000;
-/// Frames of all stacks stored, at most: a program may make its stacks as deep as it likes.
+/// Frames of all stacks that are stored, at most: a program may make its stacks as deep as it likes.
 const MAX_FRAMES: usize = 1 << 21;
 
 /// A calling context or a whole stack.
@@ -17,7 +17,8 @@ pub(crate) struct RawStack {
     pub(crate) complete: bool,
 }
 
-/// Stacks by number. A lookup compares frames in place: std's map would need an owned stack for each lookup.
+/// Stacks by number. A lookup compares frames in place; std's map would need an owned copy of the stack for each
+/// lookup.
 #[derive(Clone, Default)]
 pub(crate) struct Stacks {
     all: Vec<RawStack>,
@@ -86,7 +87,7 @@ mod tests {
             assert_eq!(*stacks[*part as usize].frames, **frames);
         }
         assert_eq!(stacks.find(&[frame(5000)], false), None);
-        // The stacks without frames are one.
+        // All stacks without frames are the same stack.
         let empty = 1000usize.div_ceil(7);
         assert_eq!(stacks.len(), 2 * (1000 - empty) + 2);
     }

@@ -1,4 +1,4 @@
-//! Notes the state systoll was started with before Rust's own start-up changes it.
+//! Notes the state with which systoll was started, before Rust's own start-up changes it.
 //!
 //! Before `main`, Rust ignores SIGPIPE and opens /dev/null on closed standard descriptors; a watched program must see
 //! neither.
@@ -44,25 +44,25 @@ core::arch::global_asm!(
     ".globl systoll_start",
     ".type systoll_start, @function",
     "systoll_start:",
-    // prlimit64(0, RLIMIT_DATA, NULL, rsp - 16)
+    // Call prlimit64(0, RLIMIT_DATA, NULL, rsp - 16).
     "mov eax, {prlimit}; xor edi, edi; mov esi, {data}; xor edx, edx; lea r10, [rsp - 16]; syscall",
     "test eax, eax; jne 2f; cmp qword ptr [rsp - 16], {least}; jae 2f",
     "lea rsi, [rip + 7f]; lea rdx, [rip + 8f]; jmp 6f",
-    // prctl(PR_GET_SECCOMP)
+    // Call prctl(PR_GET_SECCOMP).
     "2: mov eax, {prctl}; mov edi, {get_seccomp}; syscall; test eax, eax; je 5f",
-    // clone(SIGCHLD, NULL, NULL, NULL, 0)
+    // Call clone(SIGCHLD, NULL, NULL, NULL, 0).
     "mov eax, {clone}; mov edi, {child}; xor esi, esi; xor edx, edx; xor r10d, r10d; xor r8d, r8d; syscall",
     "test eax, eax; js 5f; jne 3f",
-    // The child: readlink(NULL, NULL, 0), exit_group(0).
+    // The child calls readlink(NULL, NULL, 0) and exit_group(0).
     "mov eax, {readlink}; xor edi, edi; xor esi, esi; xor edx, edx; syscall",
     "xor edi, edi; mov eax, {exit}; syscall",
-    // wait4(pid, rsp - 16, 0, NULL), as often as a signal cuts it short.
+    // Call wait4(pid, rsp - 16, 0, NULL), again whenever a signal cuts it short.
     "3: mov r9d, eax",
     "4: mov edi, r9d; mov eax, {wait4}; lea rsi, [rsp - 16]; xor edx, edx; xor r10d, r10d; syscall; cmp eax, -{eintr}; je 4b",
     "test eax, eax; js 5f; mov eax, dword ptr [rsp - 16]; and eax, 0x7f; cmp eax, {sigsys}; jne 5f",
     "lea rsi, [rip + 8f]; lea rdx, [rip + 9f]; jmp 6f",
     "5: xor edx, edx; jmp _start",
-    // write(2, text, length), exit_group(125)
+    // Call write(2, text, length) and exit_group(125).
     "6: sub edx, esi; mov eax, {write}; mov edi, 2; syscall",
     "mov edi, {own}; mov eax, {exit}; syscall",
     "7: .ascii \"systoll: too little memory for data (ulimit -d): systoll takes 1 MiB to begin, and some to watch\\n\"",
@@ -86,8 +86,8 @@ core::arch::global_asm!(
     own = const crate::limits::OWN,
 );
 
-/// Makes the allocator keep freed memory: we read and drop files by the megabyte, and by default each is mapped,
-/// faulted in page by page and unmapped again (mallopt(3)).
+/// Makes the allocator keep freed memory. We read and drop files by the megabyte; by default each is mapped, faulted in
+/// page by page and unmapped again (mallopt(3)).
 pub fn keep_memory() {
     const MAPPED: libc::c_int = 32 << 20;
     const AT_A_TIME: libc::c_int = 4 << 20;

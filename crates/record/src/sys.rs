@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 
-/// Reads memory of another process. Returns how many bytes from the start could be read.
+/// Reads memory of another process into `buffer`. Returns the number of bytes read from the start on.
 pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let there = served_pages::readable_now(pid, address, buffer.len());
@@ -16,8 +16,8 @@ pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Reads two ranges of another process's memory by one call. Returns how many bytes could be read of the first,
-/// followed by the second.
+/// Reads two ranges of another process's memory by one call. Returns the number of bytes read, of the first range and
+/// then of the second.
 pub(crate) fn read_two(pid: i32, first: (u64, &mut [u8]), second: (u64, &mut [u8])) -> usize {
     if served_pages::seen() {
         let read = read_memory(pid, first.0, first.1);
@@ -36,8 +36,8 @@ pub(crate) fn read_two(pid: i32, first: (u64, &mut [u8]), second: (u64, &mut [u8
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Reads equally long pieces of another process's memory, one behind the other, into `buffer` by one call. Returns how
-/// many bytes could be read, up to the first piece that is not mapped.
+/// Reads equally long pieces of another process's memory into `buffer`, one behind the other, by one call. Returns the
+/// number of bytes read, up to the first piece that is not mapped.
 pub(crate) fn read_pieces(pid: i32, addresses: &[u64], buffer: &mut [u8]) -> usize {
     /// Ranges that the kernel accepts in one call (`UIO_MAXIOV`).
     const MOST: usize = 1024;
@@ -67,8 +67,8 @@ pub(crate) fn read_pieces(pid: i32, addresses: &[u64], buffer: &mut [u8]) -> usi
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Returns why threads can't wait for each other here, or `None` if they can: some sandboxes refuse futex(2), and the C
-/// library aborts a process that it surprises.
+/// Returns the reason why threads can't wait for each other here; `None` if they can. Some sandboxes refuse futex(2),
+/// and then the C library aborts the process.
 pub(crate) fn forbids_futex() -> Option<String> {
     static WHY: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {
@@ -101,7 +101,8 @@ pub(crate) fn now() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Returns the processor time of the calling thread: the cost of work, however busy the machine is.
+/// Returns the processor time of the calling thread. Differences of it are the cost of work, however busy the machine
+/// is.
 pub(crate) fn own_cpu() -> std::time::Duration {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is a timespec of ours; the clock exists since Linux 2.6.12.
@@ -111,10 +112,10 @@ pub(crate) fn own_cpu() -> std::time::Duration {
 
 /// Returns the effective and permitted capabilities of a process, 0 being the caller (capget(2)).
 fn capabilities(pid: i32) -> Option<(u64, u64)> {
-    /// _LINUX_CAPABILITY_VERSION_3 of linux/capability.h.
+    /// The constant _LINUX_CAPABILITY_VERSION_3 of linux/capability.h.
     const VERSION: u32 = 0x2008_0522;
     let header = [VERSION, pid as u32];
-    // The low halves of the effective, permitted and inheritable sets, then the high halves.
+    // Receives the low halves of the effective, permitted and inheritable sets, then the high halves.
     let mut data = [0u32; 6];
     // SAFETY: the kernel reads a header of two words and writes six.
     let result = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), data.as_mut_ptr()) };

@@ -1,4 +1,4 @@
-//! The exact table that a backend fills: raw addresses, each stack stored once.
+//! The exact table that a backend fills: calls by raw addresses, with each stack stored once.
 
 use crate::stacks::Stacks;
 use crate::trunks::Trunks;
@@ -11,17 +11,17 @@ use systoll_symbols::RawFrame;
 
 /// Images with an entry of their own; further ones are folded by program.
 const MAX_IMAGES: usize = 96;
-/// Rows; beyond, calls go to one row per system call, without context.
+/// Rows of the table, at most. Further calls go to one row per system call, without context.
 const MAX_ROWS: usize = 20_000;
-/// Contexts of calls into the vDSO; beyond, calls are counted without context.
+/// Contexts of calls into the vDSO, at most. Further calls are counted without context.
 const MAX_VDSO: usize = 2_000;
-/// Script lines remembered for a row.
+/// Script lines remembered for a row, at most.
 pub(crate) const MAX_LINES: usize = 64;
-/// Threads with an entry of their own; beyond, all threads of an image share one.
+/// Threads with an entry of their own, at most. Further threads of an image share one.
 const MAX_THREADS: usize = 512;
-/// Slowest calls remembered by default.
+/// Slowest calls remembered by default, at most.
 const FEW_LONGEST: usize = 256;
-/// Slowest calls remembered if the user asks for all calls above a given time.
+/// Slowest calls remembered, at most, if the user asks for all calls above a given time.
 const MOST_LONGEST: usize = 8_192;
 /// Calls shorter than this are never listed among the longest by default, ns.
 const LONG_NS: u64 = 200_000;
@@ -31,7 +31,7 @@ const LONG_NS: u64 = 200_000;
 pub(crate) struct ImageId(u32);
 
 impl ImageId {
-    /// The command's first image.
+    /// Id of the command's first image.
     pub(crate) const FIRST: Self = Self(0);
 
     /// Returns the id of the image at an index of the table.
@@ -39,7 +39,7 @@ impl ImageId {
         Self(index as u32)
     }
 
-    /// Returns the index in the table.
+    /// Returns the image's index in the table.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -65,7 +65,7 @@ pub(crate) struct Image {
     pub(crate) cpu_ns: u64,
     pub(crate) main_at_ns: Option<u64>,
     pub(crate) startup_cpu_ns: u64,
-    /// Calls made when `startup_cpu_ns` was read.
+    /// Number of calls made when `startup_cpu_ns` was read.
     pub(crate) startup_calls: u64,
     pub(crate) exit: Option<Exit>,
 }
@@ -98,17 +98,17 @@ pub(crate) struct RawRow {
     pub(crate) syscall: Sysno,
     pub(crate) context: u32,
     pub(crate) counts: Counts,
-    /// Calls entered, including those that have not returned.
+    /// Number of calls entered, including those that have not returned.
     pub(crate) entered: u64,
     /// Whole stacks sampled, grouped by the script line they contain, or by none.
     pub(crate) lines: Vec<Line>,
-    /// The octave of the last sample, and the index of its line.
+    /// Octave of the last sample, and index of its line.
     pub(crate) last_look: Option<(u32, usize)>,
-    /// The different whole stacks sampled, of all lines.
+    /// All different whole stacks that were sampled, with any line.
     pub(crate) trunks: Trunks,
     /// Numbers of the calls at which windows are to open in this octave, ascending.
     pub(crate) picks: Vec<u64>,
-    /// Windows kept that this row opened, oldest first.
+    /// Kept windows that this row opened, oldest first.
     pub(crate) windows: Vec<u32>,
     /// Processor time inside sampled calls: sum in ns, and number.
     pub(crate) in_call: (u64, u64),
@@ -119,16 +119,15 @@ pub(crate) struct RawRow {
 pub(crate) struct Line {
     pub(crate) line: Option<RawFrame>,
     pub(crate) looks: u64,
-    /// Calls that the stacks stand for.
+    /// Number of calls that these stacks stand for.
     pub(crate) weight: u64,
     /// The first of the stacks, without the interpreter's own frames, which change as it specialises its code.
     pub(crate) whole: u32,
-    /// Number of frames of `whole` that all the stacks share.
+    /// Number of innermost frames of `whole` that all these stacks share.
     pub(crate) shared: usize,
 }
 
-/// Octaves without a sample between two sampled ones, at most, whose calls are divided between the lines of both
-/// samples.
+/// Octaves without a sample, at most, whose calls are divided between the lines of the samples before and after them.
 const SKIPPED: u32 = 2;
 
 impl RawRow {
@@ -162,24 +161,24 @@ impl RawRow {
     }
 }
 
-/// A sampled whole stack.
+/// A whole stack that was sampled at a call, with facts about its frames.
 pub(crate) struct Look<'a> {
     pub(crate) frames: &'a [RawFrame],
     pub(crate) complete: bool,
-    /// The script line that it contains.
+    /// The script line that the stack contains, if any.
     pub(crate) line: Option<RawFrame>,
-    /// Returns true for the interpreter's own frames, which tell nothing where there are script lines.
+    /// Test for the interpreter's own frames, which tell nothing where there are script lines.
     pub(crate) is_interpreter: &'a dyn Fn(RawFrame) -> bool,
 }
 
-/// The calls of a thread.
+/// The calls of a thread, by system call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawThread {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) calls: BTreeMap<Sysno, ThreadCalls>,
 }
 
-/// A slow call.
+/// A slow call that is listed by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RawLong {
     pub(crate) ns: u64,
@@ -197,7 +196,7 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<RawRow>,
     row_index: foldhash::HashMap<(ImageId, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
-    /// Time from which calls are listed one by one, ns, if the user asked for that.
+    /// Time from which on calls are listed one by one, ns, if the user asked for that.
     pub(crate) longer_ns: Option<u64>,
     /// Calls into the vDSO, by image, function and context.
     pub(crate) vdso: HashMap<(ImageId, &'static str, u32), u64>,
@@ -207,11 +206,11 @@ pub(crate) struct Table {
     pub(crate) calls: u64,
 }
 
-/// Calls that make another image of a process.
+/// Calls that begin another image of a process.
 const EXECS: [Sysno; 2] = [Sysno::named("execve"), Sysno::named("execveat")];
 
 impl Table {
-    /// Creates an empty table; calls that take `longer` are listed one by one.
+    /// Creates an empty table in which calls that take `longer` are listed one by one.
     pub(crate) fn listing_longer(longer: Option<Duration>) -> Self {
         let longer_ns = longer.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Self { longer_ns, ..Self::default() }
@@ -222,8 +221,8 @@ impl Table {
         self.longer_ns.is_some()
     }
 
-    /// Adds a process or a new program. Returns an image of its own, or the one into which its program's images are
-    /// folded.
+    /// Adds the image of a process or a new program. Returns its id, or that of the image into which the images of its
+    /// program are folded.
     pub(crate) fn image(&mut self, mut image: Image) -> ImageId {
         image.instances = 1;
         image.threads = 1;
@@ -251,9 +250,9 @@ impl Table {
         id
     }
 
-    /// Returns the number that tells a process of `image` from others in the ledger: what one process has asked,
-    /// another does not know. In an image into which several are folded, `own` tells them apart; any number unique to
-    /// the process serves.
+    /// Returns the number that stands for a process of `image` in the ledger, which keeps the questions of processes
+    /// apart. If several images are folded into `image`, `own` tells their processes apart: any number unique to the
+    /// process.
     pub(crate) fn process(&self, image: ImageId, own: u32) -> u32 {
         const OF_FOLDED: u32 = 1 << 31;
         if image.index() < MAX_IMAGES { image.index() as u32 } else { OF_FOLDED | own }
@@ -264,10 +263,11 @@ impl Table {
         self.images.iter().map(|i| i.threads).sum::<u64>().saturating_sub(self.went_on())
     }
 
-    /// Images that a process of another image became by `execve`.
+    /// Returns the number of images that replaced another image of the same process by `execve`.
     fn went_on(&self) -> u64 {
         if self.images_folded() {
-            // Of a folded image only the first one's process is known. The run's first `execve` made its first image.
+            // In a folded image, only the first image's process is known, so calls are counted instead. The run's first
+            // `execve` made the first image.
             let made = |row: &RawRow| row.counts.calls.saturating_sub(row.counts.failed());
             let execs = self.rows.iter().filter(|row| EXECS.contains(&row.syscall));
             return execs.map(made).sum::<u64>().saturating_sub(1);
@@ -323,7 +323,7 @@ impl Table {
         (id, true)
     }
 
-    /// Counts calls of a function of the vDSO.
+    /// Counts calls of a function in the vDSO.
     pub(crate) fn vdso(&mut self, image: ImageId, function: &'static str, frames: &[RawFrame], calls: u64) {
         let context = self.stack(frames, false);
         if self.vdso.len() >= MAX_VDSO && !self.vdso.contains_key(&(image, function, context)) {
@@ -337,7 +337,7 @@ impl Table {
         *all = all.saturating_add(calls);
     }
 
-    /// Counts calls of a thread, beside their row.
+    /// Counts calls of a thread, in addition to their row.
     pub(crate) fn by_thread(&mut self, image: ImageId, tid: u32, syscall: Sysno, counts: &Counts) {
         if counts.calls == 0 {
             return;
@@ -355,7 +355,7 @@ impl Table {
         }
     }
 
-    /// Returns a thread's name, or its program's if that is unknown, with its number.
+    /// Returns a thread's name with its number. An unknown name is replaced by the program's.
     pub(crate) fn thread_label(&self, image: ImageId, tid: u32) -> Arc<str> {
         let name = self.threads.get(&(image, tid)).and_then(|t| t.name.as_deref());
         let exe = || self.images.get(image.index()).map_or("", |i| i.exe.rsplit('/').next().unwrap_or_default());
@@ -367,11 +367,11 @@ impl Table {
         self.threads.entry((image, if room { tid } else { 0 })).or_default()
     }
 
-    /// Notes the whole stack of a row's `nth` call, and keeps what all stacks of the same line share above the context.
-    /// Returns the stack's own number.
+    /// Adds the whole stack of a row's `nth` call. Updates the part above the context that all stacks of the same line
+    /// share. Returns the stack's number.
     pub(crate) fn whole_stack(&mut self, row: u32, nth: u64, look: &Look<'_>) -> u32 {
         let id = self.stack(look.frames, look.complete);
-        // One sample in an octave stands for all its calls.
+        // One sample in an octave is taken for all its calls.
         let octave = nth.max(1).ilog2();
         let skipped = self.rows[row as usize].share_skipped(octave);
         let weight = (1 << octave) + skipped;
@@ -430,7 +430,7 @@ impl Table {
         ns >= from && (self.longest.len() < most || self.longest.peek().is_some_and(|l| l.0.ns < ns))
     }
 
-    /// Remembers a slow call; drops the fastest if there are too many.
+    /// Remembers a slow call. If there are too many, drops the fastest.
     pub(crate) fn long(&mut self, call: RawLong) {
         let (_, most) = self.long_limits();
         self.longest.push(Reverse(call));
@@ -439,7 +439,7 @@ impl Table {
         }
     }
 
-    /// Returns the time from which calls are remembered, ns, and their number at most.
+    /// Returns the time from which on calls are remembered, ns, and their number at most.
     fn long_limits(&self) -> (u64, usize) {
         self.longer_ns.map_or((LONG_NS, FEW_LONGEST), |ns| (ns, MOST_LONGEST))
     }
@@ -459,11 +459,11 @@ impl Table {
     }
 }
 
-/// A call that returned.
+/// A call that has returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReturnedCall {
     pub(crate) result: i64,
-    /// Bytes it moved, if it succeeded.
+    /// Bytes that the call moved, if it succeeded.
     pub(crate) bytes: u64,
     pub(crate) elapsed_ns: u64,
     pub(crate) waited_ns: Option<u64>,
@@ -488,7 +488,7 @@ mod tests {
         assert_eq!(table.images.len(), MAX_IMAGES + 1);
         assert_eq!(table.images[last.index()].instances, 1000 - MAX_IMAGES as u64);
         assert!(table.images_folded());
-        // Processes folded into one image do not share what they have asked.
+        // Processes folded into one image do not know what others of them have asked.
         let own = ImageId::at(3);
         assert_eq!((table.process(own, 7), table.process(own, 8)), (3, 3));
         assert_ne!(table.process(last, 7), table.process(last, 8));
@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(look(70, 20), [15 + 24, 24 + 64]);
         assert_eq!(look(80, 20), [39, 88 + 64]);
         assert_eq!(look(130, 10), [39 + 128, 152]);
-        // So many skipped octaves are attributed to no line.
+        // If so many octaves were skipped, their calls are attributed to no line.
         assert_eq!(look(5000, 10), [167 + 4096, 152]);
     }
 
@@ -567,13 +567,13 @@ mod tests {
         let (a, b) = (RawFrame { is_return: false, ..frame(70) }, RawFrame { is_return: false, ..frame(71) });
         look(row, 4, Some(a), &[one, a, frame(5)]);
         look(row, 64, Some(b), &[one, b, three]);
-        // Nor do the interpreter's frames above it.
+        // The interpreter's frames above the line do not reduce the shared frames either.
         let seen = look(row, 80, Some(b), &[one, b, interpreter, three, four]);
         assert_eq!(seen.map(|s| s.1), Some(vec![one, b]));
         let (c, way) = (RawFrame { is_return: false, ..frame(72) }, interpreter);
         look(row, 256, Some(c), &[one, way, c, three]);
         let seen = look(row, 300, Some(c), &[one, way, way, c, way, three]);
-        // Half of the calls between 128 and 256 are attributed to it too.
+        // Half of the calls between 128 and 256 are attributed to the line, too.
         assert_eq!(seen, Some((Some(c), vec![one, way, c, three], 2, 512 + 64)));
     }
 

@@ -3,21 +3,21 @@
 /// Different whole stacks remembered for a row: the first ones, since most calls come by few stacks.
 const MAX_TRUNKS: usize = 16;
 
-/// One whole stack of a row's calls.
+/// One whole stack of a row's calls, and its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawTrunk {
-    /// The stack's id; without the interpreter's own frames, as in [`Line::whole`].
+    /// Id of the stack, without the interpreter's own frames, as in [`Line::whole`].
     pub(crate) whole: u32,
-    /// Calls that the sampled calls with this stack stand for.
+    /// Number of calls that the sampled calls with this stack stand for.
     pub(crate) weight: u64,
 }
 
-/// The whole stacks of a row.
+/// The different whole stacks of a row's calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trunks {
     pub(crate) all: Vec<RawTrunk>,
-    /// Calls that the remaining samples stand for: their stack was not one of the remembered ones, or was only
-    /// found to differ from one.
+    /// Number of calls that the remaining samples stand for. Their stack was not one of the remembered ones, or was
+    /// only found to differ from one.
     pub(crate) others: u64,
 }
 

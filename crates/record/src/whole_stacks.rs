@@ -1,5 +1,4 @@
-//! The whole stacks of a row's calls; the row's context is their innermost part. Holds both the stacks as sampled
-//! and as they are printed.
+//! The whole stacks of a row's calls, as sampled and as printed; the row's context is their innermost part.
 
 use crate::table::{Line, MAX_LINES, RawRow, Table};
 use crate::trunks::{RawTrunk, Trunks};
@@ -7,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_symbols::RawFrame;
 
-/// Whole stacks of a program's processes, lent to processes of the same program in which no call was sampled.
+/// Whole stacks of a program's processes that are lent to processes of the same program in which no call was sampled.
 #[derive(Clone, Debug)]
 pub(crate) struct LentStacks {
     line: Line,
@@ -18,14 +17,14 @@ pub(crate) struct LentStacks {
 /// are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MergedTrunks {
-    /// The merged stacks; at least one.
+    /// The merged stacks, at least one.
     pub(crate) trunks: Trunks,
-    /// Number of innermost frames that all of them share, by their names.
+    /// Number of innermost frames, compared by name, that all of the stacks share.
     pub(crate) shared: usize,
 }
 
 impl MergedTrunks {
-    /// Merges the stacks of a row, or those lent by other processes. `same` returns true if two frames are printed
+    /// Merges the stacks of a row, or those that other processes lend it. `same` returns true if two frames are printed
     /// alike.
     pub(crate) fn of(
         row: &RawRow,
@@ -56,7 +55,7 @@ impl MergedTrunks {
         }
         let first = told.all.first()?.whole;
         let of_all = told.all.iter().map(|trunk| alike(first, trunk.whole)).min()?;
-        // Of the other stacks we only know how many frames they share with one of these.
+        // Only the number of frames that the other stacks share with one of these is known.
         let shared = if told.others > 0 { of_all.min(line.shared) } else { of_all };
         Some(Self { trunks: told, shared })
     }
@@ -68,8 +67,8 @@ impl MergedTrunks {
 }
 
 impl Table {
-    /// Notes that `looks` samples, which stand for `weight` calls of a row, have this whole stack. The thread
-    /// compared its stack with this one and nobody read it.
+    /// Notes that `looks` samples, which stand for `weight` calls of a row, have this whole stack. The thread compared
+    /// its stack with this one; nobody else read it.
     pub(crate) fn stack_found(&mut self, row: u32, (frames, complete): (&[RawFrame], bool), looks: u64, weight: u64) {
         if !self.has_room_for_stacks() {
             return;
@@ -102,8 +101,8 @@ impl Table {
         }
     }
 
-    /// Returns the stacks that rows without a sampled stack borrow from other processes of the same program, by the
-    /// row's index in the table: after the first processes of a kind, later ones are not sampled again.
+    /// Returns stacks for rows without a sampled stack, by the row's index in the table: those of other processes of
+    /// the same program, since only the first processes of a program are sampled.
     pub(crate) fn lent_stacks(&self) -> HashMap<usize, LentStacks> {
         let key = |row: &RawRow| {
             let exe = self.images.get(row.image.index()).map(|image| Arc::clone(&image.exe));
@@ -124,7 +123,7 @@ impl Table {
         unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
     }
 
-    /// Returns how many innermost frames two whole stacks share, `most` at most.
+    /// Returns the number of innermost frames that two whole stacks share, `most` at most.
     fn shared(&self, one: u32, other: u32, most: usize) -> usize {
         let frames = |id: u32| self.stacks.get(id as usize).map_or(&[][..], |s| &s.frames);
         frames(one).iter().zip(frames(other)).take(most).take_while(|(a, b)| a == b).count()

@@ -1,4 +1,4 @@
-//! Decides when windows open and which are kept, and reads what arguments point to.
+//! Decides when windows open and which are kept, and reads the data to which arguments point.
 
 use crate::arguments::argument_data;
 use crate::backend::WindowPolicy;
@@ -16,24 +16,24 @@ use std::time::Duration;
 use systoll_model::{Moment, Random, RequestKind, Signature};
 use systoll_price::FaultAndSwitch;
 
-/// First octave that gets two windows: the newest octave is half the row's calls.
+/// First octave that gets two windows, since a row's newest octave has half of its calls.
 const TWO_FROM: u32 = 5;
-/// First octave that gets windows even if the budget is spent, and how many each octave gets. On a busy machine, other
-/// programs' time slices had used up a short program's budget, and a call made 8,000 times was never sampled.
+/// First octave that gets windows even if the budget is spent, and the number that each octave gets. On a busy machine,
+/// other programs' time slices had used up a short program's budget, and a call made 8,000 times was never sampled.
 const IN_ANY_CASE: (u8, u8) = (8, 4);
 /// Time that samples of script lines outside windows may take, as a multiple of the windows' budget: an interpreter's
 /// start-up has hundreds of contexts, and the program's most frequent calls come after it.
 const LOOKS_SHARE: f64 = 2.0;
-/// Work on a window that takes longer may have been interrupted.
+/// Duration of work on a window above which it may have been interrupted.
 const SUSPICIOUS: Duration = Duration::from_micros(50);
-/// Calls that give memory back, and calls that map it.
+/// Calls that give memory back; the next constant has calls that map it.
 const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
-/// Calls of a row from which on its page faults, or its waits, are worth a price.
+/// Number of a row's calls from which on its page faults, or its waits, are worth a price.
 const HABIT: u64 = 100;
-/// Windows kept of each row if requests are to be told.
+/// Number of windows that are kept of each row if requests are to be told.
 const KEPT_FOR_REQUESTS: usize = 256;
-/// A context switch is priced only if this many sampled calls waited; fewer are no basis for an estimate.
+/// Number of sampled calls that must have waited for a context switch to be priced; fewer are no basis for an estimate.
 const WAITS: usize = 8;
 
 /// All windows of a run, and their budget.
@@ -45,14 +45,14 @@ pub(crate) struct Windows {
     spent: Spent,
     /// Time spent on samples of script lines outside windows.
     looked: Spent,
-    /// This thread's processor time when it was last read.
+    /// Processor time of this thread when it was last read.
     cpu: Duration,
     pub(crate) opened: u64,
-    /// Windows opened, by octave.
+    /// Number of windows opened, by octave.
     of_octave: [u8; 64],
     pub(crate) refused: u64,
     sockets: Sockets,
-    /// Objects that expensive calls asked about, over the whole run.
+    /// Questions that expensive calls asked about objects, over the whole run.
     pub(crate) ledger: Ledger,
     /// Windows that tell requests, if these are to be told.
     requests: Option<RequestWindows>,
@@ -83,7 +83,7 @@ impl Windows {
         self.due(table, row, nth) && self.opens_one(nth, run_ns)
     }
 
-    /// Decides if a window opens at the `nth` call of a row, a place drawn for one. Returns true if the budget allows
+    /// Decides if a window opens at the `nth` call of a row, which was drawn for one. Returns true if the budget allows
     /// it.
     pub(crate) fn opens_one(&mut self, nth: u64, run_ns: u64) -> bool {
         let octave = nth.max(1).ilog2() as u8;
@@ -114,7 +114,7 @@ impl Windows {
     }
 
     /// Draws the number of the call after the `nth` at which a row is sampled again: one in each part of an octave. It
-    /// is drawn in advance, so that nobody has to ask where an octave begins.
+    /// is drawn in advance, so that no thread has to ask at the beginning of an octave.
     pub(crate) fn place_after(&mut self, nth: u64) -> u64 {
         let octave = nth.max(1).ilog2();
         let (octave, part) = match part_of(nth) + 1 {
@@ -122,9 +122,14 @@ impl Windows {
             _ => (octave + 1, 0),
         };
         let Some(start) = 1u64.checked_shl(octave) else { return u64::MAX };
-        // After the first call, the second tells most.
+        // After the first call, the second tells most, so it is always drawn.
         let places = if octave == 1 { 1 } else { start / parts_of(octave) };
         start + part * places + self.random.below(places)
+    }
+
+    /// Draws a number below `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.random.below(bound)
     }
 
     /// Returns true if a window may open at a drawn place; in the middle part of an octave only the stack is sampled.
@@ -143,7 +148,7 @@ impl Windows {
             picks.sort_unstable();
             picks.dedup();
         }
-        // A place that passed while the thread had another window open is used at the next call.
+        // A call that was drawn while the thread had another window open is replaced by the next one.
         let due = picks.first().is_some_and(|at| *at <= nth);
         if due {
             picks.remove(0);
@@ -152,8 +157,9 @@ impl Windows {
     }
 
     /// Accounts for work on a window of `octave` that took `elapsed`. On a busy machine much of that may be other
-    /// programs' time, and would leave a program without windows; but reading the own processor time costs a good part
-    /// of the work. So it is read only if `elapsed` is suspiciously long, and then bounds what is accounted for.
+    /// programs' time, and would leave a program without windows; but reading this thread's processor time takes a good
+    /// part of the time of the work. Therefore that time is read only if `elapsed` is suspiciously long, and then
+    /// bounds the time accounted for.
     pub(crate) fn spend_at_most(&mut self, octave: u8, elapsed: Duration) {
         let own = if elapsed < SUSPICIOUS { elapsed } else { elapsed.min(self.used()) };
         self.spend(octave, own);
@@ -207,13 +213,13 @@ impl Windows {
         Some(target)
     }
 
-    /// Returns the names of sockets, by the name that [`Windows::descriptor`] returned for them.
+    /// Returns the names of sockets, by the names that [`Windows::descriptor`] returned for the sockets.
     pub(crate) fn socket_names(&self) -> HashMap<String, Arc<str>> {
         self.sockets.names()
     }
 
-    /// Returns the page faults of thread `tid` so far if it is about to map memory or give it back: memory given back
-    /// may have to be faulted in again.
+    /// Returns the number of page faults of thread `tid` so far if the call maps memory or gives it back: memory that
+    /// was given back may have to be faulted in again.
     pub(crate) fn faults(tid: i32, signature: &Signature) -> Option<u64> {
         let maps = GIVES_BACK.contains(&signature.name) || MAPS.contains(&signature.name);
         maps.then(|| procfs::minor_faults(tid))?
@@ -228,7 +234,7 @@ impl Windows {
         RawWindow { image, process, thread, row, octave, tells_requests: false, calls: Vec::new() }
     }
 
-    /// Returns a window's call that is about to be made, with what its arguments point to.
+    /// Returns a window's call that is about to be made, with the data to which its arguments point.
     pub(crate) fn entered(&mut self, call: &EnteredCall, stack: Option<u32>) -> RawCall {
         let EnteredCall { tid, row, nth, signature, args, run_ns } = *call;
         let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
@@ -356,8 +362,9 @@ impl Windows {
         table.rows[row].windows.push(id);
     }
 
-    /// Returns which of a row's windows to drop: never the first; the older of two in a past octave; otherwise the
-    /// oldest, whose octave is the smallest part of the row.
+    /// Returns the index of the window of a row to drop. The row's first window stays. If two windows are of the same
+    /// past octave, the newer one is dropped; otherwise the oldest one besides the first, whose octave is the smallest
+    /// part of the row.
     fn least_telling(&self, ids: &[u32], newest: u8) -> usize {
         let octave = |i: usize| self.kept[ids[i] as usize].as_ref().map_or(0, |w| w.octave);
         (2..ids.len()).find(|&i| octave(i) == octave(i - 1) && octave(i) < newest).unwrap_or(1.min(ids.len() - 1))
@@ -395,7 +402,8 @@ impl Windows {
     }
 }
 
-/// Returns in how many parts of an octave a row is sampled; fewer where the octave has few calls.
+/// Returns the number of parts into which an octave is divided; a row is sampled once in each part. Octaves with few
+/// calls have fewer parts.
 fn parts_of(octave: u32) -> u64 {
     match octave {
         0..4 => 1,
@@ -404,7 +412,7 @@ fn parts_of(octave: u32) -> u64 {
     }
 }
 
-/// Returns the part of its octave that the `nth` call lies in.
+/// Returns the part of an octave, from 0, in which a row's `nth` call lies.
 fn part_of(nth: u64) -> u64 {
     let nth = nth.max(1);
     let octave = nth.ilog2();
@@ -412,8 +420,9 @@ fn part_of(nth: u64) -> u64 {
     ((nth - start) / (start / parts)).min(parts - 1)
 }
 
-/// Returns what to price beside calls: a page fault if the run gave memory back so often that it matters, and a context
-/// switch if it waited so often and windows tell how often. Every program loses its processor in some call.
+/// Returns the further prices that the run needs: that of a page fault if it gave memory back often enough to matter,
+/// and that of a context switch if it waited often and windows tell how often. Every program loses its processor in
+/// some call.
 pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> FaultAndSwitch {
     let often = |matters: &dyn Fn(&RawRow) -> bool| table.rows.iter().any(|r| r.counts.calls >= HABIT && matters(r));
     let faults = often(&|r| r.syscall.name().is_some_and(|name| GIVES_BACK.contains(&name)));

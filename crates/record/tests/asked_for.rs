@@ -9,13 +9,13 @@ use systoll_model::{FrameId, Recording, RowId};
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
 
-/// Held by one test at a time, because backends wait for all children of their process.
+/// Returns a lock that one test holds at a time, because backends wait for all children of their process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A compiled program, removed with its folder.
+/// A compiled program, removed with its folder when dropped.
 struct Program(tempfile::TempDir);
 
 impl Program {
@@ -57,7 +57,7 @@ fn long_calls_are_listed_with_their_threads() {
         let long = recording.longest.iter().filter(move |l| l.ns >= from_ns);
         long.filter(|l| name(l.row) == Some("clock_nanosleep")).collect::<Vec<_>>()
     };
-    // No sleep is shortened. On a busy machine, one of the thread's may take as long as one of main's.
+    // No sleep is cut short. On a busy machine, a sleep of the other thread may take as long as a sleep of main.
     assert!(sleeps(20_000_000).len() >= 5 && sleeps(2_000_000).len() == 12, "{:?}", recording.longest);
     assert!(recording.longest.iter().all(|l| l.ns >= 2_000_000 && l.ns < recording.header.wall_ns));
     assert!(recording.longest.is_sorted_by(|a, b| a.ns >= b.ns));

@@ -1,4 +1,5 @@
-//! The cache is private and bounded, and only entries of this user's own build are used.
+//! Tests that the cache is private and bounded, and that only entries of this user's own build are
+//! used.
 
 #![allow(clippy::print_stderr, reason = "whoever runs tests must see what was skipped")]
 
@@ -11,7 +12,7 @@ use systoll_record::inproc::cache::{Cache, DEFAULT_LIMIT, Key, Kind};
 use systoll_symbols::FileState;
 use tempfile::{TempDir, tempdir};
 
-/// An arbitrary kind: all are kept alike.
+/// Kind of the entries in these tests; any would do, as all are kept alike.
 const BLOB: Kind = Kind::Code;
 
 fn fresh() -> (TempDir, Cache) {
@@ -41,7 +42,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Says that a test can't be run here.
+/// Reports that a test can't be run here.
 fn skip(why: &str) {
     assert!(std::env::var("SYSTOLL_TEST_STRICT").as_deref() != Ok("1"), "not to be skipped: {why}");
     eprintln!("skipped: {why}");
@@ -88,11 +89,11 @@ fn entries_of_another_build_are_not_found() {
         assert!(two.put(kind, &x, b"by two"));
         assert_eq!(one.get(kind, &x).as_deref(), Some(&b"by one"[..]), "{kind:?}");
     }
-    // Not under the other build's name either.
+    // The entry is not found under the other build's name either.
     let (by_one, by_two) = (one.path_of(BLOB, &x).unwrap(), two.path_of(BLOB, &x).unwrap());
     fs::copy(by_one, by_two).unwrap();
     assert_eq!(two.get(BLOB, &x), None);
-    // Entries of every kind depend on the build: those of plans and states too.
+    // Entries of every kind depend on the build, plans and states included.
     let Some(elf) = elf() else { return };
     one.plan(&elf).unwrap();
     one.key_of(Some(&state()), None, || Some(b"content".to_vec()));

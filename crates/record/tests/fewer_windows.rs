@@ -1,4 +1,4 @@
-//! Calls that windows of earlier programs of a file have shown need no further windows.
+//! Tests that calls which windows of earlier programs of a file have shown get no further windows.
 
 use std::time::Duration;
 use systoll_record::inproc::InprocBackend;
@@ -17,7 +17,8 @@ fn a_later_program_of_a_file_opens_fewer_windows() {
         launch.windows.allowance = Duration::from_secs(10);
         InprocBackend::new().run(&launch, &mut Quiet).unwrap().header.windows_opened
     };
-    // Twelve in each, where nobody notes what threads have written of the ones before.
+    // Each program would open twelve windows if nobody noted the windows that threads of earlier
+    // ones have written.
     let (some, more) = (opened(60), opened(100));
     assert!(some > 100 && more - some < 160, "{some}, then {more}");
 }

@@ -13,10 +13,10 @@ use systoll_model::{BackendKind, Elision, Errno, Exit, InPlace, Missed, Recordin
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Closely, Launch, PtraceBackend, Quiet};
 
-/// Longer than any test here takes on a busy machine.
+/// Time limit of a test, longer than any takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// Held by one test at a time, because backends wait for all children of their process.
+/// Returns a lock that one test holds at a time, because backends wait for all children of their process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -81,7 +81,7 @@ fn same_as_by_ptrace(command: &[&str]) -> Recording {
     ours
 }
 
-/// A compiled program, removed with its folder.
+/// A compiled program, removed with its folder when dropped.
 struct Program(tempfile::TempDir);
 
 impl Program {
@@ -161,7 +161,7 @@ fn four_threads_lose_no_call() {
     assert_eq!(recording.processes.first().map(|p| p.threads), Some(5));
 }
 
-/// Makes threads, forks or programs, `argv[2]` of them one after the other; each calls getppid once.
+/// Source of a program that makes `argv[2]` threads, forks or programs, one after the other; each calls getppid once.
 const MANY: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -191,7 +191,7 @@ int main(int argc, char **argv) {
 
 #[test]
 fn slots_last_for_any_number_of_threads_and_forks() {
-    // More than there are slots, one after the other.
+    // This is more than there are slots; they are used one after the other.
     const MORE: u64 = 4_500;
     let many = Program::written(MANY, &["-pthread"]);
     let run = |how: &str, n: u64| inside(&[&many.path(), how, &n.to_string()]);
@@ -202,7 +202,7 @@ fn slots_last_for_any_number_of_threads_and_forks() {
     assert!(forks.exact(), "{:?}", forks.problems);
     assert_eq!((sum(&forks, "getppid"), sum(&forks, "wait4")), (MORE, MORE));
     assert_eq!(forks.header.threads, MORE + 1, "each process has one");
-    // The first ones are told apart: each has its own call.
+    // The first forks are told apart: each of them has its own call.
     let own = |p: &u32| calls(&forks, "getppid").filter(|r| r.process.0 == *p).map(|r| r.counts.calls).sum::<u64>();
     assert_eq!((1..50).map(|p| own(&p)).collect::<Vec<_>>(), vec![1; 49]);
     let vforks = run("vforks", MORE);
@@ -220,7 +220,7 @@ fn programs_of_known_files_count_as_the_first_did() {
         let rows = runs.rows.iter().filter(|r| r.process.0 == process && r.counts.calls > 0);
         let mut rows: Vec<_> = rows
             .map(|r| {
-                // Only the context: the frames above it are known if the budget allowed a window.
+                // Only contexts are compared: the frames above a context are known only if the budget allowed a window.
                 let context = &runs.stacks[r.context.0 as usize].frames;
                 let frames = context.iter().map(|id| &runs.frames[id.0 as usize]);
                 let frames: Vec<_> = frames.map(|f| (f.module, f.address)).collect();
@@ -257,7 +257,7 @@ fn calls_by_the_32_bit_gate_make_counts_inexact() {
         return r == getpid() ? 0 : 1; }";
     let program = Program::written(source, &[]);
     let recording = inside(&[&program.path()]);
-    // A kernel without CONFIG_IA32_EMULATION ends it by SIGSEGV.
+    // A kernel without CONFIG_IA32_EMULATION ends the program by SIGSEGV.
     assert!(matches!(recording.header.exit, Some(Exit::Code(0) | Exit::Signal(11))), "{:?}", recording.header.exit);
     assert!(!recording.exact());
     let told = |p: &systoll_model::Problem| {
@@ -341,7 +341,7 @@ fn start_failures_say_why() {
     assert_eq!((refused("/no/such/program"), refused("/tmp"), refused("/etc/passwd")), (127, 126, 126));
 }
 
-/// Not a test: [`killing_the_launcher_changes_nothing`] runs it in a process of its own.
+/// Helps [`killing_the_launcher_changes_nothing`], which runs it in a process of its own; it is no test itself.
 #[test]
 #[ignore = "run by another test"]
 fn launcher_of_another_test() {
@@ -367,9 +367,10 @@ fn killing_the_launcher_changes_nothing() {
             launcher.wait().unwrap();
             let (start, mut all) = (Instant::now(), Vec::new());
             output.read_to_end(&mut all).unwrap();
-            // If it is killed while it is busy, threads give up after BUSY_LIMIT, which is long in unoptimized code.
+            // If the launcher is killed while it is busy, threads give up after BUSY_LIMIT, which is long in
+            // unoptimized code.
             assert!(start.elapsed() < Duration::from_secs(90));
-            // The test harness's own lines come before the script's, and after them if it ended by itself.
+            // The test harness's own lines come before the script's; if the script ended by itself, also after them.
             let said = String::from_utf8_lossy(&all);
             let wanted = String::from_utf8_lossy(&unwatched);
             assert!(said.contains(&*wanted) || !began(&said), "round {round}: {said}");
@@ -412,7 +413,8 @@ fn vdso_calls_are_counted_by_function_and_caller_apart_from_system_calls() {
 
 #[test]
 fn each_process_gets_its_own_processor_time() {
-    // Each burns processor time by its own clock, so that the machine's load does not change the expected value.
+    // Each process burns processor time by its own clock, so that the machine's load does not change the expected
+    // value.
     let source = "#include <time.h>\n#include <unistd.h>\n#include <sys/wait.h>\n\
         static long used(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }\n\
         int main(void) { for (int i = 1; i <= 2; i++) if (!fork()) { while (used() < 60 * i) for (volatile int k = 0; k < 1000000; k++); _exit(0); }\n\
@@ -447,7 +449,7 @@ fn elided_calls(recording: &Recording, name: &str) -> u64 {
 #[test]
 fn answers_in_place_equal_the_kernels() {
     let program = Program::of_the_tests("elided.c", &["-pthread"]);
-    // SYSTOLL_ROUNDS: 90,000 make more than a million answers.
+    // With SYSTOLL_ROUNDS=90000, more than a million calls are answered.
     let rounds = std::env::var("SYSTOLL_ROUNDS").unwrap_or_else(|_| "4000".into());
     let recording = elided(vec![program.path(), rounds]);
     assert_eq!(recording.header.exit, Some(Exit::Code(0)), "{:?}", recording.problems);
@@ -485,7 +487,7 @@ fn calls_by_number_are_answered_if_requested() {
     }
 }
 
-/// Returns how many calls of a name that change nothing were answered in place, and how many were not.
+/// Returns the number of calls of a name that changed nothing and were answered in place, and of those that were not.
 fn answered_of(recording: &Recording, name: &str) -> (u64, u64) {
     let of = |p: &&InPlace| p.syscall.name() == Some(name);
     let all: Vec<&InPlace> = recording.in_place.iter().filter(of).collect();
@@ -497,7 +499,7 @@ fn answered_of(recording: &Recording, name: &str) -> (u64, u64) {
     (all[0].answered, all[0].missed())
 }
 
-/// Runs a program of this body, and checks that nearly all of its signal mask calls were answered.
+/// Runs a program with this body, and checks that nearly all of its signal mask calls were answered.
 fn nearly_all_answered(body: &str, calls: u64) {
     let source = format!(
         "#define _GNU_SOURCE\n#include <signal.h>\n#include <sys/mman.h>\n#include <sys/syscall.h>\n#include <ucontext.h>\n\

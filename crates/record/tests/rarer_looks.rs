@@ -1,5 +1,5 @@
-//! Calls that earlier programs of a file have made need not all be sampled again. A file of its own, because a backend
-//! waits for all children of its process.
+//! Tests that calls which earlier programs of a file have made are sampled less often. The test has a file of its own,
+//! because a backend waits for all children of its process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The planner of hooks and the naming of frames find the same functions: a counted call has a caller with a name, and
-//! code with a name is searched for calls.
+//! Tests that the planner of hooks and the naming of frames find the same functions: a counted call has a caller with a
+//! name, and code with a name is searched for calls.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test says how much it has compared, and skipped")]
 
@@ -39,13 +39,13 @@ fn built(dir: &Path, command: &[&str], source: (&str, &str)) -> Option<PathBuf> 
 
 #[derive(Debug, Default)]
 struct Compared {
-    /// Calls in functions that the planner has followed from their start.
+    /// Number of calls in functions that the planner has followed from their start.
     planned: usize,
-    /// Calls in functions whose range the naming knows.
+    /// Number of calls in functions whose range the naming knows.
     named: usize,
-    /// Calls whose function only one of both knows.
+    /// Calls whose function is known to the planner only, or to the naming only.
     apart: Vec<String>,
-    /// Functions that both start at the same address.
+    /// Number of functions for which planner and naming have the same start address.
     same_start: usize,
 }
 
@@ -114,6 +114,7 @@ fn planner_and_namer_see_the_same_functions() {
     }
     assert!(planned > 100, "{planned} calls tell nothing");
     assert!(apart.is_empty(), "{}", apart.join("\n"));
-    // Both read the same tables in another order: in assembly, sizes of symbols are written by hand.
+    // Planner and naming read the same tables in another order; they may disagree, because sizes of symbols in assembly
+    // are written by hand.
     assert!(same * 10 >= planned * 9, "{same} of {planned} begin alike");
 }

@@ -1,5 +1,5 @@
-//! Names of descriptors in windows that threads write. A file of its own, because a backend waits for all children of
-//! its process.
+//! Tests the names of descriptors in windows that threads write. The test has a file of its own, because a backend
+//! waits for all children of its process.
 
 mod window_data;
 
@@ -16,7 +16,8 @@ fn derived_names_equal_the_kernels() {
     }
     std::os::unix::fs::symlink("a/b", tree.path().join("link")).unwrap();
     let root = std::fs::canonicalize(tree.path()).unwrap().into_os_string().into_string().unwrap();
-    // Calls about at least this many files, whichever windows show them: most of those that exist.
+    // Each command must show calls about at least this many files, most of those that exist, whichever calls are in
+    // windows.
     for (command, call, least) in [
         (&["find", &root, "-name", "*.h"][..], "getdents64", 4),
         (&["grep", "-r", "include", &root], "read", 1),
@@ -35,7 +36,7 @@ fn derived_names_equal_the_kernels() {
 /// Calls whose object is the file behind their first argument, a descriptor.
 const BY_DESCRIPTOR: [&str; 4] = ["read", "getdents64", "close", "fcntl"];
 
-/// Returns such calls of a command and their objects in a folder, according to strace.
+/// Returns a command's calls of [`BY_DESCRIPTOR`], with their objects in a folder, according to strace.
 fn by_strace(command: &[&str], folder: &str) -> BTreeSet<(String, String)> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let only = format!("trace={}", BY_DESCRIPTOR.join(","));

@@ -25,16 +25,17 @@ impl RawFrame {
 /// A frame with its position on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedFrame {
-    /// The frame.
+    /// The frame itself.
     pub frame: RawFrame,
-    /// The instruction pointer: the frame's address in memory.
+    /// Instruction pointer of the frame: its address in memory.
     pub ip: u64,
-    /// The stack pointer in the frame. If `ip` is a return address, it lies in the word below.
+    /// Stack pointer in the frame. If `ip` is a return address, it lies in the word below.
     pub sp: u64,
     /// True if the function called from here has this frame at a fixed distance from its own stack pointer whenever it
     /// is at the same instruction.
     pub constant: bool,
-    /// If the distance varies: the frame pointer at a fixed distance from which the frame lies, if there is one.
+    /// Frame pointer from which this frame is at a fixed distance, if its distance from the stack pointer varies and
+    /// there is one.
     pub pointer: Option<FramePointer>,
 }
 
@@ -47,7 +48,7 @@ pub struct FramePointer {
     pub value: u64,
 }
 
-/// General registers of a stopped thread.
+/// The general registers of a stopped thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the processor's own names")]
 pub struct Registers {
@@ -81,11 +82,11 @@ impl Registers {
     }
 }
 
-/// Where unwinding ends.
+/// The place on a stack at which unwinding ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// At the first frame of class `User` or `Unknown`, which is included.
+    /// The first frame of class `User` or `Unknown`, which is included.
     UserFrame,
-    /// At the root of the stack, or after [`crate::MAX_FRAMES`] frames.
+    /// The root of the stack, or the point after [`crate::MAX_FRAMES`] frames.
     Root,
 }

@@ -7,10 +7,11 @@ use crate::mapped::{self, FileBytes, MapsEntry};
 use crate::module::Module;
 use crate::{AddressSpace, RawFrame, Registers, Symbols, Until};
 
-/// Asks a file with these bytes every question that the crate answers; `seed` chooses addresses in it. Returns false if
-/// it is no ELF file for x86-64.
+/// Asks a file with these bytes every question that the crate answers; `seed` chooses addresses in it. Returns false
+/// if the bytes are not an ELF file for x86-64.
 ///
 /// # Panics
+///
 /// If an answer breaks a promise of this crate: the fuzzer searches for such cases.
 pub fn use_file(bytes: Vec<u8>, seed: u64) -> bool {
     asked(bytes, seed).is_some()
@@ -53,7 +54,7 @@ pub fn use_stack(bytes: &[u8], seed: u64) {
             reads += 1;
             let from = at as usize % bytes.len().max(1);
             let word = bytes.get(from..).and_then(|b| b.first_chunk::<8>()).map(|b| u64::from_le_bytes(*b));
-            // Half of the words are addresses of code.
+            // Every other word is the address of code.
             word.map(|w| if at & 8 == 0 { w } else { 0x10_0000 + w % (bytes.len() as u64).max(1) })
         };
         let mut frames = Vec::new();

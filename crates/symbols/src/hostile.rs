@@ -1,4 +1,4 @@
-//! Damaged files, truncated or with changed bytes, given to every reader.
+//! Tests with damaged files, truncated or with changed bytes, given to every reader.
 
 use crate::fuzzing::use_file;
 use proptest::prelude::*;
@@ -54,7 +54,8 @@ fn program(kind: Kind) -> &'static [u8] {
     })
 }
 
-/// Positions of bytes to change. Those in the headers, at either end, are as frequent as all others.
+/// Returns positions of bytes to change: those in the headers, at either end, come as often as all
+/// others.
 fn place(len: usize) -> impl Strategy<Value = usize> {
     let len = len.max(1);
     prop_oneof![0..len.min(1024), len.saturating_sub(2400)..len, 0..len, 0..len]
@@ -81,7 +82,7 @@ fn damaged() -> impl Strategy<Value = Damaged> {
     })
 }
 
-/// A damaged file that is not printed byte by byte when a case fails.
+/// A damaged file, which is not printed byte by byte when a case fails.
 struct Damaged {
     bytes: Vec<u8>,
     kind: Kind,

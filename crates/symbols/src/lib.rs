@@ -61,5 +61,5 @@ pub use script::{ReadMemory, Thread};
 pub use stack::{AddressSpace, MappedFile};
 pub use symbols::Symbols;
 
-/// The longest stack ever unwound.
+/// Frames of a stack unwound, at most.
 pub const MAX_FRAMES: usize = 256;

@@ -1,4 +1,4 @@
-//! The public API of a call, for every form of calling it.
+//! Tests the public function that a call is made for, for every form of calling it.
 
 mod common;
 use common::*;
@@ -97,7 +97,8 @@ fn where_a_helper_may_jump_to_several_nothing_is_made_up() {
     let source = "#include <time.h>\n#include <stdlib.h>\n\
         __attribute__((noinline)) void *helper(time_t *t, int n) { if (n) return localtime(t); return ctime(t); }\n\
         int main(int argc, char **argv) { wait_for_us(); time_t t = 1; volatile int one = 1; void *p = helper(&t, one); return p == 0; }";
-    // Both make a tail call; the function that runs is the internal __tz_convert, which is no API.
+    // Both functions make a tail call; the one that runs is the internal __tz_convert, which is not
+    // public.
     check(&[("gcc", &["-O2"])], source, SYS_NEWFSTATAT, None, "main");
 }
 

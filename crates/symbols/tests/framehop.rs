@@ -1,8 +1,8 @@
 //! Compares stacks with those of framehop, an independent unwinder for profilers.
 //!
 //! Both must find the same return addresses. If they differ, the frame at which they part must have a rule that
-//! framehop does not support ([`Reason`]): it keeps only rsp, rbp and the instruction pointer, and its expressions read
-//! no memory. The module documentation of src/unwind/mod.rs says why that does not suffice.
+//! framehop does not support ([`Reason`]): framehop keeps only rsp, rbp and the instruction pointer, and its
+//! expressions read no memory. The documentation of src/unwind/mod.rs says why that does not suffice here.
 
 #![expect(clippy::print_stdout, reason = "how many stacks differ, and why, is what it is run for")]
 
@@ -19,22 +19,22 @@ use systoll_symbols::{AddressSpace, ModuleKey, RawFrame, Symbols, Until};
 /// The reason why framehop goes another way from a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
-    /// A signal frame: its rule reads the interrupted code's registers from memory.
+    /// The frame is a signal's: its rule reads the interrupted code's registers from memory.
     SignalFrame,
-    /// The file has no call frame information for the code: framehop uses rbp as a frame pointer.
+    /// The file has no call frame information for the code, so framehop takes rbp for a frame pointer.
     NoTable,
-    /// The frame's address is an expression that reads memory, or relative to a register other than rsp and rbp: code
-    /// that realigns its stack.
+    /// The frame's address is an expression that reads memory, or relative to a register other than rsp and rbp, as
+    /// in code that realigns its stack.
     OtherRule,
-    /// A return enters a function at its first byte, as at the end of a coroutine: framehop looks up the byte before
+    /// A return enters a function at its first byte, as at the end of a coroutine. framehop looks up the byte before
     /// it, which belongs to another function.
     EnteredByReturn,
-    /// The word at the place of the return address points to data, as below a coroutine's first function: framehop
-    /// accepts it as a caller and continues by the frame pointer.
+    /// The word in the return address's place points to data, as below a coroutine's first function. framehop accepts
+    /// it as a caller and continues by the frame pointer.
     NoCode,
 }
 
-/// A file's call frame information, read by gimli only.
+/// A file's call frame information, which only gimli reads here.
 struct Table {
     bytes: Vec<u8>,
     bases: gimli::BaseAddresses,
@@ -51,7 +51,7 @@ impl Table {
         Some(Self { bytes: section.data().ok()?.to_vec(), bases })
     }
 
-    /// Returns the part of a frame's rule that framehop does not support.
+    /// Returns the reason why framehop does not support a frame's rule; `None` if it does.
     fn reason(&self, frame: RawFrame) -> Option<Reason> {
         let section = EhFrame::new(&self.bytes, LittleEndian);
         let starts = section.fde_for_address(&self.bases, frame.address, EhFrame::cie_from_offset);
@@ -84,11 +84,11 @@ fn reads_memory(expression: gimli::Expression<Slice<'_>>, encoding: gimli::Encod
     std::iter::from_fn(|| operations.next().ok().flatten()).any(|o| matches!(o, gimli::Operation::Deref { .. }))
 }
 
-/// framehop's view of one process.
+/// What framehop knows of one process.
 struct Framehop {
     unwinder: UnwinderX86_64<Vec<u8>>,
     cache: CacheX86_64,
-    /// The file of each mapping that it has been given, by start of the mapping.
+    /// File of each mapping that framehop has been given, by the mapping's start.
     known: HashMap<u64, ModuleKey>,
     tables: HashMap<ModuleKey, Option<Table>>,
 }
@@ -156,7 +156,7 @@ fn sections(file: &[u8]) -> framehop::ExplicitModuleSectionInfo<Vec<u8>> {
     info
 }
 
-/// Results for a program's stacks.
+/// Results of the comparison for a program's stacks.
 #[derive(Debug, Default)]
 struct Seen {
     stacks: usize,
@@ -180,11 +180,10 @@ fn compare(exe: &Path) -> Seen {
             return;
         }
         let agreed = ips.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
-        // A stack pointer that is wrong already shows only at a frame further up.
+        // A wrong stack pointer may show only at a frame further up, so look for a rule below.
         let rule = || ours.iter().take(agreed).rev().find_map(|placed| framehop.reason(placed.frame));
         let next = theirs.get(agreed).filter(|ip| !space.maps_executable(**ip));
-        // With a wrong stack pointer, framehop reads any word, an address of code or not. The rule is the better
-        // reason.
+        // With a wrong stack pointer, framehop reads an arbitrary word as an address. So a rule is the better reason.
         match rule().or_else(|| next.map(|_| Reason::NoCode)) {
             Some(reason) => *seen.reasons.entry(reason).or_default() += 1,
             None => seen.unexplained.push(format!("after {agreed} frames\nours     {ips:x?}\nframehop {theirs:x?}")),
@@ -198,7 +197,7 @@ fn names(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/names").join(file).canonicalize().unwrap()
 }
 
-/// Builds a source of tests/programs/names, which waits until its input ends before it begins.
+/// Builds a source of tests/programs/names as a program that waits until its input ends before it begins.
 fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<PathBuf> {
     let file = if compiler == "g++" { "calls.cpp" } else { "calls.c" };
     let text = format!(
@@ -208,7 +207,7 @@ fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<Pat
     bench.compile(compiler, &[flags, &["-pthread", "-w", "-D_GNU_SOURCE"]].concat(), &text, out)
 }
 
-/// C with and without frame pointers, static C, and C++ during exceptions.
+/// Compares both unwinders in C with and without frame pointers, in static C, and in C++ during exceptions.
 #[test]
 fn both_unwinders_give_the_same_return_addresses() {
     let bench = Bench::new();
@@ -230,7 +229,8 @@ fn both_unwinders_give_the_same_return_addresses() {
     }
 }
 
-/// Calls from an exception's search for its handler, from destructors on its way, and from the handler.
+/// Compares stacks of calls made in the search for an exception's handler, in destructors on the way, and in the
+/// handler.
 #[test]
 fn exceptions_are_unwound_alike() {
     const SOURCE: &str = "
@@ -257,7 +257,7 @@ int main() {
     }
 }
 
-/// One program for each rule that framehop does not support: the test fails once it does.
+/// Runs one program for each rule that framehop does not support. The test fails once framehop supports one.
 #[test]
 fn where_framehop_goes_another_way() {
     const SIGNAL: &str = "

@@ -1,4 +1,4 @@
-//! Names in programs as they are usually built.
+//! Tests the names found in programs as they are usually built.
 
 mod common;
 use common::*;
@@ -95,7 +95,7 @@ fn stacks_are_those_of_gdb() {
         let child = std::process::Command::new(&exe).stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id() as i32;
         let mut child = Killed(child);
-        // musl reads by readv (19) if the buffer is empty.
+        // musl reads by readv (19) if its buffer is empty.
         let waits = |s: &str| s.starts_with("0 0x0 ") || s.starts_with("19 0x0 ");
         while !std::fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|s| waits(&s)) {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -118,7 +118,7 @@ fn stacks_are_those_of_gdb() {
     }
 }
 
-/// Kills the child when the test ends, for any reason.
+/// A child process, killed when this is dropped.
 struct Killed(std::process::Child);
 
 impl Killed {

@@ -1,4 +1,5 @@
-//! Compares the libraries found before a program maps them with those of the loader.
+//! Compares the libraries that are found before a program maps them with the ones that the loader
+//! maps.
 
 mod common;
 
@@ -17,13 +18,14 @@ fn by_us(program: &Path, most: usize) -> Vec<u64> {
     preloaded.open_needed(&file, &loader, most).iter().map(inode).collect()
 }
 
-/// Returns the inodes that the loader lists, in its order.
+/// Returns the inodes of the files that the loader lists, in its order.
 fn by_the_loader(program: &Path) -> Vec<u64> {
     let loader = libraries_of(None).remove(0);
     let said = Command::new(loader).arg("--list").arg(program).output().unwrap();
     assert!(said.status.success(), "{program:?}");
     let said = String::from_utf8(said.stdout).unwrap();
-    // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)`, and the loader itself by its path alone.
+    // Lines are `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)`; the loader's own has its path
+    // alone.
     let paths = said.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     paths.map(|path| std::fs::metadata(path).unwrap().ino()).collect()
 }

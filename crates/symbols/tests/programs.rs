@@ -1,4 +1,4 @@
-//! Names and stacks of whole programs: languages, libraries, threads, stripped and deleted files.
+//! Tests names and stacks of whole programs: languages, libraries, threads, stripped and deleted files.
 
 mod common;
 use common::*;
@@ -52,7 +52,7 @@ fn separate_debug_files_are_found_by_their_link() {
     assert_eq!((user.function(), user.location().unwrap().line), ("stamp", Some(2)));
 }
 
-/// Kept answers of an earlier run that are lines only.
+/// Answers kept from an earlier run; they consist of lines only.
 #[derive(Debug)]
 struct KeptLines(LineAnswers);
 
@@ -98,14 +98,14 @@ fn lines_that_an_earlier_run_has_kept_are_not_looked_up_again() {
     let told = first.user(SYS_NEWFSTATAT);
     let mut lines = first.symbols.asked_lines(module(&first));
     assert_eq!(lines.values().map(|l| l[0].line).collect::<Vec<_>>(), [Some(2)]);
-    // A line that the file does not have shows where the answer came from.
+    // A line number that the file does not have shows that the answer was the kept one.
     lines.values_mut().for_each(|l| *l = [Location { line: Some(77), ..l[0].clone() }].into());
     let key = module(&second);
     second.symbols.know_names(key, Arc::new(KeptLines(lines.clone())));
     let kept = second.user(SYS_NEWFSTATAT);
     assert_eq!((kept.function(), kept.location().unwrap().line), ("stamp", Some(77)));
     assert_eq!((told.function(), told.location().unwrap().line), ("stamp", Some(2)));
-    // Known lines do not count as new. Unknown ones are looked up and kept as well.
+    // Kept lines do not count as new; others are looked up and kept as well.
     assert_eq!(second.symbols.asked_lines(key), lines);
     let stack = second.call(SYS_NEWFSTATAT).stack.clone();
     assert!(second.frames(&stack).iter().any(|f| f.function() == "main" && f.location().unwrap().line == Some(3)));
@@ -146,7 +146,7 @@ fn functions_without_any_table_are_told_by_where_they_are_called() {
     let mut run = run(&exe);
     let stack = run.call(SYS_GETPPID).stack.clone();
     let frames = run.frames(&stack);
-    // The C library's frames between its `qsort` and the user's code have no names and are called directly.
+    // The C library's frames between its `qsort` and the user's code have no names.
     let at = |name: &str| frames.iter().position(|f| f.function() == name).unwrap();
     let between = &frames[at("compare") + 1..at("qsort_r")];
     assert!(!between.is_empty());
@@ -187,7 +187,7 @@ fn libraries_loaded_late_and_deleted_at_once_have_names() {
     let user = run.user(SYS_GETPPID);
     assert_eq!((user.function(), user.location().unwrap().line), ("plugin", Some(2)));
     assert_eq!(run.functions(SYS_GETPPID)[1..3], ["plugin", "main"]);
-    // openat of dlopen is made by the loader on the user's behalf.
+    // dlopen makes the loader open the file; the call counts as dlopen's.
     assert_eq!(run.api(257).as_deref(), Some("dlopen"));
 }
 
@@ -263,8 +263,8 @@ fn stacks_go_through_signal_handlers_threads_and_realigned_frames() {
     }
 }
 
-/// Returns true for the function that the C library makes handlers return to. Only its debug file, which few machines
-/// have, names it.
+/// Returns true for the function to which the C library lets handlers return. Only the C library's debug file names
+/// it, which few machines have.
 fn restores(function: &str) -> bool {
     function == "__restore_rt" || function.starts_with("libc.so.6+0x")
 }
@@ -279,7 +279,7 @@ fn a_handler_that_jumps_away_does_not_make_its_call_that_of_the_interrupted() {
     let functions = run.functions(SYS_GETPPID);
     assert!(functions[0] == "getppid" && restores(&functions[1]), "or the test tests nothing: {functions:?}");
     assert_eq!(run.api(SYS_GETPPID).as_deref(), Some("getppid"));
-    // The return from a handler is a call without a caller.
+    // No function calls the return from a handler.
     assert_eq!(run.api(15), None);
 }
 
@@ -372,7 +372,7 @@ fn interpreters_call_the_c_library() {
     };
     if let Some(path) = script("perl", "#!/usr/bin/perl\n<STDIN>; my @t = localtime(1); $x = getppid();\n") {
         let mut run = run(&path);
-        // Perl's localtime is tzset() and localtime_r().
+        // Perl's localtime calls tzset() and localtime_r().
         assert_eq!(run.api(SYS_NEWFSTATAT).as_deref(), Some("tzset"), "{:?}", run.functions(SYS_NEWFSTATAT));
         assert_eq!(run.user(SYS_NEWFSTATAT).function(), "Perl_localtime64_r");
         assert_eq!(run.api(SYS_GETPPID).as_deref(), Some("getppid"), "{:?}", run.functions(SYS_GETPPID));

@@ -16,13 +16,14 @@ fn fastest<T>(times: u32, mut work: impl FnMut() -> T) -> Duration {
     (0..times).map(one).min().unwrap()
 }
 
-/// Returns the processor time of this thread, to a few milliseconds. Other work on the machine does not count.
+/// Returns the processor time that this thread has used, to a few milliseconds; other work on the machine does not
+/// count.
 fn cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Unwinding to the user's frame happens at every system call, so its bound is tight in release builds. Debug builds
+/// Unwinding to the user's frame happens at every system call, so its bound is tight in release builds; debug builds
 /// only have to end.
 #[test]
 fn a_warm_stack_takes_a_microsecond() {
@@ -54,14 +55,14 @@ fn a_warm_stack_takes_a_microsecond() {
     assert!(warm < Duration::from_micros(bound), "{warm:?}");
 }
 
-/// A report is printed half a second after the program's end, and names take most of that time.
+/// A report must be printed half a second after the program's end, and most of that time goes into names.
 #[test]
 fn five_hundred_frames_are_resolved_in_time() {
     let stopped = Stopped::start(std::path::Path::new("/usr/bin/cat"));
     let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
     space.update(&mut symbols, stopped.pid.as_raw());
     let (stack, _) = stopped.unwind(&mut space, &mut symbols, Until::Root);
-    // Addresses spread over the C library.
+    // The addresses are spread over the C library.
     let libc = stack.iter().find(|f| f.module == stack[0].module).unwrap();
     let frames: Vec<RawFrame> =
         (0..500).map(|n| RawFrame { address: 0x28000 + n * 0x8c0, is_return: true, ..*libc }).collect();

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Calls of the programs in tests/programs/names, by number and by gdb's name. Calls that gdb makes a program make, or
-/// that threads make, are left out.
+/// Calls that the programs in tests/programs/names make, by number and by gdb's name. Left out are calls that gdb
+/// makes a program make, and calls of other threads.
 const CALLS: &[(u64, &str)] = &[
     (110, "getppid"),
     (124, "getsid"),
@@ -36,7 +36,8 @@ const CALLS: &[(u64, &str)] = &[
     (231, "exit_group"),
 ];
 
-/// Prints the number and the return addresses of each call of the first thread, once its input has ended.
+/// Script for gdb that prints the number and the return addresses of each call that the first thread makes once its
+/// input has ended.
 const SCRIPT: &str = r#"
 import gdb
 for setting in ("pagination off", "confirm off", "backtrace past-main on", "backtrace past-entry on", "debuginfod enabled off"):
@@ -59,7 +60,7 @@ while gdb.selected_thread() and gdb.selected_thread().is_valid():
     gdb.execute("continue")
 "#;
 
-/// Returns the stacks that gdb finds in `exe`; `None` if it is not installed.
+/// Returns the stacks that gdb finds in `exe`; `None` if gdb is not installed.
 fn by_gdb(bench: &Bench, exe: &Path) -> Option<Vec<(u64, Vec<u64>)>> {
     let mut probe = Command::new("gdb");
     bench.run("gdb", {
@@ -79,8 +80,8 @@ fn by_gdb(bench: &Bench, exe: &Path) -> Option<Vec<(u64, Vec<u64>)>> {
     Some(text.lines().filter_map(stack).collect())
 }
 
-/// Returns the stacks that this crate finds in `exe`. The addresses are the same as gdb's, which disables address
-/// randomization.
+/// Returns the stacks that this crate finds in `exe`. Address randomization is off, as under gdb, so that the
+/// addresses are equal.
 fn by_us(exe: &Path) -> Vec<(u64, Vec<u64>, bool)> {
     let run = Stopped::start_by(Command::new("setarch").arg("-R").arg(exe)).finish();
     let asked = |nr| CALLS.iter().any(|(n, _)| *n == nr);
@@ -91,7 +92,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/names").canonicalize().unwrap()
 }
 
-/// Builds the program of a source, which waits until its input ends before it begins.
+/// Builds a source as a program that waits until its input ends before it begins.
 fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<PathBuf> {
     let sources = sources();
     if compiler != "rustc" {
@@ -122,7 +123,7 @@ fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<Pat
 #[test]
 fn stacks_are_gdbs_frame_by_frame() {
     let bench = Bench::new();
-    // If addresses can't be fixed (some containers), they differ from gdb's.
+    // Where address randomization can't be turned off (in some containers), addresses differ from gdb's.
     if !Command::new("setarch").args(["-R", "true"]).status().is_ok_and(|s| s.success()) {
         return skip("setarch -R is not possible");
     }
@@ -141,13 +142,13 @@ fn stacks_are_gdbs_frame_by_frame() {
     for (n, (compiler, flags)) in flavours.iter().enumerate() {
         let Some(exe) = build(&bench, compiler, flags, &format!("prog{n}")) else { continue };
         let Some(expected) = by_gdb(&bench, &exe) else { return };
-        // A gdb older than the compiler may not understand its output; C must work.
+        // A gdb older than the compiler may not understand the program; for C it must.
         if *compiler == "rustc" && expected.len() <= 20 {
             skip(&format!("{compiler} {flags:?}: this gdb can't follow it ({} calls seen)", expected.len()));
             continue;
         }
         assert!(expected.len() > 20, "{compiler} {flags:?}: gdb has seen {} calls", expected.len());
-        // This crate's stacks begin where the program was released, gdb's at its very start.
+        // This crate's stacks begin when the program was released, gdb's at the program's start.
         let mut expected: VecDeque<_> = expected.into();
         let ours = by_us(&exe);
         expected.drain(..expected.len().saturating_sub(ours.len()));
@@ -167,6 +168,6 @@ fn stacks_are_gdbs_frame_by_frame() {
     }
     println!("{same} of {all} stacks are gdb's, frame by frame; {complete_ones} reach their roots\n{other}");
     assert!(same * 100 >= all * 99, "{same} of {all}\n{other}");
-    // Recursion deeper than the unwinding limit is at most one of each program's calls.
+    // Recursion deeper than the limit of unwinding occurs in at most one call of each program.
     assert!(complete_ones * 100 >= all * 95, "{complete_ones} of {all}");
 }

@@ -1,4 +1,4 @@
-//! `systoll attach`.
+//! Implements `systoll attach`.
 
 use crate::cli::{AttachArgs, BackendChoice, Timed};
 use crate::control::Live;
@@ -6,15 +6,19 @@ use crate::failure::Failure;
 use crate::output::to_stderr;
 use crate::processes;
 use crate::run::{Places, add, windows};
+use crate::turns::{self, Answer, LeftState};
 use std::process::ExitCode;
-use systoll_model::{BackendKind, Recording};
-use systoll_record::{Backend, Launch, Running, backend};
+use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
+use systoll_record::{Backend, Closely, Launch, Running, backend};
 
 /// Watches running processes for a while, and shows the requested report.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let pids = processes::found(&args.select)?;
     if args.clean {
         return clean(&pids);
+    }
+    if !args.elide.is_empty() {
+        return Ok(in_turns(args, pids));
     }
     let limits = systoll_record::Raised::new();
     let mut places = Places::open(&args.show, &args.keep, args.quiet)?;
@@ -41,7 +45,8 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
         ends_process: true,
         ..Launch::default()
     };
-    let running = Running { pids, how, limit: args.window, calls: args.calls };
+    let running =
+        Running { pids, how, limit: args.window, calls: args.calls, no_children: args.no_children, in_turns: false };
     let mut backend: Box<dyn Backend> = match args.backend {
         BackendChoice::Ptrace => backend(BackendKind::Ptrace),
         BackendChoice::Auto | BackendChoice::Inproc => backend(BackendKind::Inproc),
@@ -56,6 +61,37 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
         None => backend.attach(&running, &mut systoll_record::Quiet),
     };
     Ok(recording?)
+}
+
+/// Watches processes whose calls are answered in place in turns, as `prove --live` orders.
+fn in_turns(args: &AttachArgs, pids: Vec<i32>) -> ExitCode {
+    let how = Launch {
+        elisions: args.elide.clone(),
+        closely: Closely::CountsOnly,
+        forward_signals: true,
+        ends_process: true,
+        ..Launch::default()
+    };
+    let running = Running { pids, how, limit: None, calls: None, no_children: false, in_turns: true };
+    let (answer, code) = match backend(BackendKind::Inproc).attach(&running, &mut turns::Obeying::new()) {
+        Ok(recording) => (Answer::Left(left(&recording)), ExitCode::SUCCESS),
+        Err(error) => {
+            let code = ExitCode::from(error.exit_code() as u8);
+            (Answer::Refused(error.to_string(), error.advice()), code)
+        }
+    };
+    // Whoever asked may be gone; the processes are as they were all the same.
+    let _ = turns::say(&answer);
+    code
+}
+
+/// Returns how processes were left.
+fn left(recording: &Recording) -> LeftState {
+    let longest_stop_ns = recording.header.attached.map_or(0, |attached| attached.longest_stop_ns);
+    let stays = |problem: &Problem| problem.text.contains("systoll attach --clean");
+    let told = |problem: &&Problem| problem.kind == ProblemKind::Unwatched || stays(problem);
+    let problems = recording.problems.iter().filter(told).map(|problem| problem.text.clone()).collect();
+    LeftState { longest_stop_ns, problems }
 }
 
 /// Removes from processes what a killed systoll left there.

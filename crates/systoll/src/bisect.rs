@@ -1,4 +1,5 @@
-//! `systoll bisect`: the first commit with which a program makes more calls, or fewer.
+//! Implements `systoll bisect`: finds the first commit with which a program makes more calls, or
+//! fewer.
 
 mod git;
 mod hunks;
@@ -87,7 +88,7 @@ fn tried(commit: &Commit, calls: Option<u64>) -> TriedCommit {
     }
 }
 
-/// Returns both ends, after checking them: nothing has been created yet.
+/// Checks and returns both ends; nothing has been created yet.
 fn ends(args: &BisectArgs, repository: &Path) -> Result<(Commit, Commit), Trouble> {
     let (good, bad) = (git::commit(repository, &args.good)?, git::commit(repository, &args.bad)?);
     if good.id == bad.id {

@@ -1,4 +1,4 @@
-//! Sets of system calls as users type them after `-e`.
+//! Parses sets of system calls, as users type them after `-e`.
 
 use crate::nearest::others;
 use std::collections::BTreeSet;
@@ -9,10 +9,11 @@ use systoll_present::Narrowing;
 /// The system calls that an `-e` set names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallSet {
-    /// The set as reports show it.
+    /// The set, as reports show it.
     text: String,
     calls: BTreeSet<Sysno>,
-    /// Calls that libraries make today for the typed names, without the typed names themselves.
+    /// Calls that libraries make today for the typed names, without the calls of these names
+    /// themselves.
     made_as: BTreeSet<Sysno>,
 }
 
@@ -23,7 +24,7 @@ impl CallSet {
         &self.calls
     }
 
-    /// Returns how a report of `recording` is narrowed down to the set.
+    /// Returns the way in which a report of `recording` is narrowed down to the set.
     #[must_use]
     pub(crate) fn told_of(&self, recording: &Recording) -> Narrowing {
         let seen = recording.by_syscall().into_iter().filter(|total| total.counts.calls > 0);
@@ -75,7 +76,7 @@ impl CallSet {
     }
 }
 
-/// The other words that strace's `-e` takes, and what to use in their place.
+/// The other words that strace's `-e` takes, each with its substitute.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["signal", "signals", "s"], "systoll lists no signals, so that there are none to choose from: leave it out"),
     (&["status"], "-c has a column of errors, --json has each row's by errno"),
@@ -161,7 +162,7 @@ mod tests {
         let rest = set("!%network").calls;
         assert!(rest.is_disjoint(&network) && rest.len() + network.len() == signatures().len());
         assert!(set("%stat").calls.contains(&Sysno::from_name("stat").unwrap()) && set("%creds").calls.len() > 5);
-        // The spelling of older books.
+        // This is the spelling of older books.
         assert_eq!((set("trace=file").text, set("t=file").calls), ("%file".into(), set("%file").calls));
         assert_eq!(set("signal,read").text, "%signal,read");
     }

@@ -1,4 +1,4 @@
-//! `systoll check`.
+//! Implements `systoll check`.
 
 use crate::cli::{CheckArgs, Format};
 use crate::diff::{judgements, read_all};
@@ -20,10 +20,10 @@ use systoll_present::{
 const BROKEN: u8 = 1;
 /// Exit code if the command failed.
 const FAILED: u8 = 2;
-/// Runs from which a budget is learnt by default.
+/// Number of runs from which a budget is learnt by default.
 const LEARNING: u32 = 3;
 
-/// The recordings, and the units of work that each run did.
+/// The recordings, and the number of units of work that each run did.
 #[derive(Default)]
 struct Runs {
     recordings: Vec<Recording>,
@@ -39,7 +39,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         None if args.update => Budget::default(),
         None => return Err(Failure::NoBudget(args.budget.clone())),
     };
-    // Checked before anything is run.
+    // The budget's place is checked before anything is run.
     let mut place = args.update.then(|| Place::open(&args.budget)).transpose();
     if let Err(e) = place {
         return Err(Failure::file("write", &args.budget, e));

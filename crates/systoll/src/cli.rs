@@ -1,4 +1,5 @@
-//! The command line. One definition produces the parser, `--help`, the man page and completions.
+//! Defines the command line. One definition produces the parser, `--help`, the man page and
+//! completions.
 
 mod attach;
 mod bisect;
@@ -34,7 +35,7 @@ use systoll_present::TableSort;
 pub use values::Regroup;
 use values::{any_of, by, column_names, columns, duration, env_change, language, number, overhead, period, sort_by};
 
-/// Exit codes, for `--help` and the man page.
+/// Exit codes, as text for `--help` and the man page.
 const EXIT_CODES: &str = "Exit codes:
   CMD's own, or 128+n where signal n ended it (systoll then ends by that signal)
   125  systoll itself failed: wrong arguments, nothing to watch, a file it can't read or write
@@ -203,7 +204,7 @@ pub enum Command {
     Import(ImportArgs),
     /// Run a program with and without a change, and tell what it wins
     #[command(
-        override_usage = "systoll prove [OPTIONS] --cure CAUSE -- CMD [ARGS]...\n       systoll prove --vs 'NEW CMD' -- CMD [ARGS]...\n       systoll prove -E VAR=VALUE -- CMD [ARGS]...\n       systoll prove --elide CALLS -- CMD [ARGS]...\n       systoll prove --preload LIB -- CMD [ARGS]..."
+        override_usage = "systoll prove [OPTIONS] --cure CAUSE -- CMD [ARGS]...\n       systoll prove --vs 'NEW CMD' -- CMD [ARGS]...\n       systoll prove -E VAR=VALUE -- CMD [ARGS]...\n       systoll prove --elide CALLS -- CMD [ARGS]...\n       systoll prove --preload LIB -- CMD [ARGS]...\n       systoll prove --live PROCESS CAUSE\n       systoll prove --live PROCESS --elide CALLS"
     )]
     #[command(after_help = prove::PROVE_EXAMPLES)]
     Prove(Box<ProveArgs>),
@@ -336,7 +337,7 @@ pub struct KeepArgs {
     pub save_to: Option<PathBuf>,
 }
 
-/// `systoll run`.
+/// The arguments of `systoll run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     #[command(flatten)]
@@ -388,7 +389,7 @@ pub struct RunArgs {
     pub command: Vec<OsString>,
 }
 
-/// `systoll report`.
+/// The arguments of `systoll report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     #[command(flatten)]
@@ -405,7 +406,7 @@ pub struct ReportArgs {
     pub recording: Option<PathBuf>,
 }
 
-/// `systoll demo`.
+/// The arguments of `systoll demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// One story only: localtime, ucontext, setjmp, getpid or membarrier
@@ -431,7 +432,7 @@ pub struct PlainArgs {
     pub color: When,
 }
 
-/// `systoll explain`.
+/// The arguments of `systoll explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The cause's id, as findings name it; or a system call, whose causes are listed
@@ -448,7 +449,7 @@ pub struct ExplainArgs {
     pub color: When,
 }
 
-/// `systoll causes`.
+/// The arguments of `systoll causes`.
 #[derive(Debug, Args)]
 pub struct CausesArgs {
     /// Add the causes (*.toml) in DIR to those built in
@@ -459,7 +460,7 @@ pub struct CausesArgs {
     pub color: When,
 }
 
-/// `systoll completions`.
+/// The arguments of `systoll completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
     /// The shell: bash, zsh, fish, elvish or powershell

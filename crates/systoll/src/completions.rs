@@ -1,5 +1,5 @@
-//! `systoll completions SHELL`: scripts that complete commands, flags, causes, stories, system
-//! calls and fleets' questions.
+//! Writes `systoll completions SHELL`: scripts that complete commands, flags, causes, stories,
+//! system calls and fleets' questions.
 
 use crate::cli::{CompletionsArgs, command};
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ pub fn write_for(shell: Shell, w: &mut dyn Write) {
     let _ = w.write_all(text.as_bytes());
 }
 
-/// Returns the flags of `fleet` that take a value: the word after one is no folder.
+/// Returns the flags of `fleet` that take a value: the word after one of them is no folder.
 fn fleets_flags_with_values() -> Vec<String> {
     let all = command();
     let fleet = all.find_subcommand("fleet").into_iter().flat_map(Command::get_arguments);
@@ -79,7 +79,7 @@ _systoll_fleet_words() {{
         }
         whole.push('\n');
         if nth == 0 {
-            // After the line by which zsh recognises the file.
+            // Our functions come after the line by which zsh recognises the file.
             whole += &own;
         }
     }

@@ -1,4 +1,4 @@
-//! Output while a program runs: progress, and reports so far.
+//! Writes output while a program runs: progress, and reports so far.
 
 use crate::output::to_stderr;
 use crate::report::Shown;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use systoll_model::Recording;
 use systoll_record::Control;
 
-/// Shorter runs show no progress.
+/// Shortest time of a run that shows progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shows the user how a run is going.
@@ -22,7 +22,7 @@ pub(crate) struct Live<'a> {
 
 impl<'a> Live<'a> {
     pub(crate) fn new(shown: &'a Shown, every: Option<Duration>, quiet: bool) -> Self {
-        // A program that writes to the same terminal has it to itself.
+        // A program that writes to the same terminal has the terminal to itself.
         let line = !quiet && io::stderr().is_terminal() && !io::stdout().is_terminal();
         let line = line.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));

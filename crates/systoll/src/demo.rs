@@ -1,4 +1,4 @@
-//! `systoll demo`: watches each story's sick program and times it beside its cured twin.
+//! Implements `systoll demo`: watches each story's sick program and times it beside its cured twin.
 
 mod ways;
 
@@ -16,7 +16,7 @@ use systoll_prove::{CallCounts, Options, Pairs, Processes, Verdict, compare};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 use ways::{LIMIT, PAIRS};
 
-/// Tells one story, or all.
+/// Tells one story, or all of them.
 pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let told: Vec<&Story> = match &args.story {
         None => stories().iter().collect(),
@@ -43,7 +43,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         let told_so_far = |what: &str| line.set_message(format!("{} of {of}  {}: {what}", told + 1, story.id));
         let page = tell(story, &shop, args.prove, &style, &mut found, &told_so_far, &mut won);
         line.finish_and_clear();
-        // A story that was killed by the interrupt did not fail and proves nothing.
+        // A story that was killed by the interrupt did not fail, and proves nothing.
         if let Some(signal) = interrupted() {
             to_stderr(&format!("systoll: interrupted; {told} of {of} stories told\n"));
             return Ok(ExitCode::from(ended_by(signal)));
@@ -105,7 +105,7 @@ fn tell(
     if let Some(m) = timed.measured.as_ref().filter(|m| m.wall.verdict == Verdict::Faster) {
         won.push((story.id, 100.0 / (100.0 + m.wall.percent).max(0.1)));
     }
-    // WatchedRun runs make fewer rounds than timed ones: their price would mislead.
+    // Watched runs make fewer rounds than timed ones: their price would mislead.
     let counts = |of| CallCounts { toll_ns: None, ..CallCounts::of(std::slice::from_ref(of)) };
     let counts = (&counts(&sick), &counts(&cured));
     let cure = format!("cured: {}", story.cure);

@@ -1,4 +1,4 @@
-//! `systoll diff`.
+//! Implements `systoll diff`.
 
 use crate::cli::DiffArgs;
 use crate::explain::catalogue;
@@ -17,7 +17,7 @@ use systoll_present::{DiffOptions, diff_json, write_diff, write_diff_markdown};
 
 /// Extension of recordings in a folder.
 const EXTENSION: &str = "systoll";
-/// Recordings of one side at most: all are held in memory.
+/// Largest number of recordings of one side; all are held in memory.
 const MOST: usize = 100;
 
 /// The recordings of both sides.
@@ -25,7 +25,7 @@ const MOST: usize = 100;
 struct Sides {
     old: Vec<Recording>,
     new: Vec<Recording>,
-    /// The signal that interrupted the runs. The recordings so far are complete.
+    /// The signal that interrupted the runs. The recordings made before are complete.
     cut_short: Option<i32>,
 }
 
@@ -149,7 +149,7 @@ impl Turns {
     }
 }
 
-/// Splits `OLD NEW`, or several recordings a side with a `:` between the sides.
+/// Splits `OLD NEW`, or several recordings of each side with a `:` between the sides.
 fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
     let mut parts = paths.split(|p| p == Path::new(":"));
     match (parts.next(), parts.next(), parts.next()) {

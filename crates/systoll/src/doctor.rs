@@ -1,4 +1,4 @@
-//! `systoll doctor`.
+//! Implements `systoll doctor`.
 
 use crate::cli::PlainArgs;
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use systoll_present::{DoctorCheck, doctor_json, write_doctor};
 use systoll_record::{automatic, backends};
 
-/// Reports what can be watched here, why not, and which commands would help.
+/// Reports what can be watched here, why other things can't be, and which commands would help.
 pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);

@@ -1,5 +1,5 @@
-//! A pipe for a watched command's stream, wherever the output goes. A program asks what it writes
-//! to and buffers accordingly: its calls differ between a terminal, a file and a pipe.
+//! Reads a watched command's stream by a pipe, wherever the output goes. A program asks what it
+//! writes to and buffers accordingly: its calls differ between a terminal, a file and a pipe.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Bytes at the end of a command's output that are kept.
+/// Number of bytes at the end of a command's output that are kept.
 const KEPT: usize = 1 << 20;
 /// Time for which the pipe is read after the command has ended: another process that it left behind
 /// may still hold it.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// Interval between checks whether everything was read.
+/// Time between checks whether everything was read.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A pipe, and the thread that reads it.
@@ -53,8 +53,8 @@ impl DrainPipe {
         Arc::clone(&self.writer)
     }
 
-    /// Returns the end of the output. The command has ended, and no other part of this process
-    /// holds the pipe.
+    /// Returns the end of the output. The command must have ended, and no other part of this
+    /// process may hold the pipe.
     pub(crate) fn text(self) -> String {
         drop(self.writer);
         let end = Instant::now() + LAST_WORDS;

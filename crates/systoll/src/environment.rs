@@ -1,15 +1,17 @@
-//! The environment variables that systoll reads: one table, which the man pages print, and their readers.
+//! Reads the environment variables for systoll: one table, which the man pages print, and a reader
+//! for each.
 //!
-//! Libraries read some of them themselves; no other file of this crate does (xtask's tidy rules hold it).
+//! Libraries read some of the variables themselves; no other file of this crate does (xtask's tidy
+//! rules hold it).
 
 use std::ffi::OsString;
 
 /// One line of the table: a variable, or several with one meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name; several are separated by `, `.
+    /// The variable's name; several names are separated by `, `.
     pub names: &'static str,
-    /// Its meaning, for the man pages.
+    /// The variable's meaning, for the man pages.
     pub about: &'static str,
 }
 
@@ -85,7 +87,7 @@ pub(crate) fn is_on_path(name: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file()))
 }
 
-/// Returns true if the variable `name` has this value already; an unset one counts as empty.
+/// Returns true if the variable `name` has this value already; an unset variable counts as empty.
 pub(crate) fn has(name: &str, value: &str) -> bool {
     std::env::var_os(name).unwrap_or_default() == *value
 }

@@ -1,4 +1,5 @@
-//! `systoll explain` and `systoll causes`, and the catalogue with the user's own causes.
+//! Implements `systoll explain` and `systoll causes`, and loads the catalogue with the user's own
+//! causes.
 
 use crate::cli::{CausesArgs, ExplainArgs};
 use crate::failure::Failure;
@@ -9,7 +10,7 @@ use systoll_judge::{Catalogue, Cause, Pattern};
 use systoll_model::Sysno;
 use systoll_present::{write_causes, write_causes_of, write_explain};
 
-/// Returns the built-in causes and those of a folder.
+/// Returns the built-in causes and the causes of a folder.
 pub(crate) fn catalogue(dir: Option<&Path>) -> Result<Catalogue, Failure> {
     let mut catalogue = Catalogue::builtin();
     let Some(dir) = dir else { return Ok(catalogue) };
@@ -80,8 +81,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the causes that are about a system call, a function or a variable, with words for what they are of. Returns
-/// `None` if there are none.
+/// Returns the causes that are about a system call, a function or a variable, with a heading for
+/// them. Returns `None` if there are none.
 fn of_name<'a>(catalogue: &'a Catalogue, name: &str) -> Option<(String, Vec<&'a Cause>)> {
     let (ids, of_variable) = (of_call(catalogue, name), of_variable(catalogue, name));
     let (what, ids) = match ids.is_empty() {

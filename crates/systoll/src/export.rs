@@ -1,4 +1,4 @@
-//! `systoll export`: a recording in the format of another tool.
+//! Implements `systoll export`: writes a recording in the format of another tool.
 
 use crate::cli::ExportArgs;
 use crate::explain::catalogue;
@@ -26,7 +26,7 @@ pub(crate) fn write(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let recording = read(&args.recording)?;
     let judgement = judged(&recording);
     let new = JudgedRecording::new(&recording, &judgement);
-    // Complete before anything is written: half a file is worse than none.
+    // The export is complete before anything is written: half a file is worse than none.
     let mut bytes = Vec::new();
     let written = match &args.against {
         Some(path) => {

@@ -1,4 +1,4 @@
-//! Every failure that a user can meet: one text, one piece of advice, one exit code for each.
+//! Holds every failure that a user can meet: one text, one piece of advice, one exit code for each.
 
 use crate::nearest::others;
 use crate::suggest::Instead;
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     Closed(&'static str),
     /// There is no cause or story of that name.
     Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
-    /// No process of that name, number, port, unit or control group.
+    /// There is no process of that name, number, port, unit or control group.
     NoProcess(String),
     /// Standard output is no terminal.
     NoTerminal,
@@ -61,6 +61,11 @@ pub(crate) enum Failure {
     Cure(systoll_cure::CureError),
     /// The program would not load a cure's library.
     Unreached { program: OsString, why: systoll_cure::Unreached, cure: String, elided: Option<String> },
+    /// A cause has no calls that could be answered in place in a program that runs. `help` is what helps; `applied` is
+    /// true if systoll can apply one of its cures to a program that it starts.
+    NotLive { cause: String, applied: bool, help: String },
+    /// A program that runs can't be entered, or its calls can't be answered in place.
+    NotEntered { reason: String, advice: Option<String> },
     /// A query over many recordings failed.
     Fleet(systoll_fleet::FleetError),
     /// The folder has no tables.
@@ -80,7 +85,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Adds what is known so far, if this is an interrupt. The text follows `interrupted`.
+    /// Adds what is known so far, if the failure is an interrupt. The text follows `interrupted`.
     pub(crate) fn knowing(self, known: impl FnOnce() -> String) -> Self {
         match self {
             Self::Interrupted(signal) => Self::InterruptedKnowing(signal, known()),
@@ -155,6 +160,14 @@ impl Failure {
             Self::Prove(ProveError::Run(RunError::Start { program, source })) => {
                 vec![format!("can't run {program}: {}", plain(source))]
             }
+            Self::NotLive { cause, applied, .. } => {
+                let calls = systoll_model::Elision::ALL.map(systoll_model::Elision::name).join(", ");
+                let new = "its cure takes a new start of the program, on another port where it serves:";
+                let none = format!("{cause}: none of its calls can be answered in place in a program that runs");
+                let can = format!("what can: {calls}; no other process can change their answers");
+                [none, can].into_iter().chain(applied.then(|| new.to_owned())).collect()
+            }
+            Self::NotEntered { reason, .. } => vec![reason.clone()],
             Self::Prove(e) => vec![with_sources(e)],
             Self::Interrupted(_) => vec!["interrupted before there was anything to tell".into()],
             Self::InterruptedKnowing(_, known) => vec![format!("interrupted{known}")],
@@ -218,6 +231,8 @@ impl Failure {
                 let others = format!("what can be done: systoll explain {cause}; two builds: prove --vs");
                 Some(others + &ceiling(elided.as_deref()))
             }
+            Self::NotLive { help, .. } => Some(help.clone()),
+            Self::NotEntered { advice, .. } => advice.clone(),
             Self::Cause(..) => Some("docs/reference/causes.md tells how one is written".into()),
             _ => None,
         }
@@ -241,10 +256,10 @@ impl Failure {
     }
 }
 
-/// Indent of all lines of a failure but the first, which starts with `systoll: `.
+/// Indent of all lines of a failure except the first, which starts with `systoll: `.
 const INDENT: &str = "         ";
 
-/// Returns a path as one types it in a shell.
+/// Returns a path as a user types it in a shell.
 fn typed(path: &Path) -> String {
     systoll_present::shell_words(&[path.to_string_lossy().as_ref()])
 }
@@ -309,8 +324,8 @@ fn plain(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |e| nix::errno::Errno::from_raw(e).desc().to_owned())
 }
 
-/// Returns [`plain`] for the middle of a sentence, with the space that was needed if there was too
-/// little.
+/// Returns the text of [`plain`] for the middle of a sentence; if there was too little space, with
+/// the space that is needed.
 fn no_room(error: &std::io::Error, bytes: u64) -> String {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let mut text = plain(error);

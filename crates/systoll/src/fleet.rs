@@ -1,4 +1,4 @@
-//! `systoll fleet`: queries over many recordings.
+//! Implements `systoll fleet`: queries over many recordings.
 
 use crate::cli::{EngineName, FleetArgs};
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use systoll_export::answer_csv;
 use systoll_fleet::{Answer, Ask, Asked, Engine, QUESTIONS, question};
 use systoll_present::{answer_json, clean, write_answer};
 
-/// Lines of a table by default.
+/// Number of lines of a table by default.
 const LINES: usize = 20;
 
 /// Parses the question, runs it, and writes the answer.
@@ -141,7 +141,7 @@ fn asked(args: &FleetArgs) -> Asked {
     }
 }
 
-/// Depth of folders that are searched for tables: `day=…/service=…/host=…` and some above.
+/// Largest depth of folders that are searched for tables: `day=…/service=…/host=…` and some above.
 const DEPTH: usize = 6;
 
 /// Fails if there is no table below the folder.

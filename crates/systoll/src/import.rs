@@ -1,4 +1,4 @@
-//! `systoll import`: reports another tool's trace as a run of our own.
+//! Implements `systoll import`: reports another tool's trace as a run of our own.
 
 use crate::cli::ImportArgs;
 use crate::failure::Failure;
@@ -13,9 +13,9 @@ use systoll_import::{Import, ImportError, calls_to_price, price};
 use systoll_model::{Prices, Recording};
 use systoll_price::{CROSSING_BUDGET, crossing, host, price_of_failing, prices_of};
 
-/// Bytes read at a time.
+/// Number of bytes that are read at a time.
 const CHUNK: usize = 1 << 18;
-/// System calls that are priced by making them at most: those with most calls.
+/// Largest number of system calls that are priced by making them: those with most calls.
 const MAX_PRICED: usize = 40;
 
 /// Reads traces and shows the requested results.
@@ -36,7 +36,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reports each of several runs. What can't be read is told and left out.
+/// Reports each of several runs. A run that can't be read is reported as such and left out.
 fn each(args: &ImportArgs, runs: Vec<Vec<PathBuf>>, output: &mut Output, shown: &Shown) -> Result<ExitCode, Failure> {
     let mut all = Vec::new();
     let mut trouble = None;
@@ -55,8 +55,8 @@ fn each(args: &ImportArgs, runs: Vec<Vec<PathBuf>>, output: &mut Output, shown: 
     Ok(trouble.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// The files of each run: those that `strace -ff` wrote of one, which differ in the thread's id at the end of their
-/// names, are together; others are each a run.
+/// Returns the files of each run. Files that `strace -ff` wrote of one run differ in the thread's
+/// id at the end of their names, and are together; every other file is a run of its own.
 fn runs(traces: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let mut runs: Vec<(Option<PathBuf>, Vec<PathBuf>)> = Vec::new();
     for path in traces {
@@ -72,7 +72,7 @@ fn runs(traces: &[PathBuf]) -> Vec<Vec<PathBuf>> {
 fn read(args: &ImportArgs, traces: &[PathBuf]) -> Result<Recording, Failure> {
     let mut import = Import::new(args.seed);
     let mut traces = traces.to_vec();
-    // A thread's creator is there before it, and usually has a lower id.
+    // A thread's creator exists before it, and usually has a lower id.
     traces.sort_by_key(|path| tid(path));
     let several = traces.len() > 1;
     let mut reading = Reading::of(&traces);
@@ -87,10 +87,10 @@ fn read(args: &ImportArgs, traces: &[PathBuf]) -> Result<Recording, Failure> {
     import.finish().map_err(|e| Failure::Trace(traces.first().cloned().unwrap_or_default(), e))
 }
 
-/// The progress of reading.
+/// The progress of reading traces.
 struct Reading {
     done: u64,
-    /// Bytes of all traces; `None` if one has no size.
+    /// Number of bytes of all traces; `None` if one has no size.
     all: Option<u64>,
     line: ProgressBar,
     left: Left,
@@ -112,7 +112,7 @@ impl Reading {
         import.read(&path.to_string_lossy(), BufReader::with_capacity(CHUNK, input))
     }
 
-    /// Reports `bytes` more as read.
+    /// Reports `bytes` more bytes as read.
     fn add(&mut self, bytes: usize) {
         const MIB: u64 = 1 << 20;
         self.done += bytes as u64;
@@ -139,12 +139,12 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Returns the thread whose file this is, if the name ends with its id; else 0.
+/// Returns the id of the thread whose file this is, if the name ends with an id; else 0.
 fn tid(path: &Path) -> u64 {
     path.extension().and_then(|e| e.to_str()).and_then(|e| e.parse().ok()).unwrap_or(0)
 }
 
-/// Prices the calls on this box: a trace does not tell their price where it was made.
+/// Prices the calls on this box: a trace does not say what they cost where it was made.
 fn price_here(recording: &mut Recording) {
     let before = crossing(CROSSING_BUDGET);
     let calls = prices_of(calls_to_price(recording).into_iter().take(MAX_PRICED));

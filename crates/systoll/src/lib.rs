@@ -1,4 +1,4 @@
-//! The command line: parses it and dispatches to the command. No logic of its own.
+//! Parses the command line and calls the command's implementation. Has no logic of its own.
 #![forbid(unsafe_code)]
 
 mod attach;
@@ -32,6 +32,7 @@ mod strace_options;
 mod suggest;
 mod tables;
 mod top;
+mod turns;
 mod watched_run;
 
 use cli::{Cli, Command};

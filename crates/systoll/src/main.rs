@@ -1,4 +1,4 @@
-//! The `systoll` command.
+//! Starts the `systoll` command.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

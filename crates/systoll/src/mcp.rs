@@ -1,6 +1,6 @@
-//! `systoll mcp`: systoll's functions as tools for agents (docs/use/agents.md).
+//! Implements `systoll mcp`: offers systoll's functions as tools for agents (docs/use/agents.md).
 //!
-//! Each call runs this command in a process of its own with the words a person would type.
+//! Each call runs this command in a process of its own, with the words that a person would type.
 //! Therefore a program's output never gets into the protocol, a call can be ended with everything
 //! it started, and there is one contract.
 

@@ -14,10 +14,10 @@ pub(crate) fn others(name: &str, known: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; the nearest: {}", near.join(", ")) }
 }
 
-/// Returns the names nearest to this one, three at most, the nearest first.
+/// Returns the names nearest to this one, at most three, the nearest first.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const NEAREST: usize = 3;
-    // Two typing errors in five letters. By common letters alone, `bogus` would be like
+    // This allows two typing errors in five letters. By common letters alone, `bogus` would be like
     // `get_robust_list`.
     const ALIKE: f64 = 0.59;
     let likeness = |other: &str| {

@@ -1,4 +1,4 @@
-//! The outputs that reports are written to.
+//! Opens the outputs that reports are written to.
 
 pub(crate) mod ascii;
 mod place;
@@ -17,7 +17,7 @@ use ascii::Ascii;
 pub(crate) use place::Place;
 pub(crate) use stderr::{stderr_columns, to_stderr};
 
-/// Bytes of a report that are shown on a terminal if its file fails. JSON is longer.
+/// Largest size of a report that is shown on a terminal if its file fails, bytes. JSON is longer.
 const SOME_SCREENS: usize = 8 << 10;
 
 /// An output for a report, checked before anything is started.
@@ -28,7 +28,7 @@ pub(crate) enum Output {
 }
 
 impl When {
-    /// Returns true if output is coloured that goes to a terminal, or does not (`terminal`).
+    /// Returns true if output is coloured; `terminal` is true if it goes to a terminal.
     pub(crate) fn colours(self, terminal: bool) -> bool {
         match self {
             Self::Always => true,
@@ -93,7 +93,7 @@ impl Output {
         let bytes = whole(as_wanted).map_err(|e| Failure::file("write", &place.path, e))?;
         keep(what, place, &bytes).inspect_err(|_| {
             if bytes.len() <= SOME_SCREENS || !io::stderr().is_terminal() {
-                // If that fails too, there is no way left to tell.
+                // If that fails too, no way is left to tell.
                 let _ = io::stderr().lock().write_all(&bytes);
             }
         })
@@ -148,7 +148,7 @@ fn buffered(to: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     to.flush()
 }
 
-/// Returns a progress line on standard error; a hidden one if that is no terminal.
+/// Returns a progress line on standard error, which is hidden if that is no terminal.
 pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -160,7 +160,7 @@ pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
     line
 }
 
-/// Estimates how long the remaining steps take, from the time of the finished ones.
+/// Estimates the time that the remaining steps take, from the time of the finished ones.
 pub(crate) struct Left(Instant);
 
 impl Left {
@@ -169,7 +169,7 @@ impl Left {
         Self(Instant::now())
     }
 
-    /// Writes `, about 12 s left`; nothing before the first step is done.
+    /// Returns `, about 12 s left`; nothing before the first step is done.
     pub(crate) fn words(&self, done: u64, of: u64) -> String {
         let left = of.saturating_sub(done);
         if done == 0 || left == 0 {
@@ -180,7 +180,7 @@ impl Left {
     }
 }
 
-/// Writes a time with the precision of a guess: `0.4 s`, `12 s`, `3 min 40 s`.
+/// Returns a time with the precision of a guess: `0.4 s`, `12 s`, `3 min 40 s`.
 pub(crate) fn shown_time(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     match seconds {

@@ -1,4 +1,4 @@
-//! The page for a browser: its file, its excerpts of sources, and the program that opens it.
+//! Writes the page for a browser: its file, its excerpts of sources, and the program that opens it.
 
 use crate::environment;
 use crate::failure::Failure;
@@ -14,9 +14,9 @@ use systoll_files::Links;
 use systoll_judge::Judgement;
 use systoll_model::Recording;
 
-/// Bytes of a source file that are read at most.
+/// Largest size of a source file that is read, bytes.
 const MAX_SOURCE: u64 = 4 << 20;
-/// Source files that are read for one page at most.
+/// Largest number of source files that are read for one page.
 const MAX_FILES: usize = 64;
 /// Extensions of source files. A recording can name any file, and people send pages to others:
 /// lines of files that are no source must not get into one.
@@ -62,7 +62,7 @@ fn read_source(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the file of a page to open: the named one, or a new one.
+/// Returns the file of a page that is to be opened: the named file, or a new one.
 pub(crate) fn place(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(named) = named {
         return Ok(named.to_owned());

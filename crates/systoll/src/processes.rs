@@ -4,6 +4,7 @@ use crate::cli::SelectArgs;
 use crate::failure::Failure;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 /// Returns the requested processes.
 pub(crate) fn found(args: &SelectArgs) -> Result<Vec<i32>, Failure> {
@@ -38,7 +39,7 @@ fn numbers(args: &SelectArgs) -> Vec<i32> {
     args.pids.iter().copied().chain(words).collect()
 }
 
-/// Keeps each process once, and those of [`own_line`] only if they are among `numbers`.
+/// Keeps each process once, and the processes of [`own_line`] only if they are among `numbers`.
 fn without_own_line(all: &mut Vec<i32>, numbers: &[i32]) {
     let own = own_line();
     let mut seen = BTreeSet::new();
@@ -61,7 +62,22 @@ fn named(word: &str) -> Vec<i32> {
     running().into_iter().filter(|pid| !own.contains(pid) && has_name(*pid, word)).collect()
 }
 
-/// Returns all processes.
+/// Returns a process's name; empty if it has ended.
+pub(crate) fn name(pid: i32) -> String {
+    text(pid, "comm").trim_end().to_owned()
+}
+
+/// Returns a process's working folder, if it can be read.
+pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+/// Returns the words of a process's command; empty if they can't be read.
+pub(crate) fn command(pid: i32) -> Vec<String> {
+    text(pid, "cmdline").trim_end_matches('\0').split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the ids of all processes.
 fn running() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
@@ -137,7 +153,7 @@ fn inode(line: &str, port: u16) -> Option<String> {
     fields.nth(5).filter(|_| is_it).map(str::to_owned)
 }
 
-/// Returns the processes whose control group fits.
+/// Returns the processes whose control group is meant.
 fn of_cgroups(is_meant: impl Fn(&str) -> bool) -> Vec<i32> {
     let is_in = |pid: &i32| text(*pid, "cgroup").lines().filter_map(|l| l.splitn(3, ':').nth(2)).any(&is_meant);
     running().into_iter().filter(is_in).collect()
@@ -148,7 +164,7 @@ fn has_unit(path: &str, unit: &str) -> bool {
     path.split('/').any(|part| part == unit || part == whole)
 }
 
-/// Characters of an id that are enough to name a container, as its tools show it.
+/// Least number of an id's digits that name a container, as its tools show it.
 const SHORT_ID: usize = 12;
 
 /// Returns true if a control group is a container's with this name or id, or lies below it: `docker-ID.scope` or `docker/ID`,

@@ -1,14 +1,16 @@
-//! `systoll prove` and `systoll cure`: a program with and without a change.
+//! Implements `systoll prove` and `systoll cure`: a program with and without a change.
 
 mod again;
 mod code;
 mod counts;
 mod cure_choice;
+mod live;
 mod pair;
 mod prediction;
 mod serve;
+mod watching;
 
-use crate::cli::{CureArgs, KeepFor, ProveArgs};
+use crate::cli::{Command, CureArgs, KeepFor, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
 use crate::output::{Output, Place, keep, to_stderr};
@@ -33,6 +35,12 @@ pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
 /// Works as [`prove`], with changes to the environment of both sides. The result goes to `stream`
 /// unless a file is requested.
 pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) -> Result<ExitCode, Failure> {
+    if let Some(process) = &args.live {
+        if let Some(Command::Prove(anew)) = live::with_options_behind(args) {
+            return prove_for(&anew, both, stream);
+        }
+        return live::live(args, process);
+    }
     if args.serve.is_some() {
         return serve::serve(args, &Pair::of(args, both)?);
     }
@@ -56,7 +64,7 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
     Ok(ExitCode::from(u8::from(!same)))
 }
 
-/// The outputs, opened before anything is started.
+/// The outputs, which are opened before anything is started.
 struct Places {
     report: Output,
     export_json: Option<Place>,

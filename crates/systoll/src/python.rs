@@ -1,4 +1,5 @@
-//! The Python installations that fleets' engines may be in, and the command that installs one.
+//! Finds the Python installations that fleets' engines may be in, and the command that installs
+//! one.
 
 use crate::environment;
 use std::ffi::OsString;
@@ -20,7 +21,7 @@ fn home() -> Option<PathBuf> {
     systoll_trust::data().map(|data| data.join("systoll/python"))
 }
 
-/// Returns the command that installs a package where it is found.
+/// Returns the command that installs a package where it will be found.
 pub(crate) fn install(package: &str) -> String {
     if let Some(python) = environment::python() {
         let python = systoll_present::shell_words(&[python.to_string_lossy().as_ref()]);

@@ -17,10 +17,10 @@ use systoll_present::{
     write_requests, write_strace_table,
 };
 
-/// The output of a recording, in one form.
+/// The output of a recording, in the form that the user chose.
 pub(crate) struct Shown {
     args: ShowArgs,
-    /// The file of a page that is opened once it is written.
+    /// The file of a page that is opened after it was written.
     page: Option<PathBuf>,
     catalogue: Catalogue,
     style: Style,
@@ -48,7 +48,8 @@ impl Shown {
         self.page.as_deref().map_or(Ok(()), page::open)
     }
 
-    /// Writes several recordings as asked, one after the other, each below what it is called; as JSON a list of them.
+    /// Writes several recordings as requested, one after the other, each below its name; as JSON, a
+    /// list of them.
     pub(crate) fn tell_each(&self, output: &mut Output, all: &[(PathBuf, Recording)]) -> Result<(), Failure> {
         if self.args.html || self.args.open {
             return Err(Failure::Usage("a page tells of one trace: name one, or --together"));
@@ -117,7 +118,7 @@ impl Shown {
                 judgement.findings.retain(about);
                 judgement.also.retain(about);
                 judgement.rounds.retain(|round| round.has_call(|syscall| only.contains(&syscall)));
-                // The findings that claim them may be about calls that are left out.
+                // The findings that claim rounds may be about calls that are left out.
                 judgement.rounds.iter_mut().for_each(|round| round.claimed = RoundClaimed::default());
                 write_report(w, &narrowed(recording, only), &judgement, &options, &self.style)
             }
@@ -156,7 +157,7 @@ fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
     some
 }
 
-/// `systoll report REC`.
+/// Implements `systoll report REC`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let named = args.recording.clone().or_else(|| (!io::stdin().is_terminal()).then(|| "-".into()));
     let path = named.ok_or(Failure::Usage("which recording? systoll report REC, or - for standard input"))?;
@@ -196,7 +197,7 @@ pub(crate) fn save(place: &mut Place, recording: &Recording) -> Result<(), Failu
     keep("recording", place, &bytes.map_err(|e| Failure::file("write", &place.path, e))?)
 }
 
-/// `systoll box`.
+/// Implements `systoll box`.
 pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);

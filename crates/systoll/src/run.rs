@@ -1,4 +1,4 @@
-//! `systoll run`.
+//! Implements `systoll run`.
 
 mod straight;
 
@@ -106,7 +106,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Looks at where they go.
+    /// Opens the outputs of the report and of the recording.
     pub(crate) fn open(show: &ShowArgs, keep: &KeepArgs, quiet: u8) -> Result<Self, Failure> {
         let save = keep.save.as_deref().map(|path| place_to_save(path, keep.force)).transpose()?;
         keep.save_to.as_deref().map_or(Ok(()), tables::prepare)?;
@@ -114,17 +114,17 @@ impl Places {
         Ok(Self { report: report.transpose()?, save })
     }
 
-    /// How the report is shown, if there is to be one.
+    /// Returns the way in which the report is shown, if there is to be one.
     pub(crate) fn shown(&self) -> Option<&Shown> {
         self.report.as_ref().map(|(_, shown)| shown)
     }
 
-    /// Keeps the recording, where that was asked for.
+    /// Keeps the recording, if that was requested.
     pub(crate) fn keep(&mut self, recording: &Recording) -> Result<(), Failure> {
         self.save.as_mut().map_or(Ok(()), |place| save(place, recording))
     }
 
-    /// Tells the report.
+    /// Writes the report, if there is to be one.
     pub(crate) fn tell(&mut self, recording: &Recording) -> Result<(), Failure> {
         self.report.as_mut().map_or(Ok(()), |(output, shown)| shown.tell(output, recording))
     }
@@ -142,7 +142,7 @@ pub(crate) fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
 const TOLD_TO_END: u8 = 143;
 
 /// Exits as the command did: with its code, or by its signal. If it has not ended, systoll was told
-/// to end.
+/// to end, and exits with [`TOLD_TO_END`].
 pub(crate) fn end_as(exit: Option<Exit>) -> ExitCode {
     match exit {
         Some(Exit::Code(code)) => ExitCode::from(code as u8),

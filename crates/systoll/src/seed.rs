@@ -1,4 +1,4 @@
-//! The seed of a run's randomness.
+//! Chooses the seed of a run's randomness.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

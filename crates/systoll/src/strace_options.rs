@@ -1,6 +1,6 @@
-//! Suggestions for strace's options that users type by habit after `systoll run`.
+//! Suggests substitutes for strace's options that users type by habit after `systoll run`.
 
-/// Options of strace that systoll lacks, and what to use in their place.
+/// An option of strace that systoll lacks, with its substitute.
 struct Habit {
     /// The option's letter and its long names.
     typed: &'static [&'static str],
@@ -14,7 +14,7 @@ const fn habit(typed: &'static [&'static str], instead: &'static str) -> Habit {
 
 const NO_STREAM: &str = "systoll counts calls and keeps no stream of them: strace";
 
-/// From the manual of strace 6.13.
+/// Options from the manual of strace 6.13.
 const HABITS: &[Habit] = &[
     habit(&["-p", "--attach", "--pid"], "processes that run are watched by another command: systoll attach PID"),
     habit(
@@ -98,7 +98,7 @@ mod tests {
                     || arg.get_short().is_some_and(|short| name == format!("-{short}"))
             })
         };
-        // The letters that `strace -h` lists.
+        // These are the letters that `strace -h` lists.
         for letter in "abcdefhiknopqrstuvwxyzACDEIOPSTUVXYZ".chars() {
             let name = format!("-{letter}");
             let told = instead("run", &name).is_some() || matches!(letter, 'h' | 'V');

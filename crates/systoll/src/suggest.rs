@@ -71,7 +71,7 @@ pub(crate) fn instead(error: &clap::Error) -> Option<Instead> {
             if let Some(command) = first.to_str().filter(|word| matches!(*word, "run" | "report" | "import")) {
                 return strace_options::instead(command, option).map(Instead::Hint);
             }
-            // Before any command.
+            // The option stands before any command.
             let name = option.trim_start_matches('-').split('=').next()?;
             if first.to_string_lossy().split('=').next() != option.split('=').next() {
                 return None;

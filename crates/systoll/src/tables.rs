@@ -1,4 +1,4 @@
-//! A run's table in a folder of many, for `systoll fleet`.
+//! Writes a run's table into a folder of many, for `systoll fleet`.
 
 use crate::failure::Failure;
 use crate::output::{Place, keep, to_stderr};
@@ -7,7 +7,7 @@ use systoll_export::{JudgedRecording, Labels, for_fleet};
 use systoll_judge::{Catalogue, judge};
 use systoll_model::Recording;
 
-/// Creates the folder if it does not exist: an unwritable one is reported before anything runs.
+/// Creates the folder if it does not exist. An unwritable folder is reported before anything runs.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|e| Failure::file("write to", folder, e))?;
     nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK).map_err(|e| Failure::file("write to", folder, e.into()))

@@ -1,4 +1,4 @@
-//! `systoll top`.
+//! Implements `systoll top`.
 
 mod judging;
 mod pace;
@@ -39,7 +39,14 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let viewer = Viewer::new(state(args), kind, !args.command.is_empty());
     let mut watcher = Watcher::new(args.every, args.window, viewer, catalogue);
     let recording = if args.command.is_empty() {
-        let running = Running { pids: pids.clone(), how: launch, limit: args.window, calls: None };
+        let running = Running {
+            pids: pids.clone(),
+            how: launch,
+            limit: args.window,
+            calls: None,
+            no_children: false,
+            in_turns: false,
+        };
         backend(BackendKind::Inproc).attach(&running, &mut watcher)
     } else {
         run_with_first(&mut run::choose(args.backend), &launch, &mut watcher)
@@ -74,7 +81,7 @@ fn state(args: &TopArgs) -> State {
     State::new(Choice { group, sort, is_reversed: false, filter: args.filter.clone() }, look)
 }
 
-/// Returns the way to watch, and to start the command: the screen is not the command's.
+/// Returns the way to watch, and to start the command, whose output does not go to the screen.
 fn launch(args: &TopArgs) -> Result<Launch, Failure> {
     let mut launch = Launch {
         command: args.command.clone(),
@@ -98,7 +105,7 @@ fn launch(args: &TopArgs) -> Result<Launch, Failure> {
     Ok(launch)
 }
 
-/// Has a panic in any thread give the terminal back before it is told.
+/// Makes a panic in any thread give the terminal back before its message is printed.
 fn restore_on_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -107,7 +114,7 @@ fn restore_on_panic() {
     }));
 }
 
-/// Returns what has become of what was watched, in a line.
+/// Returns what has become of the watched processes, as a line.
 fn told(recording: &Recording, pids: &[i32]) -> String {
     let header = &recording.header;
     let time = systoll_present::units::time(header.wall_ns);

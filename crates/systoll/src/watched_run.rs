@@ -1,4 +1,4 @@
-//! Runs that other commands watch, without showing anything.
+//! Watches runs for other commands, without showing anything.
 
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -10,20 +10,20 @@ use systoll_cure::{interrupted, interrupted_after};
 use systoll_model::{EnvChange, Recording};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
-/// A command to watch, and where its output goes.
+/// A command to watch, and the destination of its output.
 #[derive(Clone, Default)]
 pub(crate) struct WatchedRun {
     pub(crate) command: Vec<OsString>,
     pub(crate) env: Vec<EnvChange>,
     pub(crate) cwd: Option<PathBuf>,
-    /// Standard output and standard error; discarded if `None`.
+    /// Destination of standard output; discarded if `None`.
     pub(crate) output: Option<Arc<File>>,
     pub(crate) errors: Option<Arc<File>>,
     pub(crate) seed: u64,
 }
 
 impl WatchedRun {
-    /// Watches one run to its end. Its standard input is empty.
+    /// Watches one run to its end. The command's standard input is empty.
     pub(crate) fn run(&self) -> Result<Recording, Failure> {
         let null = |what: &'static str| {
             let path = std::path::Path::new("/dev/null");

@@ -1,4 +1,4 @@
-//! Blocks of system calls counted, for languages that call C: `libsystoll_block.so`.
+//! Counts blocks of system calls, for languages that call C: `libsystoll_block.so`.
 //!
 //! C and C++ include `systoll_block.h` (`include/`); docs/use/in-tests.md has a test.
 //!
@@ -47,7 +47,7 @@ struct Told {
     total: u64,
     /// The reason why the counts are too low.
     incomplete: Option<String>,
-    /// Calls whose callers found no room.
+    /// Number of calls whose callers found no room.
     without_caller: u64,
 }
 

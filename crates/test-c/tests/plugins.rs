@@ -1,4 +1,4 @@
-//! The plugins in their own languages, compared with strace, and their output to users.
+//! Tests of the plugins in their own languages, compared with strace, and of their output to users.
 #![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 #[path = "../../test/tests/strace/mod.rs"]
@@ -145,7 +145,7 @@ fn pytest_marks_limit_tests() {
     }
 }
 
-/// A checkout without a built library, as on another machine.
+/// The library is not built, as in a checkout on another machine.
 #[test]
 fn pytest_skips_where_it_cannot_count() {
     if !has("python3", &["-m", "pytest", "--version"]) {
@@ -234,7 +234,7 @@ fn go_has_the_same_names() {
     assert_eq!(go, ours);
 }
 
-/// Compiles with the header alone, and links as with a package.
+/// The test compiles with the header alone, and links as with a package.
 #[test]
 fn c_and_cpp_include_a_header() {
     let folder = tempfile::tempdir().unwrap();

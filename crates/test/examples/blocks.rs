@@ -39,11 +39,12 @@ fn folder() {
 }
 
 fn process() {
-    // Without pipes, whose number of reads depends on timing.
+    // The command has no pipes, whose number of reads depends on timing.
     assert!(Command::new("/bin/true").status().is_ok_and(|s| s.success()));
 }
 
-/// The threads' calls are their own. They end before they are joined, so joining makes no call.
+/// Makes calls in other threads, which belong to these threads. They end before they are joined, so
+/// that joining makes no call.
 fn threads() {
     let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| fs::read("/proc/self/comm").is_ok())).collect();
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
@@ -122,7 +123,7 @@ fn masks() {
 
 extern "C" fn nothing(_: i32) {}
 
-/// A wait that ends with EINTR, since the handler has no SA_RESTART.
+/// Waits until EINTR, since the handler has no SA_RESTART.
 fn interrupted() {
     handle(libc::SIGALRM, nothing);
     // SAFETY: a timer of this process.
@@ -135,7 +136,7 @@ fn interrupted() {
     }
 }
 
-/// The program's own handler of the signal that counting uses.
+/// Installs the program's own handler of the signal that counting uses.
 fn sigsys() {
     assert_eq!(handle(libc::SIGSYS, nothing).sa_sigaction, libc::SIG_DFL);
     assert_eq!(handle(libc::SIGSYS, nothing).sa_sigaction, nothing as *const () as usize);
@@ -167,7 +168,7 @@ fn unknown() {
     }
 }
 
-/// Counting leaves no trace that a program can see.
+/// Reads the signal stack: counting leaves no trace that a program can see.
 fn altstack() {
     // SAFETY: only reads.
     unsafe {
@@ -186,8 +187,8 @@ fn main() {
         return;
     }
     let work = WORK.iter().find(|(n, _)| n == name).expect("a name of the list").1;
-    // Work that is done once in a process: std checks for statx, libgcc sets up its unwinder, which
-    // counting uses too.
+    // This work is done once in a process: std checks for statx, and libgcc sets up its unwinder,
+    // which counting uses too.
     let _ = fs::metadata("/");
     panics();
     if how == "plain" {

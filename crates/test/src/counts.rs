@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 pub struct Block<T> {
     /// The value that the closure returned.
     pub value: T,
-    /// Its calls, or the reason why they could not be counted.
+    /// Counts of the block's calls, or the reason why they could not be counted.
     pub counts: Result<Counts, Unavailable>,
 }
 

@@ -1,4 +1,4 @@
-//! The macro `assert_calls!`.
+//! Holds the macro `assert_calls!`.
 
 use crate::counts::{Block, Counts};
 use crate::names;

@@ -12,7 +12,7 @@ pub enum Unavailable {
     /// valgrind makes the process's calls from its own code.
     #[error("valgrind runs this process, and makes its calls from code of its own")]
     Translated,
-    /// Most likely a seccomp filter refused it.
+    /// The kernel refused to dispatch calls with this errno, most likely by a seccomp filter.
     #[error("{}: prctl(PR_SET_SYSCALL_USER_DISPATCH) is refused here, most likely by a seccomp filter", std::io::Error::from_raw_os_error(*.0))]
     Refused(i32),
     /// Too many threads count at the same time.

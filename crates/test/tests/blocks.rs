@@ -1,4 +1,5 @@
-//! Blocks that are nested, in several threads, left by panics, or in places where they can't count.
+//! Tests of blocks that are nested, in several threads, left by panics, or in places where they
+//! can't count.
 #![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 use std::panic::catch_unwind;
@@ -206,7 +207,7 @@ fn sigsys() -> usize {
     }
 }
 
-/// Alone in its process, since other tests' blocks have the handler installed.
+/// Runs alone in its process, since other tests' blocks have the handler installed.
 #[test]
 #[ignore = "started by the test below"]
 fn alone_sigsys_is_the_programs_again() {
@@ -216,7 +217,7 @@ fn alone_sigsys_is_the_programs_again() {
     }
 }
 
-/// As in strict containers: a filter refuses the prctl that counting needs.
+/// A filter refuses the prctl that counting needs, as in strict containers.
 #[test]
 #[ignore = "started by the test below"]
 fn alone_a_refusing_filter_is_reported() {

@@ -1,8 +1,8 @@
-//! Figures a second, as text of few columns.
+//! Formats figures for each second, as text of few columns.
 
 use systoll_present::units;
 
-/// Returns `n` a second: `46,380`, `0.3`; what is less than that is `0`.
+/// Returns `n` a second as text: `46,380`, `0.3`; smaller rates are `0`.
 pub(crate) fn rate(n: u64, span_ns: u64) -> String {
     let rate = n as f64 / span_ns.max(1) as f64 * 1e9;
     match rate {
@@ -29,7 +29,8 @@ pub(crate) fn share(ns: u64, span_ns: u64) -> String {
     percent(ns as f64 / span_ns.max(1) as f64).trim_end_matches(" %").to_owned()
 }
 
-/// Returns what one of `n` took; nothing if there was none, or if it is not known.
+/// Returns the mean time of one of `n`, as text; nothing if there was none, or if the time is
+/// unknown.
 pub(crate) fn each(ns: u64, n: u64) -> String {
     if ns == 0 { String::new() } else { ns.checked_div(n).map_or_else(String::new, units::time) }
 }

@@ -1,15 +1,15 @@
-//! Where the parts of the screen lie.
+//! Divides the screen into its parts.
 
 use ratatui::layout::Rect;
 
-/// Lines of the graph.
+/// Height of the graph, lines.
 const GRAPH: u16 = 3;
-/// Screens of fewer lines have no graph.
+/// Least height of a screen with a graph, lines.
 const GRAPH_FROM: u16 = 14;
-/// Screens of fewer lines show no findings beside the table.
+/// Least height of a screen with findings beside the table, lines.
 const FINDINGS_FROM: u16 = 10;
 
-/// Findings beside the table, at most.
+/// Largest number of findings beside the table.
 const MOST_FINDINGS: u16 = 8;
 
 /// A column of the table.
@@ -34,12 +34,12 @@ const COLUMNS: [(Column, u16, u16); 6] = [
     (Column::Bar, 11, 72),
 ];
 
-/// Screens of so many columns have longer bars, and the width of these.
+/// Least width of a screen with long bars, columns.
 const WIDE: u16 = 100;
 const WIDE_BARS: u16 = 21;
 
 impl Column {
-    /// Returns its heading.
+    /// Returns the column's heading.
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Toll => "%CPU",
@@ -64,7 +64,7 @@ pub(crate) struct Areas {
     pub(crate) foot: Rect,
 }
 
-/// What a screen has to hold.
+/// The contents that a screen has to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     /// Number of findings.
@@ -88,7 +88,7 @@ impl Contents {
 }
 
 impl Areas {
-    /// Returns the parts of `area`.
+    /// Divides `area` into the screen's parts.
     pub(crate) fn within(area: Rect, contents: Contents) -> Self {
         let height = area.height;
         let foot = u16::from(height > 2 && !contents.is_text);
@@ -115,7 +115,7 @@ impl Areas {
         }
     }
 
-    /// Returns the columns of the table: first column and width.
+    /// Returns the columns of the table, each with its first column on the screen and its width.
     pub(crate) fn columns(&self) -> Vec<(Column, u16, u16)> {
         let mut at = 0u16;
         let mut columns: Vec<(Column, u16, u16)> = Vec::new();

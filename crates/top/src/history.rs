@@ -1,4 +1,4 @@
-//! Snapshots of what is watched, one after the other: the newest, and what came in the minutes before.
+//! Keeps snapshots of the watched processes: the newest, and the figures of the minutes before.
 
 use crate::tally::{Figures, ProcessKey, RowKey, Tally, members};
 use std::collections::{HashMap, VecDeque};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use systoll_judge::Judgement;
 use systoll_model::{Recording, RowId};
 
-/// Points that the graphs keep.
+/// Largest number of points that a graph keeps.
 pub const POINTS: usize = 600;
-/// Rows whose own graph is kept, at most.
+/// Largest number of rows with a graph of their own.
 const MOST_GRAPHS: usize = 2_048;
 
 /// A recording so far, with the judgement of it.
@@ -16,9 +16,9 @@ const MOST_GRAPHS: usize = 2_048;
 pub struct Judged {
     /// The recording.
     pub recording: Recording,
-    /// What the judge says of it.
+    /// The judge's result on the recording.
     pub judgement: Judgement,
-    /// Its rows by their names, dearest first.
+    /// The recording's rows by their names, costliest first.
     pub(crate) members: HashMap<RowKey, Vec<RowId>>,
 }
 
@@ -30,14 +30,14 @@ impl Judged {
     }
 }
 
-/// What came in one interval.
+/// The figures of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
     /// Length of the interval, ns.
     pub span_ns: u64,
-    /// Calls and times.
+    /// Calls and times in the interval.
     pub figures: Figures,
-    /// Processor time of the watched processes, ns.
+    /// Processor time that the watched processes took in the interval, ns.
     pub cpu_ns: u64,
 }
 
@@ -48,13 +48,13 @@ pub struct Interval {
     pub tally: Arc<Tally>,
     /// Length of the interval, ns; 0 before the first.
     pub span_ns: u64,
-    /// What came in all rows.
+    /// Figures of all rows in the interval.
     pub total: Figures,
-    /// Processor time of the watched processes in it, ns.
+    /// Processor time that the watched processes took in the interval, ns.
     pub cpu_ns: u64,
-    /// What came in each row.
+    /// Figures of each row in the interval.
     pub rows: HashMap<RowKey, Figures>,
-    /// What came in each process.
+    /// Figures of each process in the interval.
     pub processes: HashMap<ProcessKey, Figures>,
     /// The last judgement.
     pub judged: Arc<Judged>,
@@ -119,12 +119,13 @@ impl History {
         &self.newest
     }
 
-    /// Returns what came in the last intervals, oldest first.
+    /// Returns the figures of the last intervals, oldest first.
     pub fn points(&self) -> &VecDeque<Point> {
         &self.points
     }
 
-    /// Returns the same of some rows, added up; nothing of rows that have no graph.
+    /// Returns the figures of the last intervals for some rows, added up; nothing for rows without
+    /// a graph.
     pub fn points_of(&self, keys: &[RowKey]) -> Vec<Point> {
         let graphs: Vec<_> = keys.iter().filter_map(|key| self.graphs.get(key)).collect();
         let longest = graphs.iter().map(|graph| graph.len()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The terminal: taken over, drawn on, given back.
+//! Takes over the terminal, draws on it, and gives it back.
 
 use crate::state::{Event, State};
 use crate::view::{draw, page_height};
@@ -13,17 +13,17 @@ use ratatui::backend::CrosstermBackend;
 use std::io::{self, Stdout};
 use std::time::Duration;
 
-/// Lines that the wheel moves by.
+/// Number of lines by which the wheel moves.
 const WHEEL: i16 = 3;
 
-/// What the user did at the terminal.
+/// An act of the user at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Did {
-    /// Something that the state takes.
+    /// An event for the state.
     Event(Event),
     /// Ctrl-C.
     Interrupt,
-    /// Another size of the window, or nothing that means anything.
+    /// A new size of the window, or an event without a meaning.
     Other,
 }
 
@@ -55,7 +55,8 @@ impl Screen {
     /// Draws the state.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    ///
+    /// The terminal is gone.
     pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
         if state.has_mouse != self.has_mouse {
             self.has_mouse = state.has_mouse;
@@ -88,7 +89,7 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back as it was. Does no harm if that has been done.
+/// Gives the terminal back as it was. May be called again.
 pub fn restore_terminal() {
     // There is nobody to tell if the terminal is gone.
     let _ = disable_raw_mode();

@@ -1,4 +1,4 @@
-//! What the user has chosen, and what keys and mouse change of it.
+//! Holds the user's choices, which keys and mouse change.
 
 use crate::geometry::{Areas, Column, Contents};
 use crate::history::{History, Interval, Judged};
@@ -6,7 +6,7 @@ use crate::table::{Choice, Group, GroupBy, SortBy, TableLine, lines};
 use crate::tally::Tally;
 use ratatui::layout::Rect;
 
-/// What is done with the keyboard or the mouse.
+/// An act with the keyboard or the mouse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A character.
@@ -17,21 +17,21 @@ pub enum Event {
     Escape,
     /// The key that takes a character back.
     Backspace,
-    /// One line up.
+    /// Go up by one line.
     Up,
-    /// One line down.
+    /// Go down by one line.
     Down,
-    /// One screen up.
+    /// Go up by one screen.
     PageUp,
-    /// One screen down.
+    /// Go down by one screen.
     PageDown,
-    /// To the first line.
+    /// Go to the first line.
     Home,
-    /// To the last line.
+    /// Go to the last line.
     End,
     /// The mouse's first button, at a column and a line from 0.
     Click(u16, u16),
-    /// The mouse's wheel, lines down.
+    /// A turn of the mouse's wheel, lines down.
     Wheel(i16),
 }
 
@@ -49,7 +49,7 @@ pub enum Page {
     Help,
 }
 
-/// How signs are drawn.
+/// The way in which signs are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// True if colours may be used.
@@ -60,17 +60,17 @@ pub struct Look {
     pub is_batch: bool,
 }
 
-/// All that a screen is made from.
+/// All data that a screen is made from.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     history: History,
     /// The interval that is shown while paused.
     paused: Option<Interval>,
-    /// What the table is made by.
+    /// The choices by which the table is made.
     pub choice: Choice,
     /// The page that is shown.
     pub page: Page,
-    /// How signs are drawn.
+    /// The way in which signs are drawn.
     pub look: Look,
     /// True once the watched processes have ended, or are left.
     pub has_ended: bool,
@@ -78,9 +78,9 @@ pub struct State {
     pub is_typing: bool,
     /// The selected line; the first one if `None`.
     selected: Option<Group>,
-    /// Lines that a page is scrolled by.
+    /// Number of lines by which a page is scrolled.
     pub scrolled: usize,
-    /// Columns and lines of the screen.
+    /// Size of the screen, columns and lines.
     size: (u16, u16),
     /// True if the mouse is the screen's, false if it is the terminal's.
     pub has_mouse: bool,
@@ -107,7 +107,7 @@ impl State {
         self.size = (columns, lines);
     }
 
-    /// Returns what the screen has to hold.
+    /// Returns the contents that the screen has to hold.
     pub(crate) fn contents(&self) -> Contents {
         Contents { findings: self.shown().judged.judgement.findings.len(), is_text: self.look.is_batch }
     }
@@ -127,7 +127,7 @@ impl State {
         self.paused.as_ref().unwrap_or_else(|| self.history.newest())
     }
 
-    /// Returns true if snapshots that come are not shown.
+    /// Returns true if newer snapshots are not shown.
     pub fn is_paused(&self) -> bool {
         self.paused.is_some()
     }
@@ -143,7 +143,7 @@ impl State {
         lines.iter().position(is_it).unwrap_or(0)
     }
 
-    /// Does what a key or the mouse asks for. Returns true if that is to leave.
+    /// Acts on an event. Returns true if the user leaves.
     pub fn on(&mut self, event: Event) -> bool {
         if self.is_typing {
             self.on_typed(event);
@@ -225,7 +225,7 @@ impl State {
         }
     }
 
-    /// Keeps what a page is scrolled by within its length.
+    /// Keeps the scrolled lines of a page within its length.
     pub fn note_length(&mut self, lines: usize, height: usize) {
         self.scrolled = self.scrolled.min(lines.saturating_sub(height));
     }
@@ -274,10 +274,11 @@ impl State {
     }
 }
 
-/// Returns the first of `len` lines that is shown of a list of this height, so that the selected one is.
+/// Returns the first line to show of a list of `len` lines, so that the selected one is on the
+/// screen.
 pub(crate) fn first_shown(selected: usize, height: usize, len: usize) -> usize {
     let height = height.max(1);
-    // The selected line is in the middle, but for the list's ends.
+    // The selected line is in the middle, except near the list's ends.
     selected.saturating_sub(height / 2).min(len.saturating_sub(height))
 }
 

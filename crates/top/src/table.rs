@@ -1,4 +1,4 @@
-//! The rows of the screen: what came in an interval, grouped, filtered and sorted.
+//! Makes the rows of the screen: the calls of an interval, grouped, filtered and sorted.
 
 use crate::history::Interval;
 use crate::tally::{Figures, Place, ProcessKey, RowKey};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use systoll_judge::Finding;
 use systoll_model::{RowId, Sysno, clean};
 
-/// What rows of the screen stand for.
+/// The things that rows of the screen stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupBy {
     /// A system call, made through one public function from one place.
@@ -18,17 +18,17 @@ pub enum GroupBy {
     Call,
     /// A public function.
     Api,
-    /// A line, or a function where lines are not known.
+    /// A line, or a function if lines are not known.
     Line,
     /// A process.
     Process,
 }
 
 impl GroupBy {
-    /// All of them, in the order in which a key goes through them.
+    /// All groupings, in the order in which a key goes through them.
     pub const ALL: [Self; 5] = [Self::Row, Self::Call, Self::Api, Self::Line, Self::Process];
 
-    /// Returns its name on the command line and on the screen.
+    /// Returns the grouping's name on the command line and on the screen.
     pub fn name(self) -> &'static str {
         match self {
             Self::Row => "row",
@@ -40,7 +40,7 @@ impl GroupBy {
     }
 }
 
-/// What rows are sorted by; the largest come first, names in their order.
+/// The order of rows: the largest come first, names in alphabetical order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortBy {
     /// Processor time paid a second.
@@ -55,10 +55,10 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    /// All of them, in the order in which a key goes through them.
+    /// All orders, in the order in which a key goes through them.
     pub const ALL: [Self; 4] = [Self::Toll, Self::Calls, Self::Waited, Self::Name];
 
-    /// Returns its name on the command line and on the screen.
+    /// Returns the order's name on the command line and on the screen.
     pub fn name(self) -> &'static str {
         match self {
             Self::Toll => "toll",
@@ -69,12 +69,12 @@ impl SortBy {
     }
 }
 
-/// What the calls of a line of the table have in common.
+/// The property that the calls of a line of the table share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// A row.
     Row(RowKey),
-    /// A line of a script that makes calls of a row: sampled.
+    /// A line of a script that makes calls of a row, known by sampling.
     RowLine(RowKey, Place),
     /// A system call.
     Call(Sysno),
@@ -87,7 +87,8 @@ pub enum Group {
 }
 
 impl Group {
-    /// Returns its name in parts, from the call to the caller. Nothing in it acts on terminals.
+    /// Returns the group's name in parts, from the call to the caller, without characters that act
+    /// on terminals.
     pub fn names(&self) -> Vec<String> {
         let api = |api: &Option<Arc<str>>| api.as_deref().map(clean);
         let named = |key: &RowKey, place: Option<&Place>| {
@@ -109,7 +110,7 @@ impl Group {
     }
 }
 
-/// Returns a place as reports write it: `parse app.c:40`, for a script `app.py:8 in work`.
+/// Returns a place as reports write it: `parse app.c:40`; for a script, `app.py:8 in work`.
 pub(crate) fn place_text(place: &Place) -> String {
     let line = if place.line > 0 { format!(":{}", place.line) } else { String::new() };
     let (function, file) = (clean(&place.function), clean(&place.file));
@@ -126,34 +127,34 @@ pub(crate) fn place_text(place: &Place) -> String {
 /// A line of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableLine {
-    /// What its calls have in common.
+    /// The property that the line's calls share.
     pub group: Group,
-    /// What came in the interval.
+    /// Figures of the interval.
     pub now: Figures,
     /// Figures since watching began.
     pub all: Figures,
     /// True if the figures are estimates: lines of scripts are sampled.
     pub is_sampled: bool,
-    /// Rows whose calls they are.
+    /// Rows that count the calls.
     pub keys: Vec<RowKey>,
-    /// The finding that claims calls of it: its place among the findings, from 0.
+    /// Index of the finding that claims calls of the line.
     pub finding: Option<usize>,
 }
 
-/// What a table is made by.
+/// The choices by which a table is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// What lines stand for.
+    /// The things that lines stand for.
     pub group: GroupBy,
-    /// What they are sorted by.
+    /// The order of the lines.
     pub sort: SortBy,
-    /// True for the smallest first.
+    /// True if the smallest come first.
     pub is_reversed: bool,
     /// Text that a line's names or program contain, whatever its case.
     pub filter: String,
 }
 
-/// Returns the lines of a table. Those of which nothing came in the interval are behind the others.
+/// Returns the lines of a table. Lines without calls in the interval come last.
 pub(crate) fn lines(interval: &Interval, choice: &Choice) -> Vec<TableLine> {
     let mut lines = match choice.group {
         GroupBy::Process => processes(interval),

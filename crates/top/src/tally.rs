@@ -1,4 +1,4 @@
-//! What a recording so far has counted, by names that stay the same from one recording to the next.
+//! Adds up a recording's counts by names that stay the same from one recording to the next.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use systoll_model::{Counts, Frame, FrameId, Recording, Row, RowId, Sysno};
 /// Figures since watching began, or of a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Calls that returned.
+    /// Number of calls that returned.
     pub calls: u64,
-    /// Calls that failed.
+    /// Number of calls that failed.
     pub failed: u64,
     /// Processor time paid, ns.
     pub toll_ns: u64,
@@ -35,7 +35,7 @@ impl Figures {
         self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
     }
 
-    /// Returns what has come since `before`; nothing where figures have become smaller.
+    /// Returns the growth of all figures since `before`; 0 for figures that have become smaller.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             calls: self.calls.saturating_sub(before.calls),
@@ -45,7 +45,7 @@ impl Figures {
         }
     }
 
-    /// Returns the part `share` of all figures, 0 to 1.
+    /// Returns the share `share`, 0 to 1, of all figures.
     pub fn part(&self, share: f64) -> Self {
         let of = |n: u64| (n as f64 * share.clamp(0.0, 1.0)).round() as u64;
         Self {
@@ -86,7 +86,7 @@ impl Place {
     }
 }
 
-/// What calls of a row have in common, by names.
+/// The names that the calls of a row share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     /// The program's name.
@@ -95,18 +95,18 @@ pub struct RowKey {
     pub syscall: Sysno,
     /// The public function that was called.
     pub api: Option<Arc<str>>,
-    /// The user's own code that called it; for a script the interpreter's.
+    /// The user's own code that made the calls; for a script the interpreter's code.
     pub place: Option<Place>,
 }
 
-/// A process, by what stays the same of it.
+/// The properties of a process that stay the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessKey {
     /// The program's name.
     pub program: Arc<str>,
     /// Process id.
     pub pid: u32,
-    /// Start, ns since watching began.
+    /// Time of the start since watching began, ns.
     pub start_ns: u64,
 }
 
@@ -115,7 +115,7 @@ pub struct ProcessKey {
 pub struct RowTally {
     /// Figures since watching began.
     pub figures: Figures,
-    /// Lines of a script that make its calls, each with its part, 0 to 1: sampled.
+    /// Lines of a script that make the row's calls, each with its share, 0 to 1; known by sampling.
     pub lines: Vec<(Place, f64)>,
 }
 
@@ -124,26 +124,26 @@ pub struct RowTally {
 pub struct ProcessTally {
     /// Figures since watching began.
     pub figures: Figures,
-    /// Processes that the entry stands for.
+    /// Number of processes that the entry stands for.
     pub instances: u64,
-    /// True if it runs.
+    /// True if the process runs.
     pub is_alive: bool,
 }
 
-/// What a recording so far has counted.
+/// The counts of a recording so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// The command of what is watched, or of the first process.
+    /// The watched command, or that of the first process.
     pub command: Vec<String>,
     /// Time since watching began, ns.
     pub at_ns: u64,
     /// Processor time of the watched processes, ns.
     pub cpu_ns: u64,
-    /// Calls, in all.
+    /// Figures of all calls.
     pub total: Figures,
-    /// Rows.
+    /// Figures of each row.
     pub rows: HashMap<RowKey, RowTally>,
-    /// Processes.
+    /// Figures of each process.
     pub processes: HashMap<ProcessKey, ProcessTally>,
     /// True if tolls are calls times prices.
     pub is_estimated: bool,
@@ -191,7 +191,7 @@ impl Tally {
 }
 
 impl RowTally {
-    /// Adds a row of the same name; lines keep their part of all figures.
+    /// Adds the figures of a row of the same name; script lines keep their share of all calls.
     fn add(&mut self, figures: Figures, lines: &[(Place, f64)]) {
         let (mine, theirs) = (self.figures.calls as f64, figures.calls as f64);
         let all = (mine + theirs).max(1.0);
@@ -236,7 +236,7 @@ impl Names<'_> {
     fn key(&mut self, row: &Row) -> RowKey {
         let recording = self.recording;
         let exe = recording.processes.get(row.process.0 as usize).map(|process| &process.exe);
-        // Which line of a script is seen first changes; the interpreter's own place does not.
+        // The script line that is seen first varies; the interpreter's own place does not.
         let native = || recording.stacks.get(row.context.0 as usize).and_then(|stack| stack.frames.last()).copied();
         let place = if row.lines.is_empty() { row.user } else { native() };
         RowKey {
@@ -248,7 +248,7 @@ impl Names<'_> {
     }
 }
 
-/// Returns the rows of a recording by their names, dearest first.
+/// Returns the rows of a recording by their names, costliest first.
 pub(crate) fn members(recording: &Recording) -> HashMap<RowKey, Vec<RowId>> {
     let mut names = Names { recording, programs: HashMap::new() };
     let mut members: HashMap<RowKey, Vec<RowId>> = HashMap::new();

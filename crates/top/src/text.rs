@@ -1,11 +1,11 @@
-//! Screens as plain text, for scripts.
+//! Draws screens as plain text, for scripts.
 
 use crate::state::State;
 use crate::view::draw;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Lines of the table in a text, at most.
+/// Largest number of lines of the table in a text.
 const MOST_LINES: usize = 100;
 
 /// Returns the lines that a screen needs for all lines of its table that had calls.

@@ -1,4 +1,5 @@
-//! Whatever recordings hold, whatever is typed and however small the screen is, it is drawn.
+//! Tests that any state is drawn, whatever recordings hold, whatever is typed and however small the
+//! screen is.
 
 use proptest::collection::vec;
 use proptest::option;

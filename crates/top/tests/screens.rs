@@ -1,4 +1,4 @@
-//! The screens as users see them.
+//! Tests of the screens as users see them.
 
 use insta::assert_snapshot;
 use std::sync::Arc;
@@ -233,7 +233,7 @@ fn keys_group_sort_filter_and_leave() {
 fn the_mouse_selects_and_sorts() {
     let mut state = state(Look::default());
     state.resize(80, 24);
-    // Two lines of head, three of graph, then the headings.
+    // The first two lines are the head, the next three the graph; then come the headings.
     state.on(Event::Click(12, 5));
     assert_eq!(state.lines()[0].group.names()[0], "getpid");
     state.on(Event::Click(40, 7));

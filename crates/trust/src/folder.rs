@@ -1,7 +1,8 @@
 //! A folder of this user's that no other user can touch.
 //!
-//! Invariant: everything in it is reached from the open folder by name, never by a path or through
-//! a symbolic link, and is either this user's alone (0700, 0600) or ignored. Files appear complete.
+//! Invariant: everything in the folder is reached from its descriptor by name, never by a path or
+//! through a symbolic link, and is either this user's alone (0700, 0600) or ignored. Files appear
+//! complete.
 
 use crate::walk::{Untrusted, is, walk};
 use nix::errno::Errno;
@@ -17,14 +18,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Prefix of an unfinished file's name, before a random number.
+/// Prefix of the name of an unfinished file, before a random number.
 const UNFINISHED: &str = "new-";
-/// Age after which an unfinished file's writer has surely died.
+/// Age after which the writer of an unfinished file has surely died.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// Time for which a file counts as used after it was read: not every read writes its time.
+/// Time for which a read file counts as just used, so that not every read has to write its time.
 const USED: Duration = Duration::from_secs(3600);
-/// Fraction of the limit to which a folder that is too large is shrunk: not every new entry has to
-/// search the folder for something to drop.
+/// Fraction of the limit to which a folder is shrunk that has become too large, so that not every
+/// new entry has to search it for files to drop.
 const SHRINK: (u64, u64) = (3, 4);
 
 /// An open folder.
@@ -40,7 +41,7 @@ impl Folder {
     /// root's.
     ///
     /// # Errors
-    /// Another user can change the way to it, or may read it.
+    /// If another user can change the way to the folder, or may read it.
     pub fn below(base: &Path, names: &[&str]) -> Result<Self, Untrusted> {
         let (mut fd, _) = walk(base, 1)?;
         let mut path = base.to_owned();
@@ -51,7 +52,7 @@ impl Folder {
                 Ok(()) | Err(Errno::EEXIST) => {}
                 Err(errno) => return Err(io(errno)),
             }
-            // No links here: the names are ours.
+            // These names are ours, so none may be a link.
             let flags = OFlag::O_DIRECTORY | OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
             let opened = openat(&fd, *name, flags, Mode::empty()).map_err(io)?;
             let stat = fstat(&opened).map_err(io)?;
@@ -66,13 +67,13 @@ impl Folder {
         Ok(Self { fd, path })
     }
 
-    /// Returns its path. No other user can redirect it.
+    /// Returns the folder's path. No other user can redirect it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns true if files in it can't be executed.
+    /// Returns true if files in the folder can't be executed.
     #[must_use]
     pub fn forbids_code(&self) -> bool {
         fstatvfs(&self.fd).is_ok_and(|told| told.flags().contains(FsFlags::ST_NOEXEC))
@@ -89,7 +90,8 @@ impl Folder {
         Some(bytes)
     }
 
-    /// Works as [`Folder::read`], for reading in pieces. Returns the file and its length in bytes.
+    /// Does the same as [`Folder::read`] for reading in pieces. Returns the file and its length in
+    /// bytes.
     #[must_use]
     pub fn open(&self, name: &str, limit: u64) -> Option<(File, u64)> {
         // Without O_NONBLOCK, opening a FIFO of that name would wait for ever.
@@ -110,7 +112,7 @@ impl Folder {
     /// Writes a file of `parts` in one step: a reader sees all of it or the previous file.
     ///
     /// # Errors
-    /// It can't be written; nothing is left behind.
+    /// If the file can't be written. Nothing is left behind.
     pub fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
         let new = format!("{UNFINISHED}{:016x}", RandomState::new().hash_one(name));
         let written = self.write_new(&new, parts);
@@ -127,13 +129,13 @@ impl Folder {
         parts.iter().try_for_each(|part| file.write_all(part))
     }
 
-    /// Removes a file; ignores failures.
+    /// Removes a file, and ignores failures.
     pub fn remove(&self, name: &str) {
         let _ = unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir);
     }
 
-    /// Drops the least recently used files, but not `keep`, if all are larger than `limit`
-    /// together.
+    /// Drops the least recently used files, except `keep`, if all files together are larger than
+    /// `limit`.
     pub fn shrink(&self, limit: u64, keep: &str) {
         let Ok(names) = std::fs::read_dir(format!("/proc/self/fd/{}", self.fd.as_fd().as_raw_fd())) else { return };
         let (mut files, mut total) = (Vec::new(), 0u64);
@@ -156,7 +158,7 @@ impl Folder {
             return;
         }
         files.sort_unstable();
-        // The newest stays: else an entry as large as the limit would never be kept.
+        // The newest file stays; otherwise an entry as large as the limit would never be kept.
         files.pop();
         for (_, size, name) in files {
             if total <= limit / SHRINK.1 * SHRINK.0 {
@@ -198,7 +200,7 @@ mod tests {
         assert_eq!(folder.read("a", 7), None);
         let meta = fs::metadata(folder.path().join("a")).unwrap();
         assert_eq!(meta.mode() & 0o777, 0o600);
-        // A link under its name is not followed.
+        // A link in the place of the file is not followed.
         let other = home.path().join("other");
         fs::write(&other, "untouched").unwrap();
         fs::remove_file(folder.path().join("a")).unwrap();

@@ -6,10 +6,10 @@
 //! may write to it, can replace everything below.
 //!
 //! Invariant: paths that this crate returns were walked from `/` component by component, each
-//! opened, and its owner and mode read from the descriptor. Each belongs to root or to this user,
-//! and no other user may write to it; if others may (`/tmp`), it is sticky: they can't rename our
-//! files. Such a path leads to the same files for everyone who walks it later: the loader, a shell,
-//! a child.
+//! opened, and its owner and mode read from the descriptor. Each component belongs to root or to
+//! this user, and no other user may write to it. A folder to which others may write (`/tmp`) must
+//! be sticky, so that they can't rename our files. Such a path leads to the same files for everyone
+//! who walks it later: the loader, a shell, a child.
 //!
 //! This protects against other users only. Root, and this user's own programs, can do as they like
 //! anyway.

@@ -1,4 +1,4 @@
-//! The user's folders, from the environment.
+//! Finds the user's folders by the environment.
 
 use crate::{Folder, Untrusted, check};
 use nix::unistd::geteuid;
@@ -7,14 +7,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 /// Returns the user's folder of caches: `$XDG_CACHE_HOME`, or `~/.cache` (XDG Base Directory
-/// Specification 0.8). Returns `None` if neither variable is set. Does not check it.
+/// Specification 0.8). Returns `None` if neither variable is set. Does not check the folder.
 #[must_use]
 pub fn cache() -> Option<PathBuf> {
     place(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"), ".cache")
 }
 
 /// Returns the user's folder of permanent data: `$XDG_DATA_HOME`, or `~/.local/share`. Does not
-/// check it.
+/// check the folder.
 #[must_use]
 pub fn data() -> Option<PathBuf> {
     place(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"), ".local/share")
@@ -24,7 +24,7 @@ fn place(xdg: Option<OsString>, home: Option<OsString>, below: &str) -> Option<P
     absolute(xdg).or_else(|| absolute(home).map(|home| home.join(below)))
 }
 
-/// Ignores a relative path, as the specification says.
+/// Returns an absolute path, and ignores a relative one, as the specification demands.
 fn absolute(path: Option<OsString>) -> Option<PathBuf> {
     path.map(PathBuf::from).filter(|p| p.is_absolute())
 }
@@ -33,12 +33,12 @@ fn absolute(path: Option<OsString>) -> Option<PathBuf> {
 /// this user's files.
 ///
 /// # Errors
-/// Neither is safe: the reason for `/tmp`.
+/// If neither is safe, the reason for `/tmp`.
 pub fn temporary() -> Result<PathBuf, Untrusted> {
     of_temporaries(|path| check(path).map(|()| path.to_owned()))
 }
 
-/// Returns the first result of trying the folders of temporary files.
+/// Tries the folders of temporary files one after the other. Returns the first result.
 fn of_temporaries<T>(try_one: impl Fn(&Path) -> Result<T, Untrusted>) -> Result<T, Untrusted> {
     match absolute(std::env::var_os("TMPDIR")).map(|path| try_one(&path)) {
         Some(Ok(first)) => Ok(first),
@@ -46,11 +46,12 @@ fn of_temporaries<T>(try_one: impl Fn(&Path) -> Result<T, Untrusted>) -> Result<
     }
 }
 
-/// Returns the folder `names` below one of this user's own among the temporary files. It stays, and
-/// the next run finds it again. If another user has taken its name, it gets a random one.
+/// Returns the folder `names` below one of this user's own among the temporary files. The folder
+/// stays, and the next run finds it again. If another user has taken its name, it gets a random
+/// one.
 ///
 /// # Errors
-/// No folder of temporary files is usable.
+/// If no folder of temporary files is usable.
 pub fn own_temporary(names: &[&str]) -> Result<Folder, Untrusted> {
     of_temporaries(|base| own_below(base, names))
 }
@@ -63,7 +64,7 @@ fn own_below(base: &Path, names: &[&str]) -> Result<Folder, Untrusted> {
     let below = |name: &str| Folder::below(base, &[&[name], names].concat());
     below(&known).or_else(|why| match why {
         Untrusted::Owner { .. } | Untrusted::Open { .. } => below(&random),
-        // Another user's file or link.
+        // The name belongs to a file or link of another user.
         Untrusted::Io { ref source, .. } if !is_full(source) => below(&random),
         why => Err(why),
     })

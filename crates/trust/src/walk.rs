@@ -10,11 +10,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-/// Links followed in one path at most, as in the kernel (`path_resolution(7)`).
+/// Links that are followed in one path, at most, as in the kernel (`path_resolution(7)`).
 const MAX_LINKS: u32 = 40;
 const ROOT: u32 = 0;
 
-/// The reason why a path is not safe.
+/// Reason why a path is not safe.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
     /// Another user owns a component.
@@ -22,25 +22,25 @@ pub enum Untrusted {
     Owner {
         /// The path up to the component.
         path: PathBuf,
-        /// Its owner.
+        /// The user who owns the component.
         owner: u32,
     },
-    /// Others may write to a component.
+    /// Other users may write to a component.
     #[error("others may write to {}, and so put something else there", path.display())]
     Writable {
         /// The path up to the component.
         path: PathBuf,
     },
-    /// A folder of this user's must be private, and others may read it.
+    /// Others may read a folder of this user's that must be private.
     #[error("others may look into {}", path.display())]
     Open {
-        /// The folder.
+        /// Path of the folder that others may read.
         path: PathBuf,
     },
     /// The path does not start at the root.
     #[error("{} is no absolute path", path.display())]
     Relative {
-        /// The path.
+        /// The path as it was given.
         path: PathBuf,
     },
     /// A component can't be opened or created.
@@ -48,7 +48,7 @@ pub enum Untrusted {
     Io {
         /// The path up to the component.
         path: PathBuf,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
@@ -66,7 +66,7 @@ impl From<Untrusted> for io::Error {
 /// if that is sticky.
 ///
 /// # Errors
-/// The first component that others can change, or that does not exist.
+/// The reason, with the first component that others can change or that does not exist.
 pub fn check(path: &Path) -> Result<(), Untrusted> {
     walk(path, 0).map(drop)
 }
@@ -100,7 +100,7 @@ pub(crate) fn walk(path: &Path, make: usize) -> Result<(OwnedFd, FileStat), Untr
 fn components(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     path.components().filter_map(|c| match c {
         Component::Normal(name) => Some(name.to_owned()),
-        // The kernel knows a folder's parent: a link may have led here.
+        // The kernel finds a folder's parent, since a link may have led here.
         Component::ParentDir => Some("..".into()),
         Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
     })
@@ -109,7 +109,7 @@ fn components(path: &Path) -> impl Iterator<Item = OsString> + '_ {
 struct Walk {
     here: OwnedFd,
     stat: FileStat,
-    /// For messages only: nothing is opened by it.
+    /// Path so far, for messages only: nothing is opened by it.
     at: PathBuf,
 }
 
@@ -119,21 +119,23 @@ impl Walk {
         let io = |errno: Errno| Untrusted::Io { path: at.clone(), source: errno.into() };
         let here = open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).map_err(io)?;
         let stat = fstat(&here).map_err(io)?;
-        // Its owner (in a user namespace the number may stand for any user) owns the loader and
-        // libc of everything we run. Its mode counts like that of other folders.
+        // The owner of `/` is not checked: in a user namespace the number may mean any user, and
+        // that user owns the loader and libc of everything we run anyway. Its mode counts like that
+        // of other folders.
         if is_changed_by_others(&stat) {
             return Err(Untrusted::Writable { path: at });
         }
         Ok(Self { here, stat, at })
     }
 
-    /// Enters the next component. If it is a link, returns its target instead.
+    /// Enters the next component of the path. If the component is a link, returns the link's target
+    /// instead.
     fn enter(&mut self, name: &OsStr, may_make: bool) -> Result<Option<OsString>, Untrusted> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let look = || openat(&self.here, name, flags, Mode::empty());
         let found = match look() {
             Err(Errno::ENOENT) if may_make && name != ".." => match mkdirat(&self.here, name, Mode::S_IRWXU) {
-                // Another systoll may have created it first.
+                // Another systoll may have created the folder first.
                 Ok(()) | Err(Errno::EEXIST) => look(),
                 Err(errno) => Err(errno),
             },
@@ -144,7 +146,8 @@ impl Walk {
         if stat.st_uid != ROOT && stat.st_uid != geteuid().as_raw() {
             return Err(Untrusted::Owner { path: self.at.join(name), owner: stat.st_uid });
         }
-        // A link has no mode of its own; only its owner, or its folder's, can replace it.
+        // A link has no mode of its own; only its owner, or the owner of its folder, can replace
+        // it.
         if is(&stat, SFlag::S_IFLNK) {
             return readlinkat(&found, "").map(Some).map_err(|errno| self.failed(name, errno));
         }
@@ -161,8 +164,8 @@ impl Walk {
     }
 }
 
-/// Returns true if others can change it, or rename its entries. The rights that an access list
-/// grants to single users appear in the group's (`acl(5)`).
+/// Returns true if others can change the file, or rename entries of the folder. Rights that an
+/// access list grants to single users appear in the group's rights (`acl(5)`).
 fn is_changed_by_others(stat: &FileStat) -> bool {
     let sticky = is(stat, SFlag::S_IFDIR) && stat.st_mode & Mode::S_ISVTX.bits() != 0;
     stat.st_mode & 0o022 != 0 && !sticky
@@ -190,7 +193,7 @@ mod tests {
         for path in [Path::new("/"), Path::new("/etc/passwd"), Path::new("/tmp"), dir.path()] {
             check(path).unwrap();
         }
-        // Links of ours, up and down through folders.
+        // These are links of ours, up and down through folders.
         let (deep, link) = (dir.path().join("a/b"), dir.path().join("link"));
         fs::create_dir_all(&deep).unwrap();
         symlink("a/./b/../b", &link).unwrap();

@@ -1,4 +1,4 @@
-//! A new cause: its file, a case that has it, and its line among the causes' ids.
+//! Writes the files of a new cause: its own, a case that has it, and its line among the causes' ids.
 
 use super::language::{LANGUAGES, Language};
 use super::place::{MARK, check, insert, write_new};
@@ -8,7 +8,7 @@ use std::path::Path;
 /// Writes the files of the cause `id`, with a case in `language`. Returns the paths of what it has written or changed.
 ///
 /// # Errors
-/// If the id is no id, the language has no cases, or one of the files is there already.
+/// If the id is no valid one, the language has no cases, or one of the files exists already.
 pub(crate) fn new_cause(root: &Path, id: &str, language: &str) -> Result<Vec<String>> {
     check(id, '-')?;
     let known = LANGUAGES.iter().find(|known| known.name == language);

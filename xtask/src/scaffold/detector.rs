@@ -1,16 +1,16 @@
-//! A new detector: its file, its tests, and its two lines in the list of detectors.
+//! Writes the files of a new detector: its own, its tests, and its two lines in the list of detectors.
 
 use super::place::{MARK, check, insert, write_new};
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// The list of detectors.
+/// Path of the list of detectors.
 const LIST: &str = "crates/judge/src/detect/mod.rs";
 
 /// Writes the files of the detector `name`. Returns the paths of what it has written or changed.
 ///
 /// # Errors
-/// If the name is no module's, or one of the files is there already.
+/// If the name is no valid module name, or one of the files exists already.
 pub(crate) fn new_detector(root: &Path, name: &str) -> Result<Vec<String>> {
     check(name, '_')?;
     let class: String = name.split('_').map(capital).collect();
@@ -18,7 +18,7 @@ pub(crate) fn new_detector(root: &Path, name: &str) -> Result<Vec<String>> {
     write_new(root, &code, &code_of(&class))?;
     write_new(root, &tests, &tests_of(&class))?;
     let list = std::fs::read_to_string(root.join(LIST)).with_context(|| format!("can't read {LIST}"))?;
-    // In the order of the alphabet; the last detector is behind all that claim by themselves.
+    // The list is in alphabetical order, but its last detector follows all that claim by themselves.
     let next = list.lines().find(|line| line.starts_with("mod ") && *line > format!("mod {name};").as_str());
     insert(root, LIST, next.unwrap_or("\npub(crate) use "), &format!("mod {name};\n"))?;
     insert(

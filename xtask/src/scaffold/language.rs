@@ -1,22 +1,23 @@
-//! Languages that a case can be written in: what its files are called, how they are built and run.
+//! Languages in which a case can be written: names, and commands that build and run it.
 
-/// A language of cases.
+/// A language in which cases can be written.
 pub(super) struct Language {
-    /// Its name in causes' files.
+    /// Name of the language in causes' files.
     pub name: &'static str,
-    /// What names of its cases begin with.
+    /// Prefix of the names of the language's cases.
     pub prefix: &'static str,
-    /// Its name in a case's `lang`.
+    /// Name of the language in a case's `lang`.
     pub shown: &'static str,
-    /// The ending of its sources.
+    /// Ending of source files.
     pub ending: &'static str,
-    /// The program without which its cases are skipped.
+    /// Program without which the language's cases are skipped.
     pub needs: &'static str,
-    /// The command that builds `NAME.ENDING`, `{}` being NAME; empty for an interpreted language.
+    /// Command that builds `NAME.ENDING`; `{}` is replaced by NAME. Empty for an interpreted language.
     pub builds: &'static str,
-    /// The command that runs it.
+    /// Command that runs the built program.
     pub runs: &'static str,
-    /// A program that does nothing so many times and prints how often, `{}` being the comment for where the calls go.
+    /// Source of a program that repeats an empty loop and prints the number of repetitions. `{}` is replaced by a
+    /// comment that marks the place for the calls.
     pub source: &'static str,
 }
 
@@ -24,7 +25,7 @@ const fn interpreted(name: &'static str, prefix: &'static str, shown: &'static s
     Language { name, prefix, shown, ending: prefix, needs: name, builds: "", runs: "", source }
 }
 
-/// All of them.
+/// All languages in which cases can be written.
 pub(super) const LANGUAGES: &[Language] = &[
     Language {
         builds: "gcc -O2 -g -o bin/{} {}.c",

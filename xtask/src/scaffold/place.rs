@@ -1,9 +1,9 @@
-//! Where scaffolds are written, and the mark of what must be filled in.
+//! Writes scaffolds, and finds the places in them that must be filled in.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
-/// Marks a place that must be filled in; [`unfilled`] finds those that are left.
+/// Mark of a place that must be filled in; [`unfilled`] finds those that are left.
 pub(super) const MARK: &str = "FILL IN";
 /// Folders in which scaffolds are written.
 const SCAFFOLDED: [&str; 2] = ["crates/judge", "cases"];
@@ -15,7 +15,7 @@ pub(crate) fn unfilled(file: &Path, text: &str) -> Option<String> {
     Some(format!("{}:{}: must be filled in: {}", file.display(), at + 1, line.trim()))
 }
 
-/// Refuses a name that does not begin with a letter or holds anything but letters, digits and `joint`.
+/// Refuses a name unless it begins with a letter and has only letters, digits and `joint`.
 pub(super) fn check(name: &str, joint: char) -> Result<()> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == joint;
     let is_name = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits);
@@ -23,7 +23,7 @@ pub(super) fn check(name: &str, joint: char) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file that is not there yet, with the folders above it.
+/// Writes a file that must not exist yet, and the folders above it.
 pub(super) fn write_new(root: &Path, file: &str, text: &str) -> Result<()> {
     let path = root.join(file);
     ensure!(!path.exists(), "{file} is there already");
@@ -32,7 +32,7 @@ pub(super) fn write_new(root: &Path, file: &str, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("can't write {file}"))
 }
 
-/// Puts `text` before the first `mark` of a file that is there.
+/// Inserts `text` before the first `mark` in an existing file.
 pub(super) fn insert(root: &Path, file: &str, mark: &str, text: &str) -> Result<()> {
     let path = root.join(file);
     let old = std::fs::read_to_string(&path).with_context(|| format!("can't read {file}"))?;

@@ -1,4 +1,4 @@
-//! The bounds of a figure in a budget.
+//! Holds the bounds of a figure in a budget.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
@@ -13,7 +13,7 @@ pub struct Bound {
     pub high: f64,
 }
 
-/// The forms of a bound.
+/// The forms of a bound, as a message to the user.
 const FORMS: &str = "a number, or \"..=50\" (at most), \"10..\" (at least), \"10..=20\"";
 
 impl Bound {
@@ -22,7 +22,7 @@ impl Bound {
         Self { low: figure, high: figure }
     }
 
-    /// Returns true if `figure` lies within.
+    /// Returns true if `figure` lies within the bound.
     pub fn holds(self, figure: f64) -> bool {
         (self.low..=self.high).contains(&figure)
     }
@@ -53,7 +53,7 @@ impl Bound {
 }
 
 impl fmt::Display for Bound {
-    /// Writes it for people: `12`, `at most 50`, `10 to 20`.
+    /// Writes the bound for people: `12`, `at most 50`, `10 to 20`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.low, self.high) {
             (low, high) if low == high => write!(f, "{low}"),

@@ -9,21 +9,21 @@ use std::sync::Arc;
 use systoll_judge::{By, Common, Judgement, grouped};
 use systoll_model::{FrameId, Location, Recording, Row, Sysno};
 
-/// One run.
+/// One run of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The recording. [`Recording::check`] holds for it.
     pub recording: &'a Recording,
     /// The judgement of the recording.
     pub judgement: &'a Judgement,
-    /// Units of work that the run did, if that is known.
+    /// Number of units of work that the run did, if it is known.
     pub units: Option<f64>,
 }
 
 /// A figure of the runs and its bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The name of its limit: `openat < read_config`.
+    /// The name of the figure's limit: `openat < read_config`.
     pub name: String,
     /// The figure: `calls`, `failed` or `rate`.
     pub figure: &'static str,
@@ -48,30 +48,30 @@ pub struct Measured {
 pub struct Who {
     /// The system call.
     pub syscall: Sysno,
-    /// The public function it calls.
+    /// The public function that the caller calls.
     pub api: Option<Arc<str>>,
-    /// Its place in the source, or only its function.
+    /// The caller's place in the source, or only its function.
     pub place: Option<Place>,
     /// The program.
     pub program: Arc<str>,
-    /// The number of calls it makes.
+    /// The number of calls that the caller makes.
     pub calls: u64,
 }
 
 /// A finding of the runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldFinding {
-    /// Its cause, or its kind if the cause is not known.
+    /// The finding's cause, or its kind if the cause is not known.
     pub id: Arc<str>,
-    /// Its explanation.
+    /// The finding's explanation.
     pub why: String,
-    /// Its cures, the best first.
+    /// The finding's cures, the best first.
     pub stop: Vec<String>,
     /// Number of needless calls.
     pub needless: u64,
-    /// The place that makes them.
+    /// The place that makes the calls.
     pub place: Option<Place>,
-    /// True if the budget accepts it, or does not limit findings.
+    /// True if the budget accepts the finding, or does not limit findings.
     pub known: bool,
 }
 
@@ -87,11 +87,12 @@ pub enum Breach {
 /// The result of comparing runs with a budget.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Held {
-    /// The figures of each limit, in the budget's order, then of system calls that no limit names.
+    /// The figures of each limit in the budget's order, then those of system calls that no limit
+    /// names.
     pub measured: Vec<Measured>,
-    /// Findings of all runs, most expensive first.
+    /// Findings of all runs, costliest first.
     pub findings: Vec<HeldFinding>,
-    /// Other breaches.
+    /// Breaches that concern no limit.
     pub breaches: Vec<Breach>,
     /// Number of runs.
     pub runs: usize,
@@ -240,7 +241,7 @@ fn caller_of_most<'a>(
             None => callers.push((calls(row), row)),
         }
     }
-    // The first of equals.
+    // The first of several callers with equally many calls counts.
     let (most, row) = callers.into_iter().rev().max_by_key(|(calls, _)| *calls)?;
     let location = location(row);
     Some(Who {
@@ -259,7 +260,7 @@ struct Caller<'a> {
     place: Option<&'a Location>,
 }
 
-/// Returns the figures of the system calls that no limit names, each by itself. A limit of all
+/// Returns the figures of the system calls that no limit names, each by itself. A limit on all
 /// calls names none.
 fn others(budget: &Budget, bound: Bound, runs: &[Run<'_>]) -> Vec<Measured> {
     let made = unnamed(budget, runs);

@@ -10,15 +10,16 @@ use std::collections::BTreeSet;
 use systoll_model::Sysno;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value};
 
-/// First lines of a new budget.
+/// The first lines of a new budget.
 const HEAD: &str = "# What `systoll check` holds: exact counts of system calls.\n\
                     # `systoll check --update` writes the figures anew; what else is here stays as it is.\n\n";
 
-/// Returns the text of a budget that `runs` keep: `text` with new figures, or a new one. Limits
+/// Returns the text of a budget that `runs` keep: `text` with new figures, or a new text. Limits
 /// with one bound stay as long as they hold. A count that varied gets its own spread as room on
 /// both sides.
 ///
 /// # Errors
+///
 /// `text` is no budget.
 pub fn learn(text: Option<&str>, per: Option<&Units>, runs: &[Run<'_>]) -> Result<String, super::BudgetError> {
     let budget = text.map(Budget::parse).transpose()?;
@@ -64,8 +65,8 @@ pub fn learn(text: Option<&str>, per: Option<&Units>, runs: &[Run<'_>]) -> Resul
     Ok(format!("{}{document}", if fresh { HEAD } else { "" }))
 }
 
-/// Returns the findings that the budget accepts and a run still has, then the others that a run
-/// has.
+/// Returns the findings that the budget accepts and a run still has, then the other findings that a
+/// run has.
 fn known(budget: &Budget, runs: &[Run<'_>]) -> Array {
     let found = runs.iter().flat_map(|r| &r.judgement.findings).map(|f| findings::id(f).to_string());
     let all: BTreeSet<String> = found.collect();
@@ -89,7 +90,7 @@ fn update(limit: &Limit, table: &mut Table, runs: &[Run<'_>]) {
     }
 }
 
-/// Replaces a value and keeps the comment behind it.
+/// Replaces a value, and keeps the comment behind it.
 fn set(table: &mut Table, key: &str, mut value: Value) {
     if let Some(old) = table.get(key).and_then(Item::as_value) {
         *value.decor_mut() = old.decor().clone();
@@ -112,7 +113,7 @@ fn new_limit(call: Sysno, runs: &[Run<'_>]) -> Table {
     table
 }
 
-/// Returns the bound of a count that depends on chance: twice as much.
+/// Returns the bound of a count that depends on chance: twice as much, and at least 16 more.
 fn at_most(high: u64) -> Value {
     format!("..={}", high.saturating_mul(2).max(high.saturating_add(16))).into()
 }
@@ -128,7 +129,7 @@ fn count(calls: Range, bound: Bound) -> Value {
     }
 }
 
-/// Returns the bound of a rate: a tenth more.
+/// Returns the bound of a rate: a tenth more, rounded up to hundredths.
 fn rate(high: f64) -> Value {
     format!("..={}", (high * 110.0).ceil() / 100.0).into()
 }

@@ -1,4 +1,4 @@
-//! Budgets: limits on a program's calls, as text that a person writes and `check --update`
+//! Reads budgets: limits on a program's calls, as text that a person writes and `check --update`
 //! maintains.
 
 mod bound;
@@ -14,9 +14,9 @@ use serde::Deserialize;
 use systoll_model::Phase;
 use toml::Spanned;
 
-/// Bytes of a budget's text at most.
+/// Largest length of a budget's text, bytes.
 pub const MAX_TEXT: usize = 1 << 20;
-/// Limits of a budget at most.
+/// Largest number of limits in a budget.
 const MAX_LIMITS: usize = 10_000;
 
 /// Limits on a program's calls.
@@ -39,7 +39,7 @@ pub struct Budget {
 /// The units of work that a run does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Units {
-    /// This number.
+    /// This number of units.
     Number(f64),
     /// The number that the command prints in place of `{}` in this text.
     Printed(String),
@@ -48,19 +48,19 @@ pub enum Units {
 /// A limit on some calls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// The calls; all if it is empty.
+    /// The calls; all calls if it is empty.
     pub selector: Selector,
     /// The line of the source that makes the calls: `config.c:41`.
     pub line: Option<String>,
-    /// The bound on their number.
+    /// The bound on the number of the calls.
     pub calls: Option<Bound>,
-    /// The bound on the number of failures.
+    /// The bound on the number of failures among them.
     pub failed: Option<Bound>,
-    /// The bound on their number for each unit of work.
+    /// The bound on the number of the calls for each unit of work.
     pub rate: Option<Bound>,
-    /// Its name, in the budget's words.
+    /// The limit's name, in the budget's words.
     pub name: String,
-    /// The line of the budget that it starts on, from 1.
+    /// The line of the budget on which the limit starts, from 1.
     pub at_line: usize,
 }
 
@@ -68,9 +68,9 @@ pub struct Limit {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct BudgetError {
-    /// The line, from 1.
+    /// The line of the budget's text with the error, from 1.
     pub line: usize,
-    /// The error.
+    /// The error, in words.
     pub what: String,
 }
 

@@ -1,18 +1,18 @@
-//! Bounds on the part of a recording that a page holds.
+//! Bounds the part of a recording that a page holds.
 
 use serde_json::Value;
 
 /// Bounds of a page's contents. They are halved until the page is small enough.
 pub(super) struct Bounds {
-    /// Rows in the table; the others are added up.
+    /// Number of rows in the table; the others are added up.
     pub(super) rows: usize,
-    /// Windows in the page.
+    /// Number of windows in the page.
     pub(super) windows: usize,
-    /// Findings in the page; and, separately, remarks.
+    /// Number of findings in the page and, separately, of remarks.
     pub(super) findings: usize,
-    /// Characters of a text.
+    /// Number of characters of a text.
     pub(super) text: usize,
-    /// Entries of any other list.
+    /// Number of entries of any other list.
     pub(super) list: usize,
 }
 

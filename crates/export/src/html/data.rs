@@ -1,5 +1,5 @@
-//! The data that the page's script draws: the report's JSON, rows with their stacks, windows as
-//! strace would write them.
+//! Collects the data that the page's script draws: the report's JSON, rows with their stacks, and
+//! windows as strace would write them.
 
 use super::cut::Bounds;
 use super::excerpt::{AROUND, Excerpt};
@@ -14,9 +14,9 @@ use systoll_model::{Recording, Row, Stack, Window};
 use systoll_present::call_text;
 use systoll_present::report_json;
 
-/// Excerpts of sources in a page at most.
+/// Largest number of excerpts of sources in a page.
 const SOURCES: usize = 60;
-/// Characters of a source line at most.
+/// Largest length of a source line, characters.
 const LINE: usize = 200;
 
 /// Fields of the report's JSON that are copied into the page.
@@ -64,7 +64,7 @@ pub(super) fn sources(judged: &JudgedRecording<'_>, read: &mut dyn FnMut(&str, u
     told
 }
 
-/// Returns the files and lines of a finding: its user's frame, and its scripts' lines.
+/// Returns the files and lines of a finding: those of its user's frame, and its scripts' lines.
 fn places<'a>(rec: &'a Recording, finding: &Finding) -> Vec<(&'a str, u32)> {
     let rows = finding.rows.iter().map(|id| rec.row(*id));
     let lines = rows.flat_map(|row| row.lines.iter().map(|line| line.frame));
@@ -125,7 +125,7 @@ fn slim(rec: &Recording, bounds: &Bounds) -> Recording {
         rows: rec.rows.clone(),
         prices: rec.prices.clone(),
         problems: rec.problems.clone(),
-        // The verdict depends on whether there are any.
+        // The verdict depends on whether there is a window.
         windows: rec.windows.iter().take(1).cloned().collect(),
         stacks,
         ..Recording::default()

@@ -1,6 +1,6 @@
-//! Excerpts of source files.
+//! Holds excerpts of source files.
 
-/// Lines of a source file around one that makes calls.
+/// The lines of a source file around one that makes calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// Number of the first line, from 1.
@@ -9,5 +9,5 @@ pub struct Excerpt {
     pub text: Vec<String>,
 }
 
-/// Lines before and after it that are shown.
+/// Number of lines that are shown before that line, and after it.
 pub const AROUND: u32 = 3;

@@ -1,14 +1,14 @@
-//! The number of calls over time. Windows know exactly which call of its row was made when; between
-//! these points, the count is interpolated linearly.
+//! Computes the number of calls over time. Windows know exactly which call of its row was made
+//! when; between these points, the count is interpolated linearly.
 
 use crate::judged_recording::JudgedRecording;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use systoll_model::{Recording, Row, RowId, Sysno};
 
-/// Points in time.
+/// Number of points in time at which counts are given.
 const POINTS: u32 = 160;
-/// System calls with a line of their own.
+/// Largest number of system calls with a line of their own.
 const LINES: usize = 6;
 
 /// The number of a row's calls at a time.

@@ -1,7 +1,7 @@
-//! A column of one row group: its pages.
+//! Writes a column of one row group: its pages.
 //!
 //! Each different text is written once and referred to by number; numbers are written plainly.
-//! Which values are known is run-length encoded. A column is compressed (gzip, which all readers
+//! Run-length encoding says which values are known. A column is compressed (gzip, which all readers
 //! have) if that makes it smaller. Layout and codes are those of
 //! <https://parquet.apache.org/docs/file-format/>.
 
@@ -11,15 +11,15 @@ use flate2::write::GzEncoder;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// The values of a column, one a row.
+/// The values of a column, one for each row.
 pub(super) enum Values<'a> {
-    /// Texts, known in every row.
+    /// Texts, which are known in every row.
     Texts(Vec<&'a str>),
     /// Numbers; `None` if one is not known.
     Numbers(Vec<Option<i64>>),
 }
 
-/// Encodings of values.
+/// Codes of the encodings of values.
 pub(super) mod encoding {
     pub(crate) const PLAIN: i32 = 0;
     pub(crate) const RLE: i32 = 3;
@@ -49,7 +49,8 @@ pub(super) struct Pages {
 /// Makes the pages of a column.
 ///
 /// # Errors
-/// A page of 2 GiB, which rows of bounded names never make.
+///
+/// A page has 2 GiB, which rows of bounded names never make.
 pub(super) fn pages(values: &Values<'_>) -> io::Result<Pages> {
     let (dictionary, data) = match values {
         Values::Texts(texts) => {
@@ -137,7 +138,7 @@ fn by_dictionary(texts: &[&str]) -> (usize, Vec<u8>, Vec<u8>) {
     (numbers.len(), entries, body)
 }
 
-/// Returns which numbers are known, then the known numbers.
+/// Returns marks of the numbers that are known, then the known numbers.
 fn plain(numbers: &[Option<i64>]) -> Vec<u8> {
     let known: Vec<u64> = numbers.iter().map(|n| u64::from(n.is_some())).collect();
     let mut levels = Vec::new();

@@ -1,5 +1,6 @@
-//! The path of a run's table among many: `day=2026-11-22/service=shop/host=web-7/RUN.parquet`, as
-//! Hive, Spark, DuckDB, Trino and ClickHouse read folders as columns.
+//! Makes the path of a run's table among many:
+//! `day=2026-11-22/service=shop/host=web-7/RUN.parquet`, as Hive, Spark, DuckDB, Trino and
+//! ClickHouse read folders as columns.
 //!
 //! Invariant: whatever a name holds, it becomes the name of one folder, of at most [`LONGEST`]
 //! bytes, and leads nowhere else.
@@ -7,14 +8,14 @@
 use std::path::PathBuf;
 use systoll_model::Recording;
 
-/// Labels of a run that the user gives. They replace what the recording says.
+/// Labels of a run that the user gives. They replace the recording's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     /// The service that the program is; empty for the command's file name.
     pub service: String,
     /// The build that ran, in the user's own words; may be empty.
     pub release: String,
-    /// The box; empty for the recording's.
+    /// The name of the box; empty for the recording's.
     pub host: String,
 }
 
@@ -29,7 +30,7 @@ pub(super) fn place(rec: &Recording, labels: &Labels) -> PathBuf {
         .join(format!("{}.parquet", run_id(rec)))
 }
 
-/// Bytes of a value in a folder's name at most; file systems allow 255 for the whole name.
+/// Largest length of a value in a folder's name, bytes; file systems allow 255 for the whole name.
 const LONGEST: usize = 200;
 
 /// Writes a name as Hive writes it in a folder's name: characters that are no letter, digit or
@@ -40,7 +41,7 @@ fn folder(name: &str) -> String {
         return "unknown".into();
     }
     let number = format!("-{:016x}", hash(&[name.as_bytes()]));
-    // Cut between characters: readers could not decode half of one.
+    // The name is cut between characters: readers could not decode half of one.
     let (mut out, mut cut) = (String::new(), 0);
     for (at, c) in name.char_indices() {
         // Another first character would be Hive's own name for "no value", or hide the folder.
@@ -70,15 +71,15 @@ pub(super) fn run_id(rec: &Recording) -> String {
     format!("{}-{:016x}", h.started_unix.min(LAST_SECOND), hash(&parts))
 }
 
-/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv/>), which is the same in every version of
-/// this program.
+/// Computes FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv/>), which is the same in every
+/// version of this program.
 fn hash(parts: &[&[u8]]) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     // A byte that no text has ends each part.
     parts.iter().fold(0xcbf2_9ce4_8422_2325, |hash, part| step(part.iter().fold(hash, |h, b| step(h, *b)), 0xff))
 }
 
-/// The last second of the year 9999.
+/// The last second of the year 9999, since 1970.
 const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Returns the day of a time in seconds since 1970, in UTC, as ISO 8601 writes it. The formulas are

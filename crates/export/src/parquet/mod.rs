@@ -1,8 +1,8 @@
-//! Parquet: the table of CSV and facts about the run, each column with its type; and the folder
-//! layout for many such files.
+//! Writes Parquet: the table of CSV and facts about the run, each column with its type; and makes
+//! the folder layout for many such files.
 //!
-//! Written by hand: the `parquet` crate takes 43 s of processor time to build, twice as much as all
-//! other formats together, and this writer needs only two types and one page a column.
+//! It is written by hand: the `parquet` crate takes 43 s of processor time to build, twice as much
+//! as all other formats together, and this writer needs only two types and one page a column.
 
 mod column;
 mod folders;
@@ -19,18 +19,19 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use thrift::Struct;
 
-/// Version of the columns. It grows when one changes its meaning, not when one is added.
+/// Version of the columns. It grows if one changes its meaning, not if one is added.
 const VERSION: &str = "1";
-/// Rows of a group, which writers and readers hold in memory at once.
+/// Number of rows of a group, which writers and readers hold in memory at once.
 const GROUP: usize = 1 << 13;
-/// First and last bytes of a file.
+/// The first and last bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
 
 /// Returns a table for a folder of many, and its path within that folder. The same recording gives
 /// the same file.
 ///
 /// # Errors
-/// [`ExportError`], as of [`crate::export`].
+///
+/// Fails as [`crate::export`] does.
 pub fn for_fleet(judged: &JudgedRecording<'_>, labels: &Labels) -> Result<(PathBuf, Vec<u8>), ExportError> {
     let mut bytes = Vec::new();
     write(judged, labels, &mut bytes)?;
@@ -60,7 +61,7 @@ pub(crate) fn write(judged: &JudgedRecording<'_>, labels: &Labels, out: &mut dyn
     file.put(MAGIC)
 }
 
-/// A file and the bytes written so far.
+/// A file, and the number of bytes written so far.
 struct File<'a> {
     out: &'a mut dyn Write,
     written: u64,
@@ -73,7 +74,7 @@ impl File<'_> {
     }
 }
 
-/// Codes of physical types, of "known in every row" and of "not known in every row".
+/// Codes of the physical types, of "known in every row", and of "not known in every row".
 const INT64: i32 = 2;
 const BYTE_ARRAY: i32 = 6;
 const REQUIRED: i32 = 0;

@@ -1,15 +1,15 @@
-//! Columns that CSV does not have: the finding of a row, and facts about the run, the same in all
-//! its rows.
+//! Makes the columns that CSV does not have: the finding of a row, and facts about the run, the
+//! same in all its rows.
 
 use super::folders::{Labels, run_id};
 use crate::comma_separated::{Cell, Column};
 use crate::judged_recording::{JudgedRecording, JudgedRow, short};
 use systoll_model::{Recording, TimeZone};
 
-/// Columns of a row's finding. New ones come last.
+/// The columns of a row's finding. New ones come last.
 pub(super) const OF_ROWS: [Column; 3] = [Column::text("kind"), Column::text("object"), Column::text("cure")];
 
-/// Columns of the run. New ones come last.
+/// The columns of the run. New ones come last.
 pub(super) const OF_RUNS: [Column; 21] = [
     Column::text("run"),
     Column::number("started_unix"),
@@ -72,7 +72,7 @@ pub(super) fn of_run(judged: &JudgedRecording<'_>, labels: &Labels) -> Vec<Cell>
     ]
 }
 
-/// Returns the value of `TZ`, or words that are no time zone if it has none.
+/// Returns the value of `TZ`, or words that are no time zone if `TZ` is unset or empty.
 fn time_zone(zone: &TimeZone) -> &str {
     match zone {
         TimeZone::Unknown => "",
@@ -82,7 +82,7 @@ fn time_zone(zone: &TimeZone) -> &str {
     }
 }
 
-/// Digits of a build-id that are kept, enough to distinguish two builds.
+/// Number of a build-id's digits that are kept, enough to distinguish two builds.
 const BUILD: usize = 12;
 
 /// Returns the C library's file and build: a version alone would not distinguish two builds.

@@ -1,9 +1,8 @@
-//! Thrift's compact protocol, as far as Parquet's headers need it.
+//! Writes Thrift's compact protocol, as far as Parquet's headers need it.
 //!
-//! Written after
-//! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
+//! It follows <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
-/// A field's type on the wire.
+/// The type of a field in the encoding.
 #[derive(Clone, Copy)]
 enum Wire {
     I16 = 4,
@@ -99,7 +98,7 @@ fn binary(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends seven bits a byte, the lowest first.
+/// Appends a number, seven bits in each byte, the lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

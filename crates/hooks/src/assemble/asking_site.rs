@@ -1,4 +1,4 @@
-//! Asks the launcher before a call is made.
+//! Code that asks the launcher before a call is made.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
@@ -7,12 +7,12 @@ use super::start::{arm, start_time};
 use crate::layout::{Question, slot};
 use iced_x86::code_asm::*;
 
-/// The site that asks before its calls.
+/// A site that asks the launcher before its calls.
 #[derive(Clone, Copy)]
 pub(super) struct AskingSite {
-    /// The site's root.
+    /// Address of the site's root.
     pub(super) root: u64,
-    /// The code that is written before its calls.
+    /// Facts about the site that the code before its calls needs.
     pub(super) entry: Entry,
     /// True if calls are answered in place.
     pub(super) elide: bool,
@@ -21,7 +21,7 @@ pub(super) struct AskingSite {
 }
 
 impl AskingSite {
-    /// Asks the launcher; the time for that does not count as the call's. Lost: rcx, r11, flags.
+    /// Asks the launcher. The time for that does not count as the call's. Lost: rcx, r11, flags.
     pub(super) fn ask(self, e: &mut Emitter, question: Question) -> Emitted {
         let answered = e.label();
         asm!(e; mov(r11, self.root););

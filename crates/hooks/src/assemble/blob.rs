@@ -44,13 +44,14 @@ pub struct CountedPlace {
     pub address: u64,
     /// The system call; `None` if it is only known when the call is made.
     pub number: Option<u32>,
-    /// Place of the return address, from `base` at the hook, if contexts are told apart.
+    /// Distance of the return address from the register `base` at the hook, bytes; `None` if contexts are not told
+    /// apart.
     pub offset: Option<u32>,
     /// Register from which return addresses lie at constant distances.
     pub base: Base,
     /// Offset in the region of the table of roots by number, if `number` is unknown.
     pub table: Option<u32>,
-    /// True if returns are hooked: for errors, bytes, and time if timed.
+    /// True if returns are hooked: for errors and bytes, and for time if calls are timed.
     pub results: bool,
     /// True for the entry of a vDSO function, whose calls are no system calls.
     pub vdso: bool,
@@ -61,7 +62,7 @@ pub struct CountedPlace {
 pub enum Base {
     /// The stack pointer: the usual case.
     Rsp,
-    /// The frame pointer, if the function has aligned its stack.
+    /// The frame pointer, for a function that has aligned its stack.
     Rbp,
 }
 
@@ -79,7 +80,7 @@ impl Base {
 pub struct Refused {
     /// Address of the `syscall`.
     pub address: u64,
-    /// The missing part.
+    /// The part that is missing.
     pub what: Unhooked,
 }
 
@@ -126,11 +127,8 @@ impl Blob {
         self.settle_piece(code, 0, region)
     }
 
-    /// [`Blob::settle`] for a piece of the code that begins at `start`, and ends where [`Blob::piece`] allows it.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Blob::code_for`].
+    /// Does the same as [`Blob::settle`] for a piece of the code that begins at `start` and ends at a place that
+    /// [`Blob::piece`] returned.
     pub fn settle_piece(&self, piece: &mut [u8], start: usize, region: u64) -> Result<(), AssembleError> {
         self.check(region)?;
         let first = self.references.partition_point(|r| (*r as usize) < start);
@@ -143,8 +141,8 @@ impl Blob {
         Ok(())
     }
 
-    /// Returns where a piece of code ends that begins at `start` and has `most` bytes at most, in code of `len` bytes:
-    /// at a multiple of 8, or at the code's end, and not inside an address that must be settled.
+    /// Returns the end of a piece of code that begins at `start` and has at most `most` bytes, in code of `len`
+    /// bytes: a multiple of 8, or the code's end, and never inside an address that must be settled.
     #[must_use]
     pub fn piece(&self, start: usize, most: usize, len: usize) -> usize {
         let mut end = start.saturating_add(most) & !7;
@@ -185,10 +183,10 @@ impl Blob {
     }
 }
 
-/// Region to which unsettled code refers.
+/// Address of the region for which code is assembled until its real region is known.
 pub(super) const FIRST_REGION: u64 = IMAGE + image::ROOTS;
 
-/// Bytes of a table of roots by number.
+/// Size of a table of roots, which is indexed by call number, bytes.
 pub(super) const TABLE: u64 = TABLE_LEN * 8;
 
 #[cfg(test)]

@@ -46,13 +46,13 @@ pub fn is_heeded(number: u32) -> bool {
         || matches!(number, EXIT | EXIT_GROUP | RSEQ)
 }
 
-/// Returns true if such a call is examined before it is made: it may take from the thread what hooks need, or allocate
-/// all of their memory.
+/// Returns true if a call of this number is examined before it is made, because it may take from the thread what
+/// hooks need, or allocate all of their memory.
 pub(super) fn may_end_watching(number: u32) -> bool {
     matches!(number, ARCH_PRCTL | PRCTL | SECCOMP | MLOCKALL)
 }
 
-/// Returns true if the call only reads or writes words of the kernel's own: it waits for no thread, no device and no
+/// Returns true if the call only reads or writes words of the kernel's own, and waits for no thread, no device and no
 /// file system. All other calls may wait.
 pub(super) fn never_waits(number: u32) -> bool {
     matches!(number, GETPID | GETPPID | GETTID | GETPGID | GETPGRP | GETSID | GETPRIORITY | UMASK | UNAME)

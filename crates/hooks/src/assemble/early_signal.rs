@@ -18,7 +18,7 @@ use iced_x86::{Code, Instruction, Register};
 
 const TIMER_ABSTIME: u32 = 1;
 
-/// Returns true if a signal may cut the call short in this way.
+/// Returns true if a call of this number ends with EINTR when a signal comes right before it.
 pub(super) fn sleeps(number: u32) -> bool {
     matches!(
         number,
@@ -36,14 +36,14 @@ pub(super) fn sleeps(number: u32) -> bool {
     )
 }
 
-/// Notes, before such a call is counted, that no handler has run yet.
+/// Notes, before a call that sleeps is counted, the number of handlers that have ended so far.
 pub(super) fn begin(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rcx, gs(slot::SIGRETURNS)); mov(gs(slot::SIGRETURNS_BEFORE), rcx););
     Ok(())
 }
 
-/// Checks, right before the counted call would be made, if handlers have ended meanwhile: then uncounts it and goes to
-/// `plain` with EINTR. A call that does not wait is made.
+/// Checks, right before the counted call would be made, if handlers have ended meanwhile; if so, uncounts it and goes
+/// to `plain` with EINTR. A call that does not wait is made.
 pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
     let (handled, go) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::SIGRETURNS_BEFORE)); jne(handled););
@@ -54,7 +54,8 @@ pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
         match number {
             POLL => asm!(e; test(edx, edx); je(go);),
             EPOLL_WAIT | EPOLL_PWAIT => asm!(e; test(r10d, r10d); je(go);),
-            // The remaining time must be returned, unless the program does not ask for it or it is there already.
+            // A call that must return the remaining time is made, unless the program does not ask for it or it is
+            // there already.
             NANOSLEEP => asm!(e; test(rsi, rsi); je(cut); cmp(rsi, rdi); jne(go);),
             CLOCK_NANOSLEEP => {
                 asm!(e; test(esi, TIMER_ABSTIME); jne(cut); test(r10, r10); je(cut); cmp(r10, rdx); jne(go););
@@ -89,9 +90,9 @@ pub(super) fn is_cancellation_point(head: &[Instruction]) -> bool {
     })
 }
 
-/// [`end`] for such a call: the signal that cancels a thread does so only if the thread is at an address of that
-/// function, but finds it in our code. After EINTR the caller checks again; `close` is made, since it would be left out
-/// otherwise.
+/// Does the work of [`end`] for a call at a cancellation point of musl. The signal that cancels a thread does so only
+/// if the thread is at an address of that function, but finds it in our code. After EINTR the caller checks again;
+/// `close` is made, since it would be left out otherwise.
 pub(super) fn end_at_cancellation_point(e: &mut Emitter, plain: CodeLabel) -> Emitted {
     let (handled, go) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::SIGRETURNS_BEFORE)); jne(handled););

@@ -9,14 +9,14 @@
 
 use super::call_kinds::brings_code;
 use super::elide_masks::{self, before_maps, forget_by_number};
-use super::elision::count;
+use super::elision::{count, may_answer};
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
 use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, elide, image, slot};
 use crate::numbers::{
-    GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID, SETUID,
-    UNSHARE,
+    GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RSEQ, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID,
+    SETUID, UNSHARE,
 };
 use iced_x86::code_asm::*;
 
@@ -38,7 +38,7 @@ pub fn elided_calls() -> impl Iterator<Item = (u32, u32)> {
     answers.chain([(elide::MASK, RT_SIGPROCMASK)])
 }
 
-/// Returns the index in [`slot::ANSWERS`] that a call asks for.
+/// Returns the index in [`slot::ANSWERS`] of the answer to calls of this number.
 pub(super) fn answer(number: u32) -> Option<u64> {
     ANSWERED.iter().position(|n| *n == number).map(|i| i as u64)
 }
@@ -49,6 +49,13 @@ const USER_ANSWERS: [u64; 2] = [2, 3];
 /// Returns true if calls of this number may be answered in place.
 pub(super) fn elidable(number: u32) -> bool {
     number == RT_SIGPROCMASK || answer(number).is_some()
+}
+
+/// Returns true if calls can be answered only where each call of this number is seen, or each of a site whose number
+/// is unknown.
+#[must_use]
+pub fn must_be_seen(number: Option<u32>) -> bool {
+    number.is_none_or(|n| CHANGE_USER.contains(&n) || n == RSEQ || brings_code(n) || elide_masks::must_be_seen(n))
 }
 
 /// Answers the call if the answer is known and goes to `answered`, otherwise falls through.
@@ -62,17 +69,17 @@ pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: C
 
 /// Goes to `answered` with an answer that is known and allowed, otherwise to `real`.
 fn known(e: &mut Emitter, index: u64, entry: Entry, (answered, real): (CodeLabel, CodeLabel)) -> Emitted {
-    asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), 1i32 << index); je(real););
+    may_answer(e, 1 << index, rcx, real)?;
     asm!(e; cmp(gs(slot::ANSWERS + 8 * index), 0); je(real););
     count(e, entry)?;
-    // Read it again: a handler may have run since.
+    // Read the answer again: a handler may have run since.
     asm!(e; mov(rcx, gs(slot::ANSWERS + 8 * index)); btr(rcx, 32u32); jnc(real); mov(eax, ecx); jmp(answered););
     Ok(())
 }
 
-/// [`try_answer`] for a call whose number is in eax. If there is no answer, notes what is asked, since the number is
-/// gone behind the call. Every call made by number notes it anew, so that nothing is left of a handler's call, or of
-/// one that never returned.
+/// Does the work of [`try_answer`] for a call whose number is in eax. If the answer is not known, notes its index,
+/// since the number is gone when the call returns. Every call made by number notes it anew, so that nothing remains
+/// of a handler's call, or of one that never returned.
 pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
     let go = e.label();
     asm!(e; mov(gs(slot::ASKED), 0););
@@ -91,7 +98,7 @@ pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) 
     Ok(())
 }
 
-/// Remembers, behind a call made by number, the answer if [`try_by_number`] noted that it is one.
+/// Stores the result of a call made by number as the answer whose index [`try_by_number`] noted, if it noted one.
 pub(super) fn remember_by_number(e: &mut Emitter) -> Emitted {
     let (noted, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::ASKED), 0); jne(noted););
@@ -128,7 +135,7 @@ fn user_changes(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Forgets, before a call whose number is in eax, what it might change.
+/// Forgets, before a call whose number is in eax, the answers that the call may make invalid.
 pub(super) fn forget(e: &mut Emitter) -> Emitted {
     let (user, code, done) = (e.label(), e.label(), e.label());
     forget_by_number(e)?;

@@ -1,14 +1,6 @@
-//! Answers calls in place that do not change the signal mask.
-//!
-//! A mask is known from the thread's own changes. Signal handlers change it behind their back: the rseq area shows that
-//! one was entered (the kernel zeroes the pointer when it delivers a signal), and the count of `rt_sigreturn` shows
-//! that one has ended. Our code touches memory in the kernel's place only if the kernel has touched it itself since the
-//! program last unmapped memory, or if it is on the stack pointer's page: a bad pointer must fail with EFAULT.
-//!
-//! Each call that is made after all is classified: it had an effect ([`slot::NEEDED`]), or it could not be answered
-//! ([`slot::MISSED`]). Any other call was made where no call is answered.
+//! Answers `rt_sigprocmask` in place if it does not change the signal mask.
 
-use super::elision::count;
+use super::elision::{count, may_answer};
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at};
 use super::entry::Entry;
 use super::shared_slot::unless_shared;
@@ -22,11 +14,13 @@ use iced_x86::code_asm::*;
 const SIG_BLOCK: i32 = 0;
 const SIG_UNBLOCK: i32 = 1;
 const SIG_SETMASK: i32 = 2;
-/// Bits of SIGKILL and SIGSTOP, which can't be blocked; the first is set if the mask is known.
+/// Bit of a stored mask that is set if the mask is known: that of SIGKILL, which can't be blocked.
 const KNOWN: u32 = 8;
+/// Bit of SIGSTOP, which can't be blocked.
 const STOP: u32 = 18;
-/// Bytes of a page, and the last offset in it at which a mask fits.
+/// Bytes of a page.
 const PAGE: i32 = 4096;
+/// Last offset in a page at which a mask fits.
 const LAST: i32 = PAGE - 8;
 /// PROT_READ and PROT_WRITE.
 const READ_WRITE: i32 = 3;
@@ -38,8 +32,18 @@ const TAKES_AWAY: i32 = 100;
 const SPREADS: i32 = 0x9e37_79b9_u32 as i32;
 /// Lowest number outside the table: x32 calls, which are unknown here.
 const UNKNOWN_NUMBER: i32 = 512;
+/// Calls that may change the mask.
+const MASK_CALLS: [u32; 2] = [RT_SIGPROCMASK, RT_SIGRETURN];
+/// Calls that may take memory away.
+const MAP_CALLS: [u32; 10] =
+    [MMAP, MPROTECT, MUNMAP, BRK, MREMAP, MADVISE, SHMDT, SHMAT, PKEY_MPROTECT, PROCESS_MADVISE];
 /// Bits to shift an address of the image's area: `IMAGE >> AREA_SHIFT` is the same for all of its slots.
 const AREA_SHIFT: u32 = 40;
+
+/// Returns true if calls of this number may change the mask, or take memory away.
+pub(super) fn must_be_seen(number: u32) -> bool {
+    MASK_CALLS.contains(&number) || MAP_CALLS.contains(&number)
+}
 
 /// Answers the call if it changes nothing, and goes to `answered`; otherwise falls through.
 pub(super) fn try_answer(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
@@ -55,8 +59,8 @@ pub(super) fn try_answer(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> 
     Ok(())
 }
 
-/// Prepares the call right before it is made: if the program does not ask for the old mask, we do, since "add these"
-/// and "remove these" alone do not tell the new one.
+/// Prepares the call right before it is made: if the program does not ask for the old mask, we do, since the sets to
+/// add or to remove alone do not tell the new one.
 pub(super) fn lend_old(e: &mut Emitter) -> Emitted {
     let own = e.label();
     asm!(e; test(rdx, rdx); jne(own); mov(rdx, gs(slot::SELF)); add(rdx, slot::OLD_MASK as i32););
@@ -83,8 +87,8 @@ fn undisturbed(e: &mut Emitter, real: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Computes into ecx the offset, from a table's start, of the entry for the page of `pointer`, its first or its second
-/// place: pages of two stacks that share the first place rarely share the second.
+/// Computes into ecx the offset, from a table's start, of the entry for the page of `pointer`. A page has two places,
+/// of which `second` chooses one: pages of two stacks that share the first place rarely share the second.
 fn entry_of(e: &mut Emitter, pointer: AsmRegister64, second: bool) -> Emitted {
     const PLACES: i32 = (slot::GOOD_LEN - 1) as i32;
     asm!(e; mov(rcx, pointer); shr(rcx, 12u32););
@@ -123,7 +127,7 @@ fn unchanged(e: &mut Emitter, real: CodeLabel, changes: CodeLabel) -> Emitted {
     let (set, block, old, done, no_old, with_set) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
     let (unknown, elsewhere, down) = (e.label(), e.label(), e.label());
     undisturbed(e, unknown)?;
-    asm!(e; mov(r11, IMAGE); test(dword_ptr(r11 + image::ELIDE as i32), elide::MASK as i32); je(down););
+    may_answer(e, elide::MASK, r11, down)?;
     asm!(e; cmp(r10, 8); jne(changes); test(rdx, rdx); je(no_old););
     touchable(e, rdx, slot::GOOD_WRITTEN, elsewhere)?;
     e.here(no_old)?;
@@ -139,7 +143,7 @@ fn unchanged(e: &mut Emitter, real: CodeLabel, changes: CodeLabel) -> Emitted {
     e.here(set)?;
     asm!(e; bts(r11, KNOWN); cmp(rcx, r11); jne(changes););
     e.here(old)?;
-    // Read it again: a handler that ran since has made it unknown.
+    // Read the mask again: a handler that ran since has made it unknown.
     asm!(e; mov(rcx, gs(slot::MASK)); btr(rcx, KNOWN); jnc(unknown););
     asm!(e; test(rdx, rdx); je(done); mov(qword_ptr(rdx), rcx););
     e.here(done)?;
@@ -167,7 +171,7 @@ pub(super) fn mask_changed(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rax, qword_ptr(rdx)););
     e.here(before)?;
     asm!(e; mov(rcx, rax); test(rsi, rsi); je(have););
-    // If the two overlap, the new mask was overwritten.
+    // If the old mask was written over the new one, the new one is lost.
     asm!(e; mov(rcx, rsi); sub(rcx, rdx); add(rcx, 7); cmp(rcx, 14); jbe(unknown););
     asm!(e; mov(r11, qword_ptr(rsi)); btr(r11, KNOWN); btr(r11, STOP);
         mov(rcx, r11); cmp(edi, SIG_SETMASK); je(have);
@@ -208,7 +212,7 @@ fn touched(e: &mut Emitter) -> Emitted {
     for (pointer, good) in [(rsi, slot::GOOD_READ), (rdx, slot::GOOD_WRITTEN)] {
         let (put, none) = (e.label(), e.label());
         asm!(e; test(pointer, pointer); je(none););
-        // Use the first place, unless another page has it that is still valid.
+        // Use the first place, unless another page has it whose entry is still valid.
         entry_of(e, pointer, false)?;
         asm!(e; mov(r11, gs_at(rcx, good)); xor(r11, pointer); test(r11, -PAGE); je(put););
         asm!(e; mov(r11, gs(slot::MAPS_BEFORE)); cmp(r11, gs_at(rcx, good + 8)); jne(put););
@@ -234,7 +238,7 @@ pub(super) fn before_maps(e: &mut Emitter, number: u32) -> Emitted {
     let (changes, done) = (e.label(), e.label());
     match number {
         MUNMAP | BRK | MREMAP | SHMDT | SHMAT | PROCESS_MADVISE => return maps_change(e),
-        // The mapping is new, in unused memory.
+        // Without MAP_FIXED, the mapping is new and lies in unused memory.
         MMAP => asm!(e; test(r10d, MAP_FIXED); jne(changes);),
         MADVISE => asm!(e; cmp(edx, TAKES_AWAY); jae(changes);),
         MPROTECT | PKEY_MPROTECT => {
@@ -257,14 +261,14 @@ fn maps_change(e: &mut Emitter) -> Emitted {
     e.a.lock().inc(qword_ptr(r11))
 }
 
-/// Forgets, before a call whose number is in eax, what it might change. Lost: r11.
+/// Forgets, before a call whose number is in eax, the mask or the known pages that the call may change. Lost: r11.
 pub(super) fn forget_by_number(e: &mut Emitter) -> Emitted {
     let (all, mask, maps, done) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; cmp(eax, UNKNOWN_NUMBER); jae(all););
-    for number in [RT_SIGPROCMASK, RT_SIGRETURN] {
+    for number in MASK_CALLS {
         asm!(e; cmp(eax, number as i32); je(mask););
     }
-    for number in [MMAP, MPROTECT, MUNMAP, BRK, MREMAP, MADVISE, SHMDT, SHMAT, PKEY_MPROTECT, PROCESS_MADVISE] {
+    for number in MAP_CALLS {
         asm!(e; cmp(eax, number as i32); je(maps););
     }
     e.here(done)?;

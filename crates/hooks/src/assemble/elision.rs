@@ -3,8 +3,17 @@
 use super::emitter::{Emitted, Emitter, asm, at, gs_at};
 use super::entry::Entry;
 use super::tree_walk::walk;
-use crate::layout::{node, record};
+use crate::layout::{GLOBAL, IMAGE, global, image, node, record};
 use iced_x86::code_asm::*;
+
+/// Goes to `real` unless calls with this bit may be answered in place now: in this image, and in any. Lost: `free`,
+/// flags.
+pub(super) fn may_answer(e: &mut Emitter, bit: u32, free: AsmRegister64, real: CodeLabel) -> Emitted {
+    for word in [IMAGE + image::ELIDE, GLOBAL + global::ANSWERING] {
+        asm!(e; mov(free, word); test(dword_ptr(free), bit as i32); je(real););
+    }
+    Ok(())
+}
 
 /// Counts a call that is answered in place.
 pub(super) fn count(e: &mut Emitter, entry: Entry) -> Emitted {

@@ -13,23 +13,23 @@ pub(super) use asm;
 /// Result of writing code. An error is a mistake of ours: an operand that can't be encoded.
 pub(super) type Emitted<T = ()> = Result<T, IcedError>;
 
-/// Lowest bit of a call's number, plus one, in a question, above the question itself.
+/// Lowest bit of the call's number in a question; the field holds the number plus one.
 pub(super) const NUMBER_BIT: u32 = 6;
-/// Highest number plus one for which there is room.
+/// Bound of the call numbers that fit into a question.
 const MOST_NUMBERS: u32 = (1 << (16 - NUMBER_BIT)) - 1;
 
 type ColdCode = Box<dyn FnOnce(&mut Emitter) -> Emitted>;
 
-/// Where a thread in our code would be without us, for unwinders of its stack. Its stack pointer is right for that
-/// place at every instruction.
+/// The place at which a thread in our code would be without us, for unwinders of its stack. Its stack pointer is
+/// right for that place at every instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// At this address in the file (ELF vaddr).
+    /// An address in the file (ELF vaddr).
     Address(u64),
-    /// At the address in the low 48 bits of rcx, from another place in our code.
+    /// The address in the low 48 bits of rcx, which other code of ours has put there.
     InRcx,
-    /// At the address in the low 48 bits of [`slot::RESUME`], in the slot at rbp, which also has the program's rbp
-    /// among [`slot::REGISTERS`].
+    /// The address in the low 48 bits of [`slot::RESUME`], in the slot at rbp, which also has the program's rbp among
+    /// [`slot::REGISTERS`].
     InSlot,
 }
 
@@ -37,7 +37,7 @@ pub enum Origin {
 pub(super) struct Emitter {
     /// The assembler, for single instructions.
     pub(super) a: CodeAssembler,
-    /// Address of the hand-shake, see [`Emitter::ask`].
+    /// Address of the hand-shake's code, see [`Emitter::ask`].
     stub: u64,
     /// Number of instructions when a label was last placed.
     placed: Option<usize>,
@@ -47,7 +47,7 @@ pub(super) struct Emitter {
 }
 
 impl Emitter {
-    /// Creates an empty emitter. `stub`: address of the hand-shake.
+    /// Creates an empty emitter. `stub` is the address of the hand-shake's code.
     pub(super) fn new(stub: u64) -> Emitted<Self> {
         let a = CodeAssembler::new(64)?;
         Ok(Self { a, stub, placed: None, cold: Vec::new(), origins: Vec::new() })
@@ -58,7 +58,7 @@ impl Emitter {
         self.a.create_label()
     }
 
-    /// Places `label` here. Returns it with its place in it.
+    /// Places `label` here, and returns it with its place.
     pub(super) fn here(&mut self, mut label: CodeLabel) -> Emitted<CodeLabel> {
         if self.placed == Some(self.a.instructions().len()) {
             // The assembler needs an instruction between labels; this one has no bytes.
@@ -107,8 +107,8 @@ impl Emitter {
         self.a.jmp(self.stub)
     }
 
-    /// [`Emitter::ask`] about a call that is about to be made, from cold code at `asking`. `number`: the call's number,
-    /// if eax may not hold it yet.
+    /// Asks as [`Emitter::ask`] does, about a call that is about to be made, from cold code at `asking`. `number` is
+    /// the call's number, if eax may not hold it yet.
     pub(super) fn ask_at_entry(&mut self, number: Option<u32>, asking: CodeLabel, resume: CodeLabel) {
         let known = number.filter(|n| *n < MOST_NUMBERS).map_or(0, |n| n + 1);
         let bits = known << NUMBER_BIT | u32::from(Question::WindowEntry as u16);
@@ -119,7 +119,7 @@ impl Emitter {
         });
     }
 
-    /// [`Emitter::ask`] from cold code at `asking`, to which other code jumps.
+    /// Asks as [`Emitter::ask`] does, from cold code at `asking`, to which other code jumps.
     pub(super) fn ask_cold(&mut self, question: Question, asking: CodeLabel, resume: CodeLabel) {
         self.cold(move |e| {
             e.here(asking)?;
@@ -128,27 +128,27 @@ impl Emitter {
     }
 }
 
-/// Returns a word of the thread's slot.
+/// Returns the word at `offset` in the thread's slot.
 pub(super) fn gs(offset: u64) -> AsmMemoryOperand {
     qword_ptr(offset).gs()
 }
 
-/// Returns half a word of the thread's slot.
+/// Returns the 4-byte word at `offset` in the thread's slot.
 pub(super) fn gs32(offset: u64) -> AsmMemoryOperand {
     dword_ptr(offset).gs()
 }
 
-/// Returns the word of the thread's slot at `base` + `offset`.
+/// Returns the word at `base` + `offset` in the thread's slot.
 pub(super) fn gs_at(base: AsmRegister64, offset: u64) -> AsmMemoryOperand {
     qword_ptr(base + disp(offset)).gs()
 }
 
-/// Returns the word at `base` + `offset`.
+/// Returns the word at `base` + `offset` in memory.
 pub(super) fn at(base: AsmRegister64, offset: u64) -> AsmMemoryOperand {
     qword_ptr(base + disp(offset))
 }
 
-/// Converts an offset, which is below the size of a slot and thus below 2^31.
+/// Converts an offset to a displacement. It is below the size of a slot and thus below 2^31.
 pub(super) const fn disp(offset: u64) -> i32 {
     debug_assert!(offset < slot::SIZE);
     offset as i32

@@ -59,10 +59,10 @@ struct WireRefused {
     what: u32,
 }
 
-/// Codes of [`Unhooked`] by position.
+/// Codes of [`Unhooked`], by position.
 const UNHOOKED: [Unhooked; 3] = [Unhooked::Site, Unhooked::Whole, Unhooked::Return];
 
-/// Lowest bit of [`Options::bits`] that holds one more than [`Options::long`].
+/// Lowest bit of the field of [`Options::bits`] that holds [`Options::long`] plus one.
 const LONG_BIT: u32 = 8;
 
 impl Options {
@@ -94,7 +94,7 @@ impl Options {
 /// Bytes at the end of an encoded blob that hold the code's length, see [`code_size`].
 pub const SIZE: usize = 8;
 
-/// Returns the length of the code, by the last bytes of an encoded blob.
+/// Returns the length of the code, from the last bytes of an encoded blob.
 #[must_use]
 pub fn code_size(last: [u8; SIZE]) -> Option<u32> {
     u32::try_from(u64::from_le_bytes(last)).ok()
@@ -131,8 +131,8 @@ impl Blob {
         Some(Self { code: bytes, ..blob })
     }
 
-    /// [`Blob::from_bytes`] without the code: decodes what lies between its `size` bytes, which come first, and the
-    /// last [`SIZE`].
+    /// Returns the blob of [`Blob::from_bytes`] without its code. `rest` is the encoded blob without the code, of
+    /// `size` bytes at the beginning, and without the last [`SIZE`] bytes.
     #[must_use]
     pub fn from_rest(rest: &[u8], size: u32) -> Option<Self> {
         let wire = WireBlob::decode(rest).ok()?;
@@ -199,7 +199,7 @@ fn wire_origin(origin: Origin) -> u64 {
     match origin {
         Origin::InRcx => 0,
         Origin::InSlot => 1,
-        // A file's addresses are far below the marks.
+        // The codes 0 and 1 are taken, so an address is stored plus two. A file's addresses are far below 2^64.
         Origin::Address(address) => address.wrapping_add(2),
     }
 }

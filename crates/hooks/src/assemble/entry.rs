@@ -15,15 +15,15 @@ use systoll_model::Sysno;
 pub(super) struct Entry {
     /// The system call, if it is known: eax may not hold it yet.
     pub(super) number: Option<u32>,
-    /// The start of its tree.
+    /// Start of the walk through the site's tree.
     pub(super) start: Start,
     /// Register from which return addresses are searched, if any.
     pub(super) base: Option<AsmRegister64>,
-    /// True if the call's return is hooked.
+    /// True if the returns of the site's calls are hooked.
     pub(super) results: bool,
-    /// Which calls are timed.
+    /// The calls of the site that are timed.
     pub(super) timing: Timing,
-    /// True if the kernel is asked to tell that the thread was scheduled out, or received a signal.
+    /// True if the thread asks the kernel to show that it was scheduled out, or received a signal.
     pub(super) arms: bool,
 }
 
@@ -75,7 +75,7 @@ fn interrupted(e: &mut Emitter) -> Emitted {
     e.here(clear)?;
     e.cold(move |e| {
         e.here(aside)?;
-        // A call from the very same place on the stack can't be pending any more.
+        // If the other call was made from the very same place on the stack, it can't be pending any more.
         asm!(e; mov(r11, gs(slot::RSP)); cmp(r11, rsp); je(clear););
         // If the stack is full of calls that never ended, forget them all.
         asm!(e; mov(rcx, gs(slot::DEPTH)); cmp(rcx, slot::STACK_SIZE as i32); jb(room); xor(ecx, ecx););

@@ -52,13 +52,13 @@ pub struct Errand {
     pub mask: u64,
     /// Address at which the thread continues.
     pub rip: u64,
-    /// Its flags.
+    /// Flags of the thread.
     pub flags: u64,
-    /// rax, rbx, rcx, rdx, rsi, rdi, r8 to r15, rbp.
+    /// Registers of the thread: rax, rbx, rcx, rdx, rsi, rdi, r8 to r15, rbp.
     pub registers: [u64; REGISTERS],
 }
 
-/// Offsets of the words behind the code.
+/// Offset of the page's address in the words behind the code; those of other words follow.
 const PAGE: i32 = 0;
 const SIZE: i32 = 8;
 const MASK: i32 = 16;
@@ -68,11 +68,12 @@ const PATIENCE: i32 = 40;
 /// Offset of the registers, behind the address at which the thread continues.
 const SAVED: i32 = 56;
 
-/// Flags that `lahf` loads, and the one that it does not.
+/// Flags that `lahf` loads and `sahf` stores.
 const OF_LAHF: u64 = 0xd5;
+/// The overflow flag, which `lahf` does not load.
 const OVERFLOW: u64 = 1 << 11;
 
-/// Bytes with which the code begins, before and after the four that hold the distance to the words.
+/// Bytes with which the code begins, before and after the four bytes that hold the distance to the words.
 const BEGINS: ([u8; 3], [u8; 8]) = ([0x48, 0x8d, 0x2d], [0x48, 0x8b, 0x7d, 0x00, 0x48, 0x8b, 0x75, 0x08]);
 
 /// Returns the offset of an errand's code in `bytes`, if they contain one.
@@ -102,8 +103,8 @@ impl Errand {
     }
 }
 
-/// Waits until the word at an offset of the page is not zero, then jumps to a label; at most for [`Errand::patience`].
-/// Without these, waits for all of that time.
+/// Waits until the word at an offset of the page is not zero, then jumps to a label, but at most for
+/// [`Errand::patience`]. Without `until`, waits for all of that time.
 fn wait(a: &mut CodeAssembler, until: Option<(u64, CodeLabel)>) -> Result<(), AssembleError> {
     let (mut turn, mut look) = (a.create_label(), a.create_label());
     a.rdtsc()?;
@@ -187,7 +188,7 @@ fn write(a: &mut CodeAssembler, words: CodeLabel, entry: CodeLabel) -> Result<()
     wait(a, None)?;
     set_mask(a, libc::SIG_SETMASK, MASK)?;
     a.set_label(&mut restore)?;
-    // 1 + 127 overflows, and sahf knows all but that.
+    // Adding 127 to 1 sets the overflow flag; sahf stores all other flags.
     a.mov(rax, qword_ptr(rbp + FLAGS))?;
     a.add(al, 127)?;
     a.sahf()?;

@@ -1,11 +1,11 @@
-//! Recognises programs that serve their own page faults: reading a page of theirs may wait for them.
+//! Recognises programs that serve their own page faults: reading a page of their memory may wait for the program.
 
 use super::emitter::{Emitted, Emitter, asm};
 use crate::layout::{IMAGE, image};
 use crate::numbers::{IOCTL, USERFAULTFD};
 use iced_x86::code_asm::*;
 
-/// USERFAULTFD_IOC_NEW of include/uapi/linux/userfaultfd.h, by which /dev/userfaultfd gives a descriptor.
+/// Request (USERFAULTFD_IOC_NEW of include/uapi/linux/userfaultfd.h) by which /dev/userfaultfd gives a descriptor.
 const NEW: i32 = 0xaa00;
 
 /// Returns true if a call of this number may open a `userfaultfd`.
@@ -13,7 +13,7 @@ pub(super) fn opens(number: u32) -> bool {
     matches!(number, USERFAULTFD | IOCTL)
 }
 
-/// Notes, before a call with this number, that it opens one. Lost: r11, flags.
+/// Notes, before a call of this number, if it opens a `userfaultfd`. Lost: r11, flags.
 pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
     match number {
         USERFAULTFD => note(e),
@@ -33,7 +33,7 @@ pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
     }
 }
 
-/// [`before`] for a call whose number is in eax. Lost: r11, flags.
+/// Does the work of [`before`] for a call whose number is in eax. Lost: r11, flags.
 pub(super) fn before_by_number(e: &mut Emitter) -> Emitted {
     let (opens, control, done) = (e.label(), e.label(), e.label());
     asm!(e; cmp(eax, USERFAULTFD as i32); je(opens); cmp(eax, IOCTL as i32); je(control););

@@ -14,11 +14,11 @@ use crate::layout::{IMAGE, code, image, slot};
 use crate::plan::Span;
 use iced_x86::code_asm::*;
 
-/// Piece of [`image::FRAMES`] for a known address.
+/// Index in [`image::FRAMES`] of the piece for a known address.
 const AT_ADDRESS: u64 = 0;
-/// Piece for code whose place is in rcx.
+/// Index of the piece for code whose place is in rcx.
 const AT_RCX: u64 = 1;
-/// Piece for the hand-shake.
+/// Index of the piece for the hand-shake's code.
 const AT_SLOT: u64 = 2;
 
 /// Returns the words of a new image for [`image::FRAMES`] and what follows them, as (offset in the image, value).
@@ -42,7 +42,7 @@ fn pieces() -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// Returns the table of a blob's origins in the form of [`code::TABLE`], and its number of entries.
+/// Returns the table of a blob's origins in the form of [`code::TABLE`], and the number of its entries.
 #[must_use]
 pub fn origins_table(blob: &Blob) -> (Vec<u8>, u64) {
     let (mut table, mut count, mut last) = (Vec::new(), 0, None);
@@ -62,8 +62,8 @@ pub fn origins_table(blob: &Blob) -> (Vec<u8>, u64) {
     (table, count)
 }
 
-/// Writes the hook of `_Unwind_Find_FDE` (its arguments: an address, and where to write its bases): behind the
-/// function's entry, where all registers that a function may change are free.
+/// Writes the hook of `_Unwind_Find_FDE` (its arguments: an address, and the place to write its bases to). It lies
+/// behind the function's entry, where all registers that a function may change are free.
 pub(super) fn write(e: &mut Emitter, span: &Span) -> Emitted<Vec<Hook>> {
     let Some(head) = decode(span).filter(|i| i.iter().all(movable)) else { return Ok(Vec::new()) };
     let (entry, theirs) = (e.label(), e.label());
@@ -90,7 +90,7 @@ fn code_at(e: &mut Emitter, theirs: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Looks up in rax what the code at offset rdx of the entry at rcx stands for, from its table.
+/// Loads into rax the origin of the code at offset rdx of the entry at rcx, from the entry's table.
 fn origin_of(e: &mut Emitter) -> Emitted {
     let (halve, lower, found) = (e.label(), e.label(), e.label());
     asm!(e; mov(r8, at(rcx, code::TABLE)); xor(r9d, r9d); mov(r10, at(rcx, code::LEN)););
@@ -105,7 +105,7 @@ fn origin_of(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Returns an FDE for the origin in rax, of the code whose entry is at rcx.
+/// Returns from the function with an FDE for the origin in rax, of the code whose entry is at rcx.
 fn answer(e: &mut Emitter) -> Emitted {
     let (in_rcx, in_slot, in_signal) = (e.label(), e.label(), e.label());
     let (begins, address_at, bytes) = piece(Origin::Address(0));

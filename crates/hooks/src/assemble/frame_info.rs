@@ -1,9 +1,5 @@
-//! Call frame information for our code: how an unwinder gets from it to where the thread would be without us.
-//!
-//! A signal may come at any instruction, and its handler may unwind: profilers do, and so does the cancellation of
-//! threads. The code has no frame of its own, so it describes an artificial one without a place on the stack: all
-//! registers are unchanged, and its return address is the place in the file that the code stands for. The file's own
-//! information continues from there. Augmentation "S" says that this address is exact, not one behind a call.
+//! Call frame information for our code: it leads an unwinder from there to the place at which the thread would be
+//! without us.
 
 use super::{Blob, Origin};
 use crate::layout::{Saved, slot};
@@ -43,8 +39,8 @@ impl Blob {
         out
     }
 
-    /// Returns the rules for code that stands for one address: a distance from each instruction, since the file's load
-    /// address is unknown here.
+    /// Returns the rules for code that stands for one address. Each instruction has a distance to it, since the
+    /// file's load address is unknown here.
     fn rows(&self, start: u32, end: u32, address: u64) -> Vec<u8> {
         let code = self.code.get(start as usize..end as usize).unwrap_or_default();
         let mut rules = Vec::new();
@@ -108,8 +104,8 @@ const INTERRUPTED: [(u8, i64); 17] = [
     (RIP, 168),
 ];
 
-/// Returns [`piece`] for the place that handlers return to, in the form that glibc uses for its own: the offset of the
-/// FDE, and the bytes.
+/// Returns the same as [`piece`] for the place to which handlers return, in the form that glibc uses for its own: the
+/// offset of the FDE, and the bytes.
 pub(super) fn signal_piece() -> (usize, Vec<u8>) {
     let mut out = Vec::new();
     cie(&mut out);
@@ -126,7 +122,7 @@ pub(super) fn signal_piece() -> (usize, Vec<u8>) {
     (begins, out)
 }
 
-/// Returns the rules for the hand-shake, in which rbp is the slot's address.
+/// Returns the rules for the hand-shake's code, in which rbp is the slot's address.
 fn in_slot() -> Vec<u8> {
     let mut resume = breg(RBP, slot::RESUME as i64);
     resume.push(DW_OP_deref.0);
@@ -152,7 +148,7 @@ fn val_expression(register: u8, expression_of: &[u8]) -> Vec<u8> {
     expression(DW_CFA_val_expression, register, expression_of)
 }
 
-/// The expressions are shorter than 128 bytes, so their length is one byte of LEB128.
+/// Returns a rule with an expression. Expressions are shorter than 128 bytes, so the length is one byte of LEB128.
 fn expression(rule: DwCfa, register: u8, expression: &[u8]) -> Vec<u8> {
     let mut out = vec![rule.0, register, expression.len() as u8];
     out.extend(expression);
@@ -162,8 +158,8 @@ fn expression(rule: DwCfa, register: u8, expression: &[u8]) -> Vec<u8> {
 fn cie(out: &mut Vec<u8>) {
     let mut body = vec![0, 0, 0, 0, 1];
     body.extend(b"zRS\0");
-    // Code alignment 1, data alignment -8, return address in rip; one byte of augmentation: how
-    // FDEs tell addresses.
+    // The values are: code alignment 1, data alignment -8, return address in rip; one byte of augmentation, the form
+    // of addresses in FDEs.
     body.extend([1, 0x78, RIP, 1, DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0]);
     body.extend([DW_CFA_def_cfa.0, RSP, 0]);
     entry(out, body);

@@ -137,10 +137,10 @@ fn patience(e: &mut Emitter) -> Emitted {
 
 /// Queues the slot and wakes the launcher if it sleeps. r8 is kept, or zero if the launcher had to be woken, which
 /// takes longer than a thread polls. All else is lost.
-/// longer than a thread looks for its answer. All else is lost.
+///
 /// The launcher clears AWAKE before it checks the queues for the last time: either it sees the entry, or the thread
-/// sees that it sleeps; the locked instruction keeps the order. A wake-up between that check and the sleep is lost, so
-/// it is tried again.
+/// sees that it sleeps; the locked instruction keeps the order. A wake-up between that check and the sleep is lost,
+/// so it is tried again.
 fn enqueue(e: &mut Emitter) -> Emitted {
     let (awake, again, woken) = (e.label(), e.label(), e.label());
     asm!(e; mov(gs32(slot::STATE), state::WAITING); mov(r11, IMAGE); mov(eax, 1););
@@ -153,7 +153,7 @@ fn enqueue(e: &mut Emitter) -> Emitted {
     e.here(again)?;
     asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(););
     asm!(e; test(eax, eax); jne(woken); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
-    // The launcher may be on this processor, and needs it to fall asleep.
+    // Yield: the launcher, which is about to fall asleep, may need this processor for it.
     asm!(e; sub(r9d, 1); je(awake); mov(eax, SCHED_YIELD); syscall(); jmp(again););
     e.here(woken)?;
     asm!(e; xor(r8d, r8d););
@@ -226,17 +226,17 @@ fn request(e: &mut Emitter, queue: CodeLabel, fin: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Returns a word of the launcher's request.
+/// Returns word `nth` of the launcher's request.
 fn requested(nth: u64) -> AsmMemoryOperand {
     gs(slot::REQUEST + 8 * nth)
 }
 
-/// Writes over code as [`WRITE_CODE`] says, whose words are in the registers of a system call's arguments. The pages
-/// are writable no longer than that, and executable all the time, so that no policy forbids making them executable
+/// Writes over code as [`WRITE_CODE`] says; its words are in the registers of a system call's arguments. The pages
+/// are writable only during the write, and executable all the time, so that no policy forbids making them executable
 /// again. rax is negative if the kernel refuses; nothing is written if it refuses the first change.
 ///
-/// One call makes all adjacent pages private to the process: a page fault at each page's first byte takes half as long
-/// again. Kernels before 5.14 don't know that call, and any may refuse it; then those faults occur.
+/// One call makes all adjacent pages private to the process: a page fault at each page's first byte takes half as
+/// long again. Kernels before 5.14 don't know that call, and any may refuse it; then those faults occur.
 fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
     let (next, write, byte, end) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(eax, MPROTECT); syscall(); test(rax, rax); jne(reply););
@@ -267,7 +267,7 @@ fn give_up(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Notes a question that no launcher heard, if the counts suffer from it.
+/// Notes a question that no launcher heard, if counts suffer from that.
 fn unheard(e: &mut Emitter) -> Emitted {
     let context = e.label();
     part_alone(e)?;

@@ -9,11 +9,11 @@ use crate::layout::{IMAGE, image, slot};
 use crate::numbers::CLOCK_GETTIME;
 use iced_x86::code_asm::*;
 
-/// Of linux/time.h.
+/// Id of a thread's processor-time clock (linux/time.h).
 const CLOCK_THREAD_CPUTIME_ID: i32 = 3;
 const NS: i32 = 1_000_000_000;
-/// Longest hand-shake that counts, ns: a longer one was interrupted by a handler of the program, which did work of its
-/// own.
+/// Time of a hand-shake that counts, at most, ns: a longer one was interrupted by a handler of the program, which did
+/// work of its own.
 const AT_MOST: i32 = 20_000_000;
 
 /// Begins the measurement, when the thread begins to ask. Lost: rax, rcx, rdi, rsi, r11.
@@ -31,7 +31,8 @@ pub(super) fn begin(e: &mut Emitter) -> Emitted {
 /// Ends the measurement, before the thread continues. Lost: as for [`begin`], and rdx.
 pub(super) fn end(e: &mut Emitter) -> Emitted {
     let (quiet, astray, done) = (e.label(), e.label(), e.label());
-    // The launcher was not asked, or a process was forked meanwhile, whose clock began anew.
+    // Nothing is measured if the launcher was not asked, or if a process was forked meanwhile, whose clock began
+    // anew.
     asm!(e; cmp(gs(slot::ASKED_FROM + 8), 0); je(done););
     if_quiet(e, quiet)?;
     read(e, slot::ASKED_TO)?;

@@ -1,4 +1,4 @@
-//! A site's jumps, and the result of writing its code.
+//! The jumps of a site, and the result of writing its code.
 
 use super::blob::{CountedPlace, Refused};
 use iced_x86::code_asm::CodeLabel;
@@ -7,7 +7,7 @@ use iced_x86::code_asm::CodeLabel;
 pub(super) struct Hook {
     /// Address of the replaced bytes (ELF vaddr).
     pub(super) start: u64,
-    /// Number of bytes.
+    /// Number of replaced bytes.
     pub(super) bytes: usize,
     /// Target of the jump.
     pub(super) label: CodeLabel,

@@ -3,7 +3,7 @@
 use super::Words;
 use crate::layout::{image, long, slot, slot_address};
 
-/// A long call.
+/// A call that took long, as its thread kept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongCall {
     /// The record at which it was counted, see [`crate::layout::record_at`].
@@ -17,7 +17,7 @@ pub struct LongCall {
 }
 
 /// Returns the long calls in slot `index`: the thread's newest. The program may have written anything there, so the
-/// record comes from `record_of`, which returns that of a node.
+/// record comes from `record_of`, which returns the record of a node.
 #[must_use]
 pub fn long_calls<W: Words + ?Sized>(words: &W, index: u64, record_of: impl Fn(u64) -> Option<u64>) -> Vec<LongCall> {
     let start = image::SLOTS + index * slot::SIZE;
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(read.len(), 3);
         let over = long_calls(&drawn(long::LEN + 5, 0x5000), 1);
         assert_eq!((over.len() as u64, over[0].nth, over[0].start), (long::LEN, 5, 5));
-        // There is none in a slot that no thread has, nor at an address of no node; and an impossible count ends.
+        // A slot that no thread has holds none, nor does an address that is no node's; and an impossible count ends.
         assert!(long_calls(&drawn(3, 0x5000), 0).is_empty() && long_calls(&drawn(3, 0x6000), 1).is_empty());
         let mut wild = drawn(1, 0x5000);
         wild.0.insert(image::SLOTS + slot::SIZE + slot::LONG_COUNT, u64::MAX);

@@ -27,7 +27,7 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
         asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(never); shl(eax, global::CAPTURE_SHIFT););
         asm!(e; mov(r8, GLOBAL + global::CAPTURES); add(r8, rax););
         asm!(e; test(byte_ptr(r8 + capture::FLAGS as i32), i32::from(capture::LOOKS)); je(never););
-        // A name relative to a descriptor would need another call to resolve, dearer than the sample.
+        // A name relative to a descriptor would need another call to resolve, which costs more than the sample.
         asm!(e; cmp(byte_ptr(r8 + capture::FD as i32), 0); je(named); cmp(gs32(Saved::Rdi.offset()), libc::AT_FDCWD); jne(later););
         e.here(named)?;
         // A call whose memory can't be copied is not sampled.
@@ -35,7 +35,7 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
         asm!(e; mov(rax, gs_at(r11, record::LOOK_SHIFT)); shl(eax, call::LOOK_SHIFT); or(eax, call::LOOK as i32););
         asm!(e; mov(gs(slot::LOOK_FLAGS), rax););
         e.here(later)?;
-        // r8 is the next part's first call, after this one.
+        // r8 is the first call of the next part, after this call.
         asm!(e; mov(r8, gs_at(r11, record::LOOK_NEXT)); mov(r10, gs_at(r11, record::ENTERED)); cmp(r8, r10); ja(ahead););
         asm!(e; lea(r8, qword_ptr(r10 + 1)););
         e.here(ahead)?;

@@ -70,7 +70,7 @@ mod write_blob;
 
 pub use blob::{Base, Blob, CountedPlace, Patch, Refused, Unhooked};
 pub use call_kinds::is_heeded;
-pub use elide_ids::elided_calls;
+pub use elide_ids::{elided_calls, must_be_seen};
 pub use emitter::Origin;
 pub use encoding::{SIZE as CODE_SIZE_LEN, code_size};
 pub use find_fde::origins_table;
@@ -89,22 +89,22 @@ use thiserror::Error;
 /// Features of the code besides counting calls by context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Hook calls' returns, for errors and bytes.
+    /// True if calls' returns are hooked, for errors and bytes.
     pub results: bool,
-    /// Time calls by the time stamp counter, which must run at a constant rate (constant_tsc and nonstop_tsc). Implies
-    /// `results`.
+    /// True if calls are timed by the time stamp counter, which must run at a constant rate (constant_tsc and
+    /// nonstop_tsc). Implies `results`.
     pub time: bool,
-    /// Tell waiting from working by the thread's rseq area. Implies `time`.
+    /// True if waiting is told from working by the thread's rseq area. Implies `time`.
     pub waited: bool,
-    /// Time one call of each block where that is enough, see [`crate::layout::timing`]. Implies `waited`.
+    /// True if one call of each block is timed where that is enough, see [`crate::layout::timing`]. Implies `waited`.
     pub sampled: bool,
-    /// Hand calls of windows to the launcher.
+    /// True if calls of windows are handed to the launcher.
     pub windows: bool,
-    /// Answer getpid, gettid, getuid, geteuid and `rt_sigprocmask` in place if the answer is known and `image::ELIDE`
-    /// allows it. Implies `results`; uses the thread's rseq area.
+    /// True if getpid, gettid, getuid, geteuid and `rt_sigprocmask` are answered in place where the answer is known
+    /// and `image::ELIDE` allows it. Implies `results`; uses the thread's rseq area.
     pub elide: bool,
-    /// Keep calls of at least this many cycles one by one, as a power of two below 2^31, see [`crate::layout::long`].
-    /// `None`: keep none. Implies `time`.
+    /// Cycles from which on calls are kept one by one, as a power of two below 2^31, see [`crate::layout::long`];
+    /// `None` if none is kept. Implies `time`.
     pub long: Option<u8>,
 }
 
@@ -121,7 +121,7 @@ impl Options {
     }
 }
 
-/// Why a plan could not be assembled.
+/// The reason why a plan could not be assembled.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum AssembleError {
     /// The code would lie too far from the file for a jump of 32 bits.
@@ -130,7 +130,7 @@ pub enum AssembleError {
     /// The region's address is not one of an image's regions.
     #[error("no region for roots at {0:#x}")]
     Region(u64),
-    /// Records beyond what a slot has room for.
+    /// The plan needs this many records more than a slot has.
     #[error("no room for {0} more records")]
     Records(u64),
     /// An instruction could not be written, in the assembler's words: a mistake of ours, or an instruction of the file

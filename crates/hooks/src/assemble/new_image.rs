@@ -44,7 +44,7 @@ fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
     let name = image::MAPPED_FILE_NAME.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     words.extend((image::MAPPED_FILE..).step_by(8).zip(name));
     words.extend(heeded());
-    // The slots from 1 on; a word holds two entries of four bytes.
+    // Tickets are for the slots from 1 on; a word holds two entries of four bytes.
     let ticket = |entry: u64| entry + 2;
     words
         .extend((0..image::FIRST_SLOTS / 2).map(|i| (image::TICKETS + 8 * i, ticket(2 * i) | ticket(2 * i + 1) << 32)));
@@ -69,7 +69,7 @@ pub fn number_roots() -> Vec<u8> {
     for n in 0..NUMBERS {
         let moves = u32::try_from(n).is_ok_and(transfers);
         let at = GLOBAL + global::NUMBER_ROOTS + n * NODE_SIZE;
-        // In the order of their offsets.
+        // The words come in the order of their offsets, so they are the root's bytes.
         let words = root_words(at, root_record_offset(n).unwrap_or(0), 0, moves);
         bytes.extend(words.into_iter().flat_map(|(_, word)| word.to_le_bytes()));
     }

@@ -1,6 +1,4 @@
-//! Recognises, in the thread, a file that a loader maps again and in which there is nothing to hook.
-//!
-//! A hand-shake for each library took a compiler more time than hooking the library that makes its calls.
+//! Recognises, in the thread, a file without calls that a loader maps again: there is nothing to hook in it.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, global, image, no_calls, slot};
@@ -8,7 +6,7 @@ use crate::numbers::FSTAT;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// Fields of an entry, and the same fields of a file's state.
+/// Offsets of an entry's fields, each with the offset of the same field in a file's state.
 const OF_FILE: [(u64, usize); 7] = [
     (no_calls::INODE, offset_of!(libc::stat, st_ino)),
     (no_calls::DEVICE, offset_of!(libc::stat, st_dev)),
@@ -21,7 +19,7 @@ const OF_FILE: [(u64, usize); 7] = [
 
 const _: () = assert!(size_of::<libc::stat>() as u64 <= slot::REQUEST_LEN * slot::MOST_REQUESTS);
 
-/// Continues at `done` if the question is about such a file; rbp is kept.
+/// Continues at `done` if the question is about a file that is known to have no calls; rbp is kept.
 ///
 /// The thread must be alone, or its descriptor might belong to another file by now. It has its slot to itself: no
 /// handler's calls get here meanwhile.
@@ -34,7 +32,7 @@ pub(super) fn known(e: &mut Emitter, done: CodeLabel) -> Emitted {
     asm!(e; cmp(qword_ptr(r11 + image::NEXT_SLOT as i32), 0); jne(ask););
     asm!(e; mov(rdi, saved(Saved::R8)); mov(rsi, gs(slot::SELF)); add(rsi, slot::REQUESTS as i32););
     asm!(e; mov(eax, FSTAT); syscall(); test(rax, rax); jne(ask););
-    // Protection and flags, as in an entry.
+    // r10 becomes protection and flags in the form that an entry has.
     asm!(e; mov(r10, saved(Saved::R10)); shl(r10, 32u32); mov(edx, gs32(Saved::Rdx.offset())););
     asm!(e; or(r10, rdx); mov(r11, GLOBAL + global::NO_CALLS););
     e.here(next)?;

@@ -8,8 +8,9 @@ use crate::layout::{IMAGE, Question, Saved, image, slot};
 use crate::numbers::{ACCESS, EXECVE};
 use iced_x86::code_asm::*;
 
-/// Continues at `done` if the question is about such an `execve`. Until the call has failed it counts as a program that
-/// was not heard of: it is one if the file is created within that microsecond.
+/// Continues at `done` if the question is about an `execve` of a file that does not exist. Until it has failed, the
+/// call counts as a program of which the launcher has not heard, since it becomes one if the file is created within
+/// that microsecond.
 ///
 /// We use `access` because loaders make it at each start: any filter that the program runs under allows it.
 pub(super) fn absent(e: &mut Emitter, done: CodeLabel) -> Emitted {
@@ -27,7 +28,7 @@ pub(super) fn absent(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Goes to `returned` if the failed `execve` was one about which nobody was asked. Lost: r11.
+/// Goes to `returned` if the launcher was not asked about the `execve` that failed. Lost: r11.
 pub(super) fn failed(e: &mut Emitter, returned: CodeLabel) -> Emitted {
     let unasked = e.label();
     asm!(e; cmp(gs32(slot::EXECS_UNASKED), 0); jne(unasked););

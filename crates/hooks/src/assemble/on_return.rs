@@ -10,12 +10,14 @@ use crate::layout::{IMAGE, Question, image, long, node, record, slot, timing};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::code_asm::*;
 
-/// Tells if positive results count bytes.
+/// The positive results that count as bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bytes {
+    /// No result counts as bytes.
     No,
+    /// Every positive result counts as bytes.
     Yes,
-    /// The node tells.
+    /// Positive results count at nodes that say so ([`node::TRANSFERS`]).
     ByNode,
 }
 
@@ -24,11 +26,11 @@ pub(super) enum Bytes {
 pub(super) struct Return {
     /// Address of the site's root.
     pub(super) root: u64,
-    /// Which calls are timed.
+    /// The calls of the site that are timed.
     pub(super) timing: Timing,
-    /// Tells if positive results count bytes.
+    /// The positive results that count as bytes.
     pub(super) bytes: Bytes,
-    /// True if other code gets here without a call.
+    /// True if other code, too, leads here without a call.
     pub(super) is_target: bool,
     /// Bytes by which rsp is higher here than at the call.
     pub(super) lifted: u8,
@@ -114,10 +116,10 @@ fn record_of(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Times the returning call. `sample` is set if it counts for its block, and true if its kind may wait.
+/// Times the returning call. `sample` is set if the call counts for its block, and true if its kind may wait.
 fn timed(e: &mut Emitter, options: &Options, sample: Option<bool>) -> Emitted {
     match sample {
-        // It has not waited, or it would be no sample.
+        // A sample whose kind may wait has not waited, or it would count for itself.
         Some(true) => {}
         Some(false) => waited(e, record::SAMPLED_WAITED)?,
         None if options.waited => waited(e, record::WAITED)?,
@@ -189,11 +191,11 @@ fn time(e: &mut Emitter, options: &Options, sample: bool) -> Emitted {
     Ok(())
 }
 
-/// Writes down a call of at least 2^`power` cycles by itself, over the oldest one if there is no room. In: rax cycles,
-/// rdx the record; both are kept.
+/// Keeps a call of at least 2^`power` cycles by itself, over the oldest one if there is no room. In: rax cycles, rdx
+/// the record; both are kept.
 ///
-/// One instruction claims an entry, so that a handler's calls get others. No register is free besides the two, so they
-/// are read back.
+/// One instruction claims an entry, so that a handler's calls get others. No register is free besides the two, so
+/// they are read back.
 fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
     let (write, done) = (e.label(), e.label());
     asm!(e; cmp(rax, 1i32 << power); jae(write););
@@ -255,10 +257,12 @@ fn failed(e: &mut Emitter, bad: CodeLabel, done: CodeLabel) -> Emitted {
 /// Multiplier of the error table's hash, 2^64 divided by the golden ratio.
 pub(super) const ERROR_HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Offsets of rcx, rsp and rip of the interrupted code, from rsp at `rt_sigreturn`: struct ucontext of
-/// asm-generic/ucontext.h, struct sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h.
+/// Offset of the interrupted code's rcx from rsp at `rt_sigreturn`: struct ucontext of asm-generic/ucontext.h, struct
+/// sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h.
 const CONTEXT_RCX: u64 = 152;
+/// Offset of the interrupted code's rsp.
 const CONTEXT_RSP: u64 = 160;
+/// Offset of the interrupted code's rip.
 const CONTEXT_RIP: u64 = 168;
 /// The kernel's error for a call that the thread must make again (include/linux/errno.h).
 const ERESTARTSYS: i32 = 512;
@@ -287,7 +291,7 @@ pub(super) fn made_again(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Makes the interrupted call pending again, or none. Lost: rax, rdx.
+/// Makes the call that this one interrupted pending again; if there is none, no call is pending. Lost: rax, rdx.
 pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
     let (back, none) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::DEPTH), 0); jne(back););
@@ -298,7 +302,7 @@ pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
         asm!(e; mov(rdx, gs(slot::DEPTH)); sub(rdx, slot::STACK_ENTRY as i32); jb(none););
         asm!(e; mov(rax, gs_at(rdx, slot::STACK + 8)); mov(gs(slot::START), rax););
         asm!(e; mov(rax, gs_at(rdx, slot::STACK + 16)); mov(gs(slot::NODE), rax););
-        // Read it before the entry is released: a handler may use it at once.
+        // Read the stack pointer before the entry is released: a handler may use the entry at once.
         asm!(e; mov(rax, gs_at(rdx, slot::STACK)); mov(gs(slot::DEPTH), rdx); mov(gs(slot::RSP), rax););
         // The call received a signal, but our own call has made the kernel's note of that invisible.
         asm!(e; mov(rdx, gs(slot::RSEQ)); test(rdx, rdx); je(end););
@@ -331,7 +335,7 @@ fn unmatched(
     asm!(e; mov(gs(slot::DEPTH), rcx); jmp(matched););
     e.here(none)?;
     if site.is_target {
-        // Perhaps no call was made at all.
+        // This code may have been reached without a call.
         asm!(e; jmp(done););
         return Ok(());
     }
@@ -355,7 +359,7 @@ pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
     e.cold(move |e| {
         e.here(taken)?;
         asm!(e; mov(gs(slot::RSEQ), 0); mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(done););
-        // From here on it is unknown when the thread waits, so its waiting time is unknown for all calls.
+        // From here on nothing shows when the thread waits, so its waiting time is unknown for all calls.
         e.here(unknown)?;
         asm!(e; mov(gs32(slot::AREA_BUSY), 1); mov(gs(slot::RSEQ), 0); jmp(done););
         Ok(())

@@ -9,19 +9,19 @@ use crate::numbers::{
 };
 use iced_x86::code_asm::*;
 
-/// Those of these calls that are not examined for another reason as well.
+/// Calls that are examined only because they may hit our memory.
 pub(super) const OTHERS: [u32; 7] = [MUNMAP, MREMAP, MADVISE, SHMAT, REMAP_FILE_PAGES, SETRLIMIT, PRLIMIT64];
 
 /// Flags of `mmap` by which the kernel must use the address, or fail.
 const FIXED: i32 = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
 
-/// Returns true if a call of this number may do that.
+/// Returns true if a call of this number may hit our memory, or limit it.
 pub(super) fn may_touch(number: u32) -> bool {
     OTHERS.contains(&number) || matches!(number, MMAP | MPROTECT | PKEY_MPROTECT)
 }
 
-/// Asks before a call of such a number that hits our memory, or a limit that our memory counts against. Lost: rcx, r11,
-/// flags.
+/// Asks the launcher before a call of this number if the call hits our memory, or sets a limit that our memory counts
+/// against. Lost: rcx, r11, flags.
 pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite) -> Emitted {
     let (question, go) = (e.label(), e.label());
     match number {
@@ -38,7 +38,7 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite) -> Em
             if_ours(e, (r8, rdx), question)?;
             e.here(moves)?;
         }
-        // Only the kernel knows its length.
+        // Only the kernel knows the length of the shared memory.
         SHMAT => asm!(e; test(edx, libc::SHM_REMAP); jne(question);),
         SETRLIMIT => if_bounds_memory(e, edi, question)?,
         PRLIMIT64 => {
@@ -59,7 +59,7 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite) -> Em
     Ok(())
 }
 
-/// Goes to `label` if the limit of that number is one that our memory may count against.
+/// Goes to `label` if `resource` is a limit that our memory may count against.
 fn if_bounds_memory(e: &mut Emitter, resource: AsmRegister32, label: CodeLabel) -> Emitted {
     asm!(e; cmp(resource, libc::RLIMIT_AS as i32); je(label); cmp(resource, libc::RLIMIT_DATA as i32); je(label););
     Ok(())

@@ -11,7 +11,7 @@ use crate::layout::{IMAGE, image, slot, stack};
 use crate::numbers::{CLOSE, IOCTL, OPEN};
 use iced_x86::code_asm::*;
 
-/// PROCMAP_QUERY of include/uapi/linux/fs.h, and struct procmap_query.
+/// Request PROCMAP_QUERY of include/uapi/linux/fs.h; sizes and offsets of its struct procmap_query follow.
 const QUERY: u32 = 0xc068_6611;
 const QUERY_SIZE: u64 = 0x68;
 const ADDRESS: u64 = 0x10;
@@ -19,19 +19,20 @@ const START: u64 = 0x18;
 const END: u64 = 0x20;
 const FLAGS: u64 = 0x28;
 const INODE: u64 = 0x40;
-/// Bits of the flags: readable and writable, not shared.
+/// Bits of the flags that count: readable, writable, shared.
 const OF_FLAGS: i32 = 1 | 2 | 8;
+/// Value of these bits for a thread's own memory: readable and writable, not shared.
 const OWN: i32 = 1 | 2;
 /// Path of the maps file, with a NUL, in two words.
 const MAPS: [u64; 2] = [u64::from_le_bytes(*b"/proc/se"), u64::from_le_bytes(*b"lf/maps\0")];
-/// Misses of a thread from which on it asks the kernel, which then double each time: asking takes as long as four
-/// copies.
+/// Number of a thread's misses at which it first asks the kernel. The number doubles each time, since asking takes as
+/// long as four copies.
 const ASK_FROM: i32 = 8;
-/// The table of such memory.
+/// The table of private memory that is known.
 const TABLE: Table = Table { at: slot::OWN_MEMORY, count: slot::OWN_MEMORY_COUNT, len: stack::OWN_LEN };
 
-/// Goes to `not` unless rsi points into such memory. rcx: bytes from there to its end. Lost: rax; if it goes to `not`,
-/// all but rsi, rdi, r8, r9.
+/// Goes to `not` unless rsi points into known private memory. rcx: bytes from there to its end. Lost: rax; if it goes
+/// to `not`, all but rsi, rdi, r8, r9.
 pub(super) fn holds(e: &mut Emitter, not: CodeLabel) -> Emitted {
     let (next, missed, found) = (e.label(), e.label(), e.label());
     asm!(e; mov(rcx, IMAGE + image::THREADS); cmp(dword_ptr(rcx), 0); jne(not););
@@ -51,7 +52,7 @@ pub(super) fn holds(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Learns the mapping of rsi, or goes to `not` if that is no such memory or the kernel does not tell. Lost: all but
+/// Learns the mapping of rsi, or goes to `not` if it is not private memory or the kernel does not tell. Lost: all but
 /// rsi, rdi, r8, r9.
 fn ask(e: &mut Emitter, not: CodeLabel) -> Emitted {
     let (own, forgotten) = (slot::RING_BOUNCE, e.label());
@@ -74,7 +75,8 @@ fn ask(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Words in which registers are saved meanwhile.
+/// Word in which rsi is saved while the kernel is asked.
 const KEPT_SOURCE: u64 = slot::RING_VECTORS;
+/// Word in which rdi is saved meanwhile.
 const KEPT_TARGET: u64 = slot::RING_VECTORS + 8;
 const _: () = assert!(slot::RING_PATH + 16 <= slot::RING_PATH_END && QUERY_SIZE <= crate::layout::ring::MOST);

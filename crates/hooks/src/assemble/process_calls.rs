@@ -1,5 +1,5 @@
-//! Calls that change who is running: clone's family and `execve`; and questions that must be asked before a call is
-//! made.
+//! Calls that change who is running, which are clone's family and `execve`, and questions that must be asked before a
+//! call is made.
 
 use super::asking_site::AskingSite;
 use super::call_kinds::{self, changes_identity};
@@ -26,17 +26,17 @@ const PR_SET_SYSCALL_USER_DISPATCH: i32 = 59;
 const SECCOMP_MODE_STRICT: i32 = 1;
 const SECCOMP_MODE_FILTER: i32 = 2;
 const SECCOMP_SET_MODE_FILTER: i32 = 1;
-/// The last operation that only asks, besides SECCOMP_GET_ACTION_AVAIL.
+/// Last of the operations of `seccomp` that only ask, besides SECCOMP_GET_ACTION_AVAIL.
 const SECCOMP_GET_NOTIF_SIZES: i32 = 3;
-/// Of linux/time.h.
+/// Id of a process's processor-time clock (linux/time.h).
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 
 /// Continuations of a call of clone's family.
 #[derive(Clone, Copy)]
 pub(super) struct Ways {
-    /// In the maker.
+    /// Continuation in the maker.
     pub(super) parent: CodeLabel,
-    /// In the new thread or process, with a slot of its own.
+    /// Continuation in the new thread or process, which has a slot of its own.
     pub(super) child: CodeLabel,
     /// True if the call is noted as pending in the maker's slot.
     pub(super) noted: bool,
@@ -82,7 +82,7 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     e.cold(move |e| {
         let failed = e.label();
         e.here(maker)?;
-        // Once that is written, or if the thread was never made, the slot may be given to another.
+        // Once MADE_AS is written, or if the thread was never made, the slot may be given to another.
         asm!(e; mov(rcx, r9); mov(r9, at(rcx, slot::MAKER_R9)););
         asm!(e; js(failed); mov(at(rcx, slot::MADE_AS), rax); jmp(ways.parent););
         e.here(failed)?;
@@ -106,8 +106,8 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     Ok(())
 }
 
-/// Notes that others may run in the same memory from here on; not if the maker waits until the new process has left it.
-/// Lost: r11, flags.
+/// Notes that other threads may run in the same memory from here on, unless the maker waits until the new process has
+/// left it. Lost: r11, flags.
 fn shares_memory(e: &mut Emitter, number: u32, copies: bool) -> Emitted {
     let apart = e.label();
     if copies || number == VFORK {
@@ -141,7 +141,7 @@ fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Zeroes the words between two offsets of the slot in r9. Lost: r11, flags.
+/// Zeroes the words between two offsets in the slot at r9. Lost: r11, flags.
 fn fill(e: &mut Emitter, from: u64, to: u64) -> Emitted {
     let again = e.label();
     asm!(e; mov(r11d, (to - 8) as u32););
@@ -150,7 +150,7 @@ fn fill(e: &mut Emitter, from: u64, to: u64) -> Emitted {
     Ok(())
 }
 
-/// Copies the words with which a forked process continues into the slot in r9: calls and a wait that a signal handler
+/// Copies the words with which a forked process continues into the slot at r9: calls and a wait that a signal handler
 /// has interrupted, if the handler forks. Lost: rax, r11, flags.
 fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     let (again, idle) = (e.label(), e.label());
@@ -198,8 +198,8 @@ fn confine(e: &mut Emitter, asking: AskingSite, (go, plain): (CodeLabel, CodeLab
     let (filter, strict, dispatch) = (e.label(), e.label(), e.label());
     super::elide_ids::seal(e)?;
     asm!(e; cmp(eax, PRCTL as i32); je(prctl););
-    // These are the ways in which libseccomp finds out what the kernel can do: a strict mode with flags or an argument,
-    // filters at address 0, and operations that only ask. A program that only does that is not confined.
+    // libseccomp finds out in these ways what the kernel can do: by a strict mode with flags or an argument, filters
+    // at address 0, and operations that only ask. A program that only does that is not confined.
     asm!(e; cmp(edi, SECCOMP_SET_MODE_FILTER); je(filter); jb(strict););
     asm!(e; cmp(edi, SECCOMP_GET_NOTIF_SIZES); ja(keeps); jmp(go););
     e.here(strict)?;
@@ -209,7 +209,7 @@ fn confine(e: &mut Emitter, asking: AskingSite, (go, plain): (CodeLabel, CodeLab
     asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(last););
     asm!(e; cmp(esi, SECCOMP_MODE_FILTER); jne(keeps););
     e.here(filter)?;
-    // The kernel would read the filter there (EFAULT): no program has memory at address 0 unless vm.mmap_min_addr was
+    // The kernel would read the filter at address 0 (EFAULT): no program has memory there unless vm.mmap_min_addr was
     // lowered.
     asm!(e; test(rdx, rdx); je(go); jmp(keeps););
     e.here(dispatch)?;
@@ -224,8 +224,8 @@ fn confine(e: &mut Emitter, asking: AskingSite, (go, plain): (CodeLabel, CodeLab
     Ok(())
 }
 
-/// Asks what must be asked before a call whose number is known. `plain`: where a call made here continues without
-/// further work.
+/// Asks the launcher the question that a call of this number requires before it is made. `plain` is the place at
+/// which a call made here continues without further work.
 pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite, plain: CodeLabel) -> Emitted {
     let root = asking.root;
     let (question, go) = (e.label(), e.label());
@@ -268,7 +268,8 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite, plain
     Ok(())
 }
 
-/// Does what the number in eax requires. Calls that need more than counting are made here and continue by `ways`.
+/// Does the work that the number in eax requires besides counting. Calls that need more are made here and continue by
+/// `ways`.
 pub(super) fn by_number(e: &mut Emitter, asking: AskingSite, ways: Ways) -> Emitted {
     let root = asking.root;
     let (heeded, go) = (e.label(), e.label());

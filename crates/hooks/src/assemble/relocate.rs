@@ -1,4 +1,4 @@
-//! Moves instructions that a jump replaces.
+//! Moves the instructions that a jump replaces.
 
 use super::emitter::{Emitted, Emitter, Origin};
 use crate::plan::Span;
@@ -8,7 +8,7 @@ use iced_x86::{
     Register, RflagsBits,
 };
 
-/// The status flags.
+/// The status flags, which arithmetic changes.
 const STATUS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
 
 /// Returns the instructions of a span; `None` if they are not what the span says or can't be run elsewhere: a call
@@ -53,7 +53,7 @@ pub(super) fn tail_movable(tail: &[Instruction]) -> bool {
     others.iter().all(movable) && (movable(last) || is_call(last) && !others.iter().any(sets_r11))
 }
 
-/// Returns true if it calls an address that is part of the instruction.
+/// Returns true if the instruction calls an address that is part of it.
 fn is_call(instruction: &Instruction) -> bool {
     instruction.flow_control() == FlowControl::Call && instruction.op0_kind() == OpKind::NearBranch64
 }
@@ -107,7 +107,7 @@ pub(super) fn displace(e: &mut Emitter, instructions: &[Instruction]) -> Emitted
     Ok(())
 }
 
-/// Makes a call with the return address that it has at its own place.
+/// Makes a call that pushes the return address of its own place in the file.
 fn call(e: &mut Emitter, instruction: &Instruction) -> Emitted {
     let back = MemoryOperand::with_base_displ(Register::RIP, BASE.wrapping_add(instruction.next_ip()) as i64);
     e.a.add_instruction(Instruction::with2(Code::Lea_r64_m, Register::R11, back)?)?;

@@ -22,7 +22,7 @@ use iced_x86::code_asm::*;
 const BEGAN: u64 = slot::RING_SCRATCH;
 /// Argument registers, in their order.
 const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, Saved::R8, Saved::R9];
-/// Bits of a question.
+/// Mask of a question's number in a word that holds flags above it.
 const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
 /// Cycles that count for writing, at most: during longer ones other programs had the processor.
 const LONGEST: u32 = 1 << 15;
@@ -35,11 +35,11 @@ const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + 
 /// Continuations of the hand-shake's code.
 #[derive(Clone, Copy)]
 pub(super) struct Ways {
-    /// The launcher must be asked.
+    /// Continuation if the launcher must be asked.
     pub(super) ask: CodeLabel,
-    /// The launcher has answered, or nothing was asked: the call may have to be written.
+    /// Continuation after the launcher has answered, or nothing was asked: the call may have to be written.
     pub(super) asked: CodeLabel,
-    /// Everything is done.
+    /// Continuation after everything is done.
     pub(super) done: CodeLabel,
 }
 
@@ -181,11 +181,11 @@ fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Writes a call that is about to be made.
+/// Writes a call that is about to be made into the open buffer.
 fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (room, known, whole, waits, plain) = (e.label(), e.label(), e.label(), e.label(), e.label());
     is_full(e, room)?;
-    // The last call never returned.
+    // The buffer is full but still open, because its last call never returned.
     close(e)?;
     asm!(e; jmp(done););
     e.here(room)?;
@@ -232,7 +232,7 @@ fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
     asm!(e; mov(rax, gs(Saved::Rsp.offset())); mov(r9, gs(slot::RING_UNDER_WAY)););
     e.here(next)?;
     asm!(e; test(r9, r9); je(full); mov(rdx, rax); sub(rdx, gs_at(r9, call::RSP)); je(found););
-    // The code behind the call may run where its function returns to.
+    // The code behind the call may run after the call's function has returned, with rsp 8 higher.
     asm!(e; cmp(rdx, 8); je(found););
     asm!(e; mov(rcx, gs_at(r9, call::OUTER)); cmp(rcx, r9); jae(full); mov(r9, rcx); jmp(next););
     e.here(found)?;

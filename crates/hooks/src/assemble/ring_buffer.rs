@@ -6,7 +6,7 @@ use crate::layout::{GLOBAL, IMAGE, global, image, look, node, record, slot, want
 use crate::numbers::FUTEX;
 use iced_x86::code_asm::*;
 
-/// The multiplier of the error table: 2^64 divided by the golden ratio.
+/// Multiplier of the seed: 2^64 divided by the golden ratio, as for the error table.
 const GOLDEN: u64 = super::on_return::ERROR_HASH;
 const FUTEX_WAKE: u32 = 1;
 
@@ -17,13 +17,13 @@ pub(super) fn draw(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rdx, IMAGE + image::SEED); mov(rax, qword_ptr(rdx)); add(rax, gs(slot::TAG)););
     asm!(e; mov(rdx, GOLDEN); imul_2(rax, rdx); or(rax, 1););
     e.here(seeded)?;
-    // Marsaglia's xorshift.
+    // The steps are those of Marsaglia's xorshift.
     asm!(e; mov(rdx, rax); shl(rdx, 13u32); xor(rax, rdx); mov(rdx, rax); shr(rdx, 7u32); xor(rax, rdx););
     asm!(e; mov(rdx, rax); shl(rdx, 17u32); xor(rax, rdx); mov(gs(slot::RING_SEED), rax); shr(rax, 11u32););
     Ok(())
 }
 
-/// Begins a free buffer among those that the pending call may fill, or goes to `none`. In: the call's node, in the
+/// Takes a free buffer among those that the pending call may fill, or goes to `none`. In: the call's node, in the
 /// slot. rdi: the buffer's offset. Lost: rax.
 pub(super) fn free_buffer(e: &mut Emitter, share: Share, none: CodeLabel) -> Emitted {
     let (again, found, known) = (e.label(), e.label(), e.label());
@@ -54,7 +54,7 @@ pub(super) fn go_on_in(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Goes to `room` if the window has room for another call. r8: its header. Lost: rax.
+/// Goes to `room` if the buffer has room for another call. r8: its header. Lost: rax.
 pub(super) fn is_full(e: &mut Emitter, room: CodeLabel) -> Emitted {
     let full = e.label();
     asm!(e; mov(r8, gs(slot::RING_HEADER)); mov(rax, gs_at(r8, ring::LEN)); cmp(rax, gs(slot::RING_MOST)); jae(full););
@@ -64,8 +64,8 @@ pub(super) fn is_full(e: &mut Emitter, room: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Marks the window, or the buffer of samples, as written; not if a process was forked meanwhile, whose slot has none.
-/// In: r8 its header. Lost: all but r9.
+/// Marks the window, or the buffer of samples, as written, unless a process was forked meanwhile, whose slot has
+/// none. In: r8 its header. Lost: all but r9.
 pub(super) fn close(e: &mut Emitter) -> Emitted {
     let (forked, looks) = (e.label(), e.label());
     asm!(e; mov(rax, gs(slot::WANT)); mov(gs(slot::WANT), want::NOTHING as i32); cmp(eax, want::LOOK as i32); je(looks););
@@ -88,8 +88,8 @@ fn written(e: &mut Emitter) -> Emitted {
     e.a.lock().inc(qword_ptr(r11))
 }
 
-/// Closes the buffer if it is full; otherwise keeps a buffer of samples for the next one; goes to `done`. Lost: all but
-/// r9.
+/// Closes the buffer if it is full, otherwise keeps a buffer of samples for the next one, and goes to `done`. Lost:
+/// all but r9.
 pub(super) fn leave(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let room = e.label();
     is_full(e, room)?;
@@ -102,9 +102,9 @@ pub(super) fn leave(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Wakes the launcher if it sleeps and `from` buffers wait for it, then goes to `done`; not if no system call may be
-/// made. A wake-up right before it sleeps is lost; the next buffer brings another. In: r8 the header just filled. Lost:
-/// all but r9.
+/// Wakes the launcher if it sleeps and `from` buffers wait for it, unless no system call may be made, and goes to
+/// `done`. A wake-up right before it sleeps is lost; the next buffer brings another. In: r8 the header just filled.
+/// Lost: all but r9.
 fn wake(e: &mut Emitter, from: u64, done: CodeLabel) -> Emitted {
     let first = slot::RING_HEADERS + from * ring::HEADER;
     asm!(e; cmp(r8, first as i32); jb(done); mov(r11, IMAGE + image::QUIET); cmp(dword_ptr(r11), 0); jne(done););

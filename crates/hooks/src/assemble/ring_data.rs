@@ -1,16 +1,5 @@
-//! Copies what the arguments of a window's call point to. The copy can't fault and waits for nobody: the call's result
-//! must be the same as without it.
-//!
-//! A pointer may be wrong, its memory may be unmapped at any moment (by another thread's `munmap`, or by another
-//! process that cuts a mapped file short), or a page of it may only come when somebody serves it (`userfaultfd`, a file
-//! system in user space or on the network). Therefore only the thread's own stack is read before the call, within the
-//! bounds where it is known to be readable ([`crate::layout::stack`]). All other memory is copied after the call, by
-//! the kernel (`process_vm_readv`), and only if the result shows that the call has read or written it, so that it
-//! exists; paths also if the call searched for them in vain. A single thread copies from its own heaps by itself
-//! ([`super::private_memory`]). Memory that a call has updated is seen in its new state only.
-//!
-//! In a program that has opened a `userfaultfd` nothing is read before a call, and after it only up to the end of the
-//! page that was read.
+//! Copies the memory to which the arguments of a window's call point. The copy can't fault and waits for nobody: the
+//! call's result must be the same as without it.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at, gs32};
 use super::private_memory;
@@ -33,24 +22,25 @@ const KIND: u64 = slot::RING_SCRATCH + 32;
 const SOURCE: u64 = slot::RING_SCRATCH + 40;
 /// Scratch word: number of those bytes.
 const CHUNK: u64 = slot::RING_SCRATCH + 48;
-/// Scratch word: address that the bytes are copied to.
+/// Scratch word: address to which the bytes are copied.
 const TARGET: u64 = slot::RING_SCRATCH + 56;
 /// Scratch word: number of bytes still to copy.
 const LEFT: u64 = slot::RING_SCRATCH + 64;
 
 /// Lowest address of any program's memory: the kernel's minimum for mmap_min_addr.
 const FIRST_PAGE: i32 = 4096;
-/// Bytes above a thread's stack pointer, and bytes of the ABI's red zone below it, that no other thread unmaps.
+/// Bytes above a thread's stack pointer that no other thread unmaps.
 const STACK: i32 = 1 << 16;
+/// Bytes of the ABI's red zone below the stack pointer, which no other thread unmaps either.
 const RED_ZONE: i32 = 128;
-/// struct rusage: `ru_minflt`.
+/// Offset of `ru_minflt` in struct rusage.
 const MINOR_FAULTS: u64 = 64;
 const RUSAGE_THREAD: i32 = 1;
-/// Folder in which each thread finds its own descriptors, whatever it shares with others; in pieces of eight bytes,
-/// with the distance of each piece from the end.
+/// Folder in which each thread finds its own descriptors, whatever it shares with others.
 const FOLDER: &[u8; 21] = b"/proc/thread-self/fd/";
+/// Pieces of eight bytes in which the folder's name is written, by their distance from its end.
 const FOLDER_PIECES: [usize; 3] = [21, 16, 8];
-/// Highest descriptor that programs use.
+/// Highest descriptor that programs use in practice.
 const MOST_FD: i32 = 0xffff;
 /// Number of descriptors whose names are remembered.
 const REMEMBERED: i32 = 64;
@@ -92,7 +82,7 @@ fn faults_so_far(e: &mut Emitter, untold: CodeLabel) -> Emitted {
 }
 
 /// Allocates the pages that this call's memory may need, and notes the page faults for that. If a handler's calls use
-/// them up, this call's pages are allocated when they are written. In: r9 the call. Lost: all but r9.
+/// these pages up, this call's are allocated when they are written. In: r9 the call. Lost: all but r9.
 pub(super) fn reach(e: &mut Emitter) -> Emitted {
     let (more, page, there, done) = (e.label(), e.label(), e.label(), e.label());
     let needed = |e: &mut Emitter| -> Emitted {
@@ -112,7 +102,7 @@ pub(super) fn reach(e: &mut Emitter) -> Emitted {
         // The slot of a process forked meanwhile has no window.
         asm!(e; mov(rdi, gs(slot::RING_REACH)); mov(rax, rdi); sub(rax, gs(slot::RING_BUFFER)););
         asm!(e; cmp(rax, ring::BUFFER as i32); jae(there););
-        // Keep what a handler's calls have written there.
+        // The word keeps its value, since a handler's calls may have written it.
         asm!(e; or(gs_at(rdi, 0), 0); add(gs(slot::RING_REACH), ring::PAGE as i32););
         needed(e)?;
         asm!(e; cmp(rax, gs(slot::RING_REACH)); ja(page););
@@ -147,7 +137,7 @@ pub(super) fn name(e: &mut Emitter) -> Emitted {
     }
     asm!(e; sub(edi, FOLDER.len() as i32); add(rdi, gs(slot::SELF)););
     asm!(e; mov(rsi, gs(slot::RING_DATA)); mov(rdx, gs(slot::RING_BUFFER)); add(rdx, ring::BUFFER as i32););
-    // A name that is cut short is none.
+    // A name that is cut short does not count.
     asm!(e; sub(rdx, rsi); cmp(rdx, ring::MOST as i32); jb(done); mov(edx, ring::MOST as u32););
     asm!(e; add(rsi, gs(slot::SELF)); mov(eax, READLINK); syscall(); test(rax, rax); jle(done););
     asm!(e; cmp(rax, ring::MOST as i32); jae(done););
@@ -216,7 +206,7 @@ fn is_one_name(e: &mut Emitter, argument: u64, other: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Copies what the arguments point to. In: r9 the call. Lost: all but r9.
+/// Copies the memory to which the arguments point. In: r9 the call. Lost: all but r9.
 pub(super) fn fetch(e: &mut Emitter, what: CopyKind) -> Emitted {
     let (next, skip, length, room, end) = (e.label(), e.label(), e.label(), e.label(), e.label());
     if what == CopyKind::OwnStack {
@@ -233,7 +223,7 @@ pub(super) fn fetch(e: &mut Emitter, what: CopyKind) -> Emitted {
         CopyKind::Given => given(e, length, skip)?,
         CopyKind::Got => got(e, skip)?,
     }
-    // r8: bytes, at most.
+    // r8 is the number of bytes, at most.
     e.here(length)?;
     asm!(e; mov(rdi, gs(slot::RING_DATA)); mov(rax, gs(slot::RING_BUFFER)); add(rax, ring::BUFFER as i32););
     asm!(e; test(r8, r8); je(skip); sub(rax, rdi); cmp(r8, rax); jbe(room););
@@ -256,8 +246,8 @@ fn serves_faults(e: &mut Emitter, label: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Computes the maximum number of bytes of argument r10 before the call, by its kind in r8; goes to `length` with those
-/// of a string. Lost: rax, rcx.
+/// Computes the maximum number of bytes of argument r10 before the call, by its kind in r8; goes to `length` with the
+/// maximum of a string. Lost: rax, rcx.
 fn size(e: &mut Emitter, length: CodeLabel) -> Emitted {
     let sized = e.label();
     asm!(e; cmp(r8d, i32::from(capture::STRING)); jne(sized); mov(r8d, ring::MOST as u32); jmp(length););
@@ -266,7 +256,7 @@ fn size(e: &mut Emitter, length: CodeLabel) -> Emitted {
     bounded(e)
 }
 
-/// Computes the bytes by the kind in r8, no more than rax if it is bounded. Lost: rcx.
+/// Computes the number of bytes by the kind in r8, at most rax if it is bounded. Lost: rcx.
 fn bounded(e: &mut Emitter) -> Emitted {
     let done = e.label();
     asm!(e; mov(ecx, r8d); and(r8d, i32::from(capture::UNITS)); shl(r8d, 3u32););
@@ -275,8 +265,8 @@ fn bounded(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// [`size`] after the call, for memory that it has read; goes to `skip` if that is unknown, or was copied before. In:
-/// rcx the captures, rsi the pointer. Lost: all but rsi, r9, r10.
+/// Does the work of [`size`] after the call, for memory that the call has read; goes to `skip` if that is unknown, or
+/// was copied before. In: rcx the captures, rsi the pointer. Lost: all but rsi, r9, r10.
 fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     let (piece, copied, same, one) = (e.label(), e.label(), e.label(), e.label());
     let (failed, address, proved, result, served) = (e.label(), e.label(), e.label(), e.label(), e.label());
@@ -299,7 +289,8 @@ fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     asm!(e; mov(rax, gs_at(r9, call::RESULT)); cmp(rax, -4096); ja(failed););
     asm!(e; cmp(r8d, i32::from(capture::STRING)); je(proved); test(r8d, i32::from(capture::BOUNDED)); je(served););
     asm!(e; test(flags, i32::from(capture::MOVES)); jne(result););
-    // Only the program says that all of it was read; that is not enough for a page that comes when it is served.
+    // Only the program says that all of the memory was read. That is not enough for a page that comes when it is
+    // served.
     e.here(served)?;
     serves_faults(e, skip)?;
     asm!(e; jmp(proved););
@@ -340,7 +331,7 @@ fn on_own_stack(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Copies r8 bytes of the thread's own stack from the address in rsi to the offset in rdi, of a string up to its end;
+/// Copies r8 bytes of the thread's own stack from the address in rsi to the offset in rdi, or a string up to its end;
 /// goes to `not` if they are not all known to be readable. rdi: offset behind the copy. Lost: all but r9.
 fn copy_own(e: &mut Emitter, not: CodeLabel) -> Emitted {
     let (text, whole, cut, done) = (e.label(), e.label(), e.label(), e.label());
@@ -358,7 +349,7 @@ fn copy_own(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Copies r8 bytes from the address in rsi to the offset in rdi, page by page, as far as there is memory; of a string
+/// Copies r8 bytes from the address in rsi to the offset in rdi, page by page, as far as there is memory, or a string
 /// up to its end. rdi: offset behind the copy. Lost: all but r9.
 fn copy(e: &mut Emitter) -> Emitted {
     let (page, kernel, there, served, done) = (e.label(), e.label(), e.label(), e.label(), e.label());
@@ -394,7 +385,7 @@ fn copy(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Copies the part on one page; goes to `done` at a string's end.
+/// Copies the part that lies on one page; goes to `done` at a string's end.
 fn chunk(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (text, copied) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(CHUNK)); sub(r8, rcx); cmp(gs(KIND), i32::from(capture::STRING)); je(text););
@@ -415,7 +406,7 @@ fn words(e: &mut Emitter, copied: CodeLabel, ended: Option<CodeLabel>) -> Emitte
     asm!(e; cmp(rcx, 8); jb(byte); mov(rax, qword_ptr(rsi)); mov(qword_ptr(rdi).gs(), rax););
     asm!(e; add(rsi, 8); add(rdi, 8); sub(rcx, 8););
     if let Some(ended) = ended {
-        // A zero byte borrows from its own highest bit.
+        // A zero byte sets its own highest bit in this expression.
         asm!(e; mov(r11, rax); sub(r11, rdx); not(rax); and(r11, rax); test(r11, r10); jne(ended););
     }
     asm!(e; jmp(word););
@@ -429,7 +420,7 @@ fn words(e: &mut Emitter, copied: CodeLabel, ended: Option<CodeLabel>) -> Emitte
     Ok(())
 }
 
-/// Notes a piece that ends at the offset in rdi, if it has any bytes. In: r9 the call. Lost: rax, rcx, rdi.
+/// Notes a piece that ends at the offset in rdi, unless it is empty. In: r9 the call. Lost: rax, rcx, rdi.
 fn note_piece(e: &mut Emitter, kind: u64) -> Emitted {
     let done = e.label();
     asm!(e; mov(rcx, gs(slot::RING_DATA)); mov(rax, rdi); sub(rax, rcx); je(done););

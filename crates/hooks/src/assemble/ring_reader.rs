@@ -5,7 +5,7 @@ use crate::layout::ring::{self, call};
 use crate::layout::{look, slot};
 use std::ops::Range;
 
-/// When a piece of memory was read, or that the piece is a name.
+/// The moment at which a piece of memory was read, or that the piece is a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// Memory read before the call.
@@ -16,12 +16,12 @@ pub enum Read {
     Name,
 }
 
-/// Memory that an argument pointed to, or the name of the descriptor that it was.
+/// Memory to which an argument pointed, or the name of the descriptor in the argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'b> {
     /// Index of the argument, from 0.
     pub argument: u8,
-    /// When the bytes were read.
+    /// Moment at which the bytes were read.
     pub read: Read,
     /// Bytes from the argument's address on, or the name.
     pub bytes: &'b [u8],
@@ -30,7 +30,7 @@ pub struct Piece<'b> {
 /// All pieces of a call, in the order in which they were written.
 pub type Pieces<'b> = [Option<Piece<'b>>; call::MOST_PIECES as usize];
 
-/// A call as its thread has written it. Its pieces borrow from the buffer it was read from.
+/// A call as its thread has written it. Its pieces borrow from the buffer from which it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenCall<'b> {
     /// Address of the node that counted the call.
@@ -49,31 +49,31 @@ pub struct WrittenCall<'b> {
     pub cycles: u64,
     /// Cycles of the call during which the thread was scheduled out, if that is known.
     pub waited: Option<u64>,
-    /// Minor page faults that the thread had taken before it, if they were counted.
+    /// Minor page faults that the thread had taken before the call, if they were counted.
     pub faults: Option<u64>,
     /// True if the calls right before this one are missing.
     pub after_gap: bool,
-    /// Calls that this one stands for, if it is a sample ([`crate::layout::look`]); otherwise zero.
+    /// Number of calls for which this one stands, if it is a sample ([`crate::layout::look`]); otherwise zero.
     pub stands_for: u64,
     /// True if the call is part of no window.
     pub alone: bool,
-    /// True if the name of the descriptor that it returned follows from its arguments ([`call::NAMES`]).
+    /// True if the name of the descriptor that the call returned follows from its arguments ([`call::NAMES`]).
     pub names: bool,
-    /// Pieces of memory that its arguments pointed to.
+    /// Pieces of memory to which the call's arguments pointed.
     pub pieces: Pieces<'b>,
 }
 
 impl<'b> WrittenCall<'b> {
-    /// Returns the pieces of memory that its arguments pointed to.
+    /// Returns the pieces of memory to which the call's arguments pointed.
     pub fn pieces(&self) -> impl Iterator<Item = &Piece<'b>> {
         self.pieces.iter().flatten()
     }
 }
 
-/// Reads the used part of a slot's buffer `index`: its calls, and the memory they refer to. `len` is the header's
-/// [`ring::LEN`]; `read` copies the bytes at an offset in the buffer and returns true on success. Each byte is read
-/// once, because the program may write there meanwhile. Returns how many bytes of `into` are valid. The bytes between
-/// calls and data are not read, because nothing refers to them.
+/// Reads the used part of a slot's buffer `index`: its calls, and the memory to which they refer. `len` is the
+/// header's [`ring::LEN`]; `read` copies the bytes at an offset in the buffer and returns true on success. Each byte
+/// is read once, because the program may write there meanwhile. Returns the number of bytes of `into` that are valid.
+/// The bytes between calls and data are not read, because nothing refers to them.
 pub fn read_used(index: u64, len: u64, into: &mut [u8], mut read: impl FnMut(u64, &mut [u8]) -> bool) -> usize {
     let calls = (len.min(look::CALLS) * ring::CALL) as usize;
     if !into.get_mut(..calls).is_some_and(|to| read(0, to)) {
@@ -97,7 +97,7 @@ pub fn written_calls(buffer: &[u8], index: u64, len: u64) -> impl Iterator<Item 
     calls.map_while(move |own| written_call(buffer, own, (index, most)))
 }
 
-/// A call's bytes.
+/// The bytes of a call.
 type Record = [u8; ring::CALL as usize];
 
 fn records(buffer: &[u8]) -> impl Iterator<Item = &Record> + Clone {
@@ -110,13 +110,14 @@ fn most(buffer: &[u8]) -> u64 {
     if alone { look::CALLS } else { ring::CALLS }
 }
 
-/// Returns the word at an offset.
+/// Returns the word at an offset in a call.
 fn word(own: &Record, offset: u64) -> u64 {
     let there = own.get(offset as usize..).and_then(|rest| rest.first_chunk());
     there.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-// Inlined so that the call is built in place: it takes a third of a kilobyte, and there are thousands.
+// The function is inlined so that the call is built in place: it takes a third of a kilobyte, and there are
+// thousands.
 #[inline]
 fn written_call<'b>(buffer: &'b [u8], own: &Record, (index, most): (u64, u64)) -> Option<WrittenCall<'b>> {
     let word = |offset: u64| word(own, offset);

@@ -1,4 +1,4 @@
-//! Which nodes and records of an image are in use, and for what.
+//! The nodes and records of an image that are in use, and their purpose.
 
 use crate::layout::{
     GLOBAL, IMAGE, NODE_SIZE, NUMBERS, global, image, nodes_end, record_at, record_offset, root_record_offset, slot,
@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicU64;
 /// A place where calls are counted: a site's root, or a context below it. Addresses are those in the watched process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The node.
+    /// Address of the node.
     pub node: u64,
-    /// The root of its tree; the node itself if it is one.
+    /// Address of the root of its tree; the node itself if it is a root.
     pub root: u64,
 }
 
@@ -86,14 +86,13 @@ impl Room {
         self.contexts().saturating_add(self.roots()).saturating_add(records) <= slot::RECORD_COUNT
     }
 
-    /// Assigns records to `count` roots, the first of which lies at `at` (address in the watched process): those that
-    /// [`super::Blob::roots`] has written, from [`Room::roots`] on.
+    /// Assigns records to `count` roots, the first of which lies at `at` (address in the watched process): the
+    /// records that [`super::Blob::roots`] has written, from [`Room::roots`] on.
     pub fn give_roots(&mut self, at: u64, count: u64) {
         self.roots.push(Roots { first: self.roots(), count, at });
     }
 
-    /// Returns the place that is counted at a record of each slot (see [`crate::layout::record_at`]), if the record was
-    /// assigned.
+    /// Returns the place that is counted at a record (see [`crate::layout::record_at`]), if the record was assigned.
     #[must_use]
     pub fn place(&self, record: u64) -> Option<Place> {
         if let Some(place) = self.contexts.get(usize::try_from(record).ok()?) {
@@ -119,8 +118,8 @@ impl Room {
     }
 
     /// Takes `count` new nodes of an image of so many words, and a record for the last one, below `root`; memory for
-    /// `behind` more nodes follows. Returns the address of the first node and the record's offset; `None`, taking
-    /// nothing, if there is no room for all of it.
+    /// `behind` more nodes follows. Returns the address of the first node and the record's offset. Returns `None` and
+    /// takes nothing if there is no room for all of it.
     pub(super) fn take_context(
         &mut self,
         words: &[AtomicU64],
@@ -133,7 +132,7 @@ impl Room {
         Some((first, record))
     }
 
-    /// Takes a root besides those of files, on its own.
+    /// Takes a root that belongs to no file.
     pub(super) fn take_root(&mut self, words: &[AtomicU64]) -> Option<(u64, u64)> {
         let record = root_record_offset(self.roots()).filter(|_| self.has(1))?;
         let node = self.take_nodes(words, 1)?;

@@ -17,18 +17,19 @@ const UNREGISTER: i32 = 1;
 /// Situation in which a thread gets an area.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begins {
-    /// It shares memory with its maker, and the kernel has dropped its area.
+    /// A thread that shares memory with its maker; the kernel has dropped its area.
     Shares,
-    /// It has a copy of its maker's memory, with its maker's area.
+    /// A process that has a copy of its maker's memory, with its maker's area.
     Copies,
     /// One of these two: the flags of `clone3` lie in memory that we must not read.
     Unknown,
-    /// It existed before, and has called `rseq`.
+    /// A thread that existed before, and has called `rseq`.
     Again,
 }
 
 impl Begins {
-    /// Returns how a thread made by this call begins; `copies` if it is known to have a copy of its maker's memory.
+    /// Returns the situation of a thread made by a call of this number; `copies` is true if it is known to have a
+    /// copy of its maker's memory.
     pub(super) fn of(number: u32, copies: bool) -> Self {
         match (copies, number) {
             (true, _) => Self::Copies,
@@ -38,10 +39,10 @@ impl Begins {
     }
 }
 
-/// Registers that the call needs, which are saved meanwhile.
+/// Registers that the call needs, which are saved in the slot meanwhile.
 const KEPT: [AsmRegister64; 5] = [rax, rdi, rsi, rdx, r10];
 
-/// Gives the thread an area, if its program has none for it. Lost: rcx, r11, flags.
+/// Gives the thread an area of ours, if its program has none for it. Lost: rcx, r11, flags.
 pub(super) fn begin(e: &mut Emitter, begins: Begins) -> Emitted {
     let (wanted, done) = (e.label(), e.label());
     asm!(e; mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(wanted););
@@ -73,7 +74,7 @@ pub(super) fn begin(e: &mut Emitter, begins: Begins) -> Emitted {
         e.here(fresh)?;
         asm!(e; mov(rdi, gs(slot::SELF)););
         area_of_slot(e)?;
-        // Older kernels check the old contents.
+        // Older kernels check the old contents of this word.
         asm!(e; mov(at(rdi, 8), 0););
         ask(e, 0)?;
         asm!(e; test(eax, eax); je(took); cmp(eax, -libc::EBUSY); jne(none););
@@ -101,8 +102,8 @@ pub(super) fn give_way(e: &mut Emitter) -> Emitted {
         area_of_slot(e)?;
         asm!(e; cmp(gs(slot::RSEQ), rdi); jne(theirs); mov(gs(slot::RSEQ), 0););
         e.here(theirs)?;
-        // Do this whatever the slot says: a handler may have jumped away before that was written. If the kernel knows
-        // another area, the call has no effect.
+        // Unregister whatever the slot says: a handler may have jumped away before the slot was written. If the
+        // kernel knows another area, the call has no effect.
         ask(e, UNREGISTER)?;
         give_back(e)?;
         asm!(e; jmp(done););
@@ -111,7 +112,7 @@ pub(super) fn give_way(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Saves the registers, or goes to `busy` if that was being done already.
+/// Saves the registers, or goes to `busy` if they are saved already.
 fn keep(e: &mut Emitter, busy: CodeLabel) -> Emitted {
     asm!(e; bts(gs32(slot::AREA_BUSY), 0u32); jc(busy););
     for (nth, register) in (0..).zip(KEPT) {

@@ -1,15 +1,4 @@
-//! Decides for which calls the clock is read, if not for all: see [`crate::layout::timing`].
-//!
-//! ```text
-//!              at entry                            at return
-//! not timed    START 0                             —
-//! sample       START now | SAMPLE_BIT              the clock; counts for its block
-//! if it waits  START now | IF_WAITED_BIT           the clock only if the thread was scheduled out
-//! always       START now                           the clock; counts for itself
-//! ```
-//!
-//! A handler's calls between two instructions may draw the same number or move a block's end by a call: figures are
-//! computed from how many calls were timed, not from how many should have been.
+//! Decides for which calls the clock is read, if it is not read for all: see [`crate::layout::timing`].
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
@@ -18,19 +7,19 @@ use crate::layout::timing::{BLOCK, BLOCK_BITS, IF_WAITED_BIT, MULTIPLIER, SAMPLE
 use crate::layout::{node, record, slot, timing};
 use iced_x86::code_asm::*;
 
-/// The marks, in the upper half of the start.
+/// The marks, in the upper half of the start word.
 const MARKS: u32 = 1u32 << (SAMPLE_BIT - 32) | 1u32 << (IF_WAITED_BIT - 32);
 
-/// Which of a site's calls are timed.
+/// The calls of a site that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timing {
-    /// None.
+    /// No call.
     None,
-    /// All.
+    /// Every call.
     All,
-    /// One call of a block, where that is enough.
+    /// One call of a block where that is enough, otherwise every call.
     Sampled {
-        /// True if calls here may wait for somebody.
+        /// True if calls of this site may wait for somebody.
         may_wait: bool,
     },
 }
@@ -59,7 +48,7 @@ pub(super) fn start(e: &mut Emitter, options: &Options, asked: CodeLabel, may_wa
         let (learn, settles) = (e.label(), e.label());
         asm!(e; cmp(gs_at(rcx, record::CALM), SETTLED as i32); jb(learn););
         draw(e)?;
-        // The rest of this block, and the calls before the next block's sample.
+        // The sum is the rest of this block, and the calls before the next block's sample.
         asm!(e; mov(gs_at(rcx, record::TIME_LEFT), r11););
         asm!(e; xchg(gs_at(rcx, record::TIME_AT), r11); sub(gs_at(rcx, record::TIME_LEFT), r11););
         asm!(e; add(gs_at(rcx, record::TIME_LEFT), (BLOCK - 1) as i32););
@@ -89,20 +78,20 @@ fn draw(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Sets one of the upper bits of the start.
+/// Sets one of the upper bits of the start word.
 fn mark(e: &mut Emitter, bit: u32) -> Emitted {
     asm!(e; or(gs32(slot::START + 4), (1u32 << (bit - 32)) as i32););
     Ok(())
 }
 
-/// Clears the upper half of the start except the marks. Lost: flags.
+/// Clears the upper half of the start word except the marks. Lost: flags.
 pub(super) fn keep_marks(e: &mut Emitter) -> Emitted {
     asm!(e; and(gs32(slot::START + 4), MARKS as i32););
     Ok(())
 }
 
-/// Goes to `timed` if the returning call is timed, and to `was` if that is because its thread was scheduled out. Lost:
-/// rcx, flags.
+/// Goes to `timed` if the returning call is timed in any case, and to `was` if it is timed because its thread was
+/// scheduled out. Lost: rcx, flags.
 pub(super) fn if_timed(e: &mut Emitter, may_wait: bool, timed: CodeLabel, was: CodeLabel) -> Emitted {
     if may_wait {
         asm!(e; test(gs32(slot::START + 4), (1u32 << (IF_WAITED_BIT - 32)) as i32); je(timed););
@@ -114,7 +103,7 @@ pub(super) fn if_timed(e: &mut Emitter, may_wait: bool, timed: CodeLabel, was: C
     Ok(())
 }
 
-/// Makes the call count for itself.
+/// Clears the marks, so that the call counts for itself.
 pub(super) fn counts_for_itself(e: &mut Emitter) -> Emitted {
     asm!(e; and(gs32(slot::START + 4), !MARKS as i32););
     Ok(())
@@ -156,7 +145,7 @@ pub(super) fn unless_long(e: &mut Emitter, sample: bool) -> Emitted {
             asm!(e; sub(gs_at(rdx, record::TIME_LEFT), rax); mov(gs_at(rdx, record::CALM), 0););
             asm!(e; mov(rax, gs(slot::START)); jmp(done););
         } else {
-            // Once there are blocks, a call that waits besides the samples tells nothing of them.
+            // Once there are blocks, a long call that is no sample tells nothing about the samples.
             asm!(e; cmp(gs_at(rdx, record::CALM), SETTLED as i32); jae(done););
             asm!(e; mov(gs_at(rdx, record::CALM), 0); jmp(done););
         }

@@ -45,7 +45,7 @@ pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) 
     Ok(SiteCode { hooks, counted: Some(counted), refused: None })
 }
 
-/// Returns the instructions before the return, and the return.
+/// Returns the instructions before a handler's return, and the return.
 fn exit(span: &Span) -> Option<(Vec<Instruction>, Instruction)> {
     let mut head = decode(span)?;
     let back = head.pop().filter(|i| i.code() == Code::Retnq)?;

@@ -1,12 +1,4 @@
-//! Writes one site's code: which parts it gets, and in which order.
-//!
-//! ```text
-//! entry:  displaced instructions · count · jump back, so that the call is made at its own place
-//! after:  time, errors, bytes
-//! plain:  displaced instructions · jump back
-//! ```
-//!
-//! A site that is wrapped makes its call between the first two parts, and jumps back once.
+//! Writes the code of one site: chooses its parts and their order.
 
 use super::asking_site::AskingSite;
 use super::blob::{Base, CountedPlace, Refused, Unhooked};
@@ -28,14 +20,14 @@ use crate::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction};
 
-/// The place at which a site counts.
+/// The place in memory at which a site counts.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// Address of its root.
+    /// Address of the site's root.
     pub(super) root: u64,
     /// Address of the file's region.
     pub(super) region: u64,
-    /// Offset in the region of its table, if it needs one.
+    /// Offset in the region of the site's table, if the site needs one.
     pub(super) table: u64,
 }
 
@@ -48,13 +40,13 @@ struct Shape<'a> {
     head: Vec<Instruction>,
     /// True if the call is made in our code.
     wrapped: bool,
-    /// Instructions behind the call, and their end; `None` if nothing is hooked there.
+    /// Instructions behind the call, and the address of their end; `None` if nothing is hooked there.
     tail: Option<(Vec<Instruction>, u64)>,
     /// The instructions that the jump to the code behind the call replaces, if they are not `window`.
     behind: Option<&'a Span>,
-    /// Bytes by which rsp is higher there than at the call.
+    /// Bytes by which rsp is higher at `behind` than at the call.
     lifted: u8,
-    /// True if our code may continue right behind the call: nothing lies between hook and call.
+    /// True if our code may continue right behind the call, because nothing lies between hook and call.
     adjacent: bool,
 }
 
@@ -69,7 +61,7 @@ fn must_be_here(site: &Site) -> bool {
     site.number.is_none_or(|n| call_kinds::clones(n) || call_kinds::may_end_watching(n))
 }
 
-/// Returns true if something must be asked behind the call in any case.
+/// Returns true if the launcher must be asked something behind the call in any case.
 fn asks_behind(number: u32) -> bool {
     call_kinds::brings_code(number) || call_kinds::execs(number)
 }
@@ -124,7 +116,7 @@ impl<'a> Shape<'a> {
         good.then_some(Self { site, window, head, wrapped: true, tail, behind: None, lifted: 0, adjacent: true })
     }
 
-    /// Returns the place of the return address where the hook counts, from rsp or rbp.
+    /// Returns the distance of the return address from rsp or rbp where the hook counts.
     fn offset(&self) -> Option<(u32, Base)> {
         let cfa = if self.wrapped { self.site.cfa } else { self.site.hook_cfa };
         let from = |cfa: Option<CfaOffset>, base| cfa.and_then(|cfa| cfa.0.checked_sub(8)).map(|o| (o, base));
@@ -187,7 +179,7 @@ impl Writer<'_> {
         e.stands_for(Origin::Address(counts_at));
         let back = e.label();
         let lifted = self.shape.lifted != 0;
-        // The code behind the call runs where its function returns to.
+        // If rsp is lifted, the code behind the call runs after the call's function has returned.
         let (made, new) = if lifted { (back, back) } else { (behind, plain) };
         self.before(e, made, new)?;
         if self.shape.wrapped || site.number.is_some_and(call_kinds::clones) {
@@ -238,7 +230,7 @@ impl Writer<'_> {
         AskingSite { root, entry: self.entry, elide: self.options.elide, adjacent }
     }
 
-    /// Writes the counting, and what the number requires before the call.
+    /// Writes the code before the call: the counting, and what the number requires.
     fn before(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         let Some(number) = self.shape.site.number else {
             if self.options.elide {
@@ -270,7 +262,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// [`Writer::before`] for a known number, which is not expected in eax.
+    /// Does the work of [`Writer::before`] for a known number, which eax need not hold.
     fn before_number(&self, e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
         if number == RT_SIGRETURN {
             return signal_ends(e, self.options, self.entry);
@@ -314,7 +306,7 @@ impl Writer<'_> {
         self.options.elide && shape.site.number == Some(RT_SIGPROCMASK) && shape.adjacent && self.learns()
     }
 
-    /// Makes the call.
+    /// Writes the call itself.
     fn call(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         match self.shape.site.number {
             Some(number) if call_kinds::clones(number) => process_calls::clone(

@@ -1,8 +1,8 @@
-//! Reads back what each thread has counted, by record.
+//! Reads back the counts of each thread, by record.
 //!
-//! The memory belongs to the watched program, which may have written anything there: nothing read is used as an address
-//! before it is checked, and no loop ends only by what is read. [`super::Room`] knows what is counted at a record: the
-//! trees are not read.
+//! The memory belongs to the watched program, which may have written anything there: nothing read is used as an
+//! address before it is checked, and no loop ends only by what is read. [`super::Room`] knows what is counted at a
+//! record, so the trees are not read.
 
 use crate::layout::{image, record, slot, slot_address, slots_used, timing, trunk};
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ pub trait Words {
         vec![within]
     }
 
-    /// Returns the bytes from `offset` on, if they are stored in one piece: then one look-up finds all words of a node
-    /// or a record.
+    /// Returns the bytes from `offset` on, if they are stored in one piece, so that one look-up finds all words of a
+    /// node or a record.
     fn together(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
         None
     }
 }
 
-/// Some adjacent words.
+/// Adjacent words of an image.
 struct Part<'w, W: ?Sized> {
     words: &'w W,
     offset: u64,
@@ -41,7 +41,7 @@ impl<'w, W: Words + ?Sized> Part<'w, W> {
         Self { words, offset, together: words.together(offset, len as usize) }
     }
 
-    /// Returns the word at `field`, counted from the beginning.
+    /// Returns the word at offset `field` in the part.
     fn word(&self, field: u64) -> u64 {
         let here = self.together.and_then(|bytes| bytes.get(field as usize..)?.first_chunk());
         here.map_or_else(|| self.words.word(self.offset.wrapping_add(field)), |word| u64::from_le_bytes(*word))
@@ -90,8 +90,8 @@ pub struct SlotCounts {
     pub sampled: Sampled,
     /// Comparisons of the stack above the context.
     pub trunk: TrunkLooks,
-    /// Calls by power of two of cycles; a call timed for its block counts for all of it. There are fewer than
-    /// `returned` if some could not be timed.
+    /// Number of calls by power of two of their cycles. A call timed for its block counts for all calls of the block.
+    /// The sum is less than `returned` if some calls could not be timed.
     pub histogram: [u64; record::BUCKETS as usize],
     /// Failed calls by errno; there are fewer than `failed` if the table was full.
     pub errors: Vec<(u16, u64)>,
@@ -115,22 +115,22 @@ pub struct Sampled {
 /// Comparisons of the stack above a context with its trunk, see [`crate::layout::trunk`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrunkLooks {
-    /// Comparisons that found the trunk.
+    /// Number of comparisons that found the same trunk.
     pub looks: u64,
-    /// Calls that the comparisons that found the trunk stand for.
+    /// Number of calls for which the comparisons that found the same trunk stand.
     pub seen: u64,
-    /// Calls that the comparisons that found another stack, and did not ask, stand for.
+    /// Number of calls for which those comparisons stand that found another stack and did not ask.
     pub others: u64,
-    /// Outermost addresses of the trunk that were not found, in the comparison that found fewest.
+    /// Number of the trunk's outermost addresses that were not found, in the comparison that found fewest.
     pub missed: u64,
 }
 
-/// A thread's slot.
+/// The facts about a thread in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// Index of the slot.
     pub slot: u64,
-    /// Index of its maker's slot.
+    /// Index of its maker's slot; `None` for the first thread.
     pub parent: Option<u64>,
     /// Thread id, zero if never known.
     pub tid: u32,
@@ -138,24 +138,25 @@ pub struct Thread {
     pub pid: u32,
     /// Thread id as its maker saw it; zero if never known.
     pub made_as: u32,
-    /// True if it was about to end.
+    /// True if the thread was about to end.
     pub leaving: bool,
 }
 
-/// Why counts may be short, or less detailed than they could be. If all are zero, the counts are exact.
+/// Events because of which counts may be short, or less detailed than they could be. If all are zero, the counts are
+/// exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Threads that shared a slot, where additions may have been lost.
     pub homeless: u64,
     /// Questions without an answer: contexts after that are counted at roots.
     pub unanswered: u64,
-    /// Questions that were not contexts and were not asked: new code or a new program unwatched.
+    /// Questions, other than for a context, that were not asked: new code or a new program is unwatched.
     pub unheard: u64,
     /// Returns that could not be matched with their calls: they are counted, at the root, untimed.
     pub unmatched: u64,
     /// Signal handlers that returned to another place than where their returns are counted.
     pub astray: u64,
-    /// Contexts not asked for, counted at roots.
+    /// Contexts for which nobody asked; their calls are counted at roots.
     pub unasked: u64,
     /// Failed calls whose errno is unknown.
     pub errors: u64,
@@ -164,7 +165,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Returns what an image's header says; the losses of its slots are added to it.
+    /// Returns the losses that an image's header tells; those of its slots are added to them.
     #[must_use]
     pub fn of_image<W: Words + ?Sized>(words: &W) -> Self {
         Self {
@@ -201,7 +202,7 @@ pub struct MadeInPlace {
 }
 
 impl MadeInPlace {
-    /// Adds others.
+    /// Adds further calls.
     pub fn add(&mut self, more: &Self) {
         let sums = self.needed.iter_mut().chain(&mut self.missed);
         sums.zip(more.needed.iter().chain(&more.missed)).for_each(|(sum, n)| add(sum, *n));
@@ -213,7 +214,7 @@ impl MadeInPlace {
 pub struct Failure {
     /// Offset of the record.
     pub record: u64,
-    /// The error.
+    /// Error number.
     pub errno: u16,
 }
 
@@ -228,9 +229,9 @@ pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + 
 /// The contents of a slot.
 #[derive(Clone, Debug)]
 pub struct SlotReading {
-    /// Its thread; `None` for the last slot if it makes no claim.
+    /// Thread of the slot; `None` for the last slot if it makes no claim.
     pub thread: Option<Thread>,
-    /// Events that its counts lack.
+    /// Events that the slot's counts lack.
     pub losses: Losses,
     /// Calls that were made although they were to be answered in place.
     pub in_place: MadeInPlace,
@@ -244,7 +245,7 @@ pub struct SlotReading {
 }
 
 impl SlotReading {
-    /// Returns the reading of a slot that tells nothing.
+    /// Returns the reading of a slot that tells nothing but `losses`.
     fn none(losses: Losses) -> Self {
         let (touched, errors) = Default::default();
         Self { thread: None, losses, in_place: MadeInPlace::default(), start: 0, touched, under_way: None, errors }
@@ -323,8 +324,8 @@ pub fn read_slot<W: Words + ?Sized>(
         leaving: field(slot::LEAVING) != 0,
     };
     let losses = Losses { unasked: field(slot::UNASKED), errors: field(slot::ERRORS_LOST), ..Losses::default() };
-    // The call that the thread has not returned from. A thread about to end is in no other call: everything else in the
-    // slot is left over.
+    // A thread may be inside a call from which it has not returned. A thread about to end is in no other call:
+    // everything else in the slot is left over.
     let inside = field(slot::RSP) != 0 && field(slot::LEAVING) == 0;
     let under_way = inside.then(|| record_of(field(slot::NODE))).flatten();
     let records = start + slot::RECORDS;
@@ -356,7 +357,7 @@ fn errors<W: Words + ?Sized>(words: &W, slot: u64) -> BTreeMap<Failure, u64> {
     errors
 }
 
-/// Returns a record of the slot at `start`.
+/// Returns record `index` of the slot at `start`.
 fn record<W: Words + ?Sized>(words: &W, start: u64, index: u64) -> Part<'_, W> {
     Part::new(words, start + slot::RECORDS + index * record::SIZE, record::SIZE)
 }

@@ -1,4 +1,4 @@
-//! Forgets, before calls that unmap memory, what is known of the thread's stacks and other memory there, see
+//! Forgets, before calls that unmap memory, the bounds of the thread's stacks and other memory there, see
 //! [`crate::layout::stack`].
 
 use super::emitter::{Emitted, Emitter, asm, gs};
@@ -12,21 +12,21 @@ use iced_x86::code_asm::*;
 const TAKE_AWAY: [u32; 11] =
     [MMAP, MPROTECT, MUNMAP, BRK, MREMAP, MADVISE, SHMAT, SHMDT, REMAP_FILE_PAGES, PKEY_MPROTECT, PROCESS_MADVISE];
 
-/// MAP_FIXED: the mapping may replace other memory.
+/// Flag MAP_FIXED: the mapping may replace other memory.
 const MAP_FIXED: i32 = 0x10;
-/// MREMAP_FIXED: the mapping may replace other memory.
+/// Flag MREMAP_FIXED: the mapping may replace other memory.
 const MREMAP_FIXED: i32 = 2;
-/// PROT_READ and PROT_WRITE: on x86 writable memory is readable.
+/// Bits PROT_READ and PROT_WRITE; on x86, writable memory is readable.
 const READ_WRITE: i32 = 3;
 /// Lowest advice that may make memory unreadable, MADV_HWPOISON.
 const TAKES_AWAY: i32 = 100;
-/// Bits of an address: a heap is smaller, and stacks outside of it are further away.
+/// Bits of a distance that is longer than any heap, and shorter than the way to stacks outside of it.
 const HEAP_BITS: u32 = 40;
 
 /// A table of bounds in the slot.
 #[derive(Clone, Copy)]
 pub(super) struct Table {
-    /// Offset in the slot.
+    /// Offset of the table in the slot.
     pub(super) at: u64,
     /// Offset of the word that counts the entries made so far.
     pub(super) count: u64,
@@ -34,18 +34,18 @@ pub(super) struct Table {
     pub(super) len: u64,
 }
 
-/// The stacks that the thread was on.
+/// The table of the stacks that the thread was on.
 pub(super) const STACKS: Table = Table { at: slot::STACKS, count: slot::STACKS_COUNT, len: stack::LEN };
-/// Heaps from which the thread copies.
+/// The table of the heaps from which the thread copies.
 const OWN_MEMORY: Table = Table { at: slot::OWN_MEMORY, count: slot::OWN_MEMORY_COUNT, len: stack::OWN_LEN };
 
 impl Table {
-    /// Returns a word of the entry at this offset in the table.
+    /// Returns a word of the entry at offset `entry` in the table.
     pub(super) fn word(self, entry: AsmRegister64, word: u64) -> AsmMemoryOperand {
         qword_ptr(entry + (self.at + word) as i32).gs()
     }
 
-    /// Leaves the offset behind the last entry in `end`.
+    /// Loads the offset behind the last entry into `end`.
     pub(super) fn end(self, e: &mut Emitter, end: AsmRegister64) -> Emitted {
         let few = e.label();
         asm!(e; mov(end, gs(self.count)); cmp(end, self.len as i32); jbe(few); mov(end, self.len););
@@ -68,7 +68,8 @@ pub(super) fn takes_away(number: u32) -> bool {
     TAKE_AWAY.contains(&number)
 }
 
-/// Handles the moment right before a call with this number and its arguments. Lost: rcx, r11, flags.
+/// Forgets, right before a call of this number and its arguments, the bounds that the call makes invalid. Lost: rcx,
+/// r11, flags.
 pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
     if !takes_away(number) {
         return Ok(());
@@ -110,7 +111,7 @@ pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
     Ok(())
 }
 
-/// [`before`] for a call whose number is in eax.
+/// Does the work of [`before`] for a call whose number is in eax.
 pub(super) fn before_by_number(e: &mut Emitter) -> Emitted {
     let done = e.label();
     for number in TAKE_AWAY {
@@ -124,13 +125,13 @@ pub(super) fn before_by_number(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Forgets the range of rsi bytes from rdi on.
+/// Forgets the bounds in the range of rsi bytes from rdi on.
 fn range(e: &mut Emitter) -> Emitted {
     asm!(e; lea(r11, qword_ptr(rdi + rsi)););
     overlapping(e, r11)
 }
 
-/// Forgets what overlaps the range from rdi to `end`. Lost: rcx.
+/// Forgets the bounds that overlap the range from rdi to `end`. Lost: rcx.
 fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
     let others = e.label();
     asm!(e; cmp(end, gs(slot::STACK_LOW)); jbe(others); cmp(rdi, gs(slot::STACK_HIGH)); jae(others););
@@ -147,7 +148,7 @@ fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
     Ok(())
 }
 
-/// Forgets everything.
+/// Forgets all bounds.
 fn whole(e: &mut Emitter) -> Emitted {
     for table in [STACKS, OWN_MEMORY] {
         asm!(e; mov(gs(table.count), 0););

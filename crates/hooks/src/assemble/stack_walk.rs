@@ -13,32 +13,32 @@ use crate::layout::{Question, Saved, node, slot, stack};
 use crate::numbers::{PROCESS_VM_READV, RT_SIGPROCMASK};
 use iced_x86::code_asm::*;
 
-/// The question, in words that are unused while no window is written.
+/// Scratch word: the question. These words are unused while no window is written.
 const ASKED: u64 = slot::RING_SCRATCH;
-/// Address to which offsets are relative.
+/// Scratch word: address to which offsets are relative.
 const BASE: u64 = slot::RING_SCRATCH + 8;
-/// The node whose word is being read.
+/// Scratch word: the node whose word is being read.
 const NODE: u64 = slot::RING_SCRATCH + 16;
-/// Address of the first word; zero: none was read yet.
+/// Scratch word: address of the first word read; zero: none was read yet.
 const FIRST: u64 = slot::RING_SCRATCH + 24;
-/// Address of the last word.
+/// Scratch word: address of the last word read.
 const LAST: u64 = slot::RING_SCRATCH + 32;
 
-/// An invalid way for `rt_sigprocmask` to change a mask.
+/// Invalid argument of `rt_sigprocmask`: the kernel reads the mask and then fails.
 const NO_WAY: i32 = i32::MAX;
 const PAGE: i32 = 4096;
 
 /// Continuations of a walk that can't read a word.
 #[derive(Clone, Copy)]
 struct Ways {
-    /// The memory does not exist.
+    /// Continuation if the memory does not exist.
     unreadable: CodeLabel,
-    /// The launcher must find out.
+    /// Continuation if the launcher must find out.
     launcher: CodeLabel,
 }
 
-/// Answers a question about a stack and goes to `done`. Makes a [`Question::Context`] of one that it can't answer.
-/// Lost: all but rbp.
+/// Answers a question about a stack and goes to `done`. Turns a question that it can't answer into a
+/// [`Question::Context`]. Lost: all but rbp.
 pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (own, ask) = (e.label(), e.label());
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, 0x3f); sub(eax, Question::Stack as i32););
@@ -65,7 +65,7 @@ pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
         quiet(e, ways.launcher)?;
         who(e)?;
         asm!(e; mov(r9, gs(BASE)); jmp(known););
-        // There is no memory, or no more.
+        // The word's memory does not exist, or not any more.
         e.here(ways.unreadable)?;
         asm!(e; jmp(done););
         e.here(ways.launcher)?;
@@ -101,8 +101,8 @@ fn set(e: &mut Emitter, low: AsmRegister64, high: AsmRegister64) -> Emitted {
     Ok(())
 }
 
-/// Walks from the root that is the answer in the slot: to `found` with the node that counts as the answer, to `new` if
-/// there is none yet, by `ways` if a word can't be read. In: the base in r9.
+/// Walks from the root that is the answer in the slot. Goes to `found` with the node that counts as the answer, to
+/// `new` if there is none yet, by `ways` if a word can't be read. In: the base in r9.
 fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, ways: Ways) -> Emitted {
     let (level, check, down, end, frame) = (e.label(), e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(r8, gs(slot::ANSWER)); mov(r8, at(r8, node::CHILD)););
@@ -178,8 +178,8 @@ fn copy(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Makes the words read, and the pages between them, the new bounds, and goes to `done`; to `wide` if the launcher
-/// should be asked for the memory's bounds.
+/// Makes the pages of the words read, and those between them, the new bounds, and goes to `done`, or to `wide` if the
+/// launcher should be asked for the memory's bounds.
 fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     let (page, alone, whole, put, joins) = (e.label(), e.label(), e.label(), e.label(), e.label());
     before_last(e, done)?;
@@ -190,13 +190,13 @@ fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     asm!(e; cmp(r8, gs(slot::STACK_LOW)); jb(news); cmp(r9, gs(slot::STACK_HIGH)); jb(done););
     e.here(news)?;
     asm!(e; and(r8, -PAGE); add(r9, stack::LAST as i32); and(r9, -PAGE););
-    // Check the pages between, one by one.
+    // Check the pages between them one by one.
     asm!(e; mov(rax, r9); sub(rax, r8); cmp(rax, stack::MOST_PAGES as i32 * PAGE); ja(alone); mov(rsi, r8););
     e.here(page)?;
     asm!(e; add(rsi, PAGE); cmp(rsi, r9); jae(whole););
     ask(e, alone)?;
     asm!(e; jmp(page););
-    // Remember the first word's page only; the launcher is asked when that has happened often enough.
+    // Remember the first word's page only; the launcher is asked once that has happened often enough.
     e.here(alone)?;
     asm!(e; lea(r9, qword_ptr(r8 + (PAGE - stack::LAST as i32))); jmp(put););
     e.here(whole)?;

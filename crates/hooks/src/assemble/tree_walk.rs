@@ -13,7 +13,7 @@ use systoll_model::Sysno;
 pub(super) enum Start {
     /// The root at this address.
     Root(u64),
-    /// The table at this address, by the number in eax.
+    /// The entry for the number in eax of the table at this address.
     Numbers(u64),
 }
 
@@ -69,11 +69,11 @@ fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
 fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
     let (level, check, sibling, found, down) = (e.label(), e.label(), e.label(), e.label(), e.label());
     let (beyond, unreadable) = (e.label(), e.label());
-    // The comparison is signed: then the sum with an offset is a program's address only if it is higher.
+    // The comparison is signed, so that the sum with an offset is a program's address only if it is higher.
     asm!(e; cmp(base, gs(slot::STACK_LOW)); jl(unreadable););
     asm!(e; mov(r11, at(r11, node::CHILD)););
     e.here(level)?;
-    // With the mark of a level of frames it is beyond all memory.
+    // The offset of a level of frames has a mark, so that the sum is beyond all memory.
     asm!(e; mov(scratch, at(r11, node::OFFSET)); add(scratch, base); cmp(scratch, gs(slot::STACK_HIGH)); jae(beyond););
     asm!(e; mov(scratch, qword_ptr(scratch)););
     e.here(check)?;
@@ -95,7 +95,7 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
         match start {
             Start::Root(root) => {
                 asm!(e; mov(r11, at(r11, node::SIBLING)); cmp(r11, node::OTHERS as i32); ja(check););
-                // The flags still tell the end of the list from "others".
+                // The flags still tell the end of the list from [`node::OTHERS`].
                 asm!(e; mov(r11, root); je(hit););
             }
             Start::Numbers(_) => {
@@ -127,7 +127,8 @@ fn keep_argument(e: &mut Emitter, scratch: AsmRegister64) -> Emitted {
     Ok(())
 }
 
-/// [`walk`] before the call by which the thread ends, when its stack, from rsp on, may be another thread's by now.
+/// Does the work of [`walk`] before the call by which the thread ends, when its stack, from rsp on, may be another
+/// thread's by now.
 pub(super) fn walk_for_the_last_time(e: &mut Emitter, root: u64) -> Emitted {
     let hit = e.label();
     asm!(e; mov(r11, root););
@@ -138,17 +139,17 @@ pub(super) fn walk_for_the_last_time(e: &mut Emitter, root: u64) -> Emitted {
 
 /// Continuations of a walk from a level.
 struct Ways {
-    /// With the matching node in r11.
+    /// Continuation with the matching node in r11.
     found: CodeLabel,
-    /// With the last node of the level in r11, none of which matches.
+    /// Continuation with the last node of the level in r11, if none matches.
     sibling: CodeLabel,
-    /// With the node in r11 that counts.
+    /// Continuation with the node in r11 that counts the call.
     hit: CodeLabel,
-    /// With any node of the tree in r11, if a word is not known to be readable.
+    /// Continuation with any node of the tree in r11, if a word is not known to be readable.
     unreadable: CodeLabel,
 }
 
-/// Compares the frame pointers of a level, whose first node is in r11 and its offset in `scratch`.
+/// Compares the frame pointers of a level. In: its first node in r11, its offset in `scratch`.
 fn by_frame(e: &mut Emitter, ways: Ways, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
     let (one, next, in_rbp, have) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; btr(scratch, 63u32); btr(scratch, node::IN_RBP_BIT); jc(in_rbp););

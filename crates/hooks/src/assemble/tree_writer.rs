@@ -10,26 +10,26 @@ use thiserror::Error;
 /// A return address on the stack of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// The address.
+    /// Return address.
     pub word: u64,
-    /// Place of the next return address, from rsp at the hook. Unused in the last step.
+    /// Distance of the next return address from rsp at the hook, bytes; unused in the last step.
     pub next: u64,
-    /// The frame pointer on which that place depends, if the frame between varies in size: the next return address is
+    /// Frame pointer on which `next` depends, if the frame between varies in size: the next return address is
     /// expected at `next` if this pointer has the same distance as now.
     pub pointer: Option<FramePointer>,
 }
 
-/// A frame pointer.
+/// A function's frame pointer at the hook: its place and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FramePointer {
-    /// Place where it was saved, from rsp at the hook; `None`: it is in rbp.
+    /// Distance from rsp at the hook of the place where the pointer was saved; `None` if it is in rbp.
     pub saved: Option<u64>,
-    /// Distance of its target above rsp at the hook.
+    /// Distance from rsp at the hook of the address to which it points.
     pub distance: u64,
 }
 
 impl FramePointer {
-    /// Returns the offset word of a level that compares such pointers.
+    /// Returns the offset word of a level that compares this frame pointer.
     fn offset(self) -> u64 {
         node::FRAME | self.saved.unwrap_or(node::IN_RBP)
     }
@@ -38,9 +38,9 @@ impl FramePointer {
 /// A return address above a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Above {
-    /// Its place, from rsp at the hook or as [`Trunk::from_rbp`] says.
+    /// Distance of the address's place from rsp at the hook, or from rbp as [`Trunk::from_rbp`] says.
     pub place: u64,
-    /// The address.
+    /// Return address.
     pub word: u64,
 }
 
@@ -68,10 +68,10 @@ const MOST_FRAMES: usize = 16;
 /// Frame sizes known from elsewhere, at most, which leaves some for those that a program itself reaches.
 const MOST_KNOWN_FRAMES: usize = 12;
 
-/// Why a context could not be added. Its calls count at the site's root.
+/// The reason why a context could not be added. Its calls count at the site's root.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum TreeError {
-    /// No room for more nodes or records.
+    /// There is no room for more nodes or records.
     #[error("no room for more contexts")]
     Full,
     /// The site takes no more contexts.
@@ -83,9 +83,9 @@ pub enum TreeError {
     /// A frame's size varies so much that the callers behind it are no longer told apart.
     #[error("the frames behind {callers} callers vary too much in size")]
     Varies {
-        /// The node that counts all such calls.
+        /// Address of the node that counts all such calls.
         node: u64,
-        /// Number of steps that lead to it.
+        /// Number of steps that lead to the node.
         callers: usize,
     },
     /// The tree is damaged: the program has written over it.
@@ -105,7 +105,7 @@ pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> 
     grow_seen(words, room, root, steps, None)
 }
 
-/// [`grow`] for a context whose whole stack was seen: `trunk` is the part above.
+/// Does the same as [`grow`] for a context whose whole stack was seen; `trunk` is the part above it.
 ///
 /// # Errors
 ///
@@ -120,21 +120,21 @@ pub fn grow_seen(
     TreeGrowth { tree: Tree { words }, room, root, due: Due::default(), trunk }.grow(steps, MOST_FRAMES)
 }
 
-/// When the first window of a new node is due.
+/// The moment at which the first window of a new node is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Due {
-    /// The thread's call at which it is due; zero: none.
+    /// Number of the thread's call at which it is due; zero if none is.
     pub at: u64,
     /// True if the thread asks the launcher there, even where threads open windows themselves.
     pub asks: bool,
 }
 
-/// [`grow`] for a context that is known from elsewhere; in a new node, a window is `due`. A thread may count there as
-/// soon as the node is linked.
+/// Does the same as [`grow`] for a context that is known from elsewhere; in a new node, a window is `due`. A thread
+/// may count there as soon as the node is linked.
 ///
 /// # Errors
 ///
-/// The errors of [`grow`]; also if frames vary more than a few ways.
+/// The errors of [`grow`], also if frames vary in more than a few ways.
 pub fn grow_due(
     words: &[AtomicU64],
     room: &mut Room,
@@ -146,8 +146,8 @@ pub fn grow_due(
     TreeGrowth { tree: Tree { words }, room, root, due, trunk }.grow(steps, MOST_KNOWN_FRAMES)
 }
 
-/// Returns the root of `number` in the table at address `table`; makes it if it is new. `offset` is the place of return
-/// addresses there, from rsp at the hook.
+/// Returns the root of `number` in the table at address `table`; makes it if it is new. `offset` is the distance of
+/// the return address from rsp at the hook.
 ///
 /// # Errors
 ///
@@ -176,15 +176,15 @@ pub fn number_site(
     Ok(at)
 }
 
-/// Word that a level compares, on the path to a context.
+/// A node on the path to a context.
 #[derive(Clone, Copy)]
 struct Level {
     word: u64,
     /// Offset of the level below.
     next: u64,
-    /// Number of steps above it.
+    /// Number of steps above the level.
     callers: usize,
-    /// True if it compares frame pointers.
+    /// True if the level compares frame pointers.
     by_frame: bool,
 }
 
@@ -208,9 +208,9 @@ fn levels(steps: &[Step]) -> Option<Vec<Level>> {
 
 enum SearchResult {
     Node(u64),
-    /// The node does not exist; the last node of the level, and their number.
+    /// The node does not exist. The values are the last node of the level, and the number of its nodes.
     End(u64, usize),
-    /// The node does not exist, but the one that counts the rest does.
+    /// The node does not exist, but the one that counts the rest of the level does.
     Rest(u64),
     Closed,
 }
@@ -257,7 +257,7 @@ impl Tree<'_> {
     }
 }
 
-/// A tree that a context is added to.
+/// A tree to which a context is added.
 struct TreeGrowth<'a, 'r> {
     tree: Tree<'a>,
     room: &'r mut Room,
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
     use crate::layout::image;
 
-    /// An image of a few nodes, the first of which is a root.
+    /// Returns an image of a few nodes, the first of which is a root.
     fn image_with_root() -> (Vec<AtomicU64>, Room, u64) {
         let words: Vec<AtomicU64> = (0..(image::NODES + 64 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
         let mut room = Room::default();

@@ -5,21 +5,22 @@ use crate::layout::{IMAGE, NODE_SIZE, Saved, image, node, record, slot, trunk};
 use crate::numbers::RT_SIGPROCMASK;
 use iced_x86::code_asm::*;
 
-/// Cycles of a context's calls from which on a sample is worth its price, a twentieth to an eighth of a millisecond:
-/// cheaper contexts are sampled less often.
+/// Cycles of a context's calls from which on a sample is worth its price, a twentieth to an eighth of a millisecond.
+/// Cheaper contexts are sampled less often.
 pub(super) const CRUMB_CYCLES: u32 = 1 << 18;
 /// Scratch word of the slot: the end of the trunk's pairs.
 const END: u64 = slot::RING_SCRATCH;
 /// Scratch word of the slot: the address to which places are relative.
 const BASE: u64 = slot::RING_SCRATCH + 8;
-/// An invalid way to change a mask.
+/// Invalid argument of `rt_sigprocmask`: the kernel reads the mask and then fails.
 const NO_WAY: u32 = u32::MAX;
-/// Mask for the page of an address.
+/// Mask that keeps the page of an address.
 const PAGE: i32 = -4096;
 
-/// Notes in the record, at a call at which a window is due, if the stack above the context equals the node's trunk. If
-/// not, goes to `ask` at a thread's first call there, and at later ones as soon as its calls have taken about as long
-/// as asking takes. In: the node, in the slot. Lost: rax, rcx, rdx, rsi, rdi, r8 to r11.
+/// Compares the stack above the context with the node's trunk, at a call at which a window is due, and notes in the
+/// record if they are equal. If not, goes to `ask` at a thread's first call there, and at later ones as soon as its
+/// calls have taken about as long as asking takes. In: the node, in the slot. Lost: rax, rcx, rdx, rsi, rdi, r8 to
+/// r11.
 pub(super) fn compare(e: &mut Emitter, ask: CodeLabel) -> Emitted {
     let (known, done) = (e.label(), e.label());
     asm!(e; mov(r11, gs(slot::ANSWER)); mov(rax, at(r11, node::TRANSFERS)); bt(rax, node::TRUNK_BIT); jc(known););
@@ -28,7 +29,7 @@ pub(super) fn compare(e: &mut Emitter, ask: CodeLabel) -> Emitted {
         let (from_rsp, next, there, page, same, other) =
             (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
         e.here(known)?;
-        // Only a system call tells if the memory exists.
+        // Only a system call tells if the memory exists; if none may be made, nothing is compared.
         asm!(e; mov(rax, IMAGE + image::QUIET); cmp(dword_ptr(rax), 0); jne(done););
         asm!(e; lea(r8, qword_ptr(r11 + (NODE_SIZE + trunk::PAIRS) as i32)););
         asm!(e; mov(rcx, at(r11, NODE_SIZE + trunk::SIZE)); mov(r9, gs(Saved::Rsp.offset())); mov(rax, r9););
@@ -70,8 +71,8 @@ fn differs(e: &mut Emitter, done: CodeLabel, ask: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Computes in rax how many calls a sample of this one stands for; rdx: number of the thread's call at the node, whose
-/// record is rsi. Lost: rcx, r11.
+/// Computes in rax the number of calls for which a sample of this one stands; rdx: number of the thread's call at the
+/// node, whose record is rsi. Lost: rcx, r11.
 fn weight(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, gs(slot::ANSWER)); mov(rsi, at(r11, node::RECORD)); mov(rdx, gs_at(rsi, record::ENTERED)););
     asm!(e; mov(rax, rdx); or(rax, 1); bsr(rcx, rax); mov(eax, 1); shl(rax, cl););

@@ -5,7 +5,7 @@ use crate::layout::{IMAGE, image, slot};
 use crate::numbers::{GETPID, GETTID};
 use iced_x86::code_asm::*;
 
-/// Identifies the asking thread, once in its life; not if no system call may be made.
+/// Identifies the asking thread, once in its life, unless no system call may be made.
 pub(super) fn who(e: &mut Emitter) -> Emitted {
     let known = e.label();
     asm!(e; cmp(gs32(slot::TID), 0); jne(known););

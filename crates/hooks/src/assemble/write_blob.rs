@@ -115,7 +115,7 @@ fn refers(instruction: &Instruction) -> bool {
 }
 
 /// Returns a jump to `target` over `hook.bytes` bytes. The filling behind it, which never runs, ends with the jump's
-/// page, so that a single write puts it there.
+/// page, so that a single write puts the jump there.
 fn patch(hook: &Hook, target: u64, delta: i64) -> Result<Patch, AssembleError> {
     let next = BASE.wrapping_add(hook.start).wrapping_add(JUMP);
     let distance = i32::try_from(target.wrapping_sub(next) as i64).map_err(|_| AssembleError::TooFar(delta))?;

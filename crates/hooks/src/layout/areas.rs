@@ -1,8 +1,8 @@
 //! The rseq areas for threads without one of their own, one for each slot.
 //!
 //! They lie in memory that is private to each process, unlike slots: a forked child keeps its maker's area, and the
-//! kernel writes to it until the child has moved to its own slot's. In shared memory it would write to the maker's
-//! area.
+//! kernel writes to it until the child has moved to the area of its own slot. In shared memory the kernel would write
+//! to the maker's area.
 
 use super::{GLOBAL, image, slot};
 
@@ -10,9 +10,9 @@ use super::{GLOBAL, image, slot};
 pub const AT: u64 = GLOBAL - SIZE;
 /// Bytes of all areas.
 pub const SIZE: u64 = image::SLOT_COUNT << SHIFT;
-/// Bytes of an area, 1 << [`SHIFT`]: the minimum of the kernel, and the alignment it demands.
+/// Bytes of an area: the minimum of the kernel, and the alignment it demands.
 pub const AREA: u64 = 1 << SHIFT;
-/// See [`AREA`].
+/// log2 of [`AREA`].
 pub const SHIFT: u32 = 5;
 
 /// Returns the address of the area of slot `index`.

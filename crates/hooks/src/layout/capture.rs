@@ -1,16 +1,13 @@
-//! Parts of their arguments' memory that threads copy: an entry for each system call.
-//!
-//! An entry has a byte for each of six arguments before the call, a byte for each after it, and two more. Copying too
-//! much does no harm: the reader interprets it by the call's signature.
+//! The memory of arguments that threads copy: an entry for each system call.
 
 use super::ring;
 use systoll_model::{ArgKind, Moment, Signature, Size, Sysno};
 
 /// Offset of the bytes for memory that is copied after the call.
 pub const AT_RETURN: u64 = 6;
-/// Offset of a byte: the argument that is a descriptor, plus one.
+/// Offset of a byte with the index of the argument that is a descriptor, plus one.
 pub const FD: u64 = 12;
-/// Offset of the flags, a byte of the bits below.
+/// Offset of the byte with the flags below.
 pub const FLAGS: u64 = 13;
 /// In [`FLAGS`]: the call may change the meaning of any descriptor.
 pub const CHANGES_FDS: u8 = 1;
@@ -65,19 +62,19 @@ const fn mask(errors: &[i32], first: i32) -> u64 {
 /// Commands of `fcntl` that duplicate a descriptor.
 pub const DUPLICATE: [u32; 2] = [libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
 
-/// Value of an argument to be copied up to its NUL.
+/// Value of an argument's byte: copy up to the NUL.
 pub const STRING: u8 = 0xff;
-/// Bits of an argument that hold the bytes to copy at most, in units of eight.
+/// Bits of an argument's byte that hold the bytes to copy at most, in units of eight.
 pub const UNITS: u8 = 0x3f;
-/// Of an argument: copy at most as many bytes as the next argument says before the call, or as the result says after
-/// it.
+/// Bit of an argument's byte: copy at most as many bytes as the next argument says before the call, or as the result
+/// says after it.
 pub const BOUNDED: u8 = 0x40;
-/// Of an argument: don't copy if the call has failed.
+/// Bit of an argument's byte: don't copy if the call has failed.
 pub const GOOD: u8 = 0x80;
 
-/// Bytes copied if a command decides what they are.
+/// Bytes copied if a command decides what the memory holds.
 const BY_COMMAND: u64 = 64;
-/// Bytes copied if a word in memory tells their number.
+/// Bytes copied if a word in memory tells the length (socket addresses).
 const SOCKADDR: u64 = 128;
 /// Calls that give the returned descriptor a new meaning; `fcntl` with a command of [`DUPLICATE`] only.
 const OPEN_FD: [&str; 22] = [
@@ -153,7 +150,7 @@ pub fn is_looked_at(signature: &Signature) -> bool {
     LOOKED_AT.contains(&signature.name)
 }
 
-/// Returns the entry of a system call.
+/// Returns the entry of a system call, as it lies in the global area.
 #[must_use]
 pub fn entry(number: u32) -> [u8; 16] {
     let mut entry = [0; 16];
@@ -186,11 +183,11 @@ pub fn entry(number: u32) -> [u8; 16] {
 /// The descriptors whose meaning a call may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FdsChanged {
-    /// None.
+    /// No descriptor.
     None,
     /// The descriptor with this number, which the call has opened or closed.
     One(i32),
-    /// Any.
+    /// Any descriptor.
     Any,
 }
 
@@ -203,7 +200,7 @@ pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) 
         FdsChanged::None
     } else if OPEN_FD.contains(&signature.name) {
         match result {
-            // The call may still be pending, and return any descriptor.
+            // A pending call may still return any descriptor.
             None => FdsChanged::Any,
             Some(fd) => i32::try_from(fd).ok().filter(|fd| *fd >= 0).map_or(FdsChanged::None, FdsChanged::One),
         }
@@ -214,7 +211,8 @@ pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) 
     }
 }
 
-/// Returns the words of all entries, as (offset in the global area, value). `looks`: single calls are sampled.
+/// Returns the words of all entries, as (offset in the global area, value). `looks` is true if single calls are
+/// sampled.
 #[must_use]
 pub fn words(looks: bool) -> Vec<(u64, u64)> {
     let of = |number: u64| {

@@ -2,11 +2,11 @@
 
 /// Bytes of an entry.
 pub const ENTRY: u64 = 24;
-/// Entries of a slot, a power of two; the newest ones are kept.
+/// Entries in a slot, a power of two; the newest calls are kept.
 pub const LEN: u64 = 1 << 11;
 /// u64: cycles inside the call.
 pub const CYCLES: u64 = 0x00;
-/// u64: time stamp counter at its entry.
+/// u64: time stamp counter at the call's entry.
 pub const START: u64 = 0x08;
 /// u64: the node at which the call was counted.
 pub const NODE: u64 = 0x10;

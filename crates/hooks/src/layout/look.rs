@@ -9,24 +9,24 @@
 
 use super::ring::Share;
 
-/// Calls of a thread at a node that are all sampled: the first ones, a power of two.
+/// Number of a thread's first calls at a node that are all sampled, a power of two.
 pub const ALL: u64 = 1 << 13;
-/// Samples in each octave after that.
+/// Samples in each octave after [`ALL`].
 pub const OF_OCTAVE: u64 = 1 << OF_OCTAVE_BITS;
-/// See [`OF_OCTAVE`].
+/// log2 of [`OF_OCTAVE`].
 pub const OF_OCTAVE_BITS: u32 = 10;
-/// log2 of the factor by which a thread's first [`super::image::FAMILIAR`] calls at a node are sampled more rarely, since
-/// earlier processes of the same file have shown those calls.
+/// log2 of the factor by which a thread's first [`super::image::FAMILIAR`] calls at a node are sampled more rarely,
+/// since earlier processes of the same file have shown those calls.
 pub const FAMILIAR_SHIFT: u32 = 4;
-/// log2 of the most calls that one sample represents.
+/// log2 of the number of calls for which one sample stands, at most.
 pub const MOST_SHIFT: u32 = 30;
-/// Value of the calls until the next sample that means never.
+/// Number of calls until the next sample that means never.
 pub const NEVER: u64 = i64::MAX as u64;
 /// Buffers of the ring that samples may fill; the others are left to windows.
 pub const SHARE: Share = Share { of_first: 38, of_new: 38, of_old: 34 };
-/// Samples in a buffer: their arguments point to less memory than those of windows' calls.
+/// Samples in a buffer; their arguments point to less memory than those of windows' calls.
 pub const CALLS: u64 = 80;
-/// Offset in such a buffer of what arguments point to.
+/// Offset in such a buffer of the copied memory of arguments.
 pub const DATA: u64 = CALLS * super::ring::CALL;
-/// Unread buffers from which on a sleeping launcher is woken for each further one.
+/// Number of unread buffers from which on each further one wakes a sleeping launcher.
 pub const WAKE_FROM: u64 = 6;

@@ -1,14 +1,14 @@
-//! Files in which there is nothing to hook: their identity, and how a loader maps them.
+//! Files in which there is nothing to hook: their identity, and the arguments with which a loader maps them.
 //!
-//! The launcher tells all programs of a run, so that a thread that maps such a file again need not ask. There are up to
-//! [`super::global::NO_CALLS_LEN`] entries of [`SIZE`] bytes; the list ends at an entry whose [`INODE`] is zero. The
-//! inode is written last, and an entry never changes after that.
+//! The launcher tells all programs of a run, so that a thread that maps such a file again need not ask. There are up
+//! to [`super::global::NO_CALLS_LEN`] entries of [`SIZE`] bytes; the list ends at an entry whose [`INODE`] is zero.
+//! The inode is written last, and an entry never changes after that.
 
-/// The file's inode according to `fstat`. The file is unchanged: no call can set [`CHANGED`].
+/// Inode of the file according to `fstat`. If all fields agree, the file is unchanged: no call can set [`CHANGED`].
 pub const INODE: u64 = 0x00;
-/// See [`INODE`].
+/// Device of the file according to `fstat`.
 pub const DEVICE: u64 = 0x08;
-/// Bytes of the file.
+/// Size of the file, bytes.
 pub const FILE_SIZE: u64 = 0x10;
 /// Seconds and nanoseconds of the last change of its contents.
 pub const MODIFIED: u64 = 0x18;

@@ -24,7 +24,7 @@ pub const HISTOGRAM: u64 = 0x40;
 pub const BUCKETS: u64 = 64;
 /// i64: calls until the next sample, see [`super::look`]; below zero: it is due.
 pub const LOOK_LEFT: u64 = HISTOGRAM + 8 * BUCKETS;
-/// u64: calls that this sample stands for, as a power of two.
+/// u64: log2 of the number of calls for which this sample stands.
 pub const LOOK_SHIFT: u64 = LOOK_LEFT + 0x08;
 /// u64: number of the thread's call with which the next part begins; zero: none was planned yet.
 pub const LOOK_NEXT: u64 = LOOK_LEFT + 0x10;
@@ -34,7 +34,7 @@ pub const ELIDED: u64 = LOOK_LEFT + 0x18;
 pub const SHORTEST: u64 = LOOK_LEFT + 0x20;
 /// u64: timed calls in a row, up to [`super::timing::SETTLED`]: from there on one call of a block is timed.
 pub const CALM: u64 = LOOK_LEFT + 0x28;
-/// u64: the call of its block that is timed.
+/// u64: place in its block of the call that is timed.
 pub const TIME_AT: u64 = LOOK_LEFT + 0x30;
 /// u64: calls timed for their blocks.
 pub const SAMPLED: u64 = LOOK_LEFT + 0x38;
@@ -42,13 +42,13 @@ pub const SAMPLED: u64 = LOOK_LEFT + 0x38;
 pub const SAMPLED_CYCLES: u64 = LOOK_LEFT + 0x40;
 /// u64: sum of the squares of their cycles, see [`super::timing::SQUARED_MOST`].
 pub const SAMPLED_SQUARES: u64 = LOOK_LEFT + 0x48;
-/// u64: [`WAITED`] of those calls, which does not include it.
+/// u64: cycles of those calls during which the thread waited, which [`WAITED`] does not include.
 pub const SAMPLED_WAITED: u64 = LOOK_LEFT + 0x50;
 /// u64: stack comparisons that found the node's [`super::trunk`].
 pub const TRUNK_LOOKS: u64 = LOOK_LEFT + 0x58;
 /// u64: calls for which those comparisons stand: each for an octave of the thread's count.
 pub const TRUNK_SEEN: u64 = LOOK_LEFT + 0x60;
-/// u64: calls that the comparisons stand for that found another stack and did not ask the launcher.
+/// u64: calls for which those comparisons stand that found another stack and did not ask the launcher.
 pub const TRUNK_OTHERS: u64 = LOOK_LEFT + 0x68;
 /// u64: bytes of the trunk's pairs that were not found, in the comparison that differed at the innermost place.
 pub const TRUNK_MISSED: u64 = LOOK_LEFT + 0x70;

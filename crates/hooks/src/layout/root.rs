@@ -9,8 +9,8 @@ pub fn transfers(number: u32) -> bool {
     Sysno(number).signature().is_some_and(|s| s.transfers)
 }
 
-/// Returns the words of a root without contexts, as (offset in the node, value). `offset` is the place of the return
-/// address, from rsp at the hook.
+/// Returns the words of a root without contexts, as (offset in the node, value). `offset` is the distance of the
+/// return address from rsp at the hook.
 #[must_use]
 pub fn root_words(address: u64, record: u64, offset: u64, transfers: bool) -> [(u64, u64); 8] {
     [

@@ -2,27 +2,27 @@
 
 use super::slot;
 
-/// A register saved in [`slot::REGISTERS`], in this order.
+/// A register saved in [`slot::REGISTERS`], which holds them in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Saved {
-    /// Number on entry, result on return.
+    /// The call's number on entry, its result on return.
     Rax,
-    /// First argument.
+    /// First argument of the call.
     Rdi,
-    /// Second argument.
+    /// Second argument of the call.
     Rsi,
-    /// Third argument.
+    /// Third argument of the call.
     Rdx,
-    /// Fourth argument.
+    /// Fourth argument of the call.
     R10,
-    /// Fifth argument.
+    /// Fifth argument of the call.
     R8,
-    /// Sixth argument.
+    /// Sixth argument of the call.
     R9,
     /// Stack pointer at the hook.
     Rsp,
-    /// Saved for unwinding, as are those that follow.
+    /// Register that is saved for unwinding, as are those that follow.
     Rbx,
     #[allow(missing_docs)]
     Rbp,

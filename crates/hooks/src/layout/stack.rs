@@ -13,15 +13,16 @@
 /// Bytes of an entry of [`super::slot::STACKS`]: bounds like [`super::slot::STACK_LOW`] and
 /// [`super::slot::STACK_HIGH`].
 pub const ENTRY: u64 = 16;
-/// Entries, a power of two: a program's stack, one for its signals, and the rest for stacks of coroutines.
+/// Entries of [`super::slot::STACKS`], a power of two: a program's stack, one for its signals, and the rest for
+/// stacks of coroutines.
 pub const LEN: u64 = 16;
 /// Entries of [`super::slot::OWN_MEMORY`], a power of two.
 pub const OWN_LEN: u64 = 4;
-/// Bytes of a word at the end of a page behind its first byte.
+/// Bytes of a word behind its first byte: a word that begins so far before the end of a page still fits.
 pub const LAST: u64 = 7;
 /// Pages between the words of one walk about which the kernel is asked, at most; beyond, only the first word's page is
 /// remembered.
 pub const MOST_PAGES: u64 = 512;
-/// Number of stacks at which a thread first asks the launcher for the bounds of a stack's mapping; it doubles each time.
-/// The kernel tells a whole mapping at once, and thousands of Go's stacks lie in one.
+/// Number of stacks at which a thread first asks the launcher for the bounds of a stack's mapping; it doubles each
+/// time. The launcher tells a whole mapping at once, and thousands of Go's stacks lie in one.
 pub const ASK_FROM: u64 = 64;

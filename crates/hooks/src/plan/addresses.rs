@@ -4,7 +4,7 @@ use super::image::Region;
 
 /// A set of addresses in code.
 pub(super) struct Set {
-    /// Of each region: its start, its length in bytes, and one bit a byte.
+    /// Start, length in bytes, and one bit a byte, of each region.
     regions: Vec<(u64, u64, Vec<u64>)>,
     /// Index of the longest region, which contains nearly all code.
     longest: usize,
@@ -26,7 +26,7 @@ impl Set {
         (bit < *len).then_some((n, (bit / 64) as usize, 1 << (bit % 64)))
     }
 
-    /// Adds `address`. Returns true if it lies in code.
+    /// Adds `address` to the set. Returns true if it lies in code.
     pub(super) fn mark(&mut self, address: u64) -> bool {
         let Some((n, word, bit)) = self.find(address) else { return false };
         if let Some(word) = self.regions.get_mut(n).and_then(|r| r.2.get_mut(word)) {
@@ -35,7 +35,7 @@ impl Set {
         true
     }
 
-    /// Adds `address`. Returns true if it lies in code and is new.
+    /// Adds `address` to the set. Returns true if it lies in code and is new.
     pub(super) fn add_new(&mut self, address: u64) -> bool {
         let Some((n, word, bit)) = self.find(address) else { return false };
         let Some(word) = self.regions.get_mut(n).and_then(|r| r.2.get_mut(word)) else { return false };
@@ -77,11 +77,11 @@ fn bits(word: u64) -> impl Iterator<Item = u64> {
     words.map(|word| word.trailing_zeros().into())
 }
 
-/// Addresses that something may jump to.
+/// Addresses to which something may jump.
 pub(super) struct Targets {
     /// Targets found in code that is certain, or in a table or symbol.
     sure: Set,
-    /// All other targets, which may repeat some of those.
+    /// All other targets, which may repeat some of the certain ones.
     unsure: Set,
 }
 
@@ -90,7 +90,7 @@ impl Targets {
         Self { sure: Set::new(code), unsure: Set::new(code) }
     }
 
-    /// Adds `address`. Returns true if it lies in code.
+    /// Adds a target. Returns true if it lies in code.
     pub(super) fn mark(&mut self, address: u64, sure: bool) -> bool {
         if sure { self.sure.mark(address) } else { self.unsure.mark(address) }
     }

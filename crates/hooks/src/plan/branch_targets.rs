@@ -1,7 +1,7 @@
-//! Finds the addresses that something may jump to.
+//! Finds the addresses to which something may jump.
 //!
-//! Invariant: too many rather than too few. A target too many costs a hook; a missing one would let a program jump into
-//! the middle of a hook.
+//! Invariant: too many rather than too few. A target too many costs a hook; a missing one would let a program jump
+//! into the middle of a hook.
 
 use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
@@ -34,7 +34,7 @@ pub(super) struct Survey {
     pub(super) reached: Option<Set>,
 }
 
-/// Decodes everything once, and keeps where it may jump and if it uses gs.
+/// Decodes everything once. Returns the targets of jumps, and an instruction that uses gs.
 pub(super) fn survey(
     image: &Image<'_>,
     cfi: &Cfi<'_>,
@@ -58,7 +58,7 @@ pub(super) fn survey(
     let doubtful = |e: &Extent| walk.doubtful.contains(&e.start);
     let looked_for = any_known && (!walk.uses_gs.is_empty() || with_calls.iter().any(doubtful));
     let reached = looked_for.then(|| reachable::followed(image, extents, starts(image, cfi, extents)));
-    // Without a known function, all of it counts as code.
+    // If no function is known, everything counts as code.
     let is_code = |address: &&u64| reached.as_ref().is_none_or(|r| r.contains(**address));
     let by = walk.certain.as_ref().or_else(|| walk.uses_gs.iter().find(is_code));
     let uses_gs = by.and_then(|address| gs::evidence(image, *address));
@@ -76,7 +76,7 @@ pub(super) fn survey(
 /// A pass over all instructions.
 struct Walk {
     targets: Targets,
-    /// Addresses that code computes: of functions, labels and jump tables; true if that code is certain.
+    /// Addresses of functions, labels and jump tables that code computes, with true if that code is certain.
     taken: Vec<(u64, bool)>,
     /// Instructions that have been followed.
     visited: Set,
@@ -84,7 +84,7 @@ struct Walk {
     opened: Set,
     /// Instructions that use gs, if they are really code, ascending.
     uses_gs: Vec<u64>,
-    /// One that certainly is.
+    /// Address of an instruction that certainly uses gs.
     certain: Option<u64>,
     /// Starts of functions that may contain data.
     doubtful: HashSet<u64>,
@@ -108,7 +108,7 @@ impl Walk {
         }
     }
 
-    /// Decodes all extents once; a large file in as many threads as there are processors.
+    /// Decodes all extents once, a large file in as many threads as there are processors.
     fn everything(&mut self, image: &Image<'_>, extents: &[Extent], any_known: bool) {
         let processors = || std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
         let parts = if image.is_small() { 1 } else { processors() };
@@ -127,14 +127,14 @@ impl Walk {
                 match walk.map(std::thread::ScopedJoinHandle::join) {
                     Ok(Ok(walk)) => self.add(walk),
                     Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                    // No thread could be started.
+                    // The thread could not be started, so its share is decoded here.
                     Err(share) => self.add(walk_of(share)),
                 }
             }
         });
     }
 
-    /// Decodes some extents. What lies between functions may be data: it is no evidence that code uses gs, nor that
+    /// Decodes some extents. Bytes between functions may be data, so they are no evidence that code uses gs, nor that
     /// other data is code.
     fn share(&mut self, image: &Image<'_>, extents: &[Extent], any_known: bool) {
         for extent in extents {
@@ -215,7 +215,7 @@ impl Walk {
     /// position-independent code. Any address that code computes may be such a table; it ends where the next computed
     /// address begins, or where an entry leads out of the code.
     fn jump_tables(&mut self, image: &Image<'_>) {
-        // Most were sorted in the last round, which makes this sort fast.
+        // Most addresses were sorted in the last round, which makes this sort fast.
         self.taken.sort_by_key(|(address, sure)| (*address, !sure));
         self.taken.dedup_by_key(|(address, _)| *address);
         for (n, (table, sure)) in self.taken.iter().enumerate() {
@@ -239,7 +239,7 @@ impl Walk {
         let mut any = false;
         self.sure = true;
         while let Some(address) = open.pop() {
-            // Most have been followed already: many paths lead to the same code.
+            // Most addresses have been followed already: many paths lead to the same code.
             if !self.opened.add_new(address) {
                 continue;
             }
@@ -293,12 +293,12 @@ fn shares(extents: &[Extent], parts: usize) -> (&[Extent], Vec<&[Extent]>) {
     (all.next().unwrap_or_default(), all.collect())
 }
 
-/// Returns the starts of code that the file's tables and data give: the entry point, functions, landing pads, addresses
-/// in data, targets of relocations.
+/// Returns the starts of code that the file's tables and data give: the entry point, functions, landing pads,
+/// addresses in data, targets of relocations.
 fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
     let mut all = vec![image.entry];
     all.extend(extents.iter().filter(|e| e.known).map(|e| e.start));
-    // Damaged tables have been rejected by now.
+    // An error can be ignored here: damaged tables were refused before.
     let _ = cfi.landing_pads(image, |pad| all.push(pad));
     addresses_in_data(image, |address, sure| {
         all.extend(sure.then_some(address));

@@ -1,4 +1,4 @@
-//! Finds the calls in a stretch of code.
+//! The calls in a stretch of code.
 
 use super::extents::Extent;
 use super::image::Image;
@@ -6,7 +6,7 @@ use super::pairs::{has_bytes, last_bytes};
 use super::quick::{Step, Steps};
 use iced_x86::{Instruction, Mnemonic};
 
-/// Bytes of a `syscall`.
+/// Bytes of a `syscall` instruction.
 pub(super) const SYSCALL_LEN: usize = 2;
 
 /// Returns true for `int $0x80`, by which 64-bit programs, too, can make calls, with the numbers of 32-bit programs.

@@ -1,15 +1,15 @@
-//! Call frame information: where functions begin and end, where exceptions land, and the distance of the frame from
-//! rsp.
+//! Call frame information: the ranges of functions, the places where exceptions land, and the distance of the frame
+//! from rsp.
 //!
-//! Formats: "DWARF Extensions" and "Exception Frames" in the LSB core specification 5.0; the
-//! language-specific data as gcc's `unwind-c.c` reads it.
+//! Formats: "DWARF Extensions" and "Exception Frames" in the LSB core specification 5.0; the language-specific data
+//! as gcc's `unwind-c.c` reads it.
 
 use super::image::Image;
 use super::types::CfaOffset;
 use gimli::{EhFrame, LittleEndian, UnwindSection};
 use systoll_binfile::cfi::Functions;
 
-/// The System V ABI's number of rsp.
+/// Number of rsp (System V ABI).
 const RSP: gimli::Register = gimli::Register(7);
 /// Bytes read of tables that functions may share, at most, so that a million functions can't refer to one long table.
 const BUDGET: usize = 256 << 20;
@@ -26,7 +26,7 @@ pub(super) struct Cfi<'a> {
 }
 
 impl<'a> Cfi<'a> {
-    /// Reads all entries; none if the file has no such table. A damaged table ends early.
+    /// Reads all entries; there are none if the file has no such table. A damaged table ends early.
     pub(super) fn read(image: &Image<'a>) -> Self {
         let (at, data) = image.eh_frame.unwrap_or_default();
         Self {
@@ -64,7 +64,7 @@ impl<'a> Cfi<'a> {
     }
 }
 
-/// Reads one function's call-site table. Returns the bytes it took.
+/// Reads one function's call-site table, and calls `land` for each landing pad. Returns the number of bytes read.
 fn call_sites(at: u64, bytes: &[u8], function: u64, land: &mut impl FnMut(u64)) -> Option<usize> {
     let mut reader = Lsda { at, rest: bytes };
     let base_encoding = reader.byte()?;
@@ -86,7 +86,7 @@ fn call_sites(at: u64, bytes: &[u8], function: u64, land: &mut impl FnMut(u64)) 
     Some(bytes.len() - reader.rest.len() + size)
 }
 
-/// DW_EH_PE_omit
+/// Encoding that means no value (DW_EH_PE_omit).
 const OMIT: u8 = 0xff;
 
 /// Language-specific data, read from the front.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn landing_pads_are_relative_to_the_function() {
-        // No base, types 16 bytes on, uleb128 call sites: one lands at 0x20, one nowhere, one at
+        // The table has no base, types 16 bytes on, and uleb128 call sites: one lands at 0x20, one nowhere, one at
         // 0x90.
         let table = [0xff, 0x9b, 16, 0x01, 13, 0, 5, 0x20, 0, 5, 6, 0, 0, 12, 3, 0x90, 0x01, 1, 0, 0];
         assert_eq!(pads(0x9000, &table, 0x1000), Some(vec![0x1020, 0x1090]));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_split_function_has_a_base_of_its_own() {
-        // As gcc writes for a `.cold` part: base is pcrel sdata4, 0x100 before its own place.
+        // The table is one that gcc writes for a `.cold` part: its base is pcrel sdata4, 0x100 before its own place.
         let table = [0x1b, 0x00, 0xff, 0xff, 0xff, 0xff, 0x03, 13, 0, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0];
         assert_eq!(pads(0x9000, &table, 0x1000), Some(vec![0x8f01 + 8]));
     }

@@ -5,12 +5,12 @@ use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedRegister,
 };
 
-/// The status flags, which arithmetic changes, and thus a hook too.
+/// The status flags, which arithmetic changes, and thus a hook.
 const STATUS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
-/// Instructions for which flags are followed behind a call; code that needs more counts as reading them.
+/// Instructions behind a call through which flags are followed, at most; longer code counts as reading them.
 const FLAG_REACH: usize = 64;
 
-/// Looks up instructions' effects; keeps a buffer between calls.
+/// A look-up of instructions' effects, which keeps a buffer between calls.
 pub(super) struct Effects(InstructionInfoFactory);
 
 impl Effects {
@@ -74,7 +74,7 @@ pub(super) fn goes_on(i: &Instruction) -> bool {
     matches!(i.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch) && i.mnemonic() != Mnemonic::INVALID
 }
 
-/// Returns true if the kernel handles `i`: it writes rax and preserves flags.
+/// Returns true if `i` enters the kernel, which writes rax and preserves flags.
 fn is_call(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter)
 }
@@ -92,9 +92,9 @@ pub(super) fn ends(i: &Instruction) -> bool {
     matches!(i.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch)
 }
 
-/// Returns true if `i` has the same effect elsewhere (with relative addresses adapted). Not: a call, which would push
-/// another return address; an instruction whose faults are reported by address; a branch that reaches no further than
-/// 127 bytes.
+/// Returns true if `i` has the same effect elsewhere (with relative addresses adapted). Returns false for a call,
+/// which would push another return address; for an instruction whose faults are reported by address; and for a branch
+/// that reaches no further than 127 bytes.
 pub(super) fn can_move(i: &Instruction) -> bool {
     let fixed = matches!(
         i.mnemonic(),
@@ -127,8 +127,8 @@ pub(super) fn is_direct_call(i: &Instruction) -> bool {
     i.flow_control() == FlowControl::Call && i.op0_kind() == OpKind::NearBranch64
 }
 
-/// Returns true if a program may intend to run `i`: data decoded as code soon contains instructions that no program may
-/// run.
+/// Returns true if a program may intend to run `i`. Data decoded as code soon contains instructions that no program
+/// may run.
 pub(super) fn is_plausible(i: &Instruction) -> bool {
     let never = matches!(
         i.mnemonic(),
@@ -197,13 +197,13 @@ pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
     true
 }
 
-/// Returns the address that `i` computes, if it does.
+/// Returns the address that `i` computes, if it computes one.
 pub(super) fn computed_address(i: &Instruction, is_fixed: bool) -> Option<u64> {
     match i.mnemonic() {
         Mnemonic::Lea if i.is_ip_rel_memory_operand() => Some(i.ip_rel_memory_address()),
         // Position-dependent code has addresses as plain numbers.
         Mnemonic::Lea if is_fixed && i.memory_base() == Register::None => Some(i.memory_displacement64()),
-        // All eight bytes are the address: a larger number is two numbers in one.
+        // All eight bytes are the address; a larger number would be two numbers in one.
         Mnemonic::Mov if is_fixed && matches!(i.try_op_kind(1), Ok(OpKind::Immediate64)) => Some(i.immediate(1)),
         Mnemonic::Mov if is_fixed && immediate(i, 1) => Some(i.immediate(1) & 0xffff_ffff),
         Mnemonic::Push if is_fixed && immediate(i, 0) => Some(i.immediate(0)),

@@ -110,7 +110,7 @@ struct WireUnplanned {
     why: u32,
 }
 
-/// Codes of [`UnpatchableReason`] by position; add new ones at the end.
+/// Codes of [`UnpatchableReason`], by position; add new ones at the end.
 const REASONS: &[UnpatchableReason] = &[
     UnpatchableReason::BranchTarget,
     UnpatchableReason::Fixed,
@@ -122,7 +122,7 @@ const REASONS: &[UnpatchableReason] = &[
     UnpatchableReason::Int80,
     UnpatchableReason::KnownByBytes,
 ];
-/// Codes of [`VdsoFunction`] by position; add new ones at the end.
+/// Codes of [`VdsoFunction`], by position; add new ones at the end.
 const FUNCTIONS: &[VdsoFunction] =
     &[VdsoFunction::Time, VdsoFunction::ClockGettime, VdsoFunction::Gettimeofday, VdsoFunction::Getcpu];
 
@@ -170,8 +170,8 @@ impl Plan {
         wire.encode_to_vec()
     }
 
-    /// Returns the plan that [`Plan::to_bytes`] encoded; `None` if the bytes are damaged. [`Plan::is_for`] checks that
-    /// it belongs to a file.
+    /// Returns the plan that [`Plan::to_bytes`] encoded; `None` if the bytes are damaged. [`Plan::is_for`] checks
+    /// that the plan belongs to a file.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let wire = WirePlan::decode(bytes).ok()?;

@@ -1,4 +1,4 @@
-//! Ranges for decoding: functions, as far as tables describe them, and the gaps between them.
+//! The ranges that are decoded: functions, as far as tables describe them, and the gaps between them.
 
 use super::cfi::Cfi;
 use super::go;
@@ -14,8 +14,8 @@ pub(super) struct Extent {
 }
 
 /// Divides all code of the file into extents, ascending. Call frame information takes precedence over Go's table, and
-/// that over symbols, whose sizes people write by hand. What symbols call data is left out: openssl has its tables
-/// among the functions.
+/// that table over symbols, whose sizes people write by hand. Ranges that symbols call data are left out: openssl has
+/// its tables among the functions.
 pub(super) fn extents(image: &Image<'_>, cfi: &Cfi<'_>) -> Vec<Extent> {
     let named = |start: u64| image.symbols.binary_search_by_key(&start, |s| s.0).is_ok();
     let by_cfi = cfi.functions.all().iter().map(|f| {
@@ -34,7 +34,7 @@ pub(super) fn extents(image: &Image<'_>, cfi: &Cfi<'_>) -> Vec<Extent> {
     extents
 }
 
-/// Adds those of `more` that begin outside of `known`, cut to the room there is.
+/// Adds the ranges of `more` that begin outside of `known`, cut to the room that there is.
 fn add(known: &mut Vec<(u64, u64)>, mut more: Vec<(u64, u64)>) {
     more.sort_unstable();
     let mut reached = 0;

@@ -1,4 +1,4 @@
-//! The kind of an ELF file, which tells the purpose of mapping it.
+//! The kind of an ELF file, which tells for what purpose it is mapped.
 
 use super::types::PlanError;
 use object::LittleEndian as Le;
@@ -13,9 +13,9 @@ const LOADERS: [&[u8]; 2] = [b"_r_debug", b"_dl_debug_addr"];
 /// The kind of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A program, started by the kernel.
+    /// A program, which the kernel starts.
     Program {
-        /// True if it names a dynamic loader (PT_INTERP).
+        /// True if the program names a dynamic loader (PT_INTERP).
         interpreted: bool,
     },
     /// A dynamic loader, which maps programs and libraries.
@@ -27,7 +27,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind of the file `elf`; `None` if it is no ELF file, or a damaged one.
+    /// Returns the kind of the file `elf`; `None` if it is not an ELF file, or is damaged.
     #[must_use]
     pub fn of(elf: &[u8]) -> Option<Self> {
         let headers = match super::image::headers(elf) {

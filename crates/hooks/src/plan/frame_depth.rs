@@ -10,19 +10,19 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Bytes of the longest function that is followed.
+/// Bytes of a function that is followed, at most.
 const LONGEST: u64 = 1 << 18;
 
-/// Distances of the frame from rsp, and from rbp while rbp points to the frame.
+/// The distances of the frame from rsp, and from rbp while rbp points to the frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
-    /// CFA − rsp.
+    /// Distance from rsp (CFA − rsp), bytes.
     rsp: Option<i64>,
-    /// CFA − rbp.
+    /// Distance from rbp (CFA − rbp), bytes.
     rbp: Option<i64>,
 }
 
-/// Distances at the instructions of one function.
+/// Distances of the frame at each instruction of one function, by the instruction's address.
 pub(super) struct Depths(HashMap<u64, State>);
 
 impl Depths {
@@ -52,7 +52,8 @@ impl Depths {
         u32::try_from(distance).ok().filter(|d| *d >= 8).map(CfaOffset)
     }
 
-    /// Notes `state` at `at`. Returns the joined state if that is new. Paths that disagree leave the distance unknown.
+    /// Notes `state` at `at`. Returns the joined state if that is new. If paths disagree, the distance becomes
+    /// unknown.
     fn note(&mut self, at: u64, state: State) -> Option<State> {
         let Some(known) = self.0.get_mut(&at) else {
             self.0.insert(at, state);
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn pushes_and_subtractions_add_up() {
-        // push rbp; mov rbp,rsp; push rbx; sub rsp,0x18; syscall; lea rsp,[rbp-8]; pop rbx; leave; ret
+        // The code is: push rbp; mov rbp,rsp; push rbx; sub rsp,0x18; syscall; lea rsp,[rbp-8]; pop rbx; leave; ret
         let code = [
             0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x18, 0x0f, 0x05, 0x48, 0x8d, 0x65, 0xf8, 0x5b, 0xc9, 0xc3,
         ];
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn an_aligned_stack_is_known_only_relative_to_rbp() {
-        // push rbp; mov rbp,rsp; and rsp,-32; syscall; leave; ret
+        // The code is: push rbp; mov rbp,rsp; and rsp,-32; syscall; leave; ret
         let code = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xe0, 0x0f, 0x05, 0xc9, 0xc3];
         assert_eq!(depth(&code, 8), None);
         assert_eq!(depths(&code).above_rbp(0x1008).map(|d| d.0), Some(16));
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_depth_that_differs_by_path_is_unknown() {
-        // test edi,edi; je +1; push rbx; syscall; ret
+        // The code is: test edi,edi; je +1; push rbx; syscall; ret
         let code = [0x85, 0xff, 0x74, 0x01, 0x53, 0x0f, 0x05, 0xc3];
         assert_eq!(depth(&code, 4), Some(8));
         assert_eq!(depth(&code, 5), None);

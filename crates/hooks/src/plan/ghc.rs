@@ -15,7 +15,7 @@ use super::reachable::gets_number;
 use iced_x86::{Decoder, DecoderOptions};
 use memchr::memmem;
 
-/// A text of GHC's run-time system (rts/RtsMessages.c).
+/// Text that GHC's run-time system contains (rts/RtsMessages.c).
 const SAYS: &[u8] = b"www.haskell.org/ghc/reportabug";
 /// Bound of closure kinds: 0 is none, and there are some sixty (rts/include/rts/storage/ClosureTypes.h).
 const KINDS: u32 = 64;
@@ -38,7 +38,7 @@ pub(super) fn makes_no_calls(image: &Image<'_>, cfi: &Cfi<'_>) -> bool {
 }
 
 fn none_in(image: &Image<'_>, cfi: &Cfi<'_>, region: &Region<'_>) -> bool {
-    // The bytes of a function follow each other, so each function is decoded once.
+    // The bytes of one function follow each other, so each function is decoded once.
     let mut decoded = None;
     calls_in(region.bytes).all(|at| {
         let address = region.start.saturating_add(at as u64);

@@ -3,7 +3,8 @@
 use super::image::Image;
 use systoll_binfile::pclntab::{Function, Pclntab};
 
-/// Returns the start and end of every function of `image`; nothing if it has no table, or one of an unknown kind.
+/// Returns the start and end of every function of `image`; nothing if the file has no table, or one of an unknown
+/// kind.
 pub(super) fn functions(image: &Image<'_>) -> Vec<(u64, u64)> {
     let Some(table) = Table::of(image) else { return Vec::new() };
     table.pclntab.functions().map_while(|f| table.extent(f)).collect()
@@ -17,7 +18,7 @@ pub(super) fn named(image: &Image<'_>, names: &[&str]) -> Vec<(u64, u64)> {
     table.pclntab.functions().filter(is_one).filter_map(|f| table.extent(f)).collect()
 }
 
-/// A program's table, and the address to which its functions' starts are relative.
+/// A program's table, and the address to which the starts of its functions are relative.
 struct Table<'a> {
     pclntab: Pclntab<&'a [u8]>,
     text: u64,

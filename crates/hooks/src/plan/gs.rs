@@ -1,15 +1,15 @@
 //! Finds out if code uses the gs segment itself, and by which instruction.
 //!
-//! Some compilers keep data among the code (GHC a table before each function): decoded from a function's start to its
-//! end, it may look like anything. An instruction is evidence if control flow reaches it; one that changes the gs base
-//! and hardly occurs by chance is evidence in any function.
+//! Some compilers keep data among the code (GHC a table before each function). Decoded from a function's start to its
+//! end, such data may look like anything. An instruction is evidence if control flow reaches it; one that changes the
+//! gs base and hardly occurs by chance is evidence in any function.
 
 use super::effects::is_plausible;
 use super::image::Image;
 use super::types::Evidence;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-/// Returns true if `i` uses gs: for data, or its base or selector.
+/// Returns true if `i` accesses memory by gs, or its base or selector.
 pub(super) fn uses_gs(i: &Instruction) -> bool {
     let selects = || {
         matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Pop) && i.op0_register() == Register::GS
@@ -24,8 +24,8 @@ pub(super) fn uses_gs(i: &Instruction) -> bool {
     }
 }
 
-/// Returns true if `i`, in a function, suggests that not all of it is code: no program may run it, it is what zeroes
-/// decode to, or it uses gs, which hardly any program does.
+/// Returns true if `i` suggests that a function is not all code: no program may run it, it is what zeroes decode to,
+/// or it uses gs, which hardly any program does.
 pub(super) fn is_doubtful(i: &Instruction) -> bool {
     let zeroes = i.mnemonic() == Mnemonic::Add
         && i.len() == 2
@@ -40,7 +40,7 @@ pub(super) fn is_certain(i: &Instruction) -> bool {
     matches!(i.code(), Code::Wrgsbase_r32 | Code::Wrgsbase_r64)
 }
 
-/// Returns the instruction at `address`.
+/// Returns the instruction at `address`, as evidence.
 pub(super) fn evidence(image: &Image<'_>, address: u64) -> Option<Evidence> {
     let region = image.region(address)?;
     let bytes = region.slice(address, region.end());

@@ -10,16 +10,16 @@ use object::read::elf::NoteIterator;
 use systoll_binfile::c_str;
 use systoll_binfile::elf::{Headers, Names, NotRead, Relocation, Section, relocations, symbols};
 
-/// Bytes of code that are examined, at most: some five seconds of decoding.
+/// Bytes of code that are examined, at most; decoding them takes some five seconds.
 const MAX_CODE: u64 = 512 << 20;
 /// Bytes of code that take some tens of milliseconds to decode.
 const SMALL: usize = 4 << 20;
-/// Name of the object that the kernel maps into every process.
+/// Name of the vDSO, which the kernel maps into every process.
 const VDSO: &[u8] = b"linux-vdso.so.1";
 
-/// Function by which GCC's unwinder finds call frame information (gcc: libgcc/unwind-dw2-fde-dip.c).
+/// Name of the function by which GCC's unwinder finds call frame information (gcc: libgcc/unwind-dw2-fde-dip.c).
 const UNWINDER: &[u8] = b"_Unwind_Find_FDE";
-/// First functions of ThreadSanitizer (Go's race detector too) and MemorySanitizer.
+/// Names of the first functions of ThreadSanitizer (Go's race detector too) and MemorySanitizer.
 const GUARDS: [&[u8]; 2] = [b"__tsan_init", b"__msan_init"];
 
 /// Consecutive bytes of machine code.
@@ -34,7 +34,7 @@ impl<'a> Region<'a> {
         self.start.saturating_add(self.bytes.len() as u64)
     }
 
-    /// Returns the bytes of `start..end`, as far as they lie here.
+    /// Returns the bytes of `start..end`, as far as they lie in the region.
     pub(super) fn slice(&self, start: u64, end: u64) -> &'a [u8] {
         let at = |address: u64| usize::try_from(address.saturating_sub(self.start)).unwrap_or(usize::MAX);
         self.bytes.get(at(start)..at(end).min(self.bytes.len())).unwrap_or_default()
@@ -48,26 +48,26 @@ pub(super) struct Image<'a> {
     pub(super) segments: Vec<Segment>,
     /// Machine code: executable sections, or whole executable segments if there are no sections.
     pub(super) code: Vec<Region<'a>>,
-    /// Address and size of what symbols name in code.
+    /// Addresses and sizes of symbols in code, except those that say they are data.
     pub(super) symbols: Vec<(u64, u64)>,
-    /// Address and size of symbols in code that say they are data.
+    /// Addresses and sizes of symbols in code that say they are data.
     pub(super) objects: Vec<(u64, u64)>,
     pub(super) entry: u64,
-    /// True if it can only be mapped at its own addresses (ET_EXEC).
+    /// True if the file can only be mapped at its own addresses (ET_EXEC).
     pub(super) is_fixed: bool,
-    /// `.eh_frame` and its address.
+    /// Address and bytes of `.eh_frame`.
     pub(super) eh_frame: Option<(u64, &'a [u8])>,
-    /// `.gopclntab`, which Go programs have instead of `.eh_frame`, and its address.
+    /// Address and bytes of `.gopclntab`, which Go programs have instead of `.eh_frame`.
     pub(super) pclntab: Option<(u64, &'a [u8])>,
     /// Address of `.text`.
     pub(super) text: u64,
-    /// True if it may run with a shadow stack, which forbids returns to other places than the caller.
+    /// True if the file may run with a shadow stack, which forbids returns to other places than the caller.
     pub(super) shadow_stack: bool,
-    /// Functions to hook at their entry, if this is the vDSO.
+    /// Functions to hook at their entry, if the file is the vDSO.
     pub(super) vdso: Vec<(VdsoFunction, u64)>,
     /// Address of `_Unwind_Find_FDE`, if it is in this file.
     pub(super) unwinder: Option<u64>,
-    /// See [`super::Plan::guards_memory`].
+    /// True if the file keeps notes on every byte of memory, see [`super::Plan::guards_memory`].
     pub(super) guards_memory: bool,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Returns true if all of its code can be decoded in some tens of milliseconds.
+    /// Returns true if all code of the file can be decoded in some tens of milliseconds.
     pub(super) fn is_small(&self) -> bool {
         self.code.iter().map(|region| region.bytes.len()).sum::<usize>() <= SMALL
     }
@@ -131,7 +131,7 @@ impl<'a> Image<'a> {
         let may_have = |bytes: &[u8]| has_pair(bytes, |one, next| (one == 0x0f) & (next == 0xae));
         let place = |region: &Region<'_>| {
             (0..region.bytes.len()).step_by(PIECE).find_map(|from| {
-                // Include the bytes that an instruction beginning here may extend into.
+                // The piece includes the bytes into which an instruction that begins in it may extend.
                 let to = region.bytes.len().min(from + PIECE + LEN - 1);
                 let piece = region.bytes.get(from..to).filter(|piece| may_have(piece))?;
                 Some(region.start + (from + piece.windows(LEN).position(found)?) as u64)
@@ -173,11 +173,11 @@ impl<'a> Image<'a> {
         sections.into_iter().chain(whole)
     }
 
-    /// Returns where relocations put addresses of this file, and the addresses, ascending.
+    /// Returns the places where relocations put addresses of this file, with those addresses, ascending.
     pub(super) fn relocated(&self) -> Vec<(u64, u64)> {
         let sections = self.headers.sections.iter().filter(|s| s.kind == elf::SHT_RELA);
         let tables = sections.filter_map(|s| s.data(self.data));
-        // A file may name a table many times.
+        // A file may name one table many times.
         let most = self.data.len() / size_of::<Relocation>();
         let own = |r: &&Relocation| elf::RelocationType(r.r_type(Le, false).0) == elf::R_X86_64_RELATIVE;
         let all = tables.flat_map(relocations).take(most).filter(own);
@@ -231,7 +231,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Finds `.eh_frame` as the unwinder of a running program does.
+    /// Returns the address and bytes of `.eh_frame`, found as the unwinder of a running program finds it.
     fn eh_frame_by_header(&self, vaddr: u64) -> Option<(u64, &'a [u8])> {
         let header = gimli::EhFrameHdr::new(self.from(vaddr)?, gimli::LittleEndian);
         let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(vaddr);
@@ -261,7 +261,7 @@ impl<'a> Image<'a> {
             let list = match Names::of(symbol, is_code) {
                 Names::Other => continue,
                 _ if !is_code(address) => continue,
-                // A symbol without a size is still a place that something may lead to.
+                // A symbol without a size is still a place to which something may lead.
                 Names::Data if symbol.st_type() == elf::STT_OBJECT && size > 0 => &mut self.objects,
                 Names::Data | Names::Code => &mut self.symbols,
             };
@@ -276,7 +276,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Returns the segments of `data` only.
+/// Returns the segments of `data` without parsing the rest.
 pub(super) fn mapped_segments(data: &[u8]) -> Result<Vec<Segment>, PlanError> {
     segments(&headers(data)?, data)
 }

@@ -1,5 +1,5 @@
 //! Functions that may jump to distances from a label of their own (`&&here - &&base` of GNU C). Tables of such
-//! distances look like any numbers, so every number in the file's data counts as one.
+//! distances look like any other numbers, so every number in the file's data counts as one.
 
 use super::extents::Extent;
 use super::image::{Image, Region};
@@ -10,17 +10,17 @@ use std::collections::BTreeSet;
 const NEAR: u64 = 128;
 /// Distances from this on count as found in a table; functions are not that long.
 const FAR: u64 = 1 << 24;
-/// Labels of a function that are examined, and calls of a piece of one, at most: real functions have some dozens, and a
-/// file made of nothing else must not take for ever.
+/// Labels of a function that are examined, at most: real functions have some dozens, and a file made of nothing else
+/// must not take for ever.
 const MOST_LABELS: usize = 1024;
-/// See [`MOST_LABELS`].
+/// Calls of a piece of a function with labels that are examined, at most.
 pub(super) const MOST_CALLS: usize = 16;
 
-/// Labels whose addresses a function takes, if it jumps through a register.
+/// Labels whose addresses a function takes, if the function jumps through a register.
 #[derive(Debug)]
 pub(super) struct Labels {
     addresses: BTreeSet<u64>,
-    /// True if it takes more than were examined.
+    /// True if the function takes more labels than were examined.
     more: bool,
 }
 
@@ -46,14 +46,14 @@ impl Labels {
         (jumps && !found.addresses.is_empty()).then_some(found)
     }
 
-    /// Returns true if one of these numbers may be the distance of `address` from a label.
+    /// Returns true if the distance of `address` from a label may be among `numbers`.
     fn may_lead_to(&self, address: u64, numbers: &Numbers) -> bool {
         let distance = |label: &u64| address.wrapping_sub(*label) as i64;
         self.more || self.addresses.iter().map(distance).any(|n| n.unsigned_abs() < NEAR || numbers.may_hold(n))
     }
 
-    /// Returns true if the call at `code[n]` is only reached from the instruction before it, which loads its number and
-    /// is as long as a jump: such a window has no inside that a jump could lead to.
+    /// Returns true if the call at `code[n]` is only reached from the instruction before it, which loads its number
+    /// and is as long as a jump: such a window has no inside to which a jump could lead.
     pub(super) fn leave_alone(&self, code: &[Instruction], n: usize, numbers: &Numbers) -> bool {
         let Some([load, call]) = n.checked_sub(1).and_then(|before| code.get(before..=n)) else { return false };
         load.code() == Code::Mov_r32_imm32
@@ -67,7 +67,7 @@ impl Labels {
 #[derive(Debug)]
 pub(super) struct Numbers {
     bits: Vec<u64>,
-    /// True if not all data were read.
+    /// True if not all data was read.
     more: bool,
 }
 
@@ -117,7 +117,7 @@ mod tests {
 
     const START: u64 = 0x1000;
 
-    /// A function that takes `n` addresses of its own and jumps through rax.
+    /// Returns the labels of a function that takes `n` addresses of its own and jumps through rax.
     fn takes(n: usize) -> Option<Labels> {
         let lea = |at: usize| [0x48, 0x8d, 0x15].into_iter().chain((at as u32).to_le_bytes()).collect::<Vec<u8>>();
         let bytes: Vec<u8> = (0..n).rev().flat_map(lea).chain([0xff, 0xe0]).collect();

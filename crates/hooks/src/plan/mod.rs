@@ -55,7 +55,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     let image = image::Image::parse(elf)?;
     let segments = image.segments.clone();
     let nothing = Plan { segments, guards_memory: image.guards_memory, ..Plan::default() };
-    // In a large file this function alone is not worth decoding everything.
+    // In a large file, this function alone is not worth decoding everything.
     let unwinder = image.unwinder.filter(|_| image.is_small());
     if unwinder.is_none() && !image.code.iter().any(|region| pairs::has_bytes(region.bytes)) {
         return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
@@ -99,8 +99,8 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Returns the functions of the ELF file `elf`, as far as its tables tell, extended by the code that a call in them
-/// continues into, ascending. [`plan`] decodes each from its start.
+/// Returns the functions of the ELF file `elf`, as far as its tables tell them, extended by the code into which a
+/// call in them continues, ascending. [`plan`] decodes each from its start.
 ///
 /// # Errors
 ///

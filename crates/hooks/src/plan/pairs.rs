@@ -1,7 +1,7 @@
-//! Searches all of a program's code for pairs of bytes.
+//! Searches for pairs of bytes in all code of a program.
 
-/// Returns true if two adjacent bytes are `wanted`. All code of a program is searched: the loop over a piece has no
-/// exit in its middle, so that it compares many bytes at a time.
+/// Returns true if two adjacent bytes are `wanted`. The loop over a piece has no exit in its middle, so that it
+/// compares many bytes at a time: all code of a program is searched.
 pub(super) fn has_pair(bytes: &[u8], wanted: impl Fn(u8, u8) -> bool) -> bool {
     const PIECE: usize = 1 << 12;
     let next = bytes.get(1..).unwrap_or_default();
@@ -15,7 +15,7 @@ pub(super) fn has_bytes(bytes: &[u8]) -> bool {
     has_pair(bytes, |one, next| (one == 0x0f) & (next == 0x05) | (one == 0xcd) & (next == 0x80))
 }
 
-/// Returns the offset of the last `syscall` or `int $0x80` by its bytes.
+/// Returns the offset of the last bytes of a `syscall` or `int $0x80`.
 pub(super) fn last_bytes(bytes: &[u8]) -> Option<usize> {
     bytes.windows(2).rposition(|pair| matches!(pair, [0x0f, 0x05] | [0xcd, 0x80]))
 }

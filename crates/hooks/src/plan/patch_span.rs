@@ -28,7 +28,7 @@ pub(super) struct Block<'a> {
     pub(super) can_call: bool,
 }
 
-/// Bytes taken by hooks: their start, end and site (its address).
+/// The bytes taken by hooks: their end and their site's address, by their start.
 #[derive(Default)]
 pub(super) struct ReservedSpans(BTreeMap<u64, (u64, u64)>);
 
@@ -59,9 +59,9 @@ impl Block<'_> {
         flags_cross(self.code, site)
     }
 
-    /// Searches instructions before the call at `site`, nearest first; those whose jump would lie across two pages are
-    /// taken only if there are no others. `adjacent`: only right before it, where nothing but the call needs the value
-    /// of eax.
+    /// Searches instructions before the call at `site`, nearest first; those whose jump would lie across two pages
+    /// are taken only if there are no others. If `adjacent` is true, only those right before the call count, where
+    /// nothing but the call needs the value of eax.
     pub(super) fn entry_span(
         &self,
         site: usize,
@@ -76,7 +76,7 @@ impl Block<'_> {
         Ok(self.entry_span_of(site, how, effects, (reserved, true)).unwrap_or(nearest))
     }
 
-    /// [`Block::entry_span`], or with `in_page` only one whose jump lies in one page.
+    /// Does the same as [`Block::entry_span`], with `in_page` only for a jump that lies in one page.
     fn entry_span_of(
         &self,
         site: usize,
@@ -138,8 +138,8 @@ impl Block<'_> {
         !reserved.by_other(span.start, span.end(), u64::MAX) && self.targets.inside(span.start, span.end()).is_none()
     }
 
-    /// Returns a window around the call at `site`: one whose jump lies in one page if there is any, with the fewest
-    /// branches, and then the fewest instructions.
+    /// Returns a window around the call at `site`. A window whose jump lies in one page is preferred, then one with
+    /// the fewest branches, then one with the fewest instructions.
     pub(super) fn wrap_span(&self, site: usize, reserved: &ReservedSpans) -> Option<Span> {
         let call = self.address(site)?;
         if flags_cross(self.code, site) {
@@ -166,7 +166,7 @@ impl Block<'_> {
     }
 
     /// Collects instructions from `first` on until they make room for a jump, together with the `have` bytes before
-    /// them. Returns where they end and how much padding is needed. The last one may be a call: it returns to an
+    /// them. Returns their end and the padding that is needed. The last one may be a call, which returns to an
     /// address behind the jump.
     pub(super) fn extend(&self, first: usize, have: u64) -> Option<(usize, usize)> {
         let (mut len, mut n) = (have, first);

@@ -25,7 +25,7 @@ pub(super) struct Planner<'a> {
     pub(super) numbers: OnceCell<Numbers>,
     pub(super) effects: Effects,
     pub(super) reserved: ReservedSpans,
-    /// Sites whose results can only be seen where their function returns to.
+    /// Sites whose results can only be seen at the place to which their function returns.
     pub(super) returning: Vec<EndCall>,
     pub(super) plan: Plan,
 }
@@ -35,6 +35,6 @@ pub(super) struct Planner<'a> {
 pub(super) struct EndCall {
     /// Address of the call.
     pub(super) site: u64,
-    /// Address of its function.
+    /// Start of its function.
     pub(super) function: u64,
 }

@@ -13,28 +13,30 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Bytes examined: more than the longest instruction has.
+/// Bytes examined of an instruction; more than the longest one has.
 const WINDOW: usize = 16;
 
 /// Facts about an instruction that need no decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It continues with the next instruction, computes no address, does not use gs, is plausible and no system call.
+    /// An instruction that continues with the next one, computes no address, does not use gs, is plausible and is no
+    /// system call.
     Plain { len: usize },
-    /// Like [`Step::Plain`], but execution does not continue behind it: a return, or an indirect jump.
+    /// An instruction like [`Step::Plain`], after which execution does not continue: a return, or an indirect jump.
     Ends { len: usize },
-    /// It branches to this distance from its end: a jump, after which nothing continues, another branch, or a call.
+    /// A branch to this distance from its end: a jump, after which nothing continues, another branch, or a call.
     Branch { len: usize, distance: i32, ends: bool },
-    /// It computes the address at this distance from its end.
+    /// An instruction that computes the address at this distance from its end.
     Address { len: usize, distance: i32 },
-    /// The instruction must be decoded.
+    /// An instruction that must be decoded.
     Ask,
 }
 
-/// Bits of an answer: the length from the opcode on.
+/// Bits of an answer that hold the length from the opcode on.
 const LEN: u8 = 0xf;
-/// Bit of an answer: a displacement follows if the next byte (SIB) names no base.
+/// Bit of an answer that says that a displacement follows if the next byte (SIB) names no base.
 const MAY_LACK_BASE: u8 = 0x10;
+/// Bits of an answer that hold the kind, one of the following.
 const KIND: u8 = 0xe0;
 const PLAIN: u8 = 0;
 const ENDS: u8 = 0x20;
@@ -43,8 +45,9 @@ const SHORT_JUMP: u8 = 0x60;
 const NEAR_BRANCH: u8 = 0x80;
 const NEAR_JUMP: u8 = 0xa0;
 const ADDRESS: u8 = 0xc0;
-/// Value of a place that has not been asked for.
+/// Answer for a place that was not asked for yet.
 const UNKNOWN: u8 = 0;
+/// Answer for instructions that must be decoded.
 const ASK: u8 = 0xff;
 
 /// Opcodes whose length and nature depend only on the table's index, whatever registers a REX prefix selects.
@@ -77,7 +80,7 @@ const ONE_BYTE: [bool; 256] = set(&[
     (0xf6, 0xf7),
     (0xfe, 0xff),
 ]);
-/// Such opcodes behind 0x0f.
+/// Such opcodes among those behind 0x0f.
 const TWO_BYTES: [bool; 256] = set(&[
     (0x0b, 0x0b),
     (0x10, 0x17),
@@ -116,7 +119,7 @@ const PREFIXES: [&[u8]; 4] = [&[], &[0x66], &[0xf2], &[0xf3]];
 /// Number of places in the table of answers.
 const PLACES: usize = 1 << 20;
 
-/// Answers by REX.W, 0x0f, prefix, opcode and the next byte.
+/// Kinds and lengths of instructions by REX.W, 0x0f, prefix, opcode and the next byte.
 pub(super) struct LengthTable {
     answers: Box<[AtomicU8]>,
     is_fixed: bool,
@@ -137,7 +140,8 @@ impl LengthTable {
         Self { answers: (0..PLACES).map(|_| AtomicU8::new(UNKNOWN)).collect(), is_fixed }
     }
 
-    /// Returns the instruction that `bytes` begin with; [`Step::Ask`] if it ends close to the end of `bytes`.
+    /// Returns the step of the instruction with which `bytes` begin; [`Step::Ask`] if it ends close to the end of
+    /// `bytes`.
     #[inline(always)]
     pub(super) fn step(&self, bytes: &[u8]) -> Step {
         let Some(window) = bytes.first_chunk::<WINDOW>() else { return Step::Ask };
@@ -193,7 +197,7 @@ impl LengthTable {
         let number = |at: usize| bytes.get(at..)?.first_chunk::<4>().map(|four| i32::from_le_bytes(*four));
         match answer & KIND {
             ENDS => Step::Ends { len },
-            // A prefix may make another branch of it.
+            // A prefix may make another branch of the instruction.
             kind @ (SHORT_BRANCH | SHORT_JUMP) if at == 0 => {
                 Step::Branch { len, distance: i32::from(behind.cast_signed()), ends: kind == SHORT_JUMP }
             }
@@ -228,7 +232,7 @@ impl LengthTable {
         });
         match answers {
             [one, other] if one == other => one,
-            // An instruction that computes an address depends on that byte as well.
+            // An instruction that computes an address depends on the SIB byte as well.
             [one, other] if one & KIND == PLAIN && other == one + 4 => one | MAY_LACK_BASE,
             _ => ASK,
         }
@@ -275,7 +279,7 @@ pub(super) struct Steps<'a> {
     quick: &'static LengthTable,
     decoder: Decoder<'a>,
     start: u64,
-    /// Bytes of the stretch, and those behind it.
+    /// Bytes of the stretch, and those behind it in the region.
     bytes: &'a [u8],
     at: usize,
     end: usize,
@@ -371,7 +375,7 @@ mod tests {
 
     #[test]
     fn steps_equal_those_of_the_full_decoder() {
-        // All opcodes with all following bytes, after all kinds of prefixes.
+        // The test tries all opcodes with all following bytes, after all kinds of prefixes.
         let before: [&[u8]; 22] = [
             &[],
             &[0x40],

@@ -1,8 +1,8 @@
 //! Finds the instructions that control flow reaches from the known starts of code.
 //!
 //! Some compilers keep data among the code (GHC a table before each function, and all tables of a module under one
-//! symbol): decoded from a function's start to its end it looks like anything. In a function that looks like that, only
-//! what control flow reaches counts as code.
+//! symbol). Decoded from a function's start to its end, such data may look like anything. In a function that looks
+//! like that, only the code that control flow reaches counts.
 
 use super::addresses::Set;
 use super::effects::{computed_address, direct_target, ends, goes_on, is_plausible};
@@ -16,10 +16,10 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 const ROUNDS: usize = 8;
 /// Entries of one jump table, at most; gcc's largest have some thousands.
 const MAX_TABLE: usize = 1 << 16;
-/// Bytes before a call in which its number is searched.
+/// Bytes before a call in which the instruction that sets its number is searched.
 const NUMBER: usize = 24;
 
-/// Returns true if the bytes of a `syscall` behind `before`, to which nothing is known to lead, may be one: a call
+/// Returns true if the bytes of a `syscall` behind `before`, to which nothing is known to lead, may be a call: a call
 /// needs a number, so rax must be set on some path to it.
 pub(super) fn gets_number(before: &[u8]) -> bool {
     let last = before.get(before.len().saturating_sub(NUMBER)..).unwrap_or_default();
@@ -85,14 +85,14 @@ impl ReachSearch<'_> {
     fn follow(&mut self) -> bool {
         let mut any = false;
         while let Some(address) = self.open.pop() {
-            // Most have been reached already: many paths lead to the same code.
+            // Most addresses have been reached already: many paths lead to the same code.
             if self.reached.contains(address) {
                 continue;
             }
             let next = self.extents.partition_point(|e| e.start <= address);
             let extent = next.checked_sub(1).and_then(|n| self.extents.get(n));
             let Some(region) = self.image.region(address) else { continue };
-            // What symbols call data is in no extent. Code continues from one extent into the next.
+            // Data according to symbols is in no extent. Code continues from one extent into the next.
             if extent.is_none_or(|e| address >= e.end) {
                 continue;
             }
@@ -125,12 +125,13 @@ impl ReachSearch<'_> {
         any
     }
 
-    /// Opens the targets in tables of distances from their own start.
+    /// Adds the targets in tables of distances from their own start to the open addresses.
     fn look_for_tables(&mut self) {
         self.computed.sort_unstable();
         self.computed.dedup();
         for (n, table) in self.computed.iter().enumerate() {
-            // Compilers keep tables apart from code, and code read as distances leads anywhere.
+            // A place in code holds no table, because compilers keep tables apart from code; and code read as
+            // distances would lead anywhere.
             if self.image.text != 0 && self.image.region(*table).is_some() {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! Handles returns from signals that debuggers recognise by their bytes.
 //!
-//! Where there is no call frame information, debuggers and unwinders recognise a signal's frame by the code that its
-//! handler returns to: `mov $15,%rax; syscall`, and no other bytes (gdb: gdb/amd64-linux-tdep.c; libgcc:
+//! If there is no call frame information, debuggers and unwinders recognise a signal's frame by the code to which its
+//! handler returns: `mov $15,%rax; syscall`, and no other bytes (gdb: gdb/amd64-linux-tdep.c; libgcc:
 //! config/i386/linux-unwind.h). A jump over them would end backtraces there. Go's run-time has a few handlers written
 //! in assembler: signals are counted where those return.
 
@@ -13,17 +13,17 @@ use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
-/// `mov $15,%rax; syscall`, by which unwinders recognise a signal's return.
+/// The bytes of `mov $15,%rax; syscall`, by which unwinders recognise a signal's return.
 pub const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// Bytes of [`SIGNAL_RETURN`].
+/// Number of bytes in [`SIGNAL_RETURN`].
 pub const SIGNAL_RETURN_LEN: u64 = SIGNAL_RETURN.len() as u64;
 
-/// Bytes of [`SIGNAL_RETURN`] before the call.
+/// Number of bytes in [`SIGNAL_RETURN`] before the call.
 pub const SIGNAL_NUMBER_LEN: u64 = SIGNAL_RETURN_LEN - SYSCALL_LEN as u64;
 
-/// Go's functions that the kernel enters with a signal and that return with the stack they were entered with; its other
-/// handlers jump to one of these (src/runtime/sys_linux_amd64.s).
+/// Go's functions that the kernel enters with a signal and that return with the stack with which they were entered;
+/// its other handlers jump to one of these (src/runtime/sys_linux_amd64.s).
 const HANDLERS: &[&str] = &["runtime.sigtramp", "runtime.sigprofNonGoWrapper"];
 
 /// Instructions that replace the end of a handler, at most.
@@ -31,8 +31,8 @@ const REACH: usize = 8;
 
 impl Planner<'_> {
     /// Moves the hooks of a signal's return whose bytes must stay to the handlers that return there, if those are
-    /// known. Otherwise GCC's unwinder can be told of it, and gdb uses the function's name; in a file without names it
-    /// is left alone.
+    /// known. Otherwise GCC's unwinder can be told of the return, and gdb uses the function's name; in a file without
+    /// names it is left alone.
     pub(super) fn spare_signals_returns(&mut self) {
         let known = |s: &&Site| s.number == Some(RT_SIGRETURN) && self.is_known_by_bytes(s.address);
         let calls: Vec<u64> = self.plan.sites.iter().filter(known).map(|s| s.address).collect();

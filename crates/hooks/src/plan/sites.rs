@@ -1,4 +1,4 @@
-//! Finds a file's calls and plans the hooks for which each has room.
+//! Finds a file's calls, and plans the hooks for which each has room.
 
 use super::calls::{SYSCALL_LEN, bytes_of, has_call, is_interrupt, may_have_call};
 use super::effects::{ends, goes_on, is_plausible};
@@ -22,7 +22,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Regi
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Instructions decoded at a time (40 bytes each); sites at a seam in a longer function may get fewer hooks.
+/// Instructions decoded at a time (40 bytes each); in a longer function, sites at a seam may get fewer hooks.
 const BLOCK: usize = 1 << 16;
 /// Instructions after which decoding from a wrong start has resynchronised.
 const OUT_OF_STEP: usize = 16;
@@ -31,8 +31,8 @@ const OUT_OF_STEP: usize = 16;
 /// or they may take away what hooks need.
 const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP, MLOCKALL];
 
-/// Calls that are examined when all their arguments are in their registers, which is certain only right before the
-/// call: they may hit memory of ours, or bound it.
+/// Calls that may hit memory of ours, or bound it. They are examined when all their arguments are in their registers,
+/// which is certain only right before the call.
 const LOOKED_AT: &[u32] =
     &[MUNMAP, MPROTECT, PKEY_MPROTECT, MREMAP, MADVISE, SHMAT, REMAP_FILE_PAGES, SETRLIMIT, PRLIMIT64];
 
@@ -61,7 +61,7 @@ const AT_ONCE: &[u32] = &[
     RSEQ,
 ];
 
-/// `ARCH_SET_GS` of the kernel's asm/prctl.h.
+/// Operation ARCH_SET_GS of `arch_prctl` (the kernel's asm/prctl.h).
 const ARCH_SET_GS: u32 = 0x1001;
 
 /// Extends functions with calls over the gap behind them if they continue into it: glibc's clone has no call frame
@@ -71,7 +71,7 @@ pub(super) fn join(image: &Image<'_>, extents: &mut Vec<Extent>) {
     for n in 1..extents.len() {
         let (Some(previous), Some(gap)) = (extents.get(n - 1).copied(), extents.get(n).copied()) else { continue };
         let adjoining = previous.known && !gap.known && previous.end == gap.start;
-        // Do what decodes less first.
+        // The shorter of the two is decoded first.
         let is_joined = || match gap.end - gap.start <= previous.end - previous.start {
             true => has_call(image, &gap) && runs_on(image, &previous),
             false => may_have_call(image, &gap) && runs_on(image, &previous) && has_call(image, &gap),
@@ -94,7 +94,7 @@ fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
     })
 }
 
-/// Kind of code that a call lies in.
+/// The kind of code in which a call lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CodeConfidence {
     /// A function whose jumps are all known.
@@ -107,6 +107,36 @@ enum CodeConfidence {
     Mixed,
 }
 
+/// Facts about the function, or the gap between functions, in which a block lies.
+#[derive(Clone, Copy)]
+struct Ground<'a> {
+    confidence: CodeConfidence,
+    /// Jumps to unknown places, if the function has any.
+    labels: Option<&'a Labels>,
+}
+
+/// The calls of a block that get hooks. The plan has a site for each, in the same order.
+struct BlockCalls<'a> {
+    /// Index of the first call's site in the plan.
+    first_site: usize,
+    /// Positions of the calls in the block's code.
+    positions: &'a [usize],
+    /// True if control flow may arrive at any instruction of the function ([`Labels`]).
+    in_labels: bool,
+}
+
+impl BlockCalls<'_> {
+    /// Returns the index of each call's site, and the call's position in the block's code.
+    fn by_site(&self) -> impl Iterator<Item = (usize, usize)> {
+        (self.first_site..).zip(self.positions.iter().copied())
+    }
+
+    /// Returns true if a jump may replace `span`: where control flow may arrive anywhere, it must be one instruction.
+    fn allows(&self, span: &Span) -> bool {
+        !self.in_labels || span.instructions == 1 && span.padding == 0
+    }
+}
+
 impl Planner<'_> {
     /// Plans the calls of `extent`.
     pub(super) fn extent(&mut self, extent: &Extent) {
@@ -114,18 +144,19 @@ impl Planner<'_> {
         let Some(region) = image.region(extent.start) else { return };
         let bytes = region.slice(extent.start, extent.end);
         let labels = if extent.known { Labels::of(region, extent) } else { None };
-        let ground = match extent.known {
+        let confidence = match extent.known {
             false => CodeConfidence::Between,
             true if labels.is_some() => CodeConfidence::Labels,
             true if self.reached.is_some() && self.doubtful.contains(&extent.start) => CodeConfidence::Mixed,
             true => CodeConfidence::Function,
         };
+        let ground = Ground { confidence, labels: labels.as_ref() };
         let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
         while decoder.can_decode() {
             let code: Vec<_> = decoder.iter().take(BLOCK).collect();
-            self.block(&code, (ground, labels.as_ref()), region);
+            self.block(&code, ground, region);
         }
-        match ground {
+        match confidence {
             CodeConfidence::Function | CodeConfidence::Mixed => {
                 self.depths(extent.start..extent.end, extent.start..extent.end, region)
             }
@@ -134,8 +165,9 @@ impl Planner<'_> {
         }
     }
 
-    /// [`Planner::depths`] for code between functions, for each call from the last place before it to which something
-    /// certainly leads, as to a function's entry. Its users check it against a real stack first.
+    /// Does the work of [`Planner::depths`] for code between functions: for each call from the last place before it
+    /// to which something certainly leads, as from a function's entry. Its users check the result against a real
+    /// stack first.
     fn depths_between(&mut self, extent: &Extent, region: &Region<'_>) {
         const FAR: u64 = 256;
         let here = |s: &&Site| (extent.start..extent.end).contains(&s.address);
@@ -166,32 +198,53 @@ impl Planner<'_> {
         }
     }
 
-    fn block(
-        &mut self,
-        code: &[Instruction],
-        (ground, labels): (CodeConfidence, Option<&Labels>),
-        region: &Region<'_>,
-    ) {
+    /// Plans the calls of `code`, a part of an extent that is described by `ground`.
+    fn block(&mut self, code: &[Instruction], ground: Ground<'_>, region: &Region<'_>) {
+        let (sure, unsure) = self.classify(code, ground, region);
+        self.note_unsure(code, &unsure, ground, region);
+        self.note_interrupts(code, ground, region);
+        let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
+        let calls =
+            BlockCalls { first_site: self.plan.sites.len(), positions: &sure, in_labels: ground.labels.is_some() };
+        // Plan counting first: no hook behind a call may take the room of another's before it.
+        let obstacles = self.plan_entry_spans(&block, &calls);
+        self.wrap_where_needed(&block, &calls, &obstacles);
+        self.plan_return_spans(&block, &calls);
+        if calls.in_labels {
+            return;
+        }
+        self.make_room(&block, calls.first_site, calls.positions);
+        self.wrap_unseen(&block, &calls);
+        self.keep_in_pages(&block, &calls);
+    }
+
+    /// Returns the positions of the `syscall`s in `code`: those that are certainly calls and may be hooked, and those
+    /// that may be data or are in doubt otherwise.
+    fn classify(&self, code: &[Instruction], ground: Ground<'_>, region: &Region<'_>) -> (Vec<usize>, Vec<usize>) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.filter(|(_, i)| !self.is_ghcs(i, region)).map(|(n, _)| n).collect();
         let few = calls.len() <= MOST_CALLS;
         // With prefixes, an instruction begins before the two bytes of a `syscall`.
         let is_bare = |n: &usize| code.get(*n).is_some_and(|i| i.len() == SYSCALL_LEN);
-        let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| match ground {
+        calls.into_iter().partition(|n| match ground.confidence {
             CodeConfidence::Function => is_bare(n),
             // In a file with data among its code, the targets of that code are uncertain.
             CodeConfidence::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
             CodeConfidence::Mixed => is_bare(n) && self.is_reached(code, *n),
             CodeConfidence::Labels => {
                 let numbers = || self.numbers.get_or_init(|| Numbers::of(self.image));
-                few && is_bare(n) && labels.is_some_and(|labels| labels.leave_alone(code, *n, numbers()))
+                few && is_bare(n) && ground.labels.is_some_and(|labels| labels.leave_alone(code, *n, numbers()))
             }
-        });
+        })
+    }
+
+    /// Adds the `syscall`s at the positions `unsure` to the plan, without hooks, unless they are data.
+    fn note_unsure(&mut self, code: &[Instruction], unsure: &[usize], ground: Ground<'_>, region: &Region<'_>) {
         for n in unsure {
-            let Some(call) = code.get(n) else { continue };
-            let is_data = match ground {
-                CodeConfidence::Between => self.is_data(code, n) || self.is_aside(code, n, region),
-                CodeConfidence::Mixed => self.is_aside(code, n, region),
+            let Some(call) = code.get(*n) else { continue };
+            let is_data = match ground.confidence {
+                CodeConfidence::Between => self.is_data(code, *n) || self.is_aside(code, *n, region),
+                CodeConfidence::Mixed => self.is_aside(code, *n, region),
                 CodeConfidence::Labels | CodeConfidence::Function => false,
             };
             if is_data {
@@ -201,96 +254,115 @@ impl Planner<'_> {
             self.plan.sites.push(Site::new(address, None));
             self.plan.unplanned.push(Unplanned { address, why: UnpatchableReason::NotSurelyCode });
         }
+    }
+
+    /// Adds calls by `int 0x80` to those that the plan leaves out.
+    fn note_interrupts(&mut self, code: &[Instruction], ground: Ground<'_>, region: &Region<'_>) {
         let interrupts = code.iter().enumerate().filter(|(_, i)| is_interrupt(i) && !self.is_ghcs(i, region));
-        let made = interrupts.filter(|(n, _)| match ground {
+        let calls = interrupts.filter(|(n, _)| match ground.confidence {
             CodeConfidence::Between => self.is_code(code, *n) && self.is_reached(code, *n),
             CodeConfidence::Mixed => self.is_reached(code, *n),
             CodeConfidence::Function | CodeConfidence::Labels => true,
         });
-        let made = made.map(|(_, i)| Unplanned { address: i.ip(), why: UnpatchableReason::Int80 });
-        let made: Vec<Unplanned> = made.collect();
-        self.plan.unplanned.extend(made);
-        let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
-        let first = self.plan.sites.len();
+        let calls = calls.map(|(_, i)| Unplanned { address: i.ip(), why: UnpatchableReason::Int80 });
+        let calls: Vec<Unplanned> = calls.collect();
+        self.plan.unplanned.extend(calls);
+    }
+
+    /// Adds a site for each of `calls`, with its entry span. Returns for each the reason why it has none.
+    fn plan_entry_spans(&mut self, block: &Block<'_>, calls: &BlockCalls<'_>) -> Vec<Option<UnpatchableReason>> {
         let mut obstacles = Vec::new();
-        // Such a window has no inside.
-        let is_one = |span: &Span| labels.is_none() || span.instructions == 1 && span.padding == 0;
-        // Plan counting first: no hook behind a call may take the room of another's before it.
-        for n in &sure {
-            let number = self.number(code, *n);
+        for n in calls.positions {
+            let number = self.number(block.code, *n);
             let keeps_flags = block.flags_cross(*n) && number.is_none_or(|number| !LEAVES.contains(&number));
-            let before = match keeps_flags && number.is_none_or(|number| WRAPPED.contains(&number)) {
+            let span = match keeps_flags && number.is_none_or(|number| WRAPPED.contains(&number)) {
                 true => Err(UnpatchableReason::FlagsInUse),
                 false => block.entry_span(*n, (number, keeps_flags), &mut self.effects, &self.reserved),
             };
-            let before =
-                before.and_then(|span| if is_one(&span) { Ok(span) } else { Err(UnpatchableReason::NotSurelyCode) });
-            let mut site = Site::new(code.get(*n).map_or(0, Instruction::ip), number);
-            obstacles.push(before.as_ref().err().copied());
-            site.entry_span = before.ok();
+            let span = match span {
+                Ok(span) if !calls.allows(&span) => Err(UnpatchableReason::NotSurelyCode),
+                other => other,
+            };
+            let mut site = Site::new(block.code.get(*n).map_or(0, Instruction::ip), number);
+            obstacles.push(span.as_ref().err().copied());
+            site.entry_span = span.ok();
             site.keeps_flags = keeps_flags && site.entry_span.is_some();
             self.take(site.entry_span.as_ref(), site.address);
             self.plan.sites.push(site);
         }
-        for (at, (n, obstacle)) in (first..).zip(sure.iter().zip(obstacles)) {
+        obstacles
+    }
+
+    /// Plans wrap spans for the calls that must be made in our code and for those that have no entry span
+    /// (`obstacles` tells why). A call that gets neither span is left out of the plan.
+    fn wrap_where_needed(
+        &mut self,
+        block: &Block<'_>,
+        calls: &BlockCalls<'_>,
+        obstacles: &[Option<UnpatchableReason>],
+    ) {
+        for ((at, n), obstacle) in calls.by_site().zip(obstacles) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
             let resumes = |span: &Span| span.resume() == site.address;
             let is_of = |numbers: &[u32]| site.number.is_some_and(|number| numbers.contains(&number));
             let wants_whole = obstacle.is_some()
                 || is_of(WRAPPED)
                 || is_of(LOOKED_AT) && !site.keeps_flags && !site.entry_span.as_ref().is_some_and(resumes);
-            if wants_whole && labels.is_none() {
-                site.wrap_span = block.wrap_span(*n, &self.reserved);
+            if wants_whole && !calls.in_labels {
+                site.wrap_span = block.wrap_span(n, &self.reserved);
             }
-            if let (Some(why), None) = (obstacle, &site.wrap_span) {
+            if let (Some(why), None) = (*obstacle, &site.wrap_span) {
                 self.plan.unplanned.push(Unplanned { address: site.address, why });
             }
             let (whole, address) = (site.wrap_span.clone(), site.address);
             self.take(whole.as_ref(), address);
         }
-        for (at, n) in (first..).zip(&sure) {
+    }
+
+    /// Plans return spans for `calls`, and notes where their frames lie.
+    fn plan_return_spans(&mut self, block: &Block<'_>, calls: &BlockCalls<'_>) {
+        for (at, n) in calls.by_site() {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            site.return_span = block.return_span(*n, &self.reserved).filter(is_one);
-            site.return_is_target = labels.is_some() || self.targets.contains(site.address.saturating_add(2));
+            site.return_span = block.return_span(n, &self.reserved).filter(|span| calls.allows(span));
+            site.return_is_target = calls.in_labels || self.targets.contains(site.address.saturating_add(2));
             site.cfa = self.cfi.cfa_offset(site.address);
             site.hook_cfa = site.entry_span.as_ref().and_then(|span| self.cfi.cfa_offset(span.end()));
             let (after, address) = (site.return_span.clone(), site.address);
             self.take(after.as_ref(), address);
         }
-        if labels.is_some() {
-            return;
-        }
-        self.make_room(&block, first, &sure);
-        for (at, n) in (first..).zip(&sure) {
+    }
+
+    /// Plans wrap spans for calls without a return span, and for those of unknown number, that may be made elsewhere.
+    /// Notes the functions whose exits may be hooked instead.
+    fn wrap_unseen(&mut self, block: &Block<'_>, calls: &BlockCalls<'_>) {
+        for (at, n) in calls.by_site() {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
             let unseen = site.return_span.is_none();
             if unseen && site.number.is_none() && site.entry_span.is_some() && !is_told_of(self.image, site) {
-                self.returning.extend(function_of(code, *n, self.targets));
+                self.returning.extend(function_of(block.code, n, self.targets));
             }
             if site.wrap_span.is_none() && may_move(self.image, site) && (unseen || site.number.is_none()) {
-                site.wrap_span = block.wrap_span(*n, &self.reserved);
+                site.wrap_span = block.wrap_span(n, &self.reserved);
             }
             let (whole, address) = (site.wrap_span.clone(), site.address);
             if whole.is_some() {
-                // Room may have been released meanwhile.
+                // The reason does not hold any more, since room was released meanwhile.
                 self.plan.unplanned.retain(|u| u.address != address);
             }
             self.take(whole.as_ref(), address);
         }
-        self.keep_in_pages(&block, first, &sure);
     }
 
-    /// Has calls made elsewhere whose jumps would lie across two pages, where that is allowed and the jump that makes
-    /// them lies in one. `calls` are the positions of calls in the block, in the order of the plan's sites from `first`
-    /// on.
-    fn keep_in_pages(&mut self, block: &Block<'_>, first: usize, calls: &[usize]) {
-        for (at, n) in (first..).zip(calls) {
+    /// Moves calls whose jumps would lie across two pages to our code, if that is allowed and the jump around the call
+    /// lies in one page.
+    fn keep_in_pages(&mut self, block: &Block<'_>, calls: &BlockCalls<'_>) {
+        for (at, n) in calls.by_site() {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
             let crossing = [&site.entry_span, &site.return_span].into_iter().flatten().any(Span::jump_crosses_pages);
             if !crossing || site.keeps_flags || !may_move(self.image, site) {
                 continue;
             }
-            let whole = site.wrap_span.clone().or_else(|| block.wrap_span(*n, &self.reserved));
+            let whole = site.wrap_span.clone().or_else(|| block.wrap_span(n, &self.reserved));
             let Some(whole) = whole.filter(|whole| !whole.jump_crosses_pages()) else { continue };
             for span in [site.entry_span.take(), site.return_span.take(), site.wrap_span.take()].iter().flatten() {
                 self.reserved.release(span);
@@ -342,7 +414,7 @@ impl Planner<'_> {
     }
 
     /// Returns true if the bytes of a `syscall` at `code[n]` are part of a constant, in a file with data among its
-    /// code: nothing leads there, and nothing before it could set its number.
+    /// code: nothing leads there, and nothing before it could set a call's number.
     fn is_aside(&self, code: &[Instruction], n: usize, region: &Region<'_>) -> bool {
         let Some((reached, call)) = self.reached.zip(code.get(n)) else { return false };
         // With prefixes, an instruction begins before the two bytes of a `syscall`.

@@ -1,5 +1,5 @@
-//! Calls at the end of a function (`syscall; ret`): no hook fits behind them, so their results are seen where the
-//! function returns to. musl makes all calls at which threads can be cancelled in this way.
+//! Calls at the end of a function (`syscall; ret`): no hook fits behind them, so their results are seen at the place
+//! to which the function returns. musl makes all calls at which threads can be cancelled in this way.
 
 use super::addresses::Targets;
 use super::effects::{ends, is_direct_call};
@@ -10,7 +10,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 
 /// Instructions from a function's start to its call, at most.
 const REACH: usize = 32;
-/// Instructions decoded: more than any window has.
+/// Number of instructions decoded; no window needs so many.
 const ENOUGH: usize = 8;
 
 /// The callers of a function, as far as code tells.
@@ -18,11 +18,11 @@ const ENOUGH: usize = 8;
 struct Callers {
     /// Return addresses of calls.
     returns: Vec<u64>,
-    /// True if anything jumps to it.
+    /// True if anything jumps to the function.
     jumped_to: bool,
 }
 
-/// Returns the function that ends with the call at `code[site]`, if it is entered at its start only, and leaves the
+/// Returns the function that ends with the call at `code[site]`, if it is entered at its start only and leaves the
 /// stack as it was, so that its return address lies at rsp.
 pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) -> Option<EndCall> {
     let call = code.get(site)?;
@@ -42,7 +42,7 @@ pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) 
 }
 
 impl Planner<'_> {
-    /// Plans a hook where functions that end with a call return to, if each has a single caller.
+    /// Plans a hook at the place to which functions that end with a call return, if each has a single caller.
     pub(super) fn look_where_returned(&mut self, extents: &[Extent]) {
         for returning in std::mem::take(&mut self.returning) {
             let callers = self.callers(returning.function, extents);

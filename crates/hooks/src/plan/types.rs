@@ -13,8 +13,8 @@ pub struct Plan {
     /// First instructions (behind an `endbr64`) of `_Unwind_Find_FDE`, if the file has that function: the unwinder of
     /// GCC's run-time library finds code by it.
     pub unwinder: Option<Span>,
-    /// First byte of a signal's return that unwinders recognise only by its bytes, and that is hooked all the same,
-    /// because it is unknown what returns there: the unwinders must be told of it.
+    /// Address of a signal's return that unwinders recognise only by its bytes, and that is hooked all the same,
+    /// because it is unknown which handlers return there: the unwinders must be told of it.
     pub signal_return: Option<u64>,
     /// The mapped segments, by rising address.
     pub segments: Vec<Segment>,
@@ -29,12 +29,12 @@ pub struct Plan {
     pub guards_memory: bool,
 }
 
-/// An instruction that proves something.
+/// An instruction of the file that shows a property of the program, such as that it uses gs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// Its address.
+    /// Address of the instruction.
     pub address: u64,
-    /// All its bytes.
+    /// All bytes of the instruction.
     pub bytes: Vec<u8>,
 }
 
@@ -75,12 +75,12 @@ pub struct Site {
     /// never wait, or because no unwinder gets past them anyway. It may share bytes with this site's own `entry_span`
     /// and `return_span` (it is used instead of them), never with another site's.
     pub wrap_span: Option<Span>,
-    /// CFA − rsp at the call.
+    /// Distance of the frame from rsp (CFA − rsp) at the call.
     pub cfa: Option<CfaOffset>,
-    /// CFA − rsp at the end of `entry_span`, where its hook counts.
+    /// Distance of the frame from rsp (CFA − rsp) at the end of `entry_span`, where its hook counts.
     pub hook_cfa: Option<CfaOffset>,
-    /// CFA − rbp at the call and at its hook, if the frame lies at no constant distance from rsp (the stack was
-    /// aligned, or memory allocated on it).
+    /// Distance of the frame from rbp (CFA − rbp) at the call and at its hook, if the frame lies at no constant
+    /// distance from rsp (the stack was aligned, or memory allocated on it).
     pub from_rbp: Option<CfaOffset>,
     /// True if flags set before the call are read behind it, so that the counting code must keep them: then
     /// `entry_span` ends at the call, `number` is known and in eax, and nothing is hooked behind.
@@ -110,7 +110,7 @@ impl Site {
         }
     }
 
-    /// Returns everything that a jump may replace.
+    /// Returns all spans that a jump may replace.
     pub fn spans(&self) -> impl Iterator<Item = &Span> {
         [&self.entry_span, &self.return_span, &self.wrap_span, &self.returned].into_iter().flatten().chain(&self.exits)
     }
@@ -141,7 +141,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the address of the first byte behind it, padding included.
+    /// Returns the address of the first byte behind the span, padding included.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.bytes.len() as u64)
@@ -159,20 +159,20 @@ impl Span {
         self.bytes.get(..self.bytes.len().saturating_sub(self.padding)).unwrap_or_default()
     }
 
-    /// Returns true if a near jump fits.
+    /// Returns true if a near jump fits into the span.
     #[must_use]
     pub fn holds_a_jump(&self) -> bool {
         self.bytes.len() >= 5
     }
 
-    /// Returns true if the jump over it would lie across two pages. No single write puts such a jump there, and a
-    /// process that runs may be left with half of it.
+    /// Returns true if the jump over the span would lie across two pages. No single write puts such a jump there, and
+    /// a process that runs may be left with half of it.
     #[must_use]
     pub fn jump_crosses_pages(&self) -> bool {
         crosses_pages(self.start)
     }
 
-    /// Returns true if the two share a byte.
+    /// Returns true if the two spans share a byte.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.start < other.end() && other.start < self.end()
@@ -187,29 +187,29 @@ pub struct CfaOffset(pub u32);
 /// The entry of a vDSO function that rarely makes a system call, and is therefore hooked itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The function.
+    /// Name of the function.
     pub function: VdsoFunction,
     /// Address of the function, by its symbol.
     pub address: u64,
-    /// Its first instructions (behind an `endbr64`). Only rax and r11 are free here.
+    /// First instructions of the function (behind an `endbr64`). Only rax and r11 are free here.
     pub span: Span,
 }
 
 /// vDSO functions that programs call instead of system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VdsoFunction {
-    /// `__vdso_time`
+    /// The function `__vdso_time`.
     Time,
-    /// `__vdso_clock_gettime`
+    /// The function `__vdso_clock_gettime`.
     ClockGettime,
-    /// `__vdso_gettimeofday`
+    /// The function `__vdso_gettimeofday`.
     Gettimeofday,
-    /// `__vdso_getcpu`
+    /// The function `__vdso_getcpu`.
     Getcpu,
 }
 
 impl VdsoFunction {
-    /// Returns the name of the system call that it replaces.
+    /// Returns the name of the system call that the function replaces.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -224,7 +224,7 @@ impl VdsoFunction {
 /// A mapped part of the file (PT_LOAD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Address (ELF vaddr).
+    /// Address of the segment (ELF vaddr).
     pub vaddr: u64,
     /// Size in memory, in bytes.
     pub memory_size: u64,
@@ -232,7 +232,7 @@ pub struct Segment {
     pub file_offset: u64,
     /// Size in the file, in bytes.
     pub file_size: u64,
-    /// True if it is executable (PF_X).
+    /// True if the segment is executable (PF_X).
     pub executable: bool,
 }
 
@@ -241,11 +241,11 @@ pub struct Segment {
 pub struct Unplanned {
     /// Address of the `syscall`.
     pub address: u64,
-    /// The reason.
+    /// Reason why the site cannot be counted.
     pub why: UnpatchableReason,
 }
 
-/// Why a site can't be hooked before its call.
+/// The reason why a site can't be hooked before its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnpatchableReason {
     /// Code jumps into every possible window, or to the call itself.
@@ -263,19 +263,19 @@ pub enum UnpatchableReason {
     /// Nothing says that this is code, the code around it contradicts the decoding, or its function may jump to unknown
     /// places.
     NotSurelyCode,
-    /// It is an `int $0x80`: it uses another table of numbers, and is too short for a jump.
+    /// The instruction is an `int $0x80`: it uses another table of numbers, and is too short for a jump.
     Int80,
-    /// Unwinders recognise it by its bytes only.
+    /// Unwinders recognise the call by its bytes only.
     KnownByBytes,
 }
 
-/// Why a file has no plan.
+/// The reason why a file has no plan.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
-    /// Not an ELF file, or a damaged one.
+    /// The file is not an ELF file, or is damaged.
     #[error("not an ELF file, or a damaged one")]
     Malformed,
-    /// For another architecture, or 32 bits.
+    /// The file is for another architecture, or for 32 bits.
     #[error("not a program for x86-64")]
     Foreign,
     /// The code is so large that analysing it would take too long.

@@ -7,10 +7,10 @@ use super::patch_span::Block;
 use super::types::{Entry, Span};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
-/// Instructions decoded: more than any window has.
+/// Instructions decoded; more than any window has.
 const ENOUGH: usize = 8;
 
-/// Returns windows at the entries of those functions that `image` has; none unless it is the vDSO.
+/// Returns windows at the entries of the vDSO's functions; none unless `image` is the vDSO.
 pub(super) fn entries(image: &Image<'_>, targets: &Targets) -> Vec<Entry> {
     let mut entries: Vec<_> = image
         .vdso

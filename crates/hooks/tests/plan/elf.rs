@@ -5,15 +5,15 @@ pub(crate) const TEXT: u64 = 0x40_1000;
 /// Address of the data in `program`.
 pub(crate) const DATA: u64 = 0x40_2000;
 
-/// Makes a [`program`] with section headers that name functions: `functions` are their distances from the start of the
-/// code, and their sizes.
+/// Makes a [`program`] with section headers that name functions. `functions` holds the distance of each from the
+/// start of the code, and its size.
 pub(crate) fn with_functions(code: &[u8], functions: &[(u64, u64)]) -> Vec<u8> {
     let mut elf = program(code, &[]);
     elf.resize(elf.len().next_multiple_of(8), 0);
     let symbols = elf.len() as u64;
     elf.extend([0; 24]);
     for (start, size) in functions {
-        // A global function of the first section.
+        // Info and section of the symbol: a global function in the first section.
         elf.extend([0, 0, 0, 0, 0x12, 0, 1, 0]);
         elf.extend((TEXT + start).to_le_bytes());
         elf.extend(size.to_le_bytes());
@@ -45,10 +45,11 @@ pub(crate) fn with_functions(code: &[u8], functions: &[(u64, u64)]) -> Vec<u8> {
     elf
 }
 
-/// Bytes before the code.
+/// Bytes of a program's headers; the code lies right behind them.
 const HEADERS: u64 = 64 + 2 * 56;
 
-/// Makes a program without section headers: one segment of code, whose start is the entry point, and one of data.
+/// Makes a program without section headers. One segment contains the code and begins at the entry point, the other
+/// contains the data.
 pub(crate) fn program(code: &[u8], data: &[u8]) -> Vec<u8> {
     let mut elf = Vec::new();
     elf.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");

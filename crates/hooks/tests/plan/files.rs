@@ -1,11 +1,11 @@
-//! Tests on files that this machine has. A missing file is skipped with its name; with SYSTOLL_TEST_STRICT=1 the test
-//! fails.
+//! Tests on files that this machine has. A test whose file is missing says so and is skipped; with
+//! SYSTOLL_TEST_STRICT=1 it fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use systoll_hooks::plan::{Plan, Site, Span, VdsoFunction, plan};
 
-/// Says that a test can't be run here.
+/// Prints why a test can't be run here; fails if no test may be skipped.
 #[expect(clippy::print_stderr, reason = "whoever runs tests must see it")]
 pub(crate) fn skip(why: &str) {
     assert!(std::env::var("SYSTOLL_TEST_STRICT").as_deref() != Ok("1"), "not to be skipped: {why}");
@@ -88,7 +88,8 @@ fn figures(elf: &[u8]) -> (Plan, Figures) {
     (plan, figures)
 }
 
-/// Asserts that at least as large a share of `path`'s sites can be hooked as was measured when the test was written.
+/// Asserts that no smaller share of `path`'s sites can be hooked than when the test was written: then, of `sites`
+/// sites, `before` had a hook before the call, and `both` also one behind it.
 fn at_least(path: &Path, sites: usize, before: usize, both: usize) -> Plan {
     let (plan, got) = figures(&std::fs::read(path).unwrap());
     let part = |n: usize, least: usize| n * sites >= least * got.sites;
@@ -139,7 +140,8 @@ fn go_programs() {
     }
 }
 
-/// Debuggers recognize it by its bytes: it is counted where handlers end.
+/// Checks that no window covers the instructions of rt_sigreturn: debuggers recognize it by its bytes, so it is
+/// counted where handlers end.
 fn spares_the_signals_return(program: &Path) {
     let plan = plan(&std::fs::read(program).unwrap()).unwrap();
     let spared: Vec<_> = plan.sites.iter().filter(|s| !s.exits.is_empty()).collect();
@@ -149,8 +151,8 @@ fn spares_the_signals_return(program: &Path) {
     assert!(plan.sites.iter().flat_map(Site::spans).all(free));
 }
 
-/// Linked by C's linker, so that Go's own functions do not begin at the start of the text. Functions searched at
-/// distances from there would be decoded out of step, and seem to use gs.
+/// C's linker puts other code before Go's functions. A planner that took the start of the text for a function's would
+/// decode them out of step, and find instructions that seem to use gs.
 #[test]
 fn go_programs_with_c_in_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -165,13 +167,14 @@ fn go_programs_with_c_in_them() {
 #[test]
 fn musl_programs() {
     if let Some(path) = musl() {
-        // Most of these have no room behind the call, with fewer than five bytes before it.
+        // Most calls of musl have fewer than five bytes before them and no room behind.
         at_least(&path, 499, 499, 460);
     }
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = built(dir.path(), "musl.c", HELLO_C, &["musl-gcc", "-O2", "-static"]) else { return };
     at_least(&program, 20, 18, 13);
-    // Without symbols or frame information, only code reachable from the entry point is known to be code.
+    // In a file without symbols and frame information, only code that is reachable from the entry point is known to
+    // be code.
     let status = Command::new("strip").arg(&program).status();
     if status.is_ok_and(|s| s.success()) {
         at_least(&program, 20, 15, 10);

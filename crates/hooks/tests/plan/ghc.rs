@@ -1,19 +1,18 @@
-//! Tables that GHC puts between its code, and that look like calls.
+//! Tests of tables that GHC puts between its code, and whose bytes look like calls.
 
 use crate::files::built;
 use systoll_hooks::plan::{Plan, plan};
 
-/// A text that GHC's run-time system contains.
+/// A text that every program built by GHC contains, from its run-time system.
 const SAYS: &str = "Please report this as a GHC bug:  https://www.haskell.org/ghc/reportabug";
-/// A table with a distance whose bytes are a call, behind those of `pop %rax`: it refers to data 0x50f58 bytes from the
-/// code behind it.
+/// A table that holds a distance to data. The distance, 0x50f58, has the bytes of `pop %rax` and of a call.
 const TABLE: &str = "
     .balign 8, 0x90
     .long 1, 0, 8, refers - 1f
     1: mov %rbx, %rax
     jmp *(%rbx)
     .fill 16, 1, 0x90";
-/// A call in a C function.
+/// Assembler text of a C function that makes a call.
 const OF_C: &str = "
     .globl f
     f: .cfi_startproc
@@ -68,7 +67,8 @@ fn a_table_next_to_calls_of_c_is_no_call() {
 
 #[test]
 fn part_of_an_instruction_is_no_call() {
-    // movabs $0x90050f00000001b8, %rax: decoded from the table's last byte on, it is mov $1, %eax and a call.
+    // Decoded from the table's last byte on, these bytes are mov $1, %eax and a call; they belong to movabs
+    // $0x90050f00000001b8, %rax.
     let text = "
         .balign 8, 0x90
         .long 1, 0, 5, 0
@@ -82,7 +82,7 @@ fn part_of_an_instruction_is_no_call() {
 
 #[test]
 fn a_call_by_hand_is_one() {
-    // Assembler without call frame information, in a program made by GHC.
+    // A call in assembler code without call frame information, in a program made by GHC.
     let Some(found) = sites(SAYS, &[TABLE, "; mov $39, %eax; syscall; ret"].concat()) else { return };
     assert_eq!(found.len(), 1, "{found:x?}");
 }

@@ -1,4 +1,5 @@
-//! Damaged files: whatever their contents, planning does not panic, ends soon, and returns a valid plan.
+//! Plans damaged files: whatever they contain, planning does not panic, ends soon, and returns a
+//! valid plan.
 
 use crate::elf::program;
 use crate::files::{ld_so, vdso};
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 use std::time::{Duration, Instant};
 use systoll_hooks::plan::plan;
 
-/// Far more time than planning a file of this size takes in an unoptimized build on a busy machine.
+/// Upper limit of the time to plan one file; an unoptimized build on a busy machine takes far less.
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn survive(elf: &[u8]) {
@@ -40,7 +41,7 @@ proptest! {
         survive(&program(&code, &data));
     }
 
-    /// Code with many calls, close together.
+    /// Plans code with many calls close together.
     #[test]
     fn dense_code(parts in prop::collection::vec(prop::sample::select(PARTS), 1..40)) {
         survive(&program(&parts.concat(), &[]));
@@ -85,7 +86,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A file whose section headers, frame information and symbols are then damaged.
+    /// Plans a real file whose section headers, frame information and symbols are damaged.
     #[test]
     fn a_damaged_loader(
         head in prop::collection::vec((0usize..1024, any::<u8>()), 0..3),
@@ -101,7 +102,7 @@ proptest! {
 
 #[test]
 fn sections_that_map_the_file_over_and_over_are_refused() {
-    // Every program header maps the whole file, at another address.
+    // Every program header maps the whole file, each at another address.
     let mut elf = program(&[0x0f, 0x05], &[0; 1 << 16]);
     let size = elf.len() as u64;
     let at = elf.len();

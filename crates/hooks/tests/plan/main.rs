@@ -11,7 +11,7 @@ mod steps;
 
 use systoll_hooks::plan::{Plan, Span};
 
-/// Checks the invariants of every plan.
+/// Checks the invariants that every plan has.
 fn check(plan: &Plan, elf: &[u8]) {
     let mut spans: Vec<(u64, &Span)> = Vec::new();
     for site in &plan.sites {
@@ -48,7 +48,7 @@ fn check(plan: &Plan, elf: &[u8]) {
     }
 }
 
-/// A span consists of whole instructions of the file, of five bytes or more, in code.
+/// Checks that a span consists of whole instructions of the file, lies in code, and has at least five bytes.
 fn check_span(plan: &Plan, elf: &[u8], span: &Span) {
     assert!(span.bytes.len() >= 5, "{:#x}", span.start);
     let holds = |s: &&systoll_hooks::plan::Segment| {

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use systoll_hooks::plan::{Span, plan};
 
-/// Output of objdump for a file.
+/// objdump's listing of a file.
 #[derive(Default)]
 struct Listing {
-    /// Lengths of instructions by address.
+    /// Length of each instruction, by its address.
     instructions: BTreeMap<u64, u64>,
-    /// Targets of its jumps and calls.
+    /// Targets of the file's jumps and calls.
     targets: BTreeSet<u64>,
     syscalls: BTreeSet<u64>,
 }
@@ -56,7 +56,7 @@ impl Listing {
     }
 }
 
-/// Compares the plan of `path` with its listing.
+/// Compares the plan of `path` with objdump's listing.
 fn compare(path: &Path) {
     let Some(listing) = listing(path) else { return };
     let plan = plan(&std::fs::read(path).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! One rule per test, on programs of a few instructions.
+//! Tests one rule of planning each, on programs of a few instructions.
 
 use crate::elf::{DATA, TEXT, program, with_functions};
 use systoll_hooks::plan::{Plan, PlanError, Site, UnpatchableReason, plan};
@@ -7,11 +7,11 @@ const MOV_39: &[u8] = &[0xb8, 39, 0, 0, 0];
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 const RET: &[u8] = &[0xc3];
 const NOP4: &[u8] = &[0x0f, 0x1f, 0x40, 0x00];
-/// A call of another function.
+/// A call instruction that leads to another function.
 const CALL: &[u8] = &[0xe8, 0x40, 0, 0, 0];
 /// An instruction that can't be moved.
 const HLT: &[u8] = &[0xf4];
-/// A jump to a place where another function might be. Execution does not continue behind it.
+/// A jump that leads to another function; execution does not continue behind it.
 const JMP_AWAY: &[u8] = &[0xe9, 0x40, 0, 0, 0];
 const MOV_RCX_R10: &[u8] = &[0x49, 0x89, 0xca];
 const TEST_EDI: &[u8] = &[0x85, 0xff];
@@ -48,7 +48,7 @@ fn a_wrapper_is_hooked_on_both_sides() {
 fn nothing_that_reads_rcx_stays_behind_the_hook() {
     let (site, _) = only(&[MOV_39, MOV_RCX_R10, SYSCALL, JMP_AWAY]);
     assert_eq!(before(&site), Some((0, 8)));
-    // In the other order, the move is displaced alone, with the instructions before it.
+    // If the two come in the other order, only the mov and the instructions before it are displaced.
     let (site, _) = only(&[MOV_RCX_R10, MOV_39, SYSCALL, JMP_AWAY]);
     assert_eq!(before(&site), Some((3, 5)));
 }
@@ -58,17 +58,17 @@ fn an_unknown_number_is_final_at_the_hook() {
     let lea_rdi: &[u8] = &[0x48, 0x8d, 0x7c, 0x24, 0x08];
     let (site, _) = only(&[lea_rdi, &[0x89, 0xd8], SYSCALL, JMP_AWAY]);
     assert_eq!((site.number, before(&site)), (None, Some((0, 7))));
-    // If the number is known, as with xor for read, it may come later.
+    // Here the number is known (xor makes it 0, read), so it may be set behind the hook.
     let (site, _) = only(&[lea_rdi, &[0x31, 0xc0], SYSCALL, JMP_AWAY]);
     assert_eq!((site.number, before(&site)), (Some(0), Some((0, 5))));
-    // Half of a register is not the whole register.
+    // Setting half of a register does not tell the whole register's value.
     let (site, _) = only(&[lea_rdi, &[0xb0, 39], SYSCALL, JMP_AWAY]);
     assert_eq!(site.number, None);
 }
 
 #[test]
 fn a_number_is_not_believed_beyond_a_join() {
-    // jmp over `mov $40`: two numbers meet at the lea.
+    // A jmp over `mov $40`: two numbers meet at the lea.
     let jump_in: &[u8] = &[0xeb, 5];
     let lea_rdi: &[u8] = &[0x48, 0x8d, 0x7c, 0x24, 0x08];
     let (site, _) = only(&[&[0xb8, 40, 0, 0, 0], jump_in, MOV_39, lea_rdi, SYSCALL, JMP_AWAY]);
@@ -77,25 +77,25 @@ fn a_number_is_not_believed_beyond_a_join() {
 
 #[test]
 fn no_jump_leads_past_a_hook() {
-    // jne to the call itself.
+    // A jne leads to the call itself.
     let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, HLT, RET]);
     assert_eq!((site.entry_span, site.wrap_span, why), (None, None, Some(UnpatchableReason::BranchTarget)));
-    // jne between hook and call.
+    // A jne leads between hook and call.
     let xor_edi: &[u8] = &[0x31, 0xff];
     let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, xor_edi, SYSCALL, HLT, RET]);
     assert_eq!((site.entry_span, site.wrap_span, why), (None, None, Some(UnpatchableReason::BranchTarget)));
-    // With room behind, a window that starts at the jump's target contains the call.
+    // If there is room behind the call, a window that starts at the jump's target contains the call.
     let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, RET, NOP4]);
     assert_eq!((site.entry_span, why), (None, None));
     assert!(site.return_span.is_some() && site.wrap_span.is_some_and(|w| w.start == site.address));
-    // jne to the hook's start does no harm.
+    // A jne to the start of the hook does no harm.
     let (site, _) = only(&[TEST_EDI, &[0x75, 0], MOV_39, SYSCALL, RET, NOP4]);
     assert_eq!(before(&site), Some((4, 5)));
 }
 
 #[test]
 fn the_inside_of_an_instruction_is_inside() {
-    // A jump over a lock prefix, as in old C libraries.
+    // A jump leads over a lock prefix, as in old C libraries.
     let lock_inc: &[u8] = &[0xf0, 0xff, 0x44, 0x24, 0x08];
     let (site, _) = only(&[TEST_EDI, &[0x75, 1], lock_inc, SYSCALL, RET, NOP4]);
     assert_eq!(site.entry_span, None);
@@ -107,7 +107,7 @@ fn jump_tables_count() {
         let lea = DATA - (TEXT + 7);
         let mut code = vec![0x48, 0x8d, 0x15];
         code.extend((lea as u32).to_le_bytes());
-        // movslq (%rdx,%rdi,4),%rax; add %rdx,%rax; notrack jmp *%rax
+        // The code is movslq (%rdx,%rdi,4),%rax; add %rdx,%rax; notrack jmp *%rax.
         code.extend([0x48, 0x63, 0x04, 0xba, 0x48, 0x01, 0xd0, 0x3e, 0xff, 0xe0]);
         code.extend([MOV_39, SYSCALL, RET, NOP4].concat());
         let entry = |target: u64| ((TEXT + target).wrapping_sub(DATA) as u32).to_le_bytes();
@@ -131,16 +131,17 @@ fn numbers_that_are_addresses_count() {
         before(&only(&code).0).map(|(start, len)| (start as usize - number.concat().len(), len))
     };
     let inside = |len: u64| TEXT + len + 1;
-    // mov to edx, movabs to rdx: into the instruction before the call.
+    // A mov to edx and a movabs to rdx hold an address inside the instruction before the call.
     let (four, eight) = ((inside(5) as u32).to_le_bytes(), inside(10).to_le_bytes());
     assert_eq!((beside(&[&[0xba], &four]), beside(&[&[0x48, 0xba], &eight])), (None, None));
-    // Four bytes of it would be an address, but four more follow: this is no address.
+    // Four of these bytes alone would be such an address, but the movabs holds eight.
     let more = (inside(10) | 0x0302 << 48).to_le_bytes();
     assert_eq!(beside(&[&[0x48, 0xba], &more]), Some((0, 5)));
 }
 
-/// Plans a function that jumps through a table of distances from a label, with a call like one of glibc's `vfprintf`:
-/// far from the label, and closely followed by a jump. `entry`: entries of the table besides distances of labels.
+/// Plans a function that jumps through a table of distances from a label. Like one of glibc's `vfprintf`, it contains
+/// a call far from the label and closely followed by a jump. `entry` lists entries of the table besides the labels'
+/// distances.
 fn by_labels(call: &str, entry: &str) -> Option<Plan> {
     let plan = built_by_labels(call, entry)?;
     assert_eq!(plan.sites.len(), 1);
@@ -179,7 +180,7 @@ fn built_by_labels(call: &str, entry: &str) -> Option<Plan> {
     Some(plan)
 }
 
-/// A file full of such calls: only a limited number is examined.
+/// A file full of calls beside labels: only a limited number of them is examined.
 #[test]
 fn calls_beside_labels_without_end_are_not_looked_at() {
     let more = |n: usize| "3: mov $202, %eax; syscall; jmp 1b\n".repeat(n) + "mov $202, %eax";
@@ -202,10 +203,10 @@ fn a_call_that_no_distance_from_a_label_leads_to_is_hooked() {
 #[test]
 fn distances_from_labels_are_unknown() {
     let cases = [
-        // A distance of the call itself, in four bytes or in two.
+        // The table contains the call's own distance, in four bytes or in two.
         ("3: mov $202, %eax", ".long 4b-1b"),
         ("3: mov $202, %eax", ".short 4b-1b, 0"),
-        // Instructions between which a label may lie.
+        // Here a label may lie between the instructions before the call.
         ("3: mov $202, %eax; nop", ""),
         ("3: push $202; pop %rax", ""),
         ("3: nop; mov $202, %al", ""),
@@ -235,15 +236,15 @@ fn flags_that_outlive_a_call_are_kept() {
     assert!(site.keeps_flags);
     let (site, _) = only(&[TEST_EDI, MOV_39, SYSCALL, TEST_EDI, je, RET, NOP4]);
     assert!(site.entry_span.is_some() && !site.keeps_flags);
-    // If eax may hold anything, there is no room to save them.
+    // If eax may hold anything, there is no place to save the flags in.
     let mov_eax_esi: &[u8] = &[0x89, 0xf0];
     let mov_edi_1: &[u8] = &[0xbf, 1, 0, 0, 0];
     let (site, why) = only(&[TEST_EDI, mov_edi_1, mov_eax_esi, SYSCALL, je, RET, NOP4]);
     assert_eq!((site.entry_span, why), (None, Some(UnpatchableReason::FlagsInUse)));
-    // A new process would continue with them, too.
+    // Fork: a new process, too, would need the flags.
     let (site, why) = only(&[TEST_EDI, &[0xb8, 57, 0, 0, 0], SYSCALL, je, RET, NOP4]);
     assert_eq!((site.entry_span, why), (None, Some(UnpatchableReason::FlagsInUse)));
-    // These calls never return.
+    // exit_group never returns, so nothing needs the flags behind it.
     let (site, _) = only(&[TEST_EDI, &[0xb8, 231, 0, 0, 0], SYSCALL, je, RET, NOP4]);
     assert!(site.entry_span.is_some() && !site.keeps_flags);
 }
@@ -255,7 +256,7 @@ fn calls_and_landing_places_stay() {
     let endbr: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
     let (site, why) = only(&[MOV_39, endbr, SYSCALL, HLT, RET]);
     assert_eq!((site.entry_span, why), (None, Some(UnpatchableReason::Fixed)));
-    // A jump with a one-byte distance is not extended, however near its target.
+    // jrcxz has only a one-byte distance and can't be moved, however near its target is.
     let jrcxz: &[u8] = &[0xe3, 0x10];
     let (site, _) = only(&[MOV_39, SYSCALL, jrcxz, RET, NOP4]);
     assert_eq!(site.return_span, None);
@@ -268,7 +269,7 @@ fn a_call_behind_is_the_last_to_be_displaced() {
     let after = site.return_span.unwrap();
     assert_eq!((after.start - TEXT, after.instructions, after.padding), (7, 2, 0));
     assert_eq!(after.resume(), TEXT + 15, "where the call returns to");
-    // A return address within the jump would be lost.
+    // This call's return address would lie inside the five bytes of the jump that replaces it.
     let call_rax: &[u8] = &[0xff, 0xd0];
     let (site, _) = only(&[MOV_39, SYSCALL, call_rax, mov_rdi_rax, RET]);
     assert_eq!(site.return_span, None);
@@ -298,7 +299,7 @@ fn calls_are_not_moved_if_there_may_be_a_shadow_stack() {
 fn a_call_at_a_function_s_end_returns_to_its_only_caller() {
     let mov_eax_edi: &[u8] = &[0x89, 0xf8];
     let mov_rdi_rsi: &[u8] = &[0x48, 0x89, 0xf7];
-    // call over the return and the jump; then room for a hook.
+    // The caller calls past its own return to the function's body; behind that there is room for a hook.
     let caller: &[u8] = &[0xe8, 6, 0, 0, 0];
     let head = [caller, &[0x48, 0x89, 0xc2, 0x90, 0x90], RET].concat();
     let body = [mov_eax_edi, mov_rdi_rsi, SYSCALL, RET, &[0xf4]].concat();
@@ -306,7 +307,7 @@ fn a_call_at_a_function_s_end_returns_to_its_only_caller() {
     let site = &plan.sites[0];
     assert_eq!((site.number, site.return_span.is_none(), before(site)), (None, true, Some((11, 5))));
     assert_eq!(site.returned.as_ref().map(|r| (r.start - TEXT, r.bytes.len())), Some((5, 5)));
-    // Another caller: the return address is then unknown.
+    // With another caller the return address is not known.
     let again = [&[0xe8][..], &(-(body.len() as i32) - 5).to_le_bytes(), RET].concat();
     assert_eq!(planned(&[&head, &body, &again], &[]).sites[0].returned, None);
 }
@@ -326,7 +327,7 @@ fn neighbours_share_nothing() {
     let plan = planned(&[MOV_39, SYSCALL, mov_ebp, MOV_39, SYSCALL, RET, NOP4], &[]);
     let counted = |s: &Site| s.entry_span.is_some() || s.wrap_span.is_some();
     assert!(plan.sites.iter().all(counted), "both are counted");
-    // The second call, without frame information, is made elsewhere so that the first has room.
+    // The second call has no frame information. It is made elsewhere, so that the first has room.
     assert!(plan.sites[0].return_span.is_some() && plan.sites[1].entry_span.is_none());
 }
 
@@ -342,9 +343,9 @@ fn use_of_gs_is_reported() {
     assert!(!uses_gs(mov_fs) && !uses_gs(MOV_39) && !uses_gs(&prctl(2)));
 }
 
-/// `mov %gs:0,%rax`
+/// Bytes of `mov %gs:0,%rax`.
 const MOV_GS: &[u8] = &[0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
-/// `jmp` over the nine bytes that follow.
+/// Bytes of a `jmp` over the nine bytes that follow.
 const OVER_9: &[u8] = &[0xeb, 9];
 
 fn with_function(parts: &[&[u8]]) -> Plan {
@@ -369,22 +370,22 @@ fn data_in_a_function_does_not_use_gs() {
     assert_eq!(plan.uses_gs, None);
     assert_eq!(plan.sites.len(), 1);
     assert!(plan.sites[0].entry_span.is_some());
-    // The same if the jump leads there.
+    // The same holds if a jump leads there.
     let plan = with_function(&[&[0xeb, 0], MOV_GS, MOV_39, SYSCALL, RET, NOP4]);
     assert!(plan.uses_gs.is_some());
-    // An instruction that sets the base counts at any place in a function.
+    // An instruction that sets the gs base counts wherever it lies in a function.
     let wrgsbase = &[0xf3, 0x48, 0x0f, 0xae, 0xd8, 0x90, 0x90, 0x90, 0x90];
     assert!(with_function(&[OVER_9, wrgsbase, MOV_39, SYSCALL, RET, NOP4]).uses_gs.is_some());
 }
 
 #[test]
 fn data_in_a_function_is_no_call() {
-    // Zeroes, and a word that ends like a call, at a place where code continues.
+    // Where code continues lie zeroes and a word that ends like a call.
     let table = &[0, 0, 0, 0, 0, 0x18, 0xc5, 0x0f, 0x05];
     let plan = with_function(&[OVER_9, table, MOV_39, SYSCALL, RET, NOP4]);
     let calls: Vec<u64> = plan.sites.iter().map(|s| s.address - TEXT).collect();
     assert_eq!((calls, plan.unplanned.len()), (vec![16], 0));
-    // A possible call is reported, but not hooked.
+    // Bytes that may be a call are reported, but not hooked.
     let call = &[0, 0, 0xb8, 39, 0, 0, 0, 0x0f, 0x05];
     let plan = with_function(&[OVER_9, call, MOV_39, SYSCALL, RET, NOP4]);
     assert_eq!(plan.sites.len(), 2);
@@ -401,7 +402,7 @@ fn a_call_hidden_by_data_is_reported() {
 
 #[test]
 fn bytes_of_a_call_are_not_yet_one() {
-    // mov $0x50f,%eax contains these bytes.
+    // The bytes of a call occur here inside mov $0x50f,%eax.
     let plan = planned(&[&[0xb8, 0x0f, 0x05, 0, 0], RET], &[]);
     assert_eq!((plan.sites.len(), plan.segments.len()), (0, 2));
 }
@@ -423,12 +424,12 @@ fn other_files_are_refused() {
 
 #[test]
 fn a_constant_among_the_code_is_no_call() {
-    // or %esp,%esi; xchg %eax,%edx; an invalid instruction: as in a table of OpenSSL.
+    // As in a table of OpenSSL, or %esp,%esi, xchg %eax,%edx and an invalid instruction follow the bytes of a call.
     let table: &[u8] =
         &[0x28, 0xaa, 0x3f, 0x07, 0x1f, 0x02, 0x0f, 0x05, 0x09, 0xe6, 0x92, 0xc6, 0xa8, 0x8f, 0x7f, 0x68];
     let (site, why) = only(&[MOV_39, SYSCALL, RET, table]);
     assert_eq!((site.address, why), (TEXT + 5, None));
-    // A thread that runs this code may never reach the invalid instruction.
+    // Here the code branches first, so a thread that runs it may never reach the invalid instruction.
     let plan = planned(&[MOV_39, SYSCALL, RET, &[0x0f, 0x05, 0x74, 0x02, 0xc6, 0xa8, 0x8f, 0x7f, 0x68]], &[]);
     assert_eq!(plan.unplanned.first().map(|u| (u.address, u.why)), Some((TEXT + 8, UnpatchableReason::NotSurelyCode)));
 }
@@ -442,12 +443,12 @@ fn calls_by_the_32_bit_gate_are_reported() {
         plan.unplanned.iter().map(|u| (u.address - TEXT, u.why)).collect::<Vec<_>>(),
         [(12, UnpatchableReason::Int80)]
     );
-    // In a constant they are no call: mov $0x80cd,%eax.
+    // In a constant these bytes are no call: mov $0x80cd,%eax.
     let plan = planned(&[MOV_39, SYSCALL, &[0xb8, 0xcd, 0x80, 0, 0], RET], &[]);
     assert!(plan.unplanned.is_empty(), "{plan:?}");
 }
 
-/// Returns this many bytes of filling, then `parts`.
+/// Plans a program of `filling` bytes of nops and then `parts`. Returns its only site.
 fn after_filling(filling: usize, parts: &[&[u8]]) -> Site {
     let nops = vec![0x90; filling];
     only(&[&[&nops[..]], parts].concat()).0
@@ -456,12 +457,12 @@ fn after_filling(filling: usize, parts: &[&[u8]]) -> Site {
 #[test]
 fn jumps_lie_in_one_page_if_they_can() {
     let lea_rsi: &[u8] = &[0x48, 0x8d, 0xb3, 0xf0, 0x08, 0, 0];
-    // The nearest instruction lies across the end of a page, the one before it does not.
+    // The instruction nearest to the call lies across the end of a page, the one before it does not.
     let crossing = 4096 - (TEXT % 4096) as usize - 3;
     let site = after_filling(crossing - 5, &[MOV_39, lea_rsi, SYSCALL, RET, NOP4]);
     let span = site.entry_span.unwrap();
     assert_eq!((span.start + 5, span.jump_crosses_pages()), (TEXT + crossing as u64, false));
-    // In the middle of a page the nearest is taken.
+    // In the middle of a page, the nearest instruction is taken.
     let site = after_filling(64, &[MOV_39, lea_rsi, SYSCALL, RET, NOP4]);
     assert_eq!(site.entry_span.unwrap().start, TEXT + 64 + 5);
 }
@@ -471,7 +472,7 @@ fn a_call_with_a_return_across_pages_is_made_elsewhere() {
     let pop_rdx: &[u8] = &[0x5a];
     let cmp: &[u8] = &[0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff];
     let behind = 4096 - (TEXT % 4096) as usize - 4;
-    // getpid never waits.
+    // The call is getpid, which never waits.
     let site = after_filling(behind - 7, &[MOV_39, SYSCALL, pop_rdx, cmp, RET, NOP4]);
     assert!(site.entry_span.is_none() && site.return_span.is_none());
     let whole = site.wrap_span.unwrap();

@@ -1,7 +1,7 @@
-//! Runs programs one instruction at a time, and compares their execution with the plans.
+//! Runs programs one instruction at a time and compares what they execute with the plans.
 //!
-//! No static analysis finds every jump; this test sees those that are taken. If a plan says that registers are free at
-//! a place, the test overwrites them there: the program must not notice.
+//! No static analysis finds every jump; this test sees the jumps that are taken. Where a plan says that registers are
+//! free, the test overwrites them: the program must not notice.
 
 use crate::files::{HELLO_C, built, first_of, skip};
 use nix::sys::ptrace;
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use systoll_hooks::plan::{Plan, Site, plan};
 
-/// Most steps of a run.
+/// Maximum number of instructions that a run executes.
 const MAX_STEPS: usize = 3_000_000;
 
 /// The flags that arithmetic changes: carry, parity, adjust, zero, sign, overflow.
 const STATUS: u64 = 0x8d5;
 const RUBBISH: u64 = 0xdead_beef_dead_beef;
 
-/// Kills the remaining process when a test fails.
+/// A child process, killed when this is dropped, also by a test that fails.
 struct Target(Child);
 
 impl Drop for Target {
@@ -31,25 +31,27 @@ impl Drop for Target {
     }
 }
 
-/// The role of one address in a plan.
+/// The role of one address in its file's plan.
 #[derive(Clone, Copy)]
 struct Role {
-    /// Strictly inside a span that starts at this address: reached only from within.
+    /// Start of the span that contains this address behind its first byte; execution gets here only from within the
+    /// span.
     inside_of: Option<u64>,
-    /// Behind the hook that starts at this address, up to the call: reached only from the hook.
+    /// Start of the hook that this address lies behind, before or at its call; execution gets here only from the
+    /// hook.
     behind_hook: Option<u64>,
     site: Option<usize>,
     hook_end: Option<usize>,
-    /// True if rcx, r11 and flags are free here.
+    /// True if a plan says that rcx, r11 and the flags are free here.
     is_hook: bool,
-    /// True if rax, r11 and flags are free here.
+    /// True if a plan says that rax, r11 and the flags are free here.
     is_entry: bool,
 }
 
 const NONE: Role =
     Role { inside_of: None, behind_hook: None, site: None, hook_end: None, is_hook: false, is_entry: false };
 
-/// A mapped file with its plan's facts, by address in memory.
+/// A mapped file and what its plan says, by address in memory.
 struct Module {
     start: u64,
     end: u64,

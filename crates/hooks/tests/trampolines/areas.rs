@@ -1,4 +1,4 @@
-//! Threads of programs that register no rseq area get one of ours, which is replaced by the program's own.
+//! Tests of rseq areas. A thread whose program registers none gets one of ours, which gives way to the program's own.
 
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, half, image_words};
@@ -42,7 +42,7 @@ fn with_areas(body: impl FnOnce(&Lab) + Send + 'static) {
     std::thread::spawn(move || {
         let lab = Lab::new(file(), TIMED);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-        // SAFETY: the address is free in a process of ours, and checked.
+        // SAFETY: a new mapping of this process; the result is checked to be the address asked for.
         let at = unsafe { libc::mmap(AT as *mut _, SIZE as usize, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
         assert_eq!(at as u64, AT);
         lab.enter(0);
@@ -50,7 +50,7 @@ fn with_areas(body: impl FnOnce(&Lab) + Send + 'static) {
         set_rseq(0, 0);
         half(IMAGE + image::GIVES_AREAS).store(1, SeqCst);
         let server = Server::start(&[]);
-        // This fails; a thread without an area then gets one.
+        // The call fails, and gives a thread without an area one of ours.
         assert_eq!(lab.call("rseq", &[0, 0, 0, 0]), -i64::from(libc::EINVAL));
         assert_eq!(rseq_of(0), area_address(0));
         body(&lab);
@@ -68,14 +68,14 @@ fn set_rseq(index: u64, area: u64) {
     image_words()[(image::SLOTS + index * slot::SIZE + slot::RSEQ) as usize / 8].store(area, SeqCst);
 }
 
-/// Returns true if the kernel has exactly this area of the calling thread.
+/// Returns true if `area` is the one that the kernel has for the calling thread.
 fn is_registered(area: u64) -> bool {
-    // SAFETY: the call is refused unless there is no area, which fails the test.
+    // SAFETY: the kernel refuses the call if the thread has an area; if it has none, the test fails.
     let result = unsafe { libc::syscall(i64::from(RSEQ), area, AREA, 0, SIGNATURE) };
     result != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
 }
 
-/// Sleeps a few milliseconds in total.
+/// Sleeps 20 times a millisecond.
 fn sleep(lab: &Lab) {
     let millisecond = [0u64, 1_000_000];
     for _ in 0..20 {
@@ -83,7 +83,7 @@ fn sleep(lab: &Lab) {
     }
 }
 
-/// Returns true if nearly all time of calls with this number was waiting.
+/// Asserts that the calls of nanosleep number `returned`, and that nearly all of their time was waiting.
 fn all_waited(lab: &Lab, returned: u64) {
     let (calls, cycles, waited) = times(lab, NANOSLEEP);
     assert_eq!(calls, returned);
@@ -136,7 +136,8 @@ fn the_programs_own_come_out_as_without_us() {
                 works([other, 32, 0, SIGNATURE]);
                 works([other, 32, UNREGISTER, SIGNATURE]);
             }
-            // A thread whose area can't be used is no longer observed through it.
+            // The program registers an area with another signature, which can't be used: the thread is no longer
+            // observed through one.
             assert_eq!(lab.call("rseq", &[one, 32, 0, 1]), 0);
             assert_eq!(rseq_of(0), 0);
             assert_eq!(lab.call("rseq", &[one, 32, UNREGISTER, 1]), 0);
@@ -150,7 +151,7 @@ fn the_programs_own_come_out_as_without_us() {
 fn areas_left_half_registered_by_a_handler_are_replaced_too() {
     apart("areas::areas_left_half_registered_by_a_handler_are_replaced_too", || {
         with_areas(|lab| {
-            // The area is registered, but the slot does not say so.
+            // The kernel has our area, but the slot does not say so.
             set_rseq(0, 0);
             let one = area();
             assert_eq!(lab.call("rseq", &[one, 32, 0, SIGNATURE]), 0);
@@ -159,7 +160,7 @@ fn areas_left_half_registered_by_a_handler_are_replaced_too() {
     });
 }
 
-/// Forks by `function` and runs `body` in the child.
+/// Forks by `function`, runs `body` in the child, and waits for its end.
 fn forked(lab: &Lab, function: &str, arguments: &[u64], body: impl FnOnce()) {
     let child = lab.call(function, arguments);
     if child == 0 {
@@ -182,7 +183,7 @@ fn forked_children_have_their_own_slots() {
                     sleep(lab);
                 });
             });
-            // The arguments of `clone3` are not examined.
+            // A child by `clone3` gets an area too, although the call's arguments are not examined.
             let clone3 = [0, 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
             forked(lab, "clone3", &[clone3.as_ptr() as u64, 64], || {
                 assert!(rseq_of(3) == area_address(3) && is_registered(area_address(3)));
@@ -238,7 +239,7 @@ fn threads_have_areas_of_their_own() {
             let mut stacks: Vec<Vec<u64>> = (0..4).map(|_| vec![0; 8192]).collect();
             for (stack, alive) in stacks.iter_mut().zip(&alive) {
                 let (top, tid) = (stack.as_mut_ptr_range().end as u64 - 64, alive.as_ptr() as u64);
-                // It sleeps for no time, with an unreadable address, and fails.
+                // The thread calls nanosleep with an unreadable address, which fails at once.
                 assert!(lab.call("thread", &[flags as u64, top, 0, tid, 0, 10]) > 0);
             }
             while alive.iter().any(|a| a.load(SeqCst) != 0) {

@@ -15,19 +15,19 @@ fn asked_once_a_thread_writes_by_itself() {
         let lab = lab();
         lab.enter(0);
         half(IMAGE + image::WINDOWS).store(windows::ASKED_ONCE, SeqCst);
-        // The test's launcher opens no window there: the thread only asks.
+        // The test's launcher opens no window, so the thread only asks.
         let server = Server::opening(&[], 3);
         lab.call("getppid 1", &[10]);
         word(0, slot::WANT).store(want::RING, SeqCst);
         lab.call("getppid 1", &[10]);
         let asked = server.stop();
-        // At call 3, and at the places drawn in the window.
+        // The thread asks at call 3, and at the calls that it draws in the window.
         assert!(asked.count(Question::WindowEntry) >= 1 && asked.count(Question::WindowReturn) == 0);
         assert_eq!(open(0).iter().map(|c| c.nth).collect::<Vec<_>>(), (11..=20).collect::<Vec<_>>());
     });
 }
 
-/// Counts how often a thread that writes a window asks while it makes `calls`.
+/// Returns the number of questions that a thread asks during `calls` while it writes a window.
 fn asked_while_it_writes(calls: impl FnOnce(&Lab)) -> usize {
     let lab = lab();
     lab.enter(0);
@@ -72,7 +72,8 @@ fn within_a_window_a_few_dear_calls_are_asked_about() {
     });
 }
 
-/// The server samples call 3 of one context, whoever else opens windows.
+/// Asserts how often a thread asks for a window when the server samples call 3 of one context.
+/// `opens` says who else opens windows, and `wants` what the thread writes.
 fn is_asked_where_it_looks(opens: u32, wants: u64, times: std::ops::RangeInclusive<usize>) {
     let lab = lab();
     lab.enter(0);
@@ -102,7 +103,7 @@ fn threads_that_open_no_windows_ask_at_calls_the_launcher_samples() {
 #[test]
 fn the_launcher_is_asked_within_a_window_at_calls_it_samples() {
     apart("asked_windows::the_launcher_is_asked_within_a_window_at_calls_it_samples", || {
-        // Also at the places that the thread draws while it writes, where it is asked once.
+        // The thread also asks, once each, at the calls that it draws while it writes.
         is_asked_where_it_looks(windows::OWN, want::RING, 1..=8);
     });
 }

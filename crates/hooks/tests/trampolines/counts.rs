@@ -1,4 +1,4 @@
-//! Counts, errors, bytes and contexts are exact.
+//! Tests that counts, errors, bytes and contexts are exact.
 
 use crate::lab::{File, Lab, SHORT, apart, image_words, set_limits};
 use crate::server::{Pointer, Server};
@@ -18,10 +18,10 @@ pub(crate) const COUNT: Options =
 pub(crate) const TIMED: Options =
     Options { results: true, time: true, waited: true, windows: false, elide: false, long: None, sampled: false };
 const SAMPLED: Options = Options { sampled: true, ..TIMED };
-/// Every call counts as long, so all go through the code for calls that are kept one by one.
+/// With a limit of 0 every call is a long one, so all go through the code that keeps calls one by one.
 pub(crate) const EACH_LONG: Options = Options { long: Some(0), ..TIMED };
 
-/// Wrapper functions, and functions that call them.
+/// Returns a file of wrapper functions, and of functions that call them repeatedly.
 pub(crate) fn file() -> File {
     let mut file = File::new();
     let getppid = file.wrapper("getppid", GETPPID);
@@ -56,14 +56,16 @@ fn contexts_are_told_apart() {
             assert_eq!(counts, [(1, 100_000), (1, 200_001), (1, 300_000)]);
             assert_eq!(asked.count(Question::Context), 3);
             let returned: u64 = rows.iter().map(|r| r.threads[0].1.returned).sum();
-            // This call is never answered in place, because a parent may die. Eliding also hooks returns.
+            // This call, getppid, is never answered in place, because a parent may die. Answering in place also hooks
+            // returns.
             assert_eq!(returned, if options.results || options.elide { 600_001 } else { 0 });
             assert_eq!(lab.read().losses, Losses::default());
         });
     });
 }
 
-/// Runs the modes in one process after the other, because the areas can be mapped only once.
+/// Runs the modes one after the other, each in a process of its own, because the areas can be mapped only once in
+/// each.
 fn for_each_mode(body: impl Fn(&Lab, Options)) {
     let modes = [COUNT, Options { results: true, ..COUNT }, Options { results: true, time: true, ..COUNT }, TIMED];
     for options in
@@ -81,7 +83,7 @@ fn for_each_mode(body: impl Fn(&Lab, Options)) {
 #[test]
 fn deep_contexts_are_told_apart() {
     apart("counts::deep_contexts_are_told_apart", || {
-        // outer: call inner; inner: call getppid. The frame of inner lies between.
+        // The generated outer calls inner, and inner calls getppid; between them lies the frame of inner.
         let mut file = file();
         let inner = file.function("inner");
         file.a.sub(rsp, 24).unwrap();
@@ -97,7 +99,7 @@ fn deep_contexts_are_told_apart() {
         file.repeat("outer 2", middle);
         let lab = Lab::new(file, TIMED);
         lab.enter(0);
-        // Return addresses lie at rsp + 24 (into middle), and behind the 8 bytes of middle's frame and that word.
+        // Return addresses lie at rsp + 24 (into middle), and above that word and the 8 bytes of middle's frame.
         let server = Server::start(&[24 + 8 + 8]);
         lab.call("outer 1", &[70]);
         lab.call("outer 2", &[500]);
@@ -121,7 +123,7 @@ fn callers_are_found_behind_frames_of_any_size() {
     });
 }
 
-/// Counts calls of a function whose callers have frames of many sizes.
+/// Asserts that calls are counted by their callers although the function between has frames of many sizes.
 fn find_behind_frames(pointer: Pointer, number: Option<u32>, options: Options) {
     let mut file = file();
     let inner = file.function("inner");
@@ -143,7 +145,7 @@ fn find_behind_frames(pointer: Pointer, number: Option<u32>, options: Options) {
         file.a.pop(rbp).unwrap();
     }
     file.a.ret().unwrap();
-    // middle(size, number): its frame has `size` bytes.
+    // The generated middle(size, number) has a frame of `size` bytes.
     let middle = file.function("middle");
     file.a.push(rbp).unwrap();
     file.a.mov(rbp, rsp).unwrap();
@@ -170,7 +172,7 @@ fn find_behind_frames(pointer: Pointer, number: Option<u32>, options: Options) {
     assert_eq!(rows.iter().map(|(path, n)| (path.len(), *n)).collect::<Vec<_>>(), [(2, 77), (2, 500), (2, 1000)]);
     assert!(rows.iter().all(|(path, _)| path[0] == rows[0].0[0]), "one call in middle");
     assert!(rows[0].0 == rows[1].0 && rows[0].0 != rows[2].0, "two calls of it");
-    // Beyond sixteen sizes, contexts are no longer told apart.
+    // Behind sixteen sizes, further contexts are no longer told apart.
     let sizes = (1..20).map(|n| 128 * n);
     for size in sizes.clone().chain(sizes) {
         call("outer 1", 3, size);
@@ -179,7 +181,7 @@ fn find_behind_frames(pointer: Pointer, number: Option<u32>, options: Options) {
     let rows = counts();
     let told = |callers: usize| rows.iter().filter(|(path, _)| path.len() == callers).map(|(_, n)| *n).sum::<u64>();
     assert_eq!([told(1), told(2)], [(19 - 14) * 6, 77 + 500 + 1000 + 14 * 6]);
-    // One question for each context, and one at which there are too many.
+    // The thread asks once for each context, and once more when there are too many.
     assert_eq!(asked.count(Question::Context) + asked.count(Question::Number), 3 + 14 + 1);
     assert_eq!(lab.read().losses, Losses::default());
 }
@@ -198,7 +200,7 @@ fn samples_stand_for_all_calls() {
         assert_eq!((counts.entered, counts.returned, counts.failed), (CALLS, CALLS, CALLS));
         let stood_for: u64 = counts.histogram.iter().sum();
         if crate::lab::rseq_area().is_some() {
-            // One of 16 calls, except those before blocks begin, behind long ones, and those in which it waited.
+            // One call of 16 is timed, except before a block begins, behind long calls, and if it waited.
             assert!(counts.sampled.calls > CALLS / 32 && counts.sampled.calls <= CALLS / 16, "{counts:?}");
             assert!(stood_for.abs_diff(CALLS) <= CALLS / 50, "{counts:?}");
             assert!(counts.sampled.cycles > 0 && counts.sampled.squares > counts.sampled.cycles, "{counts:?}");
@@ -216,7 +218,7 @@ fn errors_are_exact_by_errno() {
         lab.enter(0);
         let server = Server::start(&[]);
         assert_eq!(lab.call("closes", &[12_345, u64::MAX]), -i64::from(libc::EBADF));
-        // EFAULT and success at the same site and context.
+        // At the same site and in the same context, calls fail with EFAULT and succeed.
         let file = std::fs::File::open("/dev/zero").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
         let mut buffer = [1u8; 100];
@@ -248,7 +250,7 @@ fn every_errno_finds_its_place_or_is_missed() {
         let lab = Lab::new(file(), Options { results: true, ..COUNT });
         lab.enter(0);
         set_limits(SHORT);
-        // Each number of the table has its own record, and thus each failure its own key.
+        // Each number of the table has a record of its own, so each failure has its own key.
         for number in 400..511 {
             lab.call("any", &[number, u64::MAX, 1, 1, u64::MAX, u64::MAX]);
         }
@@ -258,7 +260,7 @@ fn every_errno_finds_its_place_or_is_missed() {
         let known: u64 = counts.iter().flat_map(|c| &c.errors).map(|(_, n)| n).sum();
         assert!(failed > 60, "{failed}");
         assert_eq!(known + reading.losses.errors, failed);
-        // Fill the groups: errors that no longer fit are reported as missing.
+        // Fill the groups: errors that find no room are reported as missing.
         for at in (slot::ERRORS..slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP).step_by(16) {
             let word = &image_words()[(image::SLOTS + at) as usize / 8];
             let _ = word.compare_exchange(0, u64::MAX, SeqCst, SeqCst);
@@ -306,7 +308,7 @@ fn without_a_launcher_numbers_are_still_right() {
         assert_eq!(lab.total(GETPPID), (4500, 4500, 0, 0));
         let reading = lab.read();
         assert!(reading.rows.iter().all(|r| r.path.is_empty()));
-        // One wait without an answer; the dead flag prevents all others.
+        // The thread waits once without an answer; then it holds the launcher for dead and asks no more.
         assert_eq!(reading.losses, Losses { unanswered: 1, ..Losses::default() });
     });
 }

@@ -1,4 +1,4 @@
-//! A ring that the launcher has not read in time.
+//! Tests of a ring that the launcher does not read in time.
 
 use crate::lab::{apart, image_words};
 use crate::ring::{BAD, GETPPID, drain, in_state, lab, word};
@@ -20,7 +20,8 @@ fn without_a_free_buffer_windows_are_refused() {
         assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::SHARE.of_old);
         let refused = word(0, slot::RING_REFUSED).load(SeqCst);
         assert!(refused >= ring::COUNT + 5 - ring::SHARE.of_old, "{refused}");
-        // Some of the calls that are new to the thread are still written, and always its first calls.
+        // In a full ring, some calls that are new to the thread are still written, and a call's
+        // first ones always.
         let open = |name: &str, arguments: &[u64]| {
             word(0, slot::WANT).store(want::RING, SeqCst);
             lab.call(name, arguments);

@@ -1,4 +1,4 @@
-//! Questions, waiting, and giving up.
+//! Tests of questions, of waiting for answers, and of giving up.
 
 use crate::counts::{COUNT, TIMED, file};
 use crate::lab::{File, Lab, SHORT, apart, global_word, half, image_words, set_limits};
@@ -21,7 +21,7 @@ fn a_missing_launcher_costs_one_wait() {
         let waited = begun.elapsed();
         assert!(waited > Duration::from_millis(15) && waited < Duration::from_secs(20), "{waited:?}");
         assert_ne!(half(IMAGE + image::DEAD).load(SeqCst), 0);
-        // No thread waits any more: that would have been counted.
+        // No further call waits: the wait would be counted as unanswered.
         lab.call("getppid 2", &[1000]);
         assert_eq!(lab.total(GETPPID), (1001, 1001, 0, 0));
         assert_eq!(lab.read().losses, Losses { unanswered: 1, ..Losses::default() });
@@ -93,7 +93,7 @@ fn under_a_strict_filter_nothing_is_called() {
                     set_limits(SHORT);
                 }
                 std::thread::sleep(Duration::from_millis(20));
-                // Allocates the memory that reading takes; later it can't be requested.
+                // This reading allocates memory now; under the filter it can't be requested.
                 lab.read();
                 only_getppid_and_exit();
                 lab.call("getppid 1", &[100]);
@@ -106,7 +106,7 @@ fn under_a_strict_filter_nothing_is_called() {
     });
 }
 
-/// Installs a filter that kills this process at any other call of this thread.
+/// Installs a filter that kills this process when this thread makes another call than getppid and exit_group.
 fn only_getppid_and_exit() {
     let allow = [GETPPID, 231];
     let statement = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
@@ -117,7 +117,7 @@ fn only_getppid_and_exit() {
     filter.push(statement(0x06, libc::SECCOMP_RET_KILL_PROCESS, 0, 0));
     filter.push(statement(0x06, libc::SECCOMP_RET_ALLOW, 0, 0));
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a valid program for the call's duration.
+    // SAFETY: `program` is a valid filter for as long as the calls take.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
@@ -183,17 +183,17 @@ fn a_missing_program_is_not_asked_about() {
                     assert_eq!(lab.call("any", &[59, path.as_ptr() as u64, 0, 0]), -i64::from(errno));
                 }
                 assert_eq!(lab.call("execve", &[c"/".as_ptr() as u64, 0, 0]), -i64::from(libc::EACCES));
-                // A thread that may make no calls can't look.
+                // A thread that is to make no calls of its own can't look whether the file exists.
                 half(IMAGE + image::QUIET).store(1, SeqCst);
                 assert_eq!(lab.call("execve", &[none[0].0.as_ptr() as u64, 0, 0]), -i64::from(libc::ENOENT));
                 half(IMAGE + image::QUIET).store(0, SeqCst);
-                // At an invalid address there is no name.
+                // An invalid address holds no name.
                 assert_eq!(lab.call("execve", &[8, 0, 0]), -i64::from(libc::EFAULT));
                 let asked = server.stop();
                 assert_eq!([Question::Exec, Question::ExecFailed].map(|k| asked.count(k)), [3, 3]);
                 assert_eq!(lab.total(59).0, 7);
                 assert_eq!(lab.read().losses.unheard, 0);
-                // While the call is made, it counts as a program that was not heard of, because it may become one.
+                // During the call, its program counts as one that was not heard of: the call may start it.
                 trap_execve();
                 lab.call("execve", &[none[0].0.as_ptr() as u64, 0, 0]);
                 assert_eq!(UNHEARD_MEANWHILE.load(SeqCst), 1);
@@ -203,7 +203,7 @@ fn a_missing_program_is_not_asked_about() {
     });
 }
 
-/// The image's count of unheard programs when `execve` was trapped.
+/// The image's count of unheard programs at the time `execve` was trapped.
 static UNHEARD_MEANWHILE: AtomicU64 = AtomicU64::new(0);
 
 /// Installs a filter that sends a signal at each `execve` of this thread. Its handler stores [`UNHEARD_MEANWHILE`].
@@ -219,7 +219,7 @@ fn trap_execve() {
         statement(0x06, libc::SECCOMP_RET_ALLOW, 0, 0),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the handler does nothing but read and store words; a valid program for the call's duration.
+    // SAFETY: the handler only reads and stores words; `program` is a valid filter for as long as the calls take.
     unsafe {
         assert_ne!(libc::signal(libc::SIGSYS, look as *const () as usize), libc::SIG_ERR);
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
@@ -248,7 +248,7 @@ fn windows_show_calls_on_both_sides() {
     });
 }
 
-/// Waits until the thread of the first slot waits, makes it write single bytes to descriptors, and releases it.
+/// Waits until the thread of the first slot waits, has it write single bytes to descriptors, and releases it.
 fn have_written(bytes: &[(u64, &'static u8)]) {
     let at = slot_address(0);
     let word = |offset: u64| &image_words()[(at - IMAGE + offset) as usize / 8];
@@ -267,7 +267,7 @@ fn have_written(bytes: &[(u64, &'static u8)]) {
     futex(at + slot::STATE, libc::FUTEX_WAKE, 1);
 }
 
-/// Makes calls that are asked about first, at sites with a fixed number and at one without, while each answer takes
+/// Makes calls that a thread asks about first, at sites with a fixed number and without, while every answer takes
 /// long.
 fn asked_about_for_long(options: Options) {
     const SETRESUID: u32 = 117;
@@ -295,7 +295,7 @@ fn asked_about_for_long(options: Options) {
         }
     });
     let none = u64::MAX;
-    // There is no filter at address 1.
+    // The calls fail: at address 1 there is no filter.
     let (by_prctl, by_seccomp) = ([libc::PR_SET_SECCOMP as u64, 2, 1, 0, 0], [1, 0, 1]);
     let by_number = |number: u32, arguments: &[u64]| [&[u64::from(number)], arguments].concat();
     let (changes, fails) = ([none; 3], -i64::from(libc::EFAULT));

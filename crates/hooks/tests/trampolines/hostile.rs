@@ -1,4 +1,4 @@
-//! Anything that a program writes over the shared memory is harmless to its readers.
+//! Tests that the shared memory's readers come to no harm, whatever a program writes there.
 
 use crate::counts::TIMED;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn blob() -> Blob {
     assemble(&plan, &TIMED, -0x10_0000).unwrap()
 }
 
-/// An image with random words, many of which look valid.
+/// An image of pseudo-random words, many of which look valid.
 struct Garbage {
     seed: u64,
 }
@@ -59,7 +59,7 @@ proptest! {
         for index in [0, 1, image::SLOT_COUNT - 1] {
             let slot = read_slot(&garbage, index, |node| room.record_of(node));
             let records: Vec<u64> = slot.iter().flat_map(|s| s.counts(&garbage)).map(|(record, _)| record).collect();
-            // No record is counted twice.
+            // Sorted without repetition, so no record is counted twice.
             prop_assert!(records.is_sorted_by(|a, b| a < b));
             prop_assert!(records.last().is_none_or(|last| *last < slot::RECORD_COUNT));
             let long = long_calls(&garbage, index, |node| room.record_of(node));
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn growing_in_garbage_ends(words in prop::collection::vec(garbage_word(), 1 << 12), steps in 1u64..5, at in 0u64..64) {
-        // A short image: words beyond its end are missing.
+        // The image is short: words beyond its end are missing.
         let words: Vec<AtomicU64> = words.into_iter().map(AtomicU64::new).collect();
         let mut room = Room::default();
         let pointer = |i| (i % 2 == 1).then_some(FramePointer { saved: (i == 1).then_some(8 * i), distance: 0 });
@@ -90,7 +90,7 @@ fn garbage_word() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), Just(2), any::<u64>(), (0u64..4096).prop_map(|i| IMAGE + 8 * i), frame]
 }
 
-/// An image with room for a few nodes, and a root.
+/// Returns an image with room for a root and a few nodes, and the root's address.
 fn small() -> (Vec<AtomicU64>, u64) {
     let words: Vec<AtomicU64> = (0..(image::NODES + 10 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
     let root = IMAGE + image::NODES - NODE_SIZE;
@@ -113,7 +113,8 @@ fn trees_grow_and_say_when_they_are_full() {
     let get = |at: u64, field| words.word(at - IMAGE + field);
     assert_eq!([one, two, three].map(|n| get(n, node::OFFSET)), [40, 40, 16]);
     assert_eq!([one, two, three].map(|n| get(n, node::ROOT)), [root; 3]);
-    // The same path, but shorter or longer.
+    // Paths that share their beginning with one in the tree, but are longer or shorter, are
+    // refused.
     assert_eq!(grow(&words, &mut room, root, &[step(10, 0)]), Err(TreeError::Depth));
     assert_eq!(grow(&words, &mut room, root, &[step(11, 8), step(1, 0)]), Err(TreeError::Depth));
     assert_eq!(grow(&words, &mut room, root, &[]), Err(TreeError::Depth));
@@ -123,7 +124,7 @@ fn trees_grow_and_say_when_they_are_full() {
     let before = room.clone();
     assert_eq!(grow(&words, &mut room, root, &[step(200, 0)]), Err(TreeError::Full));
     assert_eq!(room, before);
-    // Closed: the last node says that further contexts are not told apart.
+    // The last sibling says that further contexts are not told apart: the tree is closed.
     let last = grow(&words, &mut room, root, &[step(105, 0)]).unwrap();
     words[((last - IMAGE + node::SIBLING) / 8) as usize].store(node::OTHERS, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(grow(&words, &mut room, root, &[step(300, 0)]), Err(TreeError::Closed));

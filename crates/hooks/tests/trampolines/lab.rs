@@ -1,6 +1,6 @@
-//! A laboratory: generated functions with sites, planned by hand, patched and run in this process.
+//! A laboratory: generated functions with sites that are planned by hand, patched, and run in this process.
 //!
-//! The areas have fixed addresses and gs belongs to a thread, so each test runs in a process of its own: [`apart`]
+//! The areas have fixed addresses, and gs belongs to a thread, so each test runs in a process of its own: [`apart`]
 //! starts this program again for one test.
 
 #![allow(dead_code, reason = "each of those who share this use a part of it")]
@@ -16,15 +16,15 @@ use systoll_hooks::assemble::{Blob, Options, Refused, Room, Unhooked, assemble};
 use systoll_hooks::layout::{self, GLOBAL, IMAGE, NUMBERS, global, image, slot};
 use systoll_hooks::plan::{CfaOffset, Entry, Plan, Site, Span, VdsoFunction};
 
-/// Address at which the generated file is loaded, and distance of its code from there.
+/// Load address of the generated file, and the distance from there to our code.
 const LOAD: u64 = 0x3000_0000_0000;
 const DELTA: i64 = -(16 << 20);
-/// Start of its functions (ELF vaddr).
+/// ELF address of the file's functions.
 const TEXT: u64 = 0x1000;
 const SIGNATURE: u32 = 0x5305_3053;
 const REGION: u64 = IMAGE + image::ROOTS;
 
-/// Runs `body` in a process of its own, and fails if it fails. `name` is that of the test.
+/// Runs `body` in a process of its own. Fails if the process fails. `name` is the test's name.
 pub(crate) fn apart(name: &str, body: impl FnOnce()) {
     if std::env::var("SYSTOLL_LAB").is_ok_and(|n| n == name) {
         body();
@@ -51,9 +51,9 @@ pub(crate) fn apart(name: &str, body: impl FnOnce()) {
     }
 }
 
-/// A file under construction: functions with sites.
+/// A file under construction.
 pub(crate) struct File {
-    /// Assembler, for instructions between sites.
+    /// Assembler that writes the file's code.
     pub(crate) a: CodeAssembler,
     functions: Vec<(&'static str, CodeLabel)>,
     sites: Vec<Draft>,
@@ -81,7 +81,7 @@ impl File {
         }
     }
 
-    /// Starts a function.
+    /// Starts a function; its code is whatever follows.
     pub(crate) fn function(&mut self, name: &'static str) -> CodeLabel {
         let mut label = self.a.create_label();
         self.a.set_label(&mut label).unwrap();
@@ -91,8 +91,9 @@ impl File {
         label
     }
 
-    /// Adds a site with all its windows. The call's number is put into eax right before it, or is there already. `cfa`
-    /// is CFA - rsp. Returns the place behind the call.
+    /// Adds a site with all its windows. The code puts the call's number into eax right before the call, or, if
+    /// `number` is `None`, has put it there already. `cfa` is the distance from rsp to the CFA. Returns the place
+    /// behind the call.
     pub(crate) fn site(&mut self, number: Option<u32>, wrapped: bool, cfa: u32) -> CodeLabel {
         let mut labels = [0; 4].map(|_| self.a.create_label());
         let a = &mut self.a;
@@ -110,7 +111,7 @@ impl File {
         labels[2]
     }
 
-    /// Adds a site whose flags are used behind its call.
+    /// Adds a site whose flags are read behind its call.
     pub(crate) fn site_that_keeps_flags(&mut self, number: u32, cfa: u32) {
         let mut labels = [0; 4].map(|_| self.a.create_label());
         let a = &mut self.a;
@@ -146,7 +147,7 @@ impl File {
         label
     }
 
-    /// Adds such a function without a plan for it.
+    /// Adds a function that makes one call, and no plan for it.
     pub(crate) fn bare(&mut self, name: &'static str, number: u32) -> CodeLabel {
         let label = self.function(name);
         self.a.mov(eax, number).unwrap();
@@ -156,7 +157,7 @@ impl File {
         label
     }
 
-    /// Adds a function that makes one call, which is wrapped whole.
+    /// Adds a function that makes one call inside a wrapping window.
     pub(crate) fn wrapped(&mut self, name: &'static str, number: u32) -> CodeLabel {
         let label = self.function(name);
         self.site(Some(number), true, 8);
@@ -164,7 +165,7 @@ impl File {
         label
     }
 
-    /// `syscall(number, arguments…)`.
+    /// Adds the function `name(number, arguments…)`, which makes any call, like syscall(2).
     pub(crate) fn any(&mut self, name: &'static str) -> CodeLabel {
         let label = self.function(name);
         let a = &mut self.a;
@@ -176,7 +177,7 @@ impl File {
         label
     }
 
-    /// `name(n, a, b, c)`: calls `callee(a, b, c)` n times and returns the last result.
+    /// Adds the function `name(n, a, b, c)`, which calls `callee(a, b, c)` n times and returns the last result.
     pub(crate) fn repeat(&mut self, name: &'static str, callee: CodeLabel) -> CodeLabel {
         let label = self.function(name);
         let mut again = self.a.create_label();
@@ -202,7 +203,7 @@ impl File {
         label
     }
 
-    /// Returns the bytes, the offsets of the functions, and the plan.
+    /// Returns the file's bytes, the offsets of its functions, and its plan.
     fn finish(mut self) -> (Vec<u8>, HashMap<&'static str, u64>, Plan) {
         let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
         let done = self.a.assemble_options(TEXT, options).unwrap();
@@ -237,7 +238,7 @@ impl File {
     }
 }
 
-/// A loaded file with the areas it counts in.
+/// A loaded and patched file, with the areas that it counts in.
 pub(crate) struct Lab {
     pub(crate) blob: Blob,
     functions: HashMap<&'static str, u64>,
@@ -263,6 +264,7 @@ impl Lab {
             global_word(offset).store(word, Ordering::Relaxed);
         }
         image_words()[image::ELIDE as usize / 8].store(u64::MAX >> 32, Ordering::Relaxed);
+        global_word(global::ANSWERING).store(u64::MAX >> 32, Ordering::Relaxed);
         let mut code = blob.code_for(REGION).unwrap();
         code.resize(code.len().next_multiple_of(8), 0);
         code.extend(blob.eh_frame(code.len() as u32));
@@ -273,7 +275,7 @@ impl Lab {
             text[at..at + patch.bytes.len()].copy_from_slice(&patch.bytes);
         }
         place(LOAD + TEXT, &text);
-        // Long enough for a server on a busy machine. Tests without a server shorten it.
+        // Long enough for a server on a busy machine; tests without a server shorten it.
         set_limits(Duration::from_secs(10));
         Self { blob, functions }
     }
@@ -298,7 +300,7 @@ impl Lab {
     pub(crate) fn call(&self, name: &str, arguments: &[u64]) -> i64 {
         let a: [u64; 7] = std::array::from_fn(|i| arguments.get(i).copied().unwrap_or(0));
         type Function = extern "C" fn(u64, u64, u64, u64, u64, u64, u64) -> i64;
-        // SAFETY: a function of the generated file, which takes integers and keeps to the ABI.
+        // SAFETY: the address is that of a generated function, which takes integers and keeps to the ABI.
         let function = unsafe { std::mem::transmute::<u64, Function>(self.address(name)) };
         function(a[0], a[1], a[2], a[3], a[4], a[5], a[6])
     }
@@ -311,7 +313,7 @@ impl Lab {
         image_words()[(at + slot::TAG as usize) / 8].store(index + 1, Ordering::Relaxed);
         image_words()[(at + slot::PID as usize) / 8].store(u64::from(tid), Ordering::Relaxed);
         image_words()[(at + slot::RSEQ as usize) / 8].store(rseq_area().unwrap_or(0), Ordering::Relaxed);
-        // SAFETY: gs is unused by Rust and the C library on x86-64.
+        // SAFETY: on x86-64 neither Rust nor the C library uses gs.
         unsafe { std::arch::asm!("wrgsbase {}", in(reg) layout::slot_address(index)) };
     }
 
@@ -330,7 +332,7 @@ impl Lab {
     }
 }
 
-/// Returns room for contexts besides the roots of a small file.
+/// Returns room for contexts in a small file, with its roots.
 pub(crate) fn room() -> Room {
     let mut room = Room::default();
     room.give_roots(REGION, 1000);
@@ -339,8 +341,7 @@ pub(crate) fn room() -> Room {
 
 /// Returns the rseq area that the C library has registered for this thread (glibc since 2.35).
 pub(crate) fn rseq_area() -> Option<u64> {
-    // SAFETY: a symbol of the C library, looked up by name, holds the area's distance from the
-    // thread pointer, which lies at fs:0.
+    // SAFETY: the symbol, looked up by name, holds the area's distance from the thread pointer, which lies at fs:0.
     unsafe {
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
         let thread: u64;
@@ -351,23 +352,23 @@ pub(crate) fn rseq_area() -> Option<u64> {
 
 /// Returns the whole image as words.
 pub(crate) fn image_words() -> &'static [AtomicU64] {
-    // SAFETY: mapped by `share_areas` for the life of the process, used by atomics only.
+    // SAFETY: `share_areas` maps the image for the life of the process; all accesses are atomic.
     unsafe { std::slice::from_raw_parts(IMAGE as *const AtomicU64, image::SIZE as usize / 8) }
 }
 
 /// Returns a word of the global area.
 pub(crate) fn global_word(offset: u64) -> &'static AtomicU64 {
-    // SAFETY: as above; offsets are the layout's.
+    // SAFETY: the global area is mapped like the image; offsets are the layout's.
     unsafe { &*((GLOBAL + offset) as *const AtomicU64) }
 }
 
-/// Returns half a word at any address of the areas.
+/// Returns the half word at an address in the areas.
 pub(crate) fn half(address: u64) -> &'static AtomicU32 {
-    // SAFETY: as above.
+    // SAFETY: the areas are mapped for the life of the process; all accesses are atomic.
     unsafe { &*(address as *const AtomicU32) }
 }
 
-/// Returns the time stamp counter.
+/// Reads the time stamp counter.
 pub(crate) fn tsc() -> u64 {
     // SAFETY: every x86-64 processor has it.
     unsafe { std::arch::x86_64::_rdtsc() }
@@ -381,14 +382,14 @@ pub(crate) fn set_limits(limit: Duration) {
     global_word(global::LIMIT).store(limit.as_secs(), Ordering::Relaxed);
     global_word(global::LIMIT + 8).store(u64::from(limit.subsec_nanos()), Ordering::Relaxed);
     for cycles in [global::LIMIT_CYCLES, global::LONG_LIMIT_CYCLES] {
-        // For a clock of about 2.5 GHz; it need not be exact.
+        // Assume a clock of about 2.5 GHz; it need not be exact.
         global_word(cycles).store(limit.as_nanos() as u64 * 5 / 2, Ordering::Relaxed);
     }
 }
 
 fn share_areas() {
     let size = (global::SIZE + image::SIZE) as usize;
-    // SAFETY: plain system calls; the address is free in a process of ours, and checked.
+    // SAFETY: plain system calls that map new memory; the resulting address is checked.
     unsafe {
         let fd = libc::memfd_create(c"lab".as_ptr(), 0);
         assert!(fd >= 0 && libc::ftruncate(fd, size as i64) == 0);
@@ -399,11 +400,11 @@ fn share_areas() {
     }
 }
 
-/// Maps code at an address.
+/// Maps `bytes` as executable code at `address`.
 fn place(address: u64, bytes: &[u8]) {
     let start = address & !0xfff;
     let size = (address - start) as usize + bytes.len();
-    // SAFETY: the address is free in a process of ours, and checked; the copy fits the mapping.
+    // SAFETY: a new mapping, whose address is checked; the copy fits in it.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
         let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;

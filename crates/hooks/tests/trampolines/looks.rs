@@ -1,4 +1,4 @@
-//! Samples: single calls that name an object, written over the whole run.
+//! Tests of samples: single calls that name an object, written over the whole run.
 
 use crate::lab::{apart, half};
 use crate::ring::{GETPPID, OPENAT, STAT, drain, in_state, lab, open, piece, word};
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use systoll_hooks::assemble::{Read, WrittenCall};
 use systoll_hooks::layout::{IMAGE, image, look, ring, slot, want, windows};
 
-/// Returns the samples since the last reading, without those of a window.
+/// Returns the samples written since the last reading, without a window's calls.
 fn looks() -> Vec<WrittenCall<'static>> {
     drain(0).into_iter().chain([open(0)]).flatten().filter(|call| call.alone).collect()
 }
@@ -38,7 +38,7 @@ fn the_first_are_all_looked_at_and_later_ones_stand_for_more() {
         server.stop();
         nths.sort_unstable();
         let (first, later) = nths.split_at(nths.partition_point(|(nth, _)| *nth < look::ALL));
-        // Samples that the test's launcher requests on first sight may belong to a window.
+        // The test's launcher requests samples on first sight; one of those may belong to a window.
         assert!(first.iter().all(|(_, calls)| *calls == 1) && first.len() as u64 >= look::ALL - 2, "{}", first.len());
         assert!(later.iter().all(|(nth, calls)| *calls == 1 << (nth.ilog2() - look::OF_OCTAVE_BITS)), "{later:?}");
         let stands_for: u64 = nths.iter().map(|(_, calls)| calls).sum();
@@ -61,14 +61,14 @@ fn unread_samples_are_dropped_and_calls_still_counted() {
         }
         assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, look::SHARE.of_old);
         assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING);
-        // Calls that are new to the thread are sampled nevertheless.
+        // Calls that are new to the thread are sampled although the buffers are full.
         lab.call("openats", &[look::CALLS, libc::AT_FDCWD as u32 as u64, c"/nowhere".as_ptr() as u64, 0]);
         server.stop();
         let looks = looks();
         assert!(looks.len() as u64 <= (look::SHARE.of_old + 2) * look::CALLS, "{}", looks.len());
         assert_eq!(looks.iter().filter(|call| call.number == OPENAT).count() as u64, look::CALLS);
         assert_eq!(lab.total(STAT), (6_000, 6_000, 6_000, 0));
-        // There is room again.
+        // The buffers have been read, so there is room again.
         assert_eq!(lab.call("stat", &[c"/nowhere".as_ptr() as u64, 0x6666_0000]), -i64::from(libc::ENOENT));
         assert_eq!(open(0).len(), 1);
     });
@@ -113,7 +113,8 @@ fn samples_are_rarer_up_to_the_calls_of_earlier_programs() {
         seen.sort_unstable();
         let part = 1 << look::FAMILIAR_SHIFT;
         let (familiar, new) = seen.split_at(seen.partition_point(|(nth, _)| *nth < ASKED));
-        // The first call of all has no predecessor, and the last part may extend beyond the end.
+        // The very first call has none before it that it could stand for, and the last part may
+        // extend beyond the end.
         assert!(familiar.iter().filter(|(_, calls)| *calls == part).count() as u64 >= ASKED / part - 1, "{familiar:?}");
         assert!(familiar.len() as u64 <= ASKED / part + 2, "{familiar:?}");
         assert!(new.len() as u64 >= ASKED - part && new.iter().skip(1).all(|(_, calls)| *calls == 1), "{new:?}");

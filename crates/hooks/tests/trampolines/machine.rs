@@ -1,4 +1,4 @@
-//! Registers, red zone, x87 and SSE state are unchanged by counting.
+//! Tests that counting changes no register, no byte of the red zone, and no x87 or SSE state.
 
 use crate::counts::{EACH_LONG, TIMED};
 use crate::lab::{File, Lab, SHORT, apart, half, image_words, set_limits};
@@ -12,7 +12,8 @@ const GETPPID: u32 = 110;
 const XMM: [AsmRegisterXmm; 16] =
     [xmm0, xmm1, xmm2, xmm3, xmm4, xmm5, xmm6, xmm7, xmm8, xmm9, xmm10, xmm11, xmm12, xmm13, xmm14, xmm15];
 
-/// `check()`: sets all registers that the kernel preserves, around a call; returns 1 if one has changed.
+/// Adds `check()`, which sets all registers that the kernel preserves and makes a call. It returns
+/// 1 if one has changed.
 fn check(file: &mut File, name: &'static str, wrapped: bool) {
     let saved = [rbx, rbp, r12, r13, r14, r15];
     let watched = [rbx, rbp, r12, r13, r14, r15, rdi, rsi, rdx, r8, r9, r10];
@@ -35,7 +36,7 @@ fn check(file: &mut File, name: &'static str, wrapped: bool) {
     }
     file.site(Some(GETPPID), wrapped, 56);
     let a = &mut file.a;
-    // The stack pointer is checked by the contents found there.
+    // If the stack pointer were wrong, other contents would be found here.
     for offset in red_zone {
         a.cmp(qword_ptr(rsp - offset), offset).unwrap();
         a.jne(bad).unwrap();
@@ -130,7 +131,7 @@ fn registers_are_unchanged_without_a_launcher() {
     });
 }
 
-/// `flags(set)`: sets the flags, makes a call, and returns the flags behind it.
+/// Adds `flags(set)`, which sets the flags, makes a call, and returns the flags behind it.
 fn flags(file: &mut File) {
     file.function("flags");
     let a = &mut file.a;
@@ -153,7 +154,8 @@ fn flags_that_outlive_a_call_are_as_they_were() {
                 let lab = Lab::new(file, options);
                 lab.enter(0);
                 let server = Server::start(&[]);
-                // CF, PF, AF, ZF, SF, OF; interrupts are on and bit 1 is always set.
+                // The bits are CF, PF, AF, ZF, SF and OF; 0x202 is the flag of interrupts, which
+                // are on, and a bit that is always set.
                 let bits = [0, 2, 4, 6, 7, 11];
                 for n in 0..64 {
                     let set = bits.iter().enumerate().fold(0x202, |all, (i, bit)| all | ((n >> i) & 1) << bit);
@@ -168,7 +170,7 @@ fn flags_that_outlive_a_call_are_as_they_were() {
 
 #[test]
 fn a_return_that_needs_flags_is_left_alone() {
-    // The instruction behind the call reads the carry flag from before it.
+    // The instruction behind the call reads the carry flag that was set before the call.
     use systoll_hooks::assemble::{Refused, Unhooked, assemble};
     use systoll_hooks::plan::{Plan, Site, Span};
     let span =
@@ -183,16 +185,16 @@ fn a_return_that_needs_flags_is_left_alone() {
         assemble(&plan, &TIMED, -0x10_0000).unwrap().refused
     };
     let expected = [Refused { address: 0x1005, what: Unhooked::Return }];
-    // adc rdx, 1 (sign-extended to 7 bytes)
+    // Bytes of adc rdx, 1, its constant extended to 4 bytes.
     assert_eq!(refused(&[0x48, 0x81, 0xd2, 1, 0, 0, 0], 1), expected);
-    // mov [rdi], r11; ret; nop
+    // Bytes of mov [rdi], r11; ret; nop.
     assert_eq!(refused(&[0x4c, 0x89, 0x1f, 0x66, 0x90], 2), expected);
-    // mov r11, rax; call: r11 is needed to push its return address
+    // Bytes of mov r11, rax and a call: to push the call's return address needs r11.
     assert_eq!(refused(&[0x49, 0x89, 0xc3, 0xe8, 0, 0, 0, 0], 2), expected);
-    // call rbx; nop: its return address would be ours
+    // Bytes of call rbx; nop: the return address would lie in our code.
     assert_eq!(refused(&[0xff, 0xd3, 0x0f, 0x1f, 0x00], 2), expected);
-    // mov rdi, rax; call
+    // Bytes of mov rdi, rax and a call.
     assert_eq!(refused(&[0x48, 0x89, 0xc7, 0xe8, 0, 0, 0, 0], 2), []);
-    // cmp rax, -4095
+    // Bytes of cmp rax, -4095.
     assert_eq!(refused(&[0x48, 0x3d, 1, 0xf0, 0xff, 0xff], 1), []);
 }

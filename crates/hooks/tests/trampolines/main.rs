@@ -1,4 +1,4 @@
-//! Runs the counting code.
+//! Runs the counting code in generated functions and checks what it counts.
 
 mod areas;
 mod asked_windows;
@@ -21,10 +21,10 @@ mod trunks;
 mod unwinding;
 mod waiting;
 
-/// Runs `body` in a forked copy of this process, and fails if it fails.
+/// Runs `body` in a forked copy of this process. Fails if the copy fails.
 fn forked(body: impl FnOnce()) {
-    // SAFETY: this process has a single thread beside the test harness's, which is waiting; the
-    // child only runs `body` and leaves.
+    // SAFETY: the only other thread is the test harness's, which is waiting; the child runs `body`
+    // and exits.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {

@@ -12,7 +12,7 @@ use systoll_hooks::plan::{Plan, plan};
 const DELTA: i64 = -(64 << 20);
 const FILES: [&str; 2] = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
 
-/// Returns the plans of the files that exist; prints those that do not.
+/// Returns the plans of the files that exist; prints the names of the missing ones.
 fn plans() -> Vec<(&'static str, Plan)> {
     let read = |path: &'static str| match std::fs::read(path) {
         Ok(bytes) => Some((path, plan(&bytes).unwrap())),
@@ -55,7 +55,8 @@ fn no_patch_meets_another(blob: &Blob) {
     assert!(spans.windows(2).all(|w| w[0].1 <= w[1].0));
 }
 
-/// Checks that every jump of the code leads to an instruction of the code, or out of it, and that there are no calls.
+/// Checks that every jump of the code leads to an instruction of the code or out of it, and that the code contains no
+/// calls.
 fn jumps_lead_somewhere(blob: &Blob) {
     let start = 0x4000_0000_0000u64.wrapping_add_signed(blob.delta);
     let instructions: Vec<_> = Decoder::with_ip(64, &blob.code, start, DecoderOptions::NONE).into_iter().collect();
@@ -76,7 +77,7 @@ fn jumps_lead_somewhere(blob: &Blob) {
 
 #[test]
 fn the_vdso_is_written() {
-    // SAFETY: the kernel maps the whole vDSO there, of at most two pages of text and one of data.
+    // SAFETY: the kernel maps the whole vDSO there: at most two pages of text and one of data.
     let vdso = unsafe {
         let at = libc::getauxval(libc::AT_SYSINFO_EHDR) as *const u8;
         assert!(!at.is_null());

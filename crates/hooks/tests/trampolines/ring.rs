@@ -1,4 +1,4 @@
-//! Windows that threads write by themselves: every call in them is right, whatever happens in between.
+//! Tests of windows that threads write by themselves: every call in them is right, whatever happens in between.
 
 use crate::counts::TIMED;
 use crate::lab::{Lab, apart, half, image_words};
@@ -47,12 +47,12 @@ fn buffer(index: u64, n: u64) -> Vec<WrittenCall<'static>> {
     let from = slot::RINGS + n * ring::BUFFER;
     let words = (0..ring::BUFFER).step_by(8).map(|at| word(index, from + at).load(SeqCst));
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-    // Leaked, because a test ends soon.
+    // The bytes leak, which does no harm: a test ends soon.
     let bytes: &'static [u8] = bytes.leak();
     written_calls(bytes, n, word(index, slot::RING_HEADERS + n * ring::HEADER + ring::LEN).load(SeqCst)).collect()
 }
 
-/// Returns the windows of a slot that are in a state.
+/// Returns the numbers of a slot's buffers that are in `state`.
 pub(crate) fn in_state(index: u64, state: u64) -> Vec<u64> {
     let state_of = |n: &u64| word(index, slot::RING_HEADERS + n * ring::HEADER + ring::STATE).load(SeqCst);
     (0..ring::COUNT).filter(|n| state_of(n) == state).collect()
@@ -69,7 +69,7 @@ pub(crate) fn drain(index: u64) -> Vec<Vec<WrittenCall<'static>>> {
     written.iter().map(taken).collect()
 }
 
-/// Returns the window that a slot's thread is writing.
+/// Returns the calls of the window that a slot's thread is writing.
 pub(crate) fn open(index: u64) -> Vec<WrittenCall<'static>> {
     let all = in_state(index, ring::state::WRITING);
     assert!(all.len() <= 1, "{all:?}");
@@ -123,7 +123,7 @@ fn a_call_is_written_whole() {
         assert_eq!(text(piece(open, 1, Read::Entry).unwrap()), path.to_bytes());
         assert_eq!(piece(read, 1, Read::Return).unwrap(), &bytes[..10]);
         assert_eq!(piece(again, 1, Read::Return).unwrap(), &bytes[10..30]);
-        // Named once, and again when the descriptor may be another file.
+        // The name is read once, and again when the descriptor may stand for another file.
         assert_eq!(piece(read, 0, Read::Name).unwrap(), path.to_bytes());
         assert!(again.pieces().chain(close.pieces()).all(|p| p.read != Read::Name));
         assert_eq!(bad.pieces, [None; 6]);
@@ -131,7 +131,7 @@ fn a_call_is_written_whole() {
     });
 }
 
-/// Every way to a new descriptor whose name is asked for, or follows from arguments.
+/// Tests every way to a new descriptor: its name is asked for, or follows from arguments.
 #[test]
 fn names_that_follow_are_not_asked_for() {
     apart("ring::names_that_follow_are_not_asked_for", || {
@@ -142,7 +142,7 @@ fn names_that_follow_are_not_asked_for() {
             lab.call("openat", &[folder as u64, path.as_ptr() as u64, flags as u64])
         };
         let mut byte = [0u8];
-        // The launcher is asked if no name follows.
+        // The launcher is asked only if the name does not follow from arguments.
         let mut reads = |fd: i64| lab.call("read", &[fd as u64, byte.as_mut_ptr() as u64, 1]);
         let mut expected = Vec::new();
         let etc = opens(i64::from(libc::AT_FDCWD), c"/etc", libc::O_DIRECTORY | libc::O_NOFOLLOW);
@@ -190,9 +190,9 @@ fn names_that_follow_are_not_asked_for() {
     });
 }
 
-/// Maps two pages and unmaps the second.
+/// Maps two pages and unmaps the second. Returns the address of the first.
 fn page_at_an_edge() -> u64 {
-    // SAFETY: new mappings at places of the kernel's choice.
+    // SAFETY: the mappings are new, and the kernel chooses their place.
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), 8192, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
         assert_ne!(at, libc::MAP_FAILED);
@@ -216,19 +216,19 @@ fn wrong_pointers(threads: u32) {
     half(IMAGE + image::THREADS).store(threads, SeqCst);
     let server = Server::opening(&[], 1);
     let edge = page_at_an_edge() + 4096;
-    // SAFETY: the last bytes of a page of ours.
+    // SAFETY: the nine bytes are the last of a page of ours.
     unsafe { std::ptr::copy_nonoverlapping(c"/etc/pass".as_ptr(), (edge - 9) as *mut libc::c_char, 9) };
     let efault = -i64::from(libc::EFAULT);
     let kernel = 0xffff_8000_0000_0000;
     for at in [BAD, kernel, edge, edge - 9, 1, u64::MAX] {
         assert_eq!(lab.call("stat", &[at, BAD]), efault, "{at:#x}");
     }
-    // Strings that end right before the unmapped page, or cross a page's end.
+    // Strings end right before the unmapped page, or cross the end of a page.
     let whole = page_at_an_edge() + 4096;
-    // SAFETY: as above.
+    // SAFETY: the ten bytes are the last of a page of ours.
     unsafe { std::ptr::copy_nonoverlapping(c"/etc/pass".as_ptr(), (whole - 10) as *mut libc::c_char, 10) };
     assert_eq!(lab.call("stat", &[whole - 10, BAD]), -i64::from(libc::ENOENT));
-    // SAFETY: new mappings of ours, two pages of the three are written.
+    // SAFETY: the mapping is new; only two of its three pages are written.
     let across = unsafe {
         let at = libc::mmap(std::ptr::null_mut(), 8192, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) as u64;
         std::ptr::copy_nonoverlapping(c"/etc/pass".as_ptr(), (at + 4091) as *mut libc::c_char, 10);
@@ -238,7 +238,7 @@ fn wrong_pointers(threads: u32) {
     server.stop();
     let calls = open(0);
     let texts: Vec<_> = calls.iter().map(|c| piece(c, 0, Read::Entry)).collect();
-    // A call that did not read a string to its end does not show that the string is readable, so it is not copied.
+    // A call that did not read a string to its end does not show that it is readable, so the string is not copied.
     assert_eq!(texts[..6], [None; 6]);
     for text_of in &texts[6..] {
         assert_eq!(text(text_of.unwrap()), b"/etc/pass");
@@ -259,7 +259,7 @@ fn places_are_drawn_in_every_half_octave() {
         }
         let asked = server.stop();
         assert_eq!(asked.questions.iter().filter(|q| q.0 != Question::Context).count(), 0);
-        // Calls 33 to 50,000: from call 48 on, each half of an octave has a window, if no other is open then.
+        // From call 48 on, each half of an octave has a window, unless another is open.
         assert_eq!(begun[0], 1);
         let halves: Vec<(u32, u64)> = begun.iter().map(|n| (n.ilog2(), n >> (n.ilog2().max(1) - 1) & 1)).collect();
         assert!(halves.windows(2).all(|two| two[0] != two[1]), "{begun:?}");
@@ -281,12 +281,12 @@ fn a_window_ends_when_argument_data_finds_no_room() {
         let mut stat = || assert_eq!(lab.call("stat", &[path.as_ptr() as u64, status.as_mut_ptr() as u64]), 0);
         stat();
         let (data, buffer) = (word(0, slot::RING_DATA), word(0, slot::RING_BUFFER).load(SeqCst));
-        // Room for one more call, the last of this window.
+        // The buffer has room for one more call, which is the window's last.
         data.store(buffer + ring::BUFFER - ring::ROOM, SeqCst);
         stat();
         assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING);
         stat();
-        // After a handler's call, the room left is smaller than the call before it takes.
+        // A handler's call may leave less room than the interrupted call needs.
         word(0, slot::WANT).store(want::RING, SeqCst);
         stat();
         data.store(word(0, slot::RING_BUFFER).load(SeqCst) + ring::BUFFER - 8, SeqCst);
@@ -304,7 +304,7 @@ static GETPGRP_AT: AtomicU64 = AtomicU64::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
 fn call_at(address: u64) -> i64 {
-    // SAFETY: a function of the generated file without arguments.
+    // SAFETY: the address is that of a generated function without arguments.
     let function = unsafe { std::mem::transmute::<u64, extern "C" fn() -> i64>(address) };
     function()
 }
@@ -317,7 +317,7 @@ extern "C" fn handler(_: i32) {
     }
 }
 
-/// Checks a window's calls: their arguments, and that none is missing without saying so.
+/// Checks the calls of a window: their arguments and results, and that every gap between them is marked.
 fn check(window: &[WrittenCall<'_>], results: &HashMap<u32, i64>, cookie: u64) {
     let mut last: HashMap<u64, u64> = HashMap::new();
     for call in window {
@@ -341,14 +341,14 @@ fn handlers_calls_are_written_in_between() {
                 lab.enter(0);
                 GETPGRP_AT.store(lab.address("getpgrp"), SeqCst);
                 let server = Server::opening(&[], 1);
-                // SAFETY: calls without arguments.
+                // SAFETY: these calls take no arguments.
                 let results = unsafe {
                     HashMap::from([(GETPPID, i64::from(libc::getppid())), (GETPGRP, i64::from(libc::getpgrp()))])
                 };
                 let timer = Timer::start(libc::SIGALRM, handler as *const (), flags, Duration::from_micros(100));
                 let (mut made, mut written, mut between, mut gaps) = (0, 0, 0, 0);
                 let begun = Instant::now();
-                // Other work may delay the timer: continue until there is enough to check.
+                // Other work may delay the timer, so continue until there is enough to check.
                 let enough = |written, between, gaps| written > 10_000 && between > 50 && gaps > 5;
                 while begun.elapsed() < Duration::from_secs(3)
                     || !enough(written, between, gaps) && begun.elapsed() < Duration::from_secs(60)
@@ -385,7 +385,7 @@ fn a_call_that_a_handler_interrupts_has_its_own_result() {
         GETPGRP_AT.store(lab.address("getpgrp"), SeqCst);
         let server = Server::opening(&[], 1);
         let mut ends = [0; 2];
-        // SAFETY: an array of two.
+        // SAFETY: pipe writes two numbers into an array of two.
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
         lab.call("getpgrp", &[]);
         let timer = Timer::start(libc::SIGALRM, handler as *const (), 0, Duration::from_millis(20));
@@ -415,7 +415,7 @@ fn threads_write_their_own() {
                     let (lab, done) = (&lab, &done);
                     scope.spawn(move || {
                         lab.enter(index);
-                        // Not on the stack: copied only if it is known to be readable.
+                        // The path does not lie on the stack, so it is copied only if it is known to be readable.
                         let mut path = format!("/nowhere/of/{index}").into_bytes().into_boxed_slice().into_vec();
                         path.push(0);
                         let mut seen = 0;
@@ -475,7 +475,7 @@ fn a_forked_process_has_no_window_of_its_makers() {
 
 static FORK_AT: AtomicU64 = AtomicU64::new(0);
 
-/// Forks; both processes continue with what was interrupted.
+/// Forks if an address is in `FORK_AT`. Both processes then continue with what was interrupted.
 extern "C" fn forker(_: i32) {
     let address = FORK_AT.swap(0, SeqCst);
     if address != 0 {
@@ -483,10 +483,10 @@ extern "C" fn forker(_: i32) {
     }
 }
 
-/// Runs `look` with SIGALRM blocked. A child that is forked meanwhile would continue with it, in its parent's slot,
-/// whose buffers the parent fills again.
+/// Runs `look` with SIGALRM blocked. Otherwise a child that is forked in the middle of it would go on reading its
+/// parent's slot, whose buffers the parent fills again.
 fn alone<T>(look: impl FnOnce() -> T) -> T {
-    // SAFETY: sets of this frame; the C library's own call, which is not hooked.
+    // SAFETY: the sets lie in this frame, and the C library's own function is not hooked.
     unsafe {
         let (mut alarm, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigemptyset(&raw mut alarm);
@@ -506,13 +506,13 @@ fn both_processes_continue_after_a_fork_in_a_handler() {
         let server = Server::opening(&[], 1);
         let (me, path) = (std::process::id(), c"/nowhere/at/all".to_owned());
         let open = |n| lab.call("openats", &[n, libc::AT_FDCWD as u32 as u64, path.as_ptr() as u64, 0]);
-        // All contexts are known: no child asks.
+        // The thread learns all contexts first, so no child asks about one.
         open(1);
         if call_at(lab.address("fork")) == 0 {
             lab.call("exit_group", &[0]);
         }
         let leave_if_child = || {
-            // SAFETY: no arguments; the C library's own getpid, which is not hooked.
+            // SAFETY: the call takes no arguments, and the C library's own getpid is not hooked.
             if unsafe { libc::getpid() } as u32 != me {
                 assert_eq!(open(50), -i64::from(libc::ENOENT));
                 lab.call("exit_group", &[0]);
@@ -529,24 +529,25 @@ fn both_processes_continue_after_a_fork_in_a_handler() {
                 assert_eq!(open(50), -i64::from(libc::ENOENT));
                 leave_if_child();
                 for call in alone(|| drain(0)).into_iter().flatten().filter(|c| c.number == OPENAT) {
-                    // A child that was forked in the middle of a call returns from it; this process has no result.
+                    // If a child was forked in the middle of this call, only the child returned from it: there is no
+                    // result here.
                     let Some(result) = call.result else { continue };
                     assert_eq!(text(piece(&call, 1, Read::Entry).unwrap()), path.to_bytes());
                     assert_eq!(result, -i64::from(libc::ENOENT));
                     written += 1;
                 }
             }
-            // A child that was forked after `look` in it.
+            // A child may have been forked behind the check above.
             leave_if_child();
             let mut status = 0;
-            // SAFETY: waits for any child of ours.
+            // SAFETY: waits for a child of ours, if one has ended.
             while unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } > 0 {
                 assert_eq!(status, 0);
             }
         }
         drop(timer);
         let mut status = 0;
-        // SAFETY: as above.
+        // SAFETY: waits for a child of ours.
         while unsafe { libc::wait(&raw mut status) } > 0 {
             assert_eq!(status, 0);
         }
@@ -584,7 +585,7 @@ fn a_written_call_costs_little() {
         time(3, "openats", &open, true);
         server.stop();
         eprintln!("a call, ns: plain, written: {least:.0?}");
-        // The bound is loose: the machine may be busy, and entering the kernel takes long on some.
+        // The bounds are loose: the machine may be busy, and on some machines entering the kernel takes long.
         assert!(least[1] - least[0] < 1_500.0 && least[3] - least[2] < 3_000.0, "{least:?}");
     });
 }

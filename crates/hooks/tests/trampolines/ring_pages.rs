@@ -1,4 +1,5 @@
-//! The pages of a window are allocated as needed, and do not count as the program's page faults.
+//! Tests that a window's pages are allocated as needed, and do not count as the program's page
+//! faults.
 
 use crate::lab::apart;
 use crate::ring::{BAD, drain, lab, word};
@@ -14,7 +15,7 @@ fn faults_for_a_window_s_pages_are_not_the_program_s() {
         let server = Server::opening(&[], 1);
         let path = std::ffi::CString::new(vec![b'/'; 230]).unwrap();
         let mut status = [0u64; 18];
-        // Twice, because in the first window all calls are new to the thread.
+        // There are two rounds, because in the first window all calls are new to the thread.
         for round in 0..2 {
             word(0, slot::WANT).store(want::RING, SeqCst);
             for _ in 0..ring::CALLS / 2 {

@@ -1,4 +1,4 @@
-//! A thread of the test that takes the launcher's part in the hand-shake.
+//! A thread of the test that plays the launcher: it answers the questions of hooked threads.
 
 #![allow(dead_code, reason = "each of those who share this use a part of it")]
 
@@ -11,16 +11,16 @@ use systoll_hooks::assemble::{
 };
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, Saved, global, image, node, slot, slot_address, state};
 
-/// A thread that answers questions.
+/// A running thread that answers questions.
 pub(crate) struct Server {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Answered>>,
 }
 
-/// The questions, by kind.
+/// The questions that were answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answered {
-    /// Questions, each with the call's number or result (rax) and first argument.
+    /// Each question, with the call's number or result (rax) and its first argument.
     pub(crate) questions: Vec<(Question, u64, u64)>,
 }
 
@@ -32,30 +32,30 @@ impl Answered {
 }
 
 impl Server {
-    /// Starts answering. Contexts are told apart by `depth` return addresses; the second and further ones lie at the
-    /// given distances from rsp.
+    /// Starts answering. Contexts are told apart by the first return address and by those at the given distances from
+    /// rsp.
     pub(crate) fn start(distances: &'static [u64]) -> Self {
         Self::opening(distances, 0)
     }
 
-    /// Does the same; the first window of each context is due at its call `window_at`.
+    /// Starts answering like [`Server::start`]; the first window of each context is due at call `window_at`.
     pub(crate) fn opening(distances: &'static [u64], window_at: u64) -> Self {
         Self::with(distances, Due { at: window_at, asks: false })
     }
 
-    /// Does the same; the server is asked at that call.
+    /// Starts answering like [`Server::start`]; the thread asks for a window at call `window_at` of each context.
     pub(crate) fn looking(distances: &'static [u64], window_at: u64) -> Self {
         Self::with(distances, Due { at: window_at, asks: true })
     }
 
-    /// Starts answering. Contexts are told apart by one return address, and above each lies a trunk of the words at
-    /// these distances from rsp. The last word of the trunk differs from the stack's by `changed`.
+    /// Starts answering. Contexts are told apart by one return address. Above each lies a trunk: the words at these
+    /// distances from rsp. The last word that the trunk holds differs from the stack's by `changed`.
     pub(crate) fn knowing(above: &'static [u64], changed: u64) -> Self {
         Self::finding(Callers::Below { above, changed }, Due::default())
     }
 
-    /// Starts answering. Contexts are told apart by the return address at `first` from rsp, and by the one right above
-    /// the word that the frame pointer points to.
+    /// Starts answering. Contexts are told apart by the return address at `first` from rsp, and by the one right
+    /// above the word that the frame pointer points to.
     pub(crate) fn by_pointer(first: u64, pointer: Pointer) -> Self {
         Self::finding(Callers::ByPointer { first, pointer }, Due::default())
     }
@@ -77,14 +77,14 @@ impl Server {
         Self { stop, thread: Some(thread) }
     }
 
-    /// Stops, and returns the questions.
+    /// Stops answering. Returns the questions.
     pub(crate) fn stop(mut self) -> Answered {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.take().unwrap().join().unwrap()
     }
 }
 
-/// Place of a frame pointer.
+/// Place at which the interrupted function keeps the frame pointer.
 #[derive(Clone, Copy)]
 pub(crate) enum Pointer {
     /// In memory, at this distance from rsp.
@@ -92,7 +92,7 @@ pub(crate) enum Pointer {
     InRbp,
 }
 
-/// The way to find callers.
+/// The server's source for the callers of a thread that asks.
 #[derive(Clone, Copy)]
 enum Callers {
     At(&'static [u64]),
@@ -153,7 +153,7 @@ impl Serving {
         if let Some(root) = root {
             let first = word(root + node::OFFSET).load(Ordering::SeqCst);
             let rsp = saved(Saved::Rsp);
-            // SAFETY: the stack of a thread of this process that waits for us.
+            // SAFETY: the word lies on the stack of a thread of this process, which waits for the answer.
             let on_stack = |distance: u64| unsafe { *(rsp.wrapping_add(distance) as *const u64) };
             let steps = match self.callers {
                 Callers::At(distances) => {
@@ -184,7 +184,7 @@ impl Serving {
             };
             let grown = if let Callers::Below { above, changed } = self.callers {
                 let node = grow_seen(image_words(), &mut self.room, root, &steps, Some(&trunk(above, changed)));
-                // The launcher also looks at the first call.
+                // The launcher samples the first call, too, so the next is due at 2.
                 node.inspect(|node| word(node + node::WINDOW_AT).store(2, Ordering::SeqCst))
             } else if self.due == Due::default() {
                 grow(image_words(), &mut self.room, root, &steps)
@@ -208,6 +208,6 @@ fn word(address: u64) -> &'static AtomicU64 {
 
 pub(crate) fn futex(address: u64, operation: i32, value: u32) {
     let limit = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
-    // SAFETY: the address is in a mapped area, the limit outlives the call.
+    // SAFETY: the address lies in a mapped area, and the limit outlives the call.
     unsafe { libc::syscall(libc::SYS_futex, address, operation, value, &raw const limit, 0, 0) };
 }

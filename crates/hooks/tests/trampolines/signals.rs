@@ -1,4 +1,4 @@
-//! Signal handlers that make calls of their own, 5,000 times a second, at any instruction.
+//! Tests of signal handlers that make calls of their own 5,000 times a second, at any instruction.
 
 use crate::counts::{COUNT, EACH_LONG, TIMED, file};
 use crate::lab::{File, Lab, apart};
@@ -24,17 +24,17 @@ extern "C" fn handler(_: i32) {
 }
 
 fn call_at(address: u64) {
-    // SAFETY: a function of the generated file without arguments.
+    // SAFETY: the address is that of a generated function without arguments.
     let function = unsafe { std::mem::transmute::<u64, extern "C" fn() -> i64>(address) };
     function();
 }
 
-/// While this lives, `signal` is sent to this thread every `period`, and handled by `handler`.
+/// A timer that sends `signal` to this thread every `period`, until it is dropped.
 pub(crate) struct Timer(libc::timer_t);
 
 impl Timer {
     pub(crate) fn start(signal: i32, handler: *const (), flags: i32, period: Duration) -> Self {
-        // SAFETY: plain structures, valid for the calls; the handler is a function of ours.
+        // SAFETY: plain structures, valid during the calls; the handler is a function of ours.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler as usize;
@@ -56,7 +56,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: made by `start`.
+        // SAFETY: the timer was made by `start`.
         unsafe { libc::timer_delete(self.0) };
     }
 }
@@ -80,10 +80,10 @@ fn exact_under_signals(options: Options, flags: i32) {
     lab.enter(0);
     GETPGRP_AT.store(lab.address("getpgrp"), SeqCst);
     let server = Server::start(&[]);
-    // Handlers nest if the processors are busy with other work.
+    // Handlers nest if the processors are busy with other work, which takes a large stack.
     let mut stack = vec![0u8; 4 << 20];
     let other = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
-    // SAFETY: the stack outlives the timer, which is the last to use it.
+    // SAFETY: the stack outlives the timer, whose handlers alone use it.
     assert_eq!(unsafe { libc::sigaltstack(&raw const other, std::ptr::null_mut()) }, 0);
     let timer = Timer::start(libc::SIGALRM, handler as *const (), flags, PERIOD);
     lab.call("getppid 1", &[1_500_000]);
@@ -108,7 +108,7 @@ fn blocked_calls_restart_and_fail_as_they_should() {
         GETPGRP_AT.store(lab.address("getpgrp"), SeqCst);
         let server = Server::start(&[]);
         let mut ends = [0; 2];
-        // SAFETY: an array of two.
+        // SAFETY: pipe writes two numbers into an array of two.
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
         let [from, to] = ends;
         let mut byte = 0u8;
@@ -116,7 +116,7 @@ fn blocked_calls_restart_and_fail_as_they_should() {
         let writer = |after: u64| {
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(after));
-                // SAFETY: a byte of ours.
+                // SAFETY: the byte written is ours.
                 assert_eq!(unsafe { libc::write(to, [7u8].as_ptr().cast(), 1) }, 1);
             })
         };
@@ -177,13 +177,13 @@ static LANDING: AtomicU64 = AtomicU64::new(0);
 static STACK: AtomicU64 = AtomicU64::new(0);
 static JUMPS: AtomicU64 = AtomicU64::new(0);
 
-/// Every third time, jumps out to `LANDING`, as siglongjmp does.
+/// Calls the hooked getpgrp. Every third time, jumps out to `LANDING`, as siglongjmp does.
 extern "C" fn jumper(_: i32, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     let n = HANDLED.fetch_add(1, SeqCst);
     call_at(GETPGRP_AT.load(SeqCst));
     if n.is_multiple_of(3) && STACK.load(SeqCst) != 0 {
         JUMPS.fetch_add(1, SeqCst);
-        // SAFETY: the kernel's context of this signal.
+        // SAFETY: the kernel passes this signal's context.
         let registers = unsafe { &mut (*context).uc_mcontext.gregs };
         registers[libc::REG_RIP as usize] = LANDING.load(SeqCst) as i64;
         registers[libc::REG_RSP as usize] = STACK.load(SeqCst) as i64;
@@ -196,7 +196,8 @@ fn handlers_that_jump_away_lose_only_their_own_call() {
         let mut file = File::new();
         let getppid = file.wrapper("getppid", GETPPID);
         file.wrapper("getpgrp", GETPGRP);
-        // jumped(n, stack, done): calls getppid n times, with its rsp at *stack, counting at *done.
+        // The generated jumped(n, stack, done) calls getppid n times; it stores its rsp at *stack
+        // and counts at *done.
         file.function("jumped");
         let a = &mut file.a;
         a.push(rbx).unwrap();

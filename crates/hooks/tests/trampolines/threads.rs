@@ -1,4 +1,4 @@
-//! Each thread and each process counts for itself.
+//! Tests that each thread and each process counts for itself.
 
 use crate::counts::{TIMED, file};
 use crate::lab::{File, Lab, apart, image_words, set_limits};
@@ -52,7 +52,7 @@ fn eight_threads_are_exact() {
     apart("threads::eight_threads_are_exact", || exact_in(8));
 }
 
-/// Functions that make processes, and one that a new process runs.
+/// Returns a file of functions that make processes, and of one that a new process runs.
 fn makers() -> File {
     let mut file = file();
     file.wrapped("fork", FORK);
@@ -121,7 +121,7 @@ fn a_fork_that_fails_is_an_error_like_others() {
         let lab = Lab::new(makers(), TIMED);
         lab.enter(0);
         let server = Server::start(&[]);
-        // CLONE_THREAD without CLONE_VM.
+        // The flags are CLONE_THREAD without CLONE_VM, which the kernel refuses.
         assert_eq!(lab.call("clone", &[0x10000]), -i64::from(libc::EINVAL));
         server.stop();
         assert_eq!(lab.total(CLONE), (1, 1, 1, 0));
@@ -129,7 +129,7 @@ fn a_fork_that_fails_is_an_error_like_others() {
     });
 }
 
-/// `spawn`: makes a thread by call `number`; the thread calls getppid *rbx times and ends.
+/// Adds the function `name`: it makes a thread by call `number`, which calls getppid *rbx times and ends.
 pub(crate) fn spawner(file: &mut File, name: &'static str, number: u32, getppid: CodeLabel, exit: CodeLabel) {
     file.function(name);
     file.a.push(rbx).unwrap();
@@ -204,7 +204,7 @@ fn slots_are_drawn_again_and_their_end_is_noted() {
         lab.enter(0);
         let server = Server::start(&[]);
         let words = image_words();
-        // One slot is left; then there is none until one is returned.
+        // One slot is left. Once it is taken there is none, until a child returns its slot.
         words[image::NEXT_SLOT as usize / 8].store(image::FIRST_SLOTS - 1, SeqCst);
         let fork = || {
             let child = lab.call("fork", &[]);
@@ -231,11 +231,11 @@ fn slots_are_drawn_again_and_their_end_is_noted() {
 
 static FORK_AT: AtomicU64 = AtomicU64::new(0);
 
-/// Forks the first time; both processes continue with what was interrupted.
+/// Forks if an address is in `FORK_AT`. Both processes then continue with what was interrupted.
 extern "C" fn forker(_: i32) {
     let address = FORK_AT.swap(0, SeqCst);
     if address != 0 {
-        // SAFETY: the generated fork.
+        // SAFETY: the address is that of the generated fork.
         let fork = unsafe { std::mem::transmute::<u64, extern "C" fn() -> i64>(address) };
         assert!(fork() >= 0);
     }
@@ -247,9 +247,9 @@ fn counts_of(lab: &Lab, number: u32, slot: u64) -> (u64, u64) {
     of.fold((0, 0), |sum, (_, c)| (sum.0 + c.entered, sum.1 + c.returned))
 }
 
-/// Ends a child here; its parent waits for it.
+/// Ends the calling process if it is a child; otherwise waits for a child's end.
 fn join(lab: &Lab, me: u32) {
-    // SAFETY: no arguments; the C library's own getpid, which is not hooked.
+    // SAFETY: the call takes no arguments, and the C library's own getpid is not hooked.
     if unsafe { libc::getpid() } as u32 != me {
         lab.call("exit_group", &[0]);
     }
@@ -273,7 +273,7 @@ fn a_handler_that_forks_during_a_wait_leaves_both_well() {
         join(&lab, me);
         assert_eq!(counts_of(&lab, GETPPID, 0), (100, 100));
         assert_eq!(counts_of(&lab, GETPPID, 1), (100, 100));
-        // The child treats the value it has as an answer, and may ask again before its parent has given up.
+        // The child takes the word that it waited on for an answer, and may ask again before its parent has given up.
         let losses = lab.read().losses;
         assert!((1..=2).contains(&losses.unanswered), "{losses:?}");
         assert_eq!(Losses { unanswered: 0, ..losses }, Losses { unasked: 1, ..Losses::default() });
@@ -289,12 +289,12 @@ fn a_handler_that_forks_during_a_call_leaves_both_well() {
         FORK_AT.store(lab.address("fork"), SeqCst);
         let me = std::process::id();
         let mut ends = [0; 2];
-        // SAFETY: an array of two.
+        // SAFETY: pipe writes two numbers into an array of two.
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
         let to = ends[1];
         let writer = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(400));
-            // SAFETY: two bytes of ours.
+            // SAFETY: the two bytes written are ours.
             assert_eq!(unsafe { libc::write(to, [7u8, 8].as_ptr().cast(), 2) }, 2);
         });
         let timer = Timer::start(libc::SIGALRM, forker as *const (), libc::SA_RESTART, Duration::from_millis(50));
@@ -304,7 +304,7 @@ fn a_handler_that_forks_during_a_call_leaves_both_well() {
         join(&lab, me);
         writer.join().unwrap();
         server.stop();
-        // Entered once, returned twice: each process had its own return.
+        // The call was entered once and returned twice: each process counted its own return.
         assert_eq!(counts_of(&lab, 0, 0), (1, 1));
         assert_eq!(counts_of(&lab, 0, 1), (0, 1));
         assert_eq!(lab.read().losses, Losses::default());

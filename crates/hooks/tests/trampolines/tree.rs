@@ -1,7 +1,7 @@
-//! Reads an image's trees: the call and the callers that are counted at each record.
+//! Reads an image's trees: the call and the callers that each record counts.
 //!
-//! The launcher knows these from building the trees. The tests read them back, so that building is tested too. These
-//! trees are undamaged.
+//! The launcher knows these because it builds the trees. The tests read them back, so that building is tested too.
+//! They read undamaged trees only.
 
 #![allow(dead_code, reason = "each of those who share this use a part of it")]
 
@@ -15,7 +15,7 @@ use systoll_hooks::layout::{
 /// All counts of an image.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// Rows by site and context, in the order of the trees; only those with counts.
+    /// Rows with counts, by site and context, in the order of the trees.
     pub(crate) rows: Vec<Row>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) losses: Losses,
@@ -28,13 +28,13 @@ pub(crate) struct Row {
     /// Index in [`Blob::sites`]; `None` for calls counted by number alone.
     pub(crate) site: Option<usize>,
     pub(crate) number: Option<u32>,
-    /// Return addresses, innermost first.
+    /// Return addresses of the context, innermost first.
     pub(crate) path: Vec<u64>,
     /// Counts of each thread, by its slot.
     pub(crate) threads: Vec<(u64, SlotCounts)>,
 }
 
-/// A node with a record.
+/// A node with a record, and its row.
 struct Leaf {
     address: u64,
     record: u64,
@@ -81,7 +81,7 @@ fn leaves(words: &[AtomicU64], region: u64, blob: &Blob) -> Vec<Leaf> {
     out
 }
 
-/// Returns the leaves below a root, and the root.
+/// Adds the nodes with a record of one tree to `out`, the root included.
 fn tree(words: &[AtomicU64], site: Option<usize>, number: Option<u32>, root: u64, out: &mut Vec<Leaf>) {
     let get = |at: u64, field| words.word(at - IMAGE + field);
     let mut open = vec![(root, Vec::new())];
@@ -94,7 +94,7 @@ fn tree(words: &[AtomicU64], site: Option<usize>, number: Option<u32>, root: u64
             let row = Row { site, number, path: path.clone(), threads: Vec::new() };
             out.push(Leaf { address: at, record, row });
         }
-        // The first level may begin at the root itself.
+        // A node may refer to the root itself, with which the first level may begin.
         let below = [(get(at, node::SIBLING), above), (get(at, node::CHILD), path)];
         open.extend(below.into_iter().filter(|(next, _)| *next > node::OTHERS && *next != root));
     }

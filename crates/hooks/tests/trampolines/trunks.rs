@@ -1,4 +1,4 @@
-//! A thread compares the stack above a context with the one seen there before.
+//! Tests of trunks: a thread compares the stack above a context with the one that was found there before.
 
 use crate::lab::{apart, half};
 use crate::ring::lab;
@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use systoll_hooks::assemble::TrunkLooks;
 use systoll_hooks::layout::{IMAGE, Question, image, windows};
 
-/// Returns the results of a thread's comparisons while it makes `calls` calls with a trunk of three words, the last of
-/// which differs by `changed`, and the thread's questions. `set` is a half-word of the image that is not zero
-/// meanwhile.
+/// Makes `calls` calls with a trunk of three words, the last of which differs from the stack's by `changed`. Returns
+/// the results of the thread's comparisons, and its questions. `set` is the offset of a half word of the image that
+/// is 1 meanwhile.
 fn found(calls: u64, changed: u64, set: Option<u64>) -> (TrunkLooks, Answered) {
     let lab = lab();
     lab.enter(0);
@@ -27,7 +27,7 @@ fn found(calls: u64, changed: u64, set: Option<u64>) -> (TrunkLooks, Answered) {
 fn the_same_stack_is_found_without_asking() {
     apart("trunks::the_same_stack_is_found_without_asking", || {
         let (looks, asked) = found(1000, 0, None);
-        // Once or twice in each octave.
+        // The thread compares once or twice in each octave of calls.
         assert!((9..=20).contains(&looks.looks), "{looks:?}");
         assert!((900..4000).contains(&looks.seen) && looks.others == 0, "{looks:?}");
         assert_eq!(asked.count(Question::WindowEntry), 0);

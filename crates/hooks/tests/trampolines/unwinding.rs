@@ -1,4 +1,5 @@
-//! Signal handlers that unwind, 5,000 times a second: from our code to the place where the thread would be without it.
+//! Tests of signal handlers that unwind 5,000 times a second: from our code they must get to the caller, as without
+//! it.
 
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, set_limits};
@@ -31,7 +32,7 @@ struct Seen {
 }
 
 extern "C" fn frame(context: *mut c_void, seen: *mut c_void) -> i32 {
-    // SAFETY: what `handler` passed, and the unwinder's context.
+    // SAFETY: `seen` is the pointer that `handler` passed, and `context` is the unwinder's.
     let (seen, ip) = unsafe { (&mut *seen.cast::<Seen>(), _Unwind_GetIP(context)) };
     seen.ours |= (OURS.load(SeqCst)..OURS_END.load(SeqCst)).contains(&ip);
     if seen.caller {
@@ -43,18 +44,18 @@ extern "C" fn frame(context: *mut c_void, seen: *mut c_void) -> i32 {
 
 extern "C" fn handler(_: i32) {
     let mut seen = Seen::default();
-    // SAFETY: the callback takes what is passed.
+    // SAFETY: the callback takes the pointer that is passed here.
     unsafe { _Unwind_Backtrace(frame, (&raw mut seen).cast()) };
     HANDLED.fetch_add(1, SeqCst);
     IN_OURS.fetch_add(u64::from(seen.ours), SeqCst);
-    // Above the generated caller are frames of Rust, up to the thread's start.
+    // Above the generated caller there must be frames of Rust, up to the thread's start.
     SHORT.fetch_add(u64::from(!seen.caller || seen.rust < 3), SeqCst);
 }
 
-/// An `.eh_frame` for two functions, with the CFA at a fixed distance from rsp.
+/// Builds an `.eh_frame` for functions whose CFA lies at a fixed distance from rsp.
 fn frames(functions: &[(u64, u64, u8)]) -> Vec<u8> {
-    // CIE: version 1, "zR", code alignment 1, data alignment -8, return address 16, absolute
-    // addresses; DW_CFA_def_cfa rsp 8; DW_CFA_offset rip 1.
+    // The CIE: version 1, augmentation "zR", code alignment 1, data alignment -8, return address register 16,
+    // absolute addresses; DW_CFA_def_cfa rsp 8; DW_CFA_offset rip 1.
     let mut out = vec![20, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1, 0, 0];
     for (start, end, cfa) in functions {
         let here = out.len() as u32 + 4;
@@ -62,7 +63,7 @@ fn frames(functions: &[(u64, u64, u8)]) -> Vec<u8> {
         out.extend(here.to_le_bytes());
         out.extend(start.to_le_bytes());
         out.extend((end - start).to_le_bytes());
-        // DW_CFA_def_cfa_offset; rbx is not described because nothing here uses it.
+        // DW_CFA_def_cfa_offset alone: rbx needs no rule, because nothing here uses it.
         out.extend([0, 0x0e, *cfa, 0, 0, 0, 0, 0]);
     }
     out.extend([0; 4]);
@@ -74,7 +75,7 @@ fn backtraces(calls: u64, options: Options, serve: bool) {
     let getppid = file.wrapper("getppid", 110);
     file.function("end of getppid");
     file.a.int3().unwrap();
-    // Saves no registers: n calls, n in memory at rdi.
+    // The generated caller saves no registers: it makes n calls, and keeps n in memory at rdi.
     file.function("caller");
     let a = &mut file.a;
     let mut again = a.create_label();
@@ -92,13 +93,13 @@ fn backtraces(calls: u64, options: Options, serve: bool) {
     let (start, bytes) = lab.ours();
     OURS.store(start, SeqCst);
     OURS_END.store(start + bytes, SeqCst);
-    // The caller's first instruction is executed before the timer starts, so its CFA is described as fixed.
+    // The first instruction of caller runs before the timer starts, so one CFA describes it throughout.
     let of_file = frames(&[
         (lab.address("getppid"), lab.address("end of getppid"), 8),
         (lab.address("caller"), lab.address("end of caller") + 4, 16),
     ])
     .leak();
-    // SAFETY: both sections are complete, and stay.
+    // SAFETY: both sections are complete, and stay in memory.
     unsafe {
         __register_frame(of_file.as_ptr());
         __register_frame(lab.eh_frame() as *const u8);
@@ -117,7 +118,7 @@ fn backtraces(calls: u64, options: Options, serve: bool) {
     drop(server.map(Server::stop));
     assert!(HANDLED.load(SeqCst) > 50);
     assert!(IN_OURS.load(SeqCst) > 0, "the signal never hit our code");
-    // The handler may also have interrupted code before or after the generated code.
+    // A handler may also have interrupted Rust's code before or after the generated code.
     assert!(SHORT.load(SeqCst) <= 2, "{} short of {}", SHORT.load(SeqCst), HANDLED.load(SeqCst));
 }
 
@@ -134,7 +135,7 @@ fn a_profiler_sees_whole_stacks() {
 #[test]
 fn a_profiler_sees_whole_stacks_while_the_thread_waits() {
     apart("unwinding::a_profiler_sees_whole_stacks_while_the_thread_waits", || {
-        // The first question gets no answer, so handlers run all through the wait.
+        // The first question gets no answer, so handlers run throughout the wait.
         backtraces(1_000_000, Options { windows: true, ..TIMED }, false);
     });
 }

@@ -1,4 +1,4 @@
-//! Time of waiting is told apart from time of working.
+//! Tests that time of waiting is told apart from time of working.
 
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, half, image_words, rseq_area};
@@ -24,14 +24,14 @@ fn file() -> File {
     file
 }
 
-/// Returns (returned, cycles, waited) of a number.
+/// Returns the calls of a number that returned, their cycles, and the cycles of those that were waiting.
 pub(crate) fn times(lab: &Lab, number: u32) -> (u64, u64, u64) {
     let rows = lab.read().rows;
     let counts = rows.iter().filter(|r| r.number == Some(number)).flat_map(|r| &r.threads);
     counts.fold((0, 0, 0), |sum, (_, c)| (sum.0 + c.returned, sum.1 + c.cycles, sum.2 + c.waited))
 }
 
-/// Runs `body` on a thread of its own, without the C library's rseq area and with one registered through the hooked
+/// Runs `body` on a thread of its own, whose rseq area is not the C library's but one registered through a hooked
 /// site.
 fn with_rseq(body: impl FnOnce(&Lab) + Send + 'static) {
     #[repr(align(32))]
@@ -42,7 +42,7 @@ fn with_rseq(body: impl FnOnce(&Lab) + Send + 'static) {
         let server = Server::start(&[]);
         let area = Box::leak(Box::new(Area([0; 8])));
         let at = area.0.as_mut_ptr() as u64;
-        // glibc since 2.35 has registered an area already; the linker knows its place.
+        // glibc since 2.35 has registered an area already.
         give_back_glibcs();
         let signature = u64::from(half(IMAGE + image::RSEQ_SIGNATURE).load(SeqCst));
         assert_eq!(lab.call("rseq", &[at, 32, 0, signature]), 0);
@@ -59,7 +59,7 @@ fn with_rseq(body: impl FnOnce(&Lab) + Send + 'static) {
 pub(crate) fn give_back_glibcs() {
     let Some(area) = rseq_area() else { return };
     let give_back = |size: &i32| {
-        // SAFETY: returns the area to the kernel; the C library works without it.
+        // SAFETY: gives the area back to the kernel; the C library works without it.
         unsafe { libc::syscall(i64::from(RSEQ), area, *size, 1, 0x5305_3053u32) == 0 }
     };
     assert!([32, 33, 64].iter().any(give_back), "{}", std::io::Error::last_os_error());
@@ -90,7 +90,7 @@ fn working_is_not_waiting() {
             let switches = involuntary() - before;
             let (returned, cycles, waited) = times(lab, GETPPID);
             assert_eq!(returned, 1_000_010);
-            // Only calls during which the processor was taken away, of which there are few.
+            // Only calls during which the processor was taken away count as waiting, and these are few.
             assert!(waited == 0 || switches > 0, "{waited} of {cycles}, {switches} switches");
         });
     });
@@ -99,7 +99,7 @@ fn working_is_not_waiting() {
 static GETPPID_AT: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn handler(_: i32) {
-    // SAFETY: the generated getppid.
+    // SAFETY: the address is that of the generated getppid.
     let getppid = unsafe { std::mem::transmute::<u64, extern "C" fn() -> i64>(GETPPID_AT.load(SeqCst)) };
     getppid();
 }
@@ -123,7 +123,7 @@ fn sleep_cut_short_by_a_handler_that_calls_is_waiting() {
 }
 
 fn involuntary() -> i64 {
-    // SAFETY: a plain structure, filled by the call.
+    // SAFETY: the call fills a plain structure.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);

@@ -1,14 +1,14 @@
-//! Where the kernel has the fields of structs on x86-64, by the names strace gives them.
+//! Layouts of structs on x86-64, by the names that strace gives their fields.
 
 use super::sets::signals;
 use crate::lex::{find, members, within};
 use crate::literal::{number, string};
 
-/// A field: its name, where it lies, and how many bytes it has.
+/// A field: its name, its offset in the struct, bytes, and its size, bytes.
 type Field = (&'static str, usize, usize);
 
-/// Structs by their fields. A field's name is in one of them, so that the first one shown tells the struct; fields of
-/// several structs lie at the same place in all.
+/// The structs, each as its fields. Most fields are in one struct only, so that the first field
+/// shown tells the struct; a field of several structs has the same offset in all.
 #[rustfmt::skip]
 static LAYOUTS: &[&[Field]] = &[
     &[("st_dev", 0, 8), ("st_ino", 8, 8), ("st_nlink", 16, 8), ("st_mode", 24, 4), ("st_uid", 28, 4), ("st_gid", 32, 4),
@@ -44,18 +44,19 @@ static LAYOUTS: &[&[Field]] = &[
       ("bufferram", 56, 8), ("totalswap", 64, 8), ("freeswap", 72, 8), ("procs", 80, 2)],
 ];
 
-/// `pollfd` begins with its descriptor; its events come behind.
+/// The events of a `pollfd`, which lie behind its descriptor.
 const POLLED: Field = ("events", 4, 2);
 
-/// Structs within each other that are read. The kernel's have one within another.
+/// Largest depth of structs within each other. The kernel's have a depth of two.
 const DEEPEST: u32 = 4;
 
-/// The bytes of a struct, `size` of them, and whether fields were left out or could not be read.
+/// Returns the bytes of a struct, `size` of them, and true if fields were left out or could not be
+/// read.
 pub(super) fn bytes(text: &[u8], size: usize) -> Option<(Vec<u8>, bool)> {
     nested(text, size, DEEPEST)
 }
 
-/// The same, of a struct that has others within it, so many deep.
+/// Returns the same as [`bytes`] for a struct that holds others, at most `deep` within each other.
 fn nested(text: &[u8], size: usize, deep: u32) -> Option<(Vec<u8>, bool)> {
     let deeper = deep.checked_sub(1)?;
     let inner = within(text, b'{', b'}')?;
@@ -73,7 +74,7 @@ fn nested(text: &[u8], size: usize, deep: u32) -> Option<(Vec<u8>, bool)> {
     Some((bytes, vague))
 }
 
-/// The bytes of an array of structs, at most `size`.
+/// Returns the bytes of an array of structs, at most `size`, and true if some could not be read.
 pub(super) fn structs(all: &[&[u8]], size: usize) -> Option<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     let mut vague = false;
@@ -126,7 +127,7 @@ fn field(layout: &[Field], name: &[u8]) -> Option<Field> {
     named.or(polled.then_some(POLLED))
 }
 
-/// Writes a field's value; whether it could be read.
+/// Writes a field's value. Returns true if it could be read.
 fn write(bytes: &mut [u8], (name, at, width): Field, value: &[u8], deep: u32) -> bool {
     let value = match find(value, b" /* ", 1) {
         Some(comment) => value.get(..comment).unwrap_or(value),

@@ -1,7 +1,9 @@
-//! From what a trace says of a call to what a recording keeps of it: registers, and the memory they point to.
+//! Turns the text of a trace's call into what a recording holds of a call: registers, and the
+//! memory they point to.
 //!
-//! Addresses that a trace does not tell are made up, one for each place; what they point to is what it shows. Of a
-//! struct without a layout of its own the text is kept in place of its bytes: it can be compared, and that is all.
+//! Addresses that a trace does not tell are made up, one for each argument; the memory there is the
+//! one that the trace shows. A struct of unknown layout keeps its text in place of its bytes: it
+//! can be compared, and no more.
 
 mod layout;
 mod named;
@@ -14,23 +16,24 @@ use crate::literal::{Text, number, string};
 use std::sync::Arc;
 use systoll_model::{ArgData, ArgKind, Moment, Signature, Size};
 
-/// Bytes kept of one argument, at most: what a program that is watched has read of it.
+/// Largest number of bytes kept of one argument, as for a program that is watched.
 const MOST_BYTES: usize = 256;
-/// Words of a command line that are kept.
+/// Largest number of words kept of a command line.
 const MOST_WORDS: usize = 16;
-/// The longest path Linux knows.
+/// Length of the longest path that Linux knows, bytes.
 const MOST_PATH: usize = 4096;
-/// Strings of an array, and bytes of each.
+/// Largest number of strings kept of an array.
 const MOST_STRINGS: usize = 8;
-/// Where memory lies whose address the trace does not tell, a page for each argument.
+/// Made-up address of memory whose address the trace does not tell; each argument has a page behind
+/// it.
 const SOMEWHERE: u64 = 0x6000_0000_0000;
 
-/// A call as a window keeps it.
+/// A call in the form in which a window keeps it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decoded {
-    /// Registers.
+    /// The argument registers.
     pub(crate) args: [u64; 6],
-    /// The memory that they point to.
+    /// The memory that the registers point to.
     pub(crate) data: Vec<ArgData>,
     /// The file of the call's descriptor as the trace names it.
     pub(crate) fd: Option<Arc<str>>,
@@ -73,7 +76,7 @@ pub(crate) fn decode(call: &Call, signature: Option<&Signature>) -> Decoded {
     decoded
 }
 
-/// The number of the descriptor that the call works on, without decoding the rest.
+/// Returns the number in an argument, such as a descriptor's, without decoding the other arguments.
 pub(crate) fn number_at(call: &Call, index: usize) -> Option<i64> {
     match call.written {
         Written::Registers => registers(&call.text).get(index).map(|word| i64::from(*word as i32)),
@@ -85,14 +88,15 @@ pub(crate) fn number_at(call: &Call, index: usize) -> Option<i64> {
     }
 }
 
-/// The string of an argument, without decoding the rest.
+/// Returns the string in an argument, without decoding the other arguments.
 pub(crate) fn string_at(call: &Call, index: usize) -> Option<String> {
     let plain = named::plain(call);
     let found = arguments(plain.as_deref().unwrap_or(&call.text));
     string(found.get(index), MOST_PATH).map(|text| String::from_utf8_lossy(&text.bytes).into_owned())
 }
 
-/// The strings of an array, at most 16 and 1,024 bytes of them; what was cut off, by the trace or here, ends in `…`.
+/// Returns the strings of an array, at most 16 of them and 1,024 bytes. A string or list that the
+/// trace or this function cut off ends in `…`.
 pub(crate) fn strings_at(call: &Call, index: usize) -> Vec<Arc<str>> {
     let found = arguments(&call.text);
     let inner = within(found.get(index), b'[', b']').unwrap_or_default();
@@ -100,7 +104,7 @@ pub(crate) fn strings_at(call: &Call, index: usize) -> Vec<Arc<str>> {
     let mut all = Vec::new();
     let of_array = members(inner, MOST_WORDS + 1);
     for member in of_array.iter().take(MOST_WORDS) {
-        // The array itself is cut short so.
+        // strace marks an array that it cuts short with three dots.
         if *member == b"..." {
             all.push(Arc::from("…"));
         }
@@ -115,7 +119,7 @@ pub(crate) fn strings_at(call: &Call, index: usize) -> Vec<Arc<str>> {
     all
 }
 
-/// Returns the name of a descriptor's file as recordings have it: without the kind of device.
+/// Returns the name of a descriptor's file as recordings have it, without the kind of device.
 pub(crate) fn file_name(told: &[u8]) -> Arc<str> {
     let bare = memchr::memchr(b'<', told).filter(|at| *at > 0).and_then(|at| told.get(..at)).unwrap_or(told);
     let bare = if bare.contains(&b'[') { told } else { bare };
@@ -135,7 +139,8 @@ fn registers(text: &[u8]) -> [u64; 6] {
     args
 }
 
-/// `child_stack=NULL, flags=CLONE_VM|SIGCHLD, …`: not in the registers' order.
+/// Returns the registers of a clone, whose arguments strace writes in another order:
+/// `child_stack=NULL, flags=CLONE_VM|SIGCHLD, …`.
 fn clone(found: &Arguments<'_>) -> [u64; 6] {
     let mut args = [0; 6];
     for text in found.iter() {
@@ -154,7 +159,7 @@ fn clone(found: &Arguments<'_>) -> [u64; 6] {
     args
 }
 
-/// The flags of a call that makes a child: of clone and clone3.
+/// Returns true if the flags of a clone or clone3 make a thread of the same process.
 pub(crate) fn shares_process(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"CLONE_THREAD").is_some()
 }
@@ -164,7 +169,7 @@ fn words(found: &Arguments<'_>) -> [u64; 6] {
     for ((index, word), text) in (0u64..).zip(&mut args).zip(found.iter()) {
         *word = match number(text) {
             Some(number) => number as u64,
-            // A struct, a string, a set: somewhere.
+            // A struct, a string or a set lies at a made-up address.
             None if text.iter().any(|b| b"\"{[~".contains(b)) => SOMEWHERE + 0x1000 * index,
             None => 0,
         };
@@ -175,9 +180,9 @@ fn words(found: &Arguments<'_>) -> [u64; 6] {
 /// A piece of memory that a trace shows.
 struct Shown {
     bytes: Vec<u8>,
-    /// True if the trace shows only its beginning.
+    /// True if the trace shows only the beginning of the piece.
     cut: bool,
-    /// True if parts of it were abbreviated, or kept as text.
+    /// True if parts of the piece were abbreviated, or kept as text.
     vague: bool,
 }
 
@@ -214,7 +219,8 @@ impl Place<'_> {
                 (None, _) => (0, text.len()),
             };
             let shown = text.get(from..to).unwrap_or_default();
-            // One value for both moments is that of the entry, but for numbers, which did not change.
+            // One value for both moments is that of the entry. Numbers are an exception: the call
+            // did not change them.
             let only_entry = arrow.is_none() && at == Moment::Exit && matches!(self.kind, ArgKind::InOut(_));
             if only_entry && !shown.starts_with(b"[") {
                 continue;
@@ -247,7 +253,7 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the number of bytes that the kernel read or wrote there.
+    /// Returns the number of bytes that the kernel read or wrote at the argument's address.
     fn there(&self, result: Option<i64>, at: Moment) -> Option<u64> {
         let size = self.kind.size()?;
         if at == Moment::Exit
@@ -296,14 +302,15 @@ impl Place<'_> {
     }
 }
 
-/// A struct whose layout is not known: what is shown of it.
+/// Returns the text of a struct of unknown layout, in place of its bytes.
 fn as_text(text: &[u8], bound: usize) -> Vec<u8> {
     let mut bytes = text.to_vec();
     bytes.resize(bound, 0);
     bytes
 }
 
-/// Numbers of an array, each as wide as there is room.
+/// Returns the bytes of an array of numbers: 8 bytes for a single one that has as much room, else 4
+/// for each.
 fn numbers(all: &[&[u8]], bound: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let width = if all.len() == 1 && bound == 8 { 8 } else { 4 };

@@ -1,10 +1,10 @@
-//! Arguments as perf trace writes them: `dfd: CWD, filename: "/a", flags: RDONLY|CLOEXEC`.
+//! Reads arguments as perf trace writes them: `dfd: CWD, filename: "/a", flags: RDONLY|CLOEXEC`.
 
 use crate::call::{Call, Written};
 use crate::lex::arguments;
 use systoll_model::constants::number_of;
 
-/// Prefixes of an argument's constants in the kernel's headers, which perf leaves out.
+/// Prefixes of constants that perf leaves out, by system call and argument.
 #[rustfmt::skip]
 static BEGINNINGS: &[(&str, &str, &str)] = &[
     ("open", "flags", "O_"), ("openat", "flags", "O_"), ("openat2", "flags", "O_"), ("mmap", "prot", "PROT_"),
@@ -22,7 +22,7 @@ static BEGINNINGS: &[(&str, &str, &str)] = &[
     ("clone", "clone_flags", "CLONE_"), ("membarrier", "cmd", "MEMBARRIER_CMD_"),
 ];
 
-/// Names of arguments in the kernel's tracepoints where the manual has others.
+/// Names of arguments in the kernel's tracepoints, with the manual's names for them.
 #[rustfmt::skip]
 static OTHER_NAMES: &[(&str, &[&str])] = &[
     ("dfd", &["dirfd", "olddirfd"]), ("filename", &["pathname", "path"]), ("len", &["length", "count", "buflen", "size"]),
@@ -33,8 +33,9 @@ static OTHER_NAMES: &[(&str, &[&str])] = &[
     ("fildes", &["oldfd"]), ("uservaddr", &["addr"]), ("clone_flags", &["flags"]), ("nset", &["set"]), ("oset", &["oldset"]),
 ];
 
-/// The call's arguments as strace would have written them; `None` for a call that another has written. perf leaves
-/// arguments out that are 0, so that names tell the places, in the registers' order.
+/// Returns the call's arguments as strace would have written them; `None` if perf trace did not
+/// write the call. perf leaves out arguments that are 0, so that names tell the places, in the
+/// registers' order.
 pub(super) fn plain(call: &Call) -> Option<Vec<u8>> {
     if call.written != Written::Named {
         return None;
@@ -61,7 +62,7 @@ pub(super) fn plain(call: &Call) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// `flags: RDONLY` in two.
+/// Splits `flags: RDONLY` into name and value.
 fn parted(argument: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr::memmem::find(argument, b": ")?;
     let name = argument.get(..at)?;
@@ -80,14 +81,14 @@ fn written(syscall: &str, name: &[u8], value: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Flags with what they begin with.
+/// Returns flags with the prefixes of their constants.
 fn flags(syscall: &str, name: &[u8], value: &[u8]) -> Vec<u8> {
     let begins = BEGINNINGS.iter().find(|(call, of, _)| *call == syscall && of.as_bytes() == name);
     let begins = begins.map_or("", |(.., begins)| begins);
     let parts = value.split(|b| *b == b'|').map(|part| {
         let part = String::from_utf8_lossy(part);
         let whole = format!("{begins}{part}");
-        // The number's bits that have no name come in hexadecimal.
+        // Bits of the number without a name come in hexadecimal.
         if number_of(&part).is_some() || part.starts_with("0x") { part.into_owned() } else { whole }.into_bytes()
     });
     parts.collect::<Vec<_>>().join(&b'|')
@@ -114,7 +115,7 @@ mod tests {
             said("mmap", "addr: NULL, len: 8192, prot: READ|WRITE, flags: PRIVATE|ANONYMOUS"),
             "NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS)"
         );
-        // What is 0 is left out.
+        // Arguments that are 0 are left out.
         assert_eq!(said("mmap", "len: 8192, prot: READ, fd: 3"), "0, 8192, PROT_READ, 0, 3)");
         assert_eq!(said("brk", ""), ")");
         assert_eq!(said("access", "filename: 0x4d, mode: R|W"), "0x4d, R_OK|W_OK)");

@@ -1,4 +1,4 @@
-//! Sets of signals and of processors.
+//! Reads sets of signals and of processors.
 
 use crate::lex::{members, within};
 use crate::literal::number;
@@ -18,7 +18,7 @@ pub(super) fn is_processors(call: &str) -> bool {
     matches!(call, "sched_getaffinity" | "sched_setaffinity")
 }
 
-/// `[INT TERM]`, `~[KILL STOP]`: bit 0 is signal 1.
+/// Reads a set of signals, `[INT TERM]` or `~[KILL STOP]`. Bit 0 stands for signal 1.
 pub(super) fn signals(text: &[u8]) -> Option<u64> {
     let (most, listed) = match text.strip_prefix(b"~") {
         Some(listed) => (true, listed),
@@ -34,11 +34,12 @@ pub(super) fn signals(text: &[u8]) -> Option<u64> {
     Some(if most { !set } else { set })
 }
 
-/// `[0, 1, 4]`, `[0-3 8]`: as many bytes as `bound`.
+/// Reads a set of processors, `[0, 1, 4]` or `[0-3 8]`, into `bound` bytes.
 pub(super) fn processors(text: &[u8], bound: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0u8; bound];
     let inner = within(text, b'[', b']')?;
-    // A range names each processor once; many that name the same ones end here.
+    // A range names each processor once; ranges that name the same ones again and again end at this
+    // limit.
     let mut left = 2 * bound * 8;
     for member in members(inner, 256).iter().flat_map(|m| m.split(|b| *b == b' ')).filter(|m| !m.is_empty()) {
         let mut ends = member.splitn(2, |b| *b == b'-').map(number);

@@ -1,12 +1,12 @@
-//! Addresses of sockets, as strace and the kernel have them.
+//! Reads addresses of sockets.
 
 use crate::lex::{members, within};
 use crate::literal::{number, string};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use systoll_model::constants::{AF_INET, AF_INET6, AF_UNIX};
 
-/// `{sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("127.0.0.1")}` as bytes; `None` where the family is
-/// another or a part is missing.
+/// Returns the bytes of an address such as `{sa_family=AF_INET, sin_port=htons(80),
+/// sin_addr=inet_addr("127.0.0.1")}`; `None` if it has another family, or lacks a part.
 pub(super) fn address(text: &[u8]) -> Option<Vec<u8>> {
     let inner = within(text, b'{', b'}')?;
     let all = members(inner, 8);
@@ -39,7 +39,7 @@ pub(super) fn address(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The first string in the text.
+/// Returns the first string in the text.
 fn quoted(text: &[u8]) -> Option<String> {
     let from = memchr::memchr(b'"', text)?;
     Some(String::from_utf8_lossy(&string(text.get(from..)?, 64)?.bytes).into_owned())

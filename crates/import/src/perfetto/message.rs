@@ -1,6 +1,7 @@
-//! Traces of Perfetto to try the reader on, field by field: for its tests, and for the fuzz targets' first inputs.
+//! Writes traces of Perfetto field by field, for the reader's tests and for the first inputs of
+//! fuzz targets.
 
-/// A message as its bytes.
+/// A message as its encoded bytes.
 #[derive(Clone, Default)]
 pub(crate) struct Message(pub(crate) Vec<u8>);
 
@@ -39,7 +40,7 @@ pub(crate) fn message() -> Message {
     Message::default()
 }
 
-/// A file of packets.
+/// Returns a file of packets.
 pub(crate) fn file(packets: impl IntoIterator<Item = Message>) -> Vec<u8> {
     packets.into_iter().fold(message(), |file, packet| file.message(1, packet)).0
 }

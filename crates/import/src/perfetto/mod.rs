@@ -1,7 +1,8 @@
-//! Perfetto's traces, as systing and Perfetto's own recorder write them: system calls by name as slices of a thread's
-//! track, or the kernel's events of entry and return with the registers.
+//! Reads Perfetto's traces as systing and Perfetto's own recorder write them: system calls by name
+//! as slices of a thread's track, or the kernel's events of entry and return with the registers.
 //!
-//! Numbers of fields are those of `perfetto_trace.proto`, <https://perfetto.dev/docs/reference/trace-packet-proto>.
+//! Numbers of fields are those of `perfetto_trace.proto`,
+//! <https://perfetto.dev/docs/reference/trace-packet-proto>.
 
 mod order;
 mod tracks;
@@ -22,19 +23,19 @@ use systoll_model::{ProblemKind, Sysno};
 use tracks::{Member, Name, Tracks, process_tree};
 use wire::{Field, PACKET, Packets, Value, fields, numbers};
 
-/// Bytes looked at to tell what a file is.
+/// Number of bytes that are read to recognise a file.
 const HEAD: u64 = 1 << 16;
-/// Bytes that one packet of compressed packets may hold.
+/// Largest size of an inflated packet of packets, bytes.
 const INFLATED: u64 = 64 << 20;
-/// Fields of a packet that are looked at for that.
+/// Largest number of a packet's fields that are looked at to recognise a file.
 const MOST_LOOKED_AT: usize = 1_000;
-/// Clocks from this one on are a sequence's own, and tell no time that others share.
+/// Least number of a clock that is a sequence's own, so that it tells no time that others share.
 const OWN_CLOCKS: u64 = 64;
-/// `SEQ_INCREMENTAL_STATE_CLEARED`.
+/// The flag `SEQ_INCREMENTAL_STATE_CLEARED`.
 const CLEARED: u64 = 1;
 
-/// The beginning of a file that may be one of these, for [`recognise`]; nothing where it surely is none, and nothing is
-/// then taken from the reader.
+/// Returns the beginning of a file that may be a trace of Perfetto, for [`recognise`]. Returns
+/// nothing, and takes nothing from the reader, if it surely is none.
 pub(crate) fn head(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     if reader.fill_buf()?.first() == Some(&PACKET) {
@@ -43,15 +44,15 @@ pub(crate) fn head(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Returns true if a file that begins with `head` is one of these: its first packet is one, as far as can be seen, and
-/// what follows is another. Text that begins with an empty line is not: its second byte would be the length of what is
-/// no message.
+/// Returns true if a file that begins with `head` is a trace of Perfetto: its first packet is one,
+/// as far as can be seen, and another follows. Text that begins with an empty line is not: its
+/// second byte would be the length of something that is no message.
 pub(crate) fn recognise(head: &[u8]) -> bool {
     let Some((packet, rest)) = wire::first(head) else { return false };
     let mut inside = fields(packet);
     let some = inside.by_ref().take(MOST_LOOKED_AT).count() > 0;
     match rest {
-        // It goes on behind what is seen, in the middle of a field most likely.
+        // The packet goes on beyond `head`, most likely in the middle of a field.
         None => some,
         Some(rest) => {
             !inside.broken && (some || wire::first(rest).is_some()) && rest.first().is_none_or(|b| *b == PACKET)
@@ -68,7 +69,7 @@ pub(crate) fn read(trace: &mut Trace, reader: impl BufRead) -> io::Result<()> {
         if let Some(compressed) = file.packet(trace, packet) {
             let inner = BufReader::new(ZlibDecoder::new(compressed).take(INFLATED));
             let mut inner = Packets::new(inner);
-            // What can't be inflated is told, and what follows is read.
+            // A packet that can't be inflated is noted, and the next ones are read.
             let broken = loop {
                 match inner.next() {
                     Ok(Some(packet)) => file.packet(trace, packet),
@@ -83,7 +84,7 @@ pub(crate) fn read(trace: &mut Trace, reader: impl BufRead) -> io::Result<()> {
     Ok(())
 }
 
-/// One file of it.
+/// The state of reading one file of Perfetto.
 #[derive(Default)]
 struct Perfetto {
     tracks: Tracks,
@@ -94,13 +95,13 @@ struct Perfetto {
     other_machine: bool,
     /// True if buffers were too small for the trace.
     lost: bool,
-    /// Packets that can't be read to their end.
+    /// Number of packets that can't be read to their end.
     unread: u64,
-    /// Events of clocks that tell no time that others share.
+    /// Number of events whose clocks tell no time that others share.
     untimed: u64,
 }
 
-/// The facts that a packet has about itself.
+/// The facts that a packet tells about itself.
 #[derive(Clone, Copy, Default)]
 struct About {
     at_ns: u64,
@@ -110,7 +111,7 @@ struct About {
 }
 
 impl Perfetto {
-    /// Takes in a packet; the packets in it where it holds some.
+    /// Takes in a packet. Returns the compressed packets in it, if it holds some.
     fn packet<'a>(&mut self, trace: &mut Trace, packet: &'a [u8]) -> Option<&'a [u8]> {
         let mut about = About::default();
         let mut all = fields(packet);
@@ -243,7 +244,7 @@ impl Perfetto {
         }
     }
 
-    /// An event's turn has come.
+    /// Takes in an event whose turn has come.
     fn happened(&mut self, trace: &mut Trace, Event { at_ns, tid, what }: Event) {
         match what {
             What::Begins(syscall) => self.begun.begin(tid, Slice { syscall, began_ns: at_ns }),
@@ -311,7 +312,7 @@ impl Perfetto {
     }
 }
 
-/// A process or thread is told of.
+/// Passes on the facts about a process or thread.
 fn tell(trace: &mut Trace, member: Member) {
     trace.family.told(member.tid, member.pid, member.words);
 }
@@ -333,7 +334,7 @@ fn numbered(trace: &mut Trace, number: Option<Sysno>) -> Syscall {
     Syscall(known.unwrap_or(Sysno::UNKNOWN))
 }
 
-/// The machine of a description of the system (`SystemInfo`).
+/// Returns the machine in a description of the system (`SystemInfo`).
 fn machine(info: &[u8]) -> Option<&[u8]> {
     let within = |message, wanted| fields(message).find(|field: &Field<'_>| field.number == wanted);
     let utsname = within(info, 1)?.value.bytes();

@@ -1,4 +1,5 @@
-//! Events in the order of their times. A trace has them processor by processor, or thread by thread.
+//! Puts events in the order of their times. A trace has them processor by processor, or thread by
+//! thread.
 
 use crate::frames::Told;
 use crate::hash::Map;
@@ -6,15 +7,15 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use systoll_model::Sysno;
 
-/// Events that wait for earlier ones: half a second of a million calls a second.
+/// Largest number of events that wait for earlier ones: half a second of a million calls a second.
 const MOST: usize = 1 << 19;
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// A slice of a thread's track of system calls begins; the name is none of a call's where there is no number.
+    /// A slice of a thread's track of system calls begins; `None` if its name is no call's.
     Begins(Option<Sysno>),
-    /// The last one that began ends.
+    /// The thread's slice that began last ends.
     Ends,
     /// The kernel's event of a call's entry, with the registers.
     Enters(Option<Sysno>, [u64; 6]),
@@ -25,7 +26,7 @@ pub(super) enum What {
 /// An event of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
-    /// ns, on the trace's clock.
+    /// Time of the event, ns on the trace's clock.
     pub(super) at_ns: u64,
     pub(super) tid: u32,
     pub(super) what: What,
@@ -33,7 +34,7 @@ pub(super) struct Event {
 
 struct Waiting {
     event: Event,
-    /// Position in the file: of events at one time the first one written comes first.
+    /// Position in the file. Of events at one time, the first one written comes first.
     order: u64,
 }
 
@@ -57,7 +58,7 @@ impl Ord for Waiting {
     }
 }
 
-/// Events that wait.
+/// Events that wait for earlier ones, earliest first.
 #[derive(Default)]
 pub(super) struct Order {
     waiting: BinaryHeap<Reverse<Waiting>>,
@@ -65,38 +66,38 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Adds an event; the earliest of all, where more wait than may.
+    /// Adds an event. Returns the earliest event if more than [`MOST`] wait.
     pub(super) fn add(&mut self, event: Event) -> Option<Event> {
         self.waiting.push(Reverse(Waiting { event, order: self.added }));
         self.added += 1;
         if self.waiting.len() > MOST { self.next() } else { None }
     }
 
-    /// The earliest of those that wait.
+    /// Returns the earliest event that waits, and removes it.
     pub(super) fn next(&mut self) -> Option<Event> {
         self.waiting.pop().map(|waiting| waiting.0.event)
     }
 }
 
-/// Threads whose slices are followed.
+/// Largest number of threads whose slices are followed.
 const MOST_THREADS: usize = 65_536;
-/// Slices within each other, of which calls have none.
+/// Largest depth of slices within each other. Calls have no depth.
 const MOST_DEEP: usize = 8;
 
 /// A slice that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// The call; `None` where the name is none of a call's.
+    /// The call; `None` if the slice's name is no call's.
     pub(super) syscall: Option<Sysno>,
-    /// ns, on the trace's clock.
+    /// Time at which the slice began, ns on the trace's clock.
     pub(super) began_ns: u64,
 }
 
-/// A thread's slices within each other.
+/// The slices of a thread that lie within each other.
 #[derive(Default)]
 struct Nested {
     slices: Vec<Slice>,
-    /// Number of slices that began deeper than slices are kept: they end first.
+    /// Number of slices that began deeper than slices are kept. They end first.
     deeper: u64,
 }
 
@@ -107,7 +108,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// A slice begins.
+    /// Notes that a slice begins.
     pub(super) fn begin(&mut self, tid: u32, slice: Slice) {
         if self.threads.len() < MOST_THREADS || self.threads.contains_key(&tid) {
             let thread = self.threads.entry(tid).or_default();
@@ -119,7 +120,7 @@ impl Begun {
         }
     }
 
-    /// The last one of the thread that began ends; `None` where it was not kept.
+    /// Ends the thread's slice that began last and returns it; `None` if it was not kept.
     pub(super) fn end(&mut self, tid: u32) -> Option<Slice> {
         let thread = self.threads.get_mut(&tid)?;
         if thread.deeper > 0 {
@@ -135,7 +136,7 @@ impl Begun {
     }
 }
 
-/// No stack: neither kind of event has one.
+/// The stack of an event: neither kind of event has one.
 pub(super) const NO_STACK: &[Told] = &[];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Traces as systing's source writes them, and as Perfetto's own recorder does.
+//! Tests of traces as systing's source writes them, and as Perfetto's own recorder does.
 
 use super::message::{Message, file, message};
 use crate::{Format, Import};
@@ -19,7 +19,8 @@ fn track(uuid: u64, parent: u64, name: &str) -> Message {
     message().message(60, message().number(1, uuid).text(2, name).number(5, parent))
 }
 
-/// A slice of a track from `from` to `to`, its name by itself or by a number.
+/// Returns the two events of a slice of a track from `from` to `to`, whose name is given as text or
+/// as a number.
 fn slice(track: u64, name: Result<&str, u64>, from: u64, to: u64) -> [Message; 2] {
     let begins = message().number(9, 1).number(11, track);
     let begins = match name {
@@ -32,8 +33,8 @@ fn slice(track: u64, name: Result<&str, u64>, from: u64, to: u64) -> [Message; 2
 
 const SECOND: u64 = 1_000_000_000;
 
-/// As systing 1.3 and later: processes, threads, tracks, slices of one sequence with their names, in the order in which
-/// calls returned.
+/// Returns the packets of systing 1.3 and later: processes, threads, tracks, and slices of one
+/// sequence with their names, in the order in which calls returned.
 fn systings() -> Vec<Message> {
     let mut all = vec![
         process(1, 100, &["/usr/bin/app", "-x"]),
@@ -104,12 +105,13 @@ fn names_by_number_are_those_of_their_sequence() {
     assert_eq!(counts(&recording), [("openat".into(), 100, 1, 4), ("unknown_syscall".into(), 100, 1, 4)]);
 }
 
-/// An event of a processor's bundle.
+/// Returns an event of a processor's bundle.
 fn kernels(at: u64, tid: u64, field: u64, event: Message) -> Message {
     message().number(1, at).number(2, tid).message(field, event)
 }
 
-/// As Perfetto's own recorder: a processor at a time, so that a thread that moved returns before it enters.
+/// Returns the packets of Perfetto's own recorder: one processor after the other, so that a thread
+/// that moved returns before it enters.
 fn recorders() -> Vec<Message> {
     let enter = |id, args: [u64; 6]| args.iter().fold(message().number(1, id), |all, word| all.number(2, *word));
     let exit = |id, result: i64| message().number(1, id).number(2, result as u64);

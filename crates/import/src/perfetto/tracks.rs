@@ -1,4 +1,5 @@
-//! Whose track it is that an event is on, and what the numbers stand for that a trace has in place of names.
+//! Finds the thread of the track that an event is on, and the names that a trace's numbers stand
+//! for.
 
 use super::wire::{Fields, fields};
 use crate::hash::Map;
@@ -6,13 +7,13 @@ use crate::strace::named;
 use std::sync::Arc;
 use systoll_model::Sysno;
 
-/// Tracks told apart.
+/// Largest number of tracks kept.
 const MOST_TRACKS: usize = 1 << 18;
-/// Names that numbers stand for.
+/// Largest number of names kept that numbers stand for.
 const MOST_NAMES: usize = 1 << 16;
 /// Names that systing gives a thread's track of system calls: 1.0 and later, and before.
 const OF_CALLS: [&[u8]; 2] = [b"syscalls", b"Syscalls"];
-/// Bytes of a name, and words of a command line, that are kept.
+/// Largest number of bytes kept of a name.
 const MOST_BYTES: usize = 256;
 const MOST_WORDS: usize = 16;
 
@@ -21,19 +22,19 @@ const MOST_WORDS: usize = 16;
 pub(super) struct Member {
     pub(super) pid: u32,
     pub(super) tid: u32,
-    /// Its command line, or its name where there is none; nothing for threads.
+    /// The process's command line, or its name if there is none; nothing for threads.
     pub(super) words: Vec<Arc<str>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Track {
     parent: u64,
-    /// The thread whose track it is.
+    /// The thread that the track belongs to.
     tid: Option<u32>,
     of_calls: bool,
 }
 
-/// The meaning of a name: a call, or nothing that we know.
+/// The meaning of a name: a call, or something unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Call(Sysno),
@@ -41,25 +42,27 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// The call of this name.
+    /// Returns the meaning of a name.
     pub(super) fn of(name: &[u8]) -> Self {
         named(name)
             .map_or_else(|| Self::Other(name.get(..name.len().min(MOST_BYTES)).unwrap_or(name).into()), Self::Call)
     }
 }
 
-/// All that were told.
+/// All tracks and names that the trace has described.
 #[derive(Default)]
 pub(super) struct Tracks {
     tracks: Map<u64, Track>,
-    /// By sequence, then by number: a sequence's are forgotten at once, as often as the file likes.
+    /// The names by sequence, then by number, so that all names of a sequence are forgotten at
+    /// once, however often the file asks for it.
     names: Map<u64, Map<u64, Name>>,
-    /// Number of these.
+    /// Number of the names of all sequences.
     named: usize,
 }
 
 impl Tracks {
-    /// Takes in a track's description (`TrackDescriptor`); the process or thread that it tells of.
+    /// Takes in a track's description (`TrackDescriptor`). Returns the process or thread that it
+    /// describes.
     pub(super) fn describe(&mut self, descriptor: &[u8]) -> Option<Member> {
         let (mut uuid, mut track, mut member) = (0, Track { parent: 0, tid: None, of_calls: false }, None);
         for field in fields(descriptor) {
@@ -79,7 +82,7 @@ impl Tracks {
         member
     }
 
-    /// The thread whose calls are on a track; `None` where it is a track of something else.
+    /// Returns the thread whose calls are on a track; `None` if the track holds something else.
     pub(super) fn of_calls(&self, uuid: u64) -> Option<u32> {
         let track = self.tracks.get(&uuid).filter(|track| track.of_calls)?;
         let parent = self.tracks.get(&track.parent);
@@ -98,7 +101,7 @@ impl Tracks {
         }
     }
 
-    /// A sequence's numbers stand for nothing any more.
+    /// Forgets the names of a sequence.
     pub(super) fn forget(&mut self, sequence: u64) {
         self.named -= self.names.remove(&sequence).map_or(0, |names| names.len());
     }
@@ -109,7 +112,7 @@ impl Tracks {
     }
 }
 
-/// Members of a process tree (`ProcessTree`), which Perfetto's own recorder writes.
+/// Returns the members of a process tree (`ProcessTree`), which Perfetto's own recorder writes.
 pub(super) fn process_tree(tree: &[u8]) -> impl Iterator<Item = Member> {
     fields(tree).filter_map(|field| match field.number {
         1 => {
@@ -174,7 +177,7 @@ fn add_word(words: &mut Vec<Arc<str>>, word: &[u8]) {
     }
 }
 
-/// The first field's number and the second's bytes.
+/// Returns the number of the first field and the bytes of the second.
 fn two(all: Fields<'_>) -> (u64, &[u8]) {
     all.fold((0, &[]), |(number, name), field| match field.number {
         1 => (field.value.number(), name),

@@ -1,23 +1,26 @@
-//! Protobuf's wire: packets of a file one after the other, and the fields of one where they lie.
+//! Reads protobuf's wire format: packets of a file one after the other, and the fields of a packet
+//! in place.
 //!
-//! By hand, and not by `prost`, which makes a value of each message: an empty event takes two bytes of a file and more
-//! than a hundred of memory, so that a packet within its bound could take gigabytes. Here nothing is made.
+//! It is written by hand: `prost` makes a value of each message, and an empty event takes two bytes
+//! of a file but more than a hundred of memory, so that a packet within its bound could take
+//! gigabytes. This reader makes no values.
 //!
 //! The format: <https://protobuf.dev/programming-guides/encoding/>.
 
 use std::io::{self, BufRead, Read};
 
-/// Bytes of a packet that are read. Perfetto's own buffers hold packets of some MiB at most.
+/// Largest number of bytes of a packet that is read. Perfetto's own buffers hold packets of some
+/// MiB at most.
 const MOST: u64 = 16 << 20;
-/// `packet`, the only field of a trace that is read: number 1, with a length.
+/// The key of `packet`, the only field of a trace that is read: number 1, with a length.
 pub(super) const PACKET: u8 = 0x0a;
 
-/// A field's value, as the wire tells it.
+/// A field's value in the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value<'a> {
     /// A number of any width.
     Number(u64),
-    /// Text, bytes, a message, or numbers one behind the other.
+    /// Text, bytes, a message, or a list of numbers.
     Bytes(&'a [u8]),
 }
 
@@ -38,15 +41,15 @@ pub(super) struct Field<'a> {
     pub(super) value: Value<'a>,
 }
 
-/// Fields of a message, up to its end or to what is no field.
+/// The fields of a message, up to its end or to bytes that are no field.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     left: &'a [u8],
-    /// True if it ended with bytes that are no field.
+    /// True if the message ended with bytes that are no field.
     pub(super) broken: bool,
 }
 
-/// The fields of a message.
+/// Returns the fields of a message.
 pub(super) fn fields(message: &[u8]) -> Fields<'_> {
     Fields { left: message, broken: false }
 }
@@ -87,7 +90,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Numbers that stand one behind the other.
+/// Returns the numbers of a list.
 pub(super) fn numbers(mut bytes: &[u8]) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || varint(&mut bytes))
 }
@@ -105,7 +108,8 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The first packet of a file's beginning, and what follows; `None` follows where the packet is longer than what is there.
+/// Returns the first packet of a file's beginning, and the bytes that follow; `None` for these if
+/// the packet is longer than `head`.
 pub(super) fn first(mut head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let (key, left) = head.split_first()?;
     head = left;
@@ -113,13 +117,13 @@ pub(super) fn first(mut head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     Some(head.split_at_checked(length).map_or((head, None), |(packet, rest)| (packet, Some(rest))))
 }
 
-/// Packets of a file.
+/// The packets of a file.
 pub(super) struct Packets<R> {
     reader: R,
     packet: Vec<u8>,
-    /// True if the file ends in the middle of a packet, or goes on with bytes that are none.
+    /// True if the file ends in the middle of a packet, or goes on with bytes that are no packet.
     pub(super) cut: bool,
-    /// Packets that are too long.
+    /// Number of packets that were too long to be read.
     pub(super) passed_over: u64,
 }
 
@@ -128,7 +132,7 @@ impl<R: BufRead> Packets<R> {
         Self { reader, packet: Vec::new(), cut: false, passed_over: 0 }
     }
 
-    /// The next packet; `None` where there is none.
+    /// Returns the next packet; `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             let Some(key) = self.byte()? else { return Ok(None) };

@@ -1,6 +1,6 @@
-//! Reads the beginning of a line: which thread, when, from where.
+//! Reads the beginning of a line: the thread, the time and the address.
 
-/// A moment, as the tracer was told to write it.
+/// A time as the tracer was told to write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stamp {
     /// `-ttt`: ns since 1970.
@@ -11,7 +11,7 @@ pub(crate) enum Stamp {
     Since(u64),
 }
 
-/// A line with what stands in front of it taken off.
+/// A line without the text in front of it, which is taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Led<'a> {
     pub(crate) tid: Option<u32>,
@@ -19,12 +19,12 @@ pub(crate) struct Led<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// More items than strace writes in front of a line.
+/// Largest number of items in front of a line; strace writes fewer.
 const MOST_ITEMS: usize = 6;
-/// `-r` tells no so long times, and `-ttt` none so long ago.
+/// Least number of seconds that is a date for `-ttt`: `-r` tells no times as long.
 const LONG_AGO_S: u64 = 100_000_000;
 
-/// Takes them off.
+/// Takes the items off the front of a line.
 pub(crate) fn led(line: &[u8]) -> Led<'_> {
     let mut led = Led { tid: None, stamp: None, body: line };
     for _ in 0..MOST_ITEMS {
@@ -39,7 +39,7 @@ pub(crate) fn led(line: &[u8]) -> Led<'_> {
         let Some(Item { told, rest }) = item.filter(|item| item.rest.len() < text.len()) else { break };
         match told {
             Told::Stamp(stamp) => led.stamp = led.stamp.or(Some(stamp)),
-            // Of whole seconds and the time since the line before, this tells more.
+            // If the stamp has whole seconds only, the time since the line before tells more.
             Told::Since(ns) => {
                 led.stamp = match led.stamp {
                     Some(Stamp::OfDay(day)) if day.is_multiple_of(1_000_000_000) => Some(Stamp::Since(ns)),
@@ -54,14 +54,14 @@ pub(crate) fn led(line: &[u8]) -> Led<'_> {
     led
 }
 
-/// The meaning of one item in front of a line.
+/// The meaning of an item in front of a line.
 #[derive(Clone, Copy)]
 enum Told {
     Stamp(Stamp),
-    /// The time since the line before, ns, beside a moment.
+    /// The time since the line before, ns, which may stand beside a time of day.
     Since(u64),
     Thread(u32),
-    /// An address, or a time that is told better elsewhere.
+    /// An address, or a time that another item tells better.
     Nothing,
 }
 
@@ -69,11 +69,11 @@ enum Told {
 #[derive(Clone, Copy)]
 struct Item<'a> {
     told: Told,
-    /// The text behind it.
+    /// The text behind the item.
     rest: &'a [u8],
 }
 
-/// `4882 `, `4882<sh> `, `03:51:40.903650 `, `1795269868.123456 `, `0.000025 `.
+/// Reads `4882 `, `4882<sh> `, `03:51:40.903650 `, `1795269868.123456 ` or `0.000025 `.
 fn numbered(text: &[u8]) -> Option<Item<'_>> {
     let (number, rest) = digits(text)?;
     match rest.first()? {
@@ -105,7 +105,8 @@ fn numbered(text: &[u8]) -> Option<Item<'_>> {
     }
 }
 
-/// `[pid  4941] `, `[pid 4941<sh>] `, `[  59] `, `[00007ff4ed7c9ad7] `; ltrace's `[0x7ff4ed7c9ad7] `.
+/// Reads `[pid  4941] `, `[pid 4941<sh>] `, `[  59] `, `[00007ff4ed7c9ad7] ` or ltrace's
+/// `[0x7ff4ed7c9ad7] `.
 fn bracketed(text: &[u8]) -> Option<Item<'_>> {
     if let Some(rest) = text.strip_prefix(b"[pid ") {
         let (tid, rest) = digits(rest.trim_ascii_start())?;
@@ -120,7 +121,7 @@ fn bracketed(text: &[u8]) -> Option<Item<'_>> {
     (address && rest.starts_with(b" ")).then_some(Item { told: Told::Nothing, rest })
 }
 
-/// `(+     0.000025) `.
+/// Reads `(+     0.000025) `.
 fn since(text: &[u8]) -> Option<Item<'_>> {
     let end = memchr::memchr(b')', text)?;
     let rest = text.get(end + 1..)?;
@@ -140,7 +141,7 @@ fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((digits.iter().fold(0, |sum, b| sum * 10 + u64::from(b - b'0')), rest))
 }
 
-/// Digits behind a point, as ns.
+/// Returns the digits behind a decimal point as ns, and the text behind them.
 fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let (_, rest) = digits(text)?;
     let shown = text.len() - rest.len();
@@ -148,7 +149,8 @@ fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((ns * 10u64.pow(9 - shown.min(9) as u32), rest))
 }
 
-/// The time in angle brackets at the end of a line, in ns, and what stands in front of it: `<0.000016>`.
+/// Returns the time in angle brackets at the end of a line, `<0.000016>`, in ns, and the text in
+/// front of it.
 pub(crate) fn elapsed(text: &[u8]) -> (Option<u64>, &[u8]) {
     let text = text.trim_ascii_end();
     let found = || {

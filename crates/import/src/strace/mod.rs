@@ -1,4 +1,4 @@
-//! strace's text, and ltrace's, which is written alike.
+//! Reads strace's text, and ltrace's, which is written alike.
 
 pub(crate) mod leader;
 mod names;
@@ -21,37 +21,38 @@ use solo::Solo;
 use summary::{Summary, Table};
 use systoll_model::{Exit, ProblemKind, Sysno, signal_number};
 
-/// Frames of one stack.
+/// Largest number of frames of one stack.
 const MAX_DEPTH: usize = 128;
-/// Bytes of a torn line that are joined with lines that may be its rest, all tries together.
+/// Largest number of bytes of a torn line that are joined with lines that may be its rest, all
+/// tries together.
 const MOST_JOINED: usize = 64 << 20;
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// Whose text it is.
+/// The tool that wrote the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// strace's.
+    /// strace.
     Strace,
-    /// ltrace's: system calls are those with a mark, others are library functions.
+    /// ltrace, which marks system calls; calls without a mark are library functions.
     Ltrace,
 }
 
-/// One file of it.
+/// The state of reading one file of strace's or ltrace's.
 pub(crate) struct Strace {
     dialect: Dialect,
     solo: Solo,
     pending: Pending,
     moments: Moments,
-    /// The call that has returned; its stack may follow.
+    /// The call that has returned last; its stack may follow.
     held: Call,
     holds: bool,
     stack: Vec<Told>,
-    /// The thread whose line was the last one that a stack may belong to.
+    /// The thread of the last line that a stack may belong to.
     last_tid: u32,
     summary: Summary,
-    /// Calls that have returned in this file.
+    /// Number of calls that have returned in this file.
     returned: u64,
-    /// The line in which something else was written.
+    /// The call's line in which something else was written, if there is one.
     torn: Option<Torn>,
     edges: Edges,
 }
@@ -60,12 +61,13 @@ pub(crate) struct Strace {
 #[derive(Clone, Copy, Debug)]
 struct Torn {
     tid: u32,
-    /// Bytes of it that were joined with lines that were not its rest.
+    /// Number of bytes that were joined with lines that were not its rest.
     joined: usize,
 }
 
 impl Strace {
-    /// A file whose lines are of thread `tid` where they do not say; 0 where that is not known.
+    /// Returns the state at the beginning of a file. `tid` is the thread of lines that do not tell
+    /// theirs; 0 if it is unknown.
     pub(crate) fn new(dialect: Dialect, tid: u32) -> Self {
         Self {
             dialect,
@@ -146,7 +148,7 @@ impl Strace {
         self.holds = true;
     }
 
-    /// `<... read resumed>"abc", 4096) = 3`.
+    /// Reads a line that ends an interrupted call: `<... read resumed>"abc", 4096) = 3`.
     fn resumed(&mut self, trace: &mut Trace, led: Led<'_>, body: &[u8]) {
         let at_end = self.moments.at(led.stamp);
         let tid = self.solo.tid(trace, led.tid, false, &mut self.pending);
@@ -158,12 +160,12 @@ impl Strace {
         };
         self.last_tid = tid;
         let Some(cut) = unfinished(more) else { return self.returns(trace, tid, entered, more, at_end) };
-        // Interrupted once more.
+        // The call was interrupted once more: it waits for its next part.
         entered.text.extend_from_slice(cut);
         self.pending.enter(tid, entered);
     }
 
-    /// The rest of a call's line, in which the program or the tracer wrote something else; whether it is that.
+    /// Takes in the rest of a torn line. Returns true if it is that.
     fn goes_on(&mut self, trace: &mut Trace, body: &[u8]) -> bool {
         let Some(Torn { tid, joined: before }) = self.torn else { return false };
         let Some(entered) = self.pending.of(tid).filter(|entered| entered.broken) else { return false };
@@ -206,7 +208,8 @@ impl Strace {
         self.holds = true;
     }
 
-    /// The trace begins in the middle, or lost the line in which the call was entered.
+    /// Counts a call that returns without having been entered: the trace begins in the middle, or
+    /// lost the line of its entry.
     fn without_beginning(&mut self, trace: &mut Trace, tid: u32, name: &[u8], more: &[u8], at: Option<u64>) {
         let Some(syscall) = self.syscall(trace, name) else { return };
         trace.notes.without_beginning += 1;
@@ -228,7 +231,7 @@ impl Strace {
             }
             ["+++", "killed", "by", signal, ..] => signal_number(signal).map(Exit::Signal),
             ["+++", "superseded", "by", "execve", "in", "pid", pid, ..] => {
-                // The thread that execs goes on under this id.
+                // The thread that execs goes on under the process's id.
                 if let Ok(other) = pid.parse() {
                     self.pending.take(tid);
                     self.pending.rename(other, tid);
@@ -247,7 +250,8 @@ impl Strace {
         self.solo.gone(tid);
     }
 
-    /// A line that is no call: what the tracer says, what the program wrote, or nothing we know.
+    /// Takes in a line that is no call: a message of the tracer, output of the program, or
+    /// something unknown.
     fn message(&mut self, trace: &mut Trace, body: &[u8]) {
         if self.goes_on(trace, body) {
             return;
@@ -261,7 +265,7 @@ impl Strace {
                 );
             }
         } else if !self.solo.said(trace, said) && said.len() == body.len() {
-            // While a line is broken, what comes is the program's own output.
+            // While a line is broken, the lines that follow are the program's own output.
             let broken = self.torn.and_then(|torn| self.pending.of(torn.tid)).is_some_and(|entered| entered.broken);
             if !broken {
                 trace.notes.unknown(body);
@@ -303,7 +307,8 @@ impl Strace {
         })))
     }
 
-    /// The file ends.
+    /// Takes in the calls that had not returned at the file's end, and tables; `whole` is false if
+    /// the file is cut.
     pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
         self.settle(trace);
         if self.returned > 0 {
@@ -336,7 +341,8 @@ impl Strace {
     }
 }
 
-/// Takes in tables that no line of a call goes with: each an entry of its own among the recording's processes.
+/// Takes in tables without lines of calls: each becomes an entry of its own among the recording's
+/// processes.
 fn sum_up(trace: &mut Trace, tables: &[&Table]) {
     let several = tables.len() > 1;
     for (n, table) in (1..).zip(tables) {
@@ -356,7 +362,8 @@ fn sum_up(trace: &mut Trace, tables: &[&Table]) {
     }
 }
 
-/// Takes in the table of a whole run beside an excerpt of its lines: what it counts beyond them was made as well.
+/// Takes in the table of a whole run beside an excerpt of its lines. Calls that it counts beyond
+/// the lines were made as well.
 fn beside_lines(trace: &mut Trace, table: &Table, returned: u64) {
     for line in table.lines() {
         if let Some(syscall) = line.syscall() {
@@ -371,7 +378,7 @@ fn beside_lines(trace: &mut Trace, table: &Table, returned: u64) {
     trace.notes.add(ProblemKind::Note, text);
 }
 
-/// Counts a call that was entered and will never be seen to return.
+/// Counts a call that was entered and whose return the trace does not show.
 fn lost(trace: &mut Trace, tid: u32, entered: Entered) {
     if entered.broken {
         trace.notes.unknown(&entered.text);
@@ -386,19 +393,19 @@ fn fill(to: &mut Vec<u8>, from: &[u8]) {
     to.extend_from_slice(from);
 }
 
-/// Returns the text in front of the mark that a call has not returned.
+/// Returns the text in front of the mark of a call that has not returned.
 fn unfinished(text: &[u8]) -> Option<&[u8]> {
     let text = text.strip_suffix(b">")?;
     let text = text.strip_suffix(b"<unfinished ...").or_else(|| text.strip_suffix(b"<detached ..."))?;
     Some(text.trim_ascii_end())
 }
 
-/// `SYS_read`, `read@SYS`.
+/// Returns the system call's name in `SYS_read` or `read@SYS`.
 fn system_call(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(b"SYS_").or_else(|| name.strip_suffix(b"@SYS"))
 }
 
-/// Returns true if a line that does not end as calls do begins as one.
+/// Returns true if a name is one that calls have in the dialect.
 fn is_known(name: &[u8], dialect: Dialect) -> bool {
     match dialect {
         Dialect::Strace => named(name).is_some(),
@@ -406,7 +413,7 @@ fn is_known(name: &[u8], dialect: Dialect) -> bool {
     }
 }
 
-/// Returns whether a call's line begins so, be it whole or cut.
+/// Returns true if the line begins a call, whole or cut.
 pub(crate) fn begins_call(line: &[u8]) -> bool {
     let body = led(line).body;
     let name = name_end(body).and_then(|end| body.get(..end));
@@ -434,7 +441,7 @@ pub(crate) fn recognise(line: &[u8]) -> Option<Dialect> {
     (resumed || ended || body.starts_with(b"--- SIG")).then_some(Dialect::Strace)
 }
 
-/// Returns whether lines that no tool is known by hold a table of names and numbers.
+/// Returns true if lines that no tool is known by hold a table of names and numbers.
 pub(crate) fn is_bare_table(lines: &[Vec<u8>]) -> bool {
     let mut summary = Summary::default();
     lines.iter().for_each(|line| {
@@ -443,12 +450,12 @@ pub(crate) fn is_bare_table(lines: &[Vec<u8>]) -> bool {
     summary.tables().next().is_some()
 }
 
-/// The tracer's clock, from line to line.
+/// Converts stamps to times on the tracer's clock, from line to line.
 #[derive(Debug, Default)]
 struct Moments {
-    /// ns since the file's first line, where lines tell the time since the one before.
+    /// Time since the file's first line, ns, if lines tell the time since the line before.
     since: u64,
-    /// Midnights passed, in ns.
+    /// Time of the midnights that have passed, ns.
     days: u64,
     last_of_day: u64,
 }

@@ -2,7 +2,7 @@
 
 use systoll_model::Sysno;
 
-/// Names of older and of other systems' calls that are those of x86-64.
+/// Names of calls of older and of other systems that are calls of x86-64, with their names there.
 #[rustfmt::skip]
 static OTHER_NAMES: &[(&str, &str)] = &[
     ("_llseek", "lseek"), ("_newselect", "select"), ("arm_fadvise64_64", "fadvise64"), ("clock_getres_time64", "clock_getres"), ("clock_settime64", "clock_settime"), ("fadvise64_64", "fadvise64"),
@@ -27,14 +27,14 @@ static OTHER_NAMES: &[(&str, &str)] = &[
     ("ugetrlimit", "getrlimit"), ("umount", "umount2"), ("sync_file_range2", "sync_file_range"),
 ];
 
-/// Calls of x86-64 that every strace in use has a name for.
+/// Number of x86-64's first calls, for all of which every strace in use has a name.
 const NAMED_SINCE_2009: u32 = 300;
 
-/// The call of this name.
+/// Returns the call of this name.
 pub(crate) fn named(name: &[u8]) -> Option<Sysno> {
     let name = std::str::from_utf8(name).ok()?;
-    // strace writes numbers of calls that it has no name for. It has had one for each of x86-64's first 300 calls since
-    // 2009 (4.5.19), so that a lower number is another architecture's.
+    // strace writes the numbers of calls that it has no name for. It has had names for x86-64's
+    // first 300 calls since 2009 (4.5.19), so that a lower number is another architecture's.
     let number = name.strip_prefix("syscall_0x").and_then(|number| u32::from_str_radix(number, 16).ok());
     if number.is_some_and(|number| number < NAMED_SINCE_2009) {
         return None;
@@ -43,7 +43,8 @@ pub(crate) fn named(name: &[u8]) -> Option<Sysno> {
     Sysno::from_display(name).or_else(other)
 }
 
-/// Likewise of one of ltrace's, which has numbers for the calls that came after it: `SYS_334`.
+/// Returns the call of a name that ltrace writes. Calls that came after ltrace have numbers:
+/// `SYS_334`.
 pub(super) fn named_by_ltrace(name: &[u8]) -> Option<Sysno> {
     let number = || std::str::from_utf8(name).ok()?.parse().ok().map(Sysno).filter(|call| call.name().is_some());
     named(name).or_else(number)

@@ -8,19 +8,20 @@ use crate::trace::failed;
 /// The result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome<'a> {
-    /// As in rax; `None` where it never did.
+    /// The result as in rax; `None` if the call never returned.
     pub(crate) result: Option<i64>,
-    /// The text, where a descriptor's file may be.
+    /// The text of the result, which may hold a descriptor's file.
     pub(crate) told: &'a [u8],
     /// Elapsed time, ns.
     pub(crate) elapsed_ns: Option<u64>,
 }
 
-/// Reads ` = -1 ENOENT (No such file or directory) <0.000016>`; `None` where it is nothing of the kind.
+/// Reads ` = -1 ENOENT (No such file or directory) <0.000016>`; `None` if the text is something
+/// else.
 pub(crate) fn outcome(rest: &[u8]) -> Option<Outcome<'_>> {
     let (elapsed_ns, rest) = elapsed(rest);
     let rest = rest.trim_ascii_start();
-    // `sigreturn() (mask []) = 0`, as strace wrote it before 4.9.
+    // strace before 4.9 wrote `sigreturn() (mask []) = 0`.
     let rest = rest.strip_prefix(b"(mask ").and_then(|mask| arguments(mask).rest).unwrap_or(rest);
     let told = rest.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let mut words = told.split(|b| *b == b' ');
@@ -37,7 +38,7 @@ pub(crate) fn outcome(rest: &[u8]) -> Option<Outcome<'_>> {
     Some(Outcome { result, told, elapsed_ns })
 }
 
-/// `-1 (errno 530)`.
+/// Reads `-1 (errno 530)`.
 fn numbered(told: &[u8]) -> Option<i64> {
     let text = told.strip_prefix(b"-1 (errno ")?;
     let end = memchr::memchr(b')', text)?;

@@ -1,11 +1,11 @@
-//! A frame of `strace -k`: ` > /lib/libc.so.6(read+0x14) [0xf9a14]`.
+//! Reads frames of `strace -k`: ` > /lib/libc.so.6(read+0x14) [0xf9a14]`.
 
 use crate::frames::{SourceLine, Told};
 
-/// Bytes of a frame that are read.
+/// Largest number of bytes read of a frame.
 const MOST: usize = 2_048;
 
-/// The frame that a line tells, if it is one.
+/// Returns the frame in a line; `None` if the line is none.
 pub(super) fn frame(line: &[u8]) -> Option<Told> {
     let text = line.strip_prefix(b" > ").or_else(|| line.strip_prefix(b"\t> "))?;
     let text = String::from_utf8_lossy(text.get(..text.len().min(MOST))?);
@@ -26,7 +26,8 @@ pub(super) fn frame(line: &[u8]) -> Option<Told> {
     Some(Told { module: module.to_owned(), function, address, source })
 }
 
-/// The file and what stands in the last brackets; names of C++ have brackets of their own.
+/// Splits a frame's text into the file and the text in the last brackets; names of C++ have
+/// brackets of their own.
 fn split(front: &str) -> Option<(&str, &str)> {
     let mut depth = 1;
     for (at, c) in front.char_indices().rev() {

@@ -1,34 +1,34 @@
-//! Tables of counts: of `strace -c` and `-C`, of `ltrace -S -c`, of `perf trace -s`.
+//! Reads tables of counts: of `strace -c` and `-C`, of `ltrace -S -c`, of `perf trace -s`.
 
 use super::names::{named, named_by_ltrace};
 use std::collections::BTreeMap;
 use systoll_model::{Counts, Errno, Sysno};
 
-/// A line of the table.
+/// A line of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) calls: u64,
     pub(crate) errors: u64,
-    /// Processor time in these calls, or elapsed time where the table was told to.
+    /// Processor time in the calls, ns, or elapsed time if the tracer was told to count that.
     pub(crate) ns: u64,
 }
 
 /// One table of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// The program and the thread that it is of, where it says so.
+    /// The program and the thread that the table counts, if it names them.
     pub(crate) of: Option<(String, u32)>,
     lines: BTreeMap<String, Line>,
 }
 
 impl Table {
-    /// Returns its lines.
+    /// Returns the lines of the table.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
         self.lines.values()
     }
 
-    /// Returns how many calls it counts.
+    /// Returns the number of calls in the table.
     pub(crate) fn calls(&self) -> u64 {
         self.lines().fold(0, |sum, line| sum.saturating_add(line.calls))
     }
@@ -41,39 +41,39 @@ pub(crate) struct Summary {
     /// True while a table is being read.
     reading: bool,
     tables: Vec<Table>,
-    /// Whose the table is that comes next, where a line has said so.
+    /// The program and thread of the next table, if a line has named them.
     next_of: Option<(String, u32)>,
-    /// Lines that are a name and a number and no more: a table of such lines has no header.
+    /// Lines with a name and a number only: a table of such lines has no header.
     bare: Table,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Seconds,
-    /// perf's.
+    /// Times in milliseconds, as perf writes them.
     Milliseconds,
     Calls,
     Errors,
     Name,
-    /// ltrace's: a library's function, or a system call as `SYS_read`.
+    /// A library function, or a system call as `SYS_read`, as ltrace writes them.
     Function,
     Other,
 }
 
-/// A call that may wait and takes so long on average, ns, waits: its time is not what it costs.
+/// Mean time of a call that may wait, ns, from which on it waits, so that its time is not its cost.
 const WAITED_NS: u64 = 200_000;
 
-/// Lines that are kept: more than there are calls, of any table.
+/// Largest number of lines kept of a table; there are fewer calls.
 const MOST: usize = 2_048;
-/// Bytes of a line that says whose the next table is.
+/// Length of the longest line that names the next table's program, bytes.
 const LONGEST_HEAD: usize = 120;
-/// Different calls that a table without a header counts at least.
+/// Least number of different calls in a table without a header.
 const FEWEST_BARE: usize = 2;
-/// Tables that are kept apart; further ones are added to the last.
+/// Largest number of tables kept apart; further ones are added to the last.
 const MOST_TABLES: usize = 64;
 
 impl Summary {
-    /// Takes in a line; whether it is one of a table.
+    /// Takes in a line. Returns true if it is one of a table.
     pub(crate) fn line(&mut self, line: &[u8]) -> bool {
         if let Some(line) = of_bpftrace(line) {
             self.add(line);
@@ -115,7 +115,7 @@ impl Summary {
         if line.name == "total" {
             self.reading = false;
         } else if self.columns.contains(&Column::Function) && !line.name.starts_with("SYS_") {
-            // A library's function.
+            // A library function is no system call.
         } else {
             self.add(line);
         }
@@ -151,7 +151,7 @@ impl Summary {
         let words: Vec<&str> = text.split_whitespace().collect();
         let columns: Vec<Column> = match self.columns.len().checked_sub(words.len())? {
             0 => self.columns.clone(),
-            // Nothing failed: its place is empty.
+            // The errors' place is empty if nothing failed.
             1 => self.columns.iter().copied().filter(|c| *c != Column::Errors).collect(),
             _ => return None,
         };
@@ -169,8 +169,9 @@ impl Summary {
         (!line.name.is_empty()).then_some(line)
     }
 
-    /// Takes in a line that is nothing else's, where it is a name and how often the call was made; returns whether it
-    /// is: `  sigprocmask    223546`, as DTrace and bpftrace print what they counted, and `  223546 sigprocmask`, as `uniq -c` does.
+    /// Takes in a line that has no other meaning. Returns true if it is a call's name and a count:
+    /// `  sigprocmask    223546`, as DTrace and bpftrace print them, or `  223546 sigprocmask`, as
+    /// `uniq -c` does.
     pub(crate) fn bare(&mut self, line: &[u8]) -> bool {
         let Some(line) = bare(line) else { return false };
         let lines = &mut self.bare.lines;
@@ -180,12 +181,14 @@ impl Summary {
         true
     }
 
-    /// Calls have returned: what looked like a table without a header was something else.
+    /// Forgets the lines of a table without a header: since calls have returned, they were
+    /// something else.
     pub(crate) fn forget_bare(&mut self) {
         self.bare.lines.clear();
     }
 
-    /// Returns the tables that have lines; where there is none, that of bare lines, if these are no chance.
+    /// Returns the tables that have lines. If there is none, returns the table without a header, if
+    /// it has too many lines for chance.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
         let with_lines = || self.tables.iter().filter(|table| !table.lines.is_empty());
         let bare = Some(&self.bare).filter(|bare| with_lines().next().is_none() && bare.lines.len() >= FEWEST_BARE);
@@ -204,7 +207,7 @@ fn bare(line: &[u8]) -> Option<Line> {
     Some(Line { name: name.to_owned(), calls: count.parse().ok()?, errors: 0, ns: 0 })
 }
 
-/// Returns whose table perf writes next: ` sh (4139), 4 events, 1.0%`.
+/// Returns the program and thread of the table that perf writes next: ` sh (4139), 4 events, 1.0%`.
 fn events_of(text: &str) -> Option<(String, u32)> {
     let (who, rest) = text.split_once("), ")?;
     let (name, tid) = who.trim().rsplit_once(" (")?;
@@ -212,7 +215,7 @@ fn events_of(text: &str) -> Option<(String, u32)> {
 }
 
 impl Line {
-    /// As a row's figures. What failed failed in a way that is not told.
+    /// Returns the line as a row's counts. The errors of failed calls are unknown.
     pub(crate) fn counts(&self) -> Counts {
         let errors = self.errors.min(self.calls);
         let errors = (errors > 0).then_some((Errno::UNKNOWN, errors)).into_iter().collect();
@@ -222,13 +225,13 @@ impl Line {
         if may_wait && each >= WAITED_NS {
             counts.waited_ns = Some(self.ns);
         } else if self.ns > 0 {
-            // The table's own time is what they took.
+            // The table's own time is the time of the calls.
             counts.toll_ns = Some(self.ns);
         }
         counts
     }
 
-    /// Which call it is.
+    /// Returns the system call of the line.
     pub(crate) fn syscall(&self) -> Option<Sysno> {
         match self.name.strip_prefix("SYS_") {
             Some(name) => named_by_ltrace(name.as_bytes()),
@@ -248,7 +251,7 @@ fn of_bpftrace(line: &[u8]) -> Option<Line> {
     Some(Line { name: name.to_owned(), calls: count.parse().ok()?, errors: 0, ns: 0 })
 }
 
-/// Reads a number; where all calls together took no time, shares of it are `-nan`.
+/// Reads a number. If all calls together took no time, the table's shares are `-nan`.
 fn number(word: &str) -> Option<f64> {
     // Some locales have a decimal comma.
     word.replace(',', ".").parse().ok()
@@ -258,9 +261,8 @@ fn nanoseconds(word: &str, each: f64) -> Option<u64> {
     Some((number(word).filter(|time| time.is_finite())?.max(0.0) * each) as u64)
 }
 
-/// The columns of a table that begins: `% time     seconds  usecs/call     calls    errors syscall`.
-/// Returns true if a line may name a table's columns: it begins as one of them does, and has no call's bracket. Most
-/// lines of a trace are told apart so, by a byte or two.
+/// Returns true if a line may name a table's columns: it begins as one of them does, and has no
+/// call's bracket. One or two bytes tell this for most lines of a trace.
 fn may_be_header(line: &[u8]) -> bool {
     let begins = match line.trim_ascii_start().first() {
         None => false,
@@ -270,6 +272,8 @@ fn may_be_header(line: &[u8]) -> bool {
     begins && memchr::memchr(b'(', line).is_none()
 }
 
+/// Returns the columns of a table that begins with a line such as
+/// `% time     seconds  usecs/call     calls    errors syscall`.
 fn header(text: &str) -> Option<Vec<Column>> {
     let text = text.trim().replacen("% time", "%time", 1);
     let columns: Vec<Column> = text
@@ -280,13 +284,13 @@ fn header(text: &str) -> Option<Vec<Column>> {
             "errors" => Some(Column::Errors),
             "syscall" => Some(Column::Name),
             "function" => Some(Column::Function),
-            // bcc's syscount.
+            // bcc's syscount has these columns.
             "SYSCALL" => Some(Column::Name),
             "COUNT" => Some(Column::Calls),
             "total" => Some(Column::Milliseconds),
             "min" | "avg" | "max" | "stddev" => Some(Column::Other),
             "%time" | "usecs/call" | "shortest" | "longest" => Some(Column::Other),
-            // Since strace 7.1.
+            // strace has these columns since version 7.1.
             "wall-total" | "wall-min" | "wall-max" | "wall-avg" => Some(Column::Other),
             _ => None,
         })

@@ -1,4 +1,4 @@
-//! Which decorations the head of a file has.
+//! Chooses the decorations to take off the lines of a file, by its head.
 
 use super::front::Front;
 use super::html;
@@ -7,9 +7,9 @@ use super::step::{Step, numbered};
 use super::{Undress, run};
 use crate::format::Format;
 
-/// Lines that are looked at, and bytes of them.
+/// Largest number of lines, and of their bytes, that are looked at.
 const LOOKED_AT: (usize, usize) = (400, 256 << 10);
-/// Decorations around each other.
+/// Largest number of decorations around each other.
 const MOST_STEPS: usize = 6;
 
 /// The first lines of a file.
@@ -20,25 +20,26 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Adds a line, and returns whether enough was seen to choose.
+    /// Adds a line. Returns true if enough lines were seen to choose.
     pub(crate) fn push(&mut self, line: &[u8]) -> bool {
         self.bytes += line.len();
         self.lines.push(line.to_vec());
         self.lines.len() >= LOOKED_AT.0 || self.bytes >= LOOKED_AT.1
     }
 
-    /// Returns whether there are more lines, or bytes of them, than these.
+    /// Returns true if there are at least as many lines, or bytes of them.
     pub(crate) fn is_beyond(&self, (lines, bytes): (usize, usize)) -> bool {
         self.lines.len() >= lines || self.bytes >= bytes
     }
 
-    /// Returns its lines.
+    /// Returns the lines of the head.
     pub(crate) fn lines(&self) -> &[Vec<u8>] {
         &self.lines
     }
 }
 
-/// Chooses the steps that make the lines of a file's head readable: one after the other, each time the one that gains most.
+/// Chooses the steps that make the lines of a file's head readable, one after the other: each time
+/// the one that gains most.
 pub(crate) fn choose(head: &[Vec<u8>]) -> Undress {
     let mut undress = Undress::default();
     let mut lines = head.to_vec();
@@ -49,7 +50,8 @@ pub(crate) fn choose(head: &[Vec<u8>]) -> Undress {
             let after = applied(&step, &lines);
             (Score::of(&after), after, step)
         });
-        // Of equals the first: the others would take it for something that it is not.
+        // The first of equals is taken: the others would take the decoration for something that it
+        // is not.
         let best = tried.reduce(|best, next| if next.0.sum() > best.0.sum() { next } else { best });
         let Some((gained, after, step)) = best else { break };
         if !(is_worth(before, gained, &step) || matches!(step, Step::Numbers | Step::Colours | Step::Html)) {
@@ -61,11 +63,11 @@ pub(crate) fn choose(head: &[Vec<u8>]) -> Undress {
     undress
 }
 
-/// Returns whether so many more readable lines are no chance: a program may print what looks like a call, and then most
-/// lines are readable as they are.
+/// Returns true if a step gains too many readable lines for chance. A program may print text that
+/// looks like a call, and then most lines are readable without the step.
 fn is_worth(before: Score, after: Score, step: &Step) -> bool {
     let by_chance = match step {
-        // They have evidence of their own in each line.
+        // These steps have evidence of their own in each line.
         Step::Printable(_) | Step::Wrapped(_) | Step::Several => 0,
         _ => before.readable / 2,
     };
@@ -86,19 +88,20 @@ impl Score {
         Self { readable, others: filled.saturating_sub(readable) }
     }
 
-    /// The more the better. A line that is left over counts less than one that is read: prose is left over in any case.
+    /// Returns the score: the more the better. A line left over counts less than one that is read,
+    /// since prose is left over in any case.
     fn sum(self) -> isize {
         2 * self.readable as isize - self.others as isize
     }
 }
 
-/// Returns the steps of which the lines have any evidence, and that were not taken.
+/// Returns the steps for which the lines have any evidence and that were not taken yet.
 fn candidates(lines: &[Vec<u8>], taken: &[Step]) -> Vec<Step> {
     let any = |test: &dyn Fn(&[u8]) -> bool| lines.iter().any(|line| test(line));
     let is_new = |step: &Step| !taken.iter().any(|t| std::mem::discriminant(t) == std::mem::discriminant(step));
     let mut all = Vec::new();
     let mut add = |step: Option<Step>| all.extend(step.filter(is_new));
-    // These mean nothing in a trace, and are undone before all others.
+    // Colours and tags mean nothing in a trace, and are undone before all others.
     if any(&|line| line.contains(&0x1b) || line.contains(&b'\r')) {
         add(Some(Step::Colours));
     }
@@ -120,7 +123,7 @@ fn candidates(lines: &[Vec<u8>], taken: &[Step]) -> Vec<Step> {
     all
 }
 
-/// Returns whether lines are counted from one to the next: a thread's number does not do that.
+/// Returns true if the lines are numbered consecutively, as thread ids are not.
 fn are_numbered(lines: &[Vec<u8>]) -> bool {
     let filled = lines.iter().filter(|line| !line.trim_ascii().is_empty());
     let numbers: Vec<Option<u64>> = filled.map(|line| numbered(line).map(|(number, _)| number)).collect();

@@ -3,22 +3,22 @@
 use crate::format::Format;
 use crate::strace::leader::{Stamp, led};
 
-/// Bytes in front of a line among which its beginning is looked for.
+/// Largest number of bytes in front of a line among which its beginning is searched.
 const MOST: usize = 240;
 
-/// The same kind of text in front of each line.
+/// Text of the same kind in front of each line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Front {
-    /// Words of it.
+    /// Number of words of the text.
     words: usize,
-    /// The character that ends it if it is no blank: `12:`, `file-12-`.
+    /// The character that ends the text if it is no blank: `12:`, `file-12-`.
     mark: Option<u8>,
-    /// True if it has a moment that the tracer's own lines lack.
+    /// True if the text has a time that the tracer's own lines lack.
     moments: bool,
 }
 
 impl Front {
-    /// Returns what stands in front of most lines that a tracer wrote; `None` where nothing does.
+    /// Returns the text in front of most lines that a tracer wrote; `None` if there is none.
     pub(super) fn of(lines: &[Vec<u8>]) -> Option<Self> {
         let mut fronts: Vec<(Self, usize)> = Vec::new();
         for found in lines.iter().filter_map(|line| cut(line).map(|at| Self::before(line, at))) {
@@ -34,7 +34,7 @@ impl Front {
         let front = line.get(..at).unwrap_or_default();
         let (words, mark) = Self::kind(front);
         let own = led(line.get(at..).unwrap_or_default()).stamp;
-        // No tracer writes a date: the moment behind one is of who wrote that.
+        // No tracer writes a date: a time behind a date was put there by whoever wrote the date.
         let moments = match own {
             None => moment(front).is_some(),
             Some(Stamp::OfDay(_)) => ends_with_date(front),
@@ -43,18 +43,20 @@ impl Front {
         Self { words, mark, moments }
     }
 
-    /// Returns whether it tells when lines were written, and the tracer does not tell when calls were made.
+    /// Returns true if the text tells when lines were written, and the tracer does not tell when
+    /// calls were made.
     pub(super) fn has_moments(&self) -> bool {
         self.moments
     }
 
-    /// Returns how many words a text has, and what ends it.
+    /// Returns the number of words of a text, and the character that ends it.
     fn kind(front: &[u8]) -> (usize, Option<u8>) {
         let mark = front.last().copied().filter(|b| !b.is_ascii_whitespace());
         (front.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count(), mark)
     }
 
-    /// Hands on the line without it. A moment in it goes in front where the tracer wrote none.
+    /// Hands on the line without the text in front. A time in it goes to the front if the tracer
+    /// wrote none.
     pub(super) fn line(&self, line: &[u8], to: &mut dyn FnMut(&[u8])) {
         let Some(at) = cut(line)
             .filter(|at| Self::kind(line.get(..*at).unwrap_or_default()) == (self.words, self.mark))
@@ -69,7 +71,8 @@ impl Front {
         }
     }
 
-    /// Returns where it ends in a line that is not readable by itself, such as a table's or a message's.
+    /// Returns the end of the text in a line that is not readable by itself, such as a table's or a
+    /// message's.
     fn end(&self, line: &[u8]) -> Option<usize> {
         let mut at = 0;
         for n in 0..self.words {
@@ -89,7 +92,7 @@ impl Front {
     }
 }
 
-/// Returns where a tracer's line begins in a line that is not one; the first place that can be.
+/// Returns the first place in a line at which a tracer's line may begin.
 fn cut(line: &[u8]) -> Option<usize> {
     let text = line.get(..MOST.min(line.len()))?;
     let places =
@@ -97,12 +100,12 @@ fn cut(line: &[u8]) -> Option<usize> {
     let mut places = places.filter(|at| line.get(*at).is_some_and(|b| !b.is_ascii_whitespace()));
     places.find(|at| {
         let (front, rest) = line.split_at(*at);
-        // The day of `Jul 01 13:55:25` and the hour of `13:55:25` are no thread's number.
+        // The day of `Jul 01 13:55:25` and the hour of `13:55:25` are not thread ids.
         !(is_split_moment(front, rest)) && Format::of_line(rest).is_some()
     })
 }
 
-/// Returns whether a moment or a date goes on from one text to the other.
+/// Returns true if a time or a date goes on from one text to the other.
 fn is_split_moment(front: &[u8], rest: &[u8]) -> bool {
     let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     let within = matches!(front.last(), Some(b':' | b'-')) && digit(front.iter().rev().nth(1)) && digit(rest.first());
@@ -111,7 +114,7 @@ fn is_split_moment(front: &[u8], rest: &[u8]) -> bool {
     within && !matches!(led(rest).stamp, Some(Stamp::OfDay(_))) || after_month
 }
 
-/// Returns whether a text ends with a date: `Jul 01 `, `2024-02-11 `.
+/// Returns true if a text ends with a date: `Jul 01 `, `2024-02-11 `.
 fn ends_with_date(front: &[u8]) -> bool {
     let mut words = front.rsplit(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let (Some(last), before) = (words.next(), words.next()) else { return false };

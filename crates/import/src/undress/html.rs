@@ -1,8 +1,8 @@
-//! Tags and entities of a page, where a trace was copied from its source.
+//! Takes off tags and entities of a page, if a trace was copied from its source.
 
 /// Tags that end a line.
 const BREAKS: &[&[u8]] = &[b"br", b"p", b"div", b"tr", b"li", b"/p", b"/div", b"/tr", b"/li", b"/pre"];
-/// Tags that mean nothing here. Others stay: strace writes `<unfinished ...>` and `<0.000012>`.
+/// Tags without a meaning here. Other tags stay: strace writes `<unfinished ...>` and `<0.000012>`.
 const TAGS: &[&[u8]] = &[
     b"pre",
     b"code",
@@ -34,10 +34,11 @@ const TAGS: &[&[u8]] = &[
     b"u",
     b"small",
 ];
-/// Bytes of a tag with its attributes.
+/// Largest length of a tag with its attributes, bytes.
 const MOST: usize = 400;
 
-/// Returns whether a line has tags or entities outside of strings, which may hold a page that the program wrote.
+/// Returns true if a line has tags or entities outside of strings, which may hold a page that the
+/// program wrote.
 pub(super) fn is_in(line: &[u8]) -> bool {
     let outside = line.split(|b| *b == b'"').step_by(2);
     let at = |text: &[u8]| memchr::memchr2_iter(b'<', b'&', text).any(|at| text.get(at..).is_some_and(is_markup));
@@ -82,7 +83,7 @@ pub(super) fn lines(line: &[u8], to: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// Copies one byte and returns that it was one.
+/// Copies one byte. Returns the number of bytes copied, 1.
 fn copied(plain: &mut Vec<u8>, rest: &[u8]) -> usize {
     plain.extend(rest.first());
     1
@@ -105,7 +106,8 @@ fn tag(text: &[u8]) -> Option<Tag> {
     known.then_some(Tag { length: end + 1, breaks })
 }
 
-/// An entity at the beginning of a text: its length, and the character that it stands for.
+/// Returns the length of an entity at the beginning of a text, and the character that it stands
+/// for.
 fn entity(text: &[u8]) -> Option<(usize, char)> {
     let end = memchr::memchr(b';', text.get(..12.min(text.len()))?)?;
     let name = std::str::from_utf8(text.get(1..end)?).ok()?;

@@ -1,21 +1,21 @@
-//! Lines that a mail program or a terminal broke.
+//! Joins lines that a mail program or a terminal broke.
 
 use crate::format::Format;
 use crate::lex::{arguments, name_end};
 use crate::strace::outcome::outcome;
 use crate::strace::{self, leader};
 
-/// Bytes that are joined to one line; beyond, it is handed on as it is.
+/// Largest number of bytes joined to one line; a longer line is handed on as it is.
 const MOST: usize = 1 << 20;
 
-/// Undoes quoted-printable (RFC 2045, section 6.7).
+/// A step that undoes quoted-printable (RFC 2045, section 6.7).
 #[derive(Debug, Default)]
 pub(super) struct Printable {
     begun: Vec<u8>,
 }
 
 impl Printable {
-    /// Returns whether a line looks encoded so.
+    /// Returns true if a line looks like quoted-printable.
     pub(super) fn is_in(line: &[u8]) -> bool {
         let coded = |at: usize| line.get(at + 1..at + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
         line.trim_ascii_end().ends_with(b"=") || memchr::memchr_iter(b'=', line).any(coded)
@@ -59,33 +59,36 @@ fn decode(text: &[u8], plain: &mut Vec<u8>) {
     plain.extend_from_slice(rest);
 }
 
-/// Joins lines that were broken at a width.
+/// A step that joins lines that were broken at a width.
 #[derive(Debug)]
 pub(super) struct Wrapped {
-    /// Bytes of the longest line: none was broken before it was that long, but for the word that did not fit.
+    /// Length of the longest line, bytes. No line was broken before that length, except in front of
+    /// a word that did not fit.
     width: usize,
     /// True if lines are broken within words.
     within_words: bool,
     begun: Vec<u8>,
-    /// Bytes of the line that was added last.
+    /// Length of the line that was added last, bytes.
     last: usize,
 }
 
-/// Mail programs break lines at 72 to 80 bytes, terminals at their own width; beyond, nothing is known to.
+/// Widths at which lines are broken: mail programs use 72 to 80 bytes, terminals their own width.
 const WIDTHS: std::ops::RangeInclusive<usize> = 60..=250;
 
 impl Wrapped {
-    /// Returns the width at which lines are broken; `None` where no two of them come close to the longest.
+    /// Returns the width at which lines are broken; `None` if the longest line is not within
+    /// [`WIDTHS`].
     pub(super) fn of(lines: &[Vec<u8>]) -> Option<Self> {
         let length = |line: &Vec<u8>| line.trim_ascii_end().len();
         let width = lines.iter().map(length).max().filter(|width| WIDTHS.contains(width))?;
         let full = lines.iter().filter(|line| length(line) == width).count();
-        // The longest of a few lines may be alone; that several are broken at one width within words is no chance.
+        // The longest of a few lines may be alone. Several lines of that length were broken within
+        // words.
         let within_words = full >= 3;
         Some(Self { width, within_words, begun: Vec::new(), last: 0 })
     }
 
-    /// Returns the same, with no line begun.
+    /// Returns the same step without a begun line.
     pub(super) fn fresh(&self) -> Self {
         Self { begun: Vec::new(), last: 0, ..*self }
     }
@@ -102,7 +105,8 @@ impl Wrapped {
         self.last = text.len();
     }
 
-    /// Returns the text that was lost between the line before and `text`, where that is the rest of it.
+    /// Returns the text that was lost between the line before and `text`, if `text` is the rest of
+    /// that line.
     fn goes_on(&self, text: &[u8]) -> Option<&'static [u8]> {
         let first = text.trim_ascii_start();
         if self.begun.is_empty() || first.is_empty() || self.begun.len() + text.len() > MOST || begins_a_line(first) {
@@ -112,7 +116,7 @@ impl Wrapped {
             return None;
         }
         if self.last == self.width && self.within_words {
-            // A blank at a line's end is lost, and stood behind a comma.
+            // A blank at a line's end is lost; it stood behind a comma.
             let lost = self.begun.ends_with(b",") && !text.starts_with(b" ");
             return Some(if lost { b" " } else { b"" });
         }
@@ -128,12 +132,12 @@ impl Wrapped {
     }
 }
 
-/// Returns whether a line of a trace begins so, be it whole or not.
+/// Returns true if a line of a trace begins with the text, whole or cut.
 fn begins_a_line(text: &[u8]) -> bool {
     strace::begins_call(text) || Format::of_line(text).is_some()
 }
 
-/// Returns whether a call's line lacks nothing: no bracket of its result is open.
+/// Returns true if a call's line is complete: no bracket of its result is open.
 fn is_whole(line: &[u8]) -> bool {
     let body = leader::led(line).body;
     let Some(rest) = name_end(body).and_then(|open| arguments(body.get(open + 1..)?).rest) else {

@@ -1,7 +1,8 @@
-//! Takes off what mails, pages, terminals and logs put around the lines of a trace.
+//! Takes off the decorations that mails, pages, terminals and logs put around the lines of a trace.
 //!
-//! No list of senders is kept: [`choose`] tries each [`Step`] on the head of a file and keeps those that make more of its
-//! lines readable as a tracer's. A file that is readable as it is has no steps, and costs nothing.
+//! No list of senders is kept: [`choose`] tries each [`Step`] on the head of a file and keeps those
+//! that make more of its lines readable as a tracer's. A file that is readable as it is has no
+//! steps, and costs nothing.
 
 mod choose;
 mod front;
@@ -20,7 +21,7 @@ pub(crate) struct Undress {
 }
 
 impl Undress {
-    /// Returns whether lines are taken as they are.
+    /// Returns true if lines are taken as they are.
     pub(crate) fn is_idle(&self) -> bool {
         self.steps.is_empty()
     }
@@ -30,7 +31,7 @@ impl Undress {
         run(&mut self.steps, line, to);
     }
 
-    /// Hands `to` what waited for a line that never came.
+    /// Hands `to` the text that waited for a line that never came.
     pub(crate) fn finish(&mut self, to: &mut dyn FnMut(&[u8])) {
         for first in 0..self.steps.len() {
             if let Some((step, later)) = self.steps.get_mut(first..).and_then(<[Step]>::split_first_mut) {
@@ -39,12 +40,12 @@ impl Undress {
         }
     }
 
-    /// Returns the same steps, with no line begun.
+    /// Returns the same steps without a begun line.
     pub(crate) fn fresh(&self) -> Self {
         Self { steps: self.steps.iter().map(Step::fresh).collect() }
     }
 
-    /// Returns the lines of a trace that are in these.
+    /// Returns the lines of a trace that are in these lines.
     pub(crate) fn all(mut self, lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut all = Vec::with_capacity(lines.len());
         lines.iter().for_each(|line| self.line(line, &mut |line| all.push(line.to_vec())));
@@ -52,12 +53,13 @@ impl Undress {
         all
     }
 
-    /// Returns whether a moment that was put in front of lines goes to the tracer's reader: of when they were written.
+    /// Returns true if a step puts a time in front of lines that tells when they were written.
     pub(crate) fn stamps(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Front(front) if front.has_moments()))
     }
 
-    /// Returns the decorations that are taken off, for people; `None` where there are none.
+    /// Returns the names of the decorations that are taken off, for people; `None` if there are
+    /// none.
     pub(crate) fn told(&self) -> Option<String> {
         let names: Vec<&str> = self.steps.iter().map(Step::name).collect();
         (!names.is_empty()).then(|| names.join(", "))
@@ -77,7 +79,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The lines of `text` as a reader of traces is given them, and what was taken off.
+    /// Returns the lines of `text` as a reader of traces gets them, and the decorations that were
+    /// taken off.
     fn undressed(text: &str) -> (Vec<String>, Option<String>) {
         let mut head = Head::default();
         for line in text.lines() {
@@ -134,7 +137,7 @@ mod tests {
         for front in ["Jul 01 13:55:25.5", "2024-02-11T13:55:25.5Z stderr F", "Jul  1 13:55:25.5 host app[77]:"] {
             is_undone(&stamped(front), &wanted, "text before each line");
         }
-        // What the tracer wrote itself is better.
+        // A time that the tracer wrote itself is better.
         let own = format!("2024-02-11T01:02:03Z 13:55:25.5 {CLOSE}\n").repeat(2);
         is_undone(&own, &wanted, "text before each line");
     }

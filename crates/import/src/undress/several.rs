@@ -1,10 +1,11 @@
-//! Calls that stand in one line, where a page lost its line ends.
+//! Splits calls that stand in one line, since a page lost its line ends.
 
 use crate::lex::arguments;
 use crate::lex::name_end;
 use crate::strace::{leader, named};
 
-/// Hands on each call of a line as a line of its own; the line itself where it holds one at most.
+/// Hands on each call of a line as a line of its own; hands on the line itself if it holds one call
+/// at most.
 pub(super) fn lines(line: &[u8], to: &mut dyn FnMut(&[u8])) {
     let starts = starts(line);
     if starts.len() < 2 {
@@ -16,10 +17,10 @@ pub(super) fn lines(line: &[u8], to: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// Returns where the calls of a line begin, what stands in front of each included.
+/// Returns the offsets at which the calls of a line begin, with the text in front of each.
 fn starts(line: &[u8]) -> Vec<usize> {
     let (mut starts, mut at) = (Vec::new(), 0);
-    // A text in front that is no call's is passed over word by word.
+    // Text in front that belongs to no call is passed over word by word.
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
         if let Some(length) = call(rest) {
             starts.push(at);
@@ -32,7 +33,7 @@ fn starts(line: &[u8]) -> Vec<usize> {
     starts
 }
 
-/// Returns the length of a whole call at the beginning of a text, its result and elapsed time included.
+/// Returns the length of a whole call at the beginning of a text, with its result and elapsed time.
 fn call(text: &[u8]) -> Option<usize> {
     let body = leader::led(text).body;
     let open = name_end(body)?;
@@ -42,7 +43,7 @@ fn call(text: &[u8]) -> Option<usize> {
     Some(text.len() - rest.len() + result)
 }
 
-/// Returns the length of ` = -1 ENOENT (No such file or directory) <0.000012>`.
+/// Returns the length of a result such as ` = -1 ENOENT (No such file or directory) <0.000012>`.
 fn result(text: &[u8]) -> Option<usize> {
     let blank = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_whitespace()).count();
     let mut at = blank(text);
@@ -53,7 +54,7 @@ fn result(text: &[u8]) -> Option<usize> {
         return None;
     }
     at += value;
-    // What the descriptor is behind, the error's name and words, the time.
+    // Behind the value may stand a descriptor's file, the error's name and words, and the time.
     loop {
         let rest = text.get(at..)?;
         let skipped = blank(rest);
@@ -91,7 +92,7 @@ mod tests {
             ),
             ["open(\"/a\", O_RDONLY) = -1 ENOENT (No such file) <0.1>", "[pid 7] close(3) = 0", "brk(NULL) = 0x5"]
         );
-        // What a call writes is no call.
+        // A call in the text that a program writes is no call.
         let one = "write(1, \"close(3) = 0 close(4) = 0\", 25) = 25";
         assert_eq!(apart(one), [one]);
         assert_eq!(apart("close(3"), ["close(3"]);

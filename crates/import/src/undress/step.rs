@@ -1,33 +1,33 @@
-//! One kind of decoration, and how it comes off.
+//! Takes off one kind of decoration.
 
 use super::front::Front;
 use super::join::{Printable, Wrapped};
 use super::{html, several};
 use std::borrow::Cow;
 
-/// A decoration that is taken off.
+/// A decoration that can be taken off.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Escape sequences of a terminal, and carriage returns.
     Colours,
-    /// `> `, `| `, to any depth.
+    /// Quote marks `> ` and `| `, to any depth.
     Quotes,
     /// Tags and entities of a page.
     Html,
-    /// `=3D`, and lines that end with `=`.
+    /// Quoted-printable: `=3D`, and lines that end with `=`.
     Printable(Printable),
-    /// `   12  `, as `cat -n` and `nl` write it.
+    /// Line numbers `   12  `, as `cat -n` and `nl` write them.
     Numbers,
-    /// The same kind of text in front of each line.
+    /// Text of the same kind in front of each line.
     Front(Front),
-    /// Lines that a mail or a terminal broke.
+    /// Lines that a mail program or a terminal broke.
     Wrapped(Wrapped),
     /// Calls that stand in one line.
     Several,
 }
 
 impl Step {
-    /// Returns its name for people.
+    /// Returns the decoration's name for people.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Colours => "colours",
@@ -55,7 +55,7 @@ impl Step {
         }
     }
 
-    /// Returns the same step, with no line begun.
+    /// Returns the same step without a begun line.
     pub(super) fn fresh(&self) -> Self {
         match self {
             Self::Colours => Self::Colours,
@@ -69,7 +69,7 @@ impl Step {
         }
     }
 
-    /// Hands on what waited for another line.
+    /// Hands on the text that waited for another line.
     pub(super) fn finish(&mut self, to: &mut dyn FnMut(&[u8])) {
         match self {
             Self::Printable(printable) => printable.finish(to),
@@ -106,7 +106,7 @@ pub(super) fn unquoted(line: &[u8]) -> &[u8] {
     let mut rest = line;
     loop {
         match rest.trim_ascii_start().split_first() {
-            // strace's frames begin with " > ".
+            // strace's frames begin with " > ", which is no quote mark.
             Some((b'>', text)) if rest.first() != Some(&b' ') || rest.len() < line.len() => rest = text,
             Some((b'|', text)) => rest = text,
             _ => break,
@@ -115,7 +115,7 @@ pub(super) fn unquoted(line: &[u8]) -> &[u8] {
     if rest.len() == line.len() { line } else { rest.strip_prefix(b" ").unwrap_or(rest) }
 }
 
-/// Takes a number, a mark and blanks off the front of a line.
+/// Takes a number, a mark and blanks off the front of a line. Returns the number and the rest.
 pub(super) fn numbered(line: &[u8]) -> Option<(u64, &[u8])> {
     let text = line.trim_ascii_start();
     let digits = text.iter().take(12).take_while(|b| b.is_ascii_digit()).count();

@@ -4,16 +4,18 @@
 //! the faults between two such calls, no more are charged to the calls than pages were given back: the others have
 //! another reason.
 
+use crate::judged_view::JudgedView;
 use crate::semantics::{Amount, ObservedCall, Semantics};
-use crate::survey::{self, JudgedView};
+use crate::survey;
 use systoll_model::{Recording, RowId, Window};
 
 /// Size of a page, bytes.
 const PAGE: u64 = 4096;
 /// Least number of times that windows must show memory given back and used again.
 const ENOUGH: u64 = 4;
-/// Least number of faults each time: single faults are everywhere. The bound is below one, since a window does not
-/// show the first pages that it gives back fault again.
+/// Least mean number of faults between two calls that give memory back: single faults are
+/// everywhere. The bound is below one, since a window does not show the first pages that it gives
+/// back fault again.
 const LEAST: f64 = 0.75;
 
 /// The faults in one window.
@@ -21,7 +23,7 @@ const LEAST: f64 = 0.75;
 struct FaultTally {
     /// Number of intervals from one call that gives memory back to the next.
     rounds: u64,
-    /// Faults in these intervals, at most one for each page given back.
+    /// Number of faults in the intervals, at most one for each page given back.
     faults: u64,
 }
 

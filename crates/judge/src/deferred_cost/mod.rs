@@ -4,7 +4,7 @@ mod faults;
 mod switches;
 
 use crate::finding::{Estimate, Later};
-use crate::survey::JudgedView;
+use crate::judged_view::JudgedView;
 use systoll_model::{RowId, Spread};
 
 /// Returns what the needless calls of `rows` cost later. `needless` is their number and `share` their share of the

@@ -3,12 +3,13 @@
 //! Windows measure whether the thread was scheduled out inside the call. The cost of a switch is in no toll, since
 //! the time of a call does not tell its wait from its switch.
 
-use crate::survey::{JudgedView, windows};
+use crate::judged_view::JudgedView;
+use crate::survey::windows;
 use systoll_model::RowId;
 
 /// Least number of needless calls in windows that switched.
 const ENOUGH: u64 = 8;
-/// Least number of windows with such calls.
+/// Least number of windows with needless calls.
 const SEVERAL: usize = 4;
 /// Least share of the needless calls that switch, 0 to 1: any thread loses its processor now and then.
 const LEAST: f64 = 0.05;
@@ -16,9 +17,9 @@ const LEAST: f64 = 0.05;
 /// The needless calls in one window.
 #[derive(Clone, Copy, Default)]
 struct SwitchTally {
-    /// Calls for which the window tells if they switched.
+    /// Number of calls for which the window tells whether they switched.
     calls: u64,
-    /// Calls that switched.
+    /// Number of calls that switched.
     switched: u64,
 }
 

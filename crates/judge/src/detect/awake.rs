@@ -1,23 +1,26 @@
-//! Detects wakeups of a thread that has not handled the wakeup before.
+//! Detects needless wakeups: the woken thread has not yet handled the wakeup before.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{INTEREST, ObservedCall, PIPES, Semantics, WAKE_COUNTERS, Way};
+use crate::semantics::{INTEREST, ObservedCall, PIPES, Semantics, TOKENS, WAKE_COUNTERS, Way};
 use crate::signs::Signs;
 use systoll_model::constants::EPOLLET;
 use systoll_model::{Moment, Recording, RowId};
 
-/// Least number of wakeups for each read: of two in a row, either may have been the one that woke.
+/// Least ratio of wakeups to reads for a claim. At a lower one it is open which of two successive
+/// wakeups woke the thread.
 const LEAST: u64 = 4;
-/// Least number of reads: a program that hardly ever reads is woken by edges (mio never reads its eventfd).
+/// Least number of reads that shows that the program reads its wakeup descriptor. One that uses
+/// edge-triggered epoll may hardly ever do (mio never reads its eventfd).
 const LOOKS: u64 = 16;
-/// Largest number of wakeups for each read, in that case.
+/// Largest ratio of wakeups to reads at which the reads count as handling the wakeups.
 const MOST: u64 = 1024;
 
-/// An eventfd or pipe used as a wakeup: its process and its name. All eventfds of a process have the same name.
+/// Key of an eventfd or pipe used for wakeups: its process and its name. All eventfds of a process
+/// have the same name.
 type Bell<'a> = (u32, &'a str);
 
 /// Claims wakeups that came before the last one was handled. All calls of a row use one wakeup descriptor. Its writes
@@ -66,7 +69,7 @@ struct Rows<'a> {
     behind: bool,
     /// The bytes of the first write.
     token: Option<&'a [u8]>,
-    /// True if a later write had other bytes, or bytes that were not read.
+    /// True if a later write had other bytes, or bytes that the window does not hold.
     tells: bool,
 }
 
@@ -88,19 +91,27 @@ pub(super) struct Rung<'a> {
     bells: Map<Bell<'a>, Rows<'a>>,
     /// Processes that use edge-triggered epoll: each wakeup matters there, even if the one before was not read.
     edges: Set<u32>,
+    /// Descriptors that they wait for, by process; true if only by their edges.
+    waited_for: Map<(u32, i32), bool>,
+    /// Processes with an event descriptor that hands its count out one by one (EFD_SEMAPHORE).
+    semaphores: Set<u32>,
 }
 
 impl<'a> Rung<'a> {
     pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut bells: Map<Bell<'a>, Rows<'a>> = Map::default();
-        let mut edges = Set::default();
+        let (mut edges, mut semaphores) = (Set::default(), Set::default());
+        let mut waited_for: Map<(u32, i32), bool> = Map::default();
         for window in &recording.windows {
             for call in &window.calls {
-                if by_edge(&ObservedCall { window, call, syscall: recording.row(call.row).syscall }, semantics) {
-                    edges.insert(window.process.0);
-                }
-                let Some(bell) = bell(window.process.0, call.fd.as_deref()) else { continue };
                 let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+                if let Some(by_edge) = by_edge(&observed, semantics) {
+                    let only = waited_for.entry((window.process.0, observed.descriptor(2))).or_insert(true);
+                    *only &= by_edge;
+                    edges.extend(by_edge.then_some(window.process.0));
+                }
+                semaphores.extend(is_semaphore(&observed, semantics).then_some(window.process.0));
+                let Some(bell) = bell(window.process.0, call.fd.as_deref()) else { continue };
                 let Some(transfer) = semantics.of(observed.syscall).transfer(&observed) else { continue };
                 let rows = bells.entry(bell).or_default();
                 if transfer.way == Way::In {
@@ -112,14 +123,35 @@ impl<'a> Rung<'a> {
                 }
             }
         }
-        Self { bells, edges }
+        Self { bells, edges, waited_for, semaphores }
+    }
+
+    /// Returns true if any wakeup descriptor was written to or read.
+    pub(super) fn any(&self) -> bool {
+        !self.bells.is_empty()
+    }
+
+    /// Returns true if all that is written there is the same one or eight bytes, and a read takes all of it.
+    pub(super) fn is_wake(&self, process: u32, name: &str) -> bool {
+        let token = self.bells.get(&(process, name)).is_some_and(Rows::is_token);
+        token && !(name == WAKE_COUNTERS && self.semaphores.contains(&process))
+    }
+
+    /// Returns true if the descriptor was only ever waited for by its edges, as far as windows show.
+    pub(super) fn is_by_edge(&self, process: u32, fd: i32) -> bool {
+        self.waited_for.get(&(process, fd)) == Some(&true) && !self.semaphores.contains(&process)
     }
 }
 
-/// Returns true if the call registers for edge-triggered events.
-fn by_edge(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
+/// Returns true if the call makes an event descriptor whose reads take one of its count each.
+fn is_semaphore(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
+    semantics.of(call.syscall).makes(call).is_some_and(|thing| thing.thing == TOKENS)
+}
+
+/// Returns whether the call registers for edge-triggered events; `None` if it registers for none.
+fn by_edge(call: &ObservedCall<'_>, semantics: &Semantics) -> Option<bool> {
     let line = semantics.of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
-    line.is_some() && call.data(3, Moment::Entry).is_some_and(edge)
+    line.and_then(|_| call.data(3, Moment::Entry)).map(edge)
 }
 
 fn edge(event: &[u8]) -> bool {
@@ -164,7 +196,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns the wakeup descriptor that a descriptor is, if it is one.
+/// Returns the key of the descriptor `fd` if it is an eventfd or a pipe.
 fn bell(process: u32, fd: Option<&str>) -> Option<Bell<'_>> {
     fd.filter(|name| *name == WAKE_COUNTERS || name.starts_with(PIPES)).map(|name| (process, name))
 }

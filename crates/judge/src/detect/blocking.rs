@@ -1,4 +1,5 @@
-//! Waits before the program has begun. They are found in exact counts, since one long call is enough.
+//! Finds long waits before `main`, in exact counts: one long call is enough, and windows may miss
+//! it.
 
 use crate::options::Options;
 use crate::semantics::{Semantics, SuspectWait, Where};
@@ -9,9 +10,9 @@ const SURELY_LONG: usize = 23;
 
 /// A row that waited before `main`.
 pub(crate) struct StartupWait {
-    /// The row.
+    /// The row whose calls waited.
     pub row: RowId,
-    /// The awaited thing, for a sentence.
+    /// Name of the awaited thing, for a sentence.
     pub waits_for: &'static str,
 }
 

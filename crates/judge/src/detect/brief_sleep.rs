@@ -11,7 +11,7 @@ const SLACK: u64 = 100_000;
 /// Largest difference between the lengths of two absolute-time sleeps, ns, up to which they count as sleeps for a
 /// fixed time (a deadline from a clock varies more).
 const ALIKE: i128 = 5_000;
-/// Least number of such sleeps in a window for a habit.
+/// Least number of brief sleeps in a window for a habit.
 const SLEEPS: usize = 4;
 
 /// Claims absolute-time sleeps of a fixed length that were over within the slack of timers.

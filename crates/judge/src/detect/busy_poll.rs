@@ -16,9 +16,11 @@ const LONG_CUT: usize = 4;
 /// Number of times that a timed-out wait is followed by a poll with timeout 0 before the row counts as one that
 /// rounds its timeout down.
 const ROUNDED: usize = 2;
-/// If windows show it only once: least ratio of the row's time waited to its longest wait.
+/// Least ratio of a row's waited time to its longest wait at which a single timed-out wait in
+/// windows stands for more of them.
 const WAITS: u64 = 4;
-/// Largest number of other calls between two polls of a run; more are work.
+/// Largest number of other calls between two polls of a run. More of them count as work, which ends
+/// the run.
 const WORK: usize = 5;
 
 /// Claims polls that found nothing right after another that found nothing.
@@ -75,7 +77,8 @@ fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
     seen.into_iter().filter(|(row, times)| *times >= ROUNDED || waits(*row)).map(|(row, _)| row).collect()
 }
 
-/// What is looked at: the call, the argument that tells, and whether it is waits that run out.
+/// Key of a run: the system call, the argument that names the polled object, and true if its calls
+/// wait and time out.
 type Looked = (Sysno, u64, bool);
 
 struct Run {
@@ -113,7 +116,8 @@ impl Detector for BusyPoll {
                 runs.remove(&key).into_iter().for_each(|run| run.claim(false, steps, &self.rounded, claims));
             }
             if empty.is_some_and(|look| look.sleeps) {
-                // Who sleeps between two looks does not spin: they belong to the sleep.
+                // A program that sleeps between two polls does not spin: the polls belong to the
+                // sleep.
                 let spins = |(of, run): (&Looked, &Run)| (!run.look.sleeps && Some(*of) != key).then_some(*of);
                 let slept: Vec<_> = runs.iter().filter_map(spins).collect();
                 for key in slept {
@@ -157,7 +161,7 @@ impl Run {
         let sleeps = self.look.sleeps && !is_rounded;
         let runs_out = sleeps && self.look.runs_out();
         if is_rounded && self.look.runs_out() {
-            // What is left of its time is looked for without waiting: that is told of.
+            // The polls with timeout 0 that follow these waits are claimed in their place.
             return;
         }
         let facts = Facts::default().with(Fact::Sleeps, sleeps && !runs_out).with(Fact::RunsOut, runs_out);
@@ -170,7 +174,8 @@ impl Run {
                 continue;
             }
             put(claims, *at, claim());
-            // Polls after a sleep would not be made without it.
+            // Without the needless sleep the empty polls between two sleeps would not be made
+            // either.
             let looks = steps.get(before + 1..*at).unwrap_or_default().iter().filter(|s| self.look.sleeps && s.nothing);
             looks.for_each(|s| put(claims, s.index, claim()));
         }

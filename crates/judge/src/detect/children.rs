@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{Process, ProcessId, Recording, Row, RowId};
 
-/// Calls by which a process becomes a program, and those that wait for one. Signals and questions about processes are of
-/// the same class, and are made for other reasons: Go's run-time sends its own threads signals all the time.
+/// System calls by which a process becomes a program; [`AWAITS`] wait for one. Other calls of their
+/// class, such as signals and questions about processes, are made for other reasons: Go's run-time
+/// sends its own threads signals all the time.
 const BECOMES: [&str; 2] = ["execve", "execveat"];
 const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
 
@@ -16,17 +17,17 @@ const LONG_LIFE: u64 = 100_000_000;
 
 /// Many short-lived children of one process.
 pub(crate) struct Children {
-    /// The programs that they run, the most frequent first; never empty.
+    /// Programs that the children run, the most frequent first; never empty.
     pub programs: Vec<Started>,
-    /// Their process images.
+    /// Process images of the children.
     pub images: BTreeSet<ProcessId>,
-    /// If they are shells: the programs that these run.
+    /// Programs that the children start in turn, as shells do.
     pub within: BTreeSet<Arc<str>>,
     /// Number of children.
     pub count: u64,
-    /// Processor time of starting them, ns: until their `main`, with the parent's calls.
+    /// Processor time of starting the children, ns: until their `main`, with the parent's calls.
     pub start_ns: f64,
-    /// Rows whose calls made, started and awaited them.
+    /// Rows whose calls made, started and awaited the children.
     pub rows: Vec<RowId>,
 }
 
@@ -41,7 +42,7 @@ impl Children {
 pub(crate) struct Started {
     /// The program's path.
     pub program: Arc<str>,
-    /// Number of times that it was started.
+    /// Number of times that the program was started.
     pub count: u64,
 }
 
@@ -54,7 +55,7 @@ struct Family {
     makers: BTreeSet<ProcessId>,
     count: u64,
     cpu_ns: u64,
-    /// The sum of their lives, ns.
+    /// Sum of the children's lives, ns.
     life_ns: u64,
     /// Processor time between fork and exec, summed, ns.
     start_ns: u64,
@@ -62,7 +63,8 @@ struct Family {
     single: (u64, u64),
     /// Number of programs in folded images whose stub is not known.
     unknown: u64,
-    /// Processor time of one start-up for each image, ns, summed: of folded processes only the first was measured.
+    /// Sum over the images of the processor time of one start-up, ns. An image of several folded
+    /// processes counts once, since only its first start-up was measured.
     startup_ns: u64,
 }
 
@@ -147,8 +149,9 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
 /// A program that one process starts.
 type Starting = (ProcessId, Arc<str>);
 
-/// Returns the programs that were started to take their time: those whose life is long beside their start, and those that
-/// only wait, unless their starter looks at something as often and could wait for that.
+/// Returns the programs whose starts are not needless: those that live long compared with their
+/// start, and those that only wait (`sleep`), unless their starter polls something at least half as
+/// often and could wait for that instead.
 fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starting, Family>) -> BTreeSet<Starting> {
     let waits = |program: &str| program.rsplit('/').next().is_some_and(|name| WAITING_PROGRAMS.contains(&name));
     let looks = |(maker, _): &Starting, f: &Family| {
@@ -184,7 +187,7 @@ fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Proces
     image.instances.saturating_sub(forked).max(1)
 }
 
-/// Returns the folded image of the same program.
+/// Returns the image into which several processes of the same program were folded.
 fn folded_like(recording: &Recording, image: &Process) -> Option<ProcessId> {
     let at = recording.processes.iter().position(|p| p.instances > 1 && p.exe == image.exe)?;
     u32::try_from(at).ok().map(ProcessId)
@@ -234,7 +237,7 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     Children { programs, images, within: BTreeSet::new(), count, start_ns, rows }
 }
 
-/// Rows whose calls that windows show all make threads: none of them makes a process.
+/// Returns the rows whose calls in windows all make threads, so that none of them makes a process.
 fn rows_of_threads(recording: &Recording, semantics: &Semantics) -> BTreeSet<RowId> {
     let (mut threads, mut others) = (BTreeSet::new(), BTreeSet::new());
     for window in &recording.windows {
@@ -314,7 +317,8 @@ mod tests {
         let told = |recording: &Recording| children(recording, &Semantics::new(), &Options::default()).len();
         let (short, long) = (3_000_000, 300_000_000);
         assert_eq!((told(&starting("/bin/date", short)), told(&starting("/bin/date", long))), (1, 0));
-        // Who sleeps and looks at nothing wants time to pass; who looks could wait for what it looks for.
+        // A program that sleeps and polls nothing wants time to pass. One that polls could wait for
+        // the event instead.
         let paces = starting("/bin/sleep", 20_000_000);
         assert_eq!(told(&paces), 0);
         let mut looks = paces;
@@ -435,7 +439,7 @@ mod tests {
         let before = start(&recording);
         let folded = recording.processes.last_mut().unwrap();
         (folded.instances, folded.cpu_ns) = (11, Some(11_000_000));
-        // Ten more processes, each with a start-up and a shell like the others'.
+        // Ten more processes cost ten more start-ups, and ten more shells like the others.
         assert_eq!(start(&recording) - before, 10.0 * (100_000.0 + 1_000_000.0));
         // Of 44 folded shells 11 executed date: these took a quarter of the shells' time.
         let before = start(&recording);

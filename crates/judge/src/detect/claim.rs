@@ -7,13 +7,13 @@ use crate::signs::Signs;
 use std::ptr;
 use std::sync::Arc;
 
-/// The part of a call's price that leaving it out saves.
+/// Part of a call's price that is saved if the call is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Saving {
     /// The whole price.
     #[default]
     All,
-    /// This time, ns: another call is made in its place.
+    /// Only this time, ns, since another call is made in its place.
     Ns(f64),
 }
 
@@ -33,9 +33,9 @@ impl Saving {
 pub(crate) struct Claim {
     /// The kind of waste.
     pub kind: Kind,
-    /// True if it makes a remark at most.
+    /// True if the claim makes a remark at most, never a finding.
     pub weak: bool,
-    /// True if its price is waiting.
+    /// True if the call's price is the time that it waits.
     pub by_wait: bool,
     /// Facts of the call, for causes to ask for.
     pub facts: Facts,
@@ -47,7 +47,7 @@ pub(crate) struct Claim {
     pub instead: Option<&'static str>,
     /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
-    /// The part of the call's price that it saves.
+    /// Part of the call's price that the advice saves.
     pub saves: Saving,
 }
 
@@ -87,17 +87,18 @@ impl Claim {
     }
 }
 
-/// The place of a call that is left out: the window does not tell whether it is needless like the others.
+/// Value in `places` of a call that is left out, since the window does not show whether it is
+/// needless.
 const LEFT_OUT: u32 = u32::MAX;
 
 /// The detectors' judgement of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Judged<'a> {
-    /// No claim.
+    /// No detector claims the call.
     Unclaimed,
-    /// Calls like it are claimed, but the window's edge hides whether it is needless too.
+    /// Like calls are claimed, but the window's edge hides whether this call is needless too.
     LeftOut,
-    /// A claim that it is needless.
+    /// The call is claimed as needless.
     Claimed(&'a Claim),
 }
 
@@ -109,9 +110,10 @@ const RECENT: usize = 8;
 pub(crate) struct Claims {
     /// For each call of all windows so far: the number of its claim, from 1; 0 without a claim; or [`LEFT_OUT`].
     places: Vec<u32>,
-    /// The claims. One represents all consecutive calls with an equal claim, as most have.
+    /// All different claims. One of them serves all calls whose claim equals one of the newest
+    /// [`RECENT`].
     made: Vec<Claim>,
-    /// Objects of steps, by path number.
+    /// Names of the steps' objects by path number, each stored once.
     numbered: Vec<Option<Arc<str>>>,
     /// Objects of the newest claims.
     objects: [Option<Arc<str>>; RECENT],
@@ -165,6 +167,13 @@ impl Claims {
         self.any = true;
     }
 
+    /// Takes the claim on a call of the newest window back.
+    pub(super) fn drop(&mut self, index: usize) {
+        if let Some(place) = self.places.get_mut(self.window + index) {
+            *place = 0;
+        }
+    }
+
     /// Excludes a call of the newest window from the share, unless it has a claim.
     pub(super) fn leave_out(&mut self, index: usize) {
         if let Some(place) = self.places.get_mut(self.window + index).filter(|place| **place == 0) {
@@ -172,7 +181,7 @@ impl Claims {
         }
     }
 
-    /// Returns an object's name. One of the newest names is shared.
+    /// Returns a name as a shared string; reuses the string if the name is among the newest [`RECENT`].
     pub(super) fn object(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.objects.iter().flatten().find(|known| known.as_ref() == name) {
             return known.clone();
@@ -212,7 +221,7 @@ impl Claims {
 
 /// A detector, which reads windows and claims calls that no other detector has claimed.
 pub(super) trait Detector {
-    /// Returns the signs of which a window must show one for the detector to be given it.
+    /// Returns the detector's signs. It is given only the windows that show at least one of them.
     fn looks_for(&self) -> Signs {
         Signs::CALL
     }
@@ -221,7 +230,7 @@ pub(super) trait Detector {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);
 }
 
-/// Puts a claim on a call without one, or with a weaker one.
+/// Sets a claim on a call that has none, or only a weak one where the new claim is strong.
 pub(super) fn put(claims: &mut Claims, index: usize, claim: Claim) {
     if claims.get(index).is_none_or(|old| old.weak && !claim.weak) {
         claims.set(index, claim);

@@ -5,8 +5,11 @@ use super::glance::GLANCE;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Step};
-use crate::semantics::{ATTRIBUTES, Act, Effect, FILE_STATUS, PATH, SOCKET_OPTION, Store, UsedBy, value};
+use crate::semantics::{
+    ATTRIBUTES, Act, DEVICES, Effect, FILE_STATUS, PATH, SOCKET_OPTION, SYNCED, Store, UsedBy, Way, value,
+};
 use crate::signs::Signs;
+use std::sync::Arc;
 use systoll_model::Sysno;
 
 /// Least number of overwritten stores in a window for which its last store is left out.
@@ -22,9 +25,11 @@ type Place = (Sysno, Vec<u8>);
 struct Newest {
     at: usize,
     line: &'static Store,
-    /// The descriptor it is about.
+    /// Descriptor that the stored state belongs to.
     fd: Option<i32>,
     overwritten: Vec<usize>,
+    /// The name of the descriptor.
+    name: Option<Arc<str>>,
 }
 
 impl Detector for DeadStore {
@@ -50,15 +55,22 @@ impl Detector for DeadStore {
                 before.overwritten.push(before.at);
                 before.overwritten
             });
-            newest.insert(place, Newest { at, line, fd: descriptor(step), overwritten });
+            newest.insert(
+                place,
+                Newest { at, line, fd: descriptor(step), overwritten, name: step.observed.call.fd.clone() },
+            );
         }
         newest.into_values().for_each(|of| of.claim(true, steps, claims));
     }
 }
 
-/// Returns what a step stores.
+/// Returns the table's line for the store that a step makes, and the store's key.
 fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
     let line = step.lines.store(&step.observed)?;
+    // A transfer of no bytes stores nothing.
+    if step.moved.is_some_and(|moved| moved.got.is_none_or(|got| got == 0)) {
+        return None;
+    }
     let mut key = Vec::new();
     for source in line.key {
         key.extend_from_slice(&value(*source, &step.observed)?);
@@ -67,7 +79,7 @@ fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
     Some((line, (step.observed.syscall, key)))
 }
 
-/// Returns the descriptor that a step is about.
+/// Returns the descriptor that a step acts on.
 fn descriptor(step: &Step<'_>) -> Option<i32> {
     let arg = step.lines.fd.and_then(|arg| u8::try_from(arg).ok())?;
     Some(step.observed.descriptor(arg))
@@ -81,6 +93,16 @@ impl Newest {
         }
         match self.line.used_by {
             UsedBy::Others => looks(step),
+            UsedBy::Readers => {
+                let name = step.observed.call.fd.as_deref();
+                let to_others = step.moved.is_some_and(|m| m.line.way == Way::Out)
+                    && !name.is_some_and(|name| {
+                        name.starts_with('/') && !DEVICES.iter().any(|folder| name.starts_with(folder))
+                    });
+                let takes = step.moved.is_some_and(|m| m.line.way == Way::In) && name == self.name.as_deref();
+                let kept = step.lines.sets(&SYNCED) || step.lines.may_lock() || step.lines.maps() || step.lines.names();
+                to_others || takes || kept || step.forks
+            }
             UsedBy::Calls => {
                 let any = step.pauses || step.lines.fd.is_none() && !step.lines.say_anything();
                 let idle = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SOCKET_OPTION));
@@ -90,11 +112,12 @@ impl Newest {
         }
     }
 
-    /// Returns true if others may have looked before the step set it anew: also where the recording has no times.
+    /// Returns true if another process may have seen the value before `step` overwrote it. If the
+    /// recording has no times, it may always have.
     fn was_seen(&self, steps: &[Step<'_>], step: &Step<'_>) -> bool {
         let from = steps.get(self.at).map(|from| from.observed.call.entry_ns);
         let lasted = from.and_then(|from| step.observed.call.entry_ns.checked_sub(from)).filter(|ns| *ns > 0);
-        self.line.used_by == UsedBy::Others && lasted.is_none_or(|ns| ns >= GLANCE)
+        self.line.used_by != UsedBy::Calls && lasted.is_none_or(|ns| ns >= GLANCE)
     }
 
     fn claim(self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
@@ -105,7 +128,7 @@ impl Newest {
         for step in self.overwritten.iter().filter_map(|at| steps.get(*at)) {
             put(claims, step.index, claim(self.line));
         }
-        // The window ends before it shows if its last store is overwritten too.
+        // The window ends before it shows whether the last store is overwritten too.
         if let Some(step) = steps.get(self.at).filter(|_| cut && overwritten >= OVERWRITTEN) {
             leave_out_later(step, claims);
         }
@@ -122,7 +145,8 @@ fn looks(step: &Step<'_>) -> bool {
 }
 
 fn claim(line: &'static Store) -> Claim {
-    // What calls use is told by what the program does, what others see by what it sets.
+    // A sentence names the value if other processes see it, and the program's action if only its
+    // own calls use it.
     let kind = if line.used_by == UsedBy::Others { Kind::Toggle } else { Kind::SlowPath };
     Claim { gives_up: line.gives_up, ..Claim::of(kind, line.thing, line.instead) }
 }

@@ -208,10 +208,11 @@ fn rounds(round: impl Fn(u64) -> Vec<Made>) -> Vec<Made> {
 
 const HALF: usize = ROUNDS as usize / 2;
 const ASKED: &[Kind] = &[Kind::Repeat, Kind::Failing, Kind::SlowPath];
-/// A repeated flush is claimed as a wait for the disk.
+/// Kinds of claim on a repeated set. A repeated flush is claimed as a wait for the disk.
 const SET: &[Kind] = &[Kind::NoOp, Kind::Toggle, Kind::Blocking];
 
-/// Returns a call that fits a line, with an answer or value made from `n`; a refused call for a line of attempts.
+/// Returns a call that fits a line, with an answer or value made from `n`; a refused call for a line
+/// of attempts.
 fn asks(line: &StateLine, n: u64) -> Made {
     let made = Made::new(line.call).when(line.when).sources(line.key, 7);
     match line.act {
@@ -308,14 +309,15 @@ fn what_is_set_to_what_it_is_is_claimed_and_what_is_set_to_something_else_is_not
     }
 }
 
-/// Returns true if a line says what an argument points to.
+/// Returns true if a condition of the line describes the data that an argument points to.
 fn is_told(line: &StateLine, arg: u8) -> bool {
     line.when.iter().any(|test| {
         matches!(test, When::InNoBits(of, _) | When::InAnyBits(of, _) | When::InZeros(of) | When::InTimes(of) if *of == arg)
     })
 }
 
-/// Returns true if the call itself tells what was set before, so that one is enough.
+/// Returns true if a single call shows the value from before, so that one call is enough for a
+/// claim.
 fn tells_old(line: &StateLine) -> bool {
     matches!(line.act, Act::Set { old, value, .. } if old.is_some() || matches!(value, Source::Arg(1)) && line.call == "rt_sigprocmask")
 }
@@ -353,13 +355,13 @@ fn life(thing: &Thing, n: u64, handle: u64) -> Vec<Made> {
         other.set(thing.ends.handle, handle + 1);
         other
     });
-    // A thing that counts only if it is used is used: a datagram goes through it.
+    // Some things count only if data went through them: send a datagram.
     let sends = thing.used.then(|| {
         let mut send = Made::new("sendto");
         (send.args, send.result) = ([handle, POINTER, 2000, 0, 0, 0], 2000);
         send
     });
-    // What has a name is written to and read back, and its name taken away.
+    // A thing with a path is written, read back and unlinked.
     let named = thing.unnamed_by.first().map(|unlink| {
         let path = if thing.makes == "open" { 0 } else { 1 };
         let name = format!("/srv/box/scratch{handle}").into_bytes();
@@ -381,7 +383,7 @@ fn is_of(test: &When, arg: u8) -> bool {
         if *of == arg)
 }
 
-/// Returns a call that has nothing to do with any other.
+/// Returns a call that is unrelated to all others.
 fn work(n: u64) -> Made {
     let mut write = Made::new("pwrite64");
     (write.args, write.result) = ([77, POINTER, LENGTH, LENGTH * 3 * n, 0, 0], LENGTH as i64);
@@ -440,10 +442,10 @@ fn piece(line: &Ranged, n: u64, length: u64, gap: u64) -> Made {
 fn neighbouring_ranges_in_small_pieces_are_claimed_and_others_are_not() {
     let small = &[Kind::SmallIo];
     for line in RANGED {
-        // A line whose pieces are all large makes remarks.
+        // A line whose `small` is 0 knows no small pieces: it makes remarks only.
         let one = if line.small == 0 { 4096 } else { 4096.min(line.small) };
         let calls = rounds(|n| vec![piece(line, n, one, 0)]);
-        // A size that the next call overwrites is claimed for that reason.
+        // A size that the next call overwrites is claimed as a toggle.
         assert!(
             count(&calls, line.call, &[Kind::SmallIo, Kind::Toggle]) >= HALF,
             "{}",
@@ -482,7 +484,8 @@ fn what_has_a_cheaper_way_is_claimed() {
     }
 }
 
-/// The call of which one thing does not hold that a line asks for; `None` where that is not of its arguments.
+/// Returns a call that breaks the condition `broken` of a line; `None` for a condition that this
+/// test can't break.
 fn but(line: &[When], call: &'static str, broken: &When) -> Option<Made> {
     let mut made = Made::new(call).when(line);
     match *broken {
@@ -508,7 +511,7 @@ fn what_lacks_one_thing_that_makes_another_way_cheaper_is_not_claimed() {
     }
 }
 
-/// The two calls of a sequel, tied or not.
+/// Returns the two calls of a sequel, about the same object if `tied` is true.
 fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
     let mut first = Made::new(line.first).when(line.when);
     let mut second = Made::new(line.then[0]).when(line.then_when);

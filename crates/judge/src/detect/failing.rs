@@ -16,7 +16,7 @@ const EMPTY: f64 = 0.9;
 /// Beginnings of the names of the C library's lock functions (pthreads(7), sem_overview(7), threads.h of C11).
 const LOCKS: [&str; 4] = ["pthread_", "sem_", "mtx_", "cnd_"];
 
-/// Numbers of two outcomes.
+/// Counts of the calls that had an outcome, and of those that did not.
 #[derive(Default)]
 struct Tally {
     yes: u64,

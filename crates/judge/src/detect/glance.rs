@@ -1,5 +1,5 @@
-//! How often others look at what a program changes.
+//! Defines how soon another process may see a change.
 
-/// Least time from one look of a reader to the next, ns: a value that lasts for less is not seen, and a file opened again
-/// sooner is not opened for news.
+/// Least time between two looks of another process, ns. It does not see a value that lasts for
+/// less, and a file that is opened again sooner is not opened for news.
 pub(super) const GLANCE: u64 = 10_000_000;

@@ -14,10 +14,11 @@ const LONG: usize = 16;
 /// Longest work of a thread between two calls, ns, at which the hand-over costs more than the work: it takes two
 /// switches.
 const WORK: u64 = 10_000;
-/// Largest processor time of the whole process for each wait and wake, in context switches: with more, the woken
-/// thread may have had work. The two take some four switches with their calls, and more while watched. The calls' own
-/// toll is subtracted, since it is no work: waking a thread on another processor takes ten times as long as on the
-/// same one, and the scheduler chooses which. At most half of the measured time is subtracted.
+/// Largest processor time of the whole process for each pair of a wait and a wake, in context
+/// switches; with more, the woken thread may have had work. Such a pair takes some four switches
+/// with its calls, and more while watched. The calls' own toll is subtracted, since it is no work:
+/// waking a thread on another processor takes ten times as long as on the same one, and the
+/// scheduler chooses which. At most half of the measured time is subtracted.
 const SWITCHES: f64 = 16.0;
 /// Assumed time of a switch if it was not measured, ns.
 const SWITCH_NS: f64 = 2_000.0;
@@ -61,7 +62,7 @@ impl Handoff {
     fn works(&self, before: &Step<'_>, step: &Step<'_>) -> bool {
         let (before, call) = (before.observed.call, step.observed.call);
         let left = before.entry_ns.saturating_add(before.elapsed_ns);
-        // The recording may have no times.
+        // Without times in the recording the thread is taken to have worked.
         call.entry_ns == 0 || call.entry_ns.saturating_sub(left) > WORK.saturating_add(self.observer)
     }
 }
@@ -119,7 +120,7 @@ impl Detector for Handoff {
     }
 }
 
-/// Returns true if threads wait for each other by such a call, or if it gives the processor up.
+/// Returns true if threads wait for each other by the call, or if it gives the processor up.
 fn hands_over(step: &Step<'_>) -> bool {
     step.lines.may_wake() || step.lines.hands_over()
 }

@@ -12,7 +12,8 @@ use systoll_model::{Recording, RowId};
 
 /// Range of Linux's delay of acknowledgements, ns: TCP_DELACK_MIN is 40 ms, and timers are late.
 const DELAYED: RangeInclusive<u64> = 38_000_000..=48_000_000;
-/// Range of longer waits, ns: on a busy box the thread runs again later.
+/// Range of waits for a delayed acknowledgement on a busy box, ns, where the thread runs again
+/// later.
 const LATE: RangeInclusive<u64> = 48_000_001..=80_000_000;
 /// Number of waits within [`DELAYED`] that allow one late wait in the same row.
 const IN_TIME: u64 = 3;
@@ -70,7 +71,8 @@ impl HeldBack {
     }
 }
 
-/// The messages sent on a stream since it last received something.
+/// The parts of a message sent on a stream since it last received something: their number, and the
+/// size and the peer of the last one.
 #[derive(Default)]
 struct Sent {
     parts: usize,
@@ -88,6 +90,7 @@ impl Detector for HeldBack {
             return;
         }
         let mut sent: Map<i32, Sent> = Map::default();
+        let mut rows: Set<RowId> = Set::default();
         for step in steps {
             let call = step.observed.call;
             let stream = step.moved.filter(|_| {
@@ -104,6 +107,7 @@ impl Detector for HeldBack {
             if let Some(by) = by.filter(|_| waited) {
                 // A remote peer's round trip may take as long.
                 put(claims, step.index, Claim { weak: !by.near, ..claim() });
+                rows.insert(call.row);
             }
             if let (Some(fd), Some(_)) = (received, call.result.filter(|got| *got >= 0)) {
                 sent.remove(&fd);
@@ -113,6 +117,13 @@ impl Detector for HeldBack {
                 to.parts += 1;
                 to.small = got < SEGMENT;
                 to.near = call.fd.as_deref().is_some_and(|f| ON_THIS_BOX.iter().any(|prefix| f.starts_with(prefix)));
+            }
+        }
+        // Beside such a wait, it is nothing that other calls of the row read a few bytes.
+        let small = |claims: &Claims, at| claims.get(at).is_some_and(|claim: &Claim| claim.kind == Kind::SmallIo);
+        for step in steps.iter().filter(|step| rows.contains(&step.observed.call.row)) {
+            if small(claims, step.index) {
+                claims.drop(step.index);
             }
         }
     }

@@ -11,7 +11,7 @@ use systoll_model::{Class, Recording, Sysno};
 
 /// Least number of wakes at an address.
 const SEEN: u64 = 4;
-/// Least mean number of waiters that they wake.
+/// Least mean number of waiters that a wake at a herd's address wakes.
 const TOGETHER: f64 = 2.0;
 /// Largest processor time for each wake-up, in context switches. The wake-up takes some four with its calls, and more
 /// while watched. With more time the woken threads may have found work.
@@ -27,9 +27,9 @@ fn address(step: &Step<'_>) -> Address {
 /// Claims wake-ups after which the thread found nothing to do.
 #[derive(Default)]
 pub(super) struct Herd {
-    /// The wakes and waits at an address.
+    /// Wakes and waits, by address.
     woken: Map<Address, Woken>,
-    /// Number of a herd's wake-ups since the last one that may have got what all waited for.
+    /// By address: number of wake-ups since the last one that may have found work.
     since: Map<Address, f64>,
     /// Processes whose wake-ups leave no time for work, each with a system call that waits or wakes.
     idle: Vec<(u32, Sysno)>,
@@ -86,7 +86,8 @@ impl Herd {
         }
     }
 
-    /// Returns true if a wake-up at this address is one that finds nothing: all but one of a herd do.
+    /// Counts a wake-up at this address. Returns true if it found nothing, as all but one of a herd
+    /// do.
     fn is_spare(&mut self, at: Address) -> bool {
         let Some(together) = self.woken.get(&at).and_then(Woken::together) else { return false };
         let since = self.since.entry(at).or_default();
@@ -104,9 +105,9 @@ impl Herd {
 struct Woken {
     wakes: u64,
     waiters: u64,
-    /// Threads that woke several waiters here.
+    /// Threads that woke several waiters at the address.
     by: Set<u32>,
-    /// Threads that waited here.
+    /// Threads that waited at the address.
     of: Set<u32>,
 }
 

@@ -10,7 +10,8 @@ use crate::signs::Signs;
 const AGAIN: usize = 3;
 /// Largest number of calls under the lock: with more, the work there costs more than the lock.
 const UNDER: usize = 8;
-/// Wait up to which the lock counts as free, ns: its holder was running and released it; a real sleep takes longer.
+/// Longest wait for a lock that counts as free, ns: its holder was running and released it; a real
+/// sleep takes longer.
 const BRIEF: u64 = 20_000;
 
 /// Claims taking and releasing a lock by the same thread, if it hardly waited.
@@ -57,7 +58,7 @@ impl Detector for KernelLocks {
             put(claims, step.index, Claim { gives_up: line.gives_up, ..claim(line.instead) });
         }
         if !pairs.is_empty() {
-            // Calls whose other half is beyond the window's edge.
+            // Leave out the calls whose other half lies beyond the window's edge.
             edges.iter().chain(taken.values()).filter_map(|at| steps.get(*at)).for_each(|s| claims.leave_out(s.index));
         }
     }

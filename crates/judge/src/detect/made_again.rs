@@ -17,7 +17,8 @@ const CYCLES: usize = 2;
 const HELD: u64 = 64 << 10;
 /// Size of a page, bytes: the kernel rounds lengths up to it.
 const PAGE: u64 = 4096;
-/// Largest distance from the window's start, calls, of the end of a thing that was made before it.
+/// Largest distance from the window's start, in calls, at which a thing made before the window may
+/// end.
 const NEAR: usize = 8;
 /// Largest number of descriptions remembered.
 const REMEMBERED: usize = 1 << 16;
@@ -36,25 +37,25 @@ pub(super) struct MadeAgain {
 struct Life {
     made: usize,
     moved: Vec<usize>,
-    /// Calls that work on it, if that work is lost with it.
+    /// Calls that work on the thing, if their effect ends with it.
     used: Vec<usize>,
     ended: Vec<usize>,
     thing: &'static Thing,
     sort: Sort,
-    /// Number of its handles that are not ended yet.
+    /// Number of the thing's handles that are not ended yet.
     open: usize,
-    /// Its length, bytes.
+    /// Length of the thing, bytes; 0 if it has none.
     length: u64,
-    /// Number of bytes written to it.
+    /// Number of bytes written to the thing.
     held: u64,
-    /// True if bytes went through it.
+    /// True if bytes went through the thing.
     moved_any: bool,
-    /// Whether bytes that were put into it came back from it.
+    /// True if bytes that were written to the thing were read back from it.
     read_back: bool,
-    /// Its name, where it has one, and whether that was taken away.
+    /// Path of the thing, if it has one; `unnamed` is true once the path is unlinked.
     name: Option<String>,
     unnamed: bool,
-    /// The descriptor that it is a second one of.
+    /// Descriptor that this thing, a descriptor as well, duplicates.
     copy_of: Option<i32>,
 }
 
@@ -101,7 +102,7 @@ impl Life {
         })
     }
 
-    /// Returns true if the step ends only a part of it.
+    /// Returns true if the step ends only a part of the thing.
     fn is_cut_by(&self, step: &Step<'_>) -> bool {
         let length = self.thing.ends_length.filter(|_| self.moved.is_empty()).map(|(arg, _)| step.observed.arg(arg));
         length.is_some_and(|length| length.saturating_add(PAGE - 1) < self.length)
@@ -113,10 +114,11 @@ impl Life {
         soon && gone && self.held <= HELD && (self.moved_any || !self.thing.used)
     }
 
-    /// Returns true if the step needs it: a second descriptor keeps a file open whose first one is closed; a name may have
-    /// been given to another file.
+    /// Returns true if the step needs the thing: it closes the descriptor that the thing
+    /// duplicates, so that the copy keeps the file open, or it moves the thing to another path.
     fn is_needed_by(&self, step: &Step<'_>) -> bool {
-        // Where another file is put over the first descriptor, the copy is there to be put back: around each step.
+        // A descriptor that dup2 replaces does not count: its copy is made only to be put back,
+        // around each step.
         let closes = step.effects.iter().any(|e| matches!(e, Effect::Closes(0)));
         let kept = self.copy_of.is_some_and(|fd| closes && step.observed.descriptor(0) == fd);
         let renamed = step.lines.names() && self.name.is_some() && step.observed.call.errno().is_none();
@@ -129,7 +131,7 @@ impl Life {
     }
 }
 
-/// The path that a step makes, moves or takes away.
+/// Returns the path that a step makes, moves or takes away.
 fn named(step: &Step<'_>) -> Option<String> {
     step.effects.iter().find_map(|effect| match effect {
         Effect::Path { at, path } | Effect::OpensPath { at, path, .. } => {
@@ -139,7 +141,7 @@ fn named(step: &Step<'_>) -> Option<String> {
     })
 }
 
-/// A handle, by the call that gives it up.
+/// Key of a handle: the call that gives it up, and the handle's value.
 type Held = (&'static str, u64);
 
 /// The things of a window.
@@ -180,7 +182,7 @@ impl Lives {
         lives
     }
 
-    /// Notes the calls that work on a thing.
+    /// Notes a call that works on a thing.
     fn uses(&mut self, at: usize, step: &Step<'_>) {
         self.lets_live(at, step);
         if step.moved.is_some_and(|moved| moved.line.carries) {
@@ -203,7 +205,7 @@ impl Lives {
         }
     }
 
-    /// Notes whose name a step takes away, and forgets what it has live on.
+    /// Notes the thing whose path a step unlinks, and forgets the things that the step needs.
     fn lets_live(&mut self, at: usize, step: &Step<'_>) {
         let all = &mut self.all;
         self.alive.retain(|_, place| all.get(*place).is_none_or(|life| !life.is_needed_by(step)));
@@ -293,10 +295,10 @@ impl MadeAgain {
             let seen = self.known.contains(&key);
             let alike = |other: &&Sort| (other.0, other.1) == (sort.0, sort.1);
             let of_kind: usize = ended.iter().filter(|(other, _)| alike(other)).map(|(_, lives)| lives.len()).sum();
-            // Of what is done with it for long a window shows but one.
+            // If the work with each thing takes long, a window shows only one of them.
             let holds = of_sort.iter().any(|life| life.thing.holds);
             let again = of_sort.len() >= CYCLES || seen && (holds || of_kind >= CYCLES);
-            // One of them is needed in all, not one in each window.
+            // One thing of this description is needed in the whole run, not one in each window.
             if !seen && self.known.len() < REMEMBERED {
                 self.known.insert(key);
             }

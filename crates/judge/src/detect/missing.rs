@@ -28,7 +28,8 @@ pub(super) struct Missing {
 /// Consecutive questions about one missing name.
 struct Vain<'s> {
     path: &'s str,
-    /// True if one of them did not follow links and so would have found a dangling link.
+    /// True if one of the questions did not follow links, so that it would have found a dangling
+    /// link.
     no_link: bool,
     newest: usize,
     /// Indices of the claimed questions.

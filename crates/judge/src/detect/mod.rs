@@ -26,6 +26,8 @@ mod own_writes;
 mod pieces;
 mod presized;
 mod rearm;
+mod reconnect;
+mod refill;
 mod reload;
 mod relock;
 mod reopen;
@@ -34,6 +36,8 @@ mod reread;
 mod rewritten;
 mod ritual;
 mod search;
+mod seek_back;
+mod self_wake;
 mod short_threads;
 mod slow_path;
 mod small_io;
@@ -66,8 +70,10 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(ritual::Ritual::default()),
         Box::new(repeat::Repeat::new(recording)),
         Box::new(missing::Missing::default()),
-        Box::new(own_writes::OwnWrites),
+        Box::new(own_writes::OwnWrites::new(recording, semantics)),
         Box::new(noop::NoOp),
+        Box::new(seek_back::SeekBack),
+        Box::new(refill::Refill),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
         Box::new(toggle::Toggle::default()),
@@ -75,12 +81,14 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(dead_store::DeadStore),
         Box::new(rewritten::Rewritten),
         Box::new(made_again::MadeAgain::default()),
+        Box::new(reconnect::Reconnect::new(recording, semantics)),
         Box::new(rearm::Rearm),
         Box::new(search),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::new(recording)),
         Box::new(nowhere),
         Box::new(awake::Awake::new(&rung, recording)),
+        Box::new(self_wake::SelfWake::new(&rung)),
         Box::new(brief_sleep::BriefSleep),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(unserved::Unserved::new(recording, semantics)),

@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 const KEPT: usize = 4;
 /// Least number of needless reads of a file in a window.
 const LEAST: usize = 8;
-/// The same number if the window's edge may hide other reads of the file.
+/// Least number of needless reads of a file if the window's edge may hide other reads of it.
 const LEAST_CUT: usize = 4;
 
 /// Claims small reads with an offset in a page that an earlier one has read. A second read at the same offset is not

@@ -35,7 +35,8 @@ impl Detector for NoOp {
     }
 }
 
-/// Returns what a set to what was set before is, by what undoes such state.
+/// Returns the kind of a claim on a set that changes nothing: a toggle if windows can't show what
+/// undoes such state.
 fn kind_of(state: &State) -> Kind {
     if state.undone == Undone::Unseen { Kind::Toggle } else { Kind::NoOp }
 }

@@ -1,4 +1,4 @@
-//! What many were asked for, and none had: a name that no folder holds, an attribute that no file has.
+//! Detects lookups that always fail: a name that no folder holds, an attribute that no file has.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -10,12 +10,12 @@ use crate::semantics::{ATTEMPT, Act, NAME, PATH};
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment, Recording, Sysno};
 
-/// Places without it before it is claimed that another has none.
+/// Number of places found without the name or attribute before a miss in another place is claimed.
 const SEEN: usize = 32;
 /// Largest number of names remembered.
 const REMEMBERED: usize = 1 << 14;
 
-/// What is looked for.
+/// The name or attribute that a call looks up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Wanted {
     /// An entry of a folder.
@@ -24,19 +24,22 @@ enum Wanted {
     Attribute(Vec<u8>),
 }
 
-/// A look for something, the place where, and what came of it: whether it is there, if that was told.
+/// A lookup: the name or attribute, the folder or file, and true if it was there; `None` if the
+/// call does not tell.
 type Look = (Wanted, PathId, Option<bool>);
 
-/// Claims looks for what many places were seen not to have and none to have. A remark: the next may.
+/// Claims lookups of a name or attribute that many places lacked and none had. The claims are weak,
+/// since the next place may have it.
 pub(super) struct Nowhere {
     /// Processes whose windows show enough misses for one name to be among them often.
     miss: Set<u32>,
-    /// By process, call and what it asks for: places without it, until one has it.
+    /// By process, call and wanted name or attribute: the places without it; `None` once a place
+    /// had it.
     without: Map<(u32, Sysno, Wanted), Option<Vec<PathId>>>,
 }
 
 impl Nowhere {
-    /// Returns true if there are names to look for.
+    /// Returns true if any process misses names often enough for its windows to be read.
     pub(super) fn misses(&self) -> bool {
         !self.miss.is_empty()
     }
@@ -86,7 +89,8 @@ impl Detector for Nowhere {
     }
 }
 
-/// Returns what came of a look: `None` where it failed in a way that does not say.
+/// Returns true if the step found the name or attribute, false if its error tells that it is
+/// absent, and `None` for other errors.
 fn outcome(step: &Step<'_>, absent: &[Errno]) -> Option<bool> {
     match step.observed.call.errno() {
         None => Some(true),
@@ -94,14 +98,14 @@ fn outcome(step: &Step<'_>, absent: &[Errno]) -> Option<bool> {
     }
 }
 
-/// The attribute that the step asks a file for.
+/// Returns the lookup of a file's attribute that the step makes.
 fn attribute(step: &Step<'_>) -> Option<Look> {
     let line = step.lines.attribute()?;
     let name = step.observed.data(line.name, Moment::Entry)?;
     Some((Wanted::Attribute(name.to_vec()), step.object_id?, outcome(step, line.absent)))
 }
 
-/// The name that the step asks for, or opens, in a folder.
+/// Returns the lookup of a name in a folder that the step makes, by a question or an opening.
 fn entry(step: &Step<'_>) -> Option<Look> {
     let is_look = step.meaning.as_ref().is_some_and(|meaning| match meaning.line.act {
         Act::Ask(_) => meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME),

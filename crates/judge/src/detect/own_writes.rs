@@ -1,19 +1,36 @@
 //! Detects questions about a file whose answer follows from the program's own writes.
 
 use super::claim::{Claim, Claims, Detector, put};
+use super::glance::GLANCE;
 use crate::fact::Fact;
 use crate::finding::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::paths::PathId;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, PATH, Source, Way};
+use crate::semantics::{Act, Effect, Effects, ObservedCall, PATH, Semantics, Source, Way};
 use crate::signs::Signs;
+use std::borrow::Cow;
 use std::ops::Range;
-use systoll_model::Moment;
+use systoll_model::constants::{O_RDWR, O_WRONLY};
+use systoll_model::{Moment, Recording, Row, RowId};
+
+/// Largest number of a file's openings for writing that windows show where the program does not open it anew now and then.
+const ONCE: usize = 1;
+/// Largest estimated number of all its openings there.
+const OPENED: f64 = 4.0;
 
 /// Claims questions about the status of a path that leads to the same file as before, which has grown by exactly the
 /// bytes that the program wrote.
-pub(super) struct OwnWrites;
+pub(super) struct OwnWrites<'a> {
+    /// Names of files that were opened for writing more than once, or moved elsewhere, or stood for another file than
+    /// before, as far as windows show.
+    replaced: Set<Cow<'a, str>>,
+    /// The file that last stood at a path.
+    last: Map<(u32, PathId), Vec<u8>>,
+}
+
+/// Largest number of files remembered.
+const REMEMBERED: usize = 1 << 10;
 
 /// Ranges of an answer that hold the file's identity, mode and owner, and the offset of its size; bytes.
 struct Layout {
@@ -26,16 +43,85 @@ const STAT: Layout = Layout { file: &[0..16, 16..48], size: 48 };
 /// `struct statx`: links, owner, group, mode, inode; device.
 const STATX: Layout = Layout { file: &[16..40, 136..144], size: 40 };
 
-/// The status of a path as last seen.
+/// Status of a path when it was last asked for.
 struct Found<'a> {
     name: &'a str,
     file: Vec<u8>,
     size: u64,
     /// Number of bytes written to the file since then.
     written: u64,
+    /// Time of the question, ns; 0 if it is not known.
+    asked_ns: u64,
 }
 
-impl Detector for OwnWrites {
+impl<'a> OwnWrites<'a> {
+    pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
+        let is = |row: &Row| semantics.of(row.syscall).may_open || semantics.of(row.syscall).names();
+        let rows: Vec<bool> = recording.rows.iter().map(is).collect();
+        let mut replaced = Set::default();
+        // For each path, and row that opens it for writing: the numbers of the calls seen. For each row: all seen.
+        let mut opened: Map<(Cow<'a, str>, RowId), Set<u64>> = Map::default();
+        let mut seen: Map<RowId, Set<u64>> = Map::default();
+        let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
+        for (window, call) in calls.filter(|(_, call)| rows.get(call.row.0 as usize) == Some(&true)) {
+            seen.entry(call.row).or_default().insert(call.nth);
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            let effects = if call.errno().is_some() {
+                Effects::default()
+            } else {
+                semantics.of(observed.syscall).effects(&observed)
+            };
+            for effect in effects.iter() {
+                match effect {
+                    Effect::Path { at, path } if semantics.of(observed.syscall).names() => {
+                        replaced.extend(observed.path(at, path));
+                    }
+                    Effect::OpensPath { at, path, flags: Some(flags) }
+                        if observed.arg(flags) as u32 & (O_WRONLY | O_RDWR) != 0 =>
+                    {
+                        if let Some(path) = observed.path(at, path) {
+                            opened.entry((path, call.row)).or_default().insert(call.nth);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // Of a row's openings as many are of the path as of those seen.
+        let times = |row: RowId, of: usize| {
+            let looked_at = seen.get(&row).map_or(1, Set::len).max(1) as f64;
+            of as f64 * (recording.row(row).counts.calls as f64 / looked_at).max(1.0)
+        };
+        let mut openings: Map<Cow<'a, str>, (usize, f64)> = Map::default();
+        for ((path, row), of) in opened {
+            let sum = openings.entry(path).or_default();
+            *sum = (sum.0 + of.len(), sum.1 + times(row, of.len()));
+        }
+        let anew = openings.into_iter().filter(|(_, (seen, all))| *seen > ONCE || *all > OPENED);
+        replaced.extend(anew.map(|(path, _)| path));
+        Self { replaced, last: Map::default() }
+    }
+
+    /// Returns true if another file stood at the path before. Remembers which one does now.
+    fn is_another(&mut self, who: u32, path: PathId, file: &[u8]) -> bool {
+        let room = self.last.len() < REMEMBERED;
+        match self.last.get_mut(&(who, path)) {
+            Some(last) if last == file => false,
+            Some(last) => {
+                *last = file.to_vec();
+                true
+            }
+            None => {
+                if room {
+                    self.last.insert((who, path), file.to_vec());
+                }
+                false
+            }
+        }
+    }
+}
+
+impl Detector for OwnWrites<'_> {
     fn looks_for(&self) -> Signs {
         Signs::PATH
     }
@@ -57,13 +143,21 @@ impl Detector for OwnWrites {
             else {
                 continue;
             };
-            let before = found.insert(path, Found { name, file: file.clone(), size, written: 0 });
-            let follows = |was: &Found<'_>| {
+            if self.is_another(step.who, path, &file) {
+                self.replaced.insert(name.to_owned().into());
+            }
+            let asked_ns = step.observed.call.entry_ns;
+            let before = found.insert(path, Found { name, file: file.clone(), size, written: 0, asked_ns });
+            let follows = |was: &&Found<'_>| {
                 was.written > 0 && was.file == file && was.size.checked_add(was.written) == Some(size)
             };
-            if before.as_ref().is_some_and(follows) {
+            if let Some(was) = before.as_ref().filter(follows) {
+                // The program may notice by this question that another process has moved a log away; but it need not
+                // look so often for what has not come once.
+                let quick = was.asked_ns < asked_ns && asked_ns - was.asked_ns < GLANCE;
+                let weak = !quick || self.replaced.contains(name);
                 let object = Some(claims.object(name));
-                put(claims, step.index, Claim { object, ..claim() });
+                put(claims, step.index, Claim { object, weak, ..claim() });
             }
         }
     }
@@ -92,8 +186,6 @@ fn status(step: &Step<'_>) -> Option<(Vec<u8>, u64)> {
 fn claim() -> Claim {
     Claim {
         facts: Fact::OwnWrites.into(),
-        // The program may notice by this question that another process has moved a log away.
-        weak: true,
         gives_up: "that another process moves or cuts the file is noticed later",
         ..Claim::of(
             Kind::Repeat,

@@ -12,7 +12,7 @@ use systoll_model::Sysno;
 const LONG: usize = 8;
 /// Least number of pieces in a run that an edge of the window cuts.
 const LONG_CUT: usize = 4;
-/// Pieces of any size that make a remark.
+/// Least number of pieces of any size in a run for a remark.
 const SOME: usize = 5;
 
 /// Claims calls whose range begins where that of the call before ended.
@@ -25,12 +25,12 @@ type Same = (Sysno, Option<u64>, Vec<u8>);
 struct Run {
     line: &'static Ranged,
     steps: Vec<usize>,
-    /// End of the last piece.
+    /// The end of the run's last piece.
     end: u64,
     bytes: u64,
     /// True if the window begins within the run.
     cut: bool,
-    /// Whether one of them is a large one.
+    /// True if one of the pieces is larger than a small one.
     large: bool,
 }
 
@@ -108,7 +108,7 @@ impl Run {
     fn claim(&self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
         let pieces = self.steps.len().saturating_sub(1) as u64;
         let is_long = self.steps.len() >= if cut || self.cut { LONG_CUT } else { LONG };
-        // Why it goes by large pieces, or by few, the calls do not tell.
+        // The calls do not tell why the pieces are large or few, so the claim is weak then.
         let weak = self.large || !is_long;
         if weak && !(self.line.any && self.steps.len() >= SOME) {
             return;

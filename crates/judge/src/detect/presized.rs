@@ -1,4 +1,5 @@
-//! Detects a file's size that is set although the written bytes set it: before them, or after them.
+//! Detects file sizes that are set needlessly, since the bytes written before or afterwards give
+//! the file this size.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::Fact;
@@ -8,8 +9,8 @@ use crate::replay::Step;
 use crate::semantics::{Act, FILE_STATUS, PATH, POSITION, SIZE, Way};
 use crate::signs::Signs;
 
-/// Claims sizes that are set before anything looks at them: if the following writes reach at least as far, and if the
-/// file ends there already.
+/// Claims a set of a file's size if the file ends there already, or if the following writes reach
+/// as far before anything looks at the size.
 pub(super) struct Presized;
 
 /// Number of claimed sizes from which on the window's first size of the file is left out.
@@ -18,11 +19,12 @@ const CLAIMED: usize = 2;
 /// A file that is open for writing.
 #[derive(Clone, Copy, Default)]
 struct Grown {
-    /// Its size, bytes.
+    /// The file's size, bytes.
     size: u64,
     /// The position of the next write, if it is known.
     position: Option<u64>,
-    /// The call that made it longer and the new size, as long as nothing has looked at it since.
+    /// The call that made the file longer and the new size, as long as nothing has looked at the
+    /// file since.
     longer: Option<(usize, u64)>,
 }
 
@@ -43,7 +45,8 @@ impl Detector for Presized {
         let mut files = Files::default();
         for step in steps {
             if step.forks || step.lines.maps() {
-                // Another process may write, or a mapping may need the size.
+                // Another process may write, or a mapping may need the size: nothing is known of
+                // the open files any more.
                 files.open.clear();
             }
             forget(step, &mut files.open);
@@ -118,7 +121,8 @@ fn sets_size(step: &Step<'_>) -> Option<u64> {
     matches!(meaning.line.act, Act::Set { .. }).then_some(size)
 }
 
-/// Forgets files that were closed, or whose position was set. A file that was looked at needs its current size.
+/// Forgets files that were closed, or whose position was set. A size that was looked at is not
+/// claimed any more.
 fn forget(step: &Step<'_>, files: &mut Map<i32, Grown>) {
     files.retain(|fd, _| !step.lets_go(*fd) && !step.seeks(*fd));
     let own = step.observed.descriptor(0);

@@ -54,15 +54,15 @@ impl Relock {
 /// The calls on a file's lock.
 #[derive(Default)]
 struct Lockers {
-    /// The process of the first call.
+    /// The process of the first call on the lock.
     first: Option<u32>,
-    /// True if more than one process made them, or another process held the lock.
+    /// True if more than one process made calls on the lock, or another process held it.
     contend: bool,
     looks: u64,
     waited: u64,
 }
 
-/// Returns true if another process held the lock.
+/// Returns true if the call was refused since another process held the lock.
 fn was_refused(call: &WindowCall) -> bool {
     [Some(Errno::EAGAIN), Some(Errno::EACCES)].contains(&call.errno())
 }
@@ -70,11 +70,11 @@ fn was_refused(call: &WindowCall) -> bool {
 /// The lock of a descriptor.
 #[derive(Default)]
 struct Held {
-    /// Number of calls since it was taken, if it is held.
+    /// Number of calls since the lock was taken, if it is held.
     under: Option<usize>,
-    /// The index of the call that released it, and the number of calls since.
+    /// The index of the call that released the lock, and the number of calls since.
     left: Option<(usize, usize)>,
-    /// Indices of the calls that released it and took it again.
+    /// Indices of the calls that released the lock and took it again.
     again: Vec<(usize, usize)>,
 }
 

@@ -1,14 +1,14 @@
 //! Detects a file that is opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
-use super::reread::{Reread, Rereads};
+use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, seeks};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
-    Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, ObservedCall, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
+    Act, Effect, FD_FLAGS, FILE_STATUS, INTEREST, ObservedCall, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
 };
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -24,16 +24,17 @@ const REMEMBERED: usize = 1 << 20;
 const LARGE: u64 = 64 << 10;
 /// Least number of a file's openings for its reads to be claimed in windows that don't show the opening.
 const OFTEN: u64 = 16;
-/// Names of moved files that are remembered.
+/// Largest number of names of moved files that are remembered.
 const MOVED: usize = 1 << 10;
 
 /// Claims openings of files that were open before, and the calls that go with them.
 pub(super) struct Reopen<'a> {
-    /// Properties of files from all windows together.
+    /// Files that all windows together show to be opened again and again.
     rereads: Rereads<'a>,
-    /// Files that any process moved elsewhere: the next writer at that name is to write to a new file.
+    /// Names of files that any process moved elsewhere: the next opening for writing there is to
+    /// make a new file.
     moved: Vec<Cow<'a, str>>,
-    /// What was read last of a path: bytes that come again need not have been read.
+    /// Bytes last read from each path, by process. Reading the same bytes again is needless.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
 }
@@ -44,7 +45,7 @@ impl<'a> Reopen<'a> {
         Self { rereads: Rereads::new(recording, semantics), moved, contents: Map::default(), size: 0 }
     }
 
-    /// Returns true if the file at the path was moved elsewhere; a relative name may stand for it.
+    /// Returns true if the file at `path` was moved elsewhere, also if that was by a relative name.
     fn is_moved(&self, path: &str) -> bool {
         let is = |moved: &str| path == moved || !moved.starts_with('/') && path.ends_with(&*["/", moved].concat());
         self.moved.iter().any(|moved| is(moved))
@@ -108,10 +109,6 @@ fn anew() -> Claim {
     }
 }
 
-fn made_up(path: &str) -> bool {
-    MADE_UP.iter().any(|m| path.starts_with(m))
-}
-
 /// Returns true if the step begins something else: opens a file or makes a child.
 fn foreign(step: &Step<'_>) -> bool {
     step.forks || step.opened.is_some()
@@ -140,17 +137,19 @@ fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a
     names
 }
 
-/// An append and what the shell does around it: all but the writing itself. Where the file was `moved` elsewhere
-/// meanwhile, opening it again may be what it takes to find the new one.
+/// Claims an append and the calls that a shell makes around it, but not the writing itself. The
+/// claim is weak if the file was `moved` elsewhere meanwhile, since the new file is found only by
+/// opening the path again.
 fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
     // A file made anew is another file each time.
     if !opened.again || opened.anew {
         return;
     }
+    let own = claims.get(step.index).is_none_or(|old| old.weak);
     put(claims, step.index, claim(Kind::Toggle, opened, moved));
     for step in rest.iter().take_while(|s| !foreign(s)) {
         if plumbing(step) {
-            put(claims, step.index, claim(Kind::Toggle, opened, moved));
+            put_with(claims, step.index, claim(Kind::Toggle, opened, moved), own);
         }
     }
 }
@@ -204,31 +203,40 @@ impl Reopen<'_> {
         }
         let process = step.observed.window.process.0;
         let habit = self.rereads.of((process, &opened.path));
-        let often = habit.is_some_and(|file: Reread| file.many && file.unchanged) && takes(fd, rest);
+        let is = |test: fn(&Reread) -> bool| habit.is_some_and(|file| test(&file));
+        let often = is(|file| file.many && file.unchanged) && takes(fd, rest);
+        if is(|file| file.parts && file.many && file.quick && !file.changed) && !made_up(&opened.path) {
+            in_parts(step, opened, is(|file| file.asked_for), rest, claims);
+            return;
+        }
         if !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
-        // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        let listed = often && lists(fd, rest) && habit.is_some_and(|file| file.quick);
-        let weak = !(made_up(&opened.path) || listed);
+        // The content of a file that the kernel makes up may differ each time, but the descriptor
+        // could have stayed open.
+        let news = |file: &Reread| !file.unchanged || !file.quick || file.asked_for;
+        let listed = often && lists(fd, rest) && is(|file| file.quick);
+        let weak = !(made_up(&opened.path) || listed) && habit.is_none_or(|file| news(&file));
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
+        // Where the opening is part of something else, as of loading a library, what comes with it is too.
+        let own = claims.get(step.index).is_none_or(|old| old.weak);
         if opened.again {
             put(claims, step.index, of(weak));
         }
         let mut read = Vec::new();
         let (mut reads, mut elsewhere) = (Vec::new(), false);
-        for step in rest {
-            if i64::from(step.observed.descriptor(0)) != fd || step.lines.fd != Some(0) {
-                continue;
-            }
+        for step in rest.iter().filter(|step| is_on(step, fd)) {
             let reading = step.moved.as_ref().is_some_and(|m| m.line.way == Way::In);
-            elsewhere |= step.moved.is_some_and(|m| m.line.at.is_some()) || step.lines.sets(&POSITION);
+            elsewhere |=
+                step.moved.is_some_and(|m| is_elsewhere(&step.observed, m.line)) || seeks(&step.observed, step.lines);
             if reading {
-                read.extend_from_slice(step.observed.data(1, systoll_model::Moment::Exit).unwrap_or_default());
+                read.extend_from_slice(&step.observed.call.result.unwrap_or(0).to_le_bytes());
+                let bytes = step.observed.call.arg_data(1, systoll_model::Moment::Exit);
+                read.extend_from_slice(bytes.map_or(&[], |data| &data.bytes));
                 reads.push(step.index);
-            } else if opened.again && !sets(step) {
-                put(claims, step.index, of(weak));
+            } else if opened.again && !goes_to(step) {
+                put_with(claims, step.index, of(weak), own);
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
                 if self.same_bytes(step.who, opened, read) || opened.again && often && !elsewhere {
@@ -273,17 +281,18 @@ impl Reopen<'_> {
         let Some(path) = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/')) else { return };
         let Some(file) = self.rereads.of((step.observed.window.process.0, path)) else { return };
         let is_first = moved.fd.is_some_and(|fd| first.contains(&i64::from(fd)));
-        if is_first || !file.unchanged || file.openings < OFTEN || moved.got.is_none() {
+        if is_first || !file.unchanged || file.parts || file.openings < OFTEN || moved.got.is_none() {
             return;
         }
         // The first `file.openings` reads of the row may have been the needed ones.
         if step.observed.call.nth > file.openings {
             let object = Some(claims.object(path));
-            put(claims, step.index, Claim { weak: true, object, ..anew() });
+            let weak = !file.quick || file.asked_for;
+            put(claims, step.index, Claim { weak, object, ..anew() });
         }
     }
 
-    /// Returns true if the same bytes were read from the path the last time. Remembers the bytes.
+    /// Remembers the bytes read from a path. Returns true if they equal those read the last time.
     fn same_bytes(&mut self, who: u32, opened: &Opened<'_>, read: Vec<u8>) -> bool {
         if read.is_empty() || self.size + read.len() > REMEMBERED {
             return false;
@@ -311,11 +320,55 @@ fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
 
 /// Returns true if a folder's entries are taken from a descriptor, as far as the window goes.
 fn lists(fd: i64, rest: &[Step<'_>]) -> bool {
-    let own = |s: &&Step<'_>| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0);
     let takes = |s: &Step<'_>| s.moved.is_none() && s.lines.always_does(|effect| matches!(effect, Effect::Reads(0)));
-    rest.iter().filter(own).any(takes)
+    rest.iter().filter(|step| is_on(step, fd)).any(takes)
 }
 
-fn sets(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| matches!(m.line.act, Act::Set { .. }))
+/// Returns true if the step is about the descriptor: as its own, or as one that is offered to epoll.
+fn is_on(step: &Step<'_>, fd: i64) -> bool {
+    let arg = if step.lines.sets(&INTEREST) { Some(2) } else { step.lines.fd.filter(|arg| *arg == 0) };
+    arg.is_some_and(|arg| i64::from(step.observed.descriptor(arg as u8)) == fd)
+}
+
+/// Returns true if the step goes to a place in the file.
+fn goes_to(step: &Step<'_>) -> bool {
+    let sets = |m: &Meaning<'_>| matches!(m.line.act, Act::Set { .. });
+    step.lines.sets(&POSITION) && step.meaning.as_ref().is_none_or(sets)
+}
+
+/// Claims the opening of a file of which another part is read each time, and the calls that go with it but the reads.
+fn in_parts(step: &Step<'_>, opened: &Opened<'_>, weak: bool, rest: &[Step<'_>], claims: &mut Claims) {
+    if !opened.again {
+        return;
+    }
+    let fd = step.observed.call.result.unwrap_or(-1);
+    let object: Arc<str> = Arc::from(&*opened.path);
+    let claim = || Claim {
+        weak,
+        facts: Fact::Parts.into(),
+        object: Some(object.clone()),
+        gives_up: "a file that is put in its place meanwhile is noticed later",
+        ..Claim::of(Kind::Toggle, "a file that is opened for each part of it", "open it once, and pread what is needed")
+    };
+    let own = claims.get(step.index).is_none_or(|old| old.weak);
+    put(claims, step.index, claim());
+    for step in rest.iter().filter(|step| is_on(step, fd)) {
+        let reading = step.moved.is_some_and(|m| m.line.way == Way::In);
+        if !reading && !goes_to(step) {
+            put_with(claims, step.index, claim(), own);
+        }
+        if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
+            return;
+        }
+    }
+}
+
+/// Puts a claim on a call that the opening of a file brings with it: whatever else is needless about that call, it goes
+/// with the opening. Another claim stays where this one only makes a remark, or where the opening has another claim.
+fn put_with(claims: &mut Claims, index: usize, claim: Claim, own: bool) {
+    if own && !claim.weak {
+        claims.set(index, claim);
+    } else {
+        put(claims, index, claim);
+    }
 }

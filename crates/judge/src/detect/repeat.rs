@@ -13,8 +13,8 @@ use std::cell::LazyCell;
 use std::ops::Range;
 use systoll_model::{Before, Ledger, Recording, RowId};
 
-/// Largest distance of a question about a path from its opening, calls, at which it belongs to the opening, which may
-/// have good reason to come again.
+/// Largest distance from a question about a path to the path's opening, calls, at which the
+/// question belongs to the opening: it may have good reason to come again.
 const NEAR: usize = 4;
 
 /// Least number of directories asked about in a row for a search.
@@ -26,12 +26,13 @@ const OFTEN: usize = 4;
 
 /// Share of a row's calls that ask a known question over the whole run, 0 to 1, from which on it is a habit.
 const HABIT: f64 = 0.45;
-/// Least number of such calls: an interpreter asks about its folders a hundred times when it starts.
+/// Least number of a row's calls that ask a known question for a habit: an interpreter asks about
+/// its folders a hundred times when it starts.
 const HABIT_CALLS: f64 = 500.0;
 
 /// Claims questions whose answer was known.
 pub(super) struct Repeat {
-    /// Rows that have such a habit by their ledgers.
+    /// Rows whose ledgers show that they ask known questions by habit.
     habits: Set<RowId>,
 }
 
@@ -90,9 +91,9 @@ fn is_status(step: &Step<'_>) -> bool {
     step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH))
 }
 
-/// Files that stay open while the window goes on, and of which the program looks whether there is more: read at the end,
-/// or asked for their status by the descriptor. Who also asks for the status by the name wants to know whether it still
-/// leads to that file, which is why it asks again and again (tail -F).
+/// Returns the files that stay open and that the program follows: it reads at their end, or asks
+/// for their status by the descriptor. A question about the path of such a file is not needless,
+/// since it tells whether the path still leads to that file (tail -F).
 fn followed<'s>(steps: &'s [Step<'_>]) -> Set<&'s str> {
     let name = |step: &'s Step<'_>| step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
     let at_end = |step: &Step<'_>| step.moved.is_some_and(|m| m.line.way == Way::In && m.got == Some(0));
@@ -109,11 +110,12 @@ fn followed<'s>(steps: &'s [Step<'_>]) -> Set<&'s str> {
     files
 }
 
-/// Directories that a window asks about. A program that keeps a listing asks whether it is still good,
-/// which is as it should be; a habit is asking many in a row, or one all the time.
+/// Questions of a window about directories. A program that keeps a listing has reason to ask
+/// whether it is still good; asking about many directories in a row, or about one all the time, is
+/// a habit.
 struct Looks<'s> {
-    /// For each step the run of such questions to which it belongs: its number of different directories, and its
-    /// number of questions that were asked before.
+    /// For each step: the numbers of different directories and of repeated questions in the run of
+    /// questions that it belongs to.
     runs: Vec<(usize, usize)>,
     times: Map<&'s str, usize>,
 }
@@ -136,7 +138,7 @@ impl<'s> Looks<'s> {
         looks
     }
 
-    /// Notes a run of such questions.
+    /// Notes a run of questions about directories.
     fn run(&mut self, at: Range<usize>, steps: &[Step<'_>]) {
         if let (Some(run), false) = (steps.get(at.clone()), at.is_empty()) {
             let known = run.iter().filter(|s| asked_before(s)).count();

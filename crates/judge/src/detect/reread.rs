@@ -1,10 +1,14 @@
-//! Properties of files that are opened again and again, from all windows together: whether they changed.
+//! Finds the files that are opened again and again, from all windows together, and tells whether
+//! they changed.
 
 use super::glance::GLANCE;
 use crate::hash::Map;
 use crate::octave::octaves;
-use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, POSITION, Semantics, Value, Way, answer};
+use crate::semantics::{
+    Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way, answer,
+};
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall};
@@ -14,7 +18,7 @@ const SEEN: u64 = 3;
 /// Least number of a small file's openings in all, from exact counts: a file that is opened so often is not opened
 /// for news.
 const MANY: u64 = 256;
-/// Calls after the opening within which its status is asked.
+/// Largest distance from an opening to the question for the file's status, calls.
 const SOON: usize = 4;
 /// Largest distance from an opening to its closing, calls.
 const CYCLE: usize = 24;
@@ -22,20 +26,24 @@ const CYCLE: usize = 24;
 /// A process and a path.
 type File<'a> = (u32, &'a str);
 
-/// One file in all windows.
+/// One file as all windows show it.
 #[derive(Default)]
 struct Seen<'a> {
-    /// Its openings in windows.
+    /// The file's openings in windows.
     openings: Openings,
     status: Option<Value<'a>>,
     /// The content read the last time, as far as windows hold it.
     content: Option<Vec<u8>>,
-    /// Number of times that its status, or its content, was the same as before.
+    /// Number of times that the file's status, or its content, was the same as before.
     alike: u64,
     changed: bool,
-    /// Time of its first opening for reading, ns since the run's start.
+    /// True if it was read from another place than its start on.
+    parts: bool,
+    /// True if something came from outside the program near an opening: a request, whose answer is to be new.
+    asked_for: bool,
+    /// Time of the file's first opening for reading, ns since the run's start.
     first_read: Option<u64>,
-    /// Time of its last opening for writing, ns since the run's start.
+    /// Time of the file's last opening for writing, ns since the run's start.
     last_write: Option<u64>,
 }
 
@@ -48,7 +56,7 @@ impl<'a> Seen<'a> {
     }
 
     fn holds(&mut self, content: Vec<u8>) {
-        // Who leaves off earlier has seen the beginning of the same.
+        // A reading that stopped earlier saw the beginning of the same content.
         let alike = self.content.as_ref().map(|before| before.starts_with(&content) || content.starts_with(before));
         self.alike += u64::from(alike == Some(true));
         self.changed |= alike == Some(false);
@@ -63,8 +71,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Returns true if it was opened for writing after it was first read. A file that was written only before is like
-    /// any other, and it is chance if a window shows that.
+    /// Returns true if the file was opened for writing after it was first read. An earlier writing
+    /// does not count: it is chance whether a window shows it.
     fn is_written(&self) -> bool {
         self.last_write.is_some_and(|last| self.first_read.is_none_or(|first| last >= first))
     }
@@ -120,14 +128,20 @@ pub(super) struct Rereads<'a> {
 /// A file that was opened again and again, and that the process did not write after it first read it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reread {
-    /// Number of its openings, estimated from windows by octave.
+    /// Number of the file's openings, estimated from windows by octave.
     pub openings: u64,
-    /// True if its status was asked, or it was read to its end, more than once, and each time with the same result:
-    /// the time of its last change, or the bytes.
+    /// True if the file's status was asked for, or the file was read to its end, more than once,
+    /// and each time with the same result: the time of its last change, or the bytes.
     pub unchanged: bool,
-    /// True if it is opened so often that a small one counts too.
+    /// True if its status, or what was read of it, was another than before.
+    pub changed: bool,
+    /// True if the file is opened so often that it counts even if it is small.
     pub many: bool,
-    /// Whether it is opened again so soon that nobody looks for news.
+    /// True if it was read from another place than its start on.
+    pub parts: bool,
+    /// True if something came from outside the program near an opening: a request, whose answer is to be new.
+    pub asked_for: bool,
+    /// True if the file is opened again so soon that the program can't be looking for news.
     pub quick: bool,
 }
 
@@ -152,7 +166,9 @@ impl<'a> Rereads<'a> {
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
             let quick = openings > 0 && recording.header.wall_ns / openings < GLANCE;
-            Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY, quick }
+            let unchanged = seen.alike > 0 && !seen.changed;
+            let (changed, parts, many) = (seen.changed, seen.parts, openings >= MANY);
+            Reread { openings, unchanged, changed, parts, asked_for: seen.asked_for, many, quick }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
         let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {
@@ -172,6 +188,11 @@ impl<'a> Rereads<'a> {
     pub(super) fn of(&self, (process, path): File<'_>) -> Option<Reread> {
         self.files.get(&process)?.get(path).copied()
     }
+}
+
+/// Returns true if the kernel makes the file up at each reading.
+pub(super) fn is_made_up(path: &str) -> bool {
+    MADE_UP.iter().any(|folder| path.starts_with(folder))
 }
 
 /// An opening that succeeded.
@@ -213,14 +234,20 @@ fn look_through<'a>(
     looks: &mut Looks<'a>,
 ) {
     let process = window.process.0;
+    let asked = LazyCell::new(|| {
+        let observed = |call| ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+        window.calls.iter().any(|call| comes_from_outside(&observed(call), semantics))
+    });
     each_opening(window, recording, semantics, |at, Opening { path, writes, call }| {
         looks.any.add(call.row, call.nth);
         let file = (process, path);
         if !often.contains_key(&file) {
             return;
         }
+        let name = file.1.clone();
         let seen = looks.files.entry(process).or_default().entry(file.1).or_default();
         seen.is_opened(writes, call.entry_ns);
+        seen.asked_for |= *asked;
         seen.openings.add(call.row, call.nth);
         if writes {
             // A file's status while it is written does not tell how it is found.
@@ -234,20 +261,48 @@ fn look_through<'a>(
             let of_file = line.about.is(&FILE_STATUS) && Some(i64::from(asked.descriptor(0))) == call.result;
             of_file.then(|| answer(sources, &asked))?
         });
-        if let Some(status) = statuses.next() {
+        // The kernel makes such a file's times up too.
+        if let Some(status) = statuses.next().filter(|_| !is_made_up(&name)) {
             seen.has(status);
         }
-        if let Some(content) = content(window, at, recording, semantics) {
-            seen.holds(content);
+        match content(window, at, recording, semantics) {
+            Content::Whole(content) => seen.holds(content),
+            Content::Part => seen.parts = true,
+            Content::Unknown => {}
         }
     });
 }
 
-/// Returns the content read from the file that a call opens until it is closed: the size of each read, and the bytes
-/// in the window. Returns `None` if nothing is read, if a read does not begin at the file's start, or if the window
-/// does not show the closing within [`CYCLE`] calls.
-fn content(window: &Window, opening: usize, recording: &Recording, semantics: &Semantics) -> Option<Vec<u8>> {
-    let fd = window.calls.get(opening)?.result?;
+/// Returns true if the call goes to another place in a file than its start.
+pub(super) fn seeks(call: &ObservedCall<'_>, lines: &Lines) -> bool {
+    lines.sets(&POSITION) && call.call.result.is_some_and(|at| at > 0)
+}
+
+/// Returns true if a transfer is from or to another place in the file than its start.
+pub(super) fn is_elsewhere(call: &ObservedCall<'_>, moved: &Transfer) -> bool {
+    moved.at.is_some_and(|at| call.arg(at) > 0)
+}
+
+/// Returns true if the call brings bytes, or a connection, from outside the program's files.
+fn comes_from_outside(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
+    let file = || call.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
+    let taken = semantics.of(call.syscall).transfer(call).filter(|moved| moved.way == Way::In && moved.fd.is_some());
+    taken.is_some() && !file() && call.call.result.is_some_and(|got| got > 0)
+}
+
+/// What is read of a file that is opened, until it is closed.
+enum Content {
+    /// From its start: the size of each read, and the bytes in the window.
+    Whole(Vec<u8>),
+    /// From another place on.
+    Part,
+    /// Nothing is read, or the window does not show the closing within [`CYCLE`] calls.
+    Unknown,
+}
+
+/// Returns what is read of the file that a call opens.
+fn content(window: &Window, opening: usize, recording: &Recording, semantics: &Semantics) -> Content {
+    let Some(fd) = window.calls.get(opening).and_then(|call| call.result) else { return Content::Unknown };
     let mut content = Vec::new();
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
@@ -256,20 +311,26 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
             continue;
         }
         if lines.effects(&observed).iter().any(|effect| matches!(effect, Effect::Closes(0))) {
-            return (!content.is_empty()).then_some(content);
+            return if content.is_empty() { Content::Unknown } else { Content::Whole(content) };
         }
         let moved = lines.transfer(&observed);
-        if lines.sets(&POSITION) || moved.is_some_and(|moved| moved.at.is_some()) {
+        if seeks(&observed, lines) || moved.is_some_and(|moved| is_elsewhere(&observed, moved)) {
             // Another part of the file has other content.
-            return None;
+            return Content::Part;
         }
         // A folder's entries count as what it holds.
         let lists = moved.is_none() && lines.always_does(|effect| matches!(effect, Effect::Reads(0)));
         if lists || moved.is_some_and(|moved| moved.way == Way::In) {
             let got = call.result.filter(|got| *got > 0);
             content.extend(got.unwrap_or(0).to_le_bytes());
-            content.extend_from_slice(got.and(observed.data(1, Moment::Exit)).unwrap_or_default());
+            let bytes = call.arg_data(1, Moment::Exit).map(|data| data.bytes.as_slice());
+            match bytes {
+                // The beginning of what was read tells, with its length.
+                Some(bytes) if got.is_some() && !bytes.is_empty() => content.extend_from_slice(bytes),
+                _ if got.is_some() => return Content::Unknown,
+                _ => {}
+            }
         }
     }
-    None
+    Content::Unknown
 }

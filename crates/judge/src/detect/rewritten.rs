@@ -19,7 +19,7 @@ struct Writing {
     calls: Vec<usize>,
     fd: i64,
     open: bool,
-    /// The path to which it was moved, or at which it was opened.
+    /// The path to which the file was moved, or at which it was opened.
     name: String,
 }
 
@@ -117,7 +117,8 @@ fn settle(done: &mut Map<String, Vec<Writing>>, cut: bool, steps: &[Step<'_>], c
             let object = writings.first().map(|writing| claims.object(&writing.name));
             put(claims, step.index, Claim { object, ..claim() });
         }
-        // The window ends before it shows whether its last writing is rewritten too: leave it out.
+        // The window ends before it shows whether the last writing is rewritten too: leave that
+        // writing out.
         let last = writings.last().filter(|_| cut).into_iter().flat_map(|w| &w.calls);
         last.filter_map(|at| steps.get(*at)).for_each(|step| leave_out_later(step, claims));
     }

@@ -1,5 +1,5 @@
-//! Detects a fixed sequence for each thing in which the main call is always refused, and the rest prepares for it and
-//! is undone: flags set for waiting on a file that can't be waited for.
+//! Detects sequences whose main call is always refused, and whose other calls prepare for it and
+//! are undone: flags set in order to wait for a file that can't be waited for.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -21,7 +21,7 @@ pub(super) struct Ritual {
 /// The calls on a descriptor.
 #[derive(Default)]
 struct Course<'a> {
-    /// The flags before they were set.
+    /// The flags before the calls set them.
     before: Option<Value<'a>>,
     /// Indices of the calls that asked for and set the flags.
     steps: Vec<usize>,

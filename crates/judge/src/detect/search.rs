@@ -21,8 +21,9 @@ const REMEMBERED: usize = 1 << 16;
 /// Least number of searches that ended, for each directory in which they ended. If things lie in many directories,
 /// the program looks into each for good reason, and windows show too little to tell which directories hold something.
 const ENDED: usize = 2;
-/// Number of misses for each end, and one more, that replaces the ends: a search may be so long that windows rarely
-/// hold a whole one. No program needs to look into so many directories for each thing.
+/// Number of misses, for each search that ended and one more, from which on it does not matter
+/// where searches ended. A search may be so long that windows rarely hold a whole one, and no
+/// program needs to look into so many directories for each thing.
 const ENDLESS: usize = 64;
 
 /// Least ratio of misses to calls that found something, by exact counts, at which hardly anything lies where the
@@ -30,7 +31,7 @@ const ENDLESS: usize = 64;
 /// program looks for is required only if the directories lie in each other: a program that looks for one name in each
 /// folder on its way does not search.
 const HARDLY: u64 = 16;
-/// Least number of misses in that case.
+/// Least number of misses at which hardly anything lies where the program looks.
 const MANY: u64 = 100;
 
 /// A directory, with the working directory if it is relative.
@@ -212,7 +213,8 @@ impl Search {
         self.ends.get(&program).is_some_and(alike)
     }
 
-    /// Ends a search, at its end or at the window's.
+    /// Ends a run of misses. Counts it as a search if it is long, and claims the misses in
+    /// directories that hold nothing.
     fn finish(&mut self, program: u32, run: &mut Vec<Miss>, claims: &mut Claims) {
         let directories = || run.iter().map(|miss| miss.directory).collect::<Set<Directory>>().len();
         let mut long = run.len() >= LONG && directories() >= LONG;

@@ -10,7 +10,8 @@ use systoll_model::Recording;
 
 /// Least number of threads that a process makes for a habit.
 const MANY: u64 = 100;
-/// Largest mean processor time of such a thread, ns, with its making and end, which alone take some 20 to 50 µs.
+/// Largest mean processor time of a short-lived thread, ns, with its making and end, which alone
+/// take some 20 to 50 µs.
 const SHORT: u64 = 300_000;
 /// Largest distance from the making or beginning of a thread to a call that belongs to it, calls.
 const NEAR: usize = 12;
@@ -22,8 +23,8 @@ pub(super) struct ShortThreads {
     habit: Set<u32>,
     /// Stacks of the threads made so far.
     stacks: Set<(u32, u64)>,
-    /// Processes that make one thread after the other, from all windows: those of the threads may come before those
-    /// of their maker.
+    /// Processes that were seen in any window to reuse a thread's stack. They are collected first,
+    /// since a thread's windows may come before those of its maker.
     proven: Set<u32>,
 }
 

@@ -18,7 +18,7 @@ impl Detector for SlowPath {
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for (at, step) in steps.iter().enumerate() {
-            // The first reading of a meter is no waste; a wait is from the first one on.
+            // A row's first reading of a meter is not needless; a wait is, from the first one on.
             if let Some(cheaper) = step.cheaper
                 && (cheaper.by_wait || step.observed.call.nth > 1)
             {
@@ -53,7 +53,7 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
     let second = next.iter().find(|second| {
         followed.by().contains(&second.observed.syscall)
-            // A second such peek takes no data either.
+            // A second peek takes no data either.
             && !(second.observed.syscall == first.observed.syscall && second.observed.holds(sequel.when))
             && second.observed.call.errno().is_none()
             && second.observed.holds(sequel.then_when)
@@ -67,13 +67,13 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
         }
         return;
     }
-    // One question may be on purpose; two about a path that is then opened are a habit.
+    // One question may be on purpose. Two about a path that is then opened are a habit.
     let weak = sequel.unsure && !asked_otherwise(sequel, at, steps);
     let spare = if sequel.spare == Spare::First { first } else { second };
     let object = spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(|path| claims.object(path));
     let facts = Facts::default().with(Fact::OpenedNext, sequel.tie == Tie::Path);
     let claim = Claim { weak, object, facts, ..Claim::of(Kind::SlowPath, sequel.does, sequel.instead) };
-    // A question before an opening that may be meant to come again is better left to the opening than asked once: that
+    // This claim replaces a weak one of a repeated question: leaving the question to the opening
     // gives nothing up.
     let keeps = |old: &Claim| old.weak && old.kind == Kind::Repeat && sequel.tie == Tie::Path;
     if claims.get(spare.index).is_some_and(keeps) {
@@ -114,7 +114,7 @@ fn makes(step: &Step<'_>, fd: i32) -> bool {
     step.makes_descriptor(fd) || step.lets_go(fd)
 }
 
-/// Returns true if one of these steps made the descriptor of the call.
+/// Returns true if one of the steps `before` made the descriptor of the call.
 fn begins(first: &Step<'_>, before: &[Step<'_>]) -> bool {
     before.iter().any(|s| makes(s, first.observed.descriptor(0)))
 }

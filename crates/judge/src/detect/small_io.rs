@@ -20,7 +20,7 @@ const BUFFER: u64 = 4096;
 const BATCH: u64 = 64;
 /// Size of a pool of random bytes, bytes: getrandom returns up to 256 uninterrupted (man 2).
 const POOL: u64 = 256;
-/// Largest number of random bytes asked for at once that are few.
+/// Largest request for random bytes that counts as small, bytes.
 const FEW: u64 = 64;
 /// Least number of transfers in a long run.
 const LONG: usize = 8;
@@ -82,7 +82,7 @@ struct Run {
     steps: Vec<usize>,
     bytes: u64,
     message: bool,
-    /// The offset at which the next one would begin, if the calls give offsets.
+    /// The offset at which the next transfer would begin, if the calls give offsets.
     next: Option<u64>,
     /// True if the window begins within the run.
     cut: bool,
@@ -92,9 +92,9 @@ struct Run {
     results: usize,
     /// True if another thread of the process is at the other end.
     within: bool,
-    /// True if it writes to a file, from a process that ended itself.
+    /// True if the run writes to a file, from a process that ended itself.
     last_words: bool,
-    /// True if its last transfer ended a line.
+    /// True if the last transfer ended a line.
     line: bool,
 }
 
@@ -185,13 +185,13 @@ impl Detector for SmallIo<'_> {
 /// Short runs through one descriptor.
 #[derive(Default)]
 struct Habit {
-    /// Runs without the claims of a long run; the window's edge may cut them.
+    /// Runs that have no claims yet; the window's edge may cut them.
     runs: Vec<Run>,
     /// Number of runs seen whole.
     whole: usize,
     /// Number of runs of two or more transfers seen in part.
     part: usize,
-    /// Number of single transfers.
+    /// Number of runs that are one transfer.
     ones: usize,
 }
 
@@ -217,7 +217,7 @@ impl Habit {
         }
         for run in &self.runs {
             run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream, steps, claims));
-            // The window does not show whether its first transfer is the first of its run.
+            // The window does not show whether the run's first transfer is really its first.
             if let Some(step) = run.steps.first().filter(|_| run.cut).and_then(|at| steps.get(*at)) {
                 leave_out_later(step, claims);
             }
@@ -230,7 +230,8 @@ fn runs_from(at: usize) -> bool {
     at == 0
 }
 
-/// Returns the runs that the step ends: what it shows or asks separates the transfers before it from those after it.
+/// Returns the runs that the step ends, since its data or its question separates the transfers
+/// before it from those after it.
 fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
     if step.pauses && ready_at_once(step) {
@@ -391,7 +392,8 @@ impl Run {
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 put_small(*at, self.weak(stream), stream, steps, claims);
-                // Looking whether there is more goes with the reading; messages come one by one, be they read in one call.
+                // A question whether there is more is as needless as the read. Messages are
+                // excluded: they come one by one, even if one call reads several.
                 let between = steps.get(from..*at).filter(|_| !self.message).unwrap_or_default().iter();
                 between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time(stream)));
             }

@@ -11,7 +11,8 @@ use systoll_model::{Recording, Row, Window};
 
 /// Number of syncs for each output to others up to which the program may owe them durable data.
 const ANSWERS: u64 = 4;
-/// Calls that lie at most between a file's sync and its new name, and between that and the folder's sync.
+/// Largest distance, in calls, from a file's sync to its renaming, and from there to the folder's
+/// sync.
 const NEAR: usize = 6;
 
 /// Claims syncs of a file that was synced before, in processes that hardly tell others anything.
@@ -45,9 +46,9 @@ impl Sync {
         Self { silent: silent.map(|(process, _)| process).collect(), renaming, synced: Set::default() }
     }
 
-    /// Returns true if the sync is one of two that a file takes which is put in the place of another as a whole: of its
-    /// bytes before it gets its name, so that the name never stands for half a file, and of the folder after that.
-    /// `None` where the window's edge hides that.
+    /// Returns true if the sync is part of replacing a whole file: it syncs the file's bytes before
+    /// the file gets its name, so that the name never stands for half a file, or the folder
+    /// afterwards. Returns `None` if the window's edge hides that.
     fn is_of_replacing(&self, step: &Step<'_>, file: &str, steps: &[Step<'_>]) -> Option<bool> {
         if !self.renaming.contains(&step.observed.window.process.0) {
             return Some(false);
@@ -63,7 +64,8 @@ impl Sync {
     }
 }
 
-/// The names that a file has before and after the step, where it gets another or one more.
+/// Returns the paths of a file before and after the step; `None` unless the step renames or links
+/// it.
 fn names(step: &Step<'_>) -> Option<[String; 2]> {
     if !step.lines.names() || step.observed.call.errno().is_some() {
         return None;
@@ -84,10 +86,10 @@ fn is_path(path: &str, file: &str) -> bool {
 #[derive(Clone, Copy)]
 struct Seen {
     any: bool,
-    /// True if one of them used something other than a file.
+    /// True if one of the calls used something other than a file.
     shown: bool,
-    /// True if all of them waited for nothing outside the process: for its own threads, or for time to pass in a
-    /// thread that does not sync.
+    /// True if all the calls waited for nothing outside the process: for its own threads, or for
+    /// time to pass in a thread that does not sync.
     own: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Terminals. A person types and reads there, so that one read a key and one write a line are needed. Input that is
+//! Tells terminals, and pieces of their input and output, from other transfers. A person types and
+//! reads there, so one read for each key and one write for each line are needed. Input that is
 //! there already can be read at once, and output without a pause can be written at once.
 
 use crate::replay::{Moved, Step};
@@ -10,7 +11,7 @@ const PIECE: u64 = 64;
 /// Ratio of the work before a write to the time of the write before it from which on the output is news, which is
 /// written as soon as it is known.
 const NEWS: u64 = 8;
-/// Least time of a write to a terminal, ns, for one whose wait leaves no time of its own.
+/// Least time that a write to a terminal is taken to need, ns, even if its wait leaves less.
 const WRITE: u64 = 1_000;
 /// Time below which a call counts as not waiting for a person if waits were not measured, ns.
 const AT_ONCE: u64 = 1_000_000;
@@ -51,7 +52,7 @@ pub(super) fn is_news(before: &Step<'_>, step: &Step<'_>) -> bool {
     worked > NEWS * took || worked > took && first == second
 }
 
-/// Returns the bytes of a write, if all of them were read.
+/// Returns the bytes of a write if the window holds all of them.
 fn written<'a>(step: &Step<'a>, moved: &Moved) -> Option<&'a [u8]> {
     let bytes = step.observed.data(1, Moment::Entry)?;
     (moved.line.way == Way::Out && moved.asked == Some(bytes.len() as u64)).then_some(bytes)

@@ -13,21 +13,22 @@ const LONGEST_PERIOD: usize = 8;
 /// Least number of whole periods for a toggle: fewer can be chance.
 const PERIODS: usize = 3;
 
-/// Sets that went the other way than the one before, of which so many are still chance.
+/// Largest number of sets that reverse the direction of the set before and are still chance.
 const TURNS: usize = 6;
 
-/// Claims sets that return to an earlier value, or go back towards it. Where a run goes back to the window's start, its first
-/// set may be the one that was needed or any of the others: it is left out.
+/// Claims sets that return to an earlier value, or go back towards it. If a run begins at the
+/// window's start, its first set is left out, since it may be the one that was needed.
 #[derive(Default)]
 pub(super) struct Toggle {
     /// Ranges of memory that were changed and changed back in earlier windows.
     ranges: Set<Turn>,
 }
 
-/// A range that was set to one value and then to another: who did, where and how long it is, the two values.
+/// Key of a range that was set to one value and then to another: the process, the range's address
+/// and length, and the two values.
 type Turn = (u32, [u64; 2], [u64; 2]);
 
-/// Ranges that are remembered.
+/// Largest number of ranges remembered.
 const REMEMBERED: usize = 1 << 16;
 
 impl Detector for Toggle {
@@ -51,7 +52,7 @@ impl Detector for Toggle {
                 done.extend(histories.drain().map(|(_, h)| h));
                 forked = forked.min(at);
             }
-            // A position that is then read or written at was needed.
+            // A position at which the program then reads or writes was needed.
             if let Some(fd) = step.moved.filter(|m| m.line.at.is_none()).and_then(|m| m.fd)
                 && let Some(history) = places.remove(&fd).and_then(|place| histories.get_mut(place))
             {
@@ -62,8 +63,9 @@ impl Detector for Toggle {
             if meaning.changes_nothing || meaning.known_already() {
                 continue;
             }
-            // A set whose outcome is unknown is still the same set as another of its operand; one of a value that is not
-            // known is to something else, as far as others come back.
+            // If the resulting value is unknown, the operand stands for it. If both are unknown,
+            // the set counts as one to another value, provided that such state goes back to a known
+            // one.
             let unread = (meaning.line.about.undone == Undone::Back).then_some(&[][..]);
             if let Some(value) = meaning.now.as_deref().or(meaning.operand.as_deref()).or(unread) {
                 histories.entry(&meaning.key).or_default().push((at, value));
@@ -96,11 +98,13 @@ impl Detector for Toggle {
 }
 
 impl Toggle {
-    /// Claims what is done to one range after the other and undone at once, where most of the ranges had their turn in
-    /// an earlier window. What is done once to each, as to code that is loaded or made, has to be.
+    /// Claims changes of ranges that are undone at once, one range after the other, if most of
+    /// these ranges were changed so in an earlier window. A change that each range needs once, as
+    /// with loaded or generated code, is not claimed.
     fn in_turns(&mut self, done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
         if steps.iter().any(|step| step.observed.call.signals_before > 0 || maps_anew(step)) {
-            // A handler that opens what was touched is the use of it; what lies there next is other memory.
+            // A signal handler may open the memory that was touched, which is the use of protecting
+            // it. After a mapping, other memory may lie at the address.
             return;
         }
         let turns: Vec<(Turn, &History<'_>)> =
@@ -120,12 +124,12 @@ impl Toggle {
     }
 }
 
-/// Returns true if memory goes away, or other memory comes to where some was.
+/// Returns true if the step unmaps memory, or maps memory that may lie where other memory was.
 fn maps_anew(step: &Step<'_>) -> bool {
     step.effects.iter().any(|effect| matches!(effect, Effect::Memory)) && !step.signs.any(Signs::SETS)
 }
 
-/// The range of which a history shows two sets, the second right behind the first of it.
+/// Returns the range whose protection a history sets exactly twice, to two different values.
 fn turn(history: &History<'_>, steps: &[Step<'_>]) -> Option<Turn> {
     let [(first, one), (_, other)] = history.as_slice() else { return None };
     let step = steps.get(*first)?;
@@ -136,16 +140,16 @@ fn turn(history: &History<'_>, steps: &[Step<'_>]) -> Option<Turn> {
     Some((step.who, range, [word(one)?, word(other)?])).filter(|_| one != other)
 }
 
-/// Values a piece of state took, by the step that set them.
+/// Values that a piece of state was set to, each with the index of its step.
 type History<'s> = Vec<(usize, &'s [u8])>;
 
-/// Returns what undoes the state of a history.
+/// Returns the kind of set, or of use, that undoes the state of a history.
 fn undone(history: &History<'_>, steps: &[Step<'_>]) -> Undone {
     let first = history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref());
     first.map_or(Undone::Returns, |meaning| meaning.line.about.undone)
 }
 
-/// The longest run in which one value, which is known, comes after each other one.
+/// Returns the longest run in which every second set returns to the same known value.
 fn backs(history: &History<'_>) -> Range<usize> {
     let value = |at: usize| history.get(at).map(|(_, value)| *value).filter(|value| !value.is_empty());
     let mut best = 0..0;
@@ -160,7 +164,8 @@ fn backs(history: &History<'_>) -> Range<usize> {
     best
 }
 
-/// Sets of a number that go the other way than the set before, where there are enough of them.
+/// Returns the sets of a number that reverse the direction of the set before, if there are more
+/// than [`TURNS`].
 fn turns(history: &History<'_>) -> Vec<usize> {
     let number = |(at, value): &(usize, &[u8])| Some((*at, value.first_chunk().map(|b| u64::from_le_bytes(*b))?));
     let numbers: Vec<(usize, u64)> = history.iter().filter_map(number).collect();
@@ -172,7 +177,7 @@ fn turns(history: &History<'_>) -> Vec<usize> {
     if turns.len() > TURNS { turns } else { Vec::new() }
 }
 
-/// The longest run with a period, by its place in the history.
+/// Returns the longest run with a period, by its place in the history.
 fn periodic(history: &History<'_>, undone: Undone) -> Range<usize> {
     let longest = if undone == Undone::Alternates { 2 } else { LONGEST_PERIOD };
     let mut best = 0..0;

@@ -8,7 +8,7 @@ use crate::semantics::Semantics;
 use crate::signs::Signs;
 use systoll_model::{ArgData, Moment, Recording, Sysno};
 
-/// Calls that do nothing about a ready descriptor: they read clocks or ids.
+/// Calls that do nothing about a ready descriptor, such as reads of clocks or ids.
 const IDLE: [Sysno; 10] = [
     Sysno::named("clock_gettime"),
     Sysno::named("gettimeofday"),
@@ -22,12 +22,12 @@ const IDLE: [Sysno; 10] = [
     Sysno::named("rt_sigprocmask"),
 ];
 
-/// Least number of such waits for a habit.
+/// Least number of waits with the same answer for a habit.
 const HABIT: usize = 4;
 
 /// Claims waits that report the same as the one before, if nothing was done about it.
 pub(super) struct Unserved {
-    /// True if the program makes such waits.
+    /// True if the program makes calls that report ready descriptors.
     waits: bool,
 }
 
@@ -43,7 +43,7 @@ struct Told<'a> {
     result: i64,
     /// Indices of the consecutive waits with the same answer.
     again: Vec<usize>,
-    /// True if a call since then may concern it.
+    /// True if a call since then may have served the ready descriptor.
     served: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Walks down a path, one component after another.
+//! Finds walks down a path, one component after another.
 
 use crate::replay::Step;
 use crate::semantics::{NAME, PATH};
@@ -6,8 +6,8 @@ use crate::semantics::{NAME, PATH};
 /// Least number of components for a walk.
 const LONG: usize = 3;
 
-/// Returns for each step true if it belongs to a walk: its path is that of the path step before it and one component
-/// more, or the reverse.
+/// Returns for each step true if it belongs to a walk: its path is the path of the path step before it and one component
+/// more.
 pub(super) fn walks(steps: &[Step<'_>]) -> Vec<bool> {
     let mut walked = vec![false; steps.len()];
     let mut run: Vec<usize> = Vec::new();

@@ -10,17 +10,17 @@ use systoll_model::{BackendKind, Counts, ProcessId, Recording, Sysno};
 const FEW: u64 = 100;
 /// Share of a table's calls, 0 to 1, from which on a row is named as frequent.
 const MOST_OF_TABLE: f64 = 0.3;
-/// The same share for calls that ask or set something beside the work itself ([`BESIDE`]).
+/// Share of a table's calls, 0 to 1, from which on a row of [`BESIDE`] is named as frequent.
 const LEAST_BESIDE: f64 = 0.1;
 /// Share of a row's calls that fail, 0 to 1, from which on it is named as failing.
 const FAILS: f64 = 0.3;
 /// Least number of failed calls for a row to be named as failing.
 const FAILED: u64 = 20;
-/// The same number if all of the row's calls failed.
+/// Least number of a row's calls, if all of them failed, for it to be named as failing.
 const ALL_FAILED: u64 = 5;
 /// Largest relative distance of the ratio of two rows' calls from a whole number.
 const OFF: f64 = 0.02;
-/// The largest such whole number.
+/// Largest whole number that the ratio of two rows' calls is compared with.
 const EACH: u64 = 4;
 /// Average time of a call from which on its row is named as costly, ns; for calls that do not wait.
 const DEAR_NS: f64 = 1_000_000.0;
@@ -38,9 +38,9 @@ struct Clue {
     calls: &'static [&'static str],
     /// The usual meaning, for a sentence.
     may_be: &'static str,
-    /// The causes to which it may belong.
+    /// Ids of the causes to which the calls may belong.
     causes: &'static [&'static str],
-    /// The options of strace that show which of them it is.
+    /// The options of strace that show which of the causes it is.
     options: &'static str,
 }
 

@@ -24,17 +24,18 @@ const LOOKS: u64 = 8;
 const ROW_SHARE: f64 = 0.6;
 /// Least share of the calls shown, 0 to 1, for a finding on an excerpt.
 const LARGE_SHARE: f64 = 0.1;
-/// Needless calls per second from which on their rate matters although a tracer's stops slow the program down.
+/// Number of needless calls a second from which on they matter although a tracer's stops slow the
+/// program down.
 const RATE: f64 = 500.0;
 /// Least share of the time shown, 0 to 1, that the waits of a finding or remark take.
 const WAIT_SHARE: f64 = 0.05;
 /// Number of a group's calls from which on the bounds of a whole run decide.
 const SHORT: u64 = 2_000;
 
-/// Size of an excerpt.
+/// Sizes of an excerpt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Excerpt {
-    /// Number of calls shown.
+    /// Number of calls that the excerpt shows.
     calls: u64,
     /// Time shown, ns; 0 where lines have no times.
     shown_ns: u64,
@@ -49,7 +50,7 @@ pub(crate) struct InExcerpt {
     pub sure: u64,
     /// Share of the rows' calls that is surely needless, 0 to 1.
     pub share: f64,
-    /// Number of calls that are needless, with those that may each have a reason.
+    /// Number of calls that are needless or may be: the latter may each have a reason.
     pub any: f64,
     /// Toll of the surely needless calls by this box's prices, ns.
     pub toll_ns: f64,

@@ -12,7 +12,7 @@ pub enum Common {
     Line(FrameId),
     /// A public function and its module.
     Api(Arc<str>, Option<ModuleId>),
-    /// A file.
+    /// A mapped file: the program or a library.
     Library(ModuleId),
     /// A process image.
     Process(ProcessId),
@@ -29,7 +29,7 @@ pub enum Common {
     File(Arc<str>),
     /// The property is unknown.
     Unknown,
-    /// The calls have no such property, such as calls without a descriptor.
+    /// The calls lack the property: for example, they have no descriptor.
     None,
 }
 
@@ -73,7 +73,7 @@ impl Group {
     }
 }
 
-/// Adds up the known values; `None` if neither is known.
+/// Returns the sum of the known values; `None` if neither is known.
 pub(super) fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),

@@ -21,7 +21,7 @@ use systoll_model::{Counts, FrameId, Module, ModuleId, ProcessId, Recording, Row
 pub enum By {
     /// The user's own function.
     Caller,
-    /// The public function that it called.
+    /// The public function that the user's own function called.
     Api,
     /// The file of the user's own function.
     Library,
@@ -103,7 +103,7 @@ fn sort(groups: &mut [Group]) {
     groups.sort_by_key(|g| (std::cmp::Reverse((g.toll_ns.unwrap_or(0), g.calls)), unknown(g)));
 }
 
-/// A key of groups, and the property that it shows as.
+/// A key of groups, which is shown as a property.
 trait GroupKey {
     fn common(self) -> Common;
 }

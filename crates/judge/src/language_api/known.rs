@@ -297,8 +297,8 @@ const RUBY_MODULES: &[(&str, &str)] = &[
     ("tempfile", "Tempfile"),
 ];
 
-/// Returns the function that is known by the outermost function of the run-time that stands inside the script's own
-/// frames.
+/// Returns the language's function that the run-time's functions on the stack stand for. The
+/// outermost of them inside the script's own frames decides.
 pub(super) fn by_runtime(language: CodeLanguage, frames: &[&Frame]) -> Option<&'static str> {
     let of_script = |frame: &&&Frame| {
         let runs = ["execute_ex", "Perl_runops", "Builtins_", "v8::internal::", "Tcl_FSEvalFile"];
@@ -310,7 +310,7 @@ pub(super) fn by_runtime(language: CodeLanguage, frames: &[&Frame]) -> Option<&'
     known.last().map(|known| known.shown)
 }
 
-/// Returns the function that is known by the function of the C library.
+/// Returns the language's function that calls the C library's function `api`.
 pub(super) fn by_libc(language: CodeLanguage, api: &str) -> Option<&'static str> {
     LIBC.iter().find(|known| known.language == language && known.serves == api).map(|known| known.shown)
 }

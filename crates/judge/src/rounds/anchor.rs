@@ -27,13 +27,14 @@ const RUN: f64 = 1.3;
 const NEAR: f64 = 0.8;
 /// Mean number of runs of a call in a round from which on the call has several positions in it.
 const SEVERAL: f64 = 1.5;
-/// Ratio of two counts from which on they count the same rounds, with some calls made elsewhere.
+/// Least ratio of a smaller count of rounds to a larger one at which both count the same rounds,
+/// and some calls are made elsewhere.
 const NEARLY_ALL: f64 = 0.9;
 /// Smallest part of a kind's calls, 0 to 1, that counts as all of them.
 pub(super) const WHOLE: f64 = 1.0 - 1e-9;
 /// Factor by which more runs may end in windows than the counts say.
 const MORE_ENDS: f64 = 4.0;
-/// Number of runs that may end in windows in addition to that.
+/// Number of runs that may end in windows beyond [`MORE_ENDS`] times the number by the counts.
 const FEW_ENDS: f64 = 3.0;
 /// Number of whole rounds in windows from which on no rounds are joined from pieces of two windows.
 const FEW: usize = 3;
@@ -46,12 +47,12 @@ pub(super) struct Instance {
     /// The stretches with the ranges of the round's calls in them: one, or two pieces of a round that is longer than
     /// a window.
     pub(super) pieces: Vec<(u32, Range<usize>)>,
-    /// The number of rounds that it represents.
+    /// The number of rounds that the instance represents.
     pub(super) weight: f64,
 }
 
 impl Instance {
-    /// Returns the kinds of its calls, in order.
+    /// Returns the kinds of the round's calls, in order.
     pub(super) fn kinds<'a>(&'a self, stretches: &'a Stretches<'_>) -> impl Iterator<Item = KindId> + 'a {
         self.pieces.iter().flat_map(|(at, range)| {
             let kinds = stretches.get(*at).and_then(|stretch| stretch.kinds.get(range.clone()));
@@ -65,15 +66,15 @@ impl Instance {
 struct Tally {
     /// Weight of the instances that have the kind.
     present: f64,
-    /// Number of its calls, weighted.
+    /// Number of the kind's calls, weighted by instance.
     calls: f64,
-    /// Number of its runs, weighted.
+    /// Number of the kind's runs, weighted by instance.
     runs: f64,
     /// Weight of the instances by their numbers of runs.
     by_runs: Vec<(u32, f64)>,
     /// Number of instances that have the kind, and the least and largest number of its calls in one of them.
     seen: (usize, u32, u32),
-    /// Numbers of its calls and runs in the current instance.
+    /// Numbers of the kind's calls and runs in the current instance.
     here: (u32, u32),
 }
 
@@ -81,23 +82,24 @@ struct Tally {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) kind: KindId,
-    /// Share of the rounds that have it, 0 to 1.
+    /// Share of the rounds that have the kind, 0 to 1.
     pub(super) share: f64,
-    /// Share of its calls that are in these rounds, 0 to 1.
+    /// Share of the kind's calls that are in these rounds, 0 to 1.
     pub(super) of_round: f64,
-    /// Number of its calls in each round, if nearly all rounds have it and all rounds in windows agree on the number.
+    /// Number of the kind's calls in each round, if nearly all rounds have it and all rounds in
+    /// windows agree on the number.
     each: Option<u32>,
-    /// Share of the rounds that have the usual number of its runs, 0 to 1.
+    /// Share of the rounds that have the usual number of the kind's runs, 0 to 1.
     stable: f64,
 }
 
 impl Member {
-    /// Returns true if nearly every round has it.
+    /// Returns true if nearly every round has the kind.
     pub(super) fn is_always(&self) -> bool {
         self.share >= NEARLY_ALWAYS
     }
 
-    /// Returns true if at least half of the rounds have it.
+    /// Returns true if at least half of the rounds have the kind.
     pub(super) fn is_usual(&self) -> bool {
         self.share >= 0.5
     }
@@ -108,13 +110,14 @@ pub(super) struct Anchored {
     /// The kind that occurs once in each round.
     pub(super) anchor: KindId,
     pub(super) instances: Vec<Instance>,
-    /// The members, the anchor first.
+    /// The kinds of calls in the round, the anchor first.
     pub(super) members: Vec<Member>,
     /// Number of rounds.
     pub(super) rounds: f64,
-    /// True if exact counts tell the number.
+    /// True if exact counts tell the number of rounds.
     pub(super) is_counted: bool,
-    /// True if a call that each round has comes at several positions in it, so that the round may be several.
+    /// True if a call that each round has comes at several positions in it, so that the round may
+    /// in fact be several.
     pub(super) is_several: bool,
     /// Merit of the anchor: the price of the calls that it explains, lowered by how impure and irregular the rounds
     /// are.

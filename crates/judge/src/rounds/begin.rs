@@ -8,7 +8,7 @@ use crate::hash::Map;
 use crate::semantics::{Effect, Lines, Semantics};
 use systoll_model::{ArgKind, Sysno, WindowCall};
 
-/// Most stretches that are looked through.
+/// Largest number of stretches searched.
 const LOOKS: usize = 32;
 /// Least value of an argument that counts as an address.
 const LEAST_ADDRESS: u64 = 1 << 16;
@@ -29,8 +29,9 @@ enum Handle {
 }
 
 impl Turns<'_> {
-    /// Turns the parts so that the fewest calls use what a later one of the same round makes. Of equal places that is the
-    /// beginning which takes in from outside, and of these the one that was made first in the run.
+    /// Rotates the parts so that a round begins where the fewest calls use an object that an
+    /// earlier round made. Of equal beginnings, one that takes data in from outside comes first,
+    /// and of these the one that the run called first.
     pub(super) fn turn(&self, parts: &mut [Part], found: &Anchored) {
         let cuts = self.cuts(parts, found);
         let takes_in = |part: &Part| part.kinds.first().is_some_and(|(kind, _)| self.takes_in(*kind));
@@ -41,13 +42,14 @@ impl Turns<'_> {
         parts.rotate_left(at);
     }
 
-    /// Returns for each part how often it, or what comes after it, uses what was made in a round before it.
+    /// Returns for each part the number of uses, in it or behind it, of objects that would be made
+    /// in an earlier round if the round began with this part.
     fn cuts(&self, parts: &[Part], found: &Anchored) -> Vec<u64> {
         let mut of_kind: Map<KindId, Vec<usize>> = Map::default();
         for (at, part) in parts.iter().enumerate() {
             part.kinds.iter().for_each(|(kind, _)| of_kind.entry(*kind).or_default().push(at));
         }
-        // What comes at several places of a round is of none in particular.
+        // A kind at several places of a round belongs to no place in particular.
         let part_of =
             |kind: KindId| of_kind.get(&kind).and_then(|places| Some(*places.first()?).filter(|_| places.len() == 1));
         let mut cuts = vec![0; parts.len()];
@@ -59,7 +61,7 @@ impl Turns<'_> {
                 let Some((at, syscall)) = part_of(*kind).zip(self.syscall(*kind)) else { continue };
                 let from: Vec<usize> = uses(call, syscall).filter_map(|handle| made.get(&handle).copied()).collect();
                 for from in from.into_iter().filter(|from| *from != at) {
-                    // All places from behind its making up to its use.
+                    // A round that began at one of these places would part the use from the making.
                     let up_to = (at + parts.len() - from) % parts.len();
                     for cut in (1..=up_to).map(|step| (from + step) % parts.len()) {
                         cuts.get_mut(cut).into_iter().for_each(|cut| *cut += 1);

@@ -18,7 +18,7 @@ pub(super) type KindId = u32;
 /// A system call from one place.
 pub(super) struct Kind {
     pub(super) syscall: Sysno,
-    /// Its rows, each with its number of calls.
+    /// Rows of the kind, each with its number of calls.
     pub(super) rows: Vec<(RowId, u64)>,
     pub(super) calls: u64,
     /// Toll of the calls, ns.

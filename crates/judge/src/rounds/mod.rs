@@ -53,7 +53,7 @@ const SEEN: usize = 2;
 
 /// Times of the run, to which calls are compared.
 struct Measures {
-    /// Processor time, ns.
+    /// The run's processor time, ns.
     cpu: f64,
     /// The run's wall time, ns; `None` if several threads or processes ran at the same time.
     wall: Option<f64>,
@@ -77,7 +77,7 @@ impl Measures {
     }
 }
 
-/// Returns the rounds of a recording, dearest first. `findings` are what of it is claimed.
+/// Returns the rounds of a recording, costliest first. `findings` tell how much of them is claimed.
 pub(crate) fn rounds(
     recording: &Recording,
     semantics: &Semantics,
@@ -108,6 +108,7 @@ pub(crate) fn rounds(
         claimed: &claimed,
         semantics,
         wall_ns: measures.wall,
+        own_cpu_ns: recording.own_cpu_ns(),
     };
     let mut rounds = Vec::new();
     for seed in seeds {

@@ -22,12 +22,12 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Returns the number of one instance.
+    /// Returns the number of repetitions in one instance.
     pub(super) fn once(times: u64) -> Self {
         Self { least: times, most: times, sum: times as f64, weight: 1.0 }
     }
 
-    /// Returns both together, `other` with this weight.
+    /// Returns both numbers joined; `other` counts with `weight`.
     pub(super) fn and(self, other: Self, weight: f64) -> Self {
         Self {
             least: self.least.min(other.least),

@@ -70,7 +70,7 @@ fn common(names: &BTreeSet<&str>) -> String {
         let whole = suffix.find(|c: char| !c.is_alphanumeric());
         suffix = whole.and_then(|at| suffix.get(at..)).unwrap_or("");
     }
-    // A folder and names in it.
+    // One name may be a folder in which all others lie.
     let in_it = names.iter().filter(|name| name.get(prefix.len()..).is_some_and(|rest| rest.starts_with('/'))).count();
     let is_folder = prefix.len() > 1 && suffix.is_empty() && names.contains(prefix) && in_it + 1 == names.len();
     if is_folder {

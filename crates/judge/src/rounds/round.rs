@@ -10,13 +10,13 @@ pub struct Round {
     pub count: Estimate,
     /// The calls, in their order.
     pub steps: Vec<RoundStep>,
-    /// The innermost function that all its calls come from.
+    /// The innermost function that all the round's calls come from.
     pub place: Option<RoundPlace>,
-    /// Rows that count its calls, costliest first.
+    /// Rows that count the round's calls, costliest first.
     pub rows: Vec<RoundRow>,
     /// Number of calls in all rounds; an estimate if the rows have other calls too.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the calls in all rounds, ns.
     pub toll_ns: u64,
     /// Time for which threads were scheduled out inside the calls, ns; `None` if it is unknown.
     pub waited_ns: Option<u64>,
@@ -25,19 +25,20 @@ pub struct Round {
     /// `waited_ns` as a share of the run's wall time, 0 to 1; `None` if several threads or processes ran at the same
     /// time.
     pub share_of_wall: Option<f64>,
-    /// The part of its calls that findings claim to be needless.
+    /// The part of the round's calls that findings claim to be needless.
     pub claimed: RoundClaimed,
     /// Number of whole rounds in windows.
     pub looked_at: u64,
-    /// Number of these that have every call which nearly all rounds have.
+    /// Number of whole rounds in windows that have every call which nearly all rounds have.
     pub agree: u64,
-    /// Number of threads in which windows show it, counted per process.
+    /// Number of threads in which windows show the round, counted per process.
     pub threads: u64,
-    /// Number of process images that make its calls.
+    /// Number of process images that make the round's calls.
     pub processes: u64,
-    /// True if most of its calls are made before `main`.
+    /// True if most of the round's calls are made before `main`.
     pub startup: bool,
-    /// True if the report shows it: it takes much of the run, and findings claim little of that.
+    /// True if the report shows the round: it takes much of the run, and findings claim little of
+    /// that.
     pub is_of_rest: bool,
 }
 
@@ -53,7 +54,7 @@ impl Round {
 pub struct RoundClaimed {
     /// Number of needless calls.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the needless calls, ns.
     pub toll_ns: u64,
     /// Time waited needlessly, ns.
     pub waited_ns: u64,
@@ -75,7 +76,7 @@ pub struct RoundRow {
     pub row: RowId,
     /// Number of the row's calls in rounds: all of them, or an estimate.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the row's calls in rounds, ns.
     pub toll_ns: u64,
 }
 
@@ -86,7 +87,7 @@ pub enum RoundStep {
     Call(RoundCall),
     /// A sequence of calls that is repeated within the round.
     Inner {
-        /// The calls.
+        /// The calls of the sequence.
         calls: Vec<RoundCall>,
         /// Number of repetitions in one round, as windows show them.
         times: Times,
@@ -106,11 +107,11 @@ impl RoundStep {
 /// Number of repetitions in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
-    /// The least number in windows.
+    /// The least number of repetitions in windows.
     pub least: u64,
-    /// The largest number in windows.
+    /// The largest number of repetitions in windows.
     pub most: u64,
-    /// The mean.
+    /// The mean number of repetitions.
     pub mean: f64,
 }
 
@@ -119,23 +120,23 @@ pub struct Times {
 pub struct RoundCall {
     /// The system call.
     pub syscall: Sysno,
-    /// Number of its calls in all rounds.
+    /// Number of calls of this kind in all rounds.
     pub calls: u64,
-    /// Share of the rounds that have it, 0 to 1.
+    /// Share of the rounds that have the call, 0 to 1.
     pub share: f64,
     /// Number of times in a row that it is made in a round that has it.
     pub times: Times,
-    /// The objects of the calls: paths, descriptors' files.
+    /// The objects of the calls: paths, or the files of descriptors.
     pub object: Option<Objects>,
-    /// Number of bytes that it moves, or asks for if it moves none.
+    /// Number of bytes that the call moves, or asks for if it moves none.
     pub size: Option<Numbers>,
-    /// The offset in its arguments.
+    /// The offset in the call's arguments.
     pub offset: Option<Numbers>,
-    /// Its option, if that is always the same: `FUTEX_WAIT_PRIVATE`.
+    /// The call's option, if it is always the same: `FUTEX_WAIT_PRIVATE`.
     pub option: Option<String>,
-    /// The errno of most of its calls, by exact counts; `None` if most succeed.
+    /// The errno of most of the calls, by exact counts; `None` if most succeed.
     pub errno: Option<Errno>,
-    /// Variety of the bytes that it moved.
+    /// Variety of the bytes that the call moved.
     pub data: Option<Variety>,
 }
 
@@ -153,7 +154,7 @@ pub struct Objects {
 pub struct Variety {
     /// Number of sampled calls.
     pub looks: u64,
-    /// Number of different values.
+    /// Number of different values among them.
     pub different: u64,
 }
 
@@ -167,10 +168,10 @@ impl Variety {
 /// Numbers in the arguments or results of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// All are equal to this.
+    /// All numbers are equal to this.
     Same(u64),
-    /// Each is larger than the one before by this.
+    /// Each number is larger than the one before by this.
     Steps(u64),
-    /// All lie between these two.
+    /// All numbers lie between these two.
     Between(u64, u64),
 }

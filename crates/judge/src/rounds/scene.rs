@@ -50,7 +50,8 @@ fn recording_toll(recording: &Recording, row: RowId) -> u64 {
 struct CallPositions {
     /// True if the call has one position in the round, outside loops: exact counts then tell how often it is made.
     whole: bool,
-    /// Number of its calls in a round at all its positions, as windows show them, if it has several.
+    /// Number of calls in a round at all positions of the call, as windows show them, if it has
+    /// several.
     several: Option<f64>,
 }
 
@@ -62,6 +63,8 @@ pub(super) struct Scene<'a> {
     pub(super) claimed: &'a Map<RowId, RoundClaimed>,
     pub(super) semantics: &'a Semantics,
     pub(super) wall_ns: Option<f64>,
+    /// The program's own processor time, ns: looked up once, since it takes a look at all rows.
+    pub(super) own_cpu_ns: Option<u64>,
 }
 
 impl Scene<'_> {
@@ -81,7 +84,7 @@ impl Scene<'_> {
         let waited_ns = self.waited(found);
         let agree = found.instances.iter().filter(|i| conforms(found, i, self.stretches)).count() as u64;
         let startup = self.startup_calls(found);
-        let own = self.recording.own_cpu_ns().filter(|own| *own > 0);
+        let own = self.own_cpu_ns.filter(|own| *own > 0);
         Some(Round {
             count,
             steps,

@@ -51,7 +51,7 @@ fn repeats(runs: &[(KindId, u64)], len: usize) -> usize {
 pub(super) fn shape(found: &Anchored, turns: Turns<'_>) -> Vec<Part> {
     let stretches = turns.stretches;
     let usual = |kind: &KindId| found.members.iter().any(|m| m.kind == *kind && m.is_usual());
-    // By the order of kinds alone.
+    // Two orders are equal if their kinds are, whatever the numbers of repetitions.
     let mut orders: Map<Vec<Vec<KindId>>, (f64, Vec<Part>)> = Map::default();
     for instance in &found.instances {
         let parts = collapse(instance.kinds(stretches).filter(usual));
@@ -95,7 +95,7 @@ fn add(all: &mut [Part], parts: &[Part], weight: f64) {
     }
 }
 
-/// Puts what only some rounds have behind the call that it follows most often.
+/// Puts each member that only some rounds have behind the call that it follows most often.
 fn put_in(parts: &mut Vec<Part>, members: &[&Member], found: &Anchored, stretches: &Stretches<'_>) {
     let mut after: Map<(KindId, KindId), f64> = Map::default();
     let mut seen: Map<KindId, Seen> = Map::default();

@@ -94,13 +94,13 @@ impl Cheaper {
     }
 }
 
-/// A transfer of no byte.
+/// Returns a line for a transfer of no bytes.
 const fn moves_nothing(call: &'static str, when: &'static [When]) -> Cheaper {
     let does = "reads or writes no byte at all, which does nothing";
     Cheaper { does, instead: "look at the length first", ..no_wait(call, when) }
 }
 
-/// The table.
+/// Table of the calls that have a cheaper way.
 #[rustfmt::skip]
 pub(crate) static CHEAPER: &[Cheaper] = &[
     in_vdso("clock_gettime", CLOCK_IN_KERNEL).when(&[OneOf(0, VDSO_CLOCKS)]),

@@ -6,17 +6,17 @@ use systoll_model::constants::*;
 /// The link between two calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tie {
-    /// Both have the same descriptor as their first argument.
+    /// Both calls have the same descriptor as their first argument.
     Descriptor,
     /// The first makes the descriptor that the second works on.
     Made,
     /// The second opens the path that the first is about.
     Path,
-    /// Both ask the same of the same path or descriptor.
+    /// Both calls ask the same question about the same path or descriptor.
     Question,
 }
 
-/// The needless call of the two.
+/// The needless call of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spare {
     /// The first call.
@@ -36,15 +36,15 @@ pub(crate) struct Sequel {
     pub then: &'static [&'static str],
     /// Conditions of the second call; all must hold.
     pub then_when: &'static [When],
-    /// The link between the two.
+    /// The link between the two calls.
     pub tie: Tie,
     /// Largest distance from the first call to the second, calls.
     pub within: usize,
-    /// The one that is needless.
+    /// The needless one of the two calls.
     pub spare: Spare,
     /// True if one pair makes a weak claim only: a strong one takes two questions about one thing.
     pub unsure: bool,
-    /// True if the first call is useful where none of the calls that may follow came before it.
+    /// True if the first call is needed unless one of `then` was made before it.
     pub once: bool,
     /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
@@ -76,7 +76,7 @@ const fn asks_first(first: &'static str) -> Sequel {
     }
 }
 
-/// A question for how long the answer is, which the answer itself tells.
+/// Returns a line for a question about an answer's length, which the answer itself tells.
 const fn asks_length(first: &'static str, then: &'static [&'static str]) -> Sequel {
     Sequel {
         then,
@@ -88,7 +88,7 @@ const fn asks_length(first: &'static str, then: &'static [&'static str]) -> Sequ
     }
 }
 
-/// A look at what the call that follows takes.
+/// Returns a line for a look at data that the following call takes.
 const fn peeks(first: &'static str) -> Sequel {
     Sequel {
         then: READS,
@@ -153,7 +153,7 @@ const fn looks_for_error() -> Sequel {
     }
 }
 
-/// A question for flags that are gone with the descriptor next.
+/// Returns a line for a question about a descriptor's flags right before the descriptor is closed.
 const fn asks_last() -> Sequel {
     Sequel {
         when: &[Is(1, F_GETFD)],
@@ -166,7 +166,8 @@ const fn asks_last() -> Sequel {
     }
 }
 
-/// FIOCLEX takes no argument and is left out.
+/// Conditions of the fcntl that sets close-on-exec. The ioctl FIOCLEX takes no argument and is left
+/// out.
 const SETS_CLOEXEC: &[When] = &[Is(1, F_SETFD), AllBits(2, FD_CLOEXEC)];
 const SETS_NONBLOCK: &[When] = &[Is(1, F_SETFL), AllBits(2, O_NONBLOCK)];
 

@@ -4,11 +4,17 @@ use super::state::{ADVICE, RIGHTS, RIGHTS_OF_FILE, SOCKET_OPTION, State, TIMES, 
 use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, Null, OneOf};
 use systoll_model::constants::*;
 
-/// A side effect.
+/// A side effect of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
+    /// The events that the argument points to were delivered by the descriptor in the first one.
+    Delivers(u8),
     /// The descriptor in the argument is closed; its number may be used again for another file.
     Closes(u8),
+    /// The socket in the first argument is connected to the address in the second one.
+    Connects,
+    /// One way of the socket in the first argument is ended.
+    EndsStream,
     /// The result is a new descriptor, at position 0.
     Opens,
     /// The result is a new descriptor for the file at a path.
@@ -113,7 +119,8 @@ const fn path(call: &'static str, path: u8) -> EffectLine {
     does(call, Effect::Path { at: None, path })
 }
 
-/// Returns the same for a path below a directory's descriptor; both are given by their arguments' positions.
+/// Returns a line for a call that may change the file at a path below a directory's descriptor, or
+/// its directory; `at` and `path` are argument positions.
 const fn path_at(call: &'static str, at: u8, path: u8) -> EffectLine {
     does(call, Effect::Path { at: Some(at), path })
 }
@@ -155,6 +162,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("openat2", Effect::OpensPath { at: Some(0), path: 1, flags: None }),
     does("creat", Effect::OpensPath { at: None, path: 0, flags: None }),
     does("socket", Effect::Opens),
+    does("connect", Effect::Connects),
+    does("shutdown", Effect::EndsStream),
     does("accept", Effect::Opens),
     does("accept4", Effect::Opens),
     does("dup", Effect::Shares),
@@ -252,7 +261,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
 
     does("prctl", Effect::Identity).when(&[Is(0, PR_SET_SECUREBITS)]),
     changes("process_madvise", &ADVICE),
-    // By a path and by a descriptor it may be the same file.
+    // A path and a descriptor may lead to the same file, so each call voids what is known by the
+    // other.
     changes("chmod", &RIGHTS_OF_FILE), changes("fchmodat", &RIGHTS_OF_FILE), changes("fchmodat2", &RIGHTS_OF_FILE),
     changes("chown", &RIGHTS_OF_FILE), changes("lchown", &RIGHTS_OF_FILE), changes("fchownat", &RIGHTS_OF_FILE),
     changes("setxattr", &RIGHTS_OF_FILE), changes("lsetxattr", &RIGHTS_OF_FILE),
@@ -270,6 +280,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     sets_other_option(&[Is(1, SOL_SOCKET), Is(2, SO_PRIORITY)]),
     sets_other_option(&[Is(1, SOL_IP), Is(2, IP_TOS)]),
 
+    does("epoll_wait", Effect::Delivers(1)), does("epoll_pwait", Effect::Delivers(1)),
+    does("epoll_pwait2", Effect::Delivers(1)),
     does("setns", Effect::WorkingDirectory), does("pivot_root", Effect::WorkingDirectory),
     // Pages that the heap gets again are new.
     does("brk", Effect::Memory).when(&[NotNull(0)]),

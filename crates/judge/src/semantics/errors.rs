@@ -5,7 +5,7 @@ use systoll_model::Errno;
 /// An error that a repeated call gets again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hopeless {
-    /// The error.
+    /// The errno of the failed call.
     pub errno: Errno,
     /// True if the call is needless whatever its other calls do: a correct program never gets this error.
     pub always: bool,
@@ -43,7 +43,7 @@ pub(crate) static HOPELESS: &[Hopeless] = &[
 pub(crate) struct InVain {
     /// The system call's name.
     pub call: &'static str,
-    /// The error.
+    /// The errno with which the call refuses the file.
     pub errno: Errno,
     /// The argument that holds the refused descriptor.
     pub about: u8,
@@ -59,7 +59,7 @@ pub(crate) struct Attribute {
     pub call: &'static str,
     /// The argument that points to the attribute's name.
     pub name: u8,
-    /// Errors that tell that the file has no such attribute.
+    /// Errors that say that the file lacks the attribute.
     pub absent: &'static [Errno],
 }
 

@@ -35,9 +35,9 @@ pub(crate) struct Transfer {
     pub call: &'static str,
     /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// The direction.
+    /// The direction in which the call moves data.
     pub way: Way,
-    /// The unit.
+    /// The unit in which the call moves data.
     pub unit: Unit,
     /// The argument that holds the descriptor.
     pub fd: Option<u8>,
@@ -45,7 +45,7 @@ pub(crate) struct Transfer {
     pub asked: Option<u8>,
     /// The argument that holds the position in the file; `None` if the transfer begins where the last one ended.
     pub at: Option<u8>,
-    /// True if it may pass descriptors to others.
+    /// True if the transfer may pass descriptors to another process.
     pub carries: bool,
 }
 
@@ -162,15 +162,15 @@ pub(crate) struct Enter {
     pub entries: u8,
 }
 
-/// The calls that enter rings.
+/// The calls that enter io_uring's rings.
 pub(crate) static ENTERS: &[Enter] = &[Enter { call: "io_uring_enter", entries: 1 }];
 
 /// The result with which a poll tells that it found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nothing {
-    /// It returns 0.
+    /// The poll returns 0.
     Zero,
-    /// It fails with this error.
+    /// The poll fails with this error.
     Error(Errno),
 }
 
@@ -193,13 +193,13 @@ pub(crate) struct Look {
     pub sleeps: bool,
     /// True if the call is useful when another thread gets the processor.
     pub hands_over: bool,
-    /// A longer one is no look but a wait, in ns.
+    /// Longest call that still counts as a poll, ns; a longer one is a wait.
     pub most_ns: u64,
 }
 
-/// Times of `poll` and `epoll_wait` in ms that are none, and no end.
+/// Timeouts of `poll` and `epoll_wait`, ms, that set no limit in time: zero, and infinite.
 const NO_TIME: &[u32] = &[0, u32::MAX];
-/// That the moment is one of the wall clock (linux/futex.h).
+/// Flag of a futex operation whose time is one of the wall clock (linux/futex.h).
 const FUTEX_CLOCK_REALTIME: u32 = 0x100;
 /// Operations of futex that wait until a moment.
 const TIMED: &[u32] = &[
@@ -242,12 +242,12 @@ const fn slice(call: &'static str) -> Look {
     }
 }
 
-/// A wait that ran out soon is a look.
+/// Returns a line for a wait that timed out soon, which counts as a poll.
 const fn times_out(call: &'static str) -> Look {
     Look { does: "waits for a moment, in vain, and looks again", most_ns: SOON, ..slice(call) }
 }
 
-/// A wait that runs out within this is one of many, in ns.
+/// Longest timed-out wait that counts as a poll, ns.
 const SOON: u64 = 50_000_000;
 
 impl Look {
@@ -256,12 +256,12 @@ impl Look {
         Self { when, ..self }
     }
 
-    /// Returns true if it is a wait that ran out.
+    /// Returns true if the line limits how long the wait lasted.
     pub(crate) fn runs_out(&self) -> bool {
         self.most_ns < u64::MAX
     }
 
-    /// This argument tells what was looked at.
+    /// Returns the line with the argument that tells what was polled.
     const fn at(self, arg: u8) -> Self {
         Self { at: Some(arg), ..self }
     }
@@ -272,7 +272,7 @@ impl Look {
     }
 }
 
-/// The polls.
+/// The calls that poll, one line each.
 #[rustfmt::skip]
 pub(crate) static LOOKS: &[Look] = &[
     look("poll").when(&[Is(2, 0)]),
@@ -288,7 +288,7 @@ pub(crate) static LOOKS: &[Look] = &[
     look("io_getevents").when(&[Is(1, 0), NotNull(4), InZero(4)]).at(0),
     look("io_pgetevents").when(&[Is(1, 0), NotNull(4), InZero(4)]).at(0),
     look("io_uring_enter").when(&[Is(1, 0), Is(2, 0)]).at(0),
-    // The futex's value differs from the expected one already.
+    // FUTEX_WAIT fails with EAGAIN if the futex's value is not the expected one.
     Look { does: "waits for a value that is another already, again and again",
         instead: "look at the value before waiting, and wait less often: a lock is fought over",
         ..look("futex").when(&[OneOf(1, &[FUTEX_WAIT, FUTEX_WAIT | FUTEX_PRIVATE_FLAG])]).at(0).fails(Errno::EAGAIN) },
@@ -306,7 +306,7 @@ pub(crate) static LOOKS: &[Look] = &[
     look("fcntl").when(&[OneOf(1, &[F_SETLK, F_OFD_SETLK])]).at(0).fails(Errno::EAGAIN),
     slice("nanosleep").when(&[InShort(0)]),
     slice("clock_nanosleep").when(&[NoBits(1, TIMER_ABSTIME), InShort(2)]),
-    // These may wait for descriptors too: if the timeout expired, the call was a sleep.
+    // These calls may wait for descriptors too: if the timeout expired, the call was a sleep.
     slice("poll").when(&[Is(2, 1)]),
     slice("ppoll").when(&[NotNull(2), InShort(2)]),
     slice("pselect6").when(&[NotNull(4), InShort(4)]),
@@ -321,6 +321,6 @@ pub(crate) static LOOKS: &[Look] = &[
     times_out("epoll_pwait").when(&[NoneOf(3, NO_TIME)]).at(0),
     times_out("epoll_pwait2").when(&[NotNull(3)]).at(0),
     times_out("rt_sigtimedwait").when(&[NotNull(2)]).fails(Errno::EAGAIN),
-    // As pthread_cond_timedwait and sem_timedwait wait.
+    // pthread_cond_timedwait and sem_timedwait wait in this way.
     times_out("futex").when(&[OneOf(1, TIMED), NotNull(3)]).fails(Errno::ETIMEDOUT),
 ];

@@ -10,7 +10,7 @@ pub(crate) struct FileLock {
     pub call: &'static str,
     /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// True if it unlocks.
+    /// True if the call unlocks.
     pub leaves: bool,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct KernelLock {
     pub call: &'static str,
     /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// True if it releases the lock.
+    /// True if the call releases the lock.
     pub leaves: bool,
     /// The advice, for a sentence.
     pub instead: &'static str,

@@ -15,7 +15,7 @@ pub(crate) struct Loads {
 /// The calls that map code.
 pub(crate) static LOADS: &[Loads] = &[Loads { call: "mmap", when: &[AllBits(2, PROT_EXEC), NoBits(3, MAP_ANONYMOUS)] }];
 
-/// How much a call gives back.
+/// The amount of memory that a call gives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// The number of bytes in an argument.

@@ -7,6 +7,7 @@ mod alternatives;
 mod call_pairs;
 mod effects;
 mod errors;
+mod events;
 mod io;
 mod locks;
 mod memory;
@@ -55,6 +56,6 @@ pub(crate) use state::{
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
-pub(crate) use things::Thing;
+pub(crate) use things::{TOKENS, Thing};
 pub(crate) use vocabulary::{Act, How, Source};
 pub(crate) use waits::{Arm, SuspectWait, WAITING_PROGRAMS, Where};

@@ -22,7 +22,7 @@ pub(crate) enum From {
 pub(crate) enum Between {
     /// None: whatever the program does in between may need the first call.
     Nothing,
-    /// Transfers that fill the file of both calls.
+    /// Transfers that fill the file that both calls apply to.
     Transfers,
 }
 
@@ -41,15 +41,15 @@ pub(crate) struct Ranged {
     pub length: u8,
     /// True if the result is the number of bytes done.
     pub counts: bool,
-    /// Values that must be equal in both calls.
+    /// Values that must be equal in two calls on adjacent ranges.
     pub alike: &'static [Source],
-    /// The calls that may lie between them.
+    /// The calls that may lie between two calls on ranges that could be one.
     pub between: Between,
     /// Largest size of a small range, bytes.
     pub small: u64,
-    /// Whether larger ones, and a few of them, are worth a remark.
+    /// True if larger ranges, and runs of a few ranges, are worth a remark.
     pub any: bool,
-    /// What one call could well have taken, in bytes.
+    /// Number of bytes that one call could well have covered.
     pub much: u64,
     /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
@@ -61,11 +61,11 @@ pub(crate) struct Ranged {
 
 /// Largest size of a small range of memory, bytes: in a larger one the work outweighs the crossing.
 const MEMORY: u64 = 64 << 10;
-/// Bytes of a page.
+/// Size of a page, bytes.
 const PAGE: u64 = 4 << 10;
-/// The same of what the disk gets.
+/// Largest size of a small range that is flushed to the disk, bytes.
 const BLOCK: u64 = 64 << 10;
-/// The same for ranges that the kernel copies, bytes.
+/// Largest size of a small range that the kernel copies, bytes.
 const COPIED: u64 = 8 << 10;
 
 const fn of_memory(call: &'static str, alike: &'static [Source]) -> Ranged {
@@ -130,12 +130,13 @@ impl Ranged {
         Self { when, ..self }
     }
 
-    /// Larger ones are worth a remark.
+    /// Returns the line with remarks about larger ranges.
     const fn any(self) -> Self {
         Self { any: true, ..self }
     }
 
-    /// Where the range of a call begins, where `before` is the end of the one before; `None` where it was not read.
+    /// Returns the beginning of a call's range; `before` is the end of the range before. Returns
+    /// `None` if the beginning was not read.
     pub(crate) fn begins(&self, call: &ObservedCall<'_>, before: Option<u64>) -> Option<u64> {
         match self.from {
             From::Arg(arg) => Some(call.arg(arg)),
@@ -187,7 +188,8 @@ const ADVICE: &[u32] = &[
 #[rustfmt::skip]
 pub(crate) static RANGED: &[Ranged] = &[
     of_memory("madvise", &[Arg(2)]).when(&[OneOf(2, ADVICE)]).any(),
-    // Reading ahead in pieces may keep pace with the work: a remark, of whatever length.
+    // Reading ahead in pieces may keep pace with the work, so that it is a remark at most, whatever
+    // the length.
     Ranged { small: 0, ..of_memory("madvise", &[Arg(2)]).when(&[OneOf(2, &[MADV_WILLNEED])]).any() },
     of_memory("mprotect", &[Arg(2)]).any(),
     of_memory("pkey_mprotect", &[Arg(2), Arg(3)]),

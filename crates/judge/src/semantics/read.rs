@@ -12,7 +12,7 @@ use std::rc::Rc;
 use systoll_model::constants::AT_FDCWD;
 use systoll_model::{Errno, Moment, Sysno, Window, WindowCall};
 
-/// Errors that tell nothing about the question.
+/// Errors that are no answer to the call's question.
 const NO_ANSWER: &[Errno] = &[Errno::EINTR, Errno::EBADF, Errno::EAGAIN, Errno::ENOMEM, Errno::EFAULT];
 
 /// A call of a window.
@@ -122,10 +122,10 @@ fn holds_bytes(name: &str) -> bool {
     name.starts_with(PIPES) || name.starts_with('/') && !own(MADE_UP) && !own(DEVICES)
 }
 
-/// What stands for "now" where a nanosecond would stand (UTIME_NOW of linux/stat.h).
+/// Nanoseconds of a time that stands for "now" (UTIME_NOW of linux/stat.h).
 const NOW: u64 = (1 << 30) - 1;
 
-/// Returns true if these are two times, neither of which is "now".
+/// Returns true if the bytes are two times, neither of which is "now".
 fn names_times(bytes: &[u8]) -> bool {
     let fraction = |at: usize| bytes.get(at..at + 8).and_then(|b| b.first_chunk()).map(|b| u64::from_le_bytes(*b));
     [8, 24].into_iter().all(|at| fraction(at).is_some_and(|ns| ns != NOW))
@@ -147,12 +147,12 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 pub(crate) enum Value<'a> {
     /// A number.
     Word([u8; 8]),
-    /// An errno. It is longer than a number, so that the two are never equal. Has its own variant, since it is every
-    /// other answer of many programs.
+    /// An errno. It is longer than a number, so that the two are never equal. It has a variant of
+    /// its own, since every other answer of many programs is one.
     Refusal([u8; 9]),
     /// Bytes of the recording.
     Seen(&'a [u8]),
-    /// Other bytes.
+    /// Bytes that the recording does not hold in this form.
     Made(Rc<[u8]>),
 }
 
@@ -258,7 +258,7 @@ pub(crate) struct Generations {
     paths: Vec<u32>,
     /// Generations of the files' content, by path number.
     contents: Vec<u32>,
-    /// The same of which file stands at a path, whatever its rights.
+    /// Generations of which file stands at a path, whatever its rights, by path number.
     files_at: Vec<u32>,
     descriptors: Map<(u32, i32), u32>,
     tables: Map<u32, u32>,
@@ -283,13 +283,13 @@ impl Generations {
         }
     }
 
-    /// Another file may stand at the path from now on.
+    /// Notes that another file may stand at the path from now on.
     pub(crate) fn void_file_at(&mut self, path: PathId) {
         let version = self.next();
         put(&mut self.files_at, path, version);
     }
 
-    /// Returns what the path leads to holds something else from now on, and is still the same file.
+    /// Notes that the file at the path is still the same, but may hold something else from now on.
     pub(crate) fn void_content(&mut self, path: PathId) {
         let version = self.next();
         put(&mut self.contents, path, version);
@@ -365,8 +365,9 @@ impl Generations {
         self.states.get(&(process, thread, state.id())).copied().unwrap_or(0)
     }
 
-    /// The generation of what state of a path hangs on: of what stands beside a file on which file that is, of whether it
-    /// is there and may be used on its rights too, of its times and its status on what it holds as well.
+    /// Returns the generation of a path on which state of this kind depends. Modes, owners and
+    /// attributes depend on which file stands there; existence and permission also on its rights;
+    /// times and status also on its content.
     fn generation(&self, path: PathId, state: &'static State) -> u32 {
         if state.is(&RIGHTS) || state.is(&RIGHTS_OF_FILE) {
             return self.files_at.get(path.place()).copied().unwrap_or(0);
@@ -472,6 +473,10 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
         Source::Call => number(call.syscall.0.into()),
         Source::Nothing => Some(Value::Seen(&[])),
         Source::Const(n) => number(n),
+        Source::File(0) => {
+            let file = call.call.fd.as_deref().filter(|file| file.starts_with('/'))?;
+            Some(Value::Seen(file.as_bytes()))
+        }
         Source::Unread | Source::Fd(_) | Source::File(_) | Source::Path { .. } => None,
     }
 }

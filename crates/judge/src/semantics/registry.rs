@@ -121,19 +121,19 @@ macro_rules! tables {
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Lines {
             $($field: Vec<&'static $line>,)*
-            /// The lines of other calls that name it.
+            /// Properties of the call that follow from other calls' lines.
             links: Links,
             /// True if the call is made for waiting.
             pub waits: bool,
-            /// The argument with the command, for calls that do many things.
+            /// Index of the argument with the command, for calls that do many things.
             pub command: Option<usize>,
-            /// The argument with the descriptor that it works on.
+            /// Index of the argument with the descriptor that the call works on.
             pub fd: Option<usize>,
-            /// True if it may open a path.
+            /// True if the call may open a path.
             pub may_open: bool,
-            /// True if it ends the validity of some answers.
+            /// True if the call ends the validity of some answers.
             pub ends_answers: bool,
-            /// The signs of every such call.
+            /// Signs that each call with these lines shows.
             pub signs: Signs,
         }
 
@@ -207,11 +207,11 @@ tables! {
 /// Properties of a call that follow from lines of other calls.
 #[derive(Clone, Debug, Default)]
 struct Links {
-    /// True if it moves things that other calls make.
+    /// True if the call moves things that other calls make.
     moves: bool,
-    /// Lines of the things that it ends.
+    /// Lines of the things that the call ends.
     ends: Vec<&'static End>,
-    /// The pairs that it begins, each with the calls that may follow.
+    /// Pairs that the call begins, each with the calls that may follow.
     followed: Vec<Followed>,
 }
 
@@ -226,10 +226,10 @@ impl Links {
     }
 }
 
-/// A pair of calls that begins with this one.
+/// A pair of calls that begins with the system call of these lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Followed {
-    /// The line.
+    /// The line of the pair.
     pub sequel: &'static Sequel,
     by: OnceCell<Vec<Sysno>>,
 }
@@ -296,7 +296,13 @@ impl Lines {
                 !self.arms.is_empty() || self.may_store() || self.transfers_out() || overwritten
             }
             Eight::Undone => sets || self.may_lock() || things,
-            Eight::MadeAgain => things || opens || !self.spawns.is_empty() || self.does(|e| matches!(e, Effect::Forks)),
+            Eight::MadeAgain => {
+                things
+                    || opens
+                    || self.connects()
+                    || !self.spawns.is_empty()
+                    || self.does(|e| matches!(e, Effect::Forks))
+            }
             Eight::InPieces => !self.transfers.is_empty() || !self.ranged.is_empty() || self.enters(),
             Eight::DearerRoad => {
                 let locks = self.may_lock_in_kernel() || self.may_wake();
@@ -346,7 +352,7 @@ impl Lines {
         lines
     }
 
-    /// Returns the signs of every such call.
+    /// Returns the signs that each call with these lines shows.
     fn to_signs(&self) -> Signs {
         Signs::CALL
             .with(Signs::SLOW, !self.sequels().is_empty())
@@ -394,12 +400,12 @@ impl Lines {
         self.links.ends.iter().copied().find(|end| call.holds(end.when))
     }
 
-    /// Returns what it sets that is used later.
+    /// Returns the line of the value that the call sets for later use.
     pub(crate) fn store(&self, call: &ObservedCall<'_>) -> Option<&'static Store> {
         first(&self.stores, call)
     }
 
-    /// Returns true if it may set what is used later.
+    /// Returns true if the call may set a value for later use.
     pub(crate) fn may_store(&self) -> bool {
         !self.stores.is_empty()
     }
@@ -419,7 +425,7 @@ impl Lines {
         first(&self.sleeps_until, call).map(|line| line.moment)
     }
 
-    /// Returns the line of its error, if this type of file always refuses the call.
+    /// Returns the line of the call's error, if this type of file always refuses the call.
     pub(crate) fn in_vain(&self, call: &ObservedCall<'_>) -> Option<&'static InVain> {
         self.in_vain.iter().copied().find(|line| call.call.errno() == Some(line.errno))
     }
@@ -519,7 +525,7 @@ impl Lines {
         self.suspect_waits.first().copied()
     }
 
-    /// How much of its memory it gives back.
+    /// Returns the amount of memory that the call gives back.
     pub(crate) fn freed(&self, call: &ObservedCall<'_>) -> Option<Amount> {
         first(&self.frees, call).map(|line| line.amount)
     }
@@ -534,7 +540,7 @@ impl Lines {
         self.effects.iter().any(|line| test(line.effect))
     }
 
-    /// Returns true if the call has such an effect with any arguments.
+    /// Returns true if the call has, whatever its arguments, an effect for which `test` is true.
     pub(crate) fn always_does(&self, test: impl Fn(Effect) -> bool) -> bool {
         self.effects.iter().any(|line| line.when.is_empty() && test(line.effect))
     }
@@ -550,7 +556,7 @@ impl Lines {
         self.states.iter().any(|line| asks(line) && matches!(line.act, Act::Ask(_)))
     }
 
-    /// Returns true if the call may set such state.
+    /// Returns true if the call may set state of this kind.
     pub(crate) fn sets(&self, state: &'static State) -> bool {
         self.states.iter().any(|line| line.about.id() == state.id() && matches!(line.act, Act::Set { .. }))
     }
@@ -560,12 +566,12 @@ impl Lines {
         self.transfers.iter().any(|line| line.way == Way::Out)
     }
 
-    /// Returns true if it may move bytes into the program.
+    /// Returns true if the call may move bytes into the program.
     pub(crate) fn transfers_in(&self) -> bool {
         self.transfers.iter().any(|line| line.way == Way::In)
     }
 
-    /// Returns true if it maps memory, a file's code among other things.
+    /// Returns true if the call maps memory, such as a file's code.
     pub(crate) fn maps(&self) -> bool {
         !self.loads.is_empty()
     }

@@ -27,7 +27,7 @@ use Cell::{All, No, Part};
 /// System calls that have the same kinds of waste.
 #[derive(Debug)]
 struct Shape {
-    /// The property that they share; a verb with its object, for "a call that …".
+    /// The property that the system calls share; a verb with its object, for "a call that …".
     does: &'static str,
     /// The calls' names, separated by spaces.
     calls: &'static str,
@@ -97,7 +97,7 @@ static SHAPES: &[Shape] = &[
         cells: [
             /* same question */ Part("what it set, another call tells"),
             /* contained     */ No("it asks nothing"),
-            /* no change     */ Part("made once, by a launcher or the C library, or by a descriptor whose object nothing here tells"),
+            /* no change     */ Part("made once, by a launcher or the C library"),
             /* dead store    */ Part("the kernel, or a signal, uses it at any time"),
             /* undone        */ Part("made once, by a launcher or the C library, or no call tells what was before"),
             /* made again    */ No("it makes nothing"),
@@ -161,7 +161,7 @@ static SHAPES: &[Shape] = &[
             /* no change     */ No("it sets nothing that could be so before"),
             /* dead store    */ Part("others are told at once"),
             /* undone        */ Part("its end is told of with what is made again"),
-            /* made again    */ Part("it is a session, a connection or a program, which says something to others"),
+            /* made again    */ Part("it is a session or a program, which says something to others, or it waits for those"),
             /* in pieces     */ Part("it takes one at a time"),
             /* dearer road   */ Part("no other call gives the same for less"),
         ],

@@ -12,13 +12,15 @@ pub(crate) enum Scope {
 /// Validity of an answer over the calls between two windows, which are not recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Across {
-    /// It may be kept: an equal answer later proves that it held (it has a change time, or nothing changes it).
+    /// An answer may be kept: an equal answer later proves that it held (the state has a change
+    /// time, or nothing changes it).
     Keep,
-    /// It may be kept while the process makes none of these calls.
+    /// An answer may be kept while the process makes none of these calls.
     Unless(&'static [&'static str]),
-    /// Only while no window shows that the process set it to something else, or did away with the file.
+    /// An answer may be kept while no window shows that the process set the state to something
+    /// else, or removed the file.
     Settled,
-    /// No.
+    /// An answer may not be kept.
     Drop,
 }
 
@@ -28,7 +30,7 @@ pub(crate) struct State {
     /// Unique name, for tests. States are compared by address.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests say which state they mean"))]
     pub name: &'static str,
-    /// The owner.
+    /// The owner of the state: a thread or a process.
     pub scope: Scope,
     /// Validity of answers between windows.
     pub across: Across,
@@ -40,26 +42,28 @@ pub(crate) struct State {
     pub signals: bool,
     /// True if keys are address ranges, so that a set of an overlapping range voids known values.
     pub ranges: bool,
-    /// True if others may change it unseen, so that its claims are remarks.
+    /// True if other processes may change the state unseen, so that claims about it are remarks.
     pub unsure: bool,
     /// The other keys that may denote the same piece of state.
     pub shared: Shared,
-    /// What of its sets undoes what was set before.
+    /// The sets that undo an earlier set.
     pub undone: Undone,
 }
 
-/// Which sets undo what was set before.
+/// The sets of a kind of state that undo an earlier set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undone {
-    /// Those of a value that comes back again and again, in a few steps.
+    /// Sets of a value that returns again and again, within a few sets.
     Returns,
-    /// The same of two values only.
+    /// Sets of two values that alternate.
     Alternates,
-    /// Those too of a value that comes after each other one.
+    /// Sets of a value that returns, and of a value that follows each of many others.
     Back,
-    /// Those too that go the other way than the set before, which takes a part of that back.
+    /// Sets that take back all or a part of the set before: the value returns, or moves the other
+    /// way.
     Turns,
-    /// Those to what was set before: what the program does with its memory undoes it in between, by no call.
+    /// Sets of the value that was set before: the program's use of its memory undoes the set in
+    /// between, by no call.
     Unseen,
 }
 
@@ -163,7 +167,7 @@ pub(crate) static CWD: State = State {
     ..PLAIN
 };
 
-/// The working directory as set. fchdir has a descriptor, whose directory nothing here tells.
+/// The working directory as set, by a path or by a descriptor's name.
 pub(crate) static FOLDER: State =
     State { name: "folder", thing: "the working directory", undone: Undone::Back, ..PLAIN };
 
@@ -281,7 +285,7 @@ pub(crate) static FILE_STATUS: State = State {
     ..PLAIN
 };
 
-/// What stands beside a file at a path: its mode, its owner, attributes by name. A set tells what it is from then on.
+/// Mode, owner and named attributes of the file at a path. A set makes them known from then on.
 pub(crate) static RIGHTS: State = State {
     name: "rights",
     across: Across::Settled,
@@ -290,13 +294,13 @@ pub(crate) static RIGHTS: State = State {
     ..PLAIN
 };
 
-/// The same of a file by a descriptor that leads to it.
+/// Mode, owner and named attributes of the file behind a descriptor.
 pub(crate) static RIGHTS_OF_FILE: State = State { name: "rights-of-file", ..RIGHTS };
 
-/// A file's times, where they are named.
+/// Times of the file at a path, as far as calls name them.
 pub(crate) static TIMES: State = State { name: "times", thing: "a file's times", ..RIGHTS };
 
-/// The same of a file by a descriptor that leads to it.
+/// Times of the file behind a descriptor.
 pub(crate) static TIMES_OF_FILE: State = State { name: "times-of-file", ..TIMES };
 
 /// O_NONBLOCK, O_APPEND and the like of an open file.
@@ -347,21 +351,23 @@ pub(crate) static POSITION: State = State {
 /// The size of a file, as ftruncate set it.
 pub(crate) static SIZE: State = State { name: "size", thing: "a file's size", shared: Shared::ByFile, ..PLAIN };
 
-/// Tells that all written data is on the disk. Stores through a shared mapping are not seen.
+/// Written data of an open file, once all of it is on the disk. Stores through a shared mapping are
+/// not seen.
 pub(crate) static SYNCED: State = State { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
 
-/// What an epoll descriptor waits for on a descriptor.
+/// The events for which an epoll descriptor watches a descriptor.
 pub(crate) static INTEREST: State =
     State { name: "interest", thing: "an epoll interest", undone: Undone::Alternates, ..PLAIN };
 
 /// The events for which an inotify descriptor watches a path.
 pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a file", ..PLAIN };
 
-/// Tells that a process's timer (ITIMER_REAL and others) is not set, as far as that is known without a clock.
+/// A process's timer (ITIMER_REAL and others). Only a timer that is not set has a known value: the
+/// time left of another would take a clock.
 pub(crate) static ALARM: State = State { name: "alarm", thing: "a timer", shared: Shared::All, ..PLAIN };
-/// Tells the same of a timer made by timer_create.
+/// A timer made by timer_create, known like [`ALARM`].
 pub(crate) static TIMER: State = State { name: "timer", thing: "a timer", ..PLAIN };
-/// Tells the same of a timer descriptor.
+/// A timer descriptor, known like [`ALARM`].
 pub(crate) static TIMER_DESCRIPTOR: State = State { name: "timer-descriptor", thing: "a timer", ..PLAIN };
 
 /// Advice about a range of memory.
@@ -380,7 +386,7 @@ pub(crate) static BREAK: State = State {
     ..PLAIN
 };
 
-/// That a range of memory is given back to the kernel, while its addresses stay the program's.
+/// A range of memory that was given back to the kernel, while its addresses stay the program's.
 pub(crate) static GIVEN_BACK: State = State {
     name: "given-back",
     across: Across::Keep,
@@ -393,8 +399,9 @@ pub(crate) static GIVEN_BACK: State = State {
 /// The file creation mask.
 pub(crate) static UMASK: State = State { name: "umask", thing: "the file creation mask", ..PLAIN };
 
-/// Those whose sets hold from window to window where these show nothing else, with what is the same by another name.
+/// Kinds of state whose sets hold from window to window if windows show nothing else, each with the
+/// kind of the same state behind a descriptor.
 pub(crate) static SETTLED: &[(&State, &State)] = &[(&RIGHTS, &RIGHTS_OF_FILE), (&TIMES, &TIMES_OF_FILE)];
 
-/// Those whose answers hold from window to window unless certain calls are made.
+/// Kinds of state whose answers hold from window to window unless certain calls are made.
 pub(super) static KEPT_UNLESS: &[&State] = &[&IDENTITY, &CWD, &LIMITS, &SCHEDULING, &CAPABILITIES, &NAME];

@@ -90,13 +90,11 @@ impl StateLine {
 const UNBLOCKABLE: u64 = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1);
 /// The flags that F_SETFL can change.
 const SETTABLE: u64 = (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME) as u64;
-/// Flags with which setting the same interest again re-arms it, so that it is useful.
-const REARMING: u32 = EPOLLONESHOT | EPOLLET;
 /// Levels whose options are values, not commands.
 const VALUE_LEVELS: &[u32] = &[SOL_SOCKET, SOL_IP, SOL_TCP, SOL_IPV6];
 /// The answer of stat: `struct stat` without the access time (bytes 72..88), which changes by itself.
 const STAT: &[Source] = &[OutBut(1, 72, 88)];
-/// The same for newfstatat.
+/// The answer of newfstatat: `struct stat` without the access time.
 const STAT_AT: &[Source] = &[OutBut(2, 72, 88)];
 /// The answer of statx: `struct statx` without the access time (bytes 64..80).
 const STATX: &[Source] = &[OutBut(4, 64, 80)];
@@ -104,7 +102,7 @@ const STATX: &[Source] = &[OutBut(4, 64, 80)];
 const INT_0: Source = ArgMask(0, 0xffff_ffff);
 /// The second argument as an int.
 const INT_1: Source = ArgMask(1, 0xffff_ffff);
-/// Settings in another form, or after written and read data is flushed.
+/// Commands that set a terminal in another form, or after its data is written or dropped.
 const OTHER_SETTINGS: &[u32] = &[TCSETSW, TCSETSF, TCSETA, TCSETAW, TCSETAF, TCSETS2, TCSETSW2, TCSETSF2];
 /// Advice that stays in force until it is changed.
 const LASTING_ADVICE: &[u32] = &[
@@ -125,10 +123,11 @@ const GOTTEN: &[u32] = &[PR_GET_DUMPABLE, PR_GET_KEEPCAPS, PR_GET_TIMERSLACK, PR
 /// Attributes of the thread that prctl sets.
 const SETTABLE_ATTRIBUTES: &[u32] =
     &[PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_TIMERSLACK, PR_SET_NO_NEW_PRIVS];
-/// Filters are attached and detached: commands, not values.
+/// Socket options that attach and detach filters: commands, not values.
 pub(super) const FILTERS: &[u32] =
     &[SO_ATTACH_FILTER, SO_DETACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF];
-/// Groups are joined and left: commands, not values. TCP_QUICKACK wears off.
+/// Socket options without a lasting value: those that join and leave groups are commands, and
+/// TCP_QUICKACK wears off.
 pub(super) const NO_VALUES: &[u32] = &[
     TCP_QUICKACK,
     IPV6_ADD_MEMBERSHIP,
@@ -140,9 +139,9 @@ pub(super) const NO_VALUES: &[u32] = &[
     IP_ADD_SOURCE_MEMBERSHIP,
     IP_DROP_SOURCE_MEMBERSHIP,
 ];
-/// The caller's own, as a process or thread id.
+/// Process or thread id that means the caller.
 const CALLER: u32 = 0;
-/// What of a file is set.
+/// First part of a key: it tells a file's mode, owner and attributes apart.
 const MODE: Source = Const(0);
 const OWNER: Source = Const(1);
 const ATTRIBUTE: Source = Const(2);
@@ -170,6 +169,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
 
     ask("getcwd", &CWD).answer(&[OutStr(0)]),
     set("chdir", &FOLDER).value(InAbsolute(0)),
+    set("fchdir", &FOLDER).value(File(0)),
 
     // The caller's own limits, by either call. A number may be that of the caller or of another process.
     ask("getrlimit", &LIMITS).key(&[INT_0]).answer(&[Out(1)]),
@@ -267,13 +267,16 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     // SEEK_CUR with an offset of 0 asks for the position; SEEK_SET sets it.
     ask("lseek", &POSITION).key(&[Fd(0)]).answer(&[Result]).when(&[Is(2, SEEK_CUR), Null(1)]),
     set("lseek", &POSITION).key(&[Fd(0)]).value(Arg(1)).when(&[Is(2, SEEK_SET)]),
+    // The end is where it stands already if only this descriptor was written to since.
+    set("lseek", &POSITION).key(&[Fd(0)]).value(Result).when(&[Is(2, SEEK_END), Null(1)]),
     set("ftruncate", &SIZE).key(&[Fd(0)]).value(Arg(1)),
     set("fsync", &SYNCED).key(&[Fd(0)]).value(Nothing),
     set("fdatasync", &SYNCED).key(&[Fd(0)]).value(Nothing),
 
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_ADD)]),
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Nothing).when(&[Is(1, EPOLL_CTL_DEL)]),
-    set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_MOD), InNoBits(3, REARMING)]),
+    // An event that was delivered takes an interest of EPOLLONESHOT away.
+    set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_MOD), InNoBits(3, EPOLLET)]),
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Unread).when(&[Is(1, EPOLL_CTL_MOD)]),
 
     // A timer that is not set gets the value Nothing. The time left of a set timer is unknown.
@@ -283,7 +286,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("timer_settime", &TIMER).key(&[Arg(0)]).value(Unread),
     set("setitimer", &ALARM).key(&[Arg(0)]).value(Nothing).when(&[InZeros(1)]),
     set("setitimer", &ALARM).key(&[Arg(0)]).value(Unread),
-    // It sets the timer ITIMER_REAL, whose number is 0.
+    // The call sets the timer ITIMER_REAL, whose number is 0.
     set("alarm", &ALARM).key(&[Const(0)]).value(Nothing).when(&[Is(0, 0)]),
     set("alarm", &ALARM).key(&[Const(0)]).value(Unread),
 
@@ -292,7 +295,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
         .when(&[OneOf(2, &[MADV_DONTNEED, MADV_FREE, MADV_REMOVE])]),
     set("madvise", &ADVICE).key(&[Arg(0), Arg(1)]).value(Arg(2)).when(&[OneOf(2, LASTING_ADVICE)]),
     set("brk", &BREAK).value(Result).when(&[NotNull(0)]),
-    // What stands beside a file: its mode, its owner, its attributes by name, its times.
+    // These calls set a file's mode, owner, named attributes and times.
     set("chmod", &RIGHTS).key(&[MODE, PLAIN]).value(Arg(1)),
     set("fchmodat", &RIGHTS).key(&[MODE, AT]).value(Arg(2)),
     set("fchmodat2", &RIGHTS).key(&[MODE, AT]).value(Arg(2)),
@@ -304,7 +307,8 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("fsetxattr", &RIGHTS_OF_FILE).key(&[ATTRIBUTE, File(0), In(1)]).value(In(2)),
     set("utimensat", &TIMES_OF_FILE).key(&[File(0)]).value(In(2)).when(&[Null(1), InTimes(2)]),
     set("utimensat", &TIMES).key(&[AT]).value(In(2)).when(&[NotNull(1), NoBits(3, AT_SYMLINK_NOFOLLOW), InTimes(2)]),
-    // In microseconds: of the same file by both calls nothing is compared.
+    // These calls take microseconds, so that their values are never compared with those of
+    // utimensat.
     set("utimes", &TIMES).key(&[PLAIN]).value(In(1)).when(&[NotNull(1)]),
     set("futimesat", &TIMES).key(&[AT]).value(In(2)).when(&[NotNull(1), NotNull(2)]),
     attempt("open").key(&[PLAIN, Arg(1)]),
@@ -318,8 +322,8 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     attempt("unlinkat").key(&[AT, Arg(2)]),
     attempt("rmdir").key(&[PLAIN]),
     attempt("symlink").key(&[In(0), Path { at: None, path: 1 }]),
-    // The same number again says that it is the same file, and that nothing took the watch off in between: whatever
-    // came to be or went in a folder meanwhile.
+    // The result is the watch's number. The same number again means that the file is the same and
+    // that nothing removed the watch, whatever was made or removed in a folder meanwhile.
     set("inotify_add_watch", &WATCH).key(&[Fd(0), In(1)]).value(ArgAndResult(2)),
     attempt("inotify_add_watch").key(&[Path { at: None, path: 1 }]),
     attempt("chmod").key(&[PLAIN, Arg(1)]),

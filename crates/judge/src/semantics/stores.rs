@@ -1,4 +1,5 @@
-//! Calls that set what nobody uses at once: the first of two that come before any use was for nothing.
+//! Calls that set a value for later use: of two sets without a use in between the first is
+//! needless.
 
 use super::effects::OTHER_OPTIONS;
 use super::state_lines::{FILTERS, NO_VALUES};
@@ -6,33 +7,35 @@ use super::vocabulary::Source::{self, Arg, In};
 use super::vocabulary::When::{self, Is, NoneOf, NotNull, Null, OneOf};
 use systoll_model::constants::*;
 
-/// Who uses what a call sets.
+/// The users of a value that a call sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsedBy {
     /// Other processes, which look now and then, and the program itself where it asks.
     Others,
-    /// Calls about the descriptor in the first argument, and what waits or starts a child.
+    /// Calls about the descriptor in the first argument, and calls that wait or start a child.
     Calls,
+    /// Who reads the file behind the descriptor in the first argument, or is told of it: others look now and then.
+    Readers,
 }
 
-/// A call that sets what is used later.
+/// A call that sets a value for later use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Store {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// What tells one such thing from another.
+    /// Values that identify the object whose value is set.
     pub key: &'static [Source],
-    /// Who uses it.
+    /// The users of the value.
     pub used_by: UsedBy,
-    /// So many that were overwritten in a window make a habit.
+    /// Least number of overwritten sets in a window for a habit.
     pub habit: usize,
-    /// What it sets, or does, for a sentence.
+    /// The value, or the waste as a verb and its object; for a sentence.
     pub thing: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// What that gives up.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
 }
 
@@ -49,7 +52,7 @@ const fn times(call: &'static str, when: &'static [When], key: &'static [Source]
     }
 }
 
-/// An option that does nothing until a call uses the descriptor.
+/// Returns a line for an option that has no effect until a call uses the descriptor.
 const fn option(when: &'static [When]) -> Store {
     Store {
         used_by: UsedBy::Calls,
@@ -61,8 +64,8 @@ const fn option(when: &'static [When]) -> Store {
     }
 }
 
-/// The table. A path is taken as it stands: the same words, the same file. Flags and positions of a descriptor are told of
-/// by what they are set to.
+/// Table of the calls that set values for later use. Equal paths count as the same file. Flags and
+/// positions of descriptors are absent: the table of state holds them.
 #[rustfmt::skip]
 pub(crate) static STORES: &[Store] = &[
     Store {
@@ -74,10 +77,18 @@ pub(crate) static STORES: &[Store] = &[
     times("utimensat", &[Null(1)], &[Arg(0)]),
     times("utimensat", &[NotNull(1)], &[Arg(0), In(1)]),
     times("futimesat", &[NotNull(1)], &[Arg(0), In(1)]),
-    // The mode as a sign of life: each change sets the time of change.
+    // Some programs change a file's mode as a sign of life, since that sets its change time.
     times("fchmod", &[], &[Arg(0)]),
     times("utimes", &[], &[In(0)]),
     times("utime", &[], &[In(0)]),
+    Store {
+        used_by: UsedBy::Readers,
+        habit: 3,
+        thing: "writes a place of a file that is written again before anybody could read it",
+        instead: "write it when it has held for a while, or at the end",
+        gives_up: "what stands there lags behind if the program is killed",
+        ..times("pwrite64", &[], &[Arg(0), Arg(2), Arg(3)])
+    },
     option(&[Is(1, SOL_SOCKET), NoneOf(2, FILTERS), NoneOf(2, OTHER_OPTIONS)]),
     option(&[OneOf(1, &[SOL_IP, SOL_TCP, SOL_IPV6]), NoneOf(2, NO_VALUES)]),
 ];

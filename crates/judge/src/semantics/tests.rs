@@ -57,7 +57,7 @@ fn what_sets_one_state_has_one_key_or_leaves_the_others_in_doubt() {
         one.call == other.call
             && one.when.iter().chain(other.when).any(|w| matches!(w, When::OneOf(0, _) | When::Is(0, PR_SET_NAME)))
     };
-    // As is what is told apart by a number of its own.
+    // Lines whose keys begin with different numbers are different state as well.
     let number = |line: &StateLine| if let Some(Source::Const(n)) = line.key.first() { Some(*n) } else { None };
     let numbered =
         |one: &StateLine, other: &StateLine| number(one).zip(number(other)).is_some_and(|(one, other)| one != other);

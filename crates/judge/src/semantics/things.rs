@@ -36,42 +36,44 @@ pub(crate) struct End {
 /// A thing that one call makes and another ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thing {
-    /// The call that makes it.
+    /// The call that makes the thing.
     pub makes: &'static str,
-    /// Conditions of that call; all must hold.
+    /// Conditions of the making call; all must hold.
     pub when: &'static [When],
-    /// The place of its handle.
+    /// The place of the thing's handle.
     pub handle: Handle,
-    /// Values that describe it: two things of the same description could have been one.
+    /// Values that describe the thing: two things of the same description could have been one.
     pub sort: &'static [Source],
-    /// The argument with the descriptor of its file, which is part of the description.
+    /// The argument with the descriptor of the thing's file, which is part of the description.
     pub file: Option<u8>,
-    /// The call that moves it or changes its size, if there is one; its first argument is the handle, its result the
-    /// new one.
+    /// The call that moves the thing or changes its size, if there is one; its first argument is
+    /// the handle, its result the new one.
     pub moves: Option<&'static str>,
-    /// The call that ends it.
+    /// The call that ends the thing.
     pub ends: End,
-    /// The argument of that call with the length that ends, and the argument of the making call with the whole
-    /// length: a smaller one only trims it.
+    /// The argument of the ending call with the length to end, and the argument of the making call
+    /// with the whole length. An end of a smaller length only trims the thing.
     pub ends_length: Option<(u8, u8)>,
-    /// Largest number of calls between making and ending it for it to count as hardly used.
+    /// Largest number of calls between making and ending the thing for it to count as hardly used.
     pub life: usize,
-    /// True if its content ends with it, so that work on it is lost.
+    /// True if the thing's content ends with it, so that work on it is lost.
     pub holds: bool,
-    /// Whether it is a second descriptor of the one that its first argument holds.
+    /// True if the thing is a duplicate of the descriptor in the making call's first argument.
     pub copy: bool,
-    /// The calls that take its name away, where it has one. Of such a thing nothing stays if its maker reads back what it
-    /// wrote and takes the name away: nobody else was told of it.
+    /// The calls that unlink the thing's path; empty if it has none. If the maker reads back what
+    /// it wrote and then unlinks the path, nothing of the thing stays, and nobody else was told of
+    /// it.
     pub unnamed_by: &'static [&'static str],
-    /// Whether it counts only where bytes went through it: else it may be made to see whether it can be.
+    /// True if the thing counts only if bytes went through it. An unused one may have been made to
+    /// see whether that is possible.
     pub used: bool,
-    /// True if the program may need a new one each time, so that its claims are remarks.
+    /// True if the program may need a new thing each time, so that the claims are remarks.
     pub unsure: bool,
-    /// Its name, for a sentence.
+    /// The thing's name, for a sentence.
     pub thing: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// What keeping it gives up.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
 }
 
@@ -157,15 +159,19 @@ impl Thing {
 const DESCRIPTOR_PAIR: &str = "a pipe";
 const LEFT_IN_IT: &str = "what is left in it comes to who reads it next";
 const EVENTS: &str = "an event descriptor";
+/// The name of an event descriptor whose reads take one of its count each.
+pub(crate) const TOKENS: &str = "a descriptor of tokens";
+/// The flag of such a one (eventfd(2)).
+const EFD_SEMAPHORE: u32 = 1;
 const SIGNALS: &str = "a signal descriptor";
 const WATCHES: &str = "a watch descriptor";
 const EPOLL: &str = "an epoll descriptor";
 const SCRATCH: &str = "a temporary file";
-/// The condition of a segment or set that is the maker's own (IPC_PRIVATE).
+/// Condition of making a segment or set that only the maker uses (IPC_PRIVATE).
 const PRIVATE: &[When] = &[Is(0, 0)];
-/// The command of shmctl and msgctl that removes it (IPC_RMID).
+/// Condition of a shmctl or msgctl that removes its object (IPC_RMID).
 const REMOVES: &[When] = &[Is(1, 0)];
-/// The command of semctl that removes a set (IPC_RMID).
+/// Condition of a semctl that removes a set (IPC_RMID).
 const REMOVES_SET: &[When] = &[Is(2, 0)];
 /// The bit of O_TMPFILE without O_DIRECTORY (open(2)).
 const O_TMPFILE: u32 = 0o2000_0000;
@@ -177,7 +183,8 @@ const fn scratch(makes: &'static str, flags: &'static [When], sort: &'static [So
     Thing { life: 24, holds: true, ..thing(makes, SCRATCH).when(flags).sort(sort) }
 }
 
-/// A temporary file with a name of its own (O_EXCL makes sure of that), whose flags stand in the argument.
+/// Returns a line for a temporary file with a path, which O_EXCL makes sure is new; `flags` are the
+/// conditions of its opening.
 const fn named(makes: &'static str, flags: &'static [When], sort: &'static [Source]) -> Thing {
     Thing {
         unnamed_by: &["unlink", "unlinkat"],
@@ -186,7 +193,7 @@ const fn named(makes: &'static str, flags: &'static [When], sort: &'static [Sour
     }
 }
 
-/// A second descriptor.
+/// Returns a line for a duplicate of a descriptor.
 const fn copy(makes: &'static str) -> Thing {
     Thing {
         copy: true,
@@ -195,7 +202,7 @@ const fn copy(makes: &'static str) -> Thing {
     }
 }
 
-/// A mapping of a file: the same bytes at another place.
+/// Line of a mapping of a file, which shows the same bytes at another address.
 const MAPPING: Thing = Thing {
     file: Some(4),
     ends_length: Some((1, 1)),
@@ -205,8 +212,8 @@ const MAPPING: Thing = Thing {
         .ends(ends("munmap"))
 };
 
-/// The table. Streams of bytes to others, and files whose names stay, are absent on purpose: making one says something
-/// to others.
+/// Table of the things. Streams to other processes, and files whose paths stay, are absent on
+/// purpose, since others see that they are made.
 #[rustfmt::skip]
 pub(crate) static THINGS: &[Thing] = &[
     // A block is described by its length.
@@ -222,6 +229,7 @@ pub(crate) static THINGS: &[Thing] = &[
     copy("dup"),
     copy("fcntl").when(&[OneOf(1, &[F_DUPFD, F_DUPFD_CLOEXEC])]),
     thing("eventfd", EVENTS).sort(&[Arg(0)]),
+    thing("eventfd2", TOKENS).sort(&[Arg(1)]).when(&[AllBits(1, EFD_SEMAPHORE)]),
     thing("eventfd2", EVENTS).sort(&[Arg(1)]),
     thing("signalfd", SIGNALS).sort(&[In(1)]).when(&[Is(0, u32::MAX)]),
     thing("signalfd4", SIGNALS).sort(&[In(1)]).when(&[Is(0, u32::MAX)]),

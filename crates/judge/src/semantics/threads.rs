@@ -1,4 +1,4 @@
-//! Calls that make a thread, and calls that the C library and runtimes make once for each.
+//! Calls that make a thread, and calls that the C library and runtimes make once for each thread.
 
 use super::read::ObservedCall;
 use super::vocabulary::When::{self, AllBits, AnyBits};
@@ -57,7 +57,7 @@ pub(crate) struct ThreadSetup {
     pub call: &'static str,
     /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// True if it is made for no other reason.
+    /// True if the call is made only when a thread begins or ends.
     pub only: bool,
 }
 

@@ -7,9 +7,9 @@ pub(crate) enum Source {
     Arg(u8),
     /// The bits of an argument register under a mask.
     ArgMask(u8, u64),
-    /// The first argument registers, by their number.
+    /// The first argument registers; the number says how many.
     Args(u8),
-    /// So many argument registers, from the first one named on, 32 bits of each.
+    /// Argument registers, 32 bits of each: the position of the first, and their number.
     Words(u8, u8),
     /// An argument register and the result.
     ArgAndResult(u8),
@@ -17,15 +17,18 @@ pub(crate) enum Source {
     ArgAndIn(u8, u8),
     /// The bytes that an argument pointed to before the call.
     In(u8),
-    /// The same if they are an absolute path; a relative one may mean another file each time.
+    /// The bytes that an argument pointed to before the call, if they are an absolute path. A
+    /// relative one may mean another file each time.
     InAbsolute(u8),
     /// The bytes that an argument pointed to after the call.
     Out(u8),
-    /// The same without the bytes from..to, which change by themselves.
+    /// The bytes that an argument pointed to after the call, without the bytes from..to, which
+    /// change by themselves.
     OutBut(u8, usize, usize),
-    /// The first bytes of them, by their number, even if not all of them were read.
+    /// The first bytes that an argument pointed to after the call, by their number, even if not all
+    /// of them were read.
     OutStart(u8, usize),
-    /// The same as a string, up to its NUL.
+    /// The string that an argument pointed to after the call, up to its NUL.
     OutStr(u8),
     /// The result.
     Result,
@@ -80,7 +83,7 @@ pub(crate) enum When {
     InZeros(u8),
     /// The argument points to a known `struct timespec` of at most one millisecond.
     InShort(u8),
-    /// What the argument points to is known: two times, neither of which is "now".
+    /// The argument points to two known times, neither of which is "now".
     InTimes(u8),
     /// The argument's low 32 bits are negative.
     Negative(u8),
@@ -92,7 +95,8 @@ pub(crate) enum When {
     OutZero(u8),
     /// The thread is known to have kept the processor.
     AtOnce,
-    /// The descriptor is known to be of a pipe or an ordinary file: of bytes, not of messages or of what a device makes of them.
+    /// The descriptor is known to be a pipe or an ordinary file. It moves plain bytes, unlike a
+    /// device or a socket of messages.
     OfBytes,
     /// The path is empty and the call is about the descriptor (AT_EMPTY_PATH).
     EmptyPath(u8),
@@ -112,19 +116,19 @@ pub(crate) enum How {
 /// The act of a call on state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
-    /// It asks; the sources make up the answer.
+    /// The call asks for the state; the sources make up the answer.
     Ask(&'static [Source]),
-    /// It sets.
+    /// The call sets the state.
     Set {
         /// The new value.
         value: Source,
         /// The place where the call itself tells the old value.
         old: Option<Source>,
-        /// The way in which they combine.
+        /// The way in which the call combines the new value with the old one.
         how: How,
         /// Bits that the kernel never sets.
         never: u64,
     },
-    /// It does something that may be refused; the refusal is an answer.
+    /// The call does something that may be refused; the refusal is an answer.
     Try,
 }

@@ -19,7 +19,7 @@ pub(crate) enum Where {
 pub(crate) struct SuspectWait {
     /// The system call's name.
     pub call: &'static str,
-    /// The place where they count.
+    /// The place before `main` where the waits count.
     pub place: Where,
     /// The awaited thing, for a sentence.
     pub waits_for: &'static str,
@@ -73,7 +73,7 @@ pub(crate) static ARMS: &[Arm] = &[
     Arm { call: "timerfd_settime", of: "timerfd_settime", timer: Some(0), time: 2, plain: false, signals: false },
     Arm { call: "timer_settime", of: "timer_settime", timer: Some(0), time: 2, plain: false, signals: true },
     Arm { call: "setitimer", of: "setitimer", timer: Some(0), time: 1, plain: false, signals: true },
-    // It sets the timer ITIMER_REAL, whose number is 0.
+    // alarm sets ITIMER_REAL, whose number is 0.
     Arm { call: "alarm", of: "setitimer", timer: None, time: 0, plain: true, signals: true },
 ];
 
@@ -88,7 +88,7 @@ pub(crate) struct OwnWait {
     pub sleeps: bool,
 }
 
-/// The calls with such waits.
+/// The calls whose waiting other processes do not notice.
 #[rustfmt::skip]
 pub(crate) static OWN_WAITS: &[OwnWait] = &[
     OwnWait { call: "futex", when: &[AllBits(1, FUTEX_PRIVATE_FLAG)], sleeps: false },
@@ -159,6 +159,6 @@ pub(crate) struct Wake {
 const WAKING: &[u32] =
     &[FUTEX_WAKE, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, FUTEX_WAKE_BITSET, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG];
 
-/// The calls that wake.
+/// The calls that wake waiters.
 pub(crate) static WAKES: &[Wake] =
     &[Wake { call: "futex", when: &[OneOf(1, WAKING)] }, Wake { call: "futex_wake", when: &[] }];

@@ -1,5 +1,5 @@
-//! Makes a recording as large as they come: many images of a few programs, each with many contexts, of which some
-//! have windows.
+//! Makes a very large recording: many images of a few programs, each with many contexts, of which
+//! some have windows.
 
 use super::{Call, call, sigmask, stat};
 use std::collections::HashMap;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use systoll_model::*;
 
 const CWD: u64 = (-100i32) as u32 as u64;
-/// Calls of a window.
+/// Number of calls in a window.
 const WINDOW: usize = 32;
-/// Number of windows of a sampled context, one an octave.
+/// Number of windows of a sampled context, one in each octave.
 const LOOKS: u64 = 8;
-/// The first of these octaves: rounds 1 to 4,095 have at least two windows' calls each.
+/// First octave with a window. A sampled context has 4,095 rounds.
 const OCTAVE: u64 = 4;
-/// Names of the programs.
+/// Number of different programs.
 const PROGRAMS: u32 = 8;
 
 /// The calls of a program in round `n`.
@@ -50,7 +50,7 @@ pub(crate) const LOOPS: [(Option<&str>, Loop); 12] = [
         let map = call("mmap", "malloc", &[0, 0x40_0000, 3, 0x22, u64::MAX, 0], 0x7f00_0000_0000).toll(900);
         vec![map, call("munmap", "free", &[0x7f00_0000_0000, 0x40_0000], 0).toll(900)]
     }),
-    // The catalogue has no cause of it: its rows are grouped by what they share.
+    // No cause matches these calls, so their rows are grouped by the properties that they share.
     (None, |_| vec![call("fstatfs", "free_space", &[3, 1], 0).output(1, &[1; 120]).toll(6_000)]),
     (None, |i| vec![call("madvise", "arena", &[0x1000 * i, 0x1000, 14], 0).toll(400)]),
 ];
@@ -59,7 +59,8 @@ pub(crate) const LOOPS: [(Option<&str>, Loop); 12] = [
 pub(crate) fn large(rows: usize, looked_at: usize) -> Recording {
     let mut made = Large::default();
     let of_loop: usize = LOOPS.iter().map(|(_, f)| f(0).len()).sum();
-    // Some hundred contexts a process, in as many processes as it takes.
+    // Each process has some hundred contexts, ten of each loop; there are as many processes as it
+    // takes.
     let contexts = 10;
     let processes = rows.div_ceil(of_loop * contexts);
     let groups = processes * contexts * LOOPS.len();
@@ -70,7 +71,7 @@ pub(crate) fn large(rows: usize, looked_at: usize) -> Recording {
         made.process(process);
         for context in 0..contexts {
             for (_, round) in &LOOPS {
-                // Drawn by a multiplication, so that no loop is in step with the choice.
+                // The choice is drawn by a multiplication, so that no loop is in step with it.
                 let drawn = (group as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
                 made.context(process, context, *round, drawn.is_multiple_of(every));
                 group += 1;

@@ -1,16 +1,17 @@
 //! Stores the memory that arguments pointed to: each piece as its difference from an earlier one.
 //!
-//! A program that asks the same again gets nearly the same bytes (a `struct stat` with another
-//! access time). Stored whole, they would be most of a recording.
+//! A program that repeats a question gets nearly the same bytes (a `struct stat` with another
+//! access time). If they were stored whole, they would be most of a recording.
 
 use super::error::{FileError, damaged};
 use super::wire;
 use std::collections::HashMap;
 
-/// Bytes that all pieces of a file may unfold to; and, counted separately, all arguments.
+/// Bytes to which all pieces of a file may unfold, at most. The same bound holds for the bytes of
+/// all arguments together.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
-/// A piece shorter than this many bytes is stored whole.
+/// Bytes of a piece from which on it is stored as a difference; a shorter piece is stored whole.
 const WORTHWHILE: usize = 8;
 
 /// Encodes each piece as its difference from the latest earlier piece of the same length.
@@ -59,7 +60,8 @@ pub(super) fn decode(blobs: &wire::Blobs) -> Result<Vec<Vec<u8>>, FileError> {
     Ok(pieces)
 }
 
-/// Subtracts `bytes` from the room that is left. Fails if there is too little.
+/// Subtracts `bytes` from `room`, the bytes that may still be unfolded. Fails if `room` is too
+/// small.
 pub(super) fn take(room: &mut usize, bytes: usize) -> Result<(), FileError> {
     let left = room.checked_sub(bytes);
     *room = left.ok_or_else(|| FileError::TooLarge(format!("arguments of more than {MAX_BYTES} bytes")))?;

@@ -1,4 +1,4 @@
-//! The numbers and names that stand for enumerations in the file.
+//! Numbers and names by which the file encodes enumerations.
 
 use crate::in_place::Missed;
 use crate::names::{FrameClass, Language};
@@ -18,12 +18,13 @@ pub(super) fn class_code(class: FrameClass) -> u32 {
     CLASSES.iter().position(|c| *c == class).unwrap_or_default() as u32
 }
 
-/// Decodes a class. One that a later version added becomes `Unknown`.
+/// Decodes a class. A class that a later version added becomes `Unknown`.
 pub(super) fn class(code: u32) -> FrameClass {
     CLASSES.get(code as usize).copied().unwrap_or(FrameClass::Unknown)
 }
 
-/// Decodes a language. 0 is native code, and so is one that a later version added.
+/// Decodes a language. Returns `None` for 0, which is native code, and for a language that a later
+/// version added.
 pub(super) fn language(code: u32) -> Option<Language> {
     Language::ALL.get((code as usize).checked_sub(1)?).copied()
 }
@@ -38,7 +39,7 @@ pub(super) fn source_code(source: PriceSource) -> u32 {
     SOURCES.iter().position(|s| *s == source).unwrap_or_default() as u32
 }
 
-/// Decodes a source. One that a later version added counts as a lower bound.
+/// Decodes a source. A source that a later version added counts as a lower bound.
 pub(super) fn source(code: u32) -> PriceSource {
     SOURCES.get(code as usize).copied().unwrap_or(PriceSource::CrossingOnly)
 }
@@ -60,7 +61,7 @@ pub(super) fn kind_name(kind: ProblemKind) -> &'static str {
     KINDS.iter().find(|(k, _)| *k == kind).map_or("note", |(_, name)| name)
 }
 
-/// Decodes a problem's kind. One that a later version added becomes a note.
+/// Decodes a problem's kind. A kind that a later version added becomes a note.
 pub(super) fn kind(name: &str) -> ProblemKind {
     KINDS.iter().find(|(_, n)| *n == name).map_or(ProblemKind::Note, |(kind, _)| *kind)
 }
@@ -69,7 +70,7 @@ pub(super) fn missed_code(why: Missed) -> u64 {
     Missed::ALL.iter().position(|known| *known == why).unwrap_or_default() as u64
 }
 
-/// Decodes a reason. One that a later version added becomes `Unseen`.
+/// Decodes a reason. A reason that a later version added becomes `Unseen`.
 pub(super) fn missed(code: u64) -> Missed {
     usize::try_from(code).ok().and_then(|at| Missed::ALL.get(at)).copied().unwrap_or(Missed::Unseen)
 }

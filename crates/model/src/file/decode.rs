@@ -1,5 +1,5 @@
-//! Decodes our message into a recording. It trusts nothing in it: indices are checked, sizes are
-//! bounded.
+//! Decodes our message into a recording. Nothing in the message is trusted: indices are checked,
+//! and sizes are bounded.
 
 use super::error::{FileError, damaged};
 use super::intern::Strings;
@@ -102,7 +102,7 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
     })
 }
 
-/// Decodes a processor time. Nothing that ran took no time: zero means that it is not known.
+/// Decodes a processor time. Zero means that it is not known, since nothing takes no time.
 fn known(cpu_ns: u64) -> Option<u64> {
     Some(cpu_ns).filter(|ns| *ns > 0)
 }

@@ -181,8 +181,8 @@ impl Encoder {
         out
     }
 
-    /// Fills the columns that have no entry for some calls. Returns the flags of those that got
-    /// one.
+    /// Fills the columns that have no entry for some calls. Returns the flags of the columns that
+    /// got an entry for `call`.
     fn optional_columns(
         &mut self,
         call: &crate::window::WindowCall,
@@ -248,7 +248,8 @@ fn row_line(l: &crate::row::RowLine) -> wire::RowLine {
     wire::RowLine { frame: l.frame.0, looks: l.looks, weight: l.weight }
 }
 
-/// The values that a window's next call of the row is a difference to.
+/// Values of the row's previous call in the window, from which the next call's differences are
+/// taken.
 #[derive(Default)]
 struct Previous {
     nth: u64,

@@ -9,30 +9,30 @@ pub enum FileError {
     /// The reader or writer failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It has no bytes.
+    /// The file has no bytes.
     #[error("it is empty")]
     Empty,
-    /// It does not begin as gzip does.
+    /// The file does not begin as gzip files do.
     #[error("not a recording: recordings are gzipped pprof profiles, this is not gzip")]
     NotGzip,
-    /// It ends too early.
+    /// The file ends too early.
     #[error("it is cut short")]
     Truncated,
-    /// Its gzip, or the message inside, is broken.
+    /// The file's gzip data, or the message inside, is broken.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// A profile that another kind of tool made.
+    /// The file is a profile that another kind of tool made.
     #[error("not a recording of systoll's: {0}")]
     Foreign(String),
-    /// A later version wrote it.
+    /// A later version of systoll wrote the file.
     #[error("it was written by a newer systoll (recording format {file}, this one reads up to {ours})")]
     Newer {
         /// Version of the file's format.
         file: u32,
-        /// The newest version this reader knows.
+        /// The newest version of the format that this reader knows.
         ours: u32,
     },
-    /// It holds more than any recording does, or more than a reader accepts.
+    /// The file holds more than any recording does, or more than a reader accepts.
     #[error("it holds too much: {0}")]
     TooLarge(String),
     /// The recording to be written contradicts itself.
@@ -40,7 +40,7 @@ pub enum FileError {
     Invalid(String),
 }
 
-/// Makes the error of a message that contradicts itself, e.g. by an index without an entry.
+/// Creates the error for a message that contradicts itself, e.g. by an index without an entry.
 pub(super) fn damaged(what: &str) -> FileError {
     FileError::Damaged(what.to_owned())
 }

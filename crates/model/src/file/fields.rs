@@ -1,4 +1,5 @@
-//! Reads a message's fields without decoding them, to refuse hostile ones before they are unfolded.
+//! Reads the fields of a message without decoding them, so that hostile messages are refused before
+//! they are unfolded.
 
 /// Returns the length-delimited field `number` of `message`; if it occurs several times, the last
 /// one, as protobuf requires.
@@ -24,8 +25,8 @@ pub(super) fn count(message: &[u8]) -> Result<usize, String> {
     Fields(message).try_fold(0, |n, field| field.map(|_| n + 1))
 }
 
-/// Iterates over field numbers and, for length-delimited fields, their bytes; no bytes for other
-/// kinds.
+/// Iterator over the fields of a message: their numbers and, for length-delimited fields, their
+/// bytes; fields of other kinds have none.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
@@ -55,7 +56,7 @@ impl<'a> Fields<'a> {
                 self.bytes(length).map(|bytes| (number, bytes))
             }
             5 => self.bytes(4).map(|_| (number, &[][..])),
-            // Groups, which neither format uses, and invalid wire types.
+            // These are groups, which neither format uses, and invalid wire types.
             _ => None,
         }
     }
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn fields_are_found_and_broken_ones_are_errors() {
-        // 1: varint 300, 2: "ab", 3: fixed32, 2: "c"
+        // The fields are 1: varint 300, 2: "ab", 3: fixed32, 2: "c".
         let message = [0x08, 0xac, 0x02, 0x12, 2, b'a', b'b', 0x1d, 0, 0, 0, 0, 0x12, 1, b'c'];
         assert_eq!(find(&message, 2), Ok(Some(&b"c"[..])));
         assert_eq!(find(&message, 4), Ok(None));

@@ -1,4 +1,4 @@
-//! Keeps our message within its bound: windows are dropped first, counts never.
+//! Keeps our message within its bound. Windows are dropped first, counts never.
 
 use super::encode::encode;
 use crate::names::Stack;
@@ -24,7 +24,7 @@ const STEPS: [Step; 6] = [
 
 #[derive(Clone, Copy)]
 enum Step {
-    /// Keeps this many windows a row: the first, the latest, and some evenly between.
+    /// Keeps at most this number of windows a row: the first, the latest, and some evenly between.
     WindowsPerRow(usize),
     /// Drops the memory that arguments pointed to.
     ArgumentBytes,
@@ -103,7 +103,7 @@ fn keep_windows(rec: &mut Recording, most: usize) {
     });
 }
 
-/// Returns `most` of `all` at most, evenly spread, with the first and the last.
+/// Returns at most `most` items of `all`, evenly spread, with the first and the last.
 fn spread(all: &[usize], most: usize) -> Vec<usize> {
     if all.len() <= most {
         return all.to_vec();
@@ -111,8 +111,7 @@ fn spread(all: &[usize], most: usize) -> Vec<usize> {
     (0..most).filter_map(|i| all.get(i * (all.len() - 1) / (most - 1).max(1)).copied()).collect()
 }
 
-/// Empties the stacks that only dropped windows used. They stay in the table, which keeps all
-/// indices valid.
+/// Empties the stacks that only dropped windows used. The stacks stay in the table, which keeps all indices valid.
 fn empty_unused_stacks(rec: &mut Recording) {
     let of_rows = rec.rows.iter().flat_map(|r| [r.context, r.outer]);
     let of_windows = rec.windows.iter().flat_map(|w| &w.calls).filter_map(|c| c.stack);

@@ -33,7 +33,7 @@ impl<T: Clone + Eq + Hash> Interner<T> {
     }
 
     fn add(&mut self, value: T) -> u32 {
-        // Memory can't hold a table of 2^32 values and its index.
+        // The index can't overflow: memory can't hold 2^32 values.
         let index = self.values.len() as u32;
         self.index.insert(value.clone(), index);
         self.values.push(value);

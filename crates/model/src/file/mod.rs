@@ -1,7 +1,7 @@
 //! The recording's file: a gzipped pprof profile with one field of our own.
 //!
-//! Invariants: domain types are not serialised, only the wire types in `pprof` and `wire`. Whatever
-//! bytes it reads, the reader neither panics nor takes more than some hundred MiB.
+//! Invariants: domain types are not serialised, only the wire types in `pprof` and `wire`. For any bytes, the reader
+//! neither panics nor takes more than some hundred MiB.
 
 mod blobs;
 mod codes;
@@ -32,19 +32,18 @@ use std::io::{self, Read, Write};
 /// Bytes of an uncompressed file at most.
 const MAX_FILE: u64 = 64 << 20;
 
-/// Bytes of a message at most that is decoded as a whole.
+/// Bytes of a message that is decoded as a whole, at most.
 const MAX_MESSAGE: usize = 16 << 20;
 
-/// Entries of all tables of a message at most, together: an entry of two bytes becomes some hundred
-/// bytes of memory.
+/// Entries of all tables of a message at most, together. An entry of two bytes becomes some hundred bytes of memory.
 const MAX_ENTRIES: usize = 1 << 19;
 
-/// Compression level. The default, 6, takes half as long again and gains nothing on a recording.
+/// Compression level. The default, 6, takes half as much time again and does not make recordings smaller.
 const LEVEL: Compression = Compression::new(4);
 
 impl Recording {
-    /// Writes the recording as a gzipped pprof profile (docs/reference/recording.md). If our part of it would
-    /// exceed 1 MiB before compression, windows are thinned; the file says so.
+    /// Writes the recording as a gzipped pprof profile (docs/reference/recording.md). If our part of it would exceed 1
+    /// MiB before compression, windows are thinned, and the file says so.
     ///
     /// # Errors
     /// [`FileError::Io`] if `out` fails; [`FileError::Invalid`] if [`Recording::check`] fails;
@@ -62,7 +61,7 @@ impl Recording {
     /// `shown` by default (one of `more`, or one that every profile has).
     ///
     /// # Errors
-    /// Those of [`Recording::write`].
+    /// The errors of [`Recording::write`].
     pub fn write_pprof(&self, out: impl Write, more: &[PprofColumn<'_>], shown: &str) -> Result<(), FileError> {
         self.check().map_err(FileError::Invalid)?;
         let mut profile = profile::profile(self, more);
@@ -72,13 +71,11 @@ impl Recording {
         packed(&profile, out)
     }
 
-    /// Reads a recording that [`Recording::write`] wrote, on this box or another. If another tool
-    /// rewrote it, what is left of it is read, and a problem of kind
-    /// [`crate::ProblemKind::Stripped`] says what is gone.
+    /// Reads a recording that [`Recording::write`] wrote, on this box or another. If another tool rewrote the file, the
+    /// remaining data is read, and a problem of kind [`crate::ProblemKind::Stripped`] names the missing data.
     ///
     /// # Errors
-    /// [`FileError`] says what is wrong with the bytes. Every recording returned passes
-    /// [`Recording::check`].
+    /// A [`FileError`] that describes the fault of the bytes. Every recording returned passes [`Recording::check`].
     pub fn read(input: impl Read) -> Result<Recording, FileError> {
         let bytes = unpack(input)?;
         let Some(private) = fields::find(&bytes, pprof::PRIVATE).map_err(FileError::Damaged)? else {
@@ -113,7 +110,7 @@ fn packed(profile: &pprof::Profile, out: impl Write) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Decompresses a file.
+/// Decompresses the bytes of a gzip file.
 fn unpack(mut input: impl Read) -> Result<Vec<u8>, FileError> {
     let mut magic = Vec::new();
     input.by_ref().take(2).read_to_end(&mut magic)?;
@@ -136,7 +133,7 @@ fn unpack(mut input: impl Read) -> Result<Vec<u8>, FileError> {
     if bytes.len() as u64 > MAX_FILE { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads from `inner` and remembers whether that failed: any other error is the file's fault.
+/// A reader of `inner` that remembers if reading failed. Any other error is the fault of the file.
 struct Source<R> {
     inner: R,
     failed: bool,

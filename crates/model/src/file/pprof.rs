@@ -45,7 +45,8 @@ pub(super) struct Profile {
     pub(super) private: Vec<u8>,
 }
 
-/// A value's name and unit, both as indices into the string table, as are all strings of a profile.
+/// Name and unit of a value, as indices into the string table. All strings of a profile are stored
+/// so.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ValueType {
     #[prost(int64, tag = "1")]
@@ -56,7 +57,7 @@ pub(super) struct ValueType {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Sample {
-    /// Leaf first.
+    /// Ids of the sample's locations, from the leaf outwards.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -109,7 +110,7 @@ pub(super) struct Location {
     pub(super) mapping_id: u64,
     #[prost(uint64, tag = "3")]
     pub(super) address: u64,
-    /// Innermost inlined function first.
+    /// Functions at the location, the innermost inlined one first.
     #[prost(message, repeated, tag = "4")]
     pub(super) line: Vec<Line>,
 }

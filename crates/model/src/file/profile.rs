@@ -1,10 +1,10 @@
 //! Converts a recording to a pprof profile that other tools understand.
 //!
-//! It has one sample for each row and each whole stack seen of it. Stacks are exact up to the
+//! The profile has one sample for each whole stack seen of each row. Stacks are exact up to the
 //! user's frame and sampled above it; the row's values are split in proportion to the stacks'
-//! weights and add up to the row's. pprof's top and speedscope show frames but not labels:
-//! therefore the leaf is a function named after the system call, in a mapping `[kernel]`, and the
-//! API is the frame above it.
+//! weights and add up to the row's. The leaf is a function named after the system call, in a
+//! mapping `[kernel]`, and the API is the frame above it, because pprof's top and speedscope show
+//! frames but not labels.
 
 use super::column::PprofColumn;
 use super::intern::Interner;
@@ -46,7 +46,7 @@ struct Builder<'a> {
     rec: &'a Recording,
     more: &'a [PprofColumn<'a>],
     strings: Interner<String>,
-    /// Function ids, by indices of name and file.
+    /// Ids of functions, by the indices of name and file.
     functions: HashMap<(i64, i64), u64>,
     /// Locations of system calls and APIs, by mapping and function id.
     leaves: HashMap<(u64, u64), u64>,
@@ -95,7 +95,7 @@ impl Builder<'_> {
                 id: index as u64 + 1,
                 filename: self.string(path),
                 build_id: self.string(build_id),
-                // All names are resolved: tools need not look for the files.
+                // All names are resolved, so tools need not look for the files.
                 has_functions: true,
                 has_filenames: true,
                 has_line_numbers: true,
@@ -143,8 +143,8 @@ impl Builder<'_> {
         let next = self.profile.location.len() as u64 + 1;
         *self.leaves.entry((mapping, function_id)).or_insert_with(|| {
             let line = vec![Line { function_id, line: 0 }];
-            // Tools merge locations with the same mapping and address: each gets an address of its
-            // own.
+            // Tools merge locations with the same mapping and address, so each gets an address of
+            // its own.
             self.profile.location.push(Location { id: next, mapping_id: mapping, address: u64::MAX - next, line });
             next
         })

@@ -1,5 +1,5 @@
 //! Rebuilds a recording from a profile that lost our message: `go tool pprof -proto` and others
-//! drop fields they don't know. Counts, prices and names are left.
+//! drop fields they don't know. The result has counts, prices and names only.
 
 use super::error::FileError;
 use super::error::damaged;
@@ -142,7 +142,7 @@ impl<'a> Rebuilder<'a> {
         if locations.is_empty() {
             locations.push(Location { function: Arc::from("?"), file: None, line: None });
         }
-        // Our message had the class; a name alone does not tell it.
+        // Only our message contains the class; it can't be derived from a name.
         let class = FrameClass::Unknown;
         let module = self.modules.get(&location.mapping_id).copied();
         Frame { module, address: location.address, class, locations, callee: None, language: None }
@@ -218,7 +218,7 @@ impl<'a> Rebuilder<'a> {
         Ok(counts)
     }
 
-    /// A profile can't tell zero from unknown: where all are zero, none was measured.
+    /// Makes figures unknown that are zero in all rows: a profile can't tell zero from unknown.
     fn forget_what_nobody_knew(&mut self) {
         let rows = &mut self.rec.rows;
         if rows.iter().all(|r| r.counts.toll_ns == Some(0)) {
@@ -230,7 +230,7 @@ impl<'a> Rebuilder<'a> {
     }
 }
 
-/// Returns the index of the next entry of `table`.
+/// Returns the index that the next entry of `table` will have.
 fn id_for<T>(table: &[T]) -> Result<u32, FileError> {
     u32::try_from(table.len()).map_err(|_| FileError::TooLarge("more than 2^32 entries".into()))
 }

@@ -158,7 +158,7 @@ fn before(flags: u32) -> Before {
     }
 }
 
-/// The values that the window's next call of the row is a difference to.
+/// Values of the row's previous call in the window, to which the next call's differences are added.
 #[derive(Default)]
 struct Previous {
     nth: u64,

@@ -1,14 +1,14 @@
-//! Our message: a whole recording in the shape it has in the file.
+//! Our message: a whole recording in the form that the file has.
 //!
-//! Invariant: fields are added, but never get another number or meaning. A change that an older
-//! reader would misread raises [`VERSION`]. docs/reference/recording.md describes the message for others.
+//! Invariant: fields are added, but never get another number or meaning. A change that an older reader would misread
+//! raises [`VERSION`]. docs/reference/recording.md describes the message for others.
 
 use prost::Message;
 
 /// Version of the message. A reader refuses higher versions.
 pub(super) const VERSION: u32 = 1;
 
-/// The version alone, read before anything else.
+/// The message's version alone, which is read first.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Versioned {
     #[prost(uint32, tag = "1")]
@@ -19,10 +19,10 @@ pub(super) struct Versioned {
 pub(super) struct Recording {
     #[prost(uint32, tag = "1")]
     pub(super) version: u32,
-    /// Strings that the other messages refer to by index.
+    /// Strings to which the other messages refer by index.
     #[prost(string, repeated, tag = "2")]
     pub(super) strings: Vec<String>,
-    /// Memory that arguments pointed to; windows refer to it by index.
+    /// Memory to which arguments pointed; windows refer to it by index.
     #[prost(message, optional, tag = "3")]
     pub(super) blobs: Option<Blobs>,
     #[prost(message, optional, tag = "4")]
@@ -72,7 +72,7 @@ pub(super) struct RequestKind {
     pub(super) name: u32,
 }
 
-/// How programs were watched that ran already.
+/// Facts about watching programs that ran already.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Attached {
     #[prost(uint64, tag = "1")]
@@ -95,13 +95,13 @@ pub(super) struct RowTrunk {
     pub(super) weight: u64,
 }
 
-/// A package that a script's sources are of.
+/// A package to which a script's sources belong.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Package {
-    /// Index of the string with the path of its sources.
+    /// Index of the string with the path of the package's sources.
     #[prost(uint32, tag = "1")]
     pub(super) home: u32,
-    /// Index of the string with its version.
+    /// Index of the string with the package's version.
     #[prost(uint32, tag = "2")]
     pub(super) version: u32,
 }
@@ -115,7 +115,7 @@ pub(super) struct InPlace {
     pub(super) answered: u64,
     #[prost(uint64, tag = "3")]
     pub(super) needed: u64,
-    /// Pairs of a reason (see codes) and a number of calls.
+    /// Pairs of a reason, as a code, and a number of calls.
     #[prost(uint64, repeated, tag = "4")]
     pub(super) missed: Vec<u64>,
 }
@@ -267,7 +267,7 @@ pub(super) struct Frame {
     pub(super) locations: Vec<Location>,
     #[prost(uint32, optional, tag = "5")]
     pub(super) callee: Option<u32>,
-    /// The language's code; 0 for native code.
+    /// Code of the language; 0 for native code.
     #[prost(uint32, tag = "6")]
     pub(super) language: u32,
 }
@@ -310,7 +310,7 @@ pub(super) struct Row {
     pub(super) calls: u64,
     #[prost(uint64, tag = "9")]
     pub(super) unreturned: u64,
-    /// Pairs of an error number and its count.
+    /// Pairs of an error number and its number of calls.
     #[prost(uint64, repeated, tag = "10")]
     pub(super) errors: Vec<u64>,
     #[prost(uint64, tag = "11")]
@@ -323,7 +323,7 @@ pub(super) struct Row {
     pub(super) elapsed_ns: u64,
     #[prost(uint64, tag = "15")]
     pub(super) max_ns: u64,
-    /// Calls by power of two of elapsed ns.
+    /// Numbers of calls by power of two of their elapsed ns.
     #[prost(uint64, repeated, tag = "16")]
     pub(super) histogram: Vec<u64>,
     #[prost(uint64, tag = "17")]
@@ -336,7 +336,7 @@ pub(super) struct Row {
     pub(super) lines: Vec<RowLine>,
     #[prost(uint64, optional, tag = "21")]
     pub(super) min_ns: Option<u64>,
-    /// Calls in the histogram that were not timed.
+    /// Number of calls in the histogram that were not timed.
     #[prost(uint64, tag = "22")]
     pub(super) untimed: u64,
     #[prost(uint64, tag = "23")]
@@ -405,21 +405,21 @@ pub(super) struct Window {
     pub(super) row: u32,
     #[prost(uint32, tag = "4")]
     pub(super) octave: u32,
-    /// One entry a call; see [`flag`].
+    /// Flags of each call; see [`flag`].
     #[prost(uint32, repeated, tag = "5")]
     pub(super) flags: Vec<u32>,
     #[prost(uint32, repeated, tag = "6")]
     pub(super) rows: Vec<u32>,
-    /// Differences to the row's previous call.
+    /// Numbers of the calls within their rows, as differences to the row's previous call.
     #[prost(sint64, repeated, tag = "7")]
     pub(super) nth: Vec<i64>,
-    /// Differences to the row's previous call, six a call.
+    /// Arguments, as differences to the row's previous call, six a call.
     #[prost(sint64, repeated, tag = "8")]
     pub(super) args: Vec<i64>,
-    /// Differences to the row's previous call.
+    /// Results, as differences to the row's previous call.
     #[prost(sint64, repeated, tag = "9")]
     pub(super) results: Vec<i64>,
-    /// Differences to the window's previous call, whatever its row.
+    /// Times of the entries, as differences to the window's previous call of any row.
     #[prost(sint64, repeated, tag = "10")]
     pub(super) entry_ns: Vec<i64>,
     #[prost(uint64, repeated, tag = "11")]
@@ -428,7 +428,7 @@ pub(super) struct Window {
     pub(super) waited_ns: Vec<u64>,
     #[prost(uint32, repeated, tag = "13")]
     pub(super) signals: Vec<u32>,
-    /// Indices of strings.
+    /// Names of the files behind descriptors, as indices of strings.
     #[prost(uint32, repeated, tag = "14")]
     pub(super) fds: Vec<u32>,
     #[prost(uint32, repeated, tag = "15")]
@@ -436,13 +436,13 @@ pub(super) struct Window {
     /// The number of pieces of memory, for each call that has some.
     #[prost(uint32, repeated, tag = "16")]
     pub(super) data: Vec<u32>,
-    /// One entry a piece: argument × 4, plus 1 if read at the exit, plus 2 if cut.
+    /// One entry for each piece: the argument's index × 4, plus 1 if it was read at the exit, plus 2 if it is cut.
     #[prost(uint32, repeated, tag = "17")]
     pub(super) data_keys: Vec<u32>,
-    /// One entry a piece: its index in the blobs.
+    /// One entry for each piece: its index in the blobs.
     #[prost(uint32, repeated, tag = "18")]
     pub(super) data_blobs: Vec<u32>,
-    /// Differences to the window's previous call with a value.
+    /// Page faults, as differences to the window's previous call that has a value.
     #[prost(sint64, repeated, tag = "19")]
     pub(super) faults: Vec<i64>,
     /// Indices of kinds of requests.
@@ -478,7 +478,7 @@ pub(super) struct LongCall {
     pub(super) startup: bool,
 }
 
-/// The objects of a row's calls. The objects' columns have one length.
+/// Objects of a row's calls. The columns of objects have one length.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Ledger {
     #[prost(uint32, tag = "1")]
@@ -518,7 +518,7 @@ pub(super) struct Ledger {
     pub(super) top_also: Vec<u32>,
 }
 
-/// Prices. The calls' columns have one length.
+/// Prices. The columns of calls have one length.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Prices {
     #[prost(message, optional, tag = "1")]

@@ -1,12 +1,11 @@
-//! The ledger of a run: which objects the expensive calls that name one were about, from the first
-//! call to the last.
+//! The ledger of a run: the objects named by expensive calls, from the first call to the last.
 //!
 //! A window shows 32 calls in a row, so no window shows a question that a program repeats a
 //! thousand calls later. Therefore some calls of each row are looked at one by one over the whole
 //! run, at random places, or all of them if that costs nothing. Such a call is a look ([`Looked`]).
 //! [`Notes`] keeps the object and the answer of each. Threads of a process share them. The result
-//! is one [`Ledger`] a row, and for each call of a window whether its question was asked
-//! [`Before`].
+//! is one [`Ledger`] a row, and the relation of each window's calls to earlier questions
+//! ([`Before`]).
 
 mod notes;
 mod question;
@@ -21,24 +20,24 @@ use std::sync::Arc;
 /// The relation of a call's question to earlier ones, from the ledger of its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Before {
-    /// It was not asked before, or it was answered differently.
+    /// The question was not asked before, or it was answered differently.
     #[default]
     Unknown,
-    /// The same question was asked about the same object, with the same answer.
+    /// The process had asked the same question about the same object before, with the same answer.
     Same,
-    /// The same question was asked with links followed where this call does not follow them, or the
-    /// reverse, with the same answer: the object is no link.
+    /// The process had asked the same question before, with links followed if this call does not
+    /// follow them, or the reverse, and with the same answer: the object is no link.
     OtherWay,
 }
 
 /// The objects of a row's calls over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// The row.
+    /// The row whose calls the ledger describes.
     pub row: RowId,
-    /// Looks: calls whose object and answer were noted.
+    /// Number of looks: calls whose object and answer were noted.
     pub looks: u64,
-    /// Calls of the row that the looks stand for.
+    /// Number of the row's calls that the looks stand for.
     pub calls: u64,
     /// Sum of the squares of the numbers of calls that each look stands for.
     pub squares: u64,
@@ -46,19 +45,19 @@ pub struct Ledger {
     /// the same answer. A lower bound: an object with one look may have been asked about between
     /// the looks.
     pub repeats: u64,
-    /// Number of `calls` like `repeats`, but the process had asked only the other way
-    /// ([`Before::OtherWay`]).
+    /// Number of `calls` with a question that the process had asked before, but only the other way
+    /// ([`Before::OtherWay`]). They are not among `repeats`.
     pub other_way: u64,
     /// Number of `calls` before which the process had asked the same, with another answer.
     pub changes: u64,
-    /// Different objects of the looks.
+    /// Number of different objects of the looks.
     pub objects: u64,
-    /// Objects with one look.
+    /// Number of objects with one look.
     pub once: u64,
-    /// Objects with two looks.
+    /// Number of objects with two looks.
     pub twice: u64,
-    /// If there were too many objects to keep: only one of 2^`level` is kept, chosen by a hash of
-    /// its name. All figures but `looks` count these objects only.
+    /// Level of thinning: if there were too many objects to keep, only one of 2^`level` is kept,
+    /// chosen by a hash of its name. All figures but `looks` count only the objects kept.
     pub level: u8,
     /// True if some names were relative to a working directory.
     pub relative: bool,
@@ -69,26 +68,26 @@ pub struct Ledger {
 /// One object of a row's calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerObject {
-    /// Its path.
+    /// Path of the object.
     pub name: Arc<str>,
-    /// Looks at calls about the object.
+    /// Number of looks at calls about the object.
     pub looks: u64,
-    /// Calls that these looks stand for.
+    /// Number of calls that these looks stand for.
     pub calls: u64,
-    /// Looks that repeated an earlier question and its answer.
+    /// Number of looks that repeated an earlier question and got the same answer.
     pub same: u64,
     /// Other system calls that the process made about the object, as far as looks saw them.
     pub also: Vec<Sysno>,
 }
 
-/// An estimate with its bounds.
+/// An estimated figure with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
-    /// The lower bound.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// The estimate.
+    /// Estimate, within the interval.
     pub estimate: f64,
-    /// The upper bound.
+    /// Upper bound of the interval.
     pub high: f64,
 }
 
@@ -98,8 +97,8 @@ impl Ledger {
         self.level == 0 && self.looks >= calls && self.calls == self.looks
     }
 
-    /// Returns the share of the row's `calls` that asked something the process had been told
-    /// before, either way. It is a lower bound: the first look at an object may have been a repeat
+    /// Returns the share of the row's `calls` whose answer the process already knew, by asking
+    /// either way. The share is a lower bound: the first look at an object may have been a repeat
     /// too. The interval is two standard errors wide on each side, or zero if all calls were looked
     /// at. Calls that no look stands for (e.g. a loop that outran the launcher) widen it: they may
     /// all be repeats, or none.
@@ -115,7 +114,7 @@ impl Ledger {
     /// Returns the share of the row's `calls` that no look stands for.
     fn missing(&self, calls: u64) -> f64 {
         let told = self.calls as f64 / calls.max(1) as f64;
-        // For objects chosen by name, it is not known how many calls were left out.
+        // If objects were drawn by name, the number of calls left out is unknown.
         if self.level == 0 { (1.0 - told).clamp(0.0, 1.0) } else { 0.0 }
     }
 
@@ -129,7 +128,7 @@ impl Ledger {
     pub fn observations(&self) -> f64 {
         let calls = self.calls as f64;
         let looks = calls * calls / (self.squares.max(1)) as f64;
-        // Objects were drawn, not calls.
+        // From level 1 on, objects were drawn, not calls.
         if self.level == 0 { looks } else { looks.min(self.objects as f64) }
     }
 
@@ -152,7 +151,8 @@ impl Ledger {
         Between { low: seen, estimate: (seen + unseen * kept).clamp(seen, high), high }
     }
 
-    /// Returns the variance of one look, smoothed: a share on which all looks agree is not certain.
+    /// Returns the variance of one look. It is smoothed, so that a share on which all looks agree
+    /// is not taken to be certain.
     fn smoothed(&self, share: f64) -> f64 {
         let n = self.observations();
         let p = (share * n + 1.0) / (n + 2.0);

@@ -1,4 +1,4 @@
-//! Collects the looks of a run within bounds, whatever a program asks.
+//! Collects the looks of a run within bounds, for any program.
 
 use super::question::{Question, hasher};
 use super::{Before, Ledger, LedgerObject};
@@ -10,47 +10,47 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Questions and objects of rows that are kept at most, together. Beyond it, every other object is
-/// dropped.
+/// Questions of all processes plus objects of all rows that are kept, at most. Beyond that, every
+/// other object is dropped.
 const MOST: usize = 1 << 16;
-/// Levels of thinning at most; each uses one bit of the hash of an object's name.
+/// Levels of thinning, at most. Each uses one bit of the hash of an object's name.
 const LEVELS: usize = 24;
-/// Objects of a row that are named at most.
+/// Objects of a row that are named, at most.
 const TOP: usize = 5;
-/// Other system calls that are named for an object at most.
+/// Other system calls that are named for an object, at most.
 const ALSO: usize = 4;
-/// Rows that get a ledger at most: those with most calls looked at.
+/// Rows that get a ledger, at most: those with most calls looked at.
 const ROWS: usize = 256;
-/// Looks that a row needs for a ledger.
+/// Number of looks from which on a row gets a ledger.
 const LEAST_LOOKS: u64 = 16;
-/// Bytes of a name that are kept at most.
+/// Bytes of an object's name that are kept, at most.
 const LONGEST: usize = 256;
 
-/// A look: one call whose question and answer are known.
+/// A look: a sampled call whose question and answer are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Looked<'a> {
-    /// The process image that made it, as any number that identifies it.
+    /// Number that identifies the process image that made the call.
     pub process: u32,
-    /// Its row, as any number that identifies it. All calls of a row are of one system call.
+    /// Number that identifies the call's row. All calls of a row are of one system call.
     pub row: u32,
-    /// The system call.
+    /// The system call that was made.
     pub syscall: Sysno,
-    /// The question it asked.
+    /// The question that the call asked, and its answer.
     pub question: &'a Question<'a>,
     /// Time of the call, ns since the run's start.
     pub at_ns: u64,
-    /// Calls of the row that the look stands for. Zero if the call was not drawn at random: then it
-    /// is only remembered.
+    /// Number of the row's calls that the look stands for. It is 0 if the call was not drawn at
+    /// random: then it is only remembered.
     pub stands_for: u64,
 }
 
 /// The looks of a run, and the objects they were about.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// Answers, by process, question and object.
+    /// Last answers, by process, question and object.
     asked: HashMap<Key, LastAnswer>,
     rows: BTreeMap<u32, RowNotes>,
-    /// Objects of all rows together.
+    /// Number of objects of all rows together.
     objects: usize,
     names: HashMap<u64, ObjectName>,
     level: usize,
@@ -61,13 +61,14 @@ pub struct Notes {
 pub struct QuestionAsked {
     name: u64,
     question: u64,
-    /// The same question with links followed or not, if there are two ways to ask.
+    /// Hash of the same question with links followed or not, if there are two ways to ask.
     other_way: Option<u64>,
     answer: u64,
 }
 
 impl QuestionAsked {
-    /// Makes the hashes of `question`. `process` is any number that identifies the process image.
+    /// Computes the hashes of `question`. `process` is any number that identifies the process
+    /// image.
     pub fn new(process: u32, question: &Question<'_>) -> Self {
         let name = hash(&question.path);
         let by = |way| key(process, question, way, name).question;
@@ -85,7 +86,8 @@ struct Key {
 #[derive(Clone, Copy, Debug)]
 struct LastAnswer {
     answer: u64,
-    /// First and last time that this was the answer, ns since the run's start.
+    /// First time at which this was the answer, ns since the run's start; the next field is the
+    /// last time.
     since_ns: u64,
     last_ns: u64,
 }
@@ -100,7 +102,7 @@ struct ObjectName {
 struct RowNotes {
     looks: u64,
     relative: bool,
-    /// Sums, by the highest level at which the object is kept.
+    /// Sums over looks, by the highest level at which the object is kept.
     sums: Vec<Sums>,
     objects: HashMap<u64, ObjectNotes>,
 }
@@ -121,7 +123,7 @@ struct ObjectNotes {
     same: u64,
 }
 
-/// The relation of a question's answer to earlier answers.
+/// The relation of an answer to earlier answers to the same question.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EarlierAnswer {
     None,
@@ -131,14 +133,14 @@ enum EarlierAnswer {
 }
 
 impl Notes {
-    /// Notes a look.
+    /// Adds a look to the ledger of its row.
     pub fn add(&mut self, look: Looked<'_>) {
         let name = hash(&look.question.path);
         let depth = depth(name);
         let kept = depth >= self.level;
         let known = if kept { self.learn(look, name) } else { EarlierAnswer::None };
-        // All calls of a row are of one system call: a second look at an object adds nothing to its
-        // name's entry.
+        // All calls of a row are of one system call, so a second look at an object adds nothing to
+        // its name's entry.
         let new = look.stands_for == 0 || self.count(look, kept.then_some((name, depth)), known);
         if kept && new {
             self.name(look, name);
@@ -148,7 +150,7 @@ impl Notes {
         }
     }
 
-    /// Returns whether a question had been asked before `at_ns`, and how.
+    /// Returns the relation of a question, asked after `at_ns`, to earlier ones.
     pub fn before(&self, asked: &QuestionAsked, at_ns: u64) -> Before {
         let QuestionAsked { name, question, other_way, answer } = *asked;
         let told = |question| {
@@ -200,7 +202,7 @@ impl Notes {
         }
     }
 
-    /// Notes a question and its answer. Returns whether it was known before.
+    /// Notes a question and its answer. Returns its relation to earlier answers.
     fn learn(&mut self, look: Looked<'_>, name: u64) -> EarlierAnswer {
         let question = look.question;
         let own = key(look.process, question, question.way, name);
@@ -235,8 +237,8 @@ impl Notes {
         }
     }
 
-    /// Counts a look, and its object if that is kept. Returns true if it is the first look at the
-    /// object.
+    /// Counts a look, and its object if the object is kept. Returns true if it is the first look at
+    /// the object.
     fn count(&mut self, look: Looked<'_>, object: Option<(u64, usize)>, known: EarlierAnswer) -> bool {
         let row = self.rows.entry(look.row).or_default();
         row.looks += 1;
@@ -265,7 +267,7 @@ impl Notes {
         first
     }
 
-    /// Raises the level: drops every other object.
+    /// Raises the level of thinning, which drops every other object.
     fn thin(&mut self) {
         self.level += 1;
         let stays = |name: &u64| depth(*name) >= self.level;

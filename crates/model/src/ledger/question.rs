@@ -11,26 +11,26 @@ use foldhash::quality::FixedState;
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Errors that are no answer to the question.
+/// Errors that do not answer the question.
 const NO_ANSWER: [Errno; 5] = [Errno::EINTR, Errno::EBADF, Errno::EAGAIN, Errno::ENOMEM, Errno::EFAULT];
-/// Byte ranges of the last access time in `struct stat` and `struct statx`. It changes without the
-/// file changing.
+/// Byte ranges of the last access time in `struct stat` and `struct statx`. That time changes
+/// without the file changing.
 const STAT_ATIME: (usize, usize) = (72, 88);
 const STATX_ATIME: (usize, usize) = (64, 80);
 
-/// How a path is resolved to the object in question.
+/// Way in which a path is resolved to the object in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// A link at its end is followed.
+    /// A link at the path's end is followed.
     Follows,
-    /// A link at its end is the object.
+    /// A link at the path's end is itself the object.
     Stays,
     /// The question can be asked in one way only.
     Only,
 }
 
 impl Way {
-    /// Returns the other way, if there are two.
+    /// Returns the opposite way; `None` if the question has only one.
     pub(super) fn other(self) -> Option<Self> {
         match self {
             Self::Follows => Some(Self::Stays),
@@ -40,16 +40,16 @@ impl Way {
     }
 }
 
-/// A question about an object.
+/// A question that a call asks about an object, and the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question<'a> {
-    /// The object's path; relative to the working directory where it does not begin with `/`.
+    /// Path of the object; it is relative to the working directory if it does not begin with `/`.
     pub path: Cow<'a, str>,
-    /// A hash of the question without the way: equal for calls that ask the same.
+    /// Hash of the question without the way: equal for calls that ask the same.
     pub(super) what: u64,
-    /// The way the path is resolved.
+    /// The way in which the path is resolved.
     pub way: Way,
-    /// A hash of the answer, to compare.
+    /// Hash of the answer, by which answers are compared.
     pub(super) answer: u64,
 }
 
@@ -72,8 +72,8 @@ impl<'a> Question<'a> {
         Self::by(signature, args, |arg, at| whole(arg, at).map(|d| Cow::from(&d.bytes)), folder, result)
     }
 
-    /// Works as [`Question::of`]; `given` returns the memory that an argument pointed to at a
-    /// moment, if all of it is known.
+    /// Does the same as [`Question::of`]; `given` returns the memory to which an argument pointed
+    /// at a moment, if all of it is known.
     pub fn by(
         signature: &Signature,
         args: &[u64; 6],
@@ -124,22 +124,22 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 /// The parts of a successful call's outcome that are its answer.
 #[derive(Clone, Copy)]
 enum AnswerParts {
-    /// The success alone.
+    /// The success alone is the answer.
     Success,
-    /// The result, and the memory of an argument.
+    /// The result and the memory of an argument are the answer.
     Result(Option<u8>),
-    /// The memory of an argument without the bytes between two offsets.
+    /// The memory of an argument, without the bytes between two offsets, is the answer.
     Status(u8, (usize, usize)),
 }
 
 struct QuestionKind {
-    /// A name that all system calls with this question share.
+    /// Name that all system calls with this question share.
     kind: &'static str,
-    /// Index of the argument with the path.
+    /// Index of the argument that is the path.
     path: u8,
     /// Bits that distinguish questions of the same kind.
     detail: u64,
-    /// Index of an argument that names what is asked for.
+    /// Index of an argument that names the property in question.
     named: Option<u8>,
     way: Way,
     answer: AnswerParts,
@@ -158,7 +158,7 @@ impl QuestionKind {
             "lstat" => status(0, 1, Way::Stays, 0),
             "newfstatat" => status(1, 2, way(arg(3)), others(arg(3))),
             "statx" => Self {
-                // Asking for a possibly outdated answer is not another question.
+                // A call that accepts an outdated answer asks the same question.
                 detail: (others(arg(2)) & !u64::from(AT_STATX_DONT_SYNC)) << 32 | arg(3) & 0xffff_ffff,
                 way: way(arg(2)),
                 ..plain("statx", 1, AnswerParts::Status(4, STATX_ATIME))
@@ -180,13 +180,13 @@ impl QuestionKind {
     }
 }
 
-/// Returns a hasher with a fixed seed: the sample of objects, drawn by their names, is the same in
-/// every run.
+/// Returns a hasher with a fixed seed, so that the sample of objects, drawn by their names, is the
+/// same in every run.
 pub(super) fn hasher() -> impl Hasher {
     FixedState::with_seed(0).build_hasher()
 }
 
-/// Returns the flags of an `open` that only reads, else `None`.
+/// Returns the flags of an `open` that only reads, otherwise `None`.
 fn reads(flags: u64) -> Option<u64> {
     (flags & u64::from(O_WRONLY | O_RDWR | O_CREAT | O_TRUNC) == 0).then_some(flags & 0xffff_ffff)
 }

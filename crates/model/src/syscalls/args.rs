@@ -1,22 +1,22 @@
-//! The kinds of arguments, and the size of the memory they point to.
+//! Kinds of arguments, and the size of the memory to which they point.
 
 use crate::errno::Errno;
 
 /// The time at which a piece of memory was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
-    /// Before the call.
+    /// The memory was read before the call.
     Entry,
-    /// After the call returned.
+    /// The memory was read after the call had returned.
     Exit,
 }
 
-/// One argument.
+/// An argument of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arg {
-    /// Its name in the manual.
+    /// Name of the argument in the manual.
     pub name: &'static str,
-    /// The kind of its value.
+    /// Kind of the argument's value.
     pub kind: ArgKind,
 }
 
@@ -29,7 +29,7 @@ pub enum ArgKind {
     Fd,
     /// The directory a path starts from: a descriptor, or `AT_FDCWD` (-100).
     DirFd,
-    /// An address that is not followed: its memory says nothing worth keeping.
+    /// An address whose memory is not read, since it says nothing worth keeping.
     Address,
     /// A path, terminated by NUL.
     Path,
@@ -37,45 +37,47 @@ pub enum ArgKind {
     Str,
     /// An array of string addresses, terminated by NULL.
     StrArray,
-    /// Memory the kernel reads.
+    /// An address of memory that the kernel reads, of this size.
     In(Size),
-    /// Memory the kernel writes.
+    /// An address of memory that the kernel writes, of this size.
     Out(Size),
-    /// Memory the kernel reads and writes.
+    /// An address of memory that the kernel reads and writes, of this size.
     InOut(Size),
     /// The kind depends on another argument; see [`crate::Signature::arg_kind`].
     ByCommand,
 }
 
-/// The size of the memory an argument points to.
+/// The size of the memory to which an argument points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// This number of bytes.
+    /// The size is this number of bytes.
     Fixed(u32),
-    /// The value of argument `arg`, in items of `scale` bytes.
+    /// The size is the value of argument `arg`, in items of `scale` bytes.
     Arg {
-        /// The argument with the number of items.
+        /// Index of the argument with the number of items.
         arg: u8,
         /// Bytes of one item.
         scale: u32,
     },
-    /// The 32-bit number of bytes that argument `0` points to (a `socklen_t`), read at the same
-    /// moment.
+    /// The size is the 32-bit number of bytes (a `socklen_t`) to which the argument with this index
+    /// points, read at the same moment.
     AtArg(u8),
-    /// The call's result, in items of `scale` bytes; at most the value of argument `bound`.
+    /// The size is the call's result, in items of `scale` bytes, but at most the value of argument
+    /// `bound`.
     Result {
-        /// The argument with the number of items there is room for.
+        /// Index of the argument with the number of items for which there is room.
         bound: u8,
         /// Bytes of one item.
         scale: u32,
     },
-    /// The number of bits in argument `0`, rounded up to whole 64-bit words.
+    /// The size is the number of bits in the argument with this index, rounded up to whole 64-bit
+    /// words.
     Bits(u8),
 }
 
 impl ArgKind {
-    /// Returns true if the memory behind the argument is to be read at `at`: input at entry, output
-    /// at exit, updated memory at both.
+    /// Returns true if the memory behind the argument should be read at `at`: input at entry,
+    /// output at exit, updated memory at both.
     pub fn read_at(self, at: Moment) -> bool {
         match self {
             Self::Path | Self::Str | Self::StrArray | Self::In(_) => at == Moment::Entry,
@@ -86,14 +88,15 @@ impl ArgKind {
     }
 
     /// Returns the bytes of memory behind the argument in a call with `args` that returned `result`
-    /// (`None` at its entry); see [`Size::bytes`]. Only the arguments bound it. Returns `None` for
-    /// output of a call that failed or has not returned: the kernel did not write it.
+    /// (`None` at its entry); see [`Size::bytes`]. The number is bounded by the arguments alone.
+    /// Returns `None` for output of a call that failed or has not returned: the kernel did not
+    /// write it.
     pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         let failed = result.is_none_or(|r| Errno::from_result(r).is_some());
         if failed && matches!(self, Self::Out(_)) { None } else { self.size()?.bytes(args, result, word) }
     }
 
-    /// Returns the size of the memory behind the argument, or `None` if only the memory itself
+    /// Returns the size of the memory behind the argument, or `None` if only the memory's content
     /// tells it (strings).
     pub fn size(self) -> Option<Size> {
         match self {
@@ -105,9 +108,9 @@ impl ArgKind {
 
 impl Size {
     /// Returns the number of bytes in a call with `args` that returned `result` (`None` at its
-    /// entry). Only the arguments bound it. `word` reads a 32-bit number of the target. Returns
-    /// `None` if the size depends on the result of a call that failed or has not returned, or if
-    /// `word` read nothing.
+    /// entry). The number is bounded by the arguments alone. `word` reads a 32-bit number of the
+    /// target. Returns `None` if the size depends on the result of a call that failed or has not
+    /// returned, or if `word` read nothing.
     pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         let arg = |index: u8| args.get(usize::from(index)).copied();
         match self {

@@ -1,46 +1,47 @@
 //! The counters syscr and syscw of /proc/PID/io: an audit of a program's calls that costs nothing.
 //!
-//! Where the kernel counts differs between calls, by experiment on Linux 6.18: `read`, `write`,
-//! `pread64`, `pwrite64` once descriptor, buffer and position were found good; `readv`, `writev`
-//! always; `preadv`, `pwritev` unless the position is negative; `sendfile` and `copy_file_range`
-//! on both sides, once there is something to do. Not counted: splice, tee, vmsplice, send, recv,
-//! process_vm_readv, getdents, readlink. The kernel also counts its own reads of a file being
-//! executed (2 for a static program, 5 for a dynamic one, one more for a script, 1 for an
-//! `execve` that fails with ENOEXEC): compare what came after the last exec stop.
+//! The condition on which the kernel counts a call, found by experiment on Linux 6.18: `read`,
+//! `write`, `pread64`, `pwrite64` once descriptor, buffer and position were found good; `readv`,
+//! `writev` always; `preadv`, `pwritev` unless the position is negative; `sendfile` and
+//! `copy_file_range` on both sides, once there is something to do. Not counted: splice, tee,
+//! vmsplice, send, recv, process_vm_readv, getdents, readlink. The kernel also counts its own reads
+//! of a file being executed (2 for a static program, 5 for a dynamic one, one more for a script, 1
+//! for an `execve` that fails with ENOEXEC): therefore only calls after the last exec stop are
+//! compared.
 
 use crate::counts::Counts;
 use crate::errno::Errno;
 use std::ops::RangeInclusive;
 
-/// The way /proc/PID/io counts a system call.
+/// The way in which /proc/PID/io counts a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audit {
-    /// `read`, `pread64`: syscr.
+    /// `read` and `pread64` count in syscr.
     Read,
-    /// `write`, `pwrite64`: syscw.
+    /// `write` and `pwrite64` count in syscw.
     Write,
-    /// `readv`: syscr, whatever it returns.
+    /// `readv` counts in syscr, even if it fails.
     ReadV,
-    /// `writev`: syscw, whatever it returns.
+    /// `writev` counts in syscw, even if it fails.
     WriteV,
-    /// `preadv`, `preadv2`: syscr.
+    /// `preadv` and `preadv2` count in syscr.
     PreadV,
-    /// `pwritev`, `pwritev2`: syscw.
+    /// `pwritev` and `pwritev2` count in syscw.
     PwriteV,
-    /// `sendfile`: both.
+    /// `sendfile` counts in syscr and syscw.
     Sendfile,
-    /// `copy_file_range`: both.
+    /// `copy_file_range` counts in syscr and syscw.
     CopyFileRange,
 }
 
-/// The kernel's decision to count a call that returned.
+/// The kernel's decision to count a call or not, once it returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// It was.
+    /// The call was counted.
     Yes,
-    /// It was not.
+    /// The call was not counted.
     No,
-    /// The result alone does not tell.
+    /// The result alone does not tell if the call was counted.
     Perhaps,
 }
 
@@ -49,7 +50,8 @@ const EAGAIN: Errno = Errno(11);
 const EFAULT: Errno = Errno(14);
 const EINVAL: Errno = Errno(22);
 const ESPIPE: Errno = Errno(29);
-/// Security modules and file locks return these before the kernel counts, file systems after.
+/// Errors that security modules and file locks return before the kernel counts the call, and file
+/// systems afterwards.
 const EACCES: Errno = Errno(13);
 const EPERM: Errno = Errno(1);
 const EOVERFLOW: Errno = Errno(75);
@@ -65,12 +67,13 @@ impl Audit {
         !matches!(self, Self::Read | Self::ReadV | Self::PreadV)
     }
 
-    /// Returns whether a successful call was counted. A `copy_file_range` of no bytes is not.
+    /// Returns the kernel's decision for a successful call. A `copy_file_range` of no bytes is not
+    /// counted.
     pub fn success(self) -> Counted {
         if self == Self::CopyFileRange { Counted::Perhaps } else { Counted::Yes }
     }
 
-    /// Returns whether a call that failed with `errno` was counted.
+    /// Returns the kernel's decision for a call that failed with `errno`.
     pub fn failure(self, errno: Errno) -> Counted {
         match self {
             Self::ReadV | Self::WriteV => Counted::Yes,
@@ -86,8 +89,9 @@ impl Audit {
         }
     }
 
-    /// Returns the range of what these calls added to each counter that applies ([`Audit::reads`],
-    /// [`Audit::writes`]). A kernel thread's `read` or `write` is not included.
+    /// Returns the least and the greatest number that these calls can have added to each counter
+    /// that applies ([`Audit::reads`], [`Audit::writes`]). Reads and writes of kernel threads are
+    /// not included.
     pub fn range(self, counts: &Counts) -> RangeInclusive<u64> {
         let mut low = 0u64;
         let mut high = 0u64;

@@ -1,4 +1,5 @@
-//! Arguments whose kind depends on another argument. Those not listed count as plain numbers.
+//! Arguments whose kind depends on another argument. All that are not listed count as plain
+//! numbers.
 
 use super::args::{ArgKind, Size};
 use super::constants::*;
@@ -18,7 +19,7 @@ const fn inout(bytes: u32) -> ArgKind {
 /// Returns the kind of argument `index` of the call `name` made with `args`.
 pub(super) fn kind(name: &str, index: usize, args: &[u64; 6]) -> ArgKind {
     let [first, second, third, ..] = *args;
-    // Commands are C ints: the upper half of the register has no meaning.
+    // Commands are C ints, so the upper half of the register has no meaning.
     let command = |register: u64| register as u32;
     match name {
         "fcntl" => fcntl(command(second)),
@@ -57,14 +58,14 @@ fn fcntl(command: u32) -> ArgKind {
 
 fn ioctl(command: u32) -> ArgKind {
     match command {
-        // Size of the kernel's struct termios.
+        // The kernel's struct termios has 36 bytes.
         TCGETS => out(36),
         TCSETS | TCSETSW | TCSETSF => input(36),
         TIOCGPGRP | TIOCOUTQ | FIONREAD | TIOCGSID => out(4),
         TIOCSPGRP | FIONBIO | FIOASYNC => input(4),
         TIOCGWINSZ => out(8),
         TIOCSWINSZ => input(8),
-        // SIOCGIFCONF passes a struct ifconf both ways; its neighbours take a struct ifreq.
+        // SIOCGIFCONF passes a struct ifconf both ways; the requests around it take a struct ifreq.
         SIOCGIFCONF => inout(16),
         SIOCGIFNAME..=0x894f => inout(40),
         _ => encoded_ioctl(command),
@@ -86,12 +87,12 @@ fn prctl(option: u32, index: usize) -> ArgKind {
     match (option, index) {
         (PR_GET_PDEATHSIG | PR_GET_TSC | PR_GET_CHILD_SUBREAPER, 1) => out(4),
         (PR_SET_NAME, 1) => ArgKind::Str,
-        // Size of TASK_COMM_LEN.
+        // The name has TASK_COMM_LEN bytes.
         (PR_GET_NAME, 1) => out(16),
-        // The filter of SECCOMP_MODE_FILTER.
+        // The argument is the filter of SECCOMP_MODE_FILTER.
         (PR_SET_SECCOMP, 2) => input(16),
         (PR_GET_TID_ADDRESS, 1) => out(8),
-        // The name of the mapping.
+        // The argument is the name of the mapping.
         (PR_SET_VMA, 4) => ArgKind::Str,
         _ => ArgKind::Int,
     }
@@ -105,17 +106,17 @@ fn arch_prctl(op: u32) -> ArgKind {
 }
 
 fn futex(op: u32) -> ArgKind {
-    // The operation is in the low seven bits: FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME lie
+    // The operation is in the low seven bits; FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME lie
     // above.
     match op & 0x7f {
-        // These take a timeout; the wakers take a number.
+        // These operations take a timeout; those that wake take a number.
         FUTEX_WAIT | FUTEX_LOCK_PI | FUTEX_WAIT_BITSET | FUTEX_WAIT_REQUEUE_PI | FUTEX_LOCK_PI2 => input(16),
         _ => ArgKind::Int,
     }
 }
 
 /// Returns the kind for a command of System V IPC. `whole` is the size of the object's struct,
-/// `info` that of IPC_INFO's.
+/// `info` the size of the struct of IPC_INFO.
 fn ipc(command: u32, whole: u32, info: u32) -> ArgKind {
     // glibc sets IPC_64, which is not part of the command.
     match command & !IPC_64 {

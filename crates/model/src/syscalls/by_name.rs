@@ -31,7 +31,8 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 }
 
 impl Sysno {
-    /// Returns its name in the kernel's table, e.g. `newfstatat`; `None` for a number without one.
+    /// Returns the call's name in the kernel's table, e.g. `newfstatat`; `None` for a number
+    /// without one.
     pub fn name(self) -> Option<&'static str> {
         self.signature().map(|s| s.name)
     }
@@ -57,7 +58,7 @@ impl Sysno {
         Self::UNKNOWN
     }
 
-    /// Parses what `Display` writes: a name, or `syscall_0x151` and `i386_syscall_0x14`.
+    /// Parses the text that `Display` writes: a name, or `syscall_0x151` and `i386_syscall_0x14`.
     pub fn from_display(text: &str) -> Option<Self> {
         if text == UNKNOWN {
             return Some(Self::UNKNOWN);
@@ -69,7 +70,7 @@ impl Sysno {
         text.strip_prefix("syscall_0x").map_or_else(|| Self::from_name(text), |number| hex(number).map(Self))
     }
 
-    /// Returns its entry in the system call table; `None` for a number without a call.
+    /// Returns the call's entry in the system call table; `None` for a number without a call.
     pub fn signature(self) -> Option<&'static Signature> {
         table::signature(self)
     }

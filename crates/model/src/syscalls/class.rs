@@ -1,42 +1,42 @@
-//! strace's classes of system calls, as in `-e trace=%file`.
+//! Classes of system calls in strace's sense, as in `-e trace=%file`.
 
-/// One of strace's classes.
+/// One of strace's classes of system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Class {
-    /// Takes or returns a file descriptor.
+    /// Calls that take or return a file descriptor.
     Desc,
-    /// Takes a path.
+    /// Calls that take a path.
     File,
-    /// Makes, ends, awaits or signals processes.
+    /// Calls that make, end, await or signal processes.
     Process,
-    /// Sockets.
+    /// Calls about sockets.
     Network,
-    /// Signals.
+    /// Calls about signals.
     Signal,
-    /// Changes the address space.
+    /// Calls that change the address space.
     Memory,
-    /// System V inter-process communication.
+    /// Calls of System V inter-process communication.
     Ipc,
-    /// User and group ids, capabilities.
+    /// Calls about user and group ids and capabilities.
     Creds,
-    /// Reads or sets the system's clocks.
+    /// Calls that read or set the system's clocks.
     Clock,
-    /// Takes no arguments and can't fail, such as `getpid`.
+    /// Calls that take no arguments and can't fail, such as `getpid`.
     Pure,
-    /// `stat` and its like.
+    /// Calls of `stat` in all its versions.
     Stat,
-    /// `lstat` and its like.
+    /// Calls of `lstat` in all its versions.
     Lstat,
-    /// `fstat` and its like.
+    /// Calls of `fstat` in all its versions.
     Fstat,
-    /// The whole stat family.
+    /// Calls of the whole stat family.
     StatLike,
-    /// `statfs`.
+    /// Calls of `statfs` in all its versions.
     Statfs,
-    /// `fstatfs`.
+    /// Calls of `fstatfs` in all its versions.
     Fstatfs,
-    /// The whole statfs family.
+    /// Calls of the whole statfs family.
     StatfsLike,
 }
 
@@ -60,7 +60,7 @@ const NAMES: &[(Class, &str)] = &[
     (Class::StatfsLike, "%%statfs"),
 ];
 
-/// Other spellings that strace accepts.
+/// Other spellings of classes that strace accepts.
 const ALIASES: &[(Class, &str)] = &[
     (Class::Network, "%net"),
     (Class::Desc, "desc"),
@@ -78,7 +78,7 @@ impl Class {
         NAMES.iter().map(|(class, _)| *class)
     }
 
-    /// Returns its name with strace's percent sign, e.g. `%file`.
+    /// Returns the class's name with strace's percent sign, e.g. `%file`.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(class, _)| *class == self).map_or("%?", |(_, name)| name)
     }

@@ -30,11 +30,11 @@ pub(super) const FSTATFS: u32 = bit(Class::Fstatfs);
 pub(super) const STATFS_LIKE: u32 = bit(Class::StatfsLike);
 
 pub(super) const PLAIN: u32 = 0;
-/// A positive result counts bytes moved.
+/// Trait of a call whose positive result counts bytes moved.
 pub(super) const MOVES: u32 = 1;
-/// The call may wait for an event.
+/// Trait of a call that may wait for an event.
 pub(super) const BLOCKS: u32 = 1 << 1;
-/// The call's purpose is to wait.
+/// Trait of a call whose purpose is to wait.
 pub(super) const WAITS: u32 = BLOCKS | 1 << 2;
 pub(super) const NEVER_RETURNS: u32 = 1 << 3;
 pub(super) const READ: u32 = 1 << 4;
@@ -84,7 +84,7 @@ const fn arg(name: &'static str, kind: ArgKind) -> Arg {
     Arg { name, kind }
 }
 
-/// An argument that is a number, flags or an id.
+/// Describes an argument that is a number, flags or an id.
 pub(super) const fn int(name: &'static str) -> Arg {
     arg(name, ArgKind::Int)
 }
@@ -97,7 +97,7 @@ pub(super) const fn dirfd(name: &'static str) -> Arg {
     arg(name, ArgKind::DirFd)
 }
 
-/// An argument that is an address, not followed.
+/// Describes an argument that is an address whose memory is not read.
 pub(super) const fn ptr(name: &'static str) -> Arg {
     arg(name, ArgKind::Address)
 }
@@ -110,7 +110,7 @@ pub(super) const fn text(name: &'static str) -> Arg {
     arg(name, ArgKind::Str)
 }
 
-/// An argument that points to an array of strings, terminated by NULL.
+/// Describes an argument that points to an array of strings, terminated by NULL.
 pub(super) const fn texts(name: &'static str) -> Arg {
     arg(name, ArgKind::StrArray)
 }
@@ -119,50 +119,52 @@ pub(super) const fn by_command(name: &'static str) -> Arg {
     arg(name, ArgKind::ByCommand)
 }
 
-/// An argument that points to `bytes` the kernel reads.
+/// Describes an argument that points to `bytes` bytes that the kernel reads.
 pub(super) const fn input(name: &'static str, bytes: u32) -> Arg {
     arg(name, ArgKind::In(Size::Fixed(bytes)))
 }
 
-/// An argument that points to memory the kernel reads: argument `count` items of `scale` bytes.
+/// Describes an argument that points to memory that the kernel reads. Its items have `scale` bytes;
+/// argument `count` is their number.
 pub(super) const fn input_by(name: &'static str, count: u8, scale: u32) -> Arg {
     arg(name, ArgKind::In(Size::Arg { arg: count, scale }))
 }
 
-/// An argument that points to `bytes` the kernel writes.
+/// Describes an argument that points to `bytes` bytes that the kernel writes.
 pub(super) const fn out(name: &'static str, bytes: u32) -> Arg {
     arg(name, ArgKind::Out(Size::Fixed(bytes)))
 }
 
-/// An argument that points to memory the kernel writes: argument `count` items of `scale` bytes.
+/// Describes an argument that points to memory that the kernel writes. Its items have `scale`
+/// bytes; argument `count` is their number.
 pub(super) const fn out_by(name: &'static str, count: u8, scale: u32) -> Arg {
     arg(name, ArgKind::Out(Size::Arg { arg: count, scale }))
 }
 
-/// An argument that points to memory the kernel writes: as many items of `scale` bytes as the
-/// result says, at most argument `bound`.
+/// Describes an argument that points to memory that the kernel writes. Its items have `scale`
+/// bytes; the result is their number, but at most argument `bound`.
 pub(super) const fn out_got(name: &'static str, bound: u8, scale: u32) -> Arg {
     arg(name, ArgKind::Out(Size::Result { bound, scale }))
 }
 
-/// An argument that points to memory the kernel writes: the 32-bit length at argument `len`, in
-/// bytes.
+/// Describes an argument that points to memory that the kernel writes. Argument `len` points to its
+/// 32-bit length in bytes.
 pub(super) const fn out_len(name: &'static str, len: u8) -> Arg {
     arg(name, ArgKind::Out(Size::AtArg(len)))
 }
 
-/// An argument that points to `bytes` the kernel reads and writes.
+/// Describes an argument that points to `bytes` bytes that the kernel reads and writes.
 pub(super) const fn inout(name: &'static str, bytes: u32) -> Arg {
     arg(name, ArgKind::InOut(Size::Fixed(bytes)))
 }
 
-/// An argument that points to memory the kernel reads and writes: argument `count` items of `scale`
-/// bytes.
+/// Describes an argument that points to memory that the kernel reads and writes. Its items have
+/// `scale` bytes; argument `count` is their number.
 pub(super) const fn inout_by(name: &'static str, count: u8, scale: u32) -> Arg {
     arg(name, ArgKind::InOut(Size::Arg { arg: count, scale }))
 }
 
-/// An argument that points to an fd_set with as many bits as argument `bits` says.
+/// Describes an argument that points to an fd_set; argument `bits` is its number of bits.
 pub(super) const fn fd_set(name: &'static str, bits: u8) -> Arg {
     arg(name, ArgKind::InOut(Size::Bits(bits)))
 }

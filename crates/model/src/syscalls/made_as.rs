@@ -2,7 +2,7 @@
 
 use crate::sysno::Sysno;
 
-/// Function names, and the calls that implement them beside the call of the same name.
+/// Functions, and the calls that implement them in addition to the call of the same name.
 struct MadeAs {
     names: &'static [&'static str],
     calls: &'static [&'static str],
@@ -12,8 +12,8 @@ const fn made_as(names: &'static [&'static str], calls: &'static [&'static str])
     MadeAs { names, calls }
 }
 
-/// From the sources of glibc 2.31 to 2.41, musl 1.2 and Go 1.19 to 1.24 for x86-64: functions that
-/// make another call than the one of their name. And calls that do the same with more arguments
+/// Functions that make another call than the one of their name, by the sources of glibc 2.31 to
+/// 2.41, musl 1.2 and Go 1.19 to 1.24 for x86-64; and calls that do the same with more arguments
 /// (`openat2`, `statx`, `clone3`).
 const TABLE: &[MadeAs] = &[
     made_as(&["open", "open64"], &["openat", "openat2"]),
@@ -78,8 +78,8 @@ const TABLE: &[MadeAs] = &[
 ];
 
 impl Sysno {
-    /// Returns the calls that a person means by `name` beside the call of that name. Returns none
-    /// if the name stands for itself alone.
+    /// Returns the calls that a person means by `name`, other than the call of that name. Returns
+    /// none if `name` means only itself.
     pub fn made_as(name: &str) -> impl Iterator<Item = Self> + use<> {
         let calls = TABLE.iter().find(|entry| entry.names.contains(&name)).map_or(&[][..], |entry| entry.calls);
         let own = Self::from_name(name);

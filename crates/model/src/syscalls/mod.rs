@@ -1,6 +1,6 @@
 //! The system call table: each call's name, arguments, memory and waiting.
 //!
-//! Data and pure functions of arguments; the callers read a target's memory.
+//! This is data and pure functions of arguments; the callers read a target's memory.
 
 mod args;
 mod audit;

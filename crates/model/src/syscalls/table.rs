@@ -9,14 +9,15 @@ use super::lines::*;
 use super::signature::Signature;
 use crate::sysno::Sysno;
 
-/// The signature of `sysno`; `None` for numbers without a call, for 32-bit and for x32 calls.
+/// Returns the signature of `sysno`; `None` for numbers without a call, for 32-bit and for x32
+/// calls.
 pub(super) fn signature(sysno: Sysno) -> Option<&'static Signature> {
-    // Numbers begin without a gap.
+    // The first numbers follow each other without a gap, so the index finds most calls.
     let at = TABLE.get(sysno.0 as usize).filter(|s| s.sysno == sysno);
     at.or_else(|| TABLE.binary_search_by_key(&sysno, |s| s.sysno).ok().and_then(|i| TABLE.get(i)))
 }
 
-/// All signatures, by number.
+/// Returns all signatures, by rising number.
 pub const fn signatures() -> &'static [Signature] {
     TABLE
 }

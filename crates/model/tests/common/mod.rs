@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-/// Prints on stderr why a test did not run. With SYSTOLL_TEST_STRICT=1 that is a failure.
+/// Prints on stderr why a test did not run. Fails if SYSTOLL_TEST_STRICT is 1.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub(crate) fn skip(why: &str) {
     assert!(std::env::var_os("SYSTOLL_TEST_STRICT").is_none_or(|v| v != "1"), "skipped: {why}");
@@ -23,7 +23,7 @@ pub(crate) fn run(program: &str, args: &[&str]) -> Option<String> {
 }
 
 /// Returns a C program that runs `statements` behind a seccomp filter that allows only
-/// `exit_group`: strace decodes each call at its entry, and the kernel makes none.
+/// `exit_group`. strace decodes each call at its entry, and the kernel executes none.
 pub(crate) fn behind_a_filter(declarations: &str, statements: &str) -> String {
     let includes = ["stddef.h", "linux/filter.h", "linux/seccomp.h", "sys/prctl.h", "sys/syscall.h", "unistd.h"]
         .map(|h| format!("#include <{h}>\n"));

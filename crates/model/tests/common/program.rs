@@ -1,4 +1,4 @@
-//! A recording like a real program's.
+//! Makes a recording like that of a real program.
 
 use std::sync::Arc;
 use systoll_model::*;

@@ -1,4 +1,4 @@
-//! Recordings to write and read: arbitrary ones, and one like a real program's.
+//! Generates recordings to write and read: arbitrary ones, and one like a real program's.
 
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -140,7 +140,7 @@ fn counts() -> impl Strategy<Value = Counts> {
     )
 }
 
-/// Sizes of the tables that handles point into, none empty.
+/// Sizes of the tables into which handles point; none is empty.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     processes: u32,
@@ -303,7 +303,7 @@ fn problem() -> impl Strategy<Value = Problem> {
 }
 
 fn thread(s: Sizes) -> impl Strategy<Value = Thread> {
-    // The file stores the figure plus one.
+    // The file stores the figure plus one, so the largest number is left out.
     let ns = || option::of(number().prop_map(|n| n.min(u64::MAX - 1)));
     let calls =
         (any::<u32>(), number(), number(), ns(), ns()).prop_map(|(syscall, calls, failed, toll_ns, waited_ns)| {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// Writes `FILE:LINE:1: error: TEXT`, as compilers do and vim's quickfix list reads it.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_vim(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
     checked.messages().iter().try_for_each(|m| {
         let kind = if m.verdict.breaks() { "error" } else { "note" };
@@ -16,10 +16,10 @@ pub fn write_vim(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()
 }
 
 /// Writes GitHub's workflow commands: `::error file=…,line=…::TEXT`. Findings that the budget
-/// accepts are left out: they are no news at each build.
+/// accepts are left out, since they are no news in each build.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_github(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
     checked.messages().iter().filter(|m| m.verdict.breaks()).try_for_each(|m| writeln!(w, "{}", github(m)))
 }

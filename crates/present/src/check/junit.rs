@@ -1,24 +1,24 @@
 //! JUnit's XML: each limit and each finding is a test.
 //!
-//! Not by the crate quick-junit: it gives `<testsuites>` an attribute that Jenkins' schema
-//! (xunit-plugin's junit-10.xsd) refuses, and needs nine crates.
+//! The crate quick-junit is not used, because it gives `<testsuites>` an attribute that Jenkins'
+//! schema (xunit-plugin's junit-10.xsd) refuses, and needs nine crates.
 
 use super::{BudgetReport, breach_text, finding_text, measured_text};
 use crate::text::{clean, shell_words};
 use std::io::{self, Write};
 
-/// A test: a limit's figure, a finding, or the recording itself.
+/// A test in the file: a limit's figure, a finding, or the recording itself.
 struct Case {
     name: String,
     class: &'static str,
-    /// The reason why it failed.
+    /// The reason why the test failed, if it did.
     broken: Option<String>,
 }
 
 /// Writes the check as JUnit's XML.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_junit(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
     let cases = cases(checked);
     let broken = cases.iter().filter(|c| c.broken.is_some()).count();

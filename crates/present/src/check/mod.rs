@@ -17,7 +17,7 @@ use crate::text::{clean, sentence};
 use crate::units::{counted, grouped};
 use systoll_compare::{Bound, Breach, Held, HeldFinding, Measured, Place, Who};
 
-/// The results of a check and the paths they refer to.
+/// The results of a check, and the paths to which they refer.
 #[derive(Clone, Copy, Debug)]
 pub struct BudgetReport<'a> {
     /// The budget's limits with the measured figures.
@@ -26,16 +26,16 @@ pub struct BudgetReport<'a> {
     pub budget: &'a str,
     /// The command that was checked.
     pub command: &'a [String],
-    /// The folder that paths are relative to, ending with `/`. Paths outside it stay absolute.
+    /// The folder to which paths are relative, ending with `/`. Paths outside it stay absolute.
     pub root: &'a str,
 }
 
-/// One message: a broken limit, a finding, or another breach.
+/// A message: a broken limit, a finding, or another breach.
 struct Message {
-    /// The rule it belongs to: a limit's figure, or a finding's id.
+    /// Rule to which the message belongs: a limit's figure, or a finding's id.
     rule: String,
     text: String,
-    /// Its place in the source, or else in the budget.
+    /// File of the message's place: in the source if it is known, otherwise the budget.
     file: String,
     line: u32,
     verdict: Verdict,
@@ -57,7 +57,7 @@ enum Verdict {
 }
 
 impl Verdict {
-    /// Returns true if it breaks the budget.
+    /// Returns true if the message breaks the budget.
     fn breaks(self) -> bool {
         self != Self::Known
     }
@@ -124,7 +124,7 @@ fn bound_text(bound: Bound) -> String {
     }
 }
 
-/// Returns what a figure counts, to stand after its number.
+/// Returns the words for the things that a figure counts, to follow its number.
 fn unit(figure: &str) -> &'static str {
     match figure {
         "failed" => "failed calls",

@@ -4,7 +4,7 @@ use super::{BudgetReport, Message};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// URL of the standard's schema.
+/// URL of the SARIF standard's schema.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Converts the check to a SARIF log. `version` is that of systoll.
@@ -52,7 +52,7 @@ fn result(m: &Message) -> Value {
     })
 }
 
-/// Converts a path to a URI (RFC 3986): relative if it lies in the root, else with the scheme
+/// Converts a path to a URI (RFC 3986): relative if it lies in the root, otherwise with the scheme
 /// `file`.
 fn uri(path: &str) -> String {
     let mut out = String::from(if path.starts_with('/') { "file://" } else { "" });

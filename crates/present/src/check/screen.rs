@@ -6,10 +6,10 @@ use crate::text::{clean, shell_words};
 use crate::units::counted;
 use std::io::{self, Write};
 
-/// Writes what breaks the budget, one line each, and with `all` the limits that hold.
+/// Writes the breaches of the budget, one line each; if `all` is true, also the limits that hold.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_check(w: &mut dyn Write, checked: &BudgetReport<'_>, all: bool, style: &Style) -> io::Result<()> {
     let held = checked.held;
     for message in checked.messages().iter().filter(|m| m.verdict.breaks() || all) {

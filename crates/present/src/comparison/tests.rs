@@ -110,7 +110,7 @@ fn fewer_calls_and_nothing_won() {
     assert!(written(&c, None, "cured").ends_with("  not proved   no difference shown\n"));
 }
 
-/// Each sentence stands beside the facts it rests on.
+/// Checks each sentence together with the facts on which it rests.
 #[test]
 fn no_more_is_called_the_same_than_was_compared() {
     let said = |same| same_text(same);
@@ -129,8 +129,8 @@ fn no_more_is_called_the_same_than_was_compared() {
     assert_eq!(said(by), "the comparing command says the same of both, same exit code");
 }
 
-/// The interval of the processor time holds both no change and the 4 ms of 87 ms that were
-/// predicted: nothing is known.
+/// Checks that nothing is decided if the interval of the processor time holds both no change and
+/// the 4 ms of 87 ms that were predicted.
 #[test]
 fn runs_that_show_nothing_decide_nothing() {
     let noisy = change(-1.3, -6.9, 4.4, Verdict::NoDifference);

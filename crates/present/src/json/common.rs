@@ -1,11 +1,11 @@
-//! The parts that all documents share.
+//! Parts that all JSON documents share.
 
 use super::parts::User;
 use crate::access::{frame, module};
 use std::collections::BTreeMap;
 use systoll_model::{Exit, FrameId, Recording};
 
-/// Version of the contract. It grows when a field changes its meaning, not when one is added.
+/// Version of the contract. It rises when a field changes its meaning, not when one is added.
 pub const SCHEMA_VERSION: u32 = 1;
 
 pub(super) fn exit(exit: Exit) -> BTreeMap<&'static str, i32> {

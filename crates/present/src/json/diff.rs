@@ -1,4 +1,4 @@
-//! `systoll diff --json` (docs/reference/json.md, docs/reference/diff.schema.json).
+//! The JSON of `systoll diff --json` (docs/reference/json.md, docs/reference/diff.schema.json).
 
 use super::common::SCHEMA_VERSION;
 use super::parts::finite;
@@ -119,7 +119,7 @@ pub fn diff_json(diff: &Diff, version: &str) -> Value {
         rounds: diff.rounds.iter().map(round).collect(),
         notes: diff.notes.iter().map(note_text).collect(),
     };
-    // Plain structs with string keys: JSON can hold all of it.
+    // This can't fail: the structs are plain and have string keys.
     serde_json::to_value(wire).unwrap_or_default()
 }
 

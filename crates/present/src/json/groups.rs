@@ -1,4 +1,4 @@
-//! JSON of `--by`.
+//! The JSON of reports that are grouped by `--by`.
 
 use super::common::user;
 use super::wire::{WireGroup, WireGrouping};
@@ -21,7 +21,7 @@ fn group<'a>(rec: &'a Recording, own: Option<u64>, g: &Group) -> WireGroup<'a> {
     let (mut place, mut process, mut tid) = (None, None, None);
     let name = match &g.common {
         Common::Function(id) => {
-            // The group has many lines of this function; the frame's line is only one of them.
+            // The group has many lines of this function, and the frame's line is only one of them.
             place = user(rec, *id).map(|user| super::parts::User { line: None, ..user });
             function(*id)
         }

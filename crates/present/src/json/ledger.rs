@@ -16,7 +16,7 @@ pub(super) struct WireLedger<'a> {
     top: Vec<WireTop<'a>>,
 }
 
-/// An estimate with its bounds.
+/// An estimated figure with its bounds.
 #[derive(Serialize)]
 struct Bounds {
     estimate: f64,
@@ -24,7 +24,7 @@ struct Bounds {
     high: f64,
 }
 
-/// One object.
+/// An object of a row's calls.
 #[derive(Serialize)]
 struct WireTop<'a> {
     name: &'a str,
@@ -34,7 +34,7 @@ struct WireTop<'a> {
     syscalls: Vec<String>,
 }
 
-/// Returns ledgers by their rows.
+/// Returns the ledgers of a recording, by their rows.
 pub(super) fn by_row(rec: &Recording) -> BTreeMap<RowId, &Ledger> {
     rec.ledgers.iter().map(|l| (l.row, l)).collect()
 }

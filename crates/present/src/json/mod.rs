@@ -1,4 +1,5 @@
-//! `--json`: the contract that scripts rely on (docs/reference/json.md, docs/reference/report.schema.json).
+//! The JSON of reports (`--json`): the contract on which scripts rely (docs/reference/json.md,
+//! docs/reference/report.schema.json).
 //!
 //! Invariants: fields are added, never renamed or removed; times are in ns; no NaN. The types are
 //! the contract's own: a change of a domain type does not change the JSON.
@@ -32,7 +33,7 @@ use wire::*;
 /// Converts the report of `rec`, judged by `judgement`, to one JSON object, with its calls
 /// regrouped by `grouping`.
 pub fn report_json(rec: &Recording, judgement: &Judgement, grouping: Option<&Grouping>) -> Value {
-    // Plain structs with string keys: JSON can hold all of it.
+    // This can't fail: the structs are plain and have string keys.
     serde_json::to_value(report(rec, judgement, grouping)).unwrap_or_default()
 }
 
@@ -121,7 +122,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
     }
 }
 
-/// Returns a measurement; `None` for zero, which stands for none.
+/// Returns a measured figure; `None` for zero, which means that nothing was measured.
 fn positive(f: f64) -> Option<f64> {
     finite(f).filter(|f| *f > 0.0)
 }
@@ -400,7 +401,7 @@ fn cure(cure: &Advice) -> WireCure<'_> {
 
 fn long_call<'a>(rec: &'a Recording, l: &'a LongCall) -> Option<Longest<'a>> {
     let row = row(rec, l.row)?;
-    // The module that contains the caller: before `main`, the library whose constructor it is.
+    // This is the module that contains the caller: before `main`, the library whose constructor it is.
     let caller = row.user.and_then(|id| frame(rec, id)).and_then(|f| f.module);
     Some(Longest {
         syscall: row.syscall.to_string(),

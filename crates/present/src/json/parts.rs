@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A place in the code.
+/// A place in the program's code.
 #[derive(Serialize)]
 pub(super) struct User<'a> {
     pub(super) function: &'a str,
@@ -24,7 +24,7 @@ pub(super) fn estimate(e: systoll_judge::Estimate) -> Estimate {
     Estimate { estimate: e.estimate, low: e.low, high: e.high }
 }
 
-/// Returns the figure if JSON can represent it.
+/// Returns the figure if JSON can represent it; `None` for infinity and NaN.
 pub(super) fn finite(f: f64) -> Option<f64> {
     f.is_finite().then_some(f)
 }

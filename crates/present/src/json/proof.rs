@@ -1,4 +1,4 @@
-//! `systoll prove --json` (docs/reference/json.md, docs/reference/prove.schema.json).
+//! The JSON of `systoll prove --json` (docs/reference/json.md, docs/reference/prove.schema.json).
 
 use super::common::{SCHEMA_VERSION, exit};
 use crate::answered::{self, AnsweredJson};
@@ -10,12 +10,13 @@ use systoll_prove::{
     Side, Stopped,
 };
 
-/// A side as the user asked for it.
+/// One side of a comparison, as the user asked for it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SideCommand<'a> {
-    /// Its program and arguments.
+    /// Program and arguments of the command.
     pub command: &'a [String],
-    /// Variables set on this side beyond systoll's own environment; null for removed ones.
+    /// Variables that this side sets, in addition to systoll's own environment; `None` for removed
+    /// ones.
     pub env: &'a BTreeMap<String, Option<String>>,
     /// System calls that are answered in place of the kernel on this side.
     pub elided: &'a [&'static str],
@@ -186,7 +187,7 @@ pub fn prove_json(
         }),
         answered: comparison.answered.as_ref().map(answered::json),
     };
-    // Plain structs with string keys: JSON can hold all of it.
+    // This can't fail: the structs are plain and have string keys.
     serde_json::to_value(proof).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Rounds as JSON.
+//! The JSON of rounds.
 
 use super::parts::{Estimate, User, estimate, finite};
 use crate::access::{frame, module};

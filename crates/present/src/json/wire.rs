@@ -1,4 +1,4 @@
-//! Types of the JSON contract, field for field and in the order they are written.
+//! Types of the JSON contract, field for field and in the order in which they are written.
 
 use super::parts::{Estimate, User};
 use serde::Serialize;
@@ -267,7 +267,7 @@ pub(super) struct Evidence {
     pub(super) claimed: u64,
 }
 
-/// Needless calls in no finding and no remark.
+/// Needless calls that no finding and no remark mentions.
 #[derive(Serialize)]
 pub(super) struct WireUntold {
     pub(super) calls: u64,
@@ -308,7 +308,7 @@ pub(super) struct WireTold {
     pub(super) shown: Option<String>,
 }
 
-/// One of several objects of a finding.
+/// One of several objects that a finding is about.
 #[derive(Serialize)]
 pub(super) struct WireObject<'a> {
     pub(super) name: &'a str,

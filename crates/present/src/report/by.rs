@@ -1,4 +1,4 @@
-//! `--by`: the calls regrouped, one line a group.
+//! The report of `--by`: the calls regrouped, one line a group.
 
 use super::screen::{DETAIL, Report};
 use crate::narrowing::Narrowing;
@@ -13,33 +13,33 @@ use systoll_model::{ProcessId, Recording, Row, RowId};
 use super::screen::ReportOptions;
 use crate::access::{frame, module, row};
 
-/// Groups shown without `--all`.
+/// Groups that are shown without `--all`.
 const GROUPS: usize = 20;
 
-/// Groups below this share of the processor time are summed without `--all`.
+/// Share of the processor time below which groups are summed up, unless `--all` is given.
 const SMALL: f64 = 0.001;
 
-/// Groups shown at least, however small.
+/// Groups that are shown in any case, however small they are.
 const LEAST_GROUPS: usize = 5;
 
 /// Columns that a group's name needs beside its figures.
 const NAME: usize = 24;
 
-/// Columns that a path or a socket needs: their ends distinguish them.
+/// Columns that a path or a socket needs, since their ends distinguish them.
 const LONG_NAME: usize = 36;
 
-/// Columns in which a name can still be distinguished from others.
+/// Least number of columns in which a name can be distinguished from others.
 const LEAST_NAME: usize = 12;
 
-/// Number of figures of a group.
+/// Number of a group's figures.
 const COLUMNS: usize = 7;
 
 type Cells = [String; COLUMNS];
 
 const HEADINGS: [&str; COLUMNS] = ["calls", "between", "looked at", "errors", "time", "of CPU", "waited"];
 
-/// Figures left out if a name would find no room, in this order: sampled calls, errors, waiting,
-/// share.
+/// Figures that are left out, in this order, if a name would find no room: sampled calls, errors,
+/// waiting, share.
 const DROPPED: [usize; 4] = [2, 3, 6, 5];
 
 /// Writes the recording's calls grouped by `grouping`: one line a group, most expensive first, at
@@ -47,7 +47,7 @@ const DROPPED: [usize; 4] = [2, 3, 6, 5];
 /// number of sampled calls.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_grouping(
     w: &mut dyn io::Write,
     rec: &Recording,
@@ -93,7 +93,7 @@ impl Report<'_> {
             .collect();
         let long = matches!(grouping.by, By::Fd | By::Library | By::Process);
         let name = if long { LONG_NAME } else { NAME };
-        // A name has to be readable too: some figures can be left out.
+        // A name must be readable too, so some figures may be left out.
         for drop in DROPPED {
             let width: usize = used.iter().zip(&widths).filter(|(used, _)| **used).map(|(_, width)| width + 2).sum();
             if let Some(used) = used.get_mut(drop).filter(|_| width + 2 + name > self.style.columns()) {
@@ -165,7 +165,7 @@ impl Report<'_> {
         ]
     }
 
-    /// Returns a group's name.
+    /// Returns the name of a group.
     fn group_name(&self, by: By, common: &Common) -> Line {
         let mut line = Line::default();
         match common {
@@ -212,7 +212,7 @@ impl Report<'_> {
         let mut line = Line::default();
         line.push_name(Role::Plain, clean(&place.function));
         let file = place.file.as_deref().map(|f| f.rsplit('/').next().unwrap_or(f));
-        // The placeholder of a function without a name has its module's name already.
+        // The placeholder of a function without a name already contains its module's name.
         let named = !place.function.contains("+0x");
         let home = file.or_else(|| module(self.rec, frame.module).map(|m| m.file_name()).filter(|_| named));
         if let Some(home) = home {
@@ -235,7 +235,7 @@ impl Report<'_> {
         line
     }
 
-    /// Returns the process of a thread, if there are several processes.
+    /// Returns the process of a thread; an empty line if the recording has one process only.
     fn of_process(&self, id: ProcessId) -> Line {
         let mut line = Line::default();
         if let Some(p) = self.rec.processes.get(id.0 as usize).filter(|_| self.rec.processes.len() > 1) {
@@ -251,7 +251,7 @@ impl Report<'_> {
         known.max_by_key(|(id, r)| (r.counts.toll_ns, r.counts.calls, Reverse(*id)))
     }
 
-    /// Returns a group's stacks and descriptors, if they are requested.
+    /// Returns the stacks and descriptors of a group, if they are requested.
     fn beneath(&self, by: By, group: &Group) -> Vec<Line> {
         let mut lines = vec![];
         if self.options.stacks
@@ -268,13 +268,13 @@ impl Report<'_> {
     }
 }
 
-/// Returns how many of the most expensive groups are worth a line: the others are each below
+/// Returns the number of the most expensive groups that are worth a line: all others are below
 /// [`SMALL`].
 fn telling(grouping: &Grouping, own: Option<u64>) -> usize {
     let Some(own) = own else { return usize::MAX };
     let is_small = |g: &Group| g.toll_ns.is_some_and(|toll| (toll as f64) < own as f64 * SMALL);
     let small = grouping.groups.iter().rev().take_while(|g| is_small(g)).count();
-    // A line that sums up one group is no shorter than the group.
+    // A line that sums up a single group would be no shorter than the group's own.
     let small = if small < 2 { 0 } else { small };
     (grouping.groups.len() - small).max(LEAST_GROUPS)
 }

@@ -1,4 +1,4 @@
-//! The chain of callers: the API, the user's frame, the frames above it.
+//! The chain of callers in a report: the API, the user's frame, the frames above it.
 
 use super::screen::{DETAIL, Report};
 use crate::access::{frame, module, row, stack};
@@ -8,13 +8,13 @@ use crate::units::percent_of;
 use std::cmp::Reverse;
 use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId, before_thread};
 
-/// Frames of a chain shown without `-k`.
+/// Frames of a chain that are shown without `-k`.
 const FRAMES: usize = 4;
 
-/// Columns of a function's name in a chain at most.
+/// Columns of a function's name in a chain, at most.
 const NAME: usize = 56;
 
-/// Columns of a file's name and line at most.
+/// Columns of a file's name and line, at most.
 const PLACE: usize = 40;
 
 /// The frames of a row from the system call outwards.
@@ -22,7 +22,7 @@ struct Chain {
     frames: Vec<FrameId>,
     /// Number of leading frames that all samples share.
     sure: usize,
-    /// The share of the row's calls whose samples have the other frames too.
+    /// Share of the row's calls, as text, whose samples have the other frames too.
     share: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Report<'_> {
         for (i, (at, f)) in frames.iter().take(FRAMES).enumerate() {
             let next = frames.get(i + 1).filter(|_| i < last);
             let mut of_frame = self.frame_links(f, next.map(|(_, f)| *f));
-            // Outwards from this frame, the callers of other calls differ.
+            // Outwards of this frame the calls of the row have different callers, so the share is shown.
             if let (true, Some(share), Some(link)) = (*at == chain.sure, &chain.share, of_frame.first_mut()) {
                 link.push(Role::Faint, format!(" in {share}"));
             }
@@ -81,11 +81,11 @@ impl Report<'_> {
         let start = row.user.and_then(|user| ids.iter().position(|id| *id == user)).unwrap_or(0);
         let named = ids.iter().enumerate().skip(start);
         let mut frames: Vec<_> = named.filter_map(|(at, id)| Some((at, frame(self.rec, *id)?))).collect();
-        // A script's lines tell what the interpreter's functions between them do.
+        // Once a script's lines are shown, the interpreter's functions between them add nothing.
         if frames.iter().any(|(_, f)| f.language.is_some()) {
             frames.retain(|(_, f)| f.language.is_some() || f.class == FrameClass::User);
         }
-        // The callers of main, or of a constructor, are the same in every program.
+        // The callers of `main`, or of a constructor, are the same in every program.
         let ours = |(_, f): &(usize, &Frame)| !matches!(f.class, FrameClass::Libc | FrameClass::Loader);
         let end = match frames.iter().position(|(_, f)| f.language.is_none() && f.function() == "main") {
             Some(main) => main + 1,
@@ -97,8 +97,8 @@ impl Report<'_> {
         frames
     }
 
-    /// Returns a row's frames from the system call outwards. Of several whole stacks it takes the
-    /// one with most calls.
+    /// Returns a row's frames from the system call outwards. If the row has several whole stacks,
+    /// they are those of the stack with most calls.
     fn whole_chain(&self, id: RowId, row: &Row) -> Chain {
         let of = |id| stack(self.rec, id).map_or(&[][..], |s| &s.frames);
         let (context, outer) = (of(row.context), of(row.outer));
@@ -106,7 +106,8 @@ impl Report<'_> {
         let trunks = self.rec.trunks_of(id);
         let all = trunks.iter().fold(0u64, |sum, t| sum.saturating_add(t.weight));
         let most = trunks.iter().max_by_key(|t| (t.weight, Reverse(t.stack))).filter(|_| row.lines.is_empty());
-        // Only if it has more than half: else it would show a minority.
+        // The stack is used only if it has more than half of the calls; otherwise it would show a
+        // minority.
         let most = most.filter(|t| t.weight > all / 2 && of(t.stack).len() > outer.len());
         let above = most.map_or(outer, |t| of(t.stack));
         let share = most.and_then(|t| percent_of(t.weight, Some(all)));
@@ -118,7 +119,8 @@ impl Report<'_> {
         of(row.context).iter().chain(of(row.outer)).copied().collect()
     }
 
-    /// Returns true if the loader called the outermost frame: before `main`, that is a constructor.
+    /// Returns true if the loader called the outermost frame, which is then a constructor, run
+    /// before `main`.
     pub(super) fn in_constructor(&self, row: &Row) -> bool {
         let last = self.frame_ids(row).last().and_then(|id| frame(self.rec, *id));
         last.is_some_and(|f| f.class == FrameClass::Loader)
@@ -143,7 +145,7 @@ impl Report<'_> {
                 link.push_name(Role::Faint, format!(" {}", name(file)));
                 link.push(Role::Faint, l.line.map_or_else(String::new, |n| format!(":{n}")));
             } else if let (Some(module), false) = (module(self.rec, f.module), silent) {
-                // The placeholder of a function without a name has its module's name already.
+                // The placeholder of a function without a name already contains its module's name.
                 if !l.function.contains("+0x") {
                     link.push_name(Role::Faint, format!(" {}", self.style.name(&clean(module.file_name()), PLACE)));
                 }
@@ -171,7 +173,7 @@ impl Report<'_> {
             }
             line.append(link);
             fresh = false;
-            // The rest of a link that is too long for a line.
+            // These are the remaining pieces of a link that is too long for a line.
             for piece in pieces {
                 lines.push(std::mem::replace(&mut line, Line::of(Role::Plain, " ".repeat(2 * DETAIL))));
                 line.append(piece);

@@ -1,5 +1,5 @@
-//! The report's end: remarks, other calls, the longest calls, problems; and the whole report of a
-//! healthy program.
+//! The end of a report (remarks, other calls, the longest calls, problems), and the whole report of
+//! a healthy program.
 
 use super::finding::tag;
 use super::flags::is_told_by_flags;
@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 use systoll_judge::{Doubt, Finding};
 use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
 
-/// Remarks shown without `--all`.
+/// Remarks that are shown without `--all`.
 const REMARKS: usize = 3;
 
-/// Problems shown without `--all`.
+/// Problems that are shown without `--all`.
 const PROBLEMS: usize = 5;
 
-/// Places of needless calls below the bound that `--all` lists at most.
+/// Places of needless calls too cheap for a finding that `--all` lists, at most.
 const BENEATH: usize = 50;
 
-/// System calls of no finding that are shown at most.
+/// System calls outside findings that are shown, at most.
 const PARTS: usize = 4;
 
 impl Report<'_> {
@@ -87,8 +87,8 @@ impl Report<'_> {
 
     /// Returns the system call that a healthy program spent most time in, and its caller.
     fn largest_cost(&self) -> Vec<Line> {
-        // In a program with several threads, most wait for work all the time: that says nothing
-        // about the program.
+        // In a program with several threads, most threads wait for work all the time, which says
+        // nothing about the program.
         let alone = self.rec.header.threads <= processes(self.rec);
         let waited = |c: &Counts| c.waited_ns.filter(|_| alone).unwrap_or(0);
         let spent = |c: &Counts| c.toll_ns.unwrap_or(0).max(waited(c));
@@ -116,7 +116,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Returns the rows' stacks and descriptors, if they are requested.
+    /// Returns the stacks and descriptors of some rows, if they are requested.
     fn looked_into(&self, rows: &[RowId]) -> Vec<Line> {
         let mut lines = vec![];
         if let Some(first) = rows.first().filter(|_| self.options.stacks) {
@@ -128,10 +128,11 @@ impl Report<'_> {
         lines
     }
 
-    /// Returns `fgets  <  count wc.c:12`, or an empty line.
+    /// Returns the API and the caller of a row, as in `fgets  <  count wc.c:12`; an empty line if
+    /// neither is known.
     pub(super) fn caller(&self, row: &Row) -> Line {
         let mut line = self.api_link(row).unwrap_or_default();
-        // A script's line tells more than the interpreter's function.
+        // A script's line tells more than the interpreter's function does.
         let script = row.lines.first().and_then(|line| self.place_of(line.frame));
         if let Some(place) = script.or_else(|| self.place(row)) {
             if !line.is_empty() {
@@ -147,7 +148,7 @@ impl Report<'_> {
         let some = self.rec.calls() > 0;
         let all = self.options.all;
         let when = |wanted: bool, part: &dyn Fn() -> Vec<Line>| if wanted { part() } else { vec![] };
-        // Findings about waiting need the long calls most.
+        // A reader of findings about waiting needs the long calls most.
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
             when(some, &|| self.rounds()),
@@ -166,13 +167,13 @@ impl Report<'_> {
         ];
         let mut lines = vec![];
         for (i, part) in parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()) {
-            // Findings end with an empty line of their own.
+            // Each finding ends with an empty line of its own.
             if i > 0 || healthy {
                 lines.push(Line::default());
             }
             lines.extend(part);
         }
-        // In a report with findings, the first part follows an empty line already.
+        // In a report with findings, an empty line already precedes the first part.
         if !healthy && lines.first().is_some_and(Line::is_empty) {
             lines.remove(0);
         }
@@ -217,7 +218,8 @@ impl Report<'_> {
         segments
     }
 
-    /// Explains a remark that costs as much as a finding: why it is only a remark, and what to do.
+    /// Explains a remark that costs as much as a finding: the reason why it is only a remark, and
+    /// the next step.
     fn why_a_remark(&self, f: &Finding) -> Vec<Line> {
         let findings = &self.judgement.findings;
         let dearer = findings.iter().any(|finding| finding.time_to_win_ns() <= f.time_to_win_ns());
@@ -232,7 +234,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Returns the calls of no finding: their number, their cost, the largest parts.
+    /// Returns the calls of no finding: their number, their cost, and the largest parts of them.
     fn remaining(&self) -> Vec<Line> {
         let found = rows_of(&self.judgement.findings);
         let rest = |i: usize| u32::try_from(i).is_ok_and(|i| !found.contains(&RowId(i)));
@@ -305,7 +307,7 @@ impl Report<'_> {
         line
     }
 
-    /// Returns how system call sites were hooked, for `--all`.
+    /// Returns the numbers of system call sites by the way in which they were hooked, for `--all`.
     fn sites(&self) -> Vec<Line> {
         let Some(s) = self.rec.header.sites.filter(|_| self.options.all) else { return vec![] };
         let text = format!(
@@ -321,7 +323,7 @@ impl Report<'_> {
 
     /// Returns the problems, first those that put the counts in doubt.
     fn problems(&self) -> Vec<Line> {
-        // Doubts about names matter only if names were shown, that is, in findings.
+        // Doubts about names matter only if names are shown, as in findings.
         let named = self.options.all || self.options.stacks || !self.judgement.findings.is_empty();
         let matters = |p: &Problem| (named || p.kind != ProblemKind::Name) && !is_told_by_flags(p);
         let problems = self.sentences().problems(matters, !self.options.all);

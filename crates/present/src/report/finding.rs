@@ -5,21 +5,21 @@ use crate::access::row;
 use crate::sentences::{OBJECT, subject};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, counted, grouped, percent, time};
+use crate::units::{calls, counted, grouped, percent, percent_of, time};
 use std::collections::BTreeMap;
-use systoll_judge::{Finding, ObjectShare};
-use systoll_model::{Row, RowId, RowLine};
+use systoll_judge::{Finding, ObjectShare, requested};
+use systoll_model::{FrameId, Row, RowId, RowLine};
 
-/// Cures shown without `--all`.
+/// Cures that are shown without `--all`.
 const CURES: usize = 2;
 
-/// A script's line with a smaller share is shown only with `--all`.
+/// Share of calls below which a script's line is shown only with `--all`.
 const FAINT_LINE: f64 = 0.01;
 
-/// Programs shown without `--all`.
+/// Programs that are shown without `--all`.
 const PROGRAMS: usize = 8;
 
-/// Other places shown without `--all`.
+/// Other places that are shown without `--all`.
 const PLACES: usize = 3;
 
 impl Report<'_> {
@@ -29,6 +29,7 @@ impl Report<'_> {
             lines.extend(self.chain(*id, f.phase));
         }
         lines.extend(self.script_lines(f));
+        lines.extend(self.asked(f));
         if self.options.fds {
             lines.extend(self.fds_of(&f.rows));
         }
@@ -89,12 +90,12 @@ impl Report<'_> {
     fn other_places(&self, f: &Finding) -> Vec<Line> {
         let rows: Vec<(RowId, &Row)> = f.rows.iter().filter_map(|id| Some((*id, row(self.rec, *id)?))).collect();
         let Some((_, first)) = rows.first() else { return vec![] };
-        // Grouped by their text: several places in code without lines read the same.
+        // Places are grouped by their text: several places in code without lines look the same.
         let plain = Style { color: false, width: 0, whole_names: false };
         let named = |r: &Row| self.place_and_api(r).render(&plain);
         let shown = named(first);
         let mut calls_from: BTreeMap<String, Place> = BTreeMap::new();
-        // If the rows have useful calls as well, only the needless ones are counted.
+        // If the rows also have useful calls, only the needless ones are counted.
         let of_part = f.calls_about.is_some();
         for (at, (id, row)) in rows.into_iter().enumerate() {
             let needless = f.by_row.get(at).filter(|_| of_part).map(|part| part.calls);
@@ -147,11 +148,40 @@ impl Report<'_> {
         if let Some(more) = reported.len().checked_sub(limit).filter(|more| *more > 0) {
             segments.push(Line::of(Role::Faint, format!("{more} more")));
         }
-        // Looks are at the calls of a line, whatever they are about.
+        // Samples are of all calls of a line, also of those about other objects.
         let others = if f.calls_about.is_some() { ", calls about others among them" } else { "" };
         segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks{others}")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
         label.push(Role::Faint, "lines");
+        label.pad_to(DETAIL_TEXT);
+        self.segments(label, segments, DETAIL_TEXT)
+    }
+
+    /// Returns the lines that asked a pool of threads for the calls, and the price of handing the work over.
+    fn asked(&self, f: &Finding) -> Vec<Line> {
+        let Some(told) = requested(self.rec, &f.rows) else { return vec![] };
+        let all = told.lines.iter().fold(0u64, |sum, (_, seen)| sum.saturating_add(*seen));
+        let limit = if self.options.all { usize::MAX } else { PLACES };
+        let segment = |(frame, seen): &(FrameId, u64)| {
+            let share = percent_of(*seen, Some(all)).unwrap_or_default();
+            self.place_of(*frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
+        };
+        let mut segments: Vec<Line> = told.lines.iter().take(limit).map(segment).collect();
+        let operations = told.operations.iter().map(|o| format!("uv_fs_{}", clean(o))).collect::<Vec<_>>().join(", ");
+        let seen = match all {
+            0 => format!("of libuv's pool, by {operations}: no caller was seen"),
+            _ => format!("of libuv's pool, by {operations}; {} at its wake-ups", counted(all, "look", "looks")),
+        };
+        segments.push(Line::of(Role::Faint, seen));
+        if told.hand_over_calls > 0 {
+            let (number, toll) = (calls(told.hand_over_calls), time(told.hand_over_ns));
+            segments.push(Line::of(
+                Role::Plain,
+                format!("handing over all work of that pool took at least {number} more, {toll}"),
+            ));
+        }
+        let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
+        label.push(Role::Faint, "asked");
         label.pad_to(DETAIL_TEXT);
         self.segments(label, segments, DETAIL_TEXT)
     }
@@ -191,7 +221,7 @@ impl Report<'_> {
         self.detail("which", Role::Plain, &programs.join(", "))
     }
 
-    /// Returns how many of the calls are needless, if not all are.
+    /// Returns the number of needless calls, if not all are needless.
     fn needless_part(&self, f: &Finding) -> Vec<Line> {
         if self.sentences().all_needless(f) {
             return vec![];
@@ -199,25 +229,25 @@ impl Report<'_> {
         self.detail(if f.starts { "calls" } else { "of it" }, Role::Plain, &self.sentences().needless(f))
     }
 
-    /// Returns how many needless calls there are for each request, connection, ….
+    /// Returns the number of needless calls for each request, connection, ….
     fn per_unit(&self, f: &Finding) -> Vec<Line> {
         self.sentences().per_unit(f).map_or_else(Vec::new, |text| self.detail("each", Role::Plain, &text))
     }
 
-    /// Returns the costs of the needless calls after they have returned.
+    /// Returns the costs that the needless calls cause after they have returned.
     fn later(&self, f: &Finding) -> Vec<Line> {
         self.sentences().later(f).map_or_else(Vec::new, |text| self.detail("plus", Role::Warn, &text))
     }
 
     fn cures(&self, f: &Finding) -> Vec<Line> {
         let mut lines = vec![];
-        // One for each of the listed programs, as far as cures are for one program.
+        // Each listed program gets a cure, as far as cures are for one program.
         let for_each = f.cures.iter().take(PROGRAMS).take_while(|cure| cure.is_for_one).count();
         let limit = if self.options.all { usize::MAX } else { CURES.max(for_each) };
         for (i, cure) in f.cures.iter().take(limit).enumerate() {
             lines.extend(self.detail(if i == 0 { "fix" } else { "or" }, Role::Good, &sentence(&cure.how)));
-            // Others say what they give up only with `--all`: a first look needs one cure and its
-            // price.
+            // Further cures show what they give up only with `--all`: a first look needs one cure
+            // and its price.
             if !cure.gives_up.is_empty() && (i == 0 || self.options.all) {
                 lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", sentence(&cure.gives_up))));
             }
@@ -238,7 +268,7 @@ impl Report<'_> {
         let commands = commands.into_iter().map(|c| Line::of(Role::Good, c)).collect();
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
         let gain = self.sentences().gain(f);
-        // Without an expected gain this is a lower bound, not a promise: work around the calls may
+        // Without an expected gain, this is a lower bound and no promise: work around the calls may
         // come on top.
         let told = gain.as_ref().map_or_else(
             || format!("the calls alone take {}", time(f.needless_toll_ns)),
@@ -260,16 +290,16 @@ impl Report<'_> {
     }
 }
 
-/// A place that makes calls of a finding.
+/// A place in the source that makes calls of a finding.
 struct Place<'r> {
-    /// Calls of all places with the same text.
+    /// Number of calls of all places with the same text.
     calls: u64,
-    /// One of the rows.
+    /// Id of one of these places' rows.
     id: RowId,
     row: &'r Row,
 }
 
-/// Returns the cause's id, or else the kind of waste.
+/// Returns the cause's id; if there is no cause, the name of the kind of waste.
 pub(super) fn tag(f: &Finding) -> String {
     f.cause.as_ref().map_or_else(|| f.kind.name().to_owned(), |id| clean(id))
 }

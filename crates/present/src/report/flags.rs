@@ -6,19 +6,19 @@ use crate::style::{Line, Role};
 use systoll_judge::Finding;
 use systoll_model::{Language, Problem};
 
-/// A run-time that names its scripts' functions only with a flag.
+/// A run-time that names the functions of scripts only if it is started with a flag.
 struct RunTime {
     language: Language,
-    /// Returns true for the names of its files. A program that maps one runs it.
+    /// Test for the names of the run-time's files. A program that maps such a file runs it.
     is_file: fn(&str) -> bool,
-    /// The command with the flag.
+    /// The command, with the flag.
     how: &'static str,
-    /// The text of the problem in recordings without names.
+    /// Text of the problem that recordings without names have.
     problem: &'static str,
 }
 
-/// Tried with Node 18 to 22 and OpenJDK 17. The file that Java writes at its end
-/// (-XX:+DumpPerfMapAtExit) comes too late for watched programs.
+/// The run-times and their flags, tried with Node 18 to 22 and OpenJDK 17. The file that Java
+/// writes at its end (-XX:+DumpPerfMapAtExit) comes too late for watched programs.
 const RUN_TIMES: [RunTime; 2] = [
     RunTime {
         language: Language::JavaScript,
@@ -39,7 +39,7 @@ const RUN_TIMES: [RunTime; 2] = [
 impl Report<'_> {
     /// Returns a line for each run-time that made calls of a finding without a known function.
     pub(super) fn flags(&self) -> Vec<Line> {
-        // Where its frames could not be read, a recording says so.
+        // A recording has this problem if the run-time's frames could not be read.
         let is_needed = |r: &&RunTime| self.rec.problems.iter().any(|problem| problem.text.contains(r.problem));
         let lacks = |r: &&RunTime| is_needed(r) && self.judgement.findings.iter().any(|f| self.lacks_function(f, r));
         RUN_TIMES.iter().filter(lacks).flat_map(|r| self.closing_line("to name", Role::Plain, r.how)).collect()

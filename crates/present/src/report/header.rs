@@ -1,5 +1,5 @@
-//! The report's first lines (the command, how it ended, the verdict) and its last (how calls were
-//! counted).
+//! The first lines of a report (the command, the way in which it ended, the verdict) and the last (the way in which
+//! calls were counted).
 
 use super::screen::Report;
 use crate::access::{has_folded_processes, processes};
@@ -10,11 +10,11 @@ use crate::text::{columns, shell_words, shorten};
 use crate::units::{calls, counted, grouped, ns, percent, rate, time, time_span};
 use systoll_model::{BackendKind, Exit};
 
-/// Column of the header's text.
+/// Column at which the header's text starts.
 pub(super) const HEAD: usize = 9;
 
 impl Report<'_> {
-    /// Returns the line with the command and how it ended.
+    /// Returns the line with the command and the way in which it ended.
     pub(super) fn header(&self) -> Vec<Line> {
         let mut first = Line::of(Role::Strong, "systoll");
         first.pad_to(HEAD);
@@ -31,14 +31,14 @@ impl Report<'_> {
         what.push_name(Role::Strong, command);
         let mut segments = vec![what, self.ending()];
         let watched = if self.slowed() { " watched" } else { "" };
-        // A trace without times does not tell.
+        // A trace without times does not tell how long the run took.
         if h.wall_ns > 0 || h.backend != BackendKind::Import {
             segments.push(Line::of(Role::Plain, format!("{}{watched}", time(h.wall_ns))));
         }
         segments.push(self.cpu());
         let processes = processes(self.rec);
         if processes > 1 {
-            // A program that could not be watched any longer after its `execve` is not among them.
+            // A program that could no longer be watched after its `execve` is not among these processes.
             let about = if has_folded_processes(self.rec) { "about " } else { "" };
             segments.push(Line::of(Role::Plain, format!("{about}{}", counted(processes, "process", "processes"))));
         }
@@ -60,8 +60,7 @@ impl Report<'_> {
         self.beside(HEAD, "", HEAD, line.broken(width))
     }
 
-    /// Returns the report's last line: the number of calls, how they were counted, and where to
-    /// read more.
+    /// Returns the report's last line: the number of calls, the way in which they were counted, and where to read more.
     pub(super) fn counted_how(&self) -> Vec<Line> {
         let mut segments = vec![self.count()];
         segments.extend(self.only());
@@ -93,7 +92,7 @@ impl Report<'_> {
             (false, 0) => count.push(Role::Warn, ", not counted exactly: see the problems"),
             (false, lost) => count.push(Role::Warn, format!(", not counted exactly: {} lost", calls(lost))),
         }
-        // What a service does is asked for a second.
+        // A reader of a service's report wants the number of calls a second.
         if let (Some(rate), true) = (rate(n, self.rec.header.wall_ns), self.rec.header.attached.is_some() && n > 0) {
             count.push(Role::Plain, format!(", {rate}"));
         }
@@ -110,14 +109,14 @@ impl Report<'_> {
         self.sentences().slowed()
     }
 
-    /// Returns the processor time. It is an estimate if watching took a considerable part of what was measured, or if
-    /// processes took more than was measured.
+    /// Returns the processor time. It is an estimate if watching took a considerable part of the measured time, or if
+    /// processes took more time than was measured.
     fn cpu(&self) -> Line {
         let h = &self.rec.header;
         let measured = h.user_ns.saturating_add(h.sys_ns);
         match self.rec.own_cpu_ns() {
             None => Line::of(Role::Warn, "CPU time unknown"),
-            // A process that nobody waited for is in its own time only.
+            // The estimate includes processes that nobody waited for; the measured time does not.
             Some(own) if own.abs_diff(measured) > measured / 50 => {
                 let span = self.rec.own_cpu_span_ns().filter(|span| is_wide(span, own, SPAN_TOLD));
                 let span = span.map_or_else(String::new, |s| format!(" ({})", time_span(*s.start(), *s.end())));
@@ -157,7 +156,7 @@ impl Report<'_> {
         if let Some(vdso) = h.vdso_calls.filter(|v| *v > 0) {
             segments.push(Line::of(Role::Plain, format!("{} more in the vDSO", grouped(vdso))));
         }
-        // A price that moved is told at the report's end.
+        // If the price has moved, a line at the report's end says so.
         if !self.rec.prices.moved() {
             segments.push(self.crossing());
         }
@@ -269,7 +268,7 @@ impl Report<'_> {
     fn of_cpu(&self, toll_ns: u64) -> String {
         let h = &self.rec.header;
         let Some(own) = self.rec.own_cpu_ns() else { return String::new() };
-        // Cores are meaningful only if watching left the wall time alone.
+        // Cores mean something only if watching has not changed the wall time.
         if h.wall_ns >= LONG_RUN_NS && !self.slowed() {
             let cores = |ns: u64| ns as f64 / h.wall_ns as f64;
             return format!("   {:.2} of {:.2} cores", cores(toll_ns), cores(own));
@@ -299,8 +298,8 @@ impl Report<'_> {
     }
 }
 
-/// The interval of a processor time is shown if an end lies further from the estimate than this
-/// fraction: runs of one program differ by less.
+/// Fraction of the estimated processor time by which an end of its interval must differ for the interval to be shown:
+/// runs of one program differ by less.
 const SPAN_TOLD: f64 = 0.05;
 /// Returns a label for the sum of tolls.
 fn label(text: &str) -> Line {

@@ -1,4 +1,4 @@
-//! The longest calls: one by one if the recording kept them, else by caller.
+//! The longest calls in a report: one by one if the recording kept them, otherwise by caller.
 
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{frame, module, row};
@@ -7,13 +7,13 @@ use crate::text::{clean, columns, shorten};
 use crate::units::{calls, grouped, time};
 use systoll_model::{BackendKind, LongCall, Row};
 
-/// Calls shorter than this many ns are not listed under `longest`.
+/// Duration from which on calls are listed under `longest`, ns.
 const LONG_CALL_NS: u64 = 1_000_000;
 
-/// Calls listed under `longest` at most.
+/// Calls that are listed under `longest`, at most.
 const LONGEST: usize = 5;
 
-/// Callers listed at most if long calls were not kept one by one.
+/// Callers that are listed, at most, if long calls were not kept one by one.
 const BY_CALLER: usize = 10;
 
 impl Report<'_> {
@@ -47,8 +47,8 @@ impl Report<'_> {
         lines
     }
 
-    /// Returns the time from which a call is worth a line, in ns: far above the time that watching
-    /// alone adds.
+    /// Returns the duration from which on a call is worth a line, ns: far above the time that
+    /// watching alone adds.
     fn long_call_ns(&self) -> u64 {
         let watching = 100.0 * self.rec.header.observer_wall_ns_per_call;
         // The cast turns a float that is too large into the type's largest value, and NaN into 0.
@@ -98,8 +98,8 @@ impl Report<'_> {
         let cells: Vec<[String; 3]> = rows
             .iter()
             .map(|r| {
-                // Calls in the bucket that the limit cuts through are not known to be long, except
-                // the longest.
+                // The limit may lie inside a bucket, whose calls are then not known to be long,
+                // except the longest.
                 let surely = self.calls_of_at_least(std::slice::from_ref(*r), at_least).max(1);
                 let of = if surely == r.counts.calls { calls(surely) } else { format!("{} or more", calls(surely)) };
                 [r.syscall.to_string(), time(r.counts.max_ns), of]
@@ -123,8 +123,8 @@ impl Report<'_> {
     }
 
     /// Returns the number of calls that surely took `ns` or longer: those in buckets entirely above
-    /// it. Counted in the process, a call is in the bucket of the middle of its power of two of
-    /// cycles, and may have taken two thirds of that.
+    /// it. A call that was counted in the process is in the bucket of the middle of its power of
+    /// two of cycles, and may have taken only two thirds of that time.
     fn calls_of_at_least(&self, rows: &[Row], ns: u64) -> u64 {
         let from = if ns <= 1 { 0 } else { u64::BITS - (ns - 1).leading_zeros() } as usize;
         let from = from + usize::from(self.rec.header.backend == BackendKind::Inproc);
@@ -137,7 +137,7 @@ impl Report<'_> {
         let mut line = self.caller(r);
         if startup {
             let user = r.user.and_then(|id| frame(self.rec, id));
-            // A place without a source line names its module already.
+            // A place without a source line already names its module.
             let named = user.and_then(|f| f.location()).is_none_or(|l| l.file.is_none());
             let library = user.and_then(|f| module(self.rec, f.module)).filter(|_| !named);
             line.push(Role::Faint, if line.is_empty() { "" } else { ", " });

@@ -1,4 +1,4 @@
-//! The report of a run: what `systoll run` and `systoll report` print.
+//! The report of a run, which `systoll run` and `systoll report` print.
 
 mod by;
 mod chain;

@@ -8,14 +8,14 @@ use systoll_model::{Phase, Recording, RowId};
 /// A line of text in parts, each with its role.
 pub type Parts = Vec<(Role, String)>;
 
-/// Parts of the report on a recording, as lines of at most some columns.
+/// The recording and judgement from which parts of the report are written, as lines of a limited width.
 #[derive(Clone, Copy, Debug)]
 pub struct Pieces<'a> {
-    /// The recording.
+    /// The recording on which the report is.
     pub recording: &'a Recording,
-    /// Its judgement.
+    /// The judgement of the recording.
     pub judgement: &'a Judgement,
-    /// Columns of a line at most; fewer than 40 count as 40.
+    /// Width of a line in columns, at most; less than 40 counts as 40.
     pub width: usize,
 }
 
@@ -48,7 +48,7 @@ impl Pieces<'_> {
     fn lines(&self, options: &ReportOptions, of: impl FnOnce(&Report<'_>) -> Vec<Line>) -> Vec<Parts> {
         let style = Style { color: false, width: self.width, whole_names: false };
         let report = Report { rec: self.recording, judgement: self.judgement, options, style };
-        // Such a screen has no flags.
+        // A screen that lays out lines by itself has no flags.
         let without_flag = |(role, text): (Role, String)| (role, text.replace(": --all shows them", ""));
         of(&report).into_iter().map(|line| line.into_parts().into_iter().map(without_flag).collect()).collect()
     }

@@ -1,5 +1,5 @@
-//! Rounds, i.e. sequences of calls that threads repeat: those that take most of the remaining time,
-//! or all.
+//! Rounds in a report, i.e. sequences of calls that threads repeat: those that take most of the
+//! remaining time, or all.
 
 use super::screen::{DETAIL, Report};
 use crate::style::{Line, Role, flow};
@@ -11,7 +11,8 @@ use systoll_judge::Round;
 const BENEATH: usize = DETAIL + 2;
 
 impl Report<'_> {
-    /// Returns the rounds that findings leave out and that take much time; all rounds if requested.
+    /// Returns the rounds that no finding explains and that take much time; all rounds if
+    /// requested.
     pub(super) fn rounds(&self) -> Vec<Line> {
         let all = self.options.rounds;
         let shown: Vec<&Round> = self.judgement.rounds.iter().filter(|round| all || round.is_of_rest).collect();

@@ -8,26 +8,26 @@ use std::io;
 use systoll_judge::{Finding, Judgement};
 use systoll_model::Recording;
 
-/// The parts of the report to write.
+/// Choice of the parts of the report that are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportOptions {
-    /// True for all findings and remarks with all cures and places, false for the first few.
+    /// True for all findings and remarks, with all cures and places; false for the first few.
     pub all: bool,
-    /// True for all rounds, false for those that most of the rest goes to.
+    /// True for all rounds; false for those that take most of the time outside findings.
     pub rounds: bool,
-    /// Lists every recorded call that took at least this many ns, in place of the five slowest.
+    /// Duration in ns from which on every recorded call is listed, in place of the five slowest.
     pub longer_ns: Option<u64>,
     /// True for whole stacks, one frame a line, in place of the chain of callers.
     pub stacks: bool,
     /// True to list the files behind the descriptors of sampled calls.
     pub fds: bool,
-    /// The calls that the recording was narrowed down to.
+    /// The calls to which the recording was narrowed down.
     pub only: Option<Narrowing>,
     /// True if the program is still running.
     pub so_far: bool,
 }
 
-/// The data that all parts of the report are written from.
+/// The data from which all parts of the report are written.
 pub(super) struct Report<'a> {
     pub(super) rec: &'a Recording,
     pub(super) judgement: &'a Judgement,
@@ -35,7 +35,7 @@ pub(super) struct Report<'a> {
     pub(super) style: Style,
 }
 
-/// Findings shown without `--all`.
+/// Findings that are shown without `--all`.
 pub(super) const SHOWN: usize = 5;
 
 /// Column at which a finding's details start.
@@ -50,7 +50,7 @@ pub(super) const CLOSING_TEXT: usize = 14;
 /// Writes the report of `rec`, judged by `judgement`.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_report(
     w: &mut dyn io::Write,
     rec: &Recording,
@@ -68,7 +68,7 @@ pub fn write_report(
 /// Writes one finding of `judgement` as the report has it, under `number`.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_finding(
     w: &mut dyn io::Write,
     rec: &Recording,
@@ -109,12 +109,12 @@ impl Report<'_> {
         if self.options.all { findings } else { &findings[..findings.len().min(SHOWN)] }
     }
 
-    /// Returns a finding's detail: a label, and text on as many lines as it needs.
+    /// Returns the lines of a finding's detail: a label, and a text beside it.
     pub(super) fn detail(&self, label: &str, role: Role, text: &str) -> Vec<Line> {
         self.labelled(DETAIL, label, DETAIL_TEXT, role, text)
     }
 
-    /// Returns lines for the report's end: a label, and text.
+    /// Returns lines for the report's end: a label, and a text beside it.
     pub(super) fn closing_line(&self, label: &str, role: Role, text: &str) -> Vec<Line> {
         self.labelled(2, label, CLOSING_TEXT, role, text)
     }
@@ -139,12 +139,12 @@ impl Report<'_> {
         out
     }
 
-    /// Lays out segments that belong together, four columns apart.
+    /// Lays out parts that belong together, four columns apart, on as many lines as they need.
     pub(super) fn segments(&self, first: Line, segments: Vec<Line>, indent: usize) -> Vec<Line> {
         flow(first, segments, 4, indent, self.style.columns())
     }
 
-    /// Returns the sentences about the run.
+    /// Returns the sentences about this run.
     pub(super) fn sentences(&self) -> Sentences<'_> {
         Sentences { rec: self.rec, judgement: self.judgement }
     }

@@ -1,4 +1,5 @@
-//! `-k` and `-y`: whole stacks and the files behind descriptors, as windows saw them.
+//! The parts of a report for `-k` and `-y`: whole stacks and the files behind descriptors, as
+//! windows saw them.
 
 use super::screen::{DETAIL, DETAIL_TEXT, Report};
 use crate::access::{frame, module, row, stack};
@@ -9,10 +10,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use systoll_model::{Frame, FrameId, Language, Row, RowId, RowTrunk, StackId, Sysno, WindowCall};
 
-/// Stacks of a row, and descriptors of a finding, shown without `--all`.
+/// Stacks of a row, and descriptors of a finding, that are shown without `--all`.
 const TOLD: usize = 3;
 
-/// Frames of a stack shown without `--all`.
+/// Frames of a stack that are shown without `--all`.
 const FRAMES: usize = 64;
 
 /// A whole stack, and a label with its share.
@@ -28,7 +29,7 @@ impl Report<'_> {
         let Some(row) = row(self.rec, id) else { return vec![] };
         let context = || stack(self.rec, row.context).map_or(&[][..], |s| &s.frames).iter();
         let trunks = self.rec.trunks_of(id);
-        // The interpreter's own frames between a script's lines are only in windows' stacks.
+        // The interpreter's own frames between a script's lines are found only in windows' stacks.
         if row.lines.is_empty() && !trunks.is_empty() {
             let all = trunks.iter().fold(0u64, |sum, t| sum.saturating_add(t.weight));
             let mut trunks: Vec<&RowTrunk> = trunks.iter().collect();
@@ -87,7 +88,8 @@ impl Report<'_> {
         let mut last: Option<&Frame> = None;
         for id in frames.iter().take(limit) {
             let Some(f) = frame(self.rec, *id) else { continue };
-            // An API that ended in a jump is on no stack: it is known from the call.
+            // An API function that ended in a jump is on no stack, but the call instruction names
+            // it.
             if row.user == Some(*id)
                 && let Some(api) = api.take().filter(|api| last.is_none_or(|l| !is_called(l, api)))
             {

@@ -6,10 +6,10 @@ use crate::sentences::OBJECT;
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shell_lines, shorten};
 
-/// Number of waits shown without `all`.
+/// Number of waits that are shown without `all`.
 const WAITS: usize = 4;
 
-/// Number of table rows shown without `all`.
+/// Number of table rows that are shown without `all`.
 const ROWS: usize = 4;
 
 impl Report<'_> {

@@ -8,17 +8,18 @@ use crate::units::{calls, counted, grouped, percent, rate, time, time_span};
 use systoll_judge::{Basis, Confidence, Doubt, Finding};
 use systoll_model::Phase;
 
-/// Columns of a finding's object in its first line at most.
+/// Columns of a finding's object in its first line, at most.
 pub(crate) const OBJECT: usize = 48;
 
-/// Calls that cost less than this together tell by the price of one what they cost in a longer run, ns.
+/// Total cost below which the price of a single call is shown, ns: the run was too short to show what the calls cost in
+/// a longer one.
 const LITTLE_NS: u64 = 1_000_000;
 
-/// The cost of a finding.
+/// The cost of a finding, in words.
 pub(crate) struct Cost {
-    /// `about 1.9 ms`, `waited 12 ms`, `at a price unknown`.
+    /// The time: `about 1.9 ms`, `waited 12 ms`, `at a price unknown`.
     pub(crate) time: String,
-    /// `32 % of CPU, before main`; empty where nothing is known.
+    /// The share: `32 % of CPU, before main`; empty if nothing is known.
     pub(crate) share: String,
     /// True if `time` has a figure.
     pub(crate) is_known: bool,
@@ -51,12 +52,12 @@ impl Sentences<'_> {
     pub(crate) fn count_and_rate(&self, f: &Finding) -> String {
         let n = if f.starts { f.needless.estimate } else { f.calls_about.map_or(f.calls, |about| about.estimate) };
         let wall = self.rec.header.wall_ns;
-        // A rate of the watched run isn't the program's own.
+        // A rate of a run that watching slowed down isn't the program's own.
         let rate = if wall >= LONG_RUN_NS && !self.slowed() { rate(n, wall) } else { None };
         format!("{}{}", self.count(f), rate.map_or_else(String::new, |rate| format!(", {rate}")))
     }
 
-    /// Returns the cost of a finding: time paid, or time waited if waiting is the point.
+    /// Returns the cost of a finding: the time paid, or the time waited if the finding is about waiting.
     pub(crate) fn cost(&self, f: &Finding) -> Cost {
         let phase = match f.phase {
             Phase::StartUp if self.all_before_main(f) => ", before main",
@@ -88,8 +89,8 @@ impl Sentences<'_> {
         f.phase == Phase::StartUp && rows.all(|r| r.counts.startup_calls >= r.counts.calls)
     }
 
-    /// Returns how long a finding's calls kept their threads, in ns: waited if that is known, else
-    /// elapsed.
+    /// Returns the time for which a finding's calls kept their threads, ns: the time waited if that is known, otherwise
+    /// the elapsed time.
     pub(crate) fn waited(&self, f: &Finding) -> (&'static str, u64) {
         if let Some(ns) = f.waited_ns {
             return ("waited", ns);
@@ -98,7 +99,7 @@ impl Sentences<'_> {
         ("inside for", rows.fold(0, |sum, r| sum.saturating_add(r.counts.elapsed_ns)))
     }
 
-    /// Writes how many of the calls are needless; for starts, the calls that start the programs.
+    /// Writes the number of needless calls; for starts of programs, the calls that start them.
     pub(crate) fn needless(&self, f: &Finding) -> String {
         if f.starts {
             return format!("starting them takes {}: {}", calls(f.calls), syscall_names(f));
@@ -113,15 +114,15 @@ impl Sentences<'_> {
         format!("about {} of the {} ({bounds}) {is} needless", grouped(n.estimate), calls(of))
     }
 
-    /// Returns true if nearly all are needless and it need not be said: first calls and rounding
+    /// Returns true if so nearly all calls are needless that their number is not worth a line: first calls and rounding
     /// take up to a tenth.
     pub(crate) fn all_needless(&self, f: &Finding) -> bool {
         let of = f.calls_about.map_or(f.calls, |about| about.estimate);
         !f.starts && f.needless.estimate >= of - of / 10
     }
 
-    /// Writes how many needless calls there are for each request, connection, …, and what these cost; else, where all of them
-    /// together cost little, what one does: the run was short.
+    /// Writes how many needless calls there are for each request, connection, …, and their cost. If all of them
+    /// together cost little, because the run was short, writes the cost of one.
     pub(crate) fn per_unit(&self, f: &Finding) -> Option<String> {
         let Some(r) = f.per_unit else { return self.each_call(f) };
         let name = r.per.name();
@@ -137,21 +138,21 @@ impl Sentences<'_> {
         })
     }
 
-    /// Writes what one needless call costs, where all of them cost little.
+    /// Writes the cost of one needless call, if all of them together cost little.
     fn each_call(&self, f: &Finding) -> Option<String> {
         let is_priced = f.needless_toll_ns < LITTLE_NS && !f.starts && !f.is_about_waiting();
         let each = f.needless_toll_ns.checked_div(f.needless.estimate).filter(|each| *each > 0 && is_priced)?;
         Some(format!("{}{} per needless call", self.about(), time(each)))
     }
 
-    /// Returns what the needless calls of each request, connection, … cost, ns; `None` if that is not known, or if it is
-    /// what they wait that counts.
+    /// Returns the cost of the needless calls of each request, connection, …, ns. Returns `None` if it is not known, or
+    /// if the calls' waiting is what counts.
     pub(crate) fn each_unit(&self, f: &Finding) -> Option<u64> {
         let rounds = f.per_unit?.rounds;
         f.needless_toll_ns.checked_div(rounds).filter(|each| *each > 0 && !f.is_about_waiting())
     }
 
-    /// Writes the costs of the needless calls after they have returned.
+    /// Writes the costs that the needless calls cause after they have returned.
     pub(crate) fn later(&self, f: &Finding) -> Option<String> {
         let later = f.later?;
         let share = later
@@ -195,7 +196,7 @@ impl Sentences<'_> {
         }
     }
 
-    /// Writes why it is a remark and not a finding.
+    /// Writes the reason why this is a remark and not a finding.
     pub(crate) fn doubt(&self, f: &Finding) -> Option<String> {
         let looked_at = || format!("{} of {}", grouped(f.evidence.calls), calls(f.calls));
         Some(match f.doubt? {
@@ -220,7 +221,7 @@ pub(crate) fn subject(f: &Finding, style: Style) -> Line {
     let mut line = Line::default();
     line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
     let api = || f.language_api.as_ref().map(|api| format!(" by {}", style.name(&clean(api), OBJECT)));
-    // "umask by umask" says nothing.
+    // Words such as "umask by umask" would say nothing.
     let told = |api: &String| f.syscalls.first().is_none_or(|call| api.as_str() != format!(" by {call}"));
     if let Some(api) = api().filter(|api| !f.starts && told(api)) {
         line.push_name(Role::Plain, api);
@@ -232,7 +233,7 @@ pub(crate) fn subject(f: &Finding, style: Style) -> Line {
         line.push_name(Role::Plain, format!(" {}", style.name(&clean(what), OBJECT)));
     } else if let Some(most) = f.objects.first().filter(|_| !f.starts) {
         line.push_name(Role::Plain, format!(" {}", style.name(&clean(&most.name), OBJECT)));
-        // Counted among the calls that were looked at: where these are not all, there may be more.
+        // The number is that of the calls looked at. If these are not all, there may be more.
         let least = if f.evidence.calls < f.calls { "at least " } else { "" };
         match f.objects_seen {
             0 | 1 => {}

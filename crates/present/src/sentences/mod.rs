@@ -14,11 +14,11 @@ use std::ops::RangeInclusive;
 use systoll_judge::Judgement;
 use systoll_model::{BackendKind, Recording};
 
-/// Runs of at least this many ns also get rates.
+/// Duration of a run from which on rates are shown, ns.
 pub(crate) const LONG_RUN_NS: u64 = 10_000_000_000;
 
-/// Shares of the processor time are written as intervals if an end lies further from the estimate
-/// than this fraction: they have two figures.
+/// Fraction of the estimate by which an end of its interval must differ for shares of processor
+/// time to be written as intervals: shares have two figures.
 const SHARE_SPAN_TOLD: f64 = 0.1;
 
 /// Returns true if an end of `span` lies further from `own` than the fraction `part` of it.
@@ -26,7 +26,7 @@ pub(crate) fn is_wide(span: &RangeInclusive<u64>, own: u64, part: f64) -> bool {
     own.abs_diff(*span.start()).max(own.abs_diff(*span.end())) as f64 > part * own as f64
 }
 
-/// The data that sentences are made from.
+/// The data from which sentences are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Sentences<'a> {
     pub(crate) rec: &'a Recording,
@@ -53,7 +53,7 @@ impl Sentences<'_> {
         }
     }
 
-    /// Writes `, 32 % of CPU`, or nothing.
+    /// Writes a share as in `, 32 % of CPU`; nothing if it is not known.
     pub(crate) fn share_of_cpu(&self, ns: u64) -> String {
         self.part_of_cpu(ns).map_or_else(String::new, |p| format!(", {p} of CPU"))
     }

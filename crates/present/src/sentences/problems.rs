@@ -4,14 +4,15 @@ use super::Sentences;
 use crate::units::{counted, grouped};
 use systoll_model::Problem;
 
-/// Files without names that are named.
+/// Files without names that the sentence names, at most.
 const FILES: usize = 3;
 
-/// The end of the sentence about a file without names.
+/// End of the sentence about a file without names.
 const STRIPPED: &str = ": stripped: its functions are shown by address; its debug symbols would name them";
 
 impl Sentences<'_> {
-    /// Returns those problems that `matters`, first what leaves the counts in doubt. Files whose names are missing are one problem where they are to be `joined`.
+    /// Returns the problems for which `matters` returns true, first those that put the counts in doubt. If `joined` is
+    /// true, files without names are one problem.
     pub(crate) fn problems(&self, matters: impl Fn(&Problem) -> bool, joined: bool) -> Vec<String> {
         let mut problems: Vec<&Problem> = self.rec.problems.iter().filter(|problem| matters(problem)).collect();
         problems.sort_by_key(|p| !p.kind.spoils_exactness());
@@ -20,7 +21,7 @@ impl Sentences<'_> {
     }
 }
 
-/// One line for all files that have no names: nobody installs the debug symbols of each.
+/// Replaces the problems of all files without names by one line: nobody installs the debug symbols of each.
 fn join_stripped(texts: Vec<String>) -> Vec<String> {
     let file =
         |text: &String| text.strip_suffix(STRIPPED).map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
@@ -37,8 +38,8 @@ fn join_stripped(texts: Vec<String>) -> Vec<String> {
     texts.into_iter().filter_map(|text| if file(&text).is_some() { joined.take() } else { Some(text) }).collect()
 }
 
-/// Texts that differ in nothing but the number in brackets at their end become one, with its sum:
-/// what many processes of a program have in common is told once.
+/// Adds up texts that differ only in the number in brackets at their end: a problem that many processes of a program
+/// share appears once.
 fn added_up<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut sums: Vec<(&str, Option<u64>)> = vec![];
     for text in texts {

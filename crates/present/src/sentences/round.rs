@@ -7,30 +7,31 @@ use crate::units::{bytes, calls, counted, grouped, percent, time};
 use systoll_judge::{Numbers, Round, RoundCall, RoundStep, Times, Variety};
 use systoll_model::{Class, Location};
 
-/// Number of looks that suffice to say that no two of them are alike.
+/// Number of samples that suffice to say that no two of them are alike.
 const LOOKS: u64 = 8;
 /// Share of the rounds with a call from which on the share is not mentioned.
 const NEARLY_ALL: f64 = 0.99;
-/// Share of a round's price below which findings' part of it is not mentioned.
+/// Share of a round's price below which the part that findings explain is not mentioned.
 const FAINT: f64 = 0.01;
-/// Maximum width of an object, in columns.
+/// Width of an object's name, in columns, at most.
 const OBJECT: usize = 44;
 /// Number of a round's calls that are listed.
 const CALLS: usize = 14;
-/// Prefix of descriptors' targets that add nothing to the call: an epoll set, an event.
+/// Prefix of descriptors' targets that add nothing to the call, such as an epoll set.
 const NAMELESS: &str = "anon_inode:";
 
-/// A round's sentences.
+/// The sentences about a round.
 pub(crate) struct RoundTold {
-    /// `4,000 × (openat segment?, fstat, mmap 512 KiB, munmap, close)`.
+    /// The number of rounds and their calls: `4,000 × (openat segment?, fstat, mmap 512 KiB,
+    /// munmap, close)`.
     pub(crate) motif: String,
-    /// `9.43 ms, 59 % of CPU, 1.57 µs each`.
+    /// The cost of the rounds: `9.43 ms, 59 % of CPU, 1.57 µs each`.
     pub(crate) cost: String,
-    /// `load app.c:12`; `None` where no function is common to its calls.
+    /// The place of the round: `load app.c:12`; `None` if its calls have no function in common.
     pub(crate) place: Option<String>,
     /// Other processes that make the round, and findings about it.
     pub(crate) notes: Vec<String>,
-    /// Facts from the looks that speak for the round: it could not be ruled out.
+    /// Facts from the samples that support the round: it could not be ruled out.
     pub(crate) seen: Vec<String>,
 }
 
@@ -62,7 +63,7 @@ impl Sentences<'_> {
             (Some(file), false) => format!("{function} {}{line}", name(file)),
             (None, _) => {
                 let of = round.place.and_then(|place| frame(self.rec, place.frame)).and_then(|f| f.module);
-                // A function without a name already carries its module's.
+                // The placeholder of a function without a name already contains its module's name.
                 let of = module(self.rec, of).filter(|_| !function.contains("+0x"));
                 of.map_or(function.clone(), |module| format!("{function} {}", clean(module.file_name())))
             }
@@ -132,7 +133,7 @@ fn joined(texts: impl Iterator<Item = String>) -> Vec<String> {
     all.into_iter().map(text).collect()
 }
 
-/// The object and the size mentioned last, which are not repeated.
+/// The object and the size that were mentioned last, and are not repeated.
 #[derive(Default)]
 struct Before {
     object: Option<String>,
@@ -179,7 +180,7 @@ fn call_text(call: &RoundCall, before: &mut Before) -> String {
     words.join(" ")
 }
 
-/// Returns true if each call begins where the previous one ended.
+/// Returns true if each such call begins at the offset where the previous one ended.
 fn is_other_place(call: &RoundCall) -> bool {
     matches!((call.offset, call.size), (Some(Numbers::Steps(step)), Some(Numbers::Same(size))) if step == size)
 }
@@ -209,7 +210,7 @@ fn size_text(size: Numbers) -> String {
 
 /// Returns the end of a path that distinguishes it from others; other names unchanged.
 fn short(pattern: &str) -> String {
-    // Show any part that varies.
+    // If a part of the pattern varies, the end must contain it.
     let varies = pattern.contains('?');
     let known = |end: &&str| end.chars().any(|c| c.is_alphanumeric()) && (!varies || end.contains('?'));
     let end = match pattern.strip_prefix('/') {
@@ -223,7 +224,7 @@ fn short(pattern: &str) -> String {
     crate::text::shorten(&end, OBJECT)
 }
 
-/// Describes how the calls differ, from the looks.
+/// Describes how the round's calls differ, according to the samples.
 fn seen(round: &Round) -> Vec<String> {
     let calls: Vec<&RoundCall> = round.steps.iter().flat_map(RoundStep::calls).collect();
     let path = |call: &RoundCall| {
@@ -239,7 +240,7 @@ fn seen(round: &Round) -> Vec<String> {
     if !next.is_empty() {
         told.push(format!("each {} begins where the one before ended", next.join(", each ")));
     }
-    // The first such call shows what the round is about.
+    // The first call that names several paths shows the objects of the round.
     let some = calls.iter().find_map(|call| Some((call, path(call)?)));
     if let Some((call, variety)) = some.filter(|(_, v)| v.different > 1 && !v.all_differ()) {
         let name = clean(&call.syscall.to_string());
@@ -252,8 +253,8 @@ fn seen(round: &Round) -> Vec<String> {
     told
 }
 
-/// Returns `no two calls of openat, newfstatat (128 looked at) named the same path`, with the
-/// system calls that differ at each place where the round makes them.
+/// Returns a sentence such as `no two calls of openat, newfstatat (128 looked at) named the same
+/// path`, with those system calls that differ wherever the round makes them.
 fn all_differ(calls: &[&RoundCall], what: &str, of: impl Fn(&RoundCall) -> Option<Variety>) -> Option<String> {
     let differs = |call: &&RoundCall| of(call).is_some_and(Variety::all_differ);
     let everywhere =
@@ -265,7 +266,7 @@ fn all_differ(calls: &[&RoundCall], what: &str, of: impl Fn(&RoundCall) -> Optio
         .then(|| format!("no two calls of {} ({} looked at) {what}", names.join(", no two of "), grouped(looks)))
 }
 
-/// Returns the names of their system calls, each once.
+/// Returns the names of the calls' system calls, each once.
 fn names<'a>(calls: impl Iterator<Item = &'a RoundCall>) -> Vec<String> {
     let mut names: Vec<String> = vec![];
     for name in calls.map(|call| clean(&call.syscall.to_string())) {

@@ -7,22 +7,22 @@ use systoll_model::{BackendKind, Exit, Phase, ProblemKind, signal_name};
 
 /// The verdict on a run without findings.
 pub(crate) struct Nothing {
-    /// The sentence.
+    /// Text of the verdict.
     pub(crate) text: String,
-    /// True if it is good news, false if nothing can be said.
+    /// True if the verdict is good news; false if nothing can be said.
     pub(crate) is_good: bool,
 }
 
-/// Processor time and waiting that findings claim, in ns.
+/// Processor time and waiting that findings explain, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claimed {
-    /// Toll of needless calls.
+    /// Toll of needless calls, ns.
     pub(crate) calls: u64,
-    /// Processor time of needlessly started programs, which is in no call's toll.
+    /// Processor time of needlessly started programs, which is in no call's toll, ns.
     pub(crate) starts: u64,
-    /// Costs of needless calls after they have returned.
+    /// Costs that needless calls cause after they have returned, ns.
     pub(crate) later: u64,
-    /// Needless waiting.
+    /// Time of needless waiting, ns.
     pub(crate) waited: u64,
 }
 

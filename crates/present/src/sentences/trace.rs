@@ -29,7 +29,7 @@ impl Sentences<'_> {
         }
     }
 
-    /// Describes a row of a table, and what it may be.
+    /// Describes a row of a table, and a possible cause.
     pub(crate) fn counted(&self, counted: &Counted) -> String {
         let may_be =
             if counted.may_be.is_empty() { String::new() } else { format!("; it may be that it {}", counted.may_be) };
@@ -100,8 +100,8 @@ impl Sentences<'_> {
         Some(lines)
     }
 
-    /// Returns the command that shows what a row of a table is about, with the program's own
-    /// command if it is known.
+    /// Returns the command that shows what the calls of a table's row are about, with the program's
+    /// own command if it is known.
     pub(crate) fn find_out(&self, counted: &Counted) -> Vec<String> {
         let command = &self.rec.header.command;
         let words = counted.find_out.iter();
@@ -117,5 +117,5 @@ impl Sentences<'_> {
     }
 }
 
-/// Largest number of rows that are listed as different in two tables.
+/// Rows of two tables that are listed as different, at most.
 const CHANGES: usize = 6;

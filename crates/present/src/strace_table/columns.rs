@@ -1,4 +1,4 @@
-//! The table's columns, one row each: names, heading, width, figure.
+//! The columns of `strace -c`'s table, one row each: names, heading, width, figure.
 
 use super::StraceTable;
 use systoll_model::Counts;
@@ -8,7 +8,7 @@ use systoll_model::Counts;
 /// show elapsed time even in a table of time paid.
 macro_rules! columns {
     ($($(#[$doc:meta])* $column:ident = $names:expr, $heading:literal, $width:literal, $time:ident, $figure:expr;)*) => {
-        /// A column of the table.
+        /// A column of `strace -c`'s table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum TableColumn {
             $($(#[$doc])* $column,)*
@@ -36,21 +36,21 @@ macro_rules! columns {
 columns! {
     /// Share of the time of all calls.
     Share = ["time-percent", "time"], "% time", 6, Chosen, |t, c| Figure::Share(t.time(c));
-    /// Time, in seconds.
+    /// Time of the calls, in seconds: paid, or elapsed with `-w`.
     Total = ["total-time", "time-total"], "seconds", 11, Chosen, |t, c| Figure::Seconds(t.time(c));
-    /// The fastest call that was timed, in seconds, as [`TableColumn::Longest`].
+    /// Elapsed time of the fastest call that was timed, in seconds, as in [`TableColumn::Longest`].
     Shortest = ["min-time", "time-min", "shortest"], "shortest", 11, Elapsed, |t, c| Figure::OneCall(t.shortest(c));
     /// Elapsed time of the slowest call, in seconds, including waits and the time that watching adds.
     Longest = ["max-time", "time-max", "longest"], "longest", 11, Elapsed, |t, c| Figure::OneCall(t.longest(c));
-    /// Time a call, in µs.
+    /// Average time of a call, in µs.
     Average = ["avg-time", "time-avg"], "usecs/call", 11, Chosen, |t, c| Figure::Usecs(t.average(c));
-    /// Elapsed time, in seconds, whatever [`TableColumn::Total`] shows.
+    /// Elapsed time of the calls, in seconds, even if [`TableColumn::Total`] shows time paid.
     WallTotal = ["wall-total", "total-wall"], "wall-total", 11, Elapsed, |t, c| Figure::Seconds(t.elapsed(c));
-    /// The fastest call, in seconds.
+    /// Elapsed time of the fastest call, in seconds.
     WallShortest = ["wall-min", "min-wall"], "wall-min", 11, Elapsed, |t, c| Figure::OneCall(t.shortest(c));
-    /// The slowest call, in seconds.
+    /// Elapsed time of the slowest call, in seconds, including waits and the time that watching adds.
     WallLongest = ["wall-max", "max-wall"], "wall-max", 11, Elapsed, |t, c| Figure::OneCall(t.longest(c));
-    /// Elapsed time a call, in µs.
+    /// Average elapsed time of a call, in µs.
     WallAverage = ["wall-avg", "avg-wall"], "wall-avg", 11, Elapsed, |t, c| Figure::Usecs(t.elapsed_average(c));
     /// Number of calls.
     Calls = ["calls", "count"], "calls", 9, Chosen, |_, c| Figure::Calls(c.calls);
@@ -60,11 +60,11 @@ columns! {
     Name = ["name", "syscall", "syscall-name"], "syscall", 16, Chosen, |_, _| Figure::Name;
 }
 
-/// A column's row of the table of columns.
+/// Names, heading and figure of a column.
 struct Row {
     names: &'static [&'static str],
     heading: &'static str,
-    /// strace's width, in characters. A column grows if a figure needs more.
+    /// Width of the column in strace's table, in characters. The column grows if a figure needs more.
     width: usize,
     time: Time,
     figure: fn(&StraceTable, &Counts) -> Figure,
@@ -73,29 +73,29 @@ struct Row {
 /// The time that a column shows.
 #[derive(PartialEq)]
 enum Time {
-    /// The table's: paid, or elapsed with `-w`.
+    /// The time that the table shows: time paid, or elapsed time with `-w`.
     Chosen,
-    /// Elapsed.
+    /// Elapsed time in any table.
     Elapsed,
 }
 
 /// A system call's figure in a column. Times are in ns.
 pub(super) enum Figure {
-    /// A time, shown as its share of the time of all calls.
+    /// A time in ns, shown as its share of the time of all calls.
     Share(Option<u64>),
     Seconds(Option<u64>),
-    /// The time of a single call.
+    /// The time of a single call, ns.
     OneCall(Option<u64>),
     Usecs(Option<f64>),
     Calls(u64),
-    /// A number, not shown if it is 0.
+    /// A number that is not shown if it is 0.
     Errors(u64),
     /// The system call's name.
     Name,
 }
 
 impl Figure {
-    /// Returns the key by which rows are sorted, largest first. A figure that is not known comes last.
+    /// Returns the key by which rows are sorted, largest first. Unknown figures come last.
     pub(super) fn key(&self) -> f64 {
         match self {
             Self::Share(ns) | Self::Seconds(ns) | Self::OneCall(ns) => ns.map_or(-1.0, |ns| ns as f64),
@@ -114,7 +114,7 @@ impl Figure {
                 or_unknown(ns.map(|ns| format!("{:.2}", share(ns))))
             }
             Self::Seconds(ns) => or_unknown(ns.map(|ns| format!("{:.6}", ns as f64 / 1e9))),
-            // To the nanosecond: a call costs some 0.1 µs.
+            // Nanoseconds are shown, since a call costs some 0.1 µs.
             Self::OneCall(ns) => or_unknown(ns.map(|ns| format!("{:.9}", ns as f64 / 1e9))),
             Self::Usecs(ns) => or_unknown(ns.map(|ns| format!("{:.3}", ns / 1e3))),
             Self::Errors(0) => String::new(),
@@ -125,10 +125,10 @@ impl Figure {
 }
 
 impl TableColumn {
-    /// The columns of `strace -c`.
+    /// The columns that `strace -c` shows by default.
     pub const USUAL: [Self; 6] = [Self::Share, Self::Total, Self::Average, Self::Calls, Self::Errors, Self::Name];
 
-    /// Returns its name on the command line, which is that of `strace -U`.
+    /// Returns the column's name on the command line, which is that of `strace -U`.
     pub fn name(self) -> &'static str {
         self.row().names.first().copied().unwrap_or_default()
     }
@@ -147,7 +147,7 @@ impl TableColumn {
         self.row().width
     }
 
-    /// Returns true if it shows elapsed time even in a table of time paid.
+    /// Returns true if the column shows elapsed time even in a table of time paid.
     pub(super) fn is_elapsed(self) -> bool {
         self.row().time == Time::Elapsed
     }
@@ -157,12 +157,12 @@ impl TableColumn {
     }
 }
 
-/// The order of the table's rows: largest first, names from A to Z.
+/// Order of the table's rows: largest first, names from A to Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableSort {
-    /// By the figures of a column, whether the table shows it or not.
+    /// Rows are ordered by the figures of a column, even if the table does not show it.
     By(TableColumn),
-    /// By the system call's number.
+    /// Rows are ordered by the system call's number.
     Nothing,
 }
 

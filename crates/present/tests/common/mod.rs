@@ -12,13 +12,14 @@ use systoll_model::{
 };
 use systoll_present::{ReportOptions, Style, write_report};
 
-/// Builds a recording row by row.
+/// A recording that is built row by row.
 pub struct Builder {
     pub rec: Recording,
 }
 
 impl Builder {
-    /// Starts a run of `command` by one thread, watched in-process on a box with a 97 ns crossing.
+    /// Creates the recording of a run of `command` by one thread, watched in-process on a box with
+    /// a crossing of 97 ns.
     pub fn new(command: &[&str]) -> Self {
         let spread = Spread { min: 97.1, median: 97.6, high: 99.2 };
         let header = Header {
@@ -45,7 +46,7 @@ impl Builder {
         Self { rec }
     }
 
-    /// Sets wall and processor time, in ms.
+    /// Sets the run's wall and processor time, in ms.
     pub fn times(mut self, wall: f64, cpu: f64) -> Self {
         let ns = |ms: f64| (ms * 1e6) as u64;
         let h = &mut self.rec.header;
@@ -53,7 +54,7 @@ impl Builder {
         self
     }
 
-    /// Changes it to a run under the ptrace backend: slow, with estimated tolls.
+    /// Changes the recording to one of the ptrace backend: slow, with estimated tolls.
     pub fn by_ptrace(mut self) -> Self {
         let h = &mut self.rec.header;
         h.backend = BackendKind::Ptrace;
@@ -133,7 +134,7 @@ impl Builder {
     }
 }
 
-/// Returns calls and their cost, all of it paid.
+/// Returns the counts of calls and their cost, all of it time paid.
 pub fn counts(calls: u64, toll_ns: u64) -> Counts {
     let mut counts = Counts { calls, toll_ns: Some(toll_ns), elapsed_ns: toll_ns, ..Counts::default() };
     if let Some(each) = toll_ns.checked_div(calls) {
@@ -143,13 +144,13 @@ pub fn counts(calls: u64, toll_ns: u64) -> Counts {
     counts
 }
 
-/// Returns `counts` with this many calls failed.
+/// Returns `counts` in which this number of calls failed.
 pub fn failing(mut counts: Counts, errno: &str, calls: u64) -> Counts {
     counts.errors.insert(Errno::from_name(errno).expect("a known errno"), calls);
     counts
 }
 
-/// Returns a sure finding of all calls of `rows`.
+/// Returns a certain finding about all calls of `rows`.
 pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId]) -> Finding {
     let all: Vec<&Row> = rows.iter().map(|r| rec.row(*r)).collect();
     let calls = all.iter().map(|r| r.counts.calls).sum();

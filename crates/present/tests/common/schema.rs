@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// The contract's schema.
+/// Returns the schema of the JSON contract.
 pub fn report_schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
         let text = include_str!("../../../../docs/reference/report.schema.json");

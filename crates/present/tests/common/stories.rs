@@ -1,4 +1,4 @@
-//! The stories of screens.md as recordings: the problems that systoll exists to find.
+//! The stories of screens.md as recordings. They have the problems that systoll exists to find.
 
 use super::{Builder, counts, cure, failing, finding};
 use systoll_judge::{Confidence, Judgement, Kind};
@@ -6,7 +6,8 @@ use systoll_model::{BackendKind, Counts, Exit, FrameClass, Phase, Problem, Probl
 
 use FrameClass::{Loader, User};
 
-/// Ruby 1.8 saves its frames with getcontext: 20 million rt_sigprocmask that change nothing.
+/// Returns the story of Ruby 1.8, which saves its frames with getcontext: 20 million rt_sigprocmask
+/// that change nothing.
 pub fn ruby() -> (Recording, Judgement) {
     let mut b = Builder::new(&["ruby", "test.rb"]).times(6_150.0, 6_120.0);
     let exe = "/usr/local/bin/ruby";
@@ -35,7 +36,7 @@ pub fn ruby() -> (Recording, Judgement) {
     (rec, Judgement { findings: vec![f], also: vec![], ..Judgement::default() })
 }
 
-/// liblttng-ust before main: membarrier GLOBAL waits for every processor.
+/// Returns the story of liblttng-ust before main: membarrier GLOBAL waits for every processor.
 pub fn lttng() -> (Recording, Judgement) {
     let mut b = Builder::new(&["./app"]).times(241.0, 4.0);
     let ust = "/usr/lib/x86_64-linux-gnu/liblttng-ust.so.0";
@@ -70,10 +71,10 @@ pub fn lttng() -> (Recording, Judgement) {
     (rec, Judgement { findings: vec![f], also: vec![], ..Judgement::default() })
 }
 
-/// A loop of localtime under ptrace: estimated, from two places, with remarks.
+/// Returns the story of a loop of localtime under ptrace: estimated, from two places, with remarks.
 pub fn localtime() -> (Recording, Judgement) {
     let mut b = Builder::new(&["./app", "--days", "two words"]).times(14_200.0, 1_180.0).by_ptrace();
-    // The measured time includes the tracer's stops.
+    // The measured time includes the time of the tracer's stops.
     (b.rec.header.user_ns, b.rec.header.sys_ns) = (1_600_000_000, 3_700_000_000);
     let main = b.frame("/home/me/app", User, "main", "app.c:30");
     let start = b.frame("/usr/lib/libc.so.6", FrameClass::Libc, "__libc_start_call_main", "");
@@ -102,7 +103,7 @@ pub fn localtime() -> (Recording, Judgement) {
     (rec, Judgement { findings: vec![f], also: vec![also], ..Judgement::default() })
 }
 
-/// wc reading a file: nothing to find.
+/// Returns the story of wc reading a file, in which there is nothing to find.
 pub fn healthy() -> (Recording, Judgement) {
     let mut b = Builder::new(&["wc", "-l", "/usr/share/dict/words"]).times(3.0, 2.0).by_ptrace();
     let count = b.frame("/usr/bin/wc", User, "wc_lines", "src/wc.c:274");
@@ -113,7 +114,7 @@ pub fn healthy() -> (Recording, Judgement) {
     (b.build(), Judgement::default())
 }
 
-/// A recording with every problem that a recording can have.
+/// Returns a recording with every problem that a recording can have.
 pub fn troubled() -> (Recording, Judgement) {
     let mut b = Builder::new(&["./x\u{1b}[31m", "a\nb"]).times(500.0, 0.0);
     b.rec.header.backend = BackendKind::Inproc;
@@ -142,7 +143,7 @@ pub fn troubled() -> (Recording, Judgement) {
     (rec, Judgement { findings: vec![f], also: vec![], ..Judgement::default() })
 }
 
-/// Nothing ran, and nothing was recorded.
+/// Returns the recording of a run in which nothing ran.
 pub fn empty() -> (Recording, Judgement) {
     let rec = Recording::default();
     (rec, Judgement::default())

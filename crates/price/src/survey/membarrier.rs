@@ -7,8 +7,8 @@ use crate::sys::{self, Affinity};
 use std::sync::atomic::{AtomicU32, Ordering};
 use systoll_model::Errno;
 
-/// Calls of GLOBAL, which waits until every processor has passed through the scheduler:
-/// milliseconds.
+/// Number of measured calls of GLOBAL, each of which waits milliseconds until every processor has
+/// passed through the scheduler.
 const GLOBAL_CALLS: u32 = 4;
 
 fn membarrier(command: i32) -> isize {
@@ -20,7 +20,7 @@ fn try_once(command: i32) -> Result<(), Refused> {
     sys::errno(membarrier(command)).map_or(Ok(()), |errno| Err(Refused::Call("membarrier", Errno(errno))))
 }
 
-/// Measures single calls of GLOBAL.
+/// Measures single calls of the command GLOBAL.
 pub(super) fn global(meter: &Meter) -> Outcome {
     try_once(libc::MEMBARRIER_CMD_GLOBAL)?;
     Ok(meter.spread_single(GLOBAL_CALLS, || {
@@ -36,7 +36,7 @@ const NOWHERE_TO_RUN: u32 = 3;
 struct Sibling<'a> {
     affinity: Option<&'a Affinity>,
     state: AtomicU32,
-    /// Number of its turns while it spins, which shows that it really ran.
+    /// Number of the second thread's turns while it spins, which shows that it really ran.
     turns: AtomicU32,
 }
 

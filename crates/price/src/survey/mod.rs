@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 use systoll_model::{BoxFigure, BoxReport, Errno, Figure, Probe, Seccomp, Spread};
 
-/// Time to measure one figure, approximately.
+/// Approximate time for measuring one figure.
 const BUDGET: Duration = Duration::from_millis(8);
 /// Time limit for all figures, on the busiest box.
 const DEADLINE: Duration = Duration::from_secs(10);

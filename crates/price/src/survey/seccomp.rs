@@ -10,12 +10,12 @@ use systoll_model::{Errno, Spread};
 /// Offset of the first argument's low half in the kernel's `struct seccomp_data`.
 const FIRST_ARGUMENT: u32 = 16;
 
-/// Filters that allow everything.
+/// A filter that allows everything.
 #[derive(Clone, Copy)]
 pub(super) enum Filter {
-    /// Constant: since Linux 5.11 the kernel caches such a result by call number.
+    /// A filter with a constant result, which the kernel caches by call number since Linux 5.11.
     Constant,
-    /// Reads an argument: the filter runs at every call.
+    /// A filter that reads an argument, so that it runs at every call.
     Argument,
 }
 

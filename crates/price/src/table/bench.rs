@@ -30,7 +30,7 @@ enum How {
 /// A call that can be priced.
 pub(crate) struct Bench {
     pub(super) nr: i64,
-    /// The errno it fails with; `None` if it succeeds.
+    /// The errno with which the call fails; `None` if it succeeds.
     pub(super) errno: Option<u16>,
     how: How,
 }

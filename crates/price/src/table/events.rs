@@ -35,7 +35,7 @@ fn socket_pair(f: &Fixture, i: usize) -> Args {
     [AF_UNIX as usize, SOCK_STREAM as usize, 0, f.pair(i), 0, 0]
 }
 
-/// Descriptor 0 in an empty set: select examines nothing.
+/// Returns the arguments of a select that examines nothing: an empty set up to descriptor 0.
 fn empty_set(f: &Fixture) -> Args {
     [1, f.zeros(), 0, 0, f.zeros() + 1024, 0]
 }

@@ -7,7 +7,8 @@ use libc::*;
 
 const PAGE: usize = 4096;
 
-/// Maps a private page. Neighbours differ in protection, which keeps each a mapping of its own.
+/// Returns the arguments for mapping a private page. Neighbours differ in protection, which keeps
+/// each a mapping of its own.
 fn map(_: &Fixture, i: usize) -> Args {
     let prot = if i.is_multiple_of(2) { PROT_READ } else { PROT_READ | PROT_WRITE };
     [0, PAGE, prot as usize, (MAP_PRIVATE | MAP_ANONYMOUS) as usize, usize::MAX, 0]

@@ -11,12 +11,12 @@ fn none(_: &Fixture) -> Args {
     [0; 6]
 }
 
-/// Three addresses to write to, for getresuid and the like.
+/// Returns three addresses to write to, for getresuid and the like.
 fn three_outs(f: &Fixture) -> Args {
     [f.out(), f.out() + 8, f.out() + 16, 0, 0, 0]
 }
 
-/// The calling process, and a buffer as the second argument.
+/// Returns the calling process and, as the second argument, a buffer.
 fn self_and_out(f: &Fixture) -> Args {
     [0, f.out(), 0, 0, 0, 0]
 }
@@ -36,7 +36,7 @@ pub(super) const CALLS: &[Bench] = &[
     same(SYS_getresgid, three_outs),
     same(SYS_getgroups, none),
     same(SYS_set_tid_address, none),
-    // A mask that does not change, as in the no-op finding. A change costs hardly more.
+    // The mask does not change, as in a no-op finding; a change costs hardly more.
     same(SYS_rt_sigprocmask, |f| [SIG_BLOCK as usize, f.zeros(), f.out(), SIGSET_BYTES, 0, 0]),
     same(SYS_rt_sigaction, |f| [SIGUSR1 as usize, 0, f.out(), SIGSET_BYTES, 0, 0]),
     same(SYS_rt_sigpending, |f| [f.out(), SIGSET_BYTES, 0, 0, 0, 0]),

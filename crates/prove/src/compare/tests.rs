@@ -1,4 +1,4 @@
-//! Comparisons by an executor that runs nothing: results are exact.
+//! Tests of comparisons by an executor that runs nothing: results are exact.
 
 use super::*;
 use crate::{Digest, Estimate, Processes, Run, Same, Sameness, Verdict};
@@ -198,7 +198,7 @@ fn clear_changes_are_decided_first_and_noise_last() {
     assert_eq!((m.pairs, m.stopped), (10, Stopped::Time));
 }
 
-/// Looking five times must not find differences where there are none.
+/// Five looks must not find differences where there are none.
 #[test]
 fn the_same_noise_on_both_sides_is_rarely_called_a_difference() {
     let options = Options { pairs: Pairs::Decisive(Duration::from_secs(600)), ..Options::default() };
@@ -241,7 +241,7 @@ fn only_the_requested_outputs_must_be_equal() {
     assert_eq!(compare_fakes_by(said, &by).outcome, Outcome::Differs(Difference::By));
 }
 
-/// `b` never ends: the executor reports the limit it got.
+/// The program `b` never ends: the executor reports the limit that it got.
 struct Hanging;
 
 impl Executor for Hanging {
@@ -262,7 +262,7 @@ fn a_hanging_cure_is_reported_as_hanging() {
     assert_eq!(c.measured, None);
 }
 
-/// Interrupted in the run with this number, from 0.
+/// Is interrupted in the run with this number, from 0.
 struct Interrupted(u32);
 
 impl Executor for Interrupted {

@@ -5,11 +5,11 @@
 pub struct Told {
     /// Number of requests.
     pub requests: Option<u64>,
-    /// Requests a second; for several tests in a row, their total over the total time.
+    /// Number of requests a second; for several tests in a row, their total over the total time.
     pub per_second: Option<f64>,
     /// Latency of a request, ns: the median if it is printed, else the mean.
     pub latency_ns: Option<f64>,
-    /// Requests that failed.
+    /// Number of requests that failed.
     pub failed: u64,
 }
 

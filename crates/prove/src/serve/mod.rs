@@ -4,18 +4,19 @@ mod load;
 mod server;
 
 pub use load::Told;
-pub use server::{Drive, Ready, ServeError, Servers, Watching};
+pub use server::{Drive, Load, Ready, ServeError, Servers, Watching};
 
-use crate::measure::{change_of, estimate_of};
+use crate::measure::estimate_of;
 use crate::stats::Cuts;
-use crate::{Answered, CallCounts, Change, Estimate, ProveError, Verdict};
+use crate::{Answered, CallCounts, Change, Estimate, ProveError, turns};
 use systoll_cure::Spec;
-use systoll_model::{Random, Recording};
+use systoll_model::Recording;
 
 /// One life of a server: the figures of its load and of the kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
-    /// Requests a second, as the load printed them; runs of the load a second if it prints nothing.
+    /// Number of requests a second, as the load printed it; of runs of the load if it prints
+    /// nothing.
     pub per_second: f64,
     /// True if `per_second` counts requests.
     pub told: bool,
@@ -24,13 +25,13 @@ pub struct Turn {
     pub work: Option<u64>,
     /// Latency of a request, ns, if it is printed.
     pub latency_ns: Option<f64>,
-    /// Requests that failed.
+    /// Number of requests that failed.
     pub failed: u64,
     /// Processor time of the server from its start to its end, ns.
     pub cpu_ns: u64,
-    /// True if it ended when told to, false if it had to be killed.
+    /// True if the server ended when told to, false if it had to be killed.
     pub ended: bool,
-    /// Its recording, if it was watched.
+    /// The server's recording, if it was watched.
     pub recording: Option<Recording>,
 }
 
@@ -46,7 +47,7 @@ pub trait Turns {
 /// Options of a comparison of two servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServeOptions {
-    /// Turns of either side.
+    /// Number of turns of either side.
     pub turns: u32,
     /// Probability that an interval holds the true value.
     pub confidence: f64,
@@ -61,16 +62,16 @@ pub struct ServeOptions {
 /// One side's figures over its turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSide {
-    /// Requests (or runs of the load) a second.
+    /// Number of requests (or runs of the load) a second.
     pub per_second: Estimate,
     /// Latency of a request, ns, if it is printed.
     pub latency_ns: Option<Estimate>,
     /// Processor time of the server for each request (or run of the load), ns, if these are
     /// counted.
     pub cpu_ns: Option<Estimate>,
-    /// Turns after which the server had to be killed.
+    /// Number of turns after which the server had to be killed.
     pub killed: u32,
-    /// Failed requests in all turns.
+    /// Number of failed requests in all turns.
     pub failed: u64,
     /// Calls of the watched turn, and the number of its requests (or runs).
     pub calls: Option<(CallCounts, u64)>,
@@ -79,7 +80,7 @@ pub struct ServerSide {
 /// The comparison of two servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeComparison {
-    /// Turns of either side.
+    /// Number of turns of either side.
     pub turns: u32,
     /// Confidence of all intervals.
     pub confidence: f64,
@@ -102,9 +103,7 @@ pub struct ServeComparison {
 impl ServeComparison {
     /// Returns true if the change improved something and worsened nothing.
     pub fn is_won(&self) -> bool {
-        let all = [Some(&self.per_second), self.latency.as_ref(), self.cpu.as_ref()];
-        let any = |v: Verdict| all.iter().flatten().any(|c| c.verdict == v);
-        any(Verdict::Faster) && !any(Verdict::Slower)
+        turns::is_won([Some(&self.per_second), self.latency.as_ref(), self.cpu.as_ref()])
     }
 }
 
@@ -131,24 +130,15 @@ pub fn compare_servers(
     options: &ServeOptions,
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<Served, ProveError> {
-    let cuts = Cuts::new(options.turns as usize, 1.0 - options.confidence).ok_or_else(|| {
-        ProveError::Options(format!("{} turns can't show anything at {} %", options.turns, options.confidence * 100.0))
-    })?;
+    let cuts = turns::cuts(options.turns, options.confidence)?;
     let watched = !(a.elisions.is_empty() && b.elisions.is_empty());
     let how = if watched { Watching::Alike } else { Watching::No };
-    let mut random = Random::new(options.seed);
-    let mut turns: [Vec<Turn>; 2] = Default::default();
+    let mut of: [Vec<Turn>; 2] = Default::default();
     let mut calls = [None, None];
-    let mut order = Vec::new();
-    while order.len() < 2 * options.turns as usize {
-        let first = usize::from(random.draw().is_multiple_of(2));
-        order.extend([first, 1 - first, 1 - first, first]);
-    }
-    order.truncate(2 * options.turns as usize);
     let counted = if options.counted { [0, 1].as_slice() } else { &[] };
     // A failure of the unchanged side is not the change's fault.
     exec.turn(a, how)?;
-    let timed = order.iter().map(|side| (*side, how));
+    let timed = turns::order(options.turns, options.seed).into_iter().map(|changed| (usize::from(changed), how));
     let all: Vec<(usize, Watching)> = timed.chain(counted.iter().map(|side| (*side, Watching::Closely))).collect();
     for (n, (side, watching)) in (0..).zip(&all) {
         let spec = if *side == 0 { a } else { b };
@@ -163,10 +153,10 @@ pub fn compare_servers(
                 calls[*side] = Some((CallCounts::of(std::slice::from_ref(recording)), work));
             }
             (Watching::Closely, ..) => {}
-            _ => turns[*side].push(turn),
+            _ => of[*side].push(turn),
         }
     }
-    let [of_a, of_b] = &turns;
+    let [of_a, of_b] = &of;
     let failed = |turns: &[Turn]| turns.iter().fold(0u64, |sum, t| sum.saturating_add(t.failed));
     if failed(of_b) > failed(of_a) {
         let text = format!("{} requests failed, {} of the program as it is", failed(of_b), failed(of_a));
@@ -177,7 +167,7 @@ pub fn compare_servers(
     if !answered.is_enough() {
         return Ok(Served::Part(answered));
     }
-    let told = turns.iter().flatten().all(|t| t.told);
+    let told = of.iter().flatten().all(|t| t.told);
     let compared = Compared { turns: [of_a, of_b], cuts, negligible: options.negligible_percent };
     let [calls_a, calls_b] = calls;
     Ok(Served::Both(Box::new(ServeComparison {
@@ -227,8 +217,7 @@ impl Compared<'_> {
 
     fn change(&self, of: fn(&Turn) -> Option<f64>, more: bool) -> Result<Option<Change>, ProveError> {
         let Some([a, b]) = self.values(of) else { return Ok(None) };
-        let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| (b.max(1e-9) / a.max(1e-9)).ln()).collect();
-        change_of(&ratios, self.cuts, self.negligible, more).map(Some)
+        turns::change(&a, &b, self.cuts, self.negligible, more).map(Some)
     }
 }
 

@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 use systoll_cure::{RunError, Running, Spec, Streams};
 use systoll_model::{Exit, Recording};
 
-/// Interval between checks whether a server is ready.
+/// Time between checks whether a server is ready.
 const LOOK: Duration = Duration::from_millis(5);
 /// Time that one connection attempt may take.
 const TALK: Duration = Duration::from_millis(500);
-/// Bytes that are read of a program's output.
+/// Number of bytes that are read of a program's output.
 const READ: u64 = 1 << 20;
 
 /// The sign that a server is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// It answers this HTTP request: host and port, path.
+    /// The server answers this HTTP request: host and port, path.
     Url(String, String),
-    /// It accepts connections at this host and port.
+    /// The server accepts connections at this host and port.
     Port(String),
-    /// It has written this text on standard output or error.
+    /// The server has written this text on standard output or error.
     Line(String),
 }
 
@@ -126,25 +126,25 @@ pub enum ServeError {
     /// The server or its load could not be started or waited for.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Another process listens at its address.
+    /// Another process listens at the server's address.
     #[error("another process listens at {0} already: the load would drive that")]
     Taken(String),
-    /// It did not become ready.
+    /// The server did not become ready.
     #[error("the server was not ready after {} s{said}", limit.as_secs())]
     NotReady {
-        /// The time it had.
+        /// The time that the server had to become ready.
         limit: Duration,
-        /// The last lines it wrote.
+        /// The last lines that the server wrote.
         said: String,
     },
-    /// It ended while it should have served.
+    /// The server ended while it should have served.
     #[error("the server ended with {exit} {when}{said}")]
     Died {
-        /// Its exit.
+        /// The server's exit.
         exit: Exit,
         /// The phase in which it ended.
         when: &'static str,
-        /// The last lines it wrote.
+        /// The last lines that the server wrote.
         said: String,
     },
     /// The load failed.
@@ -152,9 +152,9 @@ pub enum ServeError {
     Load {
         /// The load's command.
         load: String,
-        /// Its exit.
+        /// The load's exit.
         exit: Exit,
-        /// The last lines it wrote.
+        /// The last lines that the load wrote.
         said: String,
     },
     /// The load did not end.
@@ -162,12 +162,15 @@ pub enum ServeError {
     LoadHangs {
         /// The load's command.
         load: String,
-        /// The time it had.
+        /// The time that the load had.
         limit: Duration,
     },
     /// A file for output can't be created.
     #[error("can't keep what is written: {0}")]
     Keep(#[source] io::Error),
+    /// The process that is driven has ended, or is not watched any more.
+    #[error("{0}")]
+    Gone(String),
     /// The watched server left no recording.
     #[error("the server was watched in vain: {0}")]
     Watch(String),
@@ -176,32 +179,32 @@ pub enum ServeError {
 /// The way in which a server is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watching {
-    /// It is not watched.
+    /// The server is not watched.
     No,
-    /// Watched like the other side, by hooks that can answer calls in place.
+    /// The server is watched like the other side's, by hooks that can answer calls in place.
     Alike,
-    /// Watched for exact counts, in turns that are not timed.
+    /// The server is watched for exact counts, in turns that are not timed.
     Closely,
 }
 
-/// How servers are driven.
+/// Says how servers are driven.
 #[derive(Clone, Debug)]
 pub struct Drive {
     /// The sign that a server is ready.
     pub ready: Ready,
-    /// The load: program and arguments.
-    pub load: Vec<OsString>,
+    /// The load.
+    pub load: Load,
     /// Time after which the load is not started again.
     pub time: Duration,
     /// Time that a server may take to be ready.
     pub start: Duration,
-    /// Time that a server may take to end once told to.
+    /// Time that a server may take to end after it was told to.
     pub stop: Duration,
 }
 
 /// Runs servers as processes of this box.
 pub struct Servers<'a> {
-    /// How the servers are driven.
+    /// Says how the servers are driven.
     pub drive: Drive,
     /// Returns the command that watches a server and keeps the recording in a file.
     pub watcher: &'a dyn Fn(&Spec, Watching, &Path) -> Spec,
@@ -222,9 +225,8 @@ impl Turns for Servers<'_> {
         let wrote = tempfile::tempfile().map_err(ServeError::Keep)?;
         let mut server = Running::start(&started, streams(&wrote)?)?;
         self.drive.until_ready(&mut server, &wrote)?;
-        let (told, seconds) = self.drive.drive(&mut server, &wrote)?;
+        let mut turn = self.drive.load.drive(self.drive.time, &mut || is_alive(&mut server, &wrote))?;
         let (usage, ended) = server.stop(self.drive.stop)?;
-        let mut turn = turn_of(&told, seconds);
         (turn.cpu_ns, turn.ended) = (usage.user_ns.saturating_add(usage.sys_ns), ended);
         if watching != Watching::No {
             kept.rewind().map_err(ServeError::Keep)?;
@@ -254,54 +256,64 @@ impl Drive {
         }
         Ok(())
     }
+}
 
-    /// Runs the load until its time is up. Returns what each run printed, and their total time in
-    /// seconds.
-    fn drive(&self, server: &mut Running, wrote: &File) -> Result<(Vec<Told>, f64), ServeError> {
+/// Returns the error of a server that has ended.
+fn is_alive(server: &mut Running, wrote: &File) -> Result<(), ServeError> {
+    match server.ended_within(Duration::ZERO)? {
+        Some(usage) => Err(ServeError::Died { exit: usage.exit, when: "under its load", said: last_lines(wrote) }),
+        None => Ok(()),
+    }
+}
+
+/// A command that drives a server: program and arguments.
+#[derive(Clone, Debug)]
+pub struct Load(pub Vec<OsString>);
+
+impl Load {
+    /// Runs the load, again and again until `time` is up. Returns what its runs printed together. `alive` is asked all
+    /// the while if the server is there.
+    ///
+    /// # Errors
+    /// The load fails or hangs, or `alive` says so.
+    pub fn drive(&self, time: Duration, alive: &mut dyn FnMut() -> Result<(), ServeError>) -> Result<Turn, ServeError> {
         let (mut told, mut seconds) = (Vec::new(), 0.0);
         let began = Instant::now();
-        while told.is_empty() || began.elapsed() < self.time {
+        while told.is_empty() || began.elapsed() < time {
             let one = Instant::now();
-            told.push(self.one_load(server, wrote)?);
+            told.push(self.once(time, alive)?);
             seconds += one.elapsed().as_secs_f64();
         }
-        Ok((told, seconds))
+        Ok(turn_of(&told, seconds))
     }
 
-    fn one_load(&self, server: &mut Running, wrote: &File) -> Result<Told, ServeError> {
+    fn once(&self, time: Duration, alive: &mut dyn FnMut() -> Result<(), ServeError>) -> Result<Told, ServeError> {
         let (program, args) =
-            self.load.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
+            self.0.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
         let output = tempfile::tempfile().map_err(ServeError::Keep)?;
         let name = program.to_string_lossy().into_owned();
         let mut load = Running::start(&Spec { args, ..Spec::new(program) }, streams(&output)?)?;
-        let limit = self.time.saturating_mul(3).saturating_add(Duration::from_secs(60));
+        let limit = time.saturating_mul(3).saturating_add(Duration::from_secs(60));
         let began = Instant::now();
         loop {
             if let Some(usage) = load.ended_within(Duration::from_millis(50))? {
                 return match usage.exit {
                     Exit::Code(0) => Ok(load::read(&said(&output))),
                     exit => {
-                        self.is_alive(server, wrote)?;
+                        alive()?;
                         Err(ServeError::Load { load: name, exit, said: last_lines(&output) })
                     }
                 };
             }
-            self.is_alive(server, wrote)?;
+            alive()?;
             if began.elapsed() > limit {
                 return Err(ServeError::LoadHangs { load: name, limit });
             }
         }
     }
-
-    fn is_alive(&self, server: &mut Running, wrote: &File) -> Result<(), ServeError> {
-        match server.ended_within(Duration::ZERO)? {
-            Some(usage) => Err(ServeError::Died { exit: usage.exit, when: "under its load", said: last_lines(wrote) }),
-            None => Ok(()),
-        }
-    }
 }
 
-/// Combines what runs of a load printed.
+/// Combines the figures that runs of a load printed.
 fn turn_of(told: &[Told], seconds: f64) -> Turn {
     let runs = told.len() as f64;
     let rates: Option<Vec<f64>> = told.iter().map(|t| t.per_second).collect();
@@ -332,7 +344,7 @@ fn streams(output: &File) -> Result<Streams, ServeError> {
 /// Returns the output from its start.
 fn said(file: &File) -> String {
     let mut bytes = Vec::new();
-    // Read by position: a process that writes to the file keeps its own position.
+    // The file is read by position: a process that writes to it keeps its own position.
     let at = |n: u64, buffer: &mut [u8]| std::os::unix::fs::FileExt::read_at(file, buffer, n).unwrap_or(0);
     let mut buffer = vec![0; 64 << 10];
     while (bytes.len() as u64) < READ {
@@ -344,7 +356,7 @@ fn said(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the last few lines, for a failure's message.
+/// Returns the last few lines of the output, for a failure's message.
 fn last_lines(file: &File) -> String {
     let mut file = file;
     let end = file.seek(io::SeekFrom::End(0)).unwrap_or(0);

@@ -1,6 +1,7 @@
-//! Comparisons of servers by scripted turns: no server runs.
+//! Tests of comparisons of servers by scripted turns: no server runs.
 
 use super::*;
+use crate::Verdict;
 use systoll_model::{Elision, Exit};
 
 /// A script: the result of each side's n-th turn.

@@ -14,8 +14,8 @@ const HEAD: usize = 4096;
 /// probability of 2^-64.
 const LEN: usize = 8;
 
-/// Tells a build of this program from all others: it changes whenever the program's code does, and is the same wherever
-/// the same code was built.
+/// Identity of a build of this program. It changes whenever the program's code does, and is the same wherever the same
+/// code was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build(String);
 

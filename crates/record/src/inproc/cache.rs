@@ -1,4 +1,4 @@
-//! Plans, and what is built from them, kept on disk between runs.
+//! Keeps plans, and the code built from them, on disk between runs.
 //!
 //! Invariant: a wrong entry would make us damage a program, so an entry is used only if this build of this user's
 //! systoll wrote it for these very bytes. The name of every entry holds the build ([`Build`]), so there are no versions
@@ -20,7 +20,7 @@ use systoll_symbols::FileState;
 use systoll_trust::Folder;
 use twox_hash::XxHash3_64;
 
-/// Bytes kept, without names and trailers, give or take a sixteenth ([`LOOKS`]).
+/// Bytes that the cache may hold by default, without names and trailers; a sixteenth more is possible ([`LOOKS`]).
 pub const DEFAULT_LIMIT: u64 = 64 << 20;
 
 /// Number of checks of the folder's size, on average, while entries fill it once. A check reads every entry's size,
@@ -30,14 +30,14 @@ const LOOKS: u64 = 16;
 const MAGIC: &[u8; 8] = b"systoll\x02";
 /// Bytes of magic and checksum. They follow the payload, so that a reader can use it without a copy.
 const TRAILER: usize = 16;
-/// Name of the folder below that of the user's caches.
+/// Name of the cache's folder below the user's folder for caches.
 const NAME: &str = "systoll";
 const SECRET: &str = "secret";
 const SECRET_SIZE: usize = 32;
-/// Bytes of a build-id in a name; linkers write a SHA-1, which has as many.
+/// Bytes of a build-id that an entry's name holds: the size of a SHA-1, which linkers write.
 const ID_SIZE: usize = 20;
 
-/// Kinds of entries.
+/// Kind of a cache entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The key of a file in a certain state, made by [`Cache::key_of`].
@@ -48,15 +48,15 @@ pub enum Kind {
     Code,
     /// Facts that runs found out about a file.
     Notes,
-    /// The code that measures what counting costs.
+    /// The code that measures how much time counting takes.
     Own,
 }
 
 impl Kind {
-    /// All kinds.
+    /// Every kind of entry.
     pub const ALL: [Self; 5] = [Self::State, Self::Plan, Self::Code, Self::Notes, Self::Own];
 
-    /// Returns a short word of lower-case letters.
+    /// Returns the kind's part of an entry's name: a short word of lower-case letters.
     fn name(self) -> &'static str {
         match self {
             Self::State => "state",
@@ -87,7 +87,7 @@ impl Key {
     }
 }
 
-/// A folder with entries, or none.
+/// The folder that holds the entries; `None` keeps nothing.
 #[derive(Debug)]
 pub struct Cache(Option<Open>);
 
@@ -152,8 +152,8 @@ impl Cache {
     }
 
     /// Returns the [`Cache::key`] of a file in `state`, whose content only `read` returns: the key of an earlier run if
-    /// the file has not changed, otherwise a new one, which is kept if the state detects changes. `build_id` is what
-    /// the file claims.
+    /// the file has not changed, otherwise a new one, which is kept if the state detects changes. `build_id` is the
+    /// build-id that the file claims to have.
     pub fn key_of(
         &self,
         state: Option<&FileState>,
@@ -247,7 +247,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// Those of [`plan::plan`].
+    /// The errors of [`plan::plan`].
     pub fn plan(&self, elf: &[u8]) -> Result<Plan, PlanError> {
         let key = self.key(elf);
         match key.as_ref().and_then(|key| self.kept_plan(key)).filter(|plan| plan.is_for(elf)) {
@@ -266,7 +266,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// Those of [`plan::plan`].
+    /// The errors of [`plan::plan`].
     pub fn new_plan(&self, key: Option<&Key>, elf: &[u8]) -> Result<Plan, PlanError> {
         let plan = plan::plan(elf)?;
         if let Some(key) = key {
@@ -295,8 +295,8 @@ impl Open {
         format!("{}-{}-{}", kind.name(), self.build.as_str(), key.0)
     }
 
-    /// Returns true if the folder's size should be checked, now that an entry of `bytes` is new: with a probability
-    /// that grows with its size.
+    /// Returns true if the folder's size should be checked, now that an entry of `bytes` is new: the larger the entry,
+    /// the more probably.
     fn is_to_shrink(&self, bytes: u64) -> bool {
         let drawn = RandomState::new().hash_one(bytes) % self.limit.max(1);
         drawn < bytes.saturating_mul(LOOKS)
@@ -339,12 +339,12 @@ pub(crate) struct Entry<'a> {
     name: String,
     file: File,
     len: u64,
-    /// Checksum of what has been read in order.
+    /// Checksum of the pieces read in order so far.
     read: XxHash3_64,
 }
 
 impl Entry<'_> {
-    /// Returns the bytes of its payload.
+    /// Returns the length of the payload, bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -386,7 +386,7 @@ fn secret(folder: &Folder) -> Option<[u8; SECRET_SIZE]> {
         let mut random = systoll_files::kernel("/dev/urandom").ok()?;
         std::io::Read::read_exact(&mut random, &mut fresh).ok()?;
         let _ = folder.write(SECRET, &[&fresh]);
-        // Another systoll may have made one at the same time: the last one written holds.
+        // Another systoll may have made a secret at the same time: the one written last holds.
         read()
     })
 }

@@ -1,5 +1,5 @@
-//! Watches from inside: code and jumps of `systoll-hooks` are written into a program, which then counts its calls
-//! itself. The launcher answers its threads' questions and reads the counts at the end.
+//! Watches a program from inside: code and jumps of `systoll-hooks` are written into it, so that it counts its calls
+//! itself. The launcher answers the questions of its threads and reads the counts at the end.
 
 pub mod build;
 pub mod cache;

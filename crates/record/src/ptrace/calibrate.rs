@@ -1,4 +1,4 @@
-//! Measures what watching by ptrace adds to a call, on a child of our own.
+//! Measures the time that watching by ptrace adds to a call, on a child of our own.
 
 use super::patience::Patience;
 use crate::error::Error;
@@ -8,24 +8,24 @@ use crate::tracee::{self, Call, Stop, Waited};
 use std::time::Duration;
 use systoll_model::BackendKind;
 
-/// Time for measuring the crossing, before and again after a run.
+/// Time for measuring the crossing before a run, and again after it.
 pub(super) const CROSSING: Duration = Duration::from_millis(2);
 
-/// Calls made before measuring begins, and calls whose wall time is measured.
+/// Number of calls made before measuring begins; the next constant is the number of calls whose wall time is measured.
 const WARM: u64 = 60;
 const TIMED: u64 = 200;
-/// Further calls, whose processor time is measured. The same calls give the time between their stops and around them:
-/// where the scheduler has tracer and child on two processors, a stop costs ten times as much, and the scheduler may
-/// change its mind at any time.
+/// Number of further calls, whose processor time is measured. The same calls give the time between their stops and
+/// around them: if the scheduler has tracer and child on two processors, a stop costs ten times as much, and the
+/// scheduler may change its mind at any time.
 const MEASURED: u64 = 400;
 
-/// The cost of being watched.
+/// The cost of being watched, by call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
-    /// Processor time of the target, ns a call, including the crossing itself.
+    /// Processor time that the target takes for a watched call, including the crossing itself, ns.
     pub(super) cpu_ns: f64,
-    /// Wall time, ns a call, including the crossing itself. The tracer's work beyond the barest handling of a stop
-    /// (names, counting) comes on top.
+    /// Wall time of a watched call, including the crossing itself, ns. The tracer's work beyond the barest handling of
+    /// a stop (names, counting) comes on top.
     pub(super) wall_ns: f64,
     /// The part of `cpu_ns` that falls between a call's two stops.
     pub(super) inside_ns: f64,
@@ -34,7 +34,7 @@ pub(super) struct Cost {
 /// Watches a child that makes getppid calls, with the barest handling of each stop. Returns the cost.
 ///
 /// # Errors
-/// If no child can be had or watched.
+/// If no child can be made or watched.
 pub(super) fn calibrate() -> Result<Cost, Error> {
     let watcher = std::process::id() as i32;
     // SAFETY: the child makes only plain system calls until it exits.
@@ -63,12 +63,12 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
 unsafe fn child(watcher: i32) -> ! {
     // SAFETY: system calls without memory arguments.
     unsafe {
-        // If the watcher were killed now, nothing would wake the child.
+        // If the watcher is killed, nothing else would wake the child.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() != watcher {
             libc::_exit(0);
         }
-        // Stop until the tracer is there. The loop makes more calls than are measured.
+        // Stop until the tracer has attached. The loop makes more calls than are measured.
         libc::raise(libc::SIGSTOP);
         for _ in 0..WARM + TIMED + MEASURED + 100 {
             libc::syscall(libc::SYS_getppid);
@@ -102,7 +102,7 @@ fn measure(pid: i32) -> Result<Cost, Error> {
                 unsafe { libc::kill(pid, libc::SIGCONT) };
                 let _ = tracee::listen(pid);
             }
-            // The SIGSTOP that is being delivered, or the SIGCONT that ends the stop.
+            // This is the SIGSTOP that is being delivered, or the SIGCONT that ends the stop.
             Stop::Signal { signal, .. } => {
                 let _ = tracee::resume_to_call(pid, signal);
             }
@@ -114,7 +114,7 @@ fn measure(pid: i32) -> Result<Cost, Error> {
     }
 }
 
-/// Progress of the measurement.
+/// Progress of the measurement: calls so far, and their times.
 #[derive(Default)]
 struct Progress {
     schedstat: Option<Schedstat>,
@@ -134,7 +134,7 @@ impl Progress {
         now.saturating_sub(std::mem::replace(&mut self.before, now))
     }
 
-    /// Takes in a stop. Returns the cost once everything is measured.
+    /// Handles a stop. Returns the cost once everything is measured.
     fn at(&mut self, call: Option<Call>) -> Option<Cost> {
         let timed = WARM + TIMED;
         match call {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_watched_call_costs_microseconds() {
         let cost = super::calibrate().unwrap();
-        // How the parts compare depends on what else the machine does; they exist in any case.
+        // The ratio of the parts depends on the other load of the machine; they exist in any case.
         assert!(cost.cpu_ns > 100.0 && cost.wall_ns > 100.0 && cost.inside_ns > 0.0, "{cost:?}");
     }
 }

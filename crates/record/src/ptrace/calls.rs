@@ -19,18 +19,18 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const RT_SIGRETURN: Sysno = Sysno(15);
 /// Calls whose whole stack is unwound to find `main`, at most.
 const MAX_SOUGHT: u32 = 20_000;
-/// Elapsed time below which a call has not waited, ns: its own stops take some 10 µs.
+/// Elapsed time below which a call is taken not to have waited, ns: its own stops take some 10 µs.
 const WORTH_ASKING_NS: u64 = 60_000;
-/// Time that stops and wake-ups may add to a wait, ns: a shorter wait is none.
+/// Time that stops and wake-ups may add to a wait, ns: a shorter wait is taken for none.
 const NO_WAIT_NS: u64 = 40_000;
-/// Bytes of stack read at once; the caller is rarely outside the first piece.
+/// Bytes of stack that are read at once; the caller is rarely outside the first piece.
 const PIECE: usize = 1024;
 
 /// Returns true if a call makes a process or a thread. The kernel reports each child to its tracer before the call
-/// returns, unless CLONE_UNTRACED keeps the child from being traced. Therefore the flags need not be read, which
-/// `clone3` has in memory that others can write.
+/// returns, unless CLONE_UNTRACED keeps the child from being traced. Therefore the call's flags need not be read; the
+/// flags of `clone3` lie in memory that others can write.
 fn makes_a_child(syscall: Sysno) -> bool {
-    /// clone, fork, vfork and clone3, for 64-bit programs and for i386 (arch/x86/entry/syscalls).
+    /// Numbers of clone, fork, vfork and clone3, for 64-bit programs and for i386 (arch/x86/entry/syscalls).
     const NATIVE: [u32; 4] = [56, 57, 58, 435];
     const I386: [u32; 4] = [120, 2, 190, 435];
     match syscall.0 & Sysno::I386 {
@@ -39,9 +39,9 @@ fn makes_a_child(syscall: Sysno) -> bool {
     }
 }
 
-/// Returns true if a call has nothing to wait for: no lock, no device, no memory of the caller's.
+/// Returns true if a call has nothing to wait for: no lock, no device, no memory of the caller.
 fn never_waits(syscall: Sysno) -> bool {
-    /// getpid, getuid, getgid, geteuid, getegid, getppid, getpgrp, gettid, for 64-bit programs.
+    /// Numbers of getpid, getuid, getgid, geteuid, getegid, getppid, getpgrp and gettid, for 64-bit programs.
     const NATIVE: [u32; 8] = [39, 102, 104, 107, 108, 110, 111, 186];
     NATIVE.contains(&syscall.0)
 }
@@ -56,7 +56,7 @@ impl Engine {
                 self.enter(tid, syscall, args, at);
             }
             Ok(Call::Exit { result }) => self.leave(tid, result),
-            // The thread is gone, or the stop is no call; its end is reported separately.
+            // The thread is gone, or the stop is not at a call. If the thread ended, that is reported separately.
             Ok(Call::Neither) | Err(_) => {}
         }
     }
@@ -288,10 +288,10 @@ impl Engine {
         let Some(pending) = thread.pending.take() else { return };
         let pid = thread.pid;
         let untraced = result > 0 && !thread.told_of_child && makes_a_child(pending.syscall);
-        // rt_sigreturn has no result: the register then holds what the handler interrupted.
+        // rt_sigreturn has no result: the register then holds a value of the code that the handler interrupted.
         let result = if pending.syscall == RT_SIGRETURN { 0 } else { result };
         let elapsed_ns = self.stops.told_ns.saturating_sub(pending.resumed_ns);
-        // Other threads' stops may have kept this one waiting for us; this much it took at least.
+        // We may have handled other threads' stops before this one; this much time the call took at least.
         let surely_ns = self.stops.woken_ns.saturating_sub(pending.resumed_ns).min(elapsed_ns);
         let may_be_long = surely_ns > WORTH_ASKING_NS || gave_way && elapsed_ns > WORTH_ASKING_NS;
         let ran = match pending.ran {
@@ -323,9 +323,9 @@ impl Engine {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.audit.returned(pending.signature.and_then(|s| s.audit), result);
         }
-        // Count its own time only, not the time it was queued for a processor.
+        // Count the thread's own time only, not the time for which it was queued for a processor.
         let own_ns = match (pending.ran, ran) {
-            // The time it ran is its own, even if we slept meanwhile or others had our processor.
+            // The time for which the thread ran is its own, even if we slept meanwhile or others had our processor.
             (Some(before), Some(after)) => {
                 let inside = before.inside(after);
                 surely_ns.saturating_sub(inside.queued_ns).max(inside.cpu_ns.min(elapsed_ns))
@@ -344,7 +344,7 @@ impl Engine {
         self.after_call(tid, pid, &pending, result);
     }
 
-    /// Notes in the ledger what an expensive call asked about an object; every such call is noted.
+    /// Notes in the ledger the question about an object that an expensive call asked; every such call is noted.
     fn note_object(&mut self, tid: i32, pid: i32, pending: &Pending, result: i64) {
         let Some(signature) = pending.signature.filter(|s| capture::is_looked_at(s)) else { return };
         if !self.names {
@@ -358,7 +358,7 @@ impl Engine {
             |address: u64, buffer: &mut [u8]| ahead.copy(address, buffer).unwrap_or_else(|| read(address, buffer));
         let (args, bound) = (&pending.args, self.windows.bytes());
         let mut data = argument_data(signature, Moment::Entry, args, None, bound, &at_entry);
-        // A call by descriptor alone (fstat) asks nothing about a path.
+        // A call that names only a descriptor (fstat) asks nothing about a path.
         if data.iter().any(|d| d.bytes.is_empty() && !d.cut && is_path(signature, d.arg)) {
             return;
         }
@@ -429,13 +429,13 @@ impl Engine {
     fn after_call(&mut self, tid: i32, pid: i32, pending: &Pending, result: i64) {
         let failed = (-4095..0).contains(&result);
         match pending.signature.map_or("", |s| s.name) {
-            // Read the names while the file is certain to be mapped.
+            // Read the names while the file is certainly mapped.
             "mmap" if !failed && self.names && pending.args[2] & 4 != 0 && pending.args[4] as i32 != -1 => {
                 if let Some(process) = self.processes.get_mut(&pid) {
                     process.update(&mut self.symbols, pid);
                 }
             }
-            // Code will appear there that is in no file.
+            // Code that is in no file will appear there.
             "mmap" | "mprotect" if !failed && self.names && pending.args[2] & 4 != 0 => {
                 let at = if pending.syscall == Sysno(9) { result as u64 } else { pending.args[0] };
                 if let Some(process) = self.processes.get_mut(&pid) {
@@ -449,7 +449,7 @@ impl Engine {
                 }
             }
             name @ ("wait4" | "waitid") if !failed => self.after_wait(pid, name == "waitid", &pending.args, result),
-            // The kernel's count includes its own reads of the file that it tried to execute.
+            // The kernel counts its own reads of a file that it tried to execute as the process's.
             "execve" | "execveat" if failed => {
                 if let Some(process) = self.processes.get_mut(&tid) {
                     process.audit.restart(pid);
@@ -470,7 +470,7 @@ fn path_arg(signature: &Signature) -> Option<usize> {
     signature.args.iter().position(|a| a.kind == ArgKind::Path)
 }
 
-/// Returns for how long the thread was neither running nor queued inside the call, ns.
+/// Returns the time for which the thread was neither running nor queued inside the call, ns.
 fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::SchedTimes>) -> Option<u64> {
     if elapsed_ns <= WORTH_ASKING_NS || never_waits(pending.syscall) {
         return Some(0);
@@ -478,7 +478,7 @@ fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::SchedTimes>)
     let before = pending.ran?;
     let inside = before.inside(after?);
     let waited = elapsed_ns.saturating_sub(inside.cpu_ns.saturating_add(inside.queued_ns));
-    // Time that we attribute to the call may have been spent before it.
+    // Time that is attributed to the call may have been spent before it.
     Some(if waited > NO_WAIT_NS + before.since_ns() { waited } else { 0 })
 }
 
@@ -504,7 +504,7 @@ fn registers_of(regs: &libc::user_regs_struct) -> Registers {
     }
 }
 
-/// Reads a target's stack in growing pieces from its top on.
+/// A target's stack, read in growing pieces from its top on.
 struct StackReader {
     pid: i32,
     start: u64,

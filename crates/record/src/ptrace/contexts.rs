@@ -1,7 +1,7 @@
 //! Recognises contexts: a call from the same instruction under the same return addresses has the same context.
 //!
-//! Unwinding depends on the instruction pointer and on words of the stack. Where each frame lies at a constant distance
-//! from the one below, those words are exactly the return addresses. If they are the same at the same distances,
+//! Unwinding depends on the instruction pointer and on words of the stack. If each frame lies at a constant distance
+//! from the one below, those words are exactly the return addresses. If the same words lie at the same distances,
 //! unwinding gives the same frames, as long as the same files are mapped.
 
 use crate::procfs::Memory;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use systoll_model::Sysno;
 use systoll_symbols::PlacedFrame;
 
-/// Contexts kept for one instruction, and instructions kept, at most.
+/// Contexts that are kept for one instruction, and instructions that have contexts, at most.
 const MOST_CONTEXTS: usize = 32;
 const MOST_PLACES: usize = 4_096;
 /// Bytes of stack read to tell contexts apart, at most. The kernel reads a page as fast as a word.
@@ -20,14 +20,14 @@ const MOST_STACK: usize = 2_048;
 /// Bytes read ahead of a string: most paths are shorter.
 const AHEAD: usize = 192;
 const PAGE: usize = 4_096;
-/// Reads after which a process's memory is kept open.
+/// Number of reads after which a process's memory is kept open.
 const OFTEN: u32 = 32;
 
 /// The known contexts of a process, until another file is mapped.
 #[derive(Debug, Default)]
 pub(super) struct Contexts {
     places: HashMap<u64, CallSite>,
-    /// The last stack read; its allocation is reused.
+    /// The stack that was read last; its allocation is reused.
     stack: Vec<u8>,
     memory: KeptMemory,
 }
@@ -52,18 +52,18 @@ impl KeptMemory {
     fn read(&self, tid: i32, address: u64, buffer: &mut [u8]) -> usize {
         match &self.file {
             Some(memory) if !served_pages::seen() && memory.read(address, buffer) == buffer.len() => buffer.len(),
-            // Only this call reads the bytes before an unmapped page.
+            // Unlike a read of the open memory, this call reads the bytes before an unmapped page.
             _ => sys::read_memory(tid, address, buffer),
         }
     }
 }
 
-/// The first bytes of a string that a call points to, up to the page's end, read before they are needed.
+/// The first bytes of a string to which a call points, up to the page's end, read before they are needed.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     address: u64,
     bytes: [u8; AHEAD],
-    /// Number of bytes read; 0 if the string does not end among them.
+    /// Number of bytes read; 0 if these bytes do not contain the string's end.
     length: usize,
 }
 
@@ -85,9 +85,9 @@ impl ReadAhead {
         self.length = 0;
     }
 
-    /// Reads `stack` from `sp` on, and then the string. Returns how many bytes of the stack were read.
+    /// Reads `stack` from `sp` on, and then the string. Returns the number of bytes of the stack that were read.
     fn read_with(&mut self, tid: i32, sp: u64, stack: &mut [u8]) -> usize {
-        // The next page may be unmapped.
+        // Read no further than the page's end: the next page may be unmapped.
         let most = AHEAD.min(PAGE - (self.address % PAGE as u64) as usize);
         let read = sys::read_two(tid, (sp, &mut *stack), (self.address, &mut self.bytes[..most]));
         let length = read.saturating_sub(stack.len());
@@ -122,7 +122,7 @@ struct Context {
     rows: Vec<(Sysno, u32)>,
 }
 
-/// A return address and its distance from the stack pointer.
+/// A return address on the stack, and its distance from the stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Word {
     offset: usize,
@@ -136,13 +136,13 @@ impl Context {
 }
 
 impl Contexts {
-    /// Forgets everything: the process has a new address space, in which it has made no call.
+    /// Forgets contexts and memory, since the process has a new address space, in which it has made no call.
     pub(super) fn restart(&mut self) {
         self.clear();
         self.memory = KeptMemory::default();
     }
 
-    /// Forgets all contexts: other files are mapped.
+    /// Forgets all contexts, since other files are mapped now.
     pub(super) fn clear(&mut self) {
         self.places.clear();
     }
@@ -164,7 +164,7 @@ impl Contexts {
         place.find(&self.stack, syscall)
     }
 
-    /// Reads memory of the process of thread `tid` into `buffer`. Returns how many bytes could be read.
+    /// Reads memory of the process of thread `tid` into `buffer`. Returns the number of bytes read.
     pub(super) fn read_memory(&self, tid: i32, address: u64, buffer: &mut [u8]) -> usize {
         self.memory.read(tid, address, buffer)
     }
@@ -192,7 +192,7 @@ impl CallSite {
     fn keep(&mut self, words: Box<[Word]>, syscall: Sysno, row: u32) {
         self.reads = words.iter().map(|w| w.offset + 8).fold(self.reads, usize::max);
         if let Some(context) = self.contexts.iter_mut().find(|c| c.words == words) {
-            // A wrapper that makes any call has many numbers in one context.
+            // A wrapper through which any call can be made has many numbers in one context, so their number is bounded.
             if context.rows.len() < MOST_CONTEXTS && !context.rows.iter().any(|(s, _)| *s == syscall) {
                 context.rows.push((syscall, row));
             }
@@ -204,7 +204,7 @@ impl CallSite {
     }
 }
 
-/// Returns the words that unwinding depended on; `None` if it depended on anything else.
+/// Returns the words on which unwinding depended; `None` if it depended on anything else.
 fn words(placed: &[PlacedFrame]) -> Option<Box<[Word]>> {
     let (first, callers) = placed.split_first()?;
     first.frame.module?;
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use systoll_symbols::{AddressSpace, RawFrame, Symbols};
 
-    /// Frames of a call at `ip`, with return addresses at distances from the stack pointer.
+    /// Returns the frames of a call at `ip`, with return addresses at these distances from the stack pointer.
     fn placed(ip: u64, callers: &[(usize, u64)], constant: bool) -> Vec<PlacedFrame> {
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         space.update(&mut symbols, std::process::id() as i32);
@@ -316,7 +316,7 @@ mod tests {
         }
         assert_eq!(contexts.places[&7].contexts.len(), MOST_CONTEXTS);
         assert_eq!(contexts.places[&8].contexts[0].rows.len(), MOST_CONTEXTS);
-        // If the program itself makes the call, no word has to be read.
+        // If the program itself makes the call, no return address has to be read.
         let at = At { ip: 8, sp: 0 };
         assert_eq!(contexts.find(std::process::id() as i32, at, Sysno(5), None), Some(5));
         // A stack that can't be read gives no context.

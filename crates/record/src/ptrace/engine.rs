@@ -19,18 +19,19 @@ use std::time::Duration;
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::{PlacedFrame, Symbols};
 
-/// Duration from which on a wait has slept, ns.
+/// Duration of a wait from which on the tracer is taken to have slept, ns.
 const SLEPT_NS: u64 = 2_000;
-/// Duration that handling a stop exceeds only when a file's names are read, ns.
+/// Duration of handling a stop that is exceeded only when a file's names are read, ns.
 const LOADING_NS: u64 = 500_000;
-/// Stops handled one after the other while several threads run, before the stops of all are collected.
+/// Number of stops that are handled as they come, while several threads run, before the stops of all threads are
+/// collected.
 const MOST_UNTAKEN: u32 = 3;
-/// Number of threads up to which every thread's call is checked before a wait.
+/// Number of threads up to which each thread's call is checked before the tracer waits.
 const FEW_THREADS: usize = 4;
 /// Interval between progress reports, ns.
 const PROGRESS_NS: u64 = 100_000_000;
 
-/// Everything that a run's tracing knows.
+/// The state of a run that is traced.
 pub(super) struct Engine {
     pub(super) processes: ById<Process>,
     pub(super) threads: ById<Thread>,
@@ -38,10 +39,10 @@ pub(super) struct Engine {
     pub(super) symbols: Symbols,
     pub(super) windows: Windows,
     pub(super) problems: Problems,
-    /// The kernel's read and write counts of processes that ended and were not waited for yet.
+    /// The kernel's counts of reads and writes of processes that have ended and that their parents have not waited for.
     pub(super) ended: HashMap<i32, IoCalls>,
     pub(super) root: Root,
-    /// True if contexts are unwound; the calibration does without.
+    /// True if contexts are unwound. The calibration does without them.
     pub(super) names: bool,
     /// True if set-id programs keep their privilege while we trace.
     pub(super) privileged: bool,
@@ -54,64 +55,64 @@ pub(super) struct Engine {
     progress: Progress,
 }
 
-/// The command's own process.
+/// State of the command's own process.
 #[derive(Default)]
 pub(super) struct Root {
     pub(super) pid: i32,
     pub(super) exit: Option<Exit>,
     pub(super) exec_done: bool,
-    /// Set at its first execve: what it did before was systoll's own.
+    /// True from the command's first execve on: its calls before that were systoll's own.
     pub(super) counting: bool,
 }
 
-/// Threads seen so far.
+/// Numbers of threads seen so far.
 #[derive(Default)]
 pub(super) struct ThreadsSeen {
     pub(super) threads: u32,
-    /// Most threads at a time.
+    /// Largest number of threads at a time.
     pub(super) most_threads: usize,
 }
 
-/// Stops of threads, and when they came.
+/// The stops of threads, and the times at which they came.
 #[derive(Default)]
 pub(super) struct Stops {
-    /// Stops that were collected but not handled yet, with the time of collection; first come, first served.
+    /// Stops that were collected but not handled yet, with the time of collection, first come, first served.
     told: VecDeque<(Stop, u64)>,
-    /// Stops handled since all stops were last collected.
+    /// Number of stops handled since all stops were last collected.
     untaken: u32,
-    /// When the stop being handled was reported to us, and when its turn came, ns.
+    /// Time at which the stop in work was reported to us, ns; the next field is when its turn came.
     pub(super) told_ns: u64,
     begun_ns: u64,
-    /// When the tracer last woke up after sleeping, ns. No stop was pending then, so any stop reported without sleeping
-    /// has happened since.
+    /// Time at which the tracer last woke up after sleeping, ns. No stop was pending then, so any stop reported without
+    /// sleeping has happened since.
     pub(super) woken_ns: u64,
-    /// Time from the report of a system call stop to resuming the thread, ns, and the number of such stops.
+    /// Sum of the times from the report of a system call stop to resuming the thread, ns, and the number of such stops.
     pub(super) handling: (u64, u64),
 }
 
 /// The stack that was unwound last.
 #[derive(Default)]
 pub(super) struct UnwoundStack {
-    /// Frames of the stack.
+    /// Frames of the stack, innermost first.
     pub(super) frames: Vec<PlacedFrame>,
-    /// Bytes of the stack; the allocation is reused.
+    /// Bytes of the stack's memory; the allocation is reused.
     pub(super) memory: Vec<u8>,
 }
 
 /// Measurements made before and during the run.
 pub(super) struct Measured {
     pub(super) facts: RunFacts,
-    /// Cost of being watched, measured on a child of our own.
+    /// Cost of being watched, as measured on a child of our own.
     pub(super) cost: Cost,
     pub(super) sampler: Sampler,
 }
 
-/// Progress of the loop.
+/// Progress of the loop, by which it ends.
 #[derive(Default)]
 struct Progress {
     ending: Ending,
     cut_short: bool,
-    /// When progress was last reported, ns.
+    /// Time of the last report of progress, ns.
     last_told: u64,
 }
 
@@ -169,7 +170,7 @@ impl Engine {
     }
 
     /// Returns the next stop. The kernel reports stops in an order of its own, in which busy threads would starve
-    /// others. Therefore every few stops those of all threads are collected and handled in turn.
+    /// others. Therefore, after every few stops, the stops of all threads are collected and handled in turn.
     fn wait(&mut self) -> Waited {
         if self.stops.told.is_empty() && self.threads.len() > 1 {
             // Collecting costs twice as much as a single wait. While one thread's stops arrive by themselves, a few are
@@ -191,7 +192,7 @@ impl Engine {
         self.stops.told_ns = sys::now();
         self.stops.begun_ns = self.stops.told_ns;
         match self.patience.gave_way_at() {
-            // Another program may have had our processor long after the stop came.
+            // Another program may have had our processor for long after the stop came.
             Some(none_yet) => self.stops.woken_ns = none_yet,
             None if self.stops.told_ns.saturating_sub(asked) > SLEPT_NS => self.stops.woken_ns = self.stops.told_ns,
             None => {}
@@ -199,7 +200,7 @@ impl Engine {
         waited
     }
 
-    /// Returns true if giving up the processor falsifies no wait: no thread is in a call that may wait.
+    /// Returns true if yielding the processor falsifies no measured wait: no thread is in a call that may wait.
     fn may_give_way(&self) -> bool {
         let waits = |thread: &Thread| {
             thread.pending.as_ref().is_some_and(|call| call.signature.is_none_or(|signature| signature.waits))
@@ -207,7 +208,7 @@ impl Engine {
         self.threads.len() <= FEW_THREADS && !self.threads.values().any(waits)
     }
 
-    /// Returns true if we gave up our processor while we waited for the last stop.
+    /// Returns true if we yielded our processor for long while we waited for the last stop.
     pub(super) fn gave_way(&self) -> bool {
         self.patience.gave_way_at().is_some()
     }
@@ -289,7 +290,7 @@ impl Engine {
     fn resume_at(&mut self, tid: i32) {
         let now = sys::now();
         let took = now.saturating_sub(self.stops.begun_ns);
-        // Reading a new file's names is not part of what each call pays.
+        // The time for reading a new file's names is not part of each call's cost.
         if took < LOADING_NS {
             self.stops.handling.0 += took;
             self.stops.handling.1 += 1;
@@ -303,8 +304,8 @@ impl Engine {
         self.resume(tid, 0);
     }
 
-    /// Resumes a thread, even one that we don't know: only its tracer can. A thread that was killed meanwhile reports
-    /// its own end, and a thread that was let go is not ours to resume.
+    /// Resumes a thread, even one that we don't know, since only its tracer can resume it. A thread that was killed
+    /// meanwhile reports its own end, and a thread that was let go is not ours to resume.
     pub(super) fn resume(&self, tid: i32, signal: i32) {
         let _ = tracee::resume_to_call(tid, signal);
     }

@@ -1,4 +1,4 @@
-//! Births, execs and deaths of processes and threads.
+//! Follows births, execs and deaths of processes and threads.
 
 use super::contexts::Contexts;
 use super::engine::Engine;
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Handles an exec: everything known of the old program is void.
+    /// Handles an exec: forgets everything about the old program.
     pub(super) fn on_exec(&mut self, tid: i32) {
         self.rename_execing_thread(tid);
         if let Some(what) = foreign_program(tid) {
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// After an exec the calling thread has its leader's number, and every other thread is gone.
+    /// Gives the thread that made an exec its leader's number, as the kernel has done, and ends all other threads.
     fn rename_execing_thread(&mut self, tid: i32) {
         self.close_window(tid);
         let former = tracee::event_message(tid).unwrap_or(tid);
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// Reads a thread's figures as it begins to exit: this is the last moment at which they can be read.
+    /// Reads a thread's figures when it begins to exit, which is the last moment at which they can be read.
     pub(super) fn on_exit_begun(&mut self, tid: i32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let pid = thread.pid;
@@ -207,7 +207,7 @@ impl Engine {
             (address != 0 && sys::read_memory(pid, address, &mut bytes) == 4).then(|| i32::from_ne_bytes(bytes))
         };
         let child = if waitid {
-            // siginfo_t: si_code at 8, si_pid at 16; 1 to 3 are CLD_EXITED, KILLED and DUMPED.
+            // Offsets in siginfo_t: si_code at 8, si_pid at 16. Codes 1 to 3 are CLD_EXITED, CLD_KILLED and CLD_DUMPED.
             let keeps = args[3] & libc::WNOWAIT as u64 != 0;
             let ended = word(args[2].wrapping_add(8)).is_some_and(|code| (1..=3).contains(&code));
             word(args[2].wrapping_add(16)).filter(|_| result == 0 && !keeps && ended)
@@ -222,7 +222,7 @@ impl Engine {
         }
     }
 
-    /// Adds the processor time that a thread has used since the last call of this function to its image.
+    /// Adds to a thread's image the processor time that the thread has used since the last call of this function.
     pub(super) fn account_cpu(&mut self, tid: i32, cpu_ns: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let ran = cpu_ns.saturating_sub(thread.cpu_base_ns);
@@ -260,7 +260,7 @@ impl Engine {
         }
     }
 
-    /// Forgets a thread, and its process if it was the last one.
+    /// Forgets a thread; also its process if it was the last thread.
     pub(super) fn end_thread(&mut self, tid: i32) {
         self.end_thread_of(tid, true);
     }

@@ -1,4 +1,4 @@
-//! Turns the tracer's findings into a recording: names, prices, tolls.
+//! Turns the tracer's counts and measurements into a recording: adds names, prices and tolls.
 
 use super::calibrate::CROSSING;
 use super::engine::Engine;
@@ -30,7 +30,7 @@ impl Engine {
     fn recording(&mut self, wall_ns: u64, ended: bool) -> Recording {
         let beside = windows::beside(&self.table, &self.windows.all()).begin();
         let mut named = NamedTable::of(&self.table, &mut self.symbols, self.problems.list.clone());
-        // Pricing runs children of our own, which must not count as the command's.
+        // Pricing runs children of our own; their time must not count as the command's, so the times are read before.
         let children = sys::children_times();
         let crossing_after =
             if ended { systoll_price::crossing(CROSSING) } else { self.measured.facts.crossing_before };
@@ -65,7 +65,8 @@ impl Engine {
     fn header(&self, progress: &Progress, own_cpu_ns: Option<u64>, observer: &Observer) -> Header {
         let handling = 2.0 * self.stops.handling.0 as f64 / self.stops.handling.1.max(1) as f64;
         let calls = self.table.rows.iter().fold(0, |sum: u64, r| sum.saturating_add(r.counts.calls));
-        // The idle child used for calibration may have had to wait where the run did not.
+        // The idle child used for calibration may have waited where this run did not, so the figure is bounded by the
+        // run's own time a call.
         let room = progress.wall_ns as f64 * self.seen.most_threads.max(1) as f64 / calls.max(1) as f64;
         Header {
             own_cpu_ns,

@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// Examines a `ptrace` call of a watched program, since a thread can have only one tracer. Lets go of the thread
-    /// that the call is about. Returns true if that is the caller itself, which asked to be traced.
+    /// that the caller wants to trace. Returns true if that is the caller itself, which asks to be traced.
     pub(super) fn before_ptrace(&mut self, tid: i32, args: &[u64; 6]) -> bool {
         const PTRACE_TRACEME: u64 = 0;
         const PTRACE_ATTACH: u64 = 16;
@@ -87,7 +87,7 @@ impl Engine {
     /// Detaches from a thread that may be running, once it has stopped.
     fn hand_over(&mut self, tid: i32) {
         let mut told = self.take_collected(tid);
-        // A thread whose stop is still uncollected does not stop a second time.
+        // A thread whose stop is still to be collected does not stop a second time.
         if told.is_none() && tracee::interrupt(tid).is_err() {
             return;
         }

@@ -105,7 +105,7 @@ fn seize_and_release(
     let pid = held.pid;
     let refused = |reason: String| Error::Refused { backend: BackendKind::Ptrace, reason };
     if let Err(errno) = tracee::seize(pid, tracee::ALL).and_then(|()| tracee::interrupt(pid)) {
-        // Dropping the pipe makes the child exit without becoming the program.
+        // When the pipe is dropped, the child exits without executing the program.
         drop(held);
         while let Waited::Interrupted = tracee::wait_for(pid, true) {}
         return Err(refused(format!("PTRACE_SEIZE of a child of our own: {}", errno.desc())));
@@ -128,7 +128,7 @@ fn seize_and_release(
     engine.start_ns = sys::now();
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
     engine.resume(pid, signal);
-    // Until the exec has succeeded or failed, this function must drive the child: it stops at every call.
+    // Until the exec has succeeded or failed, this thread must drive the child, which stops at every call.
     engine.watch_until_exec();
     if engine.root.exec_done { Ok(()) } else { Err(held.not_begun(prepared.program(), engine.root.exit)) }
 }

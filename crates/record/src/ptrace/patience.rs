@@ -12,27 +12,28 @@
 use crate::sys;
 use crate::tracee::Waited;
 
-/// Duration of polling, ns: as long as programs take from one call to the next where stops are their main cost.
+/// Time for which the tracer polls, ns: the time that programs take from one call to the next if stops are their main
+/// cost.
 const LOOKS_NS: u64 = 20_000;
-/// Polls in vain in a row before some are left out.
+/// Number of polls in vain, in a row, after which some are left out.
 const TRIES: u32 = 3;
-/// Polls left out in a row are at most 2 to the power of this.
+/// Binary logarithm of the number of polls that are left out in a row, at most.
 const MOST_REST: u32 = 10;
-/// A yield that takes longer than this, ns, went to another program, or to a target that computes.
+/// Duration above which a yield has gone to another program, or to a target that computes, ns.
 const GAVE_WAY_NS: u64 = 100_000;
-/// The tracer does not poll for this many times the duration of such a yield.
+/// Factor by which the pause in polling after such a yield is longer than the yield.
 const AMENDS: u64 = 100;
 
-/// Decides when polling pays. While a program computes between its calls, the tracer sleeps.
+/// State that decides when polling pays. While a program computes between its calls, the tracer sleeps.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// Polls in vain since the last one that succeeded.
+    /// Number of polls in vain since the last one that succeeded.
     vain: u32,
-    /// Polls still to be left out.
+    /// Number of polls still to be left out.
     resting: u32,
-    /// Time before which it does not poll, because the last polls gave too much processor time away, ns.
+    /// Time before which the tracer does not poll, because the last polls gave too much processor time away, ns.
     not_before: u64,
-    /// When, within the last wait, a long yield began at which no stop had come, ns.
+    /// Time within the last wait at which a long yield began and no stop had come, ns.
     gave_way_at: Option<u64>,
 }
 
@@ -46,8 +47,8 @@ impl Patience {
         self.gave_way_at
     }
 
-    /// Returns the next stop. `next` is asked first without and then with waiting; `now` is the time. Between two polls
-    /// others may run if `to_give_way`.
+    /// Returns the next stop. `next` is called first without and then with waiting; `now` is the current time. The
+    /// tracer yields between two polls if `to_give_way` is true.
     pub(super) fn wait(&mut self, mut now: u64, to_give_way: bool, mut next: impl FnMut(bool) -> Waited) -> Waited {
         self.gave_way_at = None;
         if self.is_to_look(now) {
@@ -65,7 +66,7 @@ impl Patience {
                     }
                 }
             }
-            // Another program may have had the processor; a stop may have come meanwhile.
+            // Another program may have had the processor meanwhile. If a stop has come, the tracer can't tell when.
             match next(false) {
                 Waited::NothingYet => self.gave_way_at = None,
                 told => return told,
@@ -106,12 +107,12 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// Returns how often it polled while `stops` stops came only when waited for.
+    /// Returns the number of polls while `stops` stops came, each only once it was waited for.
     fn looks(patience: &mut Patience, stops: u32) -> u32 {
         let mut looked = 0;
         for _ in 0..stops {
             let mut first = true;
-            // Ignore what other programs take of a busy machine.
+            // Pauses because of other programs on a busy machine are ignored here.
             patience.not_before = 0;
             patience.wait(sys::now(), true, |wait| {
                 looked += u32::from(!wait && std::mem::take(&mut first));

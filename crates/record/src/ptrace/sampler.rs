@@ -1,22 +1,22 @@
-//! Measures what watching costs the target in this very run, by random calls.
+//! Measures the time that watching costs the target in this very run, on random calls.
 //!
-//! A call under a tracer has two stops, before and after. The processor time that a thread spends between them is that
-//! of the call itself and of one stop. If the call's own price is known and small, the rest is the cost of a stop under
-//! the load of this run.
+//! A call under a tracer has two stops, one before and one after it. The processor time of a thread between them is
+//! that of the call itself and of one stop. If the price of the call itself is known and small, the rest is the cost of
+//! a stop under the load of this run.
 
 use std::collections::BTreeMap;
 use systoll_model::{Price, PriceSource, Random, Sysno};
 
-/// One call in `DENSE` is sampled on average among the first calls, then one in `SPARSE`.
+/// Number of a run's first calls, of which one in `DENSE` is sampled on average; of later calls, one in `SPARSE` is.
 const DENSE_CALLS: u64 = 2_000;
 const DENSE: u64 = 8;
 const SPARSE: u64 = 48;
-/// Samples needed for an estimate.
+/// Number of samples that an estimate needs.
 const MIN_SAMPLES: u64 = 60;
-/// Price above which calls vary too much by themselves, ns.
+/// Price above which calls vary too much by themselves to be used, ns.
 const CHEAP_NS: f64 = 2_500.0;
 
-/// Picks calls, and adds up their processor time.
+/// Random picks of calls, and the sums of their processor time.
 pub(super) struct Sampler {
     random: Random,
     until_next: u64,

@@ -13,7 +13,7 @@ use systoll_symbols::{AddressSpace, Symbols};
 /// A map by process or thread number; it is read at every stop.
 pub(super) type ById<T> = HashMap<i32, T, BuildHasherDefault<NumberHasher>>;
 
-/// Spreads numbers that the kernel assigns consecutively. Nobody can choose them to collide.
+/// Hasher for numbers that the kernel assigns consecutively. Nobody can choose them to collide.
 #[derive(Default)]
 pub(super) struct NumberHasher(u64);
 
@@ -35,15 +35,15 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// A watched process.
+/// The tracer's state of a watched process.
 pub(super) struct Process {
     pub(super) image: ImageId,
     pub(super) space: AddressSpace,
-    /// Known contexts of its calls, valid for the mappings in `space`.
+    /// Known contexts of the process's calls, valid for the mappings in `space`.
     pub(super) contexts: Contexts,
-    /// True if its `main` has been seen, or is not expected.
+    /// True if the process's `main` has been seen, or is not expected.
     pub(super) main_seen: bool,
-    /// Calls whose whole stack was unwound to find `main`.
+    /// Number of calls whose whole stack was unwound to find `main`.
     pub(super) sought_main: u32,
     pub(super) threads: usize,
     pub(super) start_ns: u64,
@@ -60,7 +60,7 @@ impl Process {
     }
 }
 
-/// A watched thread.
+/// The tracer's state of a watched thread.
 pub(super) struct Thread {
     pub(super) pid: i32,
     /// The thread's number within the recording.
@@ -75,13 +75,13 @@ pub(super) struct Thread {
     schedstat: Option<Schedstat>,
     tried_schedstat: bool,
     last_ran: LastTimes,
-    /// When it was last resumed, ns; it may have run since.
+    /// Time at which the thread was last resumed, ns; it may have run since then.
     let_go_ns: Option<u64>,
-    /// Processor time already accounted for, ns.
+    /// The thread's processor time that is already accounted for, ns.
     pub(super) cpu_base_ns: u64,
 }
 
-/// A call that has been entered.
+/// A call that a thread has entered and not left.
 pub(super) struct Pending {
     pub(super) syscall: Sysno,
     pub(super) signature: Option<&'static Signature>,
@@ -92,7 +92,7 @@ pub(super) struct Pending {
     pub(super) startup: bool,
     /// True if the call is the last one of the thread's window.
     pub(super) in_window: bool,
-    /// True if its processor time is a sample of what watching costs.
+    /// True if the call's processor time is a sample of the cost of watching.
     pub(super) sampled: bool,
 }
 
@@ -129,8 +129,8 @@ impl Thread {
         ran
     }
 
-    /// Returns the thread's times at its stop. If `about` is enough, and the thread was resumed only for moments since
-    /// the last reading, reuses that one: a reading costs as much as half a call's stop.
+    /// Returns the thread's times at its stop. If an approximation is enough (`about`), and the thread has run only for
+    /// moments since the last reading, that reading is reused: a new one costs half as much as a stop.
     pub(super) fn ran_before(&mut self, tid: i32, about: bool) -> Option<TimesBefore> {
         if about
             && self.last_ran.since_ns <= MOST_UNREAD_NS
@@ -152,7 +152,8 @@ impl Thread {
         self.last_ran.since_ns = self.last_ran.since_ns.saturating_add(ran);
     }
 
-    /// Forgets its open file, which belonged to another task (the thread took its leader's place by exec).
+    /// Forgets the thread's open schedstat file. It belonged to another task if the thread took its leader's place by
+    /// an exec.
     pub(super) fn forget_schedstat(&mut self) {
         self.schedstat = None;
         self.tried_schedstat = false;
@@ -163,11 +164,11 @@ impl Thread {
 /// Time that a thread may run before its schedstat is read again, ns.
 const MOST_UNREAD_NS: u64 = 40_000;
 
-/// The last reading of what a thread had run.
+/// The last reading of a thread's running time.
 #[derive(Debug, Default)]
 struct LastTimes {
     ran: Option<SchedTimes>,
-    /// Time that it has been running since the reading, ns.
+    /// Time for which the thread has been running since the reading, ns.
     since_ns: u64,
 }
 
@@ -175,17 +176,19 @@ struct LastTimes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimesBefore {
     ran: SchedTimes,
-    /// Time that it was running between the reading and the call, ns: it may have used that much more.
+    /// Time for which the thread was running between the reading and the call, ns. Its running time may be greater by
+    /// that.
     since_ns: u64,
 }
 
 impl TimesBefore {
-    /// Returns by how much [`TimesBefore::inside`] may be too low, ns.
+    /// Returns the time by which [`TimesBefore::inside`] may be too low, ns.
     pub(super) fn since_ns(self) -> u64 {
         self.since_ns
     }
 
-    /// Returns what the thread ran and was queued in the call alone; `after` is the reading at the call's end.
+    /// Returns the time for which the thread ran, and was queued, inside the call alone. `after` is the reading at the
+    /// call's end.
     pub(super) fn inside(self, after: SchedTimes) -> SchedTimes {
         let cpu_ns = after.cpu_ns.saturating_sub(self.ran.cpu_ns);
         let queued_ns = after.queued_ns.saturating_sub(self.ran.queued_ns);
@@ -194,7 +197,7 @@ impl TimesBefore {
     }
 }
 
-/// An audit that costs nothing: our count of read and write calls beside the kernel's.
+/// An audit that costs nothing: compares our count of read and write calls with the kernel's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IoAudit {
     base: Option<IoCalls>,
@@ -203,7 +206,7 @@ pub(super) struct IoAudit {
 }
 
 impl IoAudit {
-    /// Restarts from the kernel's present figures.
+    /// Restarts the audit from the kernel's present figures.
     pub(super) fn restart(&mut self, pid: i32) {
         *self = Self { base: procfs::io_calls(pid), ..Self::default() };
     }
@@ -254,7 +257,7 @@ impl IoAudit {
         }
     }
 
-    /// Returns how our figures differ from the kernel's; `None` if they agree or can't be read.
+    /// Returns the difference between our figures and the kernel's as text; `None` if they agree or can't be read.
     pub(super) fn differs(&self, pid: i32) -> Option<String> {
         let (base, now) = (self.base?, procfs::io_calls(pid)?);
         let differ = |name: &str, ours: (u64, u64), theirs: u64| {
@@ -296,7 +299,7 @@ mod tests {
         };
         assert_eq!(inside(0, ran(1_300, 600)), (300, 100));
         assert_eq!(inside(200, ran(1_300, 600)), (100, 100));
-        // It ran for all of the 300 ns before the call, and was queued for the other 50.
+        // The thread ran for all of the 300 ns before the call, and was queued for the other 50.
         assert_eq!(inside(350, ran(1_300, 600)), (0, 50));
         assert_eq!(inside(5_000, ran(1_300, 600)), (0, 0));
         assert_eq!(inside(0, ran(900, 400)), (0, 0));

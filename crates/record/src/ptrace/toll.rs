@@ -1,4 +1,4 @@
-//! Estimates what calls cost where no clock could be read around them: their number times this machine's price.
+//! Estimates the cost of calls around which no clock could be read: their number times this machine's price.
 
 use super::calibrate::Cost;
 use super::sampler::Sampler;
@@ -10,25 +10,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use systoll_model::{Price, PriceSource, Prices, Sysno};
 
-/// System calls priced by trying them, at most; those with the most calls first.
+/// System calls that are priced by trying them, at most; those with the most calls come first.
 const MAX_PRICED: usize = 40;
-/// Calls from which on a row gets a price of its own outcome.
+/// Number of calls from which on a row gets a price of its own outcome.
 const OWN_PRICE: u64 = 1_000;
-/// Prices of rows' own outcomes, at most.
+/// Rows that get a price of their own outcome, at most.
 const MAX_OWN: usize = 8;
-/// Sampled calls needed before their processor time is used as a price.
+/// Number of sampled calls from which on their processor time is used as a price.
 const MIN_IN_CALL: u64 = 8;
 
-/// The cost of watching, to be subtracted from the target's processor time.
+/// The cost of watching, which is subtracted from the target's processor time.
 pub(super) struct Observer {
     cpu_ns_per_call: f64,
-    /// Cost of a call's two stops for each ns of it that falls between them.
+    /// Ratio of the cost of a call's two stops to the part of it that falls between them.
     per_inside: f64,
     crossing: f64,
 }
 
 impl Observer {
-    /// Uses the calibration on an idle child of our own.
+    /// Creates the cost by the calibration on an idle child of our own.
     pub(super) fn calibrated(cost: Cost, crossing: f64) -> Self {
         let cpu_ns_per_call = (cost.cpu_ns - crossing).max(0.0);
         let inside = (cost.inside_ns - crossing).max(1.0);
@@ -36,7 +36,7 @@ impl Observer {
         Self { cpu_ns_per_call, per_inside: (cpu_ns_per_call / inside).clamp(1.8, 2.6), crossing }
     }
 
-    /// Uses the run's own samples instead, if there are enough.
+    /// Replaces the cost by one from the run's own samples, if there are enough.
     pub(super) fn seen(self, sampler: &Sampler, prices: &Prices) -> Self {
         let seen = sampler.stop_ns(&prices.calls).map(|ns| self.per_inside * ns);
         Self { cpu_ns_per_call: seen.unwrap_or(self.cpu_ns_per_call), ..self }
@@ -52,7 +52,7 @@ impl Observer {
     }
 }
 
-/// Returns the toll of every row, in ns; adds the prices found to `prices`.
+/// Returns the toll of every row, ns. Adds the prices that it finds to `prices`.
 pub(super) fn tolls(table: &Table, windows: &[&RawWindow], observer: &Observer, prices: &mut Prices) -> Vec<u64> {
     prices.calls = price_calls(table, observer);
     let mut own = 0;
@@ -71,8 +71,8 @@ pub(super) fn tolls(table: &Table, windows: &[&RawWindow], observer: &Observer, 
     table.rows.iter().enumerate().map(toll).collect()
 }
 
-/// Returns a price for every system call of the run: by trying it now, otherwise from the processor time of its sampled
-/// calls, otherwise the crossing alone.
+/// Returns a price for every system call of the run: found by trying it now; otherwise by the processor time of its
+/// sampled calls; otherwise the price of the crossing alone.
 fn price_calls(table: &Table, observer: &Observer) -> BTreeMap<Sysno, Price> {
     let mut calls: BTreeMap<Sysno, (u64, (u64, u64))> = BTreeMap::new();
     for row in &table.rows {
@@ -97,8 +97,8 @@ fn crossing_only(ns: f64) -> Price {
     Price { ns, low: ns, high: f64::INFINITY, source: PriceSource::CrossingOnly }
 }
 
-/// Returns the price by the processor time of the sampled calls. Half of what watching adds (one stop of two) falls
-/// inside the call, and that half is itself uncertain.
+/// Returns the price of a call by the processor time of its sampled calls. One of the two stops falls inside the call,
+/// so half of the time that watching adds is subtracted; that half is itself uncertain.
 fn ran_inside((sum, calls): (u64, u64), observer: &Observer) -> Option<Price> {
     if calls < MIN_IN_CALL {
         return None;
@@ -114,7 +114,7 @@ fn ran_inside((sum, calls): (u64, u64), observer: &Observer) -> Option<Price> {
     })
 }
 
-/// Returns the price of the usual outcome of a row's calls: failing with one errno, or a stat of one path.
+/// Returns the price of the usual outcome of a row's calls: a failure with one errno, or a stat of one path.
 fn price_of_outcome(id: u32, row: &RawRow, windows: &[&RawWindow], table: &Table) -> Option<Price> {
     let calls = row.counts.calls;
     if let Some((errno, _)) = row.counts.errors.iter().find(|(_, n)| **n > calls / 10 * 9) {

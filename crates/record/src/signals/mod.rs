@@ -1,7 +1,7 @@
 //! Handles signals sent to systoll while it watches: forwards them, or notes that a report was requested.
 //!
-//! A thread of its own waits for them, so that forwarding never hangs with the tracer. The tracer sleeps in waitpid. A
-//! signal nudges it, and is repeated until the tracer has looked; this closes the race between its look at the flags
+//! A separate thread waits for them, so that forwarding goes on even if the tracer hangs. The tracer sleeps in waitpid.
+//! A signal nudges it, and is repeated until the tracer has looked; this closes the race between its look at the flags
 //! and its going to sleep.
 //!
 //! Until there is a process to forward them to, signals stay pending. [`Signals::watch`] then takes them all, while the
@@ -28,31 +28,31 @@ use term::Term;
 const NUDGE: i32 = libc::SIGURG;
 /// `si_code` of signals sent by the terminal.
 const SI_KERNEL: i32 = 0x80;
-/// Interval at which the thread checks for changes once a signal has come.
+/// Interval at which the signal thread checks for changes once a signal has come.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Interval before any signal has come: whoever wants something of the thread wakes it.
+/// Interval at which it checks before any signal has come: other threads wake it when they need it.
 const CALM: Duration = Duration::from_secs(1);
-/// Interval while the tracer has not looked at a request.
+/// Interval at which it checks while the tracer has not looked at a request.
 const IMPATIENT: Duration = Duration::from_millis(2);
 
-/// The recording's sentence for a command that SIGTERM has not ended.
+/// Sentence in the recording for a command that SIGTERM has not ended.
 pub(crate) const STAYS: &str = "told to end by SIGTERM, the command did not: it runs on unwatched";
 /// Time that a target may take to stop so that it can be let go, ns.
 pub(crate) const LETTING_GO_NS: u64 = 150_000_000;
 
 /// Phases of the thread that handles signals.
 mod phase {
-    /// Signals stay pending: there is no process to forward them to yet.
+    /// Phase in which signals stay pending: there is no process yet to forward them to.
     pub(super) const HELD: u8 = 0;
-    /// Signals are forwarded.
+    /// Phase in which signals are forwarded.
     pub(super) const WATCHED: u8 = 1;
-    /// The run is over: SIGTERM bounds the time that is left, the other signals act as if systoll caught none.
+    /// Phase after the run: SIGTERM bounds the time that is left, the other signals act as if systoll caught none.
     pub(super) const AFTER: u8 = 2;
-    /// The thread ends.
+    /// Phase in which the thread ends.
     pub(super) const STOP: u8 = 3;
 }
 
-/// The signal mask and disposition systoll was started with.
+/// The signal mask with which systoll was started, and the disposition of [`NUDGE`].
 #[derive(Clone, Copy)]
 pub(crate) struct OriginalMask {
     mask: libc::sigset_t,
@@ -90,27 +90,27 @@ struct Shared {
     looked: AtomicBool,
     /// Bits of the signals that were taken and would have ended a process.
     taken: AtomicU32,
-    /// True if one of them told the target to end.
+    /// True if one of the signals told the target to end.
     told: AtomicBool,
     term: Term,
 }
 
-/// Signals are held back from the process while this lives.
+/// Signals held back from the process until this value is dropped.
 pub(crate) struct Signals {
     shared: Arc<Shared>,
     original: OriginalMask,
     ignored: Vec<i32>,
-    /// True if signals are held back at all.
+    /// True if signals are held back at all; false for callers that keep their own handling.
     holds: bool,
     give_back: bool,
     released: bool,
 }
 
-/// Requests that signals have made to the tracer.
+/// Requests to the tracer that signals have made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SignalRequests {
     pub(crate) snapshot: bool,
-    /// The last signal that told the target to end, e.g. SIGTERM.
+    /// The last signal that told the target to end, such as SIGTERM.
     pub(crate) ending: Option<i32>,
     /// True if SIGTERM came so long ago that we stop waiting for the target.
     pub(crate) give_up: bool,
@@ -118,14 +118,14 @@ pub(crate) struct SignalRequests {
 
 extern "C" fn nudged(_: i32) {}
 
-/// The thread that waits for signals, and the state shared with it.
+/// The thread that waits for signals, and the state that it shares.
 struct Thread {
     shared: Arc<Shared>,
     handle: std::thread::JoinHandle<()>,
     original: OriginalMask,
 }
 
-/// The one such thread of this process: it outlives the run it was started for.
+/// The one signal thread of this process. It outlives the run for which it was started.
 static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
 
 fn thread() -> std::sync::MutexGuard<'static, Option<Thread>> {
@@ -142,7 +142,7 @@ pub fn let_signals_through() {
     original.restore();
 }
 
-/// Makes the thread look at its phase.
+/// Wakes the thread, so that it looks at its phase.
 fn wake(handle: &std::thread::JoinHandle<()>) {
     handle.thread().unpark();
     // The thread waits for this signal, so it returns at once; sent to the thread alone, the signal reaches no other
@@ -157,12 +157,12 @@ impl Signals {
     /// # Errors
     /// If no thread can be started.
     pub(crate) fn of(launch: &Launch) -> Result<Self, Error> {
-        // Where futex(2) is refused, no thread can be started that could be joined.
+        // If futex(2) is refused, no thread can be started that could be joined.
         let can = crate::sys::forbids_futex().is_none();
         if launch.forward_signals && can { Self::hold(launch.grace) } else { Ok(Self::leave()) }
     }
 
-    /// Holds signals back; they are acted upon once [`Signals::watch`] names a target.
+    /// Holds signals back until [`Signals::watch`] names a target for them.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -200,7 +200,7 @@ impl Signals {
         Ok(Self { shared, original, ignored, holds: true, give_back: false, released: false })
     }
 
-    /// Leaves signals to callers that start programs for themselves: a signal ends them, and the programs they started.
+    /// Leaves signals to a caller that starts programs for itself: a signal ends the caller and those programs.
     fn leave() -> Self {
         let mut mask = set_of(&[]);
         // SAFETY: reads this thread's mask into a valid set.
@@ -225,7 +225,7 @@ impl Signals {
         shared.every_ms.store(every.map_or(0, |d| d.as_millis() as u64), Ordering::Relaxed);
         shared.target.store(pid, Ordering::Release);
         while let Some((signal, _)) = take(&WATCHED, Duration::ZERO) {
-            // Forward those of the terminal too: they came before the child existed.
+            // Forward signals of the terminal too: they came before the child existed.
             act_on(shared, (signal, 0), &self.ignored);
         }
         shared.phase.store(phase::WATCHED, Ordering::Release);
@@ -263,8 +263,8 @@ impl Signals {
         self.give_back = true;
     }
 
-    /// Ends the run: signals reach this process again, except SIGTERM, which leaves a moment for the remaining work,
-    /// and SIGUSR1, which asks for the report that comes anyway.
+    /// Ends the run: signals reach this process again, except two. SIGTERM leaves a moment for the remaining work;
+    /// SIGUSR1 asks for the report, which comes anyway.
     pub(crate) fn release(mut self) {
         self.released = true;
         if self.holds {
@@ -309,8 +309,8 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
                 match take(&WATCHED, PAUSE) {
                     Some((libc::SIGTERM, _)) if !ignored.contains(&libc::SIGTERM) => shared.term.note(),
                     None | Some((libc::SIGTERM | libc::SIGUSR1, _)) => {}
-                    // Taken as the run ended; only this thread still blocks it.
-                    // SAFETY: a plain signal to this process, which it was meant for.
+                    // The signal was taken as the run ended; only this thread still blocks it. SAFETY: a plain signal
+                    // to this process, which it was meant for.
                     Some((signal, _)) => drop(unsafe { libc::kill(libc::getpid(), signal) }),
                 }
             }
@@ -328,10 +328,11 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
                     false => CALM.min(every.saturating_sub(since_snapshot.elapsed())),
                 };
                 match take(&WATCHED, pause) {
-                    // Act on it even if the run is over by now: it came while the command ran, since the end of the run
-                    // would have ended this wait.
+                    // Act on the signal even if the run is over by now. It came while the command ran, since the end of
+                    // the run would have ended this wait.
                     Some(signal) => act_on(shared, signal, ignored),
-                    // The tracer must check the time left behind processes have, even if no thread stops any more.
+                    // The tracer must check the time granted to processes that were left behind, even if no thread
+                    // stops any more.
                     None if shared.told.load(Ordering::Acquire) => shared.looked.store(false, Ordering::Release),
                     None => {}
                 }
@@ -362,7 +363,7 @@ fn act_on(shared: &Shared, (signal, code): (i32, i32), ignored: &[i32]) {
     }
     shared.taken.fetch_or(1 << signal, Ordering::AcqRel);
     let target = shared.target.load(Ordering::Acquire);
-    // A signal of the terminal has reached the target by itself.
+    // A signal of the terminal has already reached the target by itself.
     if code != SI_KERNEL && target > 0 {
         // SAFETY: a plain signal to a process that has not been reaped (see target_gone).
         unsafe { libc::kill(target, signal) };

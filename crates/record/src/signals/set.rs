@@ -1,4 +1,4 @@
-//! Signal sets, and taking pending signals.
+//! Makes signal sets, and takes pending signals.
 
 use std::time::Duration;
 

@@ -12,15 +12,15 @@ use std::time::Duration;
 
 /// Time to wait for a target that was told to end; the rest of the two seconds is for naming and printing.
 const GRACE: Duration = Duration::from_millis(1_250);
-/// Time after that until systoll ends, with or without a report.
+/// Time after the target's time until systoll ends, with or without a report.
 const REST: Duration = Duration::from_millis(700);
 /// Exit code that a shell reports for a process ended by SIGTERM.
 const CODE: i32 = 128 + libc::SIGTERM;
 
-/// When SIGTERM came, if it has.
+/// The time at which SIGTERM came, if it has, and the time granted to the target.
 #[derive(Debug, Default)]
 pub(super) struct Term {
-    /// Time of the monotonic clock, ns; 0 if it has not come.
+    /// Time of the monotonic clock when SIGTERM came, ns; 0 if it has not come.
     since: AtomicU64,
     grace: Option<Duration>,
 }
@@ -33,18 +33,18 @@ impl Term {
 
     /// Notes that SIGTERM has come.
     pub(super) fn note(&self) {
-        // The first one counts: a repeated SIGTERM does not extend the time.
+        // The first SIGTERM counts: a repeated one does not extend the time.
         let _ = self.since.compare_exchange(0, crate::sys::now().max(1), Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Notes a pending SIGTERM while no thread takes signals yet.
+    /// Notes SIGTERM if it is pending, while no thread takes signals yet.
     pub(super) fn note_pending(&self, ignored: &[i32]) {
         if !ignored.contains(&libc::SIGTERM) && is_pending(libc::SIGTERM) {
             self.note();
         }
     }
 
-    /// Returns true if the target's time is over.
+    /// Returns true if the time granted to the target is over.
     pub(super) fn is_too_long(&self) -> bool {
         self.elapsed().is_some_and(|elapsed| elapsed >= self.grace())
     }
@@ -66,8 +66,8 @@ impl Term {
         (since != 0).then(|| Duration::from_nanos(crate::sys::now().saturating_sub(since)))
     }
 
-    /// Writes `line` and ends this process if all the time is over. Once the run is over, the target's part is
-    /// [`GRACE`], whatever the user gave it.
+    /// Writes `line` and ends this process if all the granted time is over. Once the run is over, the target's part of
+    /// it is [`GRACE`], even if the user gave it another.
     pub(super) fn end_if_over(&self, run_is_over: bool, line: &[u8]) {
         let limit = if run_is_over { GRACE } else { self.grace() } + REST;
         if self.elapsed().is_some_and(|elapsed| elapsed >= limit) {

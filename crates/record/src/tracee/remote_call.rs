@@ -14,14 +14,14 @@ pub(crate) fn make_call(
     regs: &libc::user_regs_struct,
     (number, args): (i64, [u64; 6]),
 ) -> Result<u64, String> {
-    /// Single steps, at most: the end of an `execve` is a step as well.
+    /// Single steps that a call may take: the end of an `execve` is a step as well.
     const STEPS: usize = 4;
     let words = |e: Errno| e.desc().to_owned();
     let [rdi, rsi, rdx, r10, r8, r9] = args;
     let (rax, orig_rax) = (number as u64, u64::MAX);
     let regs = libc::user_regs_struct { rip: at, rax, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..*regs };
     for _ in 0..STEPS {
-        // Set them before each step: an `execve` that ends writes its result into rax.
+        // Set the registers before each step: an `execve` that ends writes its result into rax.
         set_registers(tid, &regs).map_err(words)?;
         step(tid).map_err(words)?;
         match wait_for_stop(tid, true) {

@@ -3,9 +3,9 @@
 use libc::c_void;
 use nix::errno::Errno;
 
-/// Options for stops at execs only. No PTRACE_O_EXITKILL: a target outlives us.
+/// Options for stops at execs only. PTRACE_O_EXITKILL is not among them: a target outlives us.
 pub(crate) const EXECS: i32 = libc::PTRACE_O_TRACEEXEC;
-/// Options for stops at system calls, new threads and processes, and their ends too.
+/// Options for stops at execs, system calls, new threads and processes, and their ends.
 pub(crate) const ALL: i32 = EXECS
     | libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
@@ -13,39 +13,39 @@ pub(crate) const ALL: i32 = EXECS
     | libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEEXIT;
 
-/// Makes a request that touches no memory of ours.
+/// Makes a ptrace request that touches no memory of ours.
 fn request(request: libc::c_uint, tid: i32, data: usize) -> Result<(), Errno> {
     // SAFETY: used only with requests that take `data` as a plain number.
     let result = unsafe { libc::ptrace(request, tid, std::ptr::null_mut::<c_void>(), data as *mut c_void) };
     if result == -1 { Err(Errno::last()) } else { Ok(()) }
 }
 
-/// Attaches without stopping; `stops` are [`EXECS`] or [`ALL`].
+/// Attaches to a thread without stopping it; `stops` are [`EXECS`] or [`ALL`].
 pub(crate) fn seize(tid: i32, stops: i32) -> Result<(), Errno> {
     request(libc::PTRACE_SEIZE, tid, stops as usize)
 }
 
-/// Makes a thread stop.
+/// Asks a thread to stop.
 pub(crate) fn interrupt(tid: i32) -> Result<(), Errno> {
     request(libc::PTRACE_INTERRUPT, tid, 0)
 }
 
-/// Resumes a thread, delivering `signal` if not 0.
+/// Resumes a thread; delivers `signal` if it is not 0.
 pub(crate) fn resume(tid: i32, signal: i32) -> Result<(), Errno> {
     request(libc::PTRACE_CONT, tid, signal as usize)
 }
 
-/// Resumes a thread up to its next system call stop, delivering `signal` if not 0.
+/// Resumes a thread up to its next system call stop; delivers `signal` if it is not 0.
 pub(crate) fn resume_to_call(tid: i32, signal: i32) -> Result<(), Errno> {
     request(libc::PTRACE_SYSCALL, tid, signal as usize)
 }
 
-/// Leaves a group-stopped thread stopped, and listens for what ends the stop.
+/// Leaves a group-stopped thread stopped, and waits for the end of that stop.
 pub(crate) fn listen(tid: i32) -> Result<(), Errno> {
     request(libc::PTRACE_LISTEN, tid, 0)
 }
 
-/// Detaches from a stopped thread, which runs on; delivers `signal` if not 0.
+/// Detaches from a stopped thread, which runs on; delivers `signal` if it is not 0.
 pub(crate) fn detach(tid: i32, signal: i32) -> Result<(), Errno> {
     request(libc::PTRACE_DETACH, tid, signal as usize)
 }
@@ -55,7 +55,7 @@ pub(crate) fn step(tid: i32) -> Result<(), Errno> {
     request(libc::PTRACE_SINGLESTEP, tid, 0)
 }
 
-/// Returns the number that an event stop carries.
+/// Returns the number that comes with an event stop, such as a child's id.
 pub(crate) fn event_message(tid: i32) -> Option<i32> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: GETEVENTMSG writes one unsigned long, for which `message` has room.
@@ -108,7 +108,7 @@ pub(crate) struct At {
     pub(crate) sp: u64,
 }
 
-/// The call of a system call stop.
+/// The call at whose entry or exit a thread has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Entry { arch: u32, nr: u64, args: [u64; 6], at: At },
@@ -116,7 +116,7 @@ pub(crate) enum Call {
     Neither,
 }
 
-/// Reads a system call stop by PTRACE_GET_SYSCALL_INFO (Linux 5.3).
+/// Returns the call of a system call stop, by PTRACE_GET_SYSCALL_INFO (Linux 5.3).
 pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
     const SIZE: usize = size_of::<libc::ptrace_syscall_info>();
     // SAFETY: a zeroed ptrace_syscall_info is valid, and the kernel is told its size. We read the union member that
@@ -137,17 +137,18 @@ pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
     }
 }
 
-/// Place and signature of a thread's registered rseq area.
+/// Address and signature of the rseq area that a thread has registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RseqArea {
-    /// Address of its struct rseq; zero: it has none.
+    /// Address of the thread's struct rseq; zero if it has none.
     pub(crate) at: u64,
     pub(crate) signature: u32,
 }
 
-/// The rseq area of a stopped thread (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13); `None` where the kernel does not tell.
+/// Returns the rseq area of a stopped thread (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13); `None` if the kernel does not
+/// tell.
 pub(crate) fn rseq_area(tid: i32) -> Option<RseqArea> {
-    /// Of linux/ptrace.h, as struct ptrace_rseq_configuration is.
+    /// Number of the request in linux/ptrace.h, where `struct ptrace_rseq_configuration` is as well.
     const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
     #[repr(C)]
     #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 
-/// The kernel's report about one thread.
+/// A report of the kernel about one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Exited {
@@ -13,7 +13,7 @@ pub(crate) enum Stop {
         tid: i32,
         signal: i32,
     },
-    /// At a system call's entry or exit, if those stops were requested.
+    /// The thread is at a system call's entry or exit, if those stops were requested.
     Syscall {
         tid: i32,
     },
@@ -29,7 +29,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// Returns the thread.
+    /// Returns the id of the thread.
     pub(crate) fn tid(self) -> i32 {
         match self {
             Self::Exited { tid, .. }
@@ -40,9 +40,9 @@ impl Stop {
         }
     }
 
-    /// Returns the signal to detach with, so that the thread goes on as if nothing had stopped it: a signal being
-    /// delivered is delivered, and a thread stopped by its shell stays stopped. Returns `None` for a thread that has
-    /// ended.
+    /// Returns the signal with which to detach, so that the thread goes on as if we had not stopped it: it gets the
+    /// signal that is being delivered, and stays stopped if its shell has stopped it. Returns `None` for a thread that
+    /// has ended.
     pub(crate) fn signal_to_leave_with(self) -> Option<i32> {
         match self {
             Self::Exited { .. } | Self::Killed { .. } => None,
@@ -59,7 +59,7 @@ impl Stop {
     }
 }
 
-/// Result of one wait.
+/// Result of waiting for a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     Stop(Stop),
@@ -68,7 +68,7 @@ pub(crate) enum Waited {
     NoChildren,
 }
 
-/// Waits for any child or tracee and reaps what has ended. The report of a stop stays in place and comes again
+/// Waits for any child or tracee, and reaps it if it has ended. The report of a stop stays in place and comes again
 /// until the thread runs on: if we took a signal and were killed before giving it back, it would be lost.
 pub(crate) fn next(block: bool) -> Waited {
     let flags = libc::WEXITED | libc::WNOWAIT | libc::__WALL | if block { 0 } else { libc::WNOHANG };
@@ -101,8 +101,8 @@ pub(crate) fn wait_for(tid: i32, block: bool) -> Waited {
     wait(tid, block)
 }
 
-/// Takes the report of a stop of thread `tid`. If the thread has ended, leaves its report to the loop that waits
-/// for all threads and returns [`Waited::NoChildren`].
+/// Takes the report of a stop of thread `tid`. If the thread has ended, returns [`Waited::NoChildren`] and leaves the
+/// report to the loop that waits for all threads.
 pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Waited {
     let flags = libc::__WALL | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | if block { 0 } else { libc::WNOHANG };
     // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
@@ -119,7 +119,7 @@ pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Waited {
     }
 }
 
-/// [`wait_for_stop`], at most until `deadline`; then returns [`Waited::NothingYet`].
+/// Does the same as [`wait_for_stop`], but waits at most until `deadline`; then returns [`Waited::NothingYet`].
 pub(crate) fn wait_for_stop_by(tid: i32, deadline: u64) -> Waited {
     let mut pause = Pause::default();
     while crate::sys::now() < deadline {
@@ -131,15 +131,16 @@ pub(crate) fn wait_for_stop_by(tid: i32, deadline: u64) -> Waited {
     Waited::NothingYet
 }
 
-/// Pauses between looks at what comes within microseconds as a rule: none at first, then sleeps, so that a processor is
-/// left to whoever is waited for. (Yielding would leave it to everybody else, each for its whole turn.)
+/// Number of looks so far for an event that usually comes within microseconds: the first looks follow without a pause,
+/// later ones after a sleep. A sleep leaves the processor to the thread for which we wait; a yield would leave it to
+/// every other thread as well, each for its whole turn.
 #[derive(Default)]
 pub(crate) struct Pause(u32);
 
 impl Pause {
-    /// Looks without a pause in between.
+    /// Number of looks without a pause in between.
     const LOOKS: u32 = 30;
-    /// Length of a sleep.
+    /// Length of a pause between looks.
     const SLEEP: std::time::Duration = std::time::Duration::from_micros(10);
 
     /// Waits until it is time for the next look.
@@ -163,12 +164,12 @@ fn wait(tid: i32, block: bool) -> Waited {
     }
 }
 
-/// Returns why the last wait failed.
+/// Returns the result for a wait that failed.
 fn failed() -> Waited {
     if Errno::last() == Errno::EINTR { Waited::Interrupted } else { Waited::NoChildren }
 }
 
-/// Returns true if child `pid` has ended; its report stays to be taken.
+/// Returns true if child `pid` has ended. Its report can still be taken.
 pub(crate) fn has_ended(pid: i32) -> bool {
     // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
     unsafe {
@@ -188,7 +189,7 @@ fn decode(tid: i32, status: i32) -> Stop {
     stopped(tid, status >> 8)
 }
 
-/// Decodes a stop; `code` holds the signal in its lower byte and the event above.
+/// Decodes a stop; `code` has the signal in its lowest byte and the event above.
 fn stopped(tid: i32, code: i32) -> Stop {
     let signal = code & 0xff;
     match code >> 8 {

@@ -15,7 +15,8 @@ fn looked_at(recording: &Recording, folder: &str) -> WindowData {
     for call in recording.windows.iter().flat_map(|w| &w.calls) {
         let syscall = recording.row(call.row).syscall;
         let Some(object) = call.object(syscall) else { continue };
-        // Names of pipes differ between runs, and so do times of files that are written to.
+        // Only objects in the folder are compared: names of pipes differ between runs, as do times of files that are
+        // written to.
         if !object.starts_with(folder) {
             continue;
         }

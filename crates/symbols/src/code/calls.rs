@@ -5,12 +5,13 @@ use crate::elf::ElfFile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
-/// Length of the longest call in bytes: prefixes, REX, opcode, ModRM, SIB, 4 bytes of displacement.
+/// Length of the longest call, bytes: prefixes, REX, opcode, ModRM, SIB, 4 bytes of displacement.
 pub(crate) const MAX_CALL: u64 = 9;
-/// Most bytes of one function that are searched for tail calls.
+/// Bytes of a function searched for tail calls, at most.
 const MAX_TAIL_CODE: u64 = 4096;
 
-/// Returns the call instruction that ends at `after`, decoded from the bytes before it, at most [`MAX_CALL`].
+/// Returns the call instruction that ends at `after`, decoded from the bytes before it, of which [`MAX_CALL`]
+/// suffice.
 ///
 /// x86 code cannot be decoded backwards with certainty. The likeliest forms are tried first: a direct call, a call
 /// through memory, then the others from the longest to the shortest.
@@ -44,10 +45,10 @@ pub(crate) fn call_in_file(elf: &ElfFile, after: u64) -> Option<Instruction> {
     None
 }
 
-/// Returns true if the call whose bytes are exactly `bytes` takes its target from a register or from memory. Does not
-/// use the decoder, whose tables take a fifth of a millisecond to build.
+/// Returns true if the call whose bytes are exactly `bytes` takes its target from a register or from memory. It does
+/// not use the decoder, whose tables take a fifth of a millisecond to build.
 pub(crate) fn is_indirect(bytes: &[u8]) -> bool {
-    /// Legacy prefixes of all groups. REX is handled below.
+    /// Legacy prefixes of all groups; REX is tested apart.
     const PREFIXES: [u8; 11] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
     const GROUP_5: u8 = 0xff;
     let is_prefix = |byte: &&u8| PREFIXES.contains(byte) || (0x40..0x50).contains(*byte);
@@ -74,7 +75,7 @@ fn slot_of(i: &Instruction) -> Option<u64> {
     fixed.then(|| i.memory_displacement64())
 }
 
-/// Returns the target of a PLT stub at `at`: `[endbr64] [bnd] jmp *slot(%rip)`.
+/// Returns the target of the PLT stub at `at`, which has the form `[endbr64] [bnd] jmp *slot(%rip)`.
 fn through_stub(elf: &ElfFile, slots: &GotSlots, at: u64) -> Option<Callee> {
     let mut code = [0; 16];
     let got = elf.read_code_into(at, &mut code);
@@ -86,7 +87,7 @@ fn through_stub(elf: &ElfFile, slots: &GotSlots, at: u64) -> Option<Callee> {
     slots.get(elf, slot_of(&jump)?)
 }
 
-/// Returns the targets of the function's tail calls: every jump out of `range`.
+/// Returns the targets of the function's tail calls, which are the jumps out of `range`.
 pub(crate) fn tail_jumps(elf: &ElfFile, slots: &GotSlots, range: Range<u64>) -> Vec<Callee> {
     let mut found = Vec::new();
     let len = range.end.saturating_sub(range.start).min(MAX_TAIL_CODE);
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn finds_the_same_indirect_calls_as_the_decoder() {
-        // Every call opcode and one other, with every ModRM byte, behind up to two prefixes.
+        // Every call opcode and one other opcode are tried with every ModRM byte, behind up to two prefixes.
         for prefixes in [&[][..], &[0x41], &[0x3e], &[0x3e, 0x41], &[0xf2], &[0x2e], &[0x66]] {
             for (opcode, modrm) in
                 [0xe8, 0xff, 0x9a, 0x90].into_iter().flat_map(|op| (0..=u8::MAX).map(move |m| (op, m)))

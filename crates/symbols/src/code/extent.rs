@@ -1,13 +1,13 @@
-//! Facts about a function that only its code tells: where it ends, and whether its frame has a single size.
+//! Facts about a function that only its code tells: its end, and whether its frame has a single size.
 
 use crate::elf::ElfFile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
-/// Most bytes searched for the end of a function without a size. Such functions are written in assembly.
+/// Bytes searched for the end of a function without a size, at most. Such functions are written in assembly.
 pub const MOST_REACH: u16 = 4096;
 const MAX_SHORT: u64 = MOST_REACH as u64;
-/// Most bytes of a function searched for changes of the stack pointer.
+/// Bytes of a function searched for changes of the stack pointer, at most.
 const MAX_LONG: u64 = 64 << 10;
 
 /// Returns true if the code of the function at `start` extends to the instruction at `addr`. A function ends with the
@@ -44,9 +44,9 @@ fn ends(i: &Instruction) -> bool {
         || i.mnemonic() == Mnemonic::Hlt
 }
 
-/// Returns true if, at every instruction of the function in `range`, the stack pointer is at a fixed distance from the
-/// frame pointer: the function neither allocates stack as it runs nor realigns it. False for functions that set no
-/// frame pointer, and for a part of a function.
+/// Returns true if, at every instruction of the function in `range`, the stack pointer is at a fixed distance from
+/// the frame pointer: the function neither allocates stack as it runs nor realigns it. Returns false for functions
+/// that set no frame pointer, and for a part of a function.
 pub(crate) fn is_fixed(elf: &ElfFile, range: Range<u64>) -> bool {
     let len = range.end.saturating_sub(range.start);
     let Some(code) = (len <= MAX_LONG).then(|| elf.read_vaddr(range.start, len)).flatten() else { return false };
@@ -67,7 +67,7 @@ pub(crate) fn is_fixed(elf: &ElfFile, range: Range<u64>) -> bool {
     has_pointer
 }
 
-/// Returns true if `i`, which sets rsp, sets it to a place known beforehand.
+/// Returns true if `i`, which sets rsp, puts it at a distance from the frame pointer that is known beforehand.
 fn keeps_distance(i: &Instruction) -> bool {
     match i.mnemonic() {
         Mnemonic::Add | Mnemonic::Sub => i.op1_kind() != OpKind::Register && i.op1_kind() != OpKind::Memory,
@@ -84,31 +84,31 @@ mod tests {
 
     #[test]
     fn a_function_ends_at_its_last_reachable_instruction() {
-        // je +1; ret; nop; ret | ret
+        // The code is: je +1; ret; nop; ret | ret
         let elf = elf_of_code(&[0x74, 0x01, 0xc3, 0x90, 0xc3, 0xc3]);
         assert!(reaches(&elf, 0x1000, 0x1000));
         assert!(reaches(&elf, 0x1000, 0x1004));
         assert!(!reaches(&elf, 0x1000, 0x1005));
         assert!(!reaches(&elf, 0x1001, 0x1000));
         assert!(!reaches(&elf, 0x1000, 0x9000));
-        // jmp +3 (a tail call); then the next function's
+        // The code is: jmp +3 (a tail call); then the next function's.
         let elf = elf_of_code(&[0xeb, 0x03, 0x90, 0x90, 0x90, 0xc3]);
         assert!(!reaches(&elf, 0x1000, 0x1002));
     }
 
     #[test]
     fn recognizes_frames_that_grow() {
-        // push %rbp; mov %rsp,%rbp; …; leave; ret
+        // The code is push %rbp; mov %rsp,%rbp; …; leave; ret.
         let around = |body: &[u8]| [&[0x55, 0x48, 0x89, 0xe5], body, &[0xc9, 0xc3]].concat();
         let fixed = |code: &[u8]| is_fixed(&elf_of_code(code), 0x1000..0x1000 + code.len() as u64);
         assert!(fixed(&around(&[])));
-        // sub $0x20,%rsp; lea -8(%rbp),%rsp
+        // The code is sub $0x20,%rsp; lea -8(%rbp),%rsp.
         assert!(fixed(&around(&[0x48, 0x83, 0xec, 0x20, 0x48, 0x8d, 0x65, 0xf8])));
-        // sub %rax,%rsp
+        // The code is sub %rax,%rsp.
         assert!(!fixed(&around(&[0x48, 0x29, 0xc4])));
-        // and $-64,%rsp
+        // The code is and $-64,%rsp.
         assert!(!fixed(&around(&[0x48, 0x83, 0xe4, 0xc0])));
-        // No frame pointer is set: this is a part of a function.
+        // Code that sets no frame pointer is a part of a function.
         assert!(!fixed(&[0x90, 0xc3]));
     }
 }

@@ -1,4 +1,4 @@
-//! Slots of the global offset table: the values that the loader writes into them.
+//! Slots of the global offset table, and the values that the loader writes into them.
 
 use crate::elf::{ElfFile, SymbolTable};
 use object::LittleEndian as Le;
@@ -8,15 +8,16 @@ use std::sync::Arc;
 use systoll_binfile::elf::{Relocation, Section, relocations};
 use systoll_binfile::word;
 
-/// Most relocations read from one section.
+/// Relocations read from one section, at most.
 const MAX_RELOCATIONS: usize = 4_000_000;
-/// Relocations in memory at a time. A large program has megabytes of them, and few concern a slot.
+/// Relocations in memory at a time, at most. A large program has megabytes of them, and few concern
+/// a slot.
 const AT_ONCE: usize = 512;
 
 /// Target of a call or a jump.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Callee {
-    /// A function of the same file.
+    /// A function of the same file, by its address.
     Local(u64),
     /// The definition to which the loader binds this name.
     Symbol(Arc<str>),
@@ -25,7 +26,7 @@ pub(crate) enum Callee {
 /// Values that the loader writes into the slots of a file.
 #[derive(Debug, Default)]
 pub(crate) struct GotSlots {
-    /// Values by the slot's address. If a slot has several, the last one counts.
+    /// Values by the slot's address. If a slot has several values, the last one counts.
     values: Vec<(u64, SlotValue)>,
     /// The symbol table that [`SlotValue::Symbol`] indexes.
     symbols: Option<Arc<SymbolTable>>,
@@ -39,7 +40,8 @@ enum SlotValue {
 }
 
 impl GotSlots {
-    /// Reads the file's dynamic relocations. Those of static files pick implementations of functions.
+    /// Reads the file's dynamic relocations. In a static file, they are those that choose among
+    /// implementations of a function.
     pub(crate) fn read(elf: &ElfFile) -> Self {
         let mut slots = Self::default();
         let table = |s: &Section| s.addr..s.addr.saturating_add(s.size);
@@ -47,7 +49,8 @@ impl GotSlots {
         for section in elf.headers.sections.iter().filter(|s| s.kind == elf::SHT_RELA) {
             slots.add(elf, section, &got);
         }
-        // The sort is stable. Linkers write the relocations nearly sorted.
+        // The sort is stable, so the last value of a slot stays last. It is fast, since linkers
+        // write relocations nearly sorted.
         slots.values.sort_by_key(|(slot, _)| *slot);
         slots
     }
@@ -114,7 +117,8 @@ impl GotSlots {
         if let Some(callee) = self.callee_in(slot) {
             return Some(callee);
         }
-        // In a static file that is not moved, the slot holds the address already.
+        // In a static file that is not moved, no relocation fills the slot: the file already holds
+        // the address.
         let fixed =
             elf.headers.sections.iter().any(|s| s.name.starts_with(".got") && slot.wrapping_sub(s.addr) < s.size);
         let target = fixed.then(|| elf.read_vaddr(slot, 8)).flatten().and_then(|w| word(&w, 0))?;

@@ -2,15 +2,15 @@
 
 use crate::elf::ElfFile;
 
-/// Returns true if there is a `syscall`, `sysenter` or `int $0x80` at `addr`.
+/// Returns true if the instruction at `addr` is `syscall`, `sysenter` or `int $0x80`.
 pub(crate) fn is_system_call(elf: &ElfFile, addr: u64) -> bool {
     let mut code = [0; 2];
     elf.read_code_into(addr, &mut code) == 2 && matches!(code, [0x0f, 0x05 | 0x34] | [0xcd, 0x80])
 }
 
-/// Returns true if `addr` is in `mov $__NR_rt_sigreturn,%eax; syscall`, to which signal handlers return (gdb recognizes
-/// it the same way): at its start if `addr` is a return address, else at its `syscall`. The stack pointer then points
-/// to the signal context.
+/// Returns true if `addr` is in `mov $__NR_rt_sigreturn,%eax; syscall`, the code to which signal handlers return (gdb
+/// recognizes it the same way): at its start if `addr` is a return address, otherwise at its `syscall`. The stack
+/// pointer then points to the signal context.
 pub(crate) fn is_signal_return(elf: &ElfFile, addr: u64, is_return: bool) -> bool {
     const MOVES: [&[u8]; 2] = [&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0], &[0xb8, 0x0f, 0, 0, 0]];
     MOVES.iter().any(|mov| {

@@ -14,11 +14,13 @@ use std::sync::{Arc, OnceLock};
 use systoll_binfile::elf::{self, Headers, Section, Segment};
 use systoll_binfile::{c_str, word};
 
-/// Most bytes read of notes and of the loader's path, and of the dynamic section.
+/// Bytes read of notes, at most.
 const MAX_NOTES: u64 = 4096;
+/// Bytes read of the dynamic section, at most.
 const MAX_DYNAMIC: u64 = 1 << 16;
+/// Bytes read of the loader's path, at most.
 const MAX_PATH: u64 = 4096;
-/// Largest size in bytes to which a compressed section is unpacked.
+/// Size to which a compressed section is unpacked, at most, bytes.
 const MAX_INFLATED: u64 = 256 << 20;
 
 /// An ELF file for x86-64.
@@ -26,7 +28,7 @@ const MAX_INFLATED: u64 = 256 << 20;
 pub(crate) struct ElfFile {
     pub(crate) bytes: Arc<FileBytes>,
     pub(crate) headers: Headers,
-    /// True if it needs other shared objects.
+    /// True if the file needs other shared objects.
     pub(crate) needs_others: bool,
     pub(crate) soname: Option<String>,
     /// Build-id in lower-case hexadecimal digits.
@@ -110,7 +112,7 @@ impl ElfFile {
         String::from_utf8(c_str(&bytes, 0)?.to_vec()).ok()
     }
 
-    /// Returns the file offset of `vaddr` and the number of bytes from there that its segment has in the file.
+    /// Returns the file offset of `vaddr`, and the number of bytes that its segment has in the file from there on.
     fn locate(&self, vaddr: u64) -> Option<(u64, u64)> {
         self.headers.segments.iter().find_map(|s| {
             let into = vaddr.checked_sub(s.vaddr)?;
@@ -118,7 +120,7 @@ impl ElfFile {
         })
     }
 
-    /// Reads the file's bytes that are mapped at `vaddr`, and returns how many there were.
+    /// Reads the file's bytes that are mapped at `vaddr` into `buffer`. Returns the number of bytes read.
     pub(crate) fn read_code_into(&self, vaddr: u64, buffer: &mut [u8]) -> usize {
         let Some((offset, rest)) = self.locate(vaddr) else { return 0 };
         let rest = rest.min(self.bytes.len().saturating_sub(offset));
@@ -133,13 +135,13 @@ impl ElfFile {
         (len <= rest).then(|| self.bytes.read(offset, len))?
     }
 
-    /// Returns a view of `len` bytes mapped at `vaddr`. They are read on demand.
+    /// Returns a view of `len` bytes mapped at `vaddr`, which are read on demand.
     pub(crate) fn view_vaddr(&self, vaddr: u64, len: u64) -> Option<View> {
         let (offset, rest) = self.locate(vaddr)?;
         (len <= rest).then(|| View::in_file(&self.bytes, offset, len))?
     }
 
-    /// Returns a view of the bytes mapped from `vaddr` to the end of its segment. They are read on demand.
+    /// Returns a view of the bytes mapped from `vaddr` to the end of its segment, which are read on demand.
     pub(crate) fn view_to_segment_end(&self, vaddr: u64) -> Option<View> {
         let (offset, rest) = self.locate(vaddr)?;
         View::in_file(&self.bytes, offset, rest.min(self.bytes.len().checked_sub(offset)?))
@@ -190,7 +192,7 @@ impl ElfFile {
         View::in_file(&self.bytes, section.offset, section.size)
     }
 
-    /// Returns the file's `.dynsym`, opened once.
+    /// Returns the file's `.dynsym`, which is opened once.
     pub(crate) fn dynamic_symbols(&self) -> Option<&Arc<SymbolTable>> {
         let read = || {
             let section = self.headers.of_kind(raw::SHT_DYNSYM)?;
@@ -200,7 +202,7 @@ impl ElfFile {
         self.dynamic_symbols.get_or_init(read).as_ref()
     }
 
-    /// Returns the file's index of its exported symbols, opened once.
+    /// Returns the file's index of its exported symbols, which is opened once.
     pub(crate) fn exports(&self) -> Option<&Exports> {
         let read = || {
             let index = self.section_view(self.headers.of_kind(raw::SHT_GNU_HASH)?)?;
@@ -216,7 +218,7 @@ impl ElfFile {
         Some(SymbolTable::new(View::of(self.section_data(section)?), strings))
     }
 
-    /// Opens a section's strings. Those of a large section are read on demand.
+    /// Opens a section's strings. If the section is large, they are read on demand.
     fn open_strings(&self, section: &Section) -> Option<Strings> {
         if section.size <= Strings::SMALL {
             return self.section_data(section).map(Strings::of);
@@ -224,13 +226,14 @@ impl ElfFile {
         self.section_view(section).map(Strings::of_view)
     }
 
-    /// Returns true if the file itself has line tables.
+    /// Returns true if the file itself has line tables, not only its debug file.
     pub(crate) fn has_lines(&self) -> bool {
         self.section(".debug_line").is_some_and(Section::is_stored)
             && self.section(".debug_info").is_some_and(Section::is_stored)
     }
 
-    /// Returns the difference between `start`, where `file_offset` is mapped, and the virtual address of that offset.
+    /// Returns the bias of a mapping of `file_offset` at `start`: the distance of addresses in memory from those in
+    /// the file.
     pub(crate) fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         const PAGE: u64 = 4096;
         let holds = |s: &&Segment| {
@@ -245,7 +248,6 @@ impl ElfFile {
     }
 }
 
-/// An ELF file of one executable segment at 0x1000.
 /// Returns the entries of a dynamic section as pairs of tag and value, up to the one that ends it.
 fn entries(dynamic: &[u8]) -> impl Iterator<Item = (raw::DynamicTag, u64)> {
     let words = dynamic.as_chunks::<16>().0.iter().map(|entry| (word(entry, 0), word(entry, 8)));
@@ -253,6 +255,7 @@ fn entries(dynamic: &[u8]) -> impl Iterator<Item = (raw::DynamicTag, u64)> {
     entries.take_while(|(tag, _)| *tag != raw::DT_NULL)
 }
 
+/// Returns an ELF file with one executable segment at 0x1000, which holds `code`.
 #[cfg(test)]
 pub(crate) fn elf_of_code(code: &[u8]) -> ElfFile {
     let mut file = vec![0u8; 0x1000];

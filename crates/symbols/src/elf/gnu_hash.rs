@@ -8,7 +8,7 @@ use object::elf;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The dynamic symbols of a file with their index.
+/// The dynamic symbols of a file, with the index by which they are found.
 #[derive(Clone, Debug)]
 pub(crate) struct Exports {
     table: Arc<SymbolTable>,
@@ -16,8 +16,9 @@ pub(crate) struct Exports {
     buckets: u32,
     /// Index of the first symbol that the hash table covers.
     first: u32,
-    /// Offsets in the index of the buckets and of the hash chains.
+    /// Offset in the index of the buckets.
     buckets_at: u64,
+    /// Offset in the index of the hash chains.
     chains_at: u64,
 }
 
@@ -38,7 +39,7 @@ impl Exports {
         })
     }
 
-    /// Returns the addresses of the symbols defined under this name. There are several if the symbol has versions.
+    /// Returns the addresses of the symbols defined under this name; a symbol with versions has several.
     pub(crate) fn addresses(&self, name: &[u8]) -> impl Iterator<Item = u64> {
         self.extents(name).map(|extent| extent.start)
     }
@@ -74,7 +75,7 @@ mod tests {
         ElfFile::parse(crate::mapped::open(pid, libc).unwrap()).unwrap()
     }
 
-    /// Every name that a C library exports, and some that it does not export.
+    /// Looks up every name that a C library exports, and some that it does not export.
     #[test]
     fn the_index_finds_the_same_as_a_linear_search() {
         let elf = libc();
@@ -112,7 +113,7 @@ mod tests {
     }
 
     proptest! {
-        /// The index of an untrusted file can have any contents.
+        /// Looks names up in an index with any contents, as an untrusted file may have.
         #[test]
         fn lookups_in_a_damaged_index_end(
             words in prop::collection::vec(prop_oneof![0u32..8, any::<u32>()], 0..40),

@@ -9,9 +9,9 @@ use systoll_binfile::pclntab::{Frame, Function, InlinedCall, ModuleData, Pclntab
 use systoll_binfile::word;
 use systoll_model::Location;
 
-/// Most nested inlined functions that are listed.
+/// Nested inlined functions listed, at most.
 const MAX_INLINED: usize = 64;
-/// Most relocations read.
+/// Relocations read of a section, at most.
 const MAX_RELOCATIONS: usize = 1 << 20;
 
 /// Go's table of a program's functions.
@@ -24,19 +24,19 @@ pub(crate) struct GoTable {
     data: Option<u64>,
 }
 
-/// All functions of a program.
+/// All functions of a program, with their names.
 pub(crate) struct GoFunctions {
-    /// NUL-terminated names.
+    /// Names, each ended by a NUL.
     pub(crate) names: Vec<u8>,
     pub(crate) functions: Vec<GoFunction>,
 }
 
-/// One function.
+/// A function of a Go program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GoFunction {
     pub(crate) start: u64,
     pub(crate) size: u64,
-    /// Offset of its name in the names.
+    /// Offset of the function's name in [`GoFunctions::names`].
     pub(crate) name: u32,
 }
 
@@ -46,12 +46,12 @@ impl GoTable {
         let section = elf.headers.pclntab()?;
         let table = Pclntab::read(elf.section_data(section)?, section.addr)?;
         let module = find_module(elf, section, &table);
-        // Only used if nothing else tells the start: C code before Go's would make it wrong.
+        // The section's start is used only if nothing else tells it: with C code before Go's, it would be wrong.
         let text = table.text(module).or_else(|| elf.section(".text").map(|s| s.addr))?;
         Some(Self::new(table, text, module))
     }
 
-    /// Returns true if `elf` has such a table. Reads only the table's beginning.
+    /// Returns true if `elf` has a Go table. Reads only the table's beginning.
     pub(crate) fn is_in(elf: &ElfFile) -> bool {
         const BEGINNING: u64 = 72;
         let table = elf.headers.pclntab().filter(|section| section.is_stored() && !section.is_compressed());
@@ -67,7 +67,7 @@ impl GoTable {
         Self { table, text, data: module.map(|m| m.data).filter(|data| *data != 0) }
     }
 
-    /// Returns all functions.
+    /// Returns all functions in the table.
     pub(crate) fn functions(&self) -> Option<GoFunctions> {
         let function = |f: Function| {
             let (start, size) = (self.text.checked_add(f.start.into())?, u64::from(f.end - f.start));
@@ -77,8 +77,8 @@ impl GoTable {
         Some(GoFunctions { names: self.table.names()?.to_vec(), functions })
     }
 
-    /// Returns the functions at `addr`, innermost first; the last one is not inlined. Empty if the table does not cover
-    /// the address.
+    /// Returns the functions at `addr`, innermost first; the last one is not inlined. The list is empty if the table
+    /// does not cover the address.
     pub(crate) fn look_up(&self, elf: &ElfFile, addr: u64) -> Vec<Location> {
         self.locations(elf, addr).unwrap_or_default()
     }
@@ -123,8 +123,8 @@ impl GoTable {
     }
 }
 
-/// Finds the run-time's description of the program. It lies in the file's data, or is filled in by the loader if the
-/// program is moved.
+/// Finds the run-time's description of the program, which lies in the file's data, or is filled in by the loader if
+/// the program is moved.
 fn find_module(elf: &ElfFile, table: &Section, pclntab: &Pclntab<Vec<u8>>) -> Option<ModuleData> {
     const HOLDERS: &[&str] = &[".go.module", ".noptrdata", ".data", ".data.rel.ro"];
     let holders = HOLDERS.iter().filter_map(|name| elf.section(name));
@@ -161,13 +161,14 @@ mod tests {
 
     const TEXT: u64 = 0x1000;
 
-    /// Two functions: `main.outer` of 32 bytes with `main.inlined` inlined into its second half (called on line 8, its
-    /// own line is 3), and `main.other` of 16 bytes. The table records the inlined call at the start of the code.
+    /// Returns a table of two functions: `main.outer` of 32 bytes, with `main.inlined` inlined into its second half
+    /// (called on line 8, its own line is 3), and `main.other` of 16 bytes. The table records the inlined call at the
+    /// start of the code.
     fn table() -> Vec<u8> {
         let names = b"\0main.outer\0main.inlined\0main.other\0";
         let files = b"\0/src/main.go\0";
-        // Value tables: file 0 throughout; lines 7, then 3; no inlined call, then the first one. Stack depth: 0 for 4
-        // bytes of code, 56 for 40 bytes, then 0.
+        // The tables of values say: file 0 throughout; lines 7, then 3; no inlined call, then the first one; stack
+        // depth 0 for 4 bytes of code, 56 for 40 bytes, then 0.
         let values =
             [&[0u8][..], &[2, 48, 0], &[16, 16, 7, 16, 0], &[0, 16, 2, 16, 0], &[2, 4, 112, 40, 111, 4, 0]].concat();
         let (file, line, inline, frame) = (1u32, 4u32, 9u32, 14u32);
@@ -187,7 +188,7 @@ mod tests {
         bytes[unit_at] = 1;
         bytes[file_at..file_at + files.len()].copy_from_slice(files);
         bytes[value_at..value_at + values.len()].copy_from_slice(&values);
-        // The entries lie behind the index, which has three elements. Each entry has 44 bytes, three values and four
+        // The entries follow the index, which has three elements. Each entry has 44 bytes, three values and four
         // data.
         let size = 44 + 4 * (3 + 4);
         for word in [0u32, 20, 32, 20 + size, 48] {
@@ -220,7 +221,7 @@ mod tests {
         bytes
     }
 
-    /// The inlined call: its name is at 12, and it is made from the function's ninth byte.
+    /// Returns a file that holds the inlined call: its name is at 12, and it is made from the function's ninth byte.
     fn elf() -> ElfFile {
         elf_of_code(&[&[0u8; 4][..], &12u32.to_le_bytes(), &8u32.to_le_bytes(), &[0; 4], &[0x90; 48]].concat())
     }
@@ -254,7 +255,7 @@ mod tests {
         };
         let (none, some) = (Some(Frame::Bytes(0)), Some(Frame::Bytes(56)));
         assert_eq!(frames(table()), [none, some, some, none, some, None]);
-        // Flags of the first function: it is the outermost one; it switches stacks.
+        // The first function's flags say in turn: it is the outermost one; it switches stacks.
         let flags = table().len() - 2 * (44 + 4 * 7) + 41;
         for (flag, first) in [(1, Some(Frame::Outermost)), (2, None), (4, none)] {
             let mut changed = table();

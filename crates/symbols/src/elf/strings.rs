@@ -1,30 +1,30 @@
-//! The strings of a symbol table. A large program has tens of megabytes of them, and few are asked for: those are read
+//! The strings of a symbol table. A large program has tens of megabytes of them, and few are needed: those are read
 //! one by one.
 
 use super::view::View;
 use std::borrow::Cow;
 use systoll_binfile::c_str;
 
-/// Most bytes of a name. Longer ones count as missing, because a hostile table could make each of a million symbols a
-/// megabyte long.
+/// Bytes of a name, at most. Longer ones count as missing, because a hostile table could make each of a million
+/// symbols a megabyte long.
 const MAX_NAME: u64 = 8192;
-/// Bytes that are read first for a name: nearly all names are shorter.
+/// Bytes read at first for a name; nearly all names are shorter.
 const SHORT: u64 = 256;
 
-/// NUL-terminated strings.
+/// A table of NUL-terminated strings.
 #[derive(Debug)]
 pub(crate) struct Strings(View);
 
 impl Strings {
-    /// Largest table in bytes that is read as a whole where all names will be searched.
+    /// Size of a table, bytes, up to which it is read as a whole if all names will be searched.
     pub(super) const SMALL: u64 = 1 << 20;
 
-    /// Strings that are in memory already.
+    /// Returns a table of strings that are in memory already.
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
         Self(View::of(bytes))
     }
 
-    /// Strings of which only a few will be asked for.
+    /// Returns a table of which only a few strings will be needed: each is read by itself.
     pub(super) fn of_view(view: View) -> Self {
         Self(view)
     }

@@ -1,4 +1,4 @@
-//! One symbol table with its strings.
+//! A symbol table with its strings.
 
 use super::strings::Strings;
 use super::view::View;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A section, or another part of a file. The bytes read are kept; they are never more than the part has.
+/// A section, or another part of a file. The bytes that were read are kept.
 #[derive(Debug)]
 pub(crate) struct View {
     file: Arc<FileBytes>,
@@ -16,10 +16,10 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Bytes that are read at once. One page, because lookups lie far apart.
+    /// Bytes that are read at once: one page, because lookups lie far apart.
     const PIECE: u64 = 4096;
 
-    /// Makes a view of bytes that are in memory already.
+    /// Returns a view of bytes that are in memory already.
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
         let file = Arc::new(FileBytes::Memory(Arc::default()));
         let size = bytes.len() as u64;
@@ -50,7 +50,7 @@ impl View {
         })
     }
 
-    /// Fills `buffer` from `at` on; false if there are fewer bytes.
+    /// Fills `buffer` from `at` on. Returns false if there are fewer bytes.
     pub(crate) fn read_into(&self, at: u64, buffer: &mut [u8]) -> bool {
         let (len, end) = (buffer.len() as u64, at.checked_add(buffer.len() as u64));
         if end.is_none_or(|end| end > self.size) {

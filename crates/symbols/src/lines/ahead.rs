@@ -1,7 +1,7 @@
-//! Threads that look lines up while the program runs.
+//! Threads that look up lines while the program runs.
 //!
-//! The lines of a file that an earlier run looked up are kept. To find the line of a single new address, megabytes of
-//! debug information are read; at the end of a run, somebody would wait for that.
+//! Lines that an earlier run looked up are kept. For a single new address, megabytes of debug information are read;
+//! at the end of a run, the user would wait for that.
 
 use super::dwarf::{Dwarf, LineLookup};
 use crate::ModuleKey;
@@ -15,14 +15,14 @@ use std::time::Duration;
 /// Starts a thread that runs a closure; returns false if that failed.
 pub type Spawn = Box<dyn Fn(Box<dyn FnOnce() + Send>) -> bool>;
 
-/// Most files whose debug information is in memory at once: that of a large program takes hundreds of megabytes.
+/// Files whose debug information is in memory at once, at most; that of a large program takes hundreds of megabytes.
 const MOST_FILES: usize = 2;
-/// Most addresses of a file that are looked up while the program runs.
+/// Addresses of a file looked up while the program runs, at most.
 const MOST: usize = 1 << 16;
-/// Time after which a file's debug information is freed, if there was nothing to look up in it.
+/// Time after which a file's debug information is freed if no address is asked for.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The threads, one for each file with debug information.
+/// The threads that look up lines, one for each file with debug information.
 #[derive(Default)]
 pub(crate) struct LinesAhead {
     spawn: Option<Spawn>,
@@ -37,7 +37,7 @@ struct Reader {
     answers: Receiver<LookupsAhead>,
 }
 
-/// Lookups by address.
+/// Results by address.
 pub(crate) type LookupsAhead = HashMap<u64, LineLookup>;
 
 impl LinesAhead {
@@ -45,7 +45,7 @@ impl LinesAhead {
         Self { spawn: Some(spawn), ..Self::default() }
     }
 
-    /// Has the lines at an address looked up, unless an earlier run has kept them. [`LinesAhead::take`] returns them
+    /// Asks for the lines at an address, unless an earlier run has kept them; [`LinesAhead::take`] returns them
     /// later.
     pub(crate) fn want(&mut self, key: ModuleKey, module: &Arc<Module>, address: u64) {
         let Some(spawn) = self.spawn.as_ref().filter(|_| module.kept_lines(address).is_none()) else { return };
@@ -62,7 +62,7 @@ impl LinesAhead {
         }
     }
 
-    /// Waits for the thread that looks up lines of this file, which then ends, and returns what it found at
+    /// Waits for the thread that looks up lines of this file, which then ends. Returns the lines that it found at
     /// `addresses`.
     pub(crate) fn take(&mut self, key: ModuleKey, addresses: &[u64]) -> LookupsAhead {
         if addresses.is_empty() {
@@ -71,7 +71,7 @@ impl LinesAhead {
         let Some(mut reader) = self.readers.remove(&key) else { return LookupsAhead::default() };
         addresses.iter().for_each(|address| reader.ask(*address));
         drop(reader.questions);
-        // A thread that ended early sends none.
+        // A thread that ended early sends no answers.
         reader.answers.recv().unwrap_or_default()
     }
 }
@@ -100,8 +100,8 @@ impl Reader {
     }
 }
 
-/// Looks up the questions until their sender is gone. Returns nothing after an error: the caller at the end of the run
-/// meets the same error and reports it.
+/// Looks up the addresses that are asked for until their sender is gone. Returns nothing after an error: the caller
+/// at the end of the run meets the same error and reports it.
 fn answer(module: &Module, questions: &Receiver<u64>) -> LookupsAhead {
     let mut all = LookupsAhead::default();
     while let Ok(first) = questions.recv() {
@@ -147,7 +147,7 @@ mod tests {
         assert!(expected.iter().all(|looked| looked.is_lasting && !looked.locations.is_empty()));
         symbols.look_up_ahead(in_a_thread());
         symbols.facts_at(key, addresses[0], false);
-        // Its debug information is freed meanwhile.
+        // Meanwhile the thread frees the debug information.
         std::thread::sleep(IDLE + IDLE / 2);
         symbols.facts_at(key, addresses[1], false);
         let ahead = &mut symbols.lines_ahead;

@@ -10,16 +10,16 @@ use systoll_model::Location;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Most bytes of DWARF read from one file, decompressed. Debug builds of the largest programs have more, and get no
-/// lines.
+/// Bytes of DWARF read from one file, decompressed, at most. Debug builds of the largest programs have more, and get
+/// no lines.
 const MAX_DWARF: u64 = 1 << 30;
-/// Most nested inlined functions that are listed.
+/// Nested inlined functions listed, at most.
 const MAX_INLINED: usize = 64;
 
-/// Result of looking up an address.
+/// The lines and functions found at an address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LineLookup {
-    /// Innermost first; the last location is the function that is not inlined. Empty if there are no lines.
+    /// Locations, innermost first; the last one is the function that is not inlined. Empty if there are no lines.
     pub(crate) locations: Vec<Location>,
     /// True if functions are described in separate files (`.dwo`), which are not read: lines are known then, inlined
     /// functions are not.
@@ -32,7 +32,7 @@ pub(crate) struct LineLookup {
 /// Returns the functions and lines at each of `addrs`.
 pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<LineLookup>, String> {
     let Some(go) = module.go() else { return by_dwarf(module, addrs) };
-    // The result is the same with DWARF and without. Addresses that are not in Go's table are C's.
+    // Go's table gives the same result with DWARF and without. Addresses that are not in it belong to C code.
     let by_go =
         |addr: &u64| LineLookup { locations: go.look_up(&module.elf, *addr), is_split: false, is_lasting: true };
     let mut all: Vec<_> = addrs.iter().map(by_go).collect();
@@ -57,14 +57,14 @@ fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<LineLookup>, String> {
 /// The debug information of a file.
 pub(super) struct Dwarf {
     sections: DwarfSections<Vec<u8>>,
-    /// Part that several files share.
+    /// The part that several files share, if it was found.
     common: Option<DwarfSections<Vec<u8>>>,
-    /// True if it comes from the file or from a debug file on this machine, and no part is missing.
+    /// True if the information comes from the file or from a debug file on this machine, and no part is missing.
     is_whole: bool,
 }
 
 impl Dwarf {
-    /// Returns `None` if the file has none.
+    /// Reads the debug information of a file. Returns `None` if it has none.
     pub(super) fn read(module: &Module) -> Result<Option<Self>, String> {
         let separate = || module.debug_file().filter(|debug| debug.elf.has_lines());
         let fetched = || module.fetched().filter(|debug| debug.elf.has_lines());
@@ -102,7 +102,7 @@ impl Dwarf {
 fn read(elf: &ElfFile) -> Result<DwarfSections<Vec<u8>>, String> {
     let mut rest = MAX_DWARF;
     DwarfSections::load(|id: SectionId| {
-        // The locations of variables are not needed, and are the largest part to decompress.
+        // The locations of variables and macros are not needed, and they are the largest part to decompress.
         let wanted = !matches!(id, SectionId::DebugLoc | SectionId::DebugLocLists | SectionId::DebugMacro);
         let Some(section) = elf.section(id.name()).filter(|_| wanted) else { return Ok(Vec::new()) };
         let data = elf.section_data(section).unwrap_or_default();

@@ -6,11 +6,11 @@ use gimli::{
 };
 use std::collections::HashMap;
 
-/// Most entries of debugging information visited for names, in one file.
+/// Entries of debugging information visited for names in one file, at most.
 const MAX_ENTRIES: usize = 2_000_000;
-/// Deepest nesting of scopes.
+/// Nested scopes of a function, at most.
 const MAX_DEPTH: usize = 64;
-/// Most steps from a function to its declaration.
+/// Steps from a function to its declaration, at most.
 const MAX_ORIGINS: usize = 8;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -29,8 +29,8 @@ impl Scopes {
         Self { known: HashMap::new(), budget: MAX_ENTRIES }
     }
 
-    /// Returns the name of the function described at `offset`, with those of its scopes; `None` if it is unknown or
-    /// costs too much.
+    /// Returns the name of the function described at `offset`, with the names of its scopes; `None` if it is unknown
+    /// or too many entries would be visited.
     pub(crate) fn whole_name<'a>(&mut self, unit: UnitRef<'_, Slice<'a>>, offset: UnitOffset) -> Option<String> {
         let target = declaration(unit, offset)?.offset();
         let place = unit.header.offset();
@@ -43,7 +43,8 @@ impl Scopes {
         name
     }
 
-    /// Finds the name of `target`. `functions` is the number of functions that its own may be nested in.
+    /// Returns the name of `target` with its scopes. `functions` is the number of functions in which it may be
+    /// nested.
     fn find(&mut self, unit: UnitRef<'_, Slice<'_>>, target: UnitOffset, functions: usize) -> Option<String> {
         let mut scopes: Vec<UnitOffset> = Vec::new();
         let mut cursor = unit.entries();
@@ -71,8 +72,8 @@ impl Scopes {
                 dw::DW_TAG_subprogram => {
                     let declared = declaration(unit, *scope)?;
                     let linked = text(unit, &declared, dw::DW_AT_linkage_name).map(|name| demangle(&name));
-                    // The result is a full name either way: of the scopes where it is declared, not where it is
-                    // defined.
+                    // Either way, the result is a full name, by the scopes of the declaration, not those of the
+                    // definition.
                     let whole = linked.or_else(|| self.find(unit, declared.offset(), functions.checked_sub(1)?));
                     parts.push(whole?);
                     break;
@@ -85,14 +86,14 @@ impl Scopes {
     }
 }
 
-/// Returns the entry that the one at `offset` is an instance, or the definition, of.
+/// Returns the declaration of the function whose instance or definition is at `offset`.
 fn declaration<'a>(unit: UnitRef<'_, Slice<'a>>, mut offset: UnitOffset) -> Option<Entry<'a>> {
     for _ in 0..MAX_ORIGINS {
         let entry = unit.entry(offset).ok()?;
         let origin = [dw::DW_AT_abstract_origin, dw::DW_AT_specification].iter().find_map(|at| entry.attr_value(*at));
         match origin {
             Some(AttributeValue::UnitRef(to)) => offset = to,
-            // In another unit. Its scopes are not visited.
+            // The scopes of another unit are not visited.
             Some(_) => return None,
             None => return Some(entry),
         }

@@ -5,11 +5,11 @@ use foldhash::HashMap;
 use std::sync::Arc;
 use systoll_model::FrameClass;
 
-/// Module of all frames of scripts.
+/// Module that marks frames of scripts.
 const SCRIPTS: ModuleKey = ModuleKey(u32::MAX);
-/// Most distinct lines remembered.
+/// Distinct lines remembered, at most.
 const MAX_LINES: usize = 100_000;
-/// Bytes after which a name is cut.
+/// Bytes of a name, at most; longer names are cut.
 pub(crate) const MAX_NAME: usize = 4096;
 
 /// A line of a script.

@@ -11,23 +11,24 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use systoll_binfile::Bytes;
 
-/// Most bytes read from a file in one piece.
+/// Bytes read from a file in one piece, at most.
 const MAX_READ: u64 = 256 << 20;
 
-/// The pieces of a file that were read last. They serve the many reads of a few bytes around calls, which would take a
-/// system call each.
+/// The blocks of a file that were read last. They serve the many reads of a few bytes around calls, each of which
+/// would take a system call otherwise.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks(Mutex<VecDeque<(u64, Box<[u8]>)>>);
 
 impl Blocks {
-    /// Bytes of a block, and most bytes of a read that uses one.
+    /// Size of a block, bytes.
     const SIZE: u64 = 4096;
+    /// Size of a read that uses a block, at most, bytes.
     const SMALL: usize = 64;
     /// Number of blocks kept.
     const KEPT: usize = 32;
 
-    /// Fills `buffer` from `offset` on if one block has all of it. Returns `None` if not: the caller then reads from
-    /// the file.
+    /// Fills `buffer` from `offset` on if one block has all of it. Otherwise returns `None`, and the caller reads
+    /// from the file.
     fn read(&self, file: &File, offset: u64, buffer: &mut [u8]) -> Option<()> {
         let (start, into) = (offset - offset % Self::SIZE, (offset % Self::SIZE) as usize);
         let wanted = into..into + buffer.len();
@@ -49,7 +50,7 @@ impl Blocks {
     }
 }
 
-/// Source of a module's bytes.
+/// The bytes of a module, in a file or in memory.
 #[derive(Debug)]
 pub(crate) enum FileBytes {
     File { file: File, identity: Identity, blocks: Blocks },
@@ -95,7 +96,7 @@ impl FileBytes {
         offset.checked_add(len).is_some_and(|end| end <= self.len()) && len <= MAX_READ
     }
 
-    /// Fills `buffer` from `offset` on; returns false if there are fewer bytes.
+    /// Fills `buffer` from `offset` on. Returns false if there are fewer bytes.
     pub(crate) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> bool {
         match self {
             Self::File { file, blocks, .. } => {

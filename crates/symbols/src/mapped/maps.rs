@@ -1,4 +1,4 @@
-//! Executable mappings of a process: the lines of its `maps` file.
+//! Executable mappings of a process, from the lines of its `maps` file.
 
 use systoll_binfile::maps::{Line, lines};
 
@@ -22,13 +22,14 @@ impl MapsEntry {
             Some(path) => (path, true),
             None => (&*path, false),
         };
-        // The kernel escapes nothing but newlines.
+        // In paths, the kernel escapes nothing but newlines.
         let path = path.replace("\\012", "\n");
         let (offset, device, inode) = (line.offset, line.device, line.inode);
         Self { start: line.range.start, end: line.range.end, offset, device, inode, path, deleted }
     }
 
-    /// Returns true if it is the same mapping of the same file. The file's name may have changed.
+    /// Returns true if both are the same mapping of the same file. The file's name may have
+    /// changed.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.start, self.end, self.offset) == (other.start, other.end, other.offset)
             && (self.device, self.inode) == (other.device, other.inode)
@@ -44,7 +45,7 @@ pub(crate) fn executable(pid: i32) -> Option<Vec<MapsEntry>> {
 /// Returns the executable mappings in the text of a `maps` file; `None` if it has none.
 pub(crate) fn executable_in(text: &[u8]) -> Option<Vec<MapsEntry>> {
     let mapped: Vec<_> = lines(text).filter(|line| line.executable).map(|line| MapsEntry::of(&line)).collect();
-    // A process that is being killed has an empty map. The previous one is kept then.
+    // A process that is being killed has an empty map; the caller then keeps the previous one.
     (!mapped.is_empty()).then_some(mapped)
 }
 

@@ -6,8 +6,8 @@ use super::state::Identity;
 use std::fs::File;
 use systoll_files::Links;
 
-/// Returns the identity of the mapped file, if the file of its name is the mapped one: device and inode tell that, even
-/// if the name is valid only in another process's view of the file system.
+/// Returns the identity of the file at the mapping's path, if it is the mapped file. Device and inode tell that, even
+/// if the path is valid only in another process's view of the file system.
 pub(crate) fn identity(mapped: &MapsEntry) -> Option<Identity> {
     let identity = Identity::of_metadata(&std::fs::metadata(&mapped.path).ok()?);
     let device = identity.device();
@@ -15,7 +15,7 @@ pub(crate) fn identity(mapped: &MapsEntry) -> Option<Identity> {
     (is_it && identity.inode() == mapped.inode && mapped.inode != 0).then_some(identity)
 }
 
-/// Opens the mapped file, or returns the reason why not.
+/// Opens the mapped file, or returns the reason why it could not.
 pub(crate) fn open(pid: i32, mapped: &MapsEntry) -> Result<FileBytes, String> {
     if mapped.path == "[vdso]" {
         return vdso(pid, mapped).ok_or_else(|| "its memory can't be read".into());

@@ -3,7 +3,7 @@
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 
-/// Identity of a file with its contents: they are equal only for the same file in the same state.
+/// Identity of a file and its contents: two are equal only for the same file in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
@@ -30,15 +30,15 @@ impl Identity {
     }
 }
 
-/// Everything that the file system says of a file's state. Two equal states have the same bytes, as far as can be told
-/// without reading them: no call sets the time of the last change of status.
+/// State of a file, as far as the file system tells it. If two states are equal, the bytes are the same: no call sets
+/// the time of the last change of status, so every change shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileState {
     /// Device number of the file system.
     pub device: u64,
     /// Inode number on that device.
     pub inode: u64,
-    /// Size in bytes.
+    /// Size of the file, bytes.
     pub size: u64,
     /// Time of the last change of contents: seconds since 1970, and nanoseconds.
     pub modified: (i64, i64),

@@ -1,6 +1,6 @@
 //! Questions about a file's tables, and their answers from this run or an earlier one.
 //!
-//! A large library has a hundred thousand symbols. A run asks for a few hundred of them, nearly the same ones as other
+//! A large library has a hundred thousand symbols. A run asks for a few hundred of them, mostly the same as other
 //! runs. So answers are kept, and the tables are read only for a new question. The same holds for lines, a single one
 //! of which takes reading megabytes of debug information, and for the steps of unwinding.
 
@@ -25,41 +25,41 @@ pub enum NameQuestion {
     Exported(Arc<str>),
     /// Any function of a name.
     Named(Arc<str>),
-    /// True if the function that starts at an address also has this name. A yes is an empty function.
+    /// A test if the function that starts at an address also has this name; an empty function means yes.
     AlsoCalled(u64, Arc<str>),
     /// The first function behind an address whose name a C library reserves.
     FirstOfLibc(u64),
-    /// True if there is any function. A yes is an empty function.
+    /// A test if the file has any function; an empty function means yes.
     Any,
-    /// The program's `main`.
+    /// The `main` of the program.
     Main,
     /// The target of the call that returns to an address: a function of the file, or a name.
     CalledBefore(u64),
     /// The call instruction that returns to an address.
     CallBefore(u64),
-    /// True if the code of the function that starts at an address, below 2^52, extends by so many bytes, below
-    /// [`MOST_REACH`](crate::MOST_REACH). A yes is an empty function.
+    /// A test if the code of the function that starts at an address, below 2^52, extends by so many bytes, below
+    /// [`MOST_REACH`](crate::MOST_REACH); an empty function means yes.
     Reaches(u64, u16),
     /// The range of the function around an address, by call frame information.
     Framed(u64),
     /// The target of a tail call of the function at an address, by the number of the tail call: less than
     /// [`MOST_LAST_JUMPS`].
     LastJump(u64, u8),
-    /// True if the file is a language's run-time. A yes is an empty function.
+    /// A test if the file is a language's run-time; an empty function means yes.
     Runtime,
 }
 
-/// Most tail calls of one function that are asked about.
+/// Tail calls of a function that are asked about, at most.
 pub const MOST_LAST_JUMPS: u8 = 128;
 
-/// A function; `None` if there is no such function.
+/// The function that answers a question; `None` if there is no such function.
 pub type NameAnswer = Option<Function>;
 
 /// Answers by question.
 pub type NameAnswers = HashMap<NameQuestion, NameAnswer>;
 
-/// Lines by address of a file: functions inlined into each other, innermost first, with their lines. Empty if nothing
-/// is known of an address.
+/// Lines by address in a file: functions inlined into each other, innermost first, with their lines. The list of an
+/// address is empty if nothing is known of it.
 pub type LineAnswers = BTreeMap<u64, Arc<[Location]>>;
 
 /// An address that unwinding passes.
@@ -76,16 +76,16 @@ pub type FrameAnswers = BTreeMap<FrameQuestion, Arc<[u8]>>;
 
 /// Answers that an earlier run has stored. A run asks for a small part of them.
 pub trait KeptAnswers: fmt::Debug + Send + Sync {
-    /// Returns the answer; `None` if the question was not asked.
+    /// Returns the answer to a question; `None` if the earlier run did not ask it.
     fn answer(&self, question: &NameQuestion) -> Option<NameAnswer>;
 
-    /// Returns the lines at an address; `None` if they were not asked for.
+    /// Returns the lines at an address; `None` if the earlier run did not ask for them.
     fn lines(&self, address: u64) -> Option<Arc<[Location]>>;
 
     /// Returns the result of unwinding at an address; `None` if there was none, or another build stored it.
     fn frame(&self, question: FrameQuestion) -> Option<&[u8]>;
 
-    /// Returns the number of questions, those about lines and unwinding included.
+    /// Returns the number of answers, those about lines and unwinding included.
     fn count(&self) -> usize;
 
     /// Returns all answers about names.
@@ -101,9 +101,9 @@ pub trait KeptAnswers: fmt::Debug + Send + Sync {
 /// Numbers of questions asked about a file's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NameCounts {
-    /// Different questions, those of an earlier run included.
+    /// Number of different questions, those of an earlier run included.
     pub asked: usize,
-    /// Of these, the ones that an earlier run has answered.
+    /// Number of these that an earlier run answered.
     pub kept: usize,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct FileAnswers(Mutex<Answers>);
 struct Answers {
     /// Answers that this run has asked for.
     wanted: NameAnswers,
-    /// Number of these that no earlier run has answered.
+    /// Number of these answers that no earlier run had.
     new: usize,
     /// Lines that no earlier run has found.
     new_lines: LineAnswers,
@@ -203,8 +203,8 @@ impl FileAnswers {
         all
     }
 
-    /// Returns the known answer, or the result of `find`. The answers are not locked meanwhile, because `find` may ask
-    /// in turn.
+    /// Returns the known answer, or the result of `find`. The answers are not locked while `find` runs, because it
+    /// may ask other questions.
     pub(super) fn ask(&self, question: NameQuestion, find: impl FnOnce() -> NameAnswer) -> NameAnswer {
         if let Some(known) = self.lock().known(&question) {
             return known;

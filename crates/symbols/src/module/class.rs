@@ -1,4 +1,4 @@
-//! Classifies code: the user's, the C library's, a language run-time's.
+//! Classes of code: the user's, the C library's, a language run-time's.
 
 use super::answers::Functions;
 use crate::code::{GotSlots, start};
@@ -68,7 +68,7 @@ const GO_STD: &[&str] = &[
     "gosave_systemstack_switch",
 ];
 
-/// Returns true for the code that programs call into: the C library's, the loader's or the vDSO's.
+/// Returns true for the classes of code that programs call into: the C library's, the loader's and the vDSO's.
 pub(crate) fn is_libc(class: FrameClass) -> bool {
     matches!(class, FrameClass::Libc | FrameClass::Loader | FrameClass::Vdso)
 }
@@ -108,7 +108,7 @@ fn of_file_name(name: &str) -> Option<FrameClass> {
 #[derive(Debug, Default)]
 pub(crate) struct Ownership {
     is_go: bool,
-    /// Range of the start-up code at the entry point, which is part of the C library.
+    /// Range of the start-up code at the entry point, which belongs to the C library.
     start: Option<Range<u64>>,
     /// Range of the C library's functions in a static program.
     static_libc: Option<Range<u64>>,
@@ -118,7 +118,7 @@ pub(crate) struct Ownership {
 }
 
 impl Ownership {
-    /// Collects the facts. For most files, slots and call frame information are not read.
+    /// Collects the facts about a file. For most files, this reads neither slots nor call frame information.
     pub(crate) fn of<'m>(
         elf: &ElfFile,
         names: Functions<'_>,
@@ -185,7 +185,7 @@ fn is_runtime_file(path: &str) -> bool {
 }
 
 fn go_class(name: &str) -> FrameClass {
-    // A package path ends at the first dot behind its last slash. Generics have slashes in brackets.
+    // A package path ends at the first dot after its last slash. Slashes in the brackets of generics do not count.
     let path = name.split(['[', '(']).next().unwrap_or(name);
     let first = path.split(['/', '.', ':']).next().unwrap_or(path);
     if GO_STD.contains(&first) { FrameClass::Runtime } else { FrameClass::User }
@@ -198,7 +198,7 @@ fn runtime_class(name: &str) -> Option<FrameClass> {
     }
     const SUPPORT: &[&str] = &["_Unwind_", "__cxa_", "__gxx_", "__rust_", "__rdl_", "__rg_", "__rustc"];
     if SUPPORT.iter().any(|s| name.starts_with(s)) {
-        // In a static program these may be the C library's functions. A report shows both classes alike.
+        // In a static program, these may be functions of the C library. A report shows both classes alike.
         return Some(FrameClass::Runtime);
     }
     (name.starts_with("_Z") || name.starts_with("_R"))
@@ -236,7 +236,7 @@ fn static_libc(elf: &ElfFile, names: Functions<'_>, slots: &GotSlots, start: Opt
     // An optimized `main` lies in a section of its own, before everything else.
     let own = main.unwrap_or(0).max(start.end);
     let first = if names.is_empty() {
-        // Stripped: only the function that the start-up code calls is known for certain.
+        // In a stripped program, only the function that the start-up code calls is known for certain.
         start::first_call(elf, slots).filter(|at| *at > own)
     } else {
         names.first_of_libc(own)

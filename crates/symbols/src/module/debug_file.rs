@@ -1,5 +1,5 @@
-//! Separate debug files: those installed by distributions or linked by `objcopy --add-gnu-debuglink`, the one inside
-//! the file itself (`.gnu_debugdata`), and those that `debuginfod-find` fetches.
+//! Separate debug files: those that distributions install, those linked by `objcopy --add-gnu-debuglink`, the one
+//! inside the file itself (`.gnu_debugdata`), and those that `debuginfod-find` fetches.
 
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileBytes};
@@ -14,19 +14,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use systoll_binfile::{c_str, half};
 
-/// Folder in which distributions install them (gdb's default `debug-file-directory`).
+/// Folder in which distributions install debug files (gdb's default `debug-file-directory`).
 const ROOT: &str = "/usr/lib/debug";
-/// Variable with the folders to search instead, separated by colons.
+/// Environment variable with the folders to search instead, separated by colons.
 const ROOTS_VARIABLE: &str = "SYSTOLL_DEBUG_PATH";
-/// Variable with the servers that `debuginfod-find` asks; without it no server is asked (debuginfod-find(1)).
+/// Environment variable with the servers that `debuginfod-find` asks; without it no server is asked
+/// (debuginfod-find(1)).
 const SERVERS_VARIABLE: &str = "DEBUGINFOD_URLS";
-/// Longest time for all downloads of a run, because the report waits for them.
+/// Time that all downloads of a run may take together; the report waits for them.
 const MAX_FETCHING: Duration = Duration::from_secs(20);
-/// Most bytes of an unpacked `.gnu_debugdata`, and most KiB of memory for unpacking it.
+/// Bytes of an unpacked `.gnu_debugdata`, at most.
 const MAX_UNPACKED: u64 = 64 << 20;
+/// Memory for unpacking it, at most, KiB.
 const MAX_DICTIONARY_KIB: u32 = 64 << 10;
 
-/// A debug file.
+/// A separate debug file.
 #[derive(Debug)]
 pub(crate) struct DebugFile {
     pub(crate) elf: ElfFile,
@@ -51,8 +53,8 @@ fn open(path: PathBuf) -> Option<DebugFile> {
     Some(DebugFile { elf })
 }
 
-/// Returns one number for the debug files that `elf` can have and their states; zero if there are none. Does not open
-/// them.
+/// Returns one number that stands for the debug files that `elf` can have and for their states; zero if there are
+/// none. Does not open them.
 pub(crate) fn state(elf: &ElfFile, path: &str) -> u64 {
     let link = link(elf).map_or_else(Vec::new, |link| link.places(Path::new(path)));
     let found = places_of_build_id(elf).into_iter().chain(link);
@@ -71,12 +73,12 @@ fn places_of_build_id(elf: &ElfFile) -> Vec<PathBuf> {
 }
 
 fn by_build_id(elf: &ElfFile) -> Option<DebugFile> {
-    // The link there may lead to the stripped file itself.
+    // The link in that folder may lead to the stripped file itself.
     let is_it = |found: &DebugFile| found.elf.build_id == elf.build_id && found.elf.section(".symtab").is_some();
     places_of_build_id(elf).into_iter().filter_map(open).find(is_it)
 }
 
-/// Reads `.gnu_debugdata`: an ELF file that has only symbols, packed by xz (gdb's "MiniDebugInfo").
+/// Reads the debug file in `.gnu_debugdata`: an ELF file with symbols only, packed by xz (gdb's "MiniDebugInfo").
 fn inside(elf: &ElfFile) -> Option<DebugFile> {
     let packed = elf.section_data(elf.section(".gnu_debugdata")?)?;
     let reader = lzma_rust2::XzReader::new_mem_limit(packed.as_slice(), false, MAX_DICTIONARY_KIB);
@@ -131,7 +133,7 @@ fn fetched(id: &str, limit: Duration) -> Option<PathBuf> {
     Some(PathBuf::from(path.trim_end_matches('\n')))
 }
 
-/// Contents of `.gnu_debuglink`: a file's name, and its CRC.
+/// The contents of `.gnu_debuglink`: a file's name, and its CRC.
 struct Link {
     name: String,
     crc: u32,
@@ -147,7 +149,7 @@ impl Link {
     }
 }
 
-/// Reads `.gnu_debuglink`: a file name, padded to a multiple of 4 bytes, and the CRC of the file.
+/// Reads `.gnu_debuglink`, which holds a file name, padded to a multiple of 4 bytes, and the CRC of the file.
 fn link(elf: &ElfFile) -> Option<Link> {
     let link = elf.section_data(elf.section(".gnu_debuglink")?)?;
     let name = c_str(&link, 0)?;
@@ -171,7 +173,7 @@ fn belongs(elf: &ElfFile, debug: &ElfFile, crc: u32) -> bool {
     sum.sum() == crc
 }
 
-/// Returns true if the file refers to another one that several debug files share.
+/// Returns true if the debug file refers to another one, which holds the parts that several share.
 pub(crate) fn has_common_part(debug: &ElfFile) -> bool {
     debug.section(".gnu_debugaltlink").is_some()
 }

@@ -1,5 +1,5 @@
-//! Everything known of one file: its tables, each read when first needed, its separate debug file, the class of its
-//! code, and its language runtime.
+//! All facts about one file: its tables, each read when first needed, its separate debug file, the class of its code,
+//! and its language runtime.
 
 mod answers;
 mod class;

@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct Preloaded(Arc<Mutex<HashMap<Identity, Arc<Module>>>>);
 
-/// One file of [`Preloaded`].
+/// A file of [`Preloaded`].
 #[derive(Clone, Debug)]
 pub struct PreloadedFile(Arc<Module>);
 
 impl Preloaded {
-    /// Opens the file at `path` and adds it; `None` if it is no ELF file for x86-64.
+    /// Opens the file at `path` and adds it. Returns `None` if it is not an ELF file for x86-64.
     pub fn open(&self, path: &Path) -> Option<PreloadedFile> {
-        // The path that the kernel will report.
+        // The kernel will report the file under its canonical path.
         let path = std::fs::canonicalize(path).ok()?;
         let source = mapped::open_file(&path).ok()?;
         let (identity, path) = (source.identity()?, path.to_str()?);
@@ -36,9 +36,9 @@ impl Preloaded {
         Some(PreloadedFile(module))
     }
 
-    /// Opens the libraries that the loader maps for `program`, in its order. Finds those in the loader's own folder and
-    /// in folders that files name; finding others would take the loader's cache. Opens at most `most` files; each stays
-    /// open.
+    /// Opens the libraries that the loader maps for `program`, in its order. Finds those in the loader's own folder
+    /// and in folders that files name; finding others would take the loader's cache. Opens at most `most` files, and
+    /// keeps them open.
     pub fn open_needed(&self, program: &PreloadedFile, loader: &Path, most: usize) -> Vec<PreloadedFile> {
         let mut opened: Vec<PreloadedFile> = Vec::new();
         let mut seen = HashSet::new();
@@ -64,7 +64,7 @@ impl Preloaded {
         opened
     }
 
-    /// Returns the file with that identity, if it was opened by this path.
+    /// Returns the file with this identity, if it was opened by this path.
     pub(crate) fn find(&self, identity: &Identity, path: &str) -> Option<Arc<Module>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(identity).filter(|module| *module.path == *path).cloned()
@@ -82,17 +82,17 @@ impl PreloadedFile {
         self.0.elf.bytes.state()
     }
 
-    /// Returns its build-id, see [`Symbols::build_id`](crate::Symbols::build_id).
+    /// Returns the file's build-id, see [`Symbols::build_id`](crate::Symbols::build_id).
     pub fn build_id(&self) -> Option<&str> {
         self.0.elf.build_id.as_deref()
     }
 
-    /// Returns all its bytes, if it has not changed since it was opened.
+    /// Returns all bytes of the file, if it has not changed since it was opened.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         self.0.elf.bytes.read_all()
     }
 
-    /// Returns true if it is a program that asks for a loader.
+    /// Returns true if the file is a program that asks for a loader.
     pub fn is_dynamic(&self) -> bool {
         self.0.elf.has_interpreter()
     }
@@ -102,12 +102,12 @@ impl PreloadedFile {
         self.0.range_by_tables(address)
     }
 
-    /// Reads the file's bytes that are mapped at `address`, and returns how many there were.
+    /// Reads the file's bytes that are mapped at `address` into `buffer`. Returns the number of bytes read.
     pub fn read_code_into(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.0.elf.read_code_into(address, buffer)
     }
 
-    /// Returns true if earlier runs have kept answers about the file: its tables and code are then hardly read.
+    /// Returns true if earlier runs have kept answers about the file, so that its tables and code are hardly read.
     pub fn is_known(&self) -> bool {
         self.0.name_counts().kept > 0
     }
@@ -119,12 +119,13 @@ impl PreloadedFile {
         }
     }
 
-    /// See [`Symbols::debug_file_state`](crate::Symbols::debug_file_state).
+    /// Returns one number that stands for the file's debug files, see
+    /// [`Symbols::debug_file_state`](crate::Symbols::debug_file_state).
     pub fn debug_file_state(&self) -> u64 {
         self.0.debug_file_state()
     }
 
-    /// See [`Symbols::know_names`](crate::Symbols::know_names).
+    /// Takes an earlier run's answers about the file, see [`Symbols::know_names`](crate::Symbols::know_names).
     pub fn know_names(&self, answers: Arc<dyn KeptAnswers>) {
         self.0.know_names(answers);
     }
@@ -146,7 +147,7 @@ pub fn make_decoder_ready() {
     let _ = Decoder::new(64, &[0xc3], DecoderOptions::NONE).decode();
 }
 
-/// Most folders taken from one file: each is searched for every library.
+/// Folders taken from one file, at most; each is searched for every library.
 const MOST_FOLDERS: usize = 16;
 
 /// Replaces the tokens in a folder that a file in folder `origin` names (ld.so(8), "Dynamic string tokens").

@@ -1,4 +1,4 @@
-//! One file that was mapped, with its tables and the facts found in them.
+//! A file that was mapped, with its tables and the facts found in them.
 
 use super::answers::{
     FileAnswers, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS,
@@ -16,10 +16,10 @@ use std::sync::{Arc, OnceLock};
 use systoll_binfile::pclntab::Frame;
 use systoll_model::{FrameClass, Location};
 
-/// A file. Its tables are read when first needed.
+/// A file, whose tables are read when first needed.
 #[derive(Debug)]
 pub(crate) struct Module {
-    /// The path as the target sees it.
+    /// Path of the file as the target sees it.
     pub(crate) path: Arc<str>,
     pub(crate) elf: ElfFile,
     class: Option<FrameClass>,
@@ -38,7 +38,8 @@ pub(crate) struct Module {
 }
 
 impl HasTables for Module {
-    /// Includes the symbols of the separate debug file, so that a name does not depend on the order of questions.
+    /// Returns the symbols of the file, including those of its separate debug file, so that a name does not depend on
+    /// the order of questions.
     fn tables(&self) -> &Names {
         self.tables.get_or_init(|| Names::read(&self.elf, self.debug_file().map(|d| &d.elf), self.go()))
     }
@@ -73,32 +74,32 @@ impl Module {
         self.cfi.get_or_init(|| Cfi::read(&self.elf))
     }
 
-    /// Returns its functions.
+    /// Returns the functions of the file.
     pub(crate) fn names(&self) -> Functions<'_> {
         Functions { asked: &self.asked, file: self }
     }
 
-    /// See [`crate::Symbols::know_names`].
+    /// Takes an earlier run's answers, see [`crate::Symbols::know_names`].
     pub(crate) fn know_names(&self, answers: Arc<dyn KeptAnswers>) {
         self.asked.know(answers);
     }
 
-    /// See [`crate::Symbols::name_counts`].
+    /// Returns the numbers of questions asked, see [`crate::Symbols::name_counts`].
     pub(crate) fn name_counts(&self) -> NameCounts {
         self.asked.counts()
     }
 
-    /// See [`crate::Symbols::asked_names`].
+    /// Returns all answers about names, see [`crate::Symbols::asked_names`].
     pub(crate) fn asked_names(&self) -> NameAnswers {
         self.asked.all()
     }
 
-    /// See [`crate::Symbols::asked_lines`].
+    /// Returns all answers about lines, see [`crate::Symbols::asked_lines`].
     pub(crate) fn asked_lines(&self) -> LineAnswers {
         self.asked.all_lines()
     }
 
-    /// See [`crate::Symbols::asked_frames`].
+    /// Returns all results of unwinding, see [`crate::Symbols::asked_frames`].
     pub(crate) fn asked_frames(&self) -> FrameAnswers {
         self.asked.all_frames()
     }
@@ -113,8 +114,8 @@ impl Module {
         self.asked.note_frame(question, found);
     }
 
-    /// Returns the lines that an earlier run found at an address. If there are servers to ask, an empty result does not
-    /// count.
+    /// Returns the lines that an earlier run found at an address. If the user has named servers to ask, an empty list
+    /// counts as unknown.
     pub(crate) fn kept_lines(&self, address: u64) -> Option<Arc<[Location]>> {
         self.asked.kept_lines(address).filter(|lines| !lines.is_empty() || !debug_file::servers_are_named())
     }
@@ -124,12 +125,13 @@ impl Module {
         self.asked.note_lines(address, lines);
     }
 
-    /// Returns the table of functions, if the file is a Go program with one.
+    /// Returns Go's table of functions, if the file is a Go program with one.
     pub(crate) fn go(&self) -> Option<&GoTable> {
         self.go.get_or_init(|| GoTable::read(&self.elf)).as_ref()
     }
 
-    /// Returns true if it is a Go program with such a table. Reads as little as possible.
+    /// Returns true if the file is a Go program with a table of functions, and reads as little of the file as
+    /// possible.
     pub(crate) fn tells_go(&self) -> bool {
         match self.go.get() {
             Some(table) => table.is_some(),
@@ -137,7 +139,7 @@ impl Module {
         }
     }
 
-    /// See [`crate::Symbols::debug_file_state`].
+    /// Returns one number that stands for the debug files, see [`crate::Symbols::debug_file_state`].
     pub(crate) fn debug_file_state(&self) -> u64 {
         *self.debug_state.get_or_init(|| debug_file::state(&self.elf, &self.path))
     }
@@ -146,8 +148,8 @@ impl Module {
         self.debug.get_or_init(|| debug_file::find(&self.elf, &self.path)).as_ref()
     }
 
-    /// Returns the debug file from the servers, if the file has no lines otherwise. It is not used for symbols, which
-    /// are needed while the target waits.
+    /// Returns the debug file from the servers, for a file that has no lines otherwise. It is not used for symbols,
+    /// which are needed while the target waits.
     pub(crate) fn fetched(&self) -> Option<&DebugFile> {
         self.fetched.get_or_init(|| debug_file::fetch(&self.elf)).as_ref()
     }
@@ -222,7 +224,7 @@ impl Module {
         self.asked.ask(NameQuestion::Framed(addr), find).map(|f| f.extent())
     }
 
-    /// Returns the language runtime that the file is; `None` if it is none.
+    /// Returns the language runtime that the file holds; `None` if it holds none.
     pub(crate) fn runtime(&self) -> Option<&Arc<dyn Runtime>> {
         let find = || {
             let mut found = None;
@@ -235,7 +237,7 @@ impl Module {
         self.runtime.get_or_init(find).as_ref()
     }
 
-    /// Returns the file's class, if all of it has the same.
+    /// Returns the file's class, if all of its code has the same.
     pub(crate) fn whole_class(&self) -> Option<FrameClass> {
         self.class
     }
@@ -259,7 +261,7 @@ impl Module {
         class::is_runtimes(&self.elf, &location.function, location.file.as_deref())
     }
 
-    /// Returns true if it is a program that contains its C library and calls it.
+    /// Returns true if the file is a program that contains its C library and calls it.
     pub(crate) fn brings_libc(&self) -> bool {
         class::is_static(&self.elf) && !class::is_go(&self.elf)
     }
@@ -270,8 +272,8 @@ impl Module {
         if function.size > 0 {
             return Some(function);
         }
-        // The symbol has no size: assume that it extends as far as the call frame information or, without any, as its
-        // code.
+        // The symbol has no size, so it is assumed to extend as far as the call frame information or, without any, as
+        // its code.
         let covered = match self.framed(addr) {
             Some(range) => range.start == function.start,
             None => function.next.is_none_or(|next| addr < next) && extent::reaches(&self.elf, function.start, addr),
@@ -298,8 +300,8 @@ impl Module {
         if let Some(step) = self.cfi().step(addr, unwinding) {
             return step;
         }
-        // Go's functions have no call frame information, but Go's table has their frame sizes, which the run-time needs
-        // too.
+        // Go's functions have no call frame information, but Go's table has the sizes of their frames, which the
+        // run-time needs too.
         match self.go().and_then(|go| go.frame(addr)) {
             Some(Frame::Outermost) => return Step::End,
             Some(Frame::Bytes(bytes)) => {
@@ -309,7 +311,8 @@ impl Module {
             }
             None => {}
         }
-        // The kernel or the loader jumps to the entry point. If it has no symbol, it still counts as short.
+        // The kernel or the loader jumps to the entry point, so it has no caller. Without a symbol, it is assumed to
+        // be short.
         const START: u64 = 64;
         let is_start = match self.range(self.elf.entry()) {
             Some(range) => range.contains(&addr),
@@ -318,7 +321,7 @@ impl Module {
         if is_start && self.elf.entry() != 0 {
             return Step::End;
         }
-        // Its caller is start-up code, which often jumps here. No report shows that code, so the stack ends.
+        // The caller is start-up code, which often jumps here. No report shows that code, so the stack ends.
         if self.calls_main(next) {
             return Step::End;
         }
@@ -329,7 +332,7 @@ impl Module {
         }
     }
 
-    /// Returns the range of the program's `main`; `None` if the file is no program.
+    /// Returns the range of the program's `main`; `None` if the file is not a program.
     pub(crate) fn main(&self) -> Option<Range<u64>> {
         self.main.get_or_init(|| self.names().main(|| self.find_main())).clone()
     }
@@ -341,7 +344,7 @@ impl Module {
         }
         let names = self.tables();
         let by_symbol = |name: &str| names.scan(name).filter(|main| !main.is_empty());
-        // Programs of gccgo can be recognized by nothing else.
+        // Programs made by gccgo can be recognized only by this name.
         let may_be_go = class::is_go(&self.elf) || names.at_hand();
         if may_be_go && let Some(main) = by_symbol("main.main") {
             return Some(main);

@@ -1,8 +1,8 @@
-//! Demangles names.
+//! Demangling: names as they are in the source.
 
-/// Returns a name as in the source: Rust and C++ demangled, without hashes; others unchanged.
+/// Returns a name as it is in the source: Rust and C++ demangled, without hashes; others unchanged.
 pub(crate) fn demangle(name: &str) -> String {
-    // Go's linker marks its two calling conventions.
+    // These suffixes of Go's linker mark its two calling conventions.
     if let Some(go) = name.strip_suffix(".abi0").or_else(|| name.strip_suffix(".abiinternal")) {
         return go.to_owned();
     }

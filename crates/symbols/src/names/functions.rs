@@ -1,4 +1,4 @@
-//! Symbol tables: the function that an address belongs to, and its public name.
+//! Symbol tables: the function around an address, and its public name.
 
 use crate::elf::{ElfFile, Exports, GoFunction, GoTable, Strings, SymbolTable};
 use object::LittleEndian as Le;
@@ -8,14 +8,14 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use systoll_binfile::elf;
 
-/// One function symbol.
+/// A function symbol.
 #[derive(Clone, Debug)]
 struct Symbol {
     addr: u64,
     size: u64,
-    /// Index of the string table …
+    /// Index of the table of strings that holds the name.
     table: u8,
-    /// … and the offset of the name in it.
+    /// Offset of the name in that table.
     name: u32,
     exported: bool,
     is_static: bool,
@@ -31,21 +31,21 @@ impl Symbol {
 pub(crate) struct NamedSymbol<'n> {
     pub(crate) addr: u64,
     pub(crate) name: Cow<'n, [u8]>,
-    /// True if the source declares it `static`.
+    /// True if the source declares the function `static`.
     pub(crate) is_static: bool,
 }
 
-/// The functions of a file, by address.
+/// The functions of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tables: Vec<Arc<Strings>>,
-    /// Sorted by address.
+    /// Symbols, sorted by address.
     symbols: Vec<Symbol>,
-    /// Index of the exported symbols by name.
+    /// Index of the exported symbols by name, if the file has one.
     exports: Option<Exports>,
-    /// Exported symbols, if the file has no index of them: hash of the name, and index in `symbols`.
+    /// Exported symbols, if the file has no index of them, sorted: hash of the name, and index in `symbols`.
     exported: OnceLock<Vec<(u64, u32)>>,
-    /// All symbols: hash of the name, and index in `symbols`.
+    /// All symbols, sorted: hash of the name, and index in `symbols`.
     hashes: OnceLock<Vec<(u64, u32)>>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Names {
 pub struct Function {
     /// Name in the table, mangled.
     pub name: Arc<str>,
-    /// Its first address in the file.
+    /// First address in the file.
     pub start: u64,
     /// Size in bytes; 0 if the table has none.
     pub size: u64,
@@ -63,31 +63,33 @@ pub struct Function {
 }
 
 impl Function {
-    /// Makes a function of which only the range is known.
+    /// Returns a function of which only the range is known.
     pub(crate) fn nameless(extent: Range<u64>) -> Self {
         Self { start: extent.start, size: extent.end.saturating_sub(extent.start), ..Self::default() }
     }
 
-    /// Returns its range of addresses.
+    /// Returns the function's range of addresses.
     pub(crate) fn extent(&self) -> Range<u64> {
         self.start..self.start.saturating_add(self.size)
     }
 }
 
-/// Most names of one address that are read one by one. If there are more, all strings of the table are read.
+/// Names of one address that are read one by one, at most. If there are more, all strings of the table are read.
 const MANY: usize = 64;
-/// Number of symbols before an address that are searched for a large one that contains smaller ones.
+/// Symbols before an address that are searched for a large one that contains smaller ones, at most.
 const LOOK_BACK: usize = 8;
 
 impl Names {
-    /// Reads `.dynsym` and `.symtab`, and those of a separate debug file.
+    /// Reads the symbols in `.dynsym` and `.symtab`, and those of a separate debug file; if all are exported, also
+    /// Go's.
     pub(crate) fn read(elf: &ElfFile, debug: Option<&ElfFile>, go: Option<&GoTable>) -> Self {
         let mut names = Self { exports: elf.exports().cloned(), ..Self::default() };
         names.add(elf);
         if let Some(debug) = debug {
             names.add(debug);
         }
-        // A stripped Go program that also calls C exports a few functions for C.
+        // A stripped Go program that also calls C exports a few functions for C, so exported symbols alone do not
+        // suffice.
         if names.symbols.iter().all(|s| s.exported) {
             names.add_go(go);
         }
@@ -97,7 +99,7 @@ impl Names {
 
     fn add(&mut self, elf: &ElfFile) {
         if let Some(table) = elf.dynamic_symbols() {
-            // All of its names will be asked for.
+            // All of the table's names will be searched.
             table.strings.whole();
             self.add_table(elf, table, true);
         }
@@ -145,17 +147,17 @@ impl Names {
         Some(())
     }
 
-    /// Returns the order among the names of one address: first those that other files can link to, then those without
-    /// leading underscores (a C library's internal names have some), then short ones. Global binding does not count: a
-    /// static-pie has `mktime` as a local symbol and a weak `timelocal` at the same address.
+    /// Returns the rank of a name among those of one address: first those that other files can link to, then those
+    /// without leading underscores (a C library's internal names have some), then short ones. Global binding does not
+    /// count: a static-pie has `mktime` as a local symbol and a weak `timelocal` at the same address.
     fn rank<'n>(s: &Symbol, name: &'n [u8]) -> impl Ord + use<'n> {
         let underscores = name.iter().take_while(|b| **b == b'_').count();
         (!s.exported, underscores, name.len(), name)
     }
 
-    /// Returns the best of the names of one address, with its symbol.
+    /// Returns the best-ranked name of one address, with its symbol.
     fn best(&self, same: Range<usize>) -> Option<(&Symbol, Cow<'_, [u8]>)> {
-        // Some linkers merge functions whose code is equal.
+        // Some linkers merge functions whose code is equal, so that one address has thousands of names.
         if same.len() > MANY {
             self.read_strings();
         }
@@ -180,7 +182,7 @@ impl Names {
 
     /// Returns the size of the function with these names; 0 if none of them has a size.
     fn size(&self, same: Range<usize>) -> u64 {
-        // In assembly, some aliases have no size. Another one may have it.
+        // In assembly, some aliases have no size, but another one may have it.
         self.symbols.get(same).unwrap_or_default().iter().map(|s| s.size).max().unwrap_or(0)
     }
 
@@ -227,13 +229,13 @@ impl Names {
         self.function(sizeless?)
     }
 
-    /// Prepares lookups of exported functions.
+    /// Prepares lookups of exported functions, so that the first one is as fast as others.
     pub(crate) fn make_ready(&self) {
         self.export("");
     }
 
     /// Returns the range of the function of this name; it is empty if the table has no size for it. The names are
-    /// hashed: searching all of them took seconds in a program of 100,000 functions.
+    /// hashed: a search through all of them took seconds in a program of 100,000 functions.
     pub(crate) fn find(&self, name: &str) -> Option<Range<u64>> {
         self.named(
             name,
@@ -278,7 +280,7 @@ impl Names {
         self.tables.iter().all(|table| table.at_hand())
     }
 
-    /// Returns hashes of names with indices, sorted.
+    /// Returns the hashes of the names of the symbols that `which` selects, sorted, each with the symbol's index.
     fn hashed(&self, which: impl Fn(&Symbol) -> bool) -> Vec<(u64, u32)> {
         let symbols = (0..).zip(&self.symbols).filter(|(_, s)| which(s));
         let mut all: Vec<(u64, u32)> = symbols.map(|(i, s)| (hash(&self.bytes(s).unwrap_or_default()), i)).collect();
@@ -316,7 +318,7 @@ fn text(name: &[u8]) -> Arc<str> {
     String::from_utf8_lossy(name).into()
 }
 
-/// FNV-1a (Fowler, Noll, Vo). Collisions do no harm, because names are compared as well.
+/// Returns the FNV-1a hash (Fowler, Noll, Vo) of a name. Collisions do no harm, because names are compared as well.
 fn hash(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -325,7 +327,7 @@ fn hash(name: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Installing libc6-dbg must not rename a function that programs can call.
+    /// Checks that installing libc6-dbg does not rename a function that programs can call.
     #[test]
     #[expect(clippy::print_stdout, reason = "a skipped test says so")]
     fn debug_files_do_not_rename_what_is_exported() {

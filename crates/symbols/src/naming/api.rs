@@ -1,7 +1,7 @@
-//! Finds the public name under which the user's code entered the C library.
+//! The public name under which the user's code entered the C library.
 //!
-//! A stack does not have it: `localtime` jumps to `__tz_convert`, and its own frame is gone. The call instruction
-//! before the return address has it.
+//! The stack does not have this name: `localtime` jumps to `__tz_convert`, and its own frame is gone. The call
+//! instruction before the return address has it.
 
 use crate::code::Callee;
 use crate::module::{Module, is_libc};
@@ -10,7 +10,7 @@ use crate::{ModuleKey, RawFrame, Symbols};
 use std::sync::Arc;
 use systoll_model::FrameClass;
 
-/// Most jumps from function to function that are followed.
+/// Jumps from function to function that are followed, at most.
 const MAX_JUMPS: u32 = 4;
 
 impl Symbols {
@@ -22,7 +22,7 @@ impl Symbols {
     /// user's code made the system call itself, or if the API is unknown.
     pub fn api(&mut self, context: &[RawFrame]) -> Option<(Arc<str>, Option<ModuleKey>)> {
         let entered = context.iter().position(|f| !is_libc(self.class(*f))).unwrap_or(context.len());
-        // A handler that left by a jump: its callee is not the interrupted function.
+        // A signal handler left this call by a jump, so the callee is not the interrupted function.
         if let Some(handler) = context.get(..entered)?.iter().position(|f| self.returns_from_signal(*f)) {
             let inner = *context.get(handler.checked_sub(1)?)?;
             return self.public_function(inner).map(|name| (name.into(), inner.module));
@@ -30,7 +30,7 @@ impl Symbols {
         let Some(inner) = entered.checked_sub(1).and_then(|i| context.get(i)) else {
             return self.runtime_api(context);
         };
-        // Without a user's frame, the loader or the C library calls on its own behalf.
+        // Without a user's frame, the loader or the C library calls on its own behalf, and there is no API.
         let caller = *context.get(entered)?;
         let called = self.callee(caller).and_then(|(module, callee)| self.libc_name(module, &callee, 0));
         let name = called.or_else(|| self.public_function(*inner))?;
@@ -72,13 +72,14 @@ impl Symbols {
         let start = module.range(frame.lookup())?.start;
         let name = match module.whole_class() {
             Some(_) => module.names().exported_at(start)?,
-            // Static: nothing is exported. A public name has no leading underscores.
+            // In a static program nothing is exported. Public names are those without leading underscores.
             None => module.names().exactly(start).filter(|n| !n.starts_with('_'))?,
         };
         Some(self.public_name(&name)).filter(|n| !n.starts_with("__"))
     }
 
-    /// For stacks without C library: returns the run-time's function that the user's frame called or has inlined.
+    /// Returns the run-time's function that the user's frame called or that is inlined into it, for stacks without
+    /// the C library.
     fn runtime_api(&mut self, context: &[RawFrame]) -> Option<(Arc<str>, Option<ModuleKey>)> {
         let (user, inner) = (*context.last()?, context.len().checked_sub(2).and_then(|i| context.get(i)));
         if let Some(name) = self.inlined_runtime(user) {
@@ -115,7 +116,7 @@ impl Symbols {
     fn libc_symbol(&self, name: &str) -> Option<(ModuleKey, u64)> {
         self.modules().find_map(|(key, m)| match m.whole_class() {
             Some(class) if is_libc(class) => Some((key, m.names().export(name)?.start)),
-            // Only such a program contains the C library's functions. The names of others need not be read.
+            // Only a static program contains the C library's functions. The names of other programs need not be read.
             None if m.brings_libc() => {
                 let addr = m.names().find(name)?.start;
                 is_libc(m.class(addr)).then_some((key, addr))
@@ -124,7 +125,7 @@ impl Symbols {
         })
     }
 
-    /// Returns the name in the source for which `name` is called: headers rename functions for large files, for checked
+    /// Returns the name in the source for the function `name`: headers rename functions for large files, for checked
     /// variants, and for versions of a standard.
     pub(crate) fn public_name(&self, name: &str) -> String {
         let exists = |n: &&str| self.libc_symbol(n).is_some();

@@ -12,20 +12,20 @@ use std::sync::Arc;
 use systoll_model as model;
 use systoll_model::{FrameClass, Location, ModuleId, Problem, ProblemKind};
 
-/// Frames that get lines and inlined functions.
+/// Choice of frames that get lines and inlined functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// All frames.
+    /// Every frame.
     All,
-    /// All except those in a C library's own file. Its debug file can take tens of milliseconds to decompress, for
-    /// lines that no report shows; the names of its functions are in symbol tables.
+    /// Frames outside the C library's own file. The debug file of the C library can take tens of milliseconds to
+    /// decompress, for lines that no report shows; the names of its functions are in symbol tables.
     OutsideLibc,
 }
 
 /// Starts of functions, by module.
 type Starts = BTreeSet<(ModuleKey, u64)>;
 
-/// Named frames.
+/// Named frames, with their files.
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
     /// Files of the frames.
@@ -34,18 +34,18 @@ pub struct Resolved {
     pub frames: Vec<model::Frame>,
     /// Indices into `modules` by key, also for modules that [`Symbols::api`] returns.
     pub module_ids: HashMap<ModuleKey, ModuleId>,
-    /// Frames that could not be named, and why.
+    /// Problems of naming, one for each file or reason.
     pub problems: Vec<Problem>,
 }
 
 impl Symbols {
-    /// Names `frames`. Lists every module ever loaded, so that [`Resolved::module_ids`] can translate any
+    /// Names `frames`, and lists every module ever loaded, so that [`Resolved::module_ids`] can translate any
     /// [`ModuleKey`].
     pub fn resolve(&mut self, frames: &[RawFrame]) -> Resolved {
         self.resolve_lines(frames, Lines::All)
     }
 
-    /// Does the same as [`Symbols::resolve`], with lines and inlined functions of some frames only.
+    /// Does the same as [`Symbols::resolve`], with lines and inlined functions of the frames that `lines` selects.
     pub fn resolve_lines(&mut self, frames: &[RawFrame], lines: Lines) -> Resolved {
         let mut resolved = Resolved::default();
         for (key, module) in self.modules() {
@@ -145,7 +145,7 @@ impl Symbols {
             let mut looked: Vec<(u64, LineLookup)> = addrs.iter().filter_map(|a| ahead.remove_entry(a)).collect();
             addrs.retain(|addr| looked.binary_search_by_key(addr, |(at, _)| *at).is_err());
             let Some(module) = self.module(key) else { continue };
-            // If all lines are known, no debug information is read.
+            // If all lines are known, the debug information is not read.
             let read = if addrs.is_empty() { Ok(Vec::new()) } else { dwarf::look_up(module, &addrs) };
             let (read, failed) = read.map_or_else(|why| (Vec::new(), Some(why)), |read| (read, None));
             looked.extend(addrs.into_iter().zip(read));
@@ -168,7 +168,7 @@ impl Symbols {
         }
     }
 
-    /// Returns one problem for each file in which user's frames have no names.
+    /// Returns one problem for each file whose user's frames have no names.
     fn nameless(&self, frames: &[model::Frame]) -> Vec<Problem> {
         let mut files: Vec<_> = frames
             .iter()
@@ -195,7 +195,7 @@ fn called(sites: &[Option<CallSite>]) -> Starts {
     sites.iter().flatten().filter_map(start).collect()
 }
 
-/// Returns the function's name: by its symbol, by DWARF, else by its start.
+/// Returns the function's name: by its symbol, else by DWARF, else by its start.
 fn function_name(
     (key, module): (ModuleKey, &Module),
     raw: RawFrame,

@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: readers of scripts' lines over bytes of the caller's.
+//! Entry points for fuzzing: run the readers of scripts' lines on bytes of the caller's.
 
 use super::bash::Bash;
 use super::dash::Dash;
@@ -25,14 +25,14 @@ use crate::lines::ScriptLines;
 use crate::{PlacedFrame, RawFrame};
 use std::ops::Range;
 
-/// Where the memory begins.
+/// Address of the memory's first byte.
 const BASE: u64 = 0x10_000;
-/// Interfaces of PHP that are known, and one that is not.
+/// Interface numbers of PHP: three that are known, and one that is not.
 pub(crate) const PHPS: [u32; 4] = [20_190_902, 20_220_829, 20_250_925, 1];
-/// Versions of Ruby that are known, and some that are not.
+/// Versions of Ruby: six that are known, and one that is not.
 const RUBIES: [(u32, u32); 7] = [(2, 7), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (9, 9)];
 
-/// Looks at a thread whose native stack lies at `stack`.
+/// Reads the lines of a thread whose native stack is `stack`.
 pub(crate) fn look_at(
     interpreter: &mut dyn Interpreter,
     lines: &mut ScriptLines,
@@ -44,12 +44,13 @@ pub(crate) fn look_at(
     interpreter.evaluations(&mut Look { thread, placed: &placed, memory, lines })
 }
 
-/// Looks at a thread of V8 whose frames are compiled.
+/// Reads the lines of a thread that runs V8's compiled code.
 pub(crate) fn look_at_v8(memory: &mut Memory<'_, '_>, newer: bool, frames: &[(u64, u64)]) -> Option<Vec<Evaluation>> {
     look_at_frames(&mut V8::new(V8Layout::tried(newer).into()), memory, frames)
 }
 
-/// Looks at a thread whose native frames return each to where it says, and have these stack pointers.
+/// Reads the lines of a thread whose native frames have these instruction pointers and stack
+/// pointers.
 pub(crate) fn look_at_frames(
     interpreter: &mut dyn Interpreter,
     memory: &mut Memory<'_, '_>,

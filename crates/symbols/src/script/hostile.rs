@@ -1,4 +1,4 @@
-//! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
+//! Tests with interpreters whose memory is random: every read ends soon and without a panic.
 
 use super::bash::Bash;
 use super::dash::Dash;
@@ -21,10 +21,10 @@ use super::zsh::Zsh;
 use crate::lines::ScriptLines;
 use proptest::prelude::*;
 
-/// Where the memory begins.
+/// Address of the memory's first byte.
 const BASE: u64 = 0x10_000;
 
-/// A memory of few distinct words, so that pointers lead on, in circles and astray.
+/// Generates a memory of few distinct words, so that pointers lead on, in circles and astray.
 fn image() -> impl Strategy<Value = Vec<u64>> {
     let word = prop_oneof![
         6 => (0u64..1024).prop_map(|at| BASE + 8 * at),
@@ -40,14 +40,14 @@ fn image() -> impl Strategy<Value = Vec<u64>> {
     proptest::collection::vec(word, 1024)
 }
 
-/// A heap of V8's, of few types: pointers have their tag, and what they lead to begins with a map more often than not.
+/// Generates a heap of V8's with few types: pointers are tagged, and most of them lead to a map.
 fn heap(newer: bool) -> impl Strategy<Value = Vec<u64>> {
     let kinds: &[u64] = if newer {
         &[254, 220, 2065, 282, 280, 167, 186, 190, 187, 217, 196, 205, 256, 8, 9, 10, 11, 13, 0, 1, 2]
     } else {
         &[255, 205, 2066, 262, 261, 167, 191, 246, 245, 190, 175, 240, 8, 9, 10, 11, 13, 0, 1, 2]
     };
-    // Maps are the first objects, two words each: their own map, and their type.
+    // Maps are the first objects; each has two words, its own map and its type.
     let maps: Vec<u64> = kinds.iter().flat_map(|kind| [BASE + 1, kind << 32]).collect();
     let of_kinds = kinds.len() as u64;
     let word = prop_oneof![
@@ -214,33 +214,33 @@ proptest! {
     }
 }
 
-/// Tables as CPython 3.9.18, 3.10.13, 3.11.7 and 3.13.0 made them for
-/// `def f(a):\n x = a\n if x:\n  return [\n   a,\n   x]\n`, and the lines `dis` tells.
+/// Checks tables that CPython 3.9.18, 3.10.13, 3.11.7 and 3.13.0 made for `def f(a):\n x = a\n if x:\n  return [\n
+/// a,\n   x]\n` against the lines that `dis` prints.
 #[test]
 fn lines_are_as_dis_has_them() {
     let check = |minor, table: &[u8], first, lines: &[Option<u32>]| {
         for (at, line) in (0..).zip(lines) {
             assert_eq!(python_lines::line(minor, table, first, 2 * at), *line, "3.{minor} at {at}");
         }
-        // Nothing is told beyond the code, but for the oldest format, which has no end.
+        // No line is returned beyond the code, except in the oldest format, which has no end.
         assert!(minor == 9 || python_lines::line(minor, table, first, 2 * lines.len() as u32).is_none());
     };
-    // 3.9:
+    // Table of 3.9:
     let table: &[u8] = &[0, 1, 4, 1, 4, 2, 2, 1, 2, 254];
     let lines = [Some(2), Some(2), Some(3), Some(3), Some(5), Some(6), Some(4), Some(4), Some(4), Some(4)];
     check(9, table, 1, &lines);
-    // 3.10:
+    // Table of 3.10:
     let table: &[u8] = &[4, 1, 4, 1, 2, 2, 2, 1, 4, 254, 4, 255];
     let lines = [Some(2), Some(2), Some(3), Some(3), Some(5), Some(6), Some(4), Some(4), Some(3), Some(3)];
     check(10, table, 1, &lines);
-    // 3.11:
+    // Table of 3.11:
     let table: &[u8] = &[
         128, 0, 216, 5, 6, 128, 17, 216, 4, 5, 240, 0, 3, 2, 6, 224, 3, 4, 216, 3, 4, 240, 5, 2, 10, 6, 240, 0, 2, 3,
         6, 240, 3, 3, 2, 6, 240, 0, 3, 2, 6,
     ];
     let lines = [Some(1), Some(2), Some(2), Some(3), Some(3), Some(5), Some(6), Some(4), Some(4), Some(3), Some(3)];
     check(11, table, 1, &lines);
-    // 3.13:
+    // Table of 3.13:
     let table: &[u8] = &[
         128, 0, 216, 5, 6, 128, 17, 222, 4, 5, 224, 3, 4, 216, 3, 4, 240, 5, 2, 10, 6, 240, 0, 2, 3, 6, 240, 3, 0, 5, 6,
     ];

@@ -1,8 +1,8 @@
-//! The questions to every interpreter: which files hold one, and which lines its threads are at.
+//! The interface of every language: recognises files that hold its interpreter, and reads the lines of threads.
 //!
-//! A language is a folder beside this file. It recognises its files by what they export ([`Runtime`]), knows
-//! where its version keeps its frames in a process that has the file mapped ([`Interpreter`]), and reads them
-//! while a thread waits.
+//! A language is a folder beside this file. It recognises its files by their exports ([`Runtime`]), knows the layout
+//! of its version's frames in a process that has the file mapped ([`Interpreter`]), and reads them while a thread
+//! waits.
 
 use super::memory::Memory;
 use super::thread::{Evaluation, Thread};
@@ -16,26 +16,26 @@ use std::fmt::Debug;
 use std::ops::Range;
 use systoll_binfile::c_str;
 
-/// Most bytes of a function's code that are decoded.
+/// Bytes of a function's code that are decoded, at most.
 const MAX_CODE: u64 = 256;
 
 /// A file that holds an interpreter.
 pub(crate) trait Runtime: Debug + Send + Sync {
-    /// Knows the interpreter of a process that has the file mapped with `bias`; `Ok(None)` while that has not begun.
-    /// Says what is missing where its version's frames are not known.
+    /// Returns the interpreter of a process that has the file mapped with `bias`; `Ok(None)` until the interpreter
+    /// has started. Returns a message if the frames of its version are not known.
     fn attach(&self, memory: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String>;
 
-    /// Returns the address of the function that executes scripts, once for each of the evaluations within each
-    /// other; `None` where the evaluations are not to be matched with native frames.
+    /// Returns the address of the function that runs once for each nested evaluation; `None` if evaluations are not
+    /// matched with native frames.
     fn evaluate(&self) -> Option<u64>;
 
-    /// Returns true if its programs begin with the script's first line after few calls, and may end after few: their
-    /// lines are looked at from the first call on, also where all that they call has been met in earlier runs.
+    /// Returns true if a program reaches its script's first line after few calls, and may end after few. Its lines
+    /// are read from the first call on, even if earlier runs already met all of its calls.
     fn is_brief(&self) -> bool {
         false
     }
 
-    /// Returns true if it compiles what it runs, so that frames without a file are its scripts'.
+    /// Returns true if the interpreter compiles scripts at run time, so that frames without a file belong to them.
     fn compiles(&self) -> bool {
         false
     }
@@ -43,11 +43,11 @@ pub(crate) trait Runtime: Debug + Send + Sync {
 
 /// An interpreter in an address space.
 pub(crate) trait Interpreter: Debug + Send {
-    /// Returns what the thread is executing, innermost first; `None` where that can't be told.
+    /// Returns the evaluations of the thread, innermost first; `None` if they can't be read.
     fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>>;
 }
 
-/// One look at a waiting thread.
+/// The inputs for reading the scripts of a waiting thread.
 pub(crate) struct Look<'l, 'r, 'f> {
     pub(crate) thread: Thread,
     /// The thread's native frames, innermost first.
@@ -56,10 +56,10 @@ pub(crate) struct Look<'l, 'r, 'f> {
     pub(crate) lines: &'l mut ScriptLines,
 }
 
-/// Bytes beyond the outermost frame found that still count as the same native stack.
+/// Bytes beyond the outermost unwound frame that still count as the same native stack.
 const BEYOND: u64 = 16 << 10;
 
-/// Returns the native stack around its unwound part.
+/// Returns the native stack that contains the part `unwound`.
 pub(crate) fn around(unwound: &Range<u64>) -> Range<u64> {
     unwound.start..unwound.end.saturating_add(BEYOND)
 }
@@ -79,22 +79,35 @@ pub(crate) struct Candidate<'e> {
 }
 
 impl Candidate<'_> {
-    /// Returns the file's own name, without folders.
+    /// Returns the file's name without its folders.
     pub(crate) fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(self.path)
     }
 
-    /// Returns the 4-byte word that the file has at an ELF virtual address.
+    /// Returns the 4-byte word that the file holds at an ELF virtual address.
     pub(crate) fn half(&self, at: u64) -> Option<u32> {
         Some(u32::from_le_bytes(self.elf.read_vaddr(at, 4)?.try_into().ok()?))
     }
 
-    /// Returns where an exported function begins and ends; an empty range where that is not known.
+    /// Returns the range of an exported function; an empty range if it is not known.
     pub(crate) fn function(&self, name: &str) -> Range<u64> {
         self.elf.exports().and_then(|exports| exports.extents(name.as_bytes()).next()).unwrap_or_default()
     }
 
-    /// Returns the address from which an exported function reads its first pointer, decoded up to there.
+    /// Returns the address range of data that the file's own symbol table names. Names are read only of symbols whose
+    /// range `may` accepts.
+    pub(crate) fn own_data(&self, name: &str, may: &dyn Fn(&Range<u64>) -> bool) -> Option<Range<u64>> {
+        let table = self.elf.symbols()?;
+        table.symbols().iter().find_map(|symbol| {
+            let start = symbol.st_value.get(Le);
+            let extent = start..start.checked_add(symbol.st_size.get(Le))?;
+            let is_data = symbol.st_type() == elf::STT_OBJECT && symbol.st_shndx.get(Le) != elf::SHN_UNDEF;
+            (is_data && may(&extent)).then_some(())?;
+            (table.strings.get(symbol.st_name.get(Le)).as_deref() == Some(name.as_bytes())).then_some(extent)
+        })
+    }
+
+    /// Returns the address from which an exported function reads its first pointer.
     pub(crate) fn first_pointer_read(&self, name: &str) -> Option<u64> {
         let function = self.function(name);
         let len = function.end.saturating_sub(function.start).min(MAX_CODE);
@@ -116,7 +129,7 @@ impl Candidate<'_> {
         let strings = table.strings.whole();
         for symbol in table.symbols().iter().filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF) {
             let at = symbol.st_name.get(Le) as usize;
-            // Most are something else, as their first bytes tell.
+            // Most symbols are others, so their first bytes are compared before their whole names.
             let might = strings.get(at..).is_some_and(|s| names.iter().any(|n| s.starts_with(n.as_bytes())));
             if !might {
                 continue;

@@ -1,6 +1,6 @@
-//! Functions that V8 and HotSpot compile as they run: named where the process keeps a map of them.
+//! Names of functions that V8 and HotSpot compile at run time, from a map that the process writes.
 //!
-//! Such a map tells where a function begins, not which of its lines is executed.
+//! Such a map tells the function's range, not the line that is executed.
 
 use super::perf_map::{PerfMap, of_hotspot, of_v8};
 use super::thread::Thread;
@@ -10,15 +10,15 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use systoll_model::{FrameClass, Language};
 
-/// Processes whose maps are kept open.
+/// Processes whose maps are kept open, at most.
 const MAX_PROCESSES: usize = 64;
 
-/// A compiler of scripts as they run.
+/// A just-in-time compiler of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compiler {
-    /// Node.
+    /// The compiler of Node.
     V8,
-    /// Java.
+    /// The compiler of Java.
     HotSpot,
 }
 
@@ -47,20 +47,21 @@ impl Compiler {
     }
 }
 
-/// Returns true if a library comes with one of the compilers: its calls are made for scripts.
+/// Returns true if a library comes with one of the compilers, so that its calls are made for
+/// scripts.
 pub(crate) fn is_bundled(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
     let of_java = ["libjava.so", "libnio.so", "libnet.so", "libextnet.so", "libzip.so", "libjli.so", "libjimage.so"];
     file.starts_with("libuv.so") || of_java.contains(&file)
 }
 
-/// The maps of processes, by their ids.
+/// The maps of processes, by process id; `None` for a process without one.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     maps: HashMap<i32, Option<PerfMap>>,
 }
 
-/// A process as its own PID namespace and its maps see it.
+/// A process id, and the path and owner of the process's map.
 struct Process {
     pid: i32,
     map: PathBuf,
@@ -68,7 +69,8 @@ struct Process {
 }
 
 impl Processes {
-    /// The frames with names of compiled functions between them; `None` where there is no map.
+    /// Returns the frames with the names of compiled functions between them; `None` if there is no
+    /// map.
     pub(crate) fn name(
         &mut self,
         symbols: &mut Symbols,
@@ -127,7 +129,7 @@ fn line(compiler: Compiler, name: &str) -> Option<(ScriptLine, FrameClass)> {
     Some((ScriptLine { language, function, file, line: None }, class))
 }
 
-/// Returns true if there is a map of what the process of `tid` compiles, of whichever user.
+/// Returns true if the process of `tid` has a map at all, whoever owns it.
 pub(crate) fn has_map(tid: i32) -> bool {
     process(tid).is_some_and(|process| process.map.symlink_metadata().is_ok())
 }
@@ -136,7 +138,7 @@ fn process(tid: i32) -> Option<Process> {
     let status = String::from_utf8(systoll_files::read_kernel(format!("/proc/{tid}/status"), 4096).ok()?).ok()?;
     let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'));
     let pid = field("Tgid")?.trim().parse().ok()?;
-    // Its number in its own PID namespace is the last.
+    // The last number is the one in the process's own PID namespace, by which the map is named.
     let own: u32 = field("NStgid").and_then(|f| f.split_whitespace().last()?.parse().ok())?;
     let uid = field("Uid")?.split_whitespace().nth(1)?.parse().ok()?;
     Some(Process { pid, map: PathBuf::from(format!("/proc/{tid}/root/tmp/perf-{own}.map")), uid })

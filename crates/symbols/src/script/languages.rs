@@ -5,11 +5,12 @@ use super::{bash, dash, hotspot, lua, luajit, perl, php, python, ruby, v8, zsh};
 use crate::elf::ElfFile;
 use std::sync::Arc;
 
-/// The signs of a language's files.
+/// Functions that recognise the files of a language.
 struct Files {
-    /// Returns the interpreter in a file, if it is one of this language.
+    /// Function that returns the interpreter in a file, if the file holds one of this language.
     recognise: fn(Candidate<'_>) -> Option<Box<dyn Runtime>>,
-    /// Returns true for the native modules that come with the interpreter, by their path.
+    /// Function that returns true if a path is one of the native modules that come with the
+    /// interpreter.
     is_bundled: fn(&str) -> bool,
 }
 
@@ -27,13 +28,13 @@ const LANGUAGES: &[Files] = &[
     Files { recognise: v8::recognise, is_bundled: v8::is_bundled },
 ];
 
-/// Returns the interpreter in a file, if it is one.
+/// Returns the interpreter in a file, if the file holds one.
 pub(crate) fn recognise(elf: &ElfFile, path: &str) -> Option<Arc<dyn Runtime>> {
     let file = Candidate { elf, path };
     LANGUAGES.iter().find_map(|language| (language.recognise)(file)).map(Arc::from)
 }
 
-/// Returns true for the native modules that come with one of the interpreters.
+/// Returns true if a path is one of the native modules that come with an interpreter.
 pub(crate) fn is_bundled(path: &str) -> bool {
     LANGUAGES.iter().any(|language| (language.is_bundled)(path))
 }

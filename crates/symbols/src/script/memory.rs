@@ -1,53 +1,53 @@
-//! A target's memory, read in pages that are remembered while one stack is looked at.
+//! A target's memory, read in pages that are kept while one stack is read.
 //!
-//! Of an earlier look only the pages it needed are remembered: they are read anew, in one request.
+//! Of the pages read for an earlier stack only the addresses are kept: the pages are read anew, in one request.
 
 use foldhash::{HashMap, HashMapExt};
 use std::ops::Range;
 use systoll_binfile::{half, word};
 
-/// Reads pieces of a target's memory that are all equally long, each from its address, one behind the other into a
-/// buffer. Returns how many bytes there were, up to the first piece that is not there.
+/// Function that copies equally long pieces of a target's memory, one from each address, into consecutive parts of a
+/// buffer. Returns the number of bytes copied, up to the first that is not mapped.
 pub type ReadMemory<'r> = dyn FnMut(&[u64], &mut [u8]) -> usize + 'r;
 
 const PAGE: usize = 4096;
-/// Most pages read for one stack.
+/// Pages read for one stack, at most.
 const MAX_PAGES: usize = 1024;
-/// Most pages asked for at once, before anything needs them.
+/// Pages read at once before they are needed, at most.
 const MAX_AHEAD: usize = 64;
 
-/// The parts of a thread's memory that were read while it waits.
+/// Memory of a waiting thread, as far as it was read.
 pub(crate) struct Memory<'r, 'f> {
     read: &'r mut ReadMemory<'f>,
     room: Room,
     pages: HashMap<u64, Page>,
-    /// The page looked into last: most fields lie beside each other.
+    /// Page that was read from last. Most fields lie close together, so it is mostly the next one too.
     last: Option<Page>,
-    /// Addresses of the pages looked into, first ones first.
+    /// Addresses of the pages that were needed, in the order of first use.
     needed: Vec<u64>,
 }
 
-/// A page, as far as it is there.
+/// A page, as far as it is mapped.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     address: u64,
-    /// Where it lies in the room.
+    /// Offset of its contents in the room.
     start: usize,
     len: usize,
     needed: bool,
 }
 
-/// Room for pages, which the next look uses again, so that nobody has to clear it. What an earlier look has left in it
-/// is never seen: a page is as long as what was read into it.
+/// Buffer for pages. The next stack uses it again without clearing it: a page's length says how many of its bytes
+/// were read, so older contents are never seen.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     bytes: Vec<u8>,
-    /// Number of its bytes that are in use.
+    /// Number of bytes in use.
     used: usize,
 }
 
 impl Room {
-    /// Room for `len` bytes more, and where it begins.
+    /// Takes `len` more bytes. Returns their range.
     fn more(&mut self, len: usize) -> Range<usize> {
         let range = self.used..self.used + len;
         if self.bytes.len() < range.end {
@@ -59,7 +59,7 @@ impl Room {
 
     fn free(mut self) -> Self {
         self.used = 0;
-        // A stack of a thousand pages is rare.
+        // Stacks that need more pages are rare, so memory for them is not kept.
         self.bytes.truncate(2 * MAX_AHEAD * PAGE);
         self.bytes.shrink_to(2 * MAX_AHEAD * PAGE);
         self
@@ -72,8 +72,8 @@ impl<'r, 'f> Memory<'r, 'f> {
         Self::ahead(read, Room::default(), &[])
     }
 
-    /// A memory of which the pages at `wanted` are likely to be needed: they are read at once. Those from the first
-    /// that is not there on are read when they are needed, as all others.
+    /// Returns a memory whose pages at `wanted` are likely to be needed: they are read at once. If one of them is not
+    /// mapped, it and the pages after it are read when they are needed, as all others.
     pub(crate) fn ahead(read: &'r mut ReadMemory<'f>, mut room: Room, wanted: &[u64]) -> Self {
         let wanted = wanted.get(..MAX_AHEAD).unwrap_or(wanted);
         let mut pages = HashMap::with_capacity(wanted.len());
@@ -90,12 +90,12 @@ impl<'r, 'f> Memory<'r, 'f> {
         Self { read, room, pages, last: None, needed: Vec::with_capacity(wanted.len()) }
     }
 
-    /// Ends the look: which pages a look like it is likely to need, whose room may be used again.
+    /// Ends the reading of a stack. Returns the pages that the next one is likely to need, and the room for them.
     pub(crate) fn end(mut self) -> Ended {
         let is_whole = |address: &u64| self.pages.get(address).is_some_and(|p| p.len == PAGE);
         self.needed.retain(is_whole);
         self.needed.truncate(MAX_AHEAD);
-        // Neighbours are read as one.
+        // Neighbouring pages can be read as one piece if they are in order.
         self.needed.sort_unstable();
         Ended { needed: self.needed, room: self.room.free() }
     }
@@ -108,7 +108,7 @@ impl<'r, 'f> Memory<'r, 'f> {
         self.room.bytes.get(page.start..page.start + page.len)
     }
 
-    /// A page that is not the last one.
+    /// Returns a page other than the last one, and reads it if it is new.
     fn another(&mut self, address: u64) -> Option<Page> {
         let known = self.pages.get(&address).copied();
         if known.is_none_or(|p| !p.needed) {
@@ -130,14 +130,14 @@ impl<'r, 'f> Memory<'r, 'f> {
         Some(page)
     }
 
-    /// Returns the part of `most` bytes at `address` that lies in its page: one byte at least, or `None`.
+    /// Returns the part of the `most` bytes at `address` that lies in one page: at least one byte, or `None`.
     fn some(&mut self, address: u64, most: usize) -> Option<&[u8]> {
         let into = (address % PAGE as u64) as usize;
         let found = self.page(address - into as u64)?.get(into..).filter(|p| !p.is_empty())?;
         found.get(..most.min(found.len()))
     }
 
-    /// Fills `buffer` with what is at `address`, all of it or `None`.
+    /// Fills `buffer` with the bytes at `address`. Returns `None` if some are not mapped.
     pub(crate) fn fill(&mut self, address: u64, buffer: &mut [u8]) -> Option<()> {
         let mut at = address;
         let mut rest = buffer;
@@ -151,7 +151,7 @@ impl<'r, 'f> Memory<'r, 'f> {
         Some(())
     }
 
-    /// `len` bytes at `address`; `None` where there are fewer or `len` is more than `most`.
+    /// Returns `len` bytes at `address`; `None` if fewer are mapped or `len` exceeds `most`.
     pub(crate) fn bytes(&mut self, address: u64, len: u64, most: u64) -> Option<Vec<u8>> {
         let len = usize::try_from(len).ok().filter(|l| *l as u64 <= most)?;
         let mut bytes = vec![0; len];
@@ -159,33 +159,33 @@ impl<'r, 'f> Memory<'r, 'f> {
         Some(bytes)
     }
 
-    /// The 8-byte word at `address`.
+    /// Returns the 8-byte word at `address`.
     pub(crate) fn word(&mut self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         self.fill(address, &mut bytes)?;
         word(&bytes, 0)
     }
 
-    /// The pointer at `address`, `None` where it is null.
+    /// Returns the pointer at `address`; `None` if it is null.
     pub(crate) fn pointer(&mut self, address: u64) -> Option<u64> {
         self.word(address).filter(|p| *p != 0)
     }
 
-    /// The 4-byte word at `address`.
+    /// Returns the 4-byte word at `address`.
     pub(crate) fn half(&mut self, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         self.fill(address, &mut bytes)?;
         half(&bytes, 0)
     }
 
-    /// The byte at `address`.
+    /// Returns the byte at `address`.
     pub(crate) fn byte(&mut self, address: u64) -> Option<u8> {
         let mut byte = [0];
         self.fill(address, &mut byte)?;
         Some(byte[0])
     }
 
-    /// Returns the bytes at `address` up to the first that is zero, or the first `most` of them.
+    /// Returns the bytes at `address` up to the first zero byte, at most `most`.
     pub(crate) fn text(&mut self, address: u64, most: usize) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         let mut at = address;
@@ -201,7 +201,7 @@ impl<'r, 'f> Memory<'r, 'f> {
         Some(text)
     }
 
-    /// Returns true if there are these bytes at `address`.
+    /// Returns true if the memory at `address` holds `bytes`.
     pub(crate) fn holds(&mut self, address: u64, bytes: &[u8]) -> bool {
         let mut at = address;
         let mut rest = bytes;
@@ -216,13 +216,13 @@ impl<'r, 'f> Memory<'r, 'f> {
     }
 }
 
-/// The result of a look that the next one uses.
+/// Parts of a finished [`Memory`] that the next one uses.
 pub(crate) struct Ended {
     pub(crate) needed: Vec<u64>,
     pub(crate) room: Room,
 }
 
-/// A reader of pieces, of one that reads a single piece.
+/// Returns a [`ReadMemory`] that calls `read` for one piece after the other.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn in_turn(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> impl FnMut(&[u64], &mut [u8]) -> usize {
     move |addresses, buffer| {
@@ -239,7 +239,7 @@ pub(crate) fn in_turn(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> impl FnM
     }
 }
 
-/// Text of a target's. Bytes that are no UTF-8 stand as `\xNN`.
+/// Returns the text of a target. Bytes that are not UTF-8 become `\xNN`.
 pub(crate) fn readable(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
@@ -253,12 +253,12 @@ pub(crate) fn readable(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Pages there are, from the address of a page on; each byte tells its page.
-    const THERE: Range<u64> = 16..24;
+    /// Numbers of the pages that the test's memory has; each byte of a page holds the page's number.
+    const MAPPED_PAGES: Range<u64> = 16..24;
     const SIZE: u64 = PAGE as u64;
 
     fn read(address: u64, buffer: &mut [u8]) -> usize {
-        let is_there = |at: &u64| THERE.contains(&(at / SIZE));
+        let is_there = |at: &u64| MAPPED_PAGES.contains(&(at / SIZE));
         let there = (address..).zip(buffer.iter_mut()).take_while(|(at, _)| is_there(at));
         there.map(|(at, byte)| *byte = (at / SIZE) as u8).count()
     }
@@ -293,7 +293,7 @@ mod tests {
         let room = memory.end().room;
         let mut memory = Memory::ahead(&mut reader, room, &[16, 30, 18].map(|p| p * SIZE));
         assert_eq!((memory.byte(16 * SIZE), memory.byte(18 * SIZE)), (Some(16), Some(18)));
-        // What the room held of an earlier look is not taken for it.
+        // Older contents of the room are not taken for the page's.
         assert_eq!((memory.byte(30 * SIZE), memory.byte(30 * SIZE + 9)), (None, None));
         assert_eq!(memory.end().needed, [16, 18].map(|p| p * SIZE));
     }

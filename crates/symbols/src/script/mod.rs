@@ -1,8 +1,8 @@
 //! Lines of scripts between the frames of the interpreter that runs them.
 //!
-//! An interpreter keeps its own frames in the target's memory. They are read while the thread
-//! waits, by where the interpreter's version keeps them, and put behind the native frame that
-//! evaluates them. Everything read is checked: what can't be told has no lines, never wrong ones.
+//! An interpreter keeps its own frames in the target's memory. They are read while the thread waits, by the layout of
+//! the interpreter's version, and put behind the native frame that evaluates them. Everything read is checked: if a
+//! stack can't be read, it gets no script lines, never wrong ones.
 //!
 //! A language is a folder with a [`Runtime`] and an `Interpreter` (`interpreter`), and a line in `languages`.
 
@@ -46,35 +46,35 @@ use std::ops::Range;
 use std::sync::Arc;
 use systoll_model::FrameClass;
 
-/// The interpreters of an address space, and what is known of their code.
+/// The interpreters of an address space, and the facts known about their code.
 #[derive(Debug, Default)]
 pub(crate) struct Interpreters {
-    /// `None` where its version is not known.
+    /// Interpreters by file; `None` if the interpreter's version is not known.
     runtimes: HashMap<ModuleKey, Option<Box<dyn Interpreter>>>,
-    /// The functions that its processes have compiled.
+    /// Functions that its processes have compiled at run time.
     compiled: jit::Processes,
-    /// By thread: which pages its last look needed.
+    /// Addresses of the pages that the last stack of a thread needed, by thread id.
     needed: HashMap<i32, Vec<u64>>,
 }
 
-/// Most threads whose last look is remembered.
+/// Threads whose needed pages are remembered, at most; if there are more, all are forgotten.
 const MAX_LOOKED: usize = 64;
 
 impl Clone for Interpreters {
-    /// Returns an empty one: facts about one process's objects do not hold in another.
+    /// Returns a value without interpreters: facts about one process's objects do not hold in another.
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
 impl Interpreters {
-    /// Returns true if scripts' lines have been asked for and can be told.
+    /// Returns true if an interpreter's frames can be read, or a process has a map of compiled functions.
     pub(crate) fn any(&self) -> bool {
         self.runtimes.values().any(Option::is_some) || self.compiled.any()
     }
 
-    /// Frames of a waiting thread, as unwound just now, with the lines of scripts between them. `files` are
-    /// those mapped in its address space.
+    /// Returns the frames of a waiting thread, as just unwound, with the lines of scripts between them. `files` are
+    /// the files mapped in its address space.
     pub(crate) fn with_scripts(
         &mut self,
         symbols: &mut Symbols,
@@ -135,21 +135,22 @@ impl Interpreters {
     }
 }
 
-/// A file mapped with `bias`.
+/// A file that is mapped with a bias, the distance of its addresses in memory from those in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileAt {
     pub(crate) module: ModuleKey,
     pub(crate) bias: u64,
 }
 
-/// A thread that waits, and what reads its memory.
+/// A waiting thread, and the function that reads its memory.
 pub(crate) struct Stopped<'r, 'f> {
     pub(crate) thread: Thread,
     pub(crate) read: &'r mut ReadMemory<'f>,
 }
 
-/// Puts each evaluation behind the frame that evaluates it: the one it has an address in, else by
-/// counting evaluations, else all of them behind the innermost of the interpreter's frames.
+/// Inserts each evaluation behind the native frame that evaluates it: the frame that holds the evaluation's address;
+/// else, if there are as many evaluating frames as evaluations, the one of the same rank; else the frame of the
+/// evaluation before it, at first the interpreter's innermost frame.
 fn interleave(
     placed: &[PlacedFrame],
     evaluations: Vec<Evaluation>,
@@ -168,7 +169,7 @@ fn interleave(
             after.checked_sub(1).filter(|i| placed.get(*i).is_some_and(|p| is_runtime(&p.frame)))
         });
         let by_count = if counted { evaluators.get(n).copied() } else { None };
-        // Their order is known in any case.
+        // Evaluations are in the order of the stack, so none goes before the previous one.
         least = by_address.or(by_count).unwrap_or(least).max(least);
         if let Some(frames) = behind.get_mut(least) {
             frames.extend(evaluation.frames);
@@ -178,32 +179,32 @@ fn interleave(
 }
 
 impl Symbols {
-    /// The runtime in a file, if it is one.
+    /// Returns the script runtime that a file holds, if it holds one.
     fn runtime(&self, key: ModuleKey) -> Option<Arc<dyn Runtime>> {
         self.module(key)?.runtime().cloned()
     }
 
-    /// The compiler at run time that a file is, of one whose frames can't be read.
+    /// Returns the just-in-time compiler that a file holds, if its frames can't be read.
     fn compiler(&self, key: ModuleKey) -> Option<jit::Compiler> {
         jit::Compiler::of(self.module(key)?.file_name()).filter(|_| self.runtime(key).is_none())
     }
 
-    /// Returns true if a file compiles scripts as they run, whose functions only a map tells.
+    /// Returns true if a file compiles scripts at run time and only a perf map tells the compiled functions.
     pub fn compiles(&self, key: ModuleKey) -> bool {
         self.compiler(key).is_some()
     }
 
-    /// Returns true if a file reads scripts and runs them, and their lines can be told.
+    /// Returns true if a file is a script runtime whose lines can be read.
     pub fn interprets(&self, key: ModuleKey) -> bool {
         self.runtime(key).is_some()
     }
 
-    /// Returns true if a file holds an interpreter whose lines are to be looked at from its first call on.
+    /// Returns true if the lines of a file's scripts are to be read from its first call on.
     pub(crate) fn interprets_at_once(&self, key: ModuleKey) -> bool {
         self.runtime(key).is_some_and(|runtime| runtime.is_brief() || runtime.compiles())
     }
 
-    /// The function that begins at `start`.
+    /// Returns the range of the function that begins at `start`.
     fn function_at(&self, key: ModuleKey, start: u64) -> Option<Range<u64>> {
         self.module(key)?.range(start).filter(|range| range.start == start)
     }
@@ -214,11 +215,11 @@ impl Symbols {
         }
     }
 
-    /// Returns true if a frame is of an interpreter whose scripts have been read, or of the modules in C
-    /// that come with it.
+    /// Returns true if a frame belongs to a script runtime whose lines have been read, or to an extension module that
+    /// comes with one.
     pub fn is_interpreter(&self, frame: RawFrame) -> bool {
         let Some(key) = frame.module.filter(|_| !self.scripts.runtimes.is_empty()) else {
-            // What was compiled as it ran.
+            // Code that is in no file was compiled at run time.
             return self.scripts.any_compiled && frame.module.is_none();
         };
         let path = || self.module(key).map_or("", |m| &m.path);
@@ -226,12 +227,13 @@ impl Symbols {
         self.scripts.runtimes.contains(&key) || bundled(path())
     }
 
-    /// The line of a script that a stack is about: the innermost that is not one of the language's
-    /// own library, else the innermost.
+    /// Returns the script line that stands for a stack: the innermost of the user's own code, else the innermost that
+    /// has a line number.
     pub fn script_line(&self, stack: &[RawFrame]) -> Option<RawFrame> {
         let lines = stack.iter().filter(|f| f.is_script());
         let own = |f: &&RawFrame| self.scripts.lines.get(**f).is_some_and(|(_, class)| *class == FrameClass::User);
-        // Among functions compiled as they run, those that are not may be missing.
+        // A frame without a line number is not taken: in a stack of compiled functions, the interpreted ones may be
+        // missing.
         let whole = |f: &&RawFrame| self.scripts.lines.get(**f).is_some_and(|(line, _)| line.line.is_some());
         lines.clone().find(own).or_else(|| lines.clone().find(whole)).copied()
     }

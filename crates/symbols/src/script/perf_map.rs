@@ -1,6 +1,5 @@
-//! Functions compiled as a program runs, by the file in which run-times leave their names for
-//! profilers: `/tmp/perf-PID.map`, lines of start, size (both hexadecimal) and name
-//! (tools/perf/Documentation/jit-interface.txt of Linux).
+//! Names of functions compiled at run time, from the file that run-times write for profilers: `/tmp/perf-PID.map`,
+//! lines of start, size (both hexadecimal) and name (tools/perf/Documentation/jit-interface.txt of Linux).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use systoll_files::Links;
 
-/// As much of a map is read.
+/// Bytes read of a map, at most.
 const MAX_BYTES: u64 = 64 << 20;
-/// Functions remembered of a map.
+/// Functions remembered of a map, at most.
 const MAX_FUNCTIONS: usize = 1 << 19;
-/// Longer lines are none.
+/// Bytes of a line, at most; longer lines are skipped.
 const MAX_LINE: usize = 4096;
-/// Read at once.
+/// Bytes read at once.
 const PIECE: usize = 1 << 16;
 
 /// A process's map, read as far as it has been written.
@@ -23,32 +22,32 @@ const PIECE: usize = 1 << 16;
 pub(crate) struct PerfMap {
     file: File,
     read_to: u64,
-    /// A line that has not been written to its end.
+    /// Start of a line whose end has not been written yet.
     rest: Vec<u8>,
     functions: Functions,
 }
 
-/// Functions by address; the newest where they overlap.
+/// Functions by address; where they overlap, the newest one.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     by_start: BTreeMap<u64, (u64, Arc<str>)>,
 }
 
 impl PerfMap {
-    /// Opens a map; `None` where there is none, or one that is not `uid`'s own: every user can put a
+    /// Opens a map. Returns `None` if there is none, or if it does not belong to `uid`, since every user can put a
     /// file there.
     pub(crate) fn open(path: &Path, uid: u32) -> Option<Self> {
         let (file, metadata) = systoll_files::open(path, Links::Refuse).ok()?;
         (metadata.uid() == uid).then(|| Self { file, read_to: 0, rest: Vec::new(), functions: Functions::default() })
     }
 
-    /// The name of the function around `address`.
+    /// Returns the name of the function around `address`.
     pub(crate) fn name(&mut self, address: u64) -> Option<Arc<str>> {
         self.read_on();
         self.functions.name(address)
     }
 
-    /// Returns true if it is no longer the file at `path`, or was written anew.
+    /// Returns true if the file at `path` is another one by now, or was written anew.
     pub(crate) fn is_stale(&self, path: &Path) -> bool {
         let (Ok(now), Ok(own)) = (path.symlink_metadata(), self.file.metadata()) else { return false };
         (now.dev(), now.ino()) != (own.dev(), own.ino()) || own.len() < self.read_to
@@ -61,7 +60,7 @@ impl PerfMap {
             self.read_to += got as u64;
             self.rest.extend(piece.iter().take(got));
             let Some(end) = self.rest.iter().rposition(|b| *b == b'\n') else {
-                // A line without an end is none; what follows is out of step until the next one.
+                // No line of a map is this long. It is dropped, and its remainder is parsed as a line of its own.
                 if self.rest.len() > MAX_LINE {
                     self.rest.clear();
                 }
@@ -75,7 +74,7 @@ impl PerfMap {
 }
 
 impl Functions {
-    /// Takes whole lines.
+    /// Adds the functions of whole lines.
     pub(crate) fn add(&mut self, lines: &[u8]) {
         for line in lines.split(|b| *b == b'\n').filter(|l| l.len() <= MAX_LINE) {
             if let Some((start, end, name)) = parse(line) {
@@ -102,7 +101,7 @@ impl Functions {
     }
 }
 
-/// Start, end and name of a line.
+/// Returns the start, the end and the name in a line.
 fn parse(line: &[u8]) -> Option<(u64, u64, Arc<str>)> {
     let line = String::from_utf8_lossy(line);
     let mut fields = line.splitn(3, ' ');
@@ -121,12 +120,12 @@ fn parse(line: &[u8]) -> Option<(u64, u64, Arc<str>)> {
 pub(crate) struct Compiled<'n> {
     pub(crate) function: &'n str,
     pub(crate) file: Option<&'n str>,
-    /// True if it is of the run-time's own library.
+    /// True if the function belongs to the run-time's own library.
     pub(crate) is_library: bool,
 }
 
-/// Parses the name that V8 gives a function of a script: `JS:*render /srv/app.js:5:16`, with the kind of code it is
-/// and the place where the function begins. `None` for what is no script's.
+/// Parses the name that V8 gives to a function of a script: `JS:*render /srv/app.js:5:16`, with the kind of its code
+/// and the place where it begins. Returns `None` for other names.
 pub(crate) fn of_v8(name: &str) -> Option<Compiled<'_>> {
     let (kind, rest) = name.split_once(':')?;
     if !matches!(kind, "JS" | "LazyCompile" | "InterpretedFunction" | "Function" | "Script" | "Eval") {
@@ -144,8 +143,8 @@ pub(crate) fn of_v8(name: &str) -> Option<Compiled<'_>> {
     Some(Compiled { function, file: Some(file), is_library: file.starts_with("node:") || file.is_empty() })
 }
 
-/// Parses the name that HotSpot gives a method: `int A.leaf(int)`, or perf-map-agent: `LA;::leaf`. `None` for what
-/// is no method.
+/// Parses the name that HotSpot gives to a method: `int A.leaf(int)`, or with perf-map-agent `LA;::leaf`. Returns
+/// `None` for other names.
 pub(crate) fn of_hotspot(name: &str) -> Option<Compiled<'_>> {
     const LIBRARY: [&str; 4] = ["java", "javax", "jdk", "sun"];
     let function = match name.split_once('(') {
@@ -169,7 +168,7 @@ mod tests {
         let name = |f: &Functions, at| f.name(at).as_deref().map(str::to_owned);
         assert_eq!(name(&functions, 0x107f).as_deref(), Some("old"));
         assert_eq!(name(&functions, 0x108f).as_deref(), Some("inner"));
-        // What was old behind it is not known any more.
+        // The rest of the old function, behind the inner one, is not known any more.
         assert_eq!(name(&functions, 0x1090), None);
         functions.add(b"1040 200 new name\n");
         assert_eq!(name(&functions, 0x103f).as_deref(), Some("old"));

@@ -1,17 +1,18 @@
-//! Finds an interpreter's state on the heap, to which no variable leads, by the words of the native stack.
+//! Finds an interpreter's state on the heap by the words of the native stack, since no variable leads to it.
 
 use super::interpreter::around;
 use super::memory::Memory;
 use std::ops::Range;
 
-/// Most of a native stack that is looked through, in bytes, and most words of it that are tried.
+/// Bytes of a native stack searched, at most.
 const MAX_STACK: u64 = 256 << 10;
+/// Words of a native stack tried, at most.
 const MAX_TRIED: usize = 512;
-/// Most that are found.
+/// States found, at most.
 const MAX_FOUND: usize = 64;
 
-/// Returns what `is_one` makes of words of a native stack that may point to the heap, in order. `is_one` is given a word
-/// and where the stack lies.
+/// Calls `is_one` for the words of a native stack that may point to the heap, with the range of the stack. Returns
+/// its results, sorted.
 pub(crate) fn by_stack<T: Ord>(
     memory: &mut Memory<'_, '_>,
     stack: &Range<u64>,
@@ -36,10 +37,10 @@ pub(crate) fn by_stack<T: Ord>(
     found
 }
 
-/// A state of a script's that runs on a native stack; the innermost is the least.
+/// A script state that runs on a native stack; the innermost compares least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Running {
-    /// Where on the native stack its innermost evaluation lies.
+    /// Address on the native stack of its innermost evaluation.
     pub(crate) evaluated_at: u64,
     pub(crate) state: u64,
 }

@@ -1,22 +1,22 @@
-//! A thread whose scripts are read, and what one evaluation in it is executing.
+//! A thread whose scripts are read, and the functions of one evaluation in it.
 
 use super::memory::Memory;
 use crate::RawFrame;
 
-/// A thread that waits.
+/// A waiting thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its id.
+    /// Thread id.
     pub tid: i32,
-    /// Its fs base, where that is known: what `pthread_self` returns.
+    /// The thread's fs base, if it is known: the value that `pthread_self` returns.
     pub fs_base: Option<u64>,
 }
 
 impl Thread {
-    /// Returns what the thread keeps under a key of `pthread_key_create`, with glibc. Where the thread's own address is
-    /// not known it is looked for at the end of its stack, above the outermost frame; the first thread has none there.
+    /// Returns the value that the thread keeps under a key of `pthread_key_create`, with glibc. If the fs base is not
+    /// known, the thread's struct is searched above the outermost frame; the first thread has none there.
     pub(super) fn specific(self, memory: &mut Memory<'_, '_>, outermost: u64, key: u32) -> Option<u64> {
-        // `struct pthread.specific_1stblock`: pairs of a sequence number and the value.
+        // This is `struct pthread.specific_1stblock`: pairs of a sequence number and the value.
         const SPECIFIC: u64 = 0x310;
         const IN_FIRST_BLOCK: u32 = 32;
         let thread = match self.fs_base {
@@ -29,7 +29,7 @@ impl Thread {
 
     /// Returns the address of glibc's `struct pthread`, which points to itself twice and holds the thread's id.
     fn address(self, memory: &mut Memory<'_, '_>, outermost: u64) -> Option<u64> {
-        /// Bytes between the first frame and the struct: the thread's own variables.
+        /// Bytes searched above the first frame; the thread's own variables lie before the struct.
         const WITHIN: u64 = 16 << 10;
         const TID: u64 = 0x2d0;
         let start = outermost & !0xf;
@@ -42,7 +42,7 @@ impl Thread {
 
     /// Returns true if `pthread_self` returns `id` in the thread.
     pub(super) fn is(self, memory: &mut Memory<'_, '_>, id: u64) -> bool {
-        // `struct pthread.tid` of glibc (since 2.4) and of musl (since 1.2), on x86-64.
+        // Offsets of `struct pthread.tid` in glibc (since 2.4) and in musl (since 1.2), on x86-64.
         const TIDS: [u64; 2] = [0x2d0, 0x30];
         match self.fs_base {
             Some(base) => base == id,
@@ -51,11 +51,11 @@ impl Thread {
     }
 }
 
-/// The functions that one evaluation on the native stack is executing.
+/// The functions being executed by one evaluation on the native stack.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Evaluation {
-    /// Innermost first.
+    /// Frames, innermost first.
     pub(crate) frames: Vec<RawFrame>,
-    /// An address inside the evaluation's native frame, where there is one.
+    /// An address inside the evaluation's native frame, if it has one.
     pub(crate) at: Option<u64>,
 }

@@ -1,20 +1,20 @@
-//! Finds callers by the contents of the stack, where nothing is known of the code.
+//! Finds callers by the contents of the stack, for code of which nothing is known.
 
 use super::space::AddressSpace;
 use crate::Symbols;
 use crate::code::calls::call_before;
 use crate::unwind::{RA, RBP, REGISTERS, RSP};
 
-/// Most words of the stack searched for a return address.
+/// Words of the stack searched for a return address, at most.
 const MAX_SCAN: u64 = 64;
-/// Most bytes between the stack pointer and a frame pointer that is believed.
+/// Distance from the stack pointer to a frame pointer that is believed, at most, bytes.
 const MAX_FRAME: u64 = 1 << 20;
 
-/// A memory reader: returns the 8-byte word at an address, if it is mapped.
+/// Function that returns the 8-byte word at an address, if it is mapped.
 pub(super) type Read<'r> = dyn FnMut(u64) -> Option<u64> + 'r;
 
 impl AddressSpace {
-    /// Returns true if `address` follows a call instruction.
+    /// Returns true if the instruction before `address` is a call.
     pub(super) fn returns_to(&self, address: u64, read: &mut Read<'_>) -> bool {
         if !self.maps_executable(address.wrapping_sub(1)) {
             return false;
@@ -30,7 +30,8 @@ impl AddressSpace {
     }
 
     /// Finds the caller without knowledge of the code: at the stack pointer, in a leaf function that pushed nothing;
-    /// else by the frame pointer; else by the nearest word that is a return address of a call that may have led here.
+    /// else by the frame pointer; else by the nearest word that is the return address of a call that may have led
+    /// here.
     pub(super) fn guess(
         &self,
         symbols: &Symbols,

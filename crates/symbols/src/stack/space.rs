@@ -16,12 +16,12 @@ struct Mapping {
     module: Option<ModuleKey>,
 }
 
-/// A file that is mapped executable.
+/// A file that is mapped executable, with its place in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedFile {
     /// First address of the mapping.
     pub start: u64,
-    /// One past the last address.
+    /// End of the mapping, one past its last address.
     pub end: u64,
     /// Address in memory minus ELF virtual address.
     pub bias: u64,
@@ -34,13 +34,15 @@ pub struct MappedFile {
 pub struct AddressSpace {
     /// The mappings when the kernel last listed them; shared between forks.
     mapped: Arc<Vec<MapsEntry>>,
-    /// Sorted by address.
+    /// The mappings with their files, sorted by address.
     mappings: Arc<Vec<Mapping>>,
     interpreters: Interpreters,
-    /// True if a mapped file compiles scripts as they run.
+    /// True if a mapped file compiles scripts at run time.
     compiles: bool,
     /// True if a mapped file holds an interpreter whose frames can be read from its start on.
     reads_scripts: bool,
+    /// True if the last walk ended at a return address outside all executable mappings that are known.
+    pub(super) ended_outside: bool,
 }
 
 impl AddressSpace {
@@ -74,7 +76,7 @@ impl AddressSpace {
         }
         let mapping = load(symbols, pid, &new);
         let file = MappedFile { start: mapping.start, end: mapping.end, bias: mapping.bias, module: mapping.module? };
-        // By address: the replaced mappings are adjacent.
+        // Mappings are sorted by address, so the replaced ones are adjacent.
         let before = self.mapped.partition_point(|m| m.end <= new.start);
         let replaced = before..self.mapped.partition_point(|m| m.start < new.end).max(before);
         Arc::make_mut(&mut self.mappings).splice(replaced.clone(), [mapping]);
@@ -100,7 +102,7 @@ impl AddressSpace {
         if mapped == *self.mapped {
             return;
         }
-        // A file that has been deleted since is the same file.
+        // A file that was deleted meanwhile is still the same file.
         let known = |m: &MapsEntry| {
             let i = self.mapped.iter().position(|k| k.is_same(m))?;
             self.mappings.get(i).copied()
@@ -112,12 +114,18 @@ impl AddressSpace {
         (self.compiles, self.reads_scripts) = (compiles, reads_scripts);
     }
 
+    /// Returns true if the last stack that was unwound ended at a return address outside all executable mappings: code may
+    /// have been mapped since the last update.
+    pub fn ended_outside(&self) -> bool {
+        self.ended_outside
+    }
+
     /// Returns true if `address` lay in an executable mapping at the last update.
     pub fn maps_executable(&self, address: u64) -> bool {
         self.mapping(address).is_some()
     }
 
-    /// Returns true if any address of `range` did.
+    /// Returns true if any address of `range` lay in an executable mapping at the last update.
     pub fn maps_executable_in(&self, range: Range<u64>) -> bool {
         let before_its_end = self.mappings.partition_point(|m| m.start < range.end);
         let last = before_its_end.checked_sub(1).and_then(|at| self.mappings.get(at));
@@ -148,7 +156,7 @@ impl AddressSpace {
         RawFrame { module, address: at.wrapping_add(less), is_return }
     }
 
-    /// Returns the file that `address` lies in, and its ELF virtual address there.
+    /// Returns the file in which `address` lies, and its ELF virtual address there.
     pub(super) fn locate(&self, address: u64) -> (Option<ModuleKey>, u64) {
         match self.mapping(address) {
             Some(Mapping { module: Some(key), bias, .. }) => (Some(*key), address.wrapping_sub(*bias)),
@@ -156,7 +164,7 @@ impl AddressSpace {
         }
     }
 
-    /// Returns true if lines of scripts were asked for and can be read.
+    /// Returns true if lines of scripts can be read, or have been.
     pub fn runs_scripts(&self) -> bool {
         self.reads_scripts || self.interpreters.any()
     }
@@ -167,18 +175,18 @@ impl AddressSpace {
         self.compiles || self.runs_scripts()
     }
 
-    /// Returns true if a mapped file runs scripts, as far as its files are known.
+    /// Returns true if a known mapped file runs scripts.
     pub fn holds_interpreter(&self, symbols: &Symbols) -> bool {
         self.compiles || self.files().any(|f| symbols.interprets(f.module))
     }
 
-    /// Returns true if the stack of `tid` can have names beyond those of frames in files. False for an address space
-    /// that compiles scripts while it has no map of them.
+    /// Returns true if the stack of `tid` can have names beyond those of frames in files. Returns false for an
+    /// address space that compiles scripts while it has no map of them.
     pub fn has_names_on_stack(&self, tid: i32) -> bool {
         !self.compiles || self.runs_scripts() || has_map(tid)
     }
 
-    /// Returns the frames of a waiting thread, unwound just now, with the lines of scripts between them.
+    /// Returns the frames of a waiting thread, as just unwound, with the lines of scripts between them.
     pub fn with_scripts(
         &mut self,
         symbols: &mut Symbols,
@@ -218,7 +226,7 @@ mod tests {
         let before = space.files().count();
         assert_eq!(space.add_by(&mut symbols, pid, line.as_bytes()), Some(file));
         assert_eq!(space.files().count(), before);
-        // A mapping within another one, and one without a file.
+        // The lines describe a mapping within another one, and one without a file.
         let [half, no_file] = [own.start + 4096, own.end].map(|end| format!("{:x}-{end:x} r-xp 0 0:0 0", own.start));
         assert_eq!(space.add_by(&mut symbols, pid, half.as_bytes()), None);
         assert_eq!(space.add_by(&mut symbols, pid, no_file.as_bytes()), None);
@@ -235,7 +243,7 @@ mod tests {
         let here = ignored_files_are_not_loaded as *const () as u64;
         assert!(space.files().all(|f| !(f.start..f.end).contains(&here)));
         assert!(space.files().count() > 0 && space.maps_executable(here));
-        // A library's first segment is not code. Unmapping the whole library unmaps that segment too.
+        // The first segment of a library is not code, but unmapping the whole library unmaps its code too.
         let around = [here - (64 << 20)..here, here..here + 1, 0..4096];
         assert_eq!(around.map(|range| space.maps_executable_in(range)), [true, true, false]);
     }

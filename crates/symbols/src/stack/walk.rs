@@ -7,9 +7,10 @@ use crate::{FramePointer, MAX_FRAMES, PlacedFrame, RawFrame, Registers, Symbols,
 use systoll_model::FrameClass;
 
 impl AddressSpace {
-    /// Appends the frames of a stopped thread to `out`, leaf first: at a system call, the address of its `syscall`
-    /// instruction, then return addresses. `read` reads an 8-byte word of the thread's memory. Returns true if the
-    /// stack's root was reached; with [`Until::UserFrame`], this happens only if there is no user's frame.
+    /// Appends the frames of a stopped thread to `out`, leaf first: the address of the current instruction (at a
+    /// system call, that of its `syscall`), then return addresses. `read` reads an 8-byte word of the thread's
+    /// memory. Returns true if the stack's root was reached; with [`Until::UserFrame`], this happens only if there is
+    /// no user's frame.
     pub fn unwind(
         &mut self,
         symbols: &mut Symbols,
@@ -44,6 +45,7 @@ impl AddressSpace {
         let mut regs = regs.in_dwarf_order();
         let (mut is_return, mut constant, mut pointer) = (false, true, None);
         let mut rbp = Whereabouts::InRbp;
+        self.ended_outside = false;
         for _ in 0..MAX_FRAMES {
             let (ip, sp) = (regs[RA], regs[RSP]);
             let (module, at) = self.locate(ip.wrapping_sub(u64::from(is_return)));
@@ -65,7 +67,7 @@ impl AddressSpace {
                 return false;
             }
             let by = match known.step {
-                // Contexts end with the user's frame: the position of the frame above it is not needed.
+                // Contexts end with the user's frame, so the position of the frame above it is not needed.
                 _ if known.class == FrameClass::User => None,
                 Step::Rule(rule) | Step::Epilogue(rule) => Some(usize::from(rule.base)),
                 _ => None,
@@ -105,7 +107,8 @@ impl AddressSpace {
             if regs[RA] == 0 && went.is_some() {
                 return true;
             }
-            if went.is_none() || !self.maps_executable(regs[RA]) {
+            self.ended_outside = went.is_some() && !self.maps_executable(regs[RA]);
+            if went.is_none() || self.ended_outside {
                 return false;
             }
             is_return = known.step != Step::SignalFrame;
@@ -114,7 +117,7 @@ impl AddressSpace {
     }
 }
 
-/// Place of a frame's own rbp, seen from the function that it has called.
+/// Place of a frame's own rbp while the function that it called runs.
 #[derive(Clone, Copy)]
 enum Whereabouts {
     InRbp,
@@ -123,7 +126,7 @@ enum Whereabouts {
 }
 
 impl Whereabouts {
-    /// Returns the place for the next frame, whose stack pointer is `cfa`.
+    /// Returns the place of rbp for the next frame, whose stack pointer is `cfa`.
     fn behind(self, rule: &Rule, cfa: u64) -> Self {
         let saved = rule.saved().iter().find(|(register, _)| usize::from(*register) == RBP);
         saved.map_or(self, |(_, offset)| Self::At(cfa.wrapping_add_signed(i64::from(*offset))))

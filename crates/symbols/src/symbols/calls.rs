@@ -1,15 +1,15 @@
-//! Finds the function that a stack's frame calls.
+//! The function that a stack's frame calls.
 
 use super::Symbols;
 use crate::code::Callee;
 use crate::{ModuleKey, RawFrame};
 
-/// Largest size in bytes assumed for a function of unknown range.
+/// Size assumed for a function of unknown range, at most, bytes.
 const MAX_UNKNOWN: u64 = 1 << 14;
 
 /// A call instruction in a file.
 pub(crate) struct CallSite {
-    /// The file.
+    /// File that holds the call.
     pub(crate) module: ModuleKey,
     /// Address of the instruction.
     pub(crate) at: u64,
@@ -32,8 +32,8 @@ impl Symbols {
         Some((module, callee?))
     }
 
-    /// Returns true if the call before the return address `caller` calls the function around `here`; `None` if the file
-    /// does not determine the call's target.
+    /// Returns true if the call before the return address `caller` calls the function around `here`; `None` if the
+    /// file does not determine the call's target.
     pub(crate) fn leads(&self, caller: RawFrame, here: RawFrame) -> Option<bool> {
         let (from, callee) = self.callee(caller)?;
         let module = self.module(here.module?)?;
@@ -42,7 +42,7 @@ impl Symbols {
             Callee::Local(to) => (Some(from) == here.module).then_some(to),
             Callee::Symbol(name) => module.names().export(&name).map(|function| function.start),
         };
-        // The start is unknown: it lies at or before the address that the function runs.
+        // If the start of the function is unknown, it lies at or before the address that the function runs.
         Some(to.is_some_and(|to| start.map_or(to <= here.lookup() && here.lookup() - to < MAX_UNKNOWN, |s| s == to)))
     }
 }

@@ -5,9 +5,10 @@ use crate::module::FrameQuestion;
 use crate::unwind::Step;
 use systoll_model::FrameClass;
 
-/// Entries at first and at most; both are powers of two. Short programs have few addresses, and touching new memory
-/// costs more than working the facts out again.
+/// Entries of the cache at first; a power of two. Short programs have few addresses, and touching new memory costs
+/// more than working the facts out again.
 const FEWEST: usize = 64;
+/// Entries of the cache, at most; a power of two.
 const MOST: usize = 4096;
 
 /// An address in a file; if `is_return`, the byte before a return address.
@@ -62,14 +63,14 @@ impl FrameFacts {
     /// Decodes the result of [`FrameFacts::to_bytes`] for `key`; `None` if it is invalid.
     pub(super) fn read(key: FactsKey, bytes: &[u8]) -> Option<Self> {
         let (&[address, lookup, class], step) = bytes.split_first_chunk()?;
-        // For a return address, the address lies one byte behind.
+        // A return address lies one byte after the address asked about, so the distance is signed.
         let at = |before: u8| key.addr.wrapping_sub(before.cast_signed() as u64);
         let class = *CLASSES.get(usize::from(class))?;
         Some(Self { key, address: at(address), lookup: at(lookup), class, step: Step::read(step)? })
     }
 }
 
-/// A cache in which a new address can replace another one in its entry.
+/// A cache of facts, in which a new address can replace another one in its entry.
 #[derive(Debug, Default)]
 pub(super) struct FactsCache {
     entries: Vec<Option<FrameFacts>>,
@@ -99,7 +100,8 @@ impl FactsCache {
         }
     }
 
-    /// Returns the entry's index by Fibonacci hashing, which puts neighbouring addresses into distant entries.
+    /// Returns the index of a key's entry by Fibonacci hashing, which puts neighbouring addresses into distant
+    /// entries.
     fn entry(&self, key: FactsKey) -> usize {
         let hash = (key.addr ^ (u64::from(key.module.0) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (hash >> 52) as usize & self.entries.len().wrapping_sub(1)
@@ -161,7 +163,7 @@ mod tests {
         assert!(cache.used <= MOST);
         let answered = (0..100_000).filter_map(|addr| Some((addr, cache.get(known(addr).key)?.address)));
         assert!(answered.clone().count() > MOST / 2 && answered.into_iter().all(|(asked, found)| asked == found));
-        // Another file, or another `is_return`, is another key.
+        // Another file, or another value of `is_return`, makes another key.
         assert!(
             (0..100_000).all(|addr| cache.get(FactsKey { module: ModuleKey(2), addr, is_return: false }).is_none())
         );

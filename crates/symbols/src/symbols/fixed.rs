@@ -1,4 +1,4 @@
-//! Finds the functions in which the stack pointer is at a fixed distance from the frame pointer.
+//! The functions in which the stack pointer is at a fixed distance from the frame pointer.
 
 use crate::ModuleKey;
 use crate::code::extent;
@@ -6,17 +6,18 @@ use crate::module::Module;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
-/// Results of decoding functions.
+/// Results of decoding functions, true for a fixed distance.
 #[derive(Debug, Default)]
 pub(super) struct FixedFrames {
-    /// Results by file and address.
+    /// Results by file and address of a call.
     by_address: HashMap<ModuleKey, BTreeMap<u64, bool>>,
-    /// Results by file and start of the function, which was decoded for them.
+    /// Results by file and start of the function.
     by_function: HashMap<(ModuleKey, u64), bool>,
 }
 
 impl FixedFrames {
-    /// Returns true if the function around `lookup` has that fixed distance. Cached.
+    /// Returns true if, in the function around `lookup`, the stack pointer is at a fixed distance
+    /// from the frame pointer. The result is cached.
     pub(super) fn at(&mut self, key: ModuleKey, module: Option<&Module>, lookup: u64) -> bool {
         if let Some(known) = self.by_address.get(&key).and_then(|file| file.get(&lookup)) {
             return *known;

@@ -11,9 +11,9 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// Most files kept open; others are read into memory.
+/// Files kept open, at most; others are read into memory.
 const MAX_OPEN: usize = 256;
-/// Largest file in bytes that is read into memory.
+/// Size of a file that is read into memory, at most, bytes.
 const MAX_RESIDENT: u64 = 64 << 20;
 
 /// Files by key and by identity.
@@ -23,7 +23,7 @@ pub(super) struct Modules {
     /// Files that were opened before a process mapped them.
     preloaded: Preloaded,
     by_file: HashMap<Identity, Option<ModuleKey>>,
-    /// vDSOs by size: the kernel maps the same pages into every process of a kind.
+    /// vDSOs by size. The kernel maps the same pages into every process of a kind.
     vdsos: HashMap<u64, ModuleKey>,
     ignored: HashSet<Inode>,
     open: usize,
@@ -157,7 +157,7 @@ mod tests {
         let key = symbols.load(pid, &mapped).unwrap();
         assert!(std::ptr::eq(symbols.module(key).unwrap(), file.module()));
         assert_eq!((symbols.state(key), symbols.build_id(key)), (file.state(), file.build_id()));
-        // The same inode with other contents, or under another name, is another file.
+        // The same file under another name counts as another file.
         let identity = crate::mapped::identity(&mapped).unwrap();
         assert!(preloaded.find(&identity, "/elsewhere").is_none());
         assert!(preloaded.open(Path::new("/proc/self/status")).is_none());

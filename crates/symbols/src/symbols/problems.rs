@@ -1,9 +1,9 @@
-//! Problems of naming, each reported once.
+//! Problems of naming, each of which is reported once.
 
 use std::collections::HashSet;
 use systoll_model::{Problem, ProblemKind};
 
-/// Most problems kept.
+/// Problems kept, at most.
 const MAX_PROBLEMS: usize = 100;
 
 /// The problems of a run.

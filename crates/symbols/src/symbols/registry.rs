@@ -1,4 +1,4 @@
-//! [`Symbols`]: the files of a run, and the facts found about addresses.
+//! [`Symbols`]: the files of a run, and the facts found about their addresses.
 
 use super::facts::{FactsCache, FactsKey, FrameFacts};
 use super::fixed::FixedFrames;
@@ -18,8 +18,8 @@ use systoll_model::{FrameClass, Location, Problem};
 /// Frames at the root of a stack among which the C library's call of `main` is searched: glibc has three there.
 const START_FRAMES: usize = 4;
 
-/// All files mapped in a run, kept open or in memory: names survive the process, and the deletion or replacement of the
-/// file. A run has one.
+/// All files mapped in a run, kept open or in memory, so that names survive the process, and the deletion or
+/// replacement of the file. A run has one.
 #[derive(Debug, Default)]
 pub struct Symbols {
     modules: Modules,
@@ -34,7 +34,7 @@ pub struct Symbols {
     pub(crate) scripts: ScriptNames,
 }
 
-/// State of reading scripts.
+/// State of reading the lines of scripts.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptNames {
     pub(crate) lines: ScriptLines,
@@ -109,7 +109,7 @@ impl Symbols {
         self.problems.add(text);
     }
 
-    /// Excludes a file from loading: one that the observer maps into programs.
+    /// Excludes a file that the observer itself maps into programs from loading.
     pub fn ignore(&mut self, file: &std::fs::Metadata) {
         self.modules.ignore(file);
     }
@@ -158,7 +158,7 @@ impl Symbols {
         if facts.address == frame.address {
             return matches!(facts.step, Step::SignalFrame);
         }
-        // The address follows a system call, and the facts are about that.
+        // The facts are about the system call before this address, not about the address itself.
         self.module(module).is_some_and(|m| kernel::is_signal_return(&m.elf, frame.address, frame.is_return))
     }
 
@@ -166,7 +166,7 @@ impl Symbols {
         let FactsKey { module, addr, is_return } = key;
         let mut facts = FrameFacts { key, address: addr, lookup: addr, class: FrameClass::Unknown, step: Step::Guess };
         let Some(file) = self.modules.get(module) else { return facts };
-        // Set for a return address at a function's very start, which no call precedes: coroutines end with one.
+        // A return address can be at a function's very start, which no call precedes: coroutines end with one.
         let mut uncalled = false;
         if is_return {
             facts.address = addr.wrapping_add(1);
@@ -198,7 +198,7 @@ impl Symbols {
         self.module(module)?.cfi().evaluate(addr, regs, read)
     }
 
-    /// Returns the class of the code that `frame` runs. Cached in this run and from earlier ones; fast.
+    /// Returns the class of the code that `frame` runs. The results of this run and of earlier ones are cached.
     pub fn class(&mut self, frame: RawFrame) -> FrameClass {
         if let Some((_, class)) = self.scripts.lines.get(frame) {
             return *class;
@@ -223,7 +223,7 @@ impl Symbols {
     }
 
     /// Returns true if the function around `lookup`, which has a frame pointer, keeps its stack pointer at a fixed
-    /// distance from it. Cached.
+    /// distance from it. The result is cached.
     pub(crate) fn is_fixed(&mut self, key: ModuleKey, lookup: u64) -> bool {
         self.fixed.at(key, self.modules.get(key), lookup)
     }
@@ -239,8 +239,8 @@ impl Symbols {
         self.fixed.learn(key, known);
     }
 
-    /// Returns one number for the separate debug files that a file can have and their states, when this was first
-    /// called; zero if there are none. The names of the file's functions depend on them.
+    /// Returns one number that stands for the separate debug files that a file can have and for their states, when
+    /// this was first called; zero if there are none. The names of the file's functions depend on them.
     pub fn debug_file_state(&self, key: ModuleKey) -> u64 {
         self.module(key).map_or(0, Module::debug_file_state)
     }
@@ -253,8 +253,8 @@ impl Symbols {
         }
     }
 
-    /// Returns the numbers of questions about a file's symbols and lines, and of those that [`Symbols::know_names`]
-    /// answered.
+    /// Returns the number of questions about a file's symbols and lines, and the number of those that
+    /// [`Symbols::know_names`] answered.
     pub fn name_counts(&self, key: ModuleKey) -> NameCounts {
         self.module(key).map_or_else(NameCounts::default, Module::name_counts)
     }
@@ -277,7 +277,8 @@ impl Symbols {
     /// Returns true if the executable's `main` is one of the frames, or was until it left by a tail call. `main` is
     /// found by decoding start-up code, so stripped programs have it too.
     pub fn reaches_main(&mut self, stack: &[RawFrame]) -> bool {
-        // Outermost first, where main is. A call by the C library needs a callee on the stack.
+        // The outermost frames come first, since `main` is there. A call by the C library needs a callee on the
+        // stack.
         stack.iter().skip(1).rev().take(START_FRAMES).any(|frame| self.calls_main(*frame))
             || stack.iter().rev().any(|frame| self.is_main(*frame))
     }

@@ -1,4 +1,4 @@
-//! Call frame information: the unwind rule for an address, and the function it belongs to.
+//! Call frame information: the unwind rule for an address, and the function around it.
 
 use super::expression::Evaluator;
 use super::search_table::SearchTable;
@@ -24,7 +24,7 @@ pub(crate) struct Cfi {
     search_table: Option<SearchTable>,
     eh_frame_addr: u64,
     eh_frame: View,
-    /// Only used if the header has no search table.
+    /// Functions in `.eh_frame`; empty if the header has a search table.
     eh_index: Functions,
     debug_frame: Vec<u8>,
     debug_index: Functions,
@@ -69,7 +69,7 @@ impl Cfi {
         cfi
     }
 
-    /// Returns the section that has the entry for `addr`: with a search table, a small section that has only this
+    /// Returns the section that has the entry for `addr`: if there is a search table, a small section with only this
     /// entry.
     fn eh_section(&self, addr: u64) -> Option<EhSection<'_>> {
         let offset = match &self.search_table {
@@ -96,7 +96,7 @@ impl Cfi {
         entry.contains(addr).then_some(entry)
     }
 
-    /// Returns the range of the function, or of the part of one, at `addr`.
+    /// Returns the range of the function at `addr`, or of the part of it that has an entry of its own.
     pub(crate) fn function(&self, addr: u64) -> Option<Range<u64>> {
         let section = self.eh_section(addr);
         let entry = section.as_ref().and_then(|section| section.entry(addr)).or_else(|| self.debug_entry(addr))?;
@@ -120,7 +120,7 @@ impl Cfi {
         Some(compile(row))
     }
 
-    /// Steps to the caller if the rule is an expression ([`Step::Expression`]). Returns true if there is a caller.
+    /// Steps to the caller if the rule is an expression ([`Step::Expression`]). Returns `None` if there is no caller.
     pub(crate) fn evaluate(
         &self,
         addr: u64,
@@ -143,7 +143,7 @@ impl Cfi {
 
 /// Returns the address of `.eh_frame` according to the header.
 fn frames_of(header: &View, bases: &BaseAddresses) -> Option<u64> {
-    /// More bytes than precede the search table in any encoding.
+    /// Number of bytes read, more than precede the search table in any encoding.
     const FIRST: u64 = 64;
     let first = header.read(0, header.size().min(FIRST))?;
     let parsed = EhFrameHdr::new(&first, LittleEndian).parse(bases, 8).ok()?;
@@ -152,7 +152,7 @@ fn frames_of(header: &View, bases: &BaseAddresses) -> Option<u64> {
 
 fn compile(row: &UnwindTableRow<usize>) -> Step {
     match row.register(Register(RA as u16)) {
-        // By the ABI, this marks the outermost frame.
+        // By the ABI, an undefined return address marks the outermost frame.
         None | Some(RegisterRule::Undefined) => return Step::End,
         _ => {}
     }
@@ -193,7 +193,7 @@ mod tests {
         paths.filter_map(open).collect()
     }
 
-    /// Opens the call frame information so that no entry is read by itself.
+    /// Opens the call frame information in such a way that no entry is read by itself.
     fn read_whole(elf: &ElfFile) -> Cfi {
         let mut cfi = Cfi::read(elf);
         let text = elf.section(".text").map(|text| text.addr);

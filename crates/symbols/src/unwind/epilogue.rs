@@ -8,9 +8,9 @@ use crate::elf::ElfFile;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::HashSet;
 
-/// Most instructions interpreted.
+/// Instructions interpreted, at most.
 const BUDGET: usize = 3000;
-/// Most bytes of code read in one piece.
+/// Bytes of code read in one piece, at most.
 const WINDOW: usize = 256;
 
 /// Result of interpreting the code ahead of an address.
@@ -24,7 +24,7 @@ pub(crate) enum Epilogue {
     Unknown,
 }
 
-/// A stack address: the value that a register (rsp or rbp) had at the start, plus an offset.
+/// An address on the stack: the value that a register (rsp or rbp) had at the start, plus an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StackAddress {
     base: usize,
@@ -39,15 +39,15 @@ impl StackAddress {
 
 #[derive(Clone, Debug)]
 struct State {
-    /// Value of rsp; `None` after it became unknown.
+    /// Value of rsp; `None` if it is unknown.
     sp: Option<StackAddress>,
     /// Value of rbp, if it is a stack address.
     bp: Option<StackAddress>,
-    /// DWARF numbers of the registers popped so far, with the addresses they were popped from.
+    /// DWARF numbers of the registers popped so far, with the addresses from which they were popped.
     popped: Vec<(u8, StackAddress)>,
 }
 
-/// Interprets the code from `addr` on, the next instruction that will run.
+/// Interprets the code from `addr`, the next instruction that will run, up to its return.
 pub(crate) fn find_epilogue(elf: &ElfFile, addr: u64) -> Epilogue {
     let start = State {
         sp: Some(StackAddress { base: RSP, offset: 0 }),
@@ -142,7 +142,7 @@ fn returned(state: &State) -> Option<Rule> {
     Some(rule)
 }
 
-/// Applies the effect of `i` on rsp and rbp.
+/// Applies the effect of `i` to rsp and rbp.
 fn apply(i: &Instruction, state: &mut State) {
     let to = if i.op_count() > 0 && i.op0_kind() == OpKind::Register { i.op0_register() } else { Register::None };
     let wide = to.full_register();
@@ -236,19 +236,19 @@ mod tests {
     #[test]
     fn counts_what_is_popped_before_the_return() {
         assert_eq!(find_epilogue(&elf(&[0xc3]), 0x1000), rule(RSP, 8, &[]));
-        // add $0x18,%rsp; pop %rbx; pop %rbp; ret
+        // The code is: add $0x18,%rsp; pop %rbx; pop %rbp; ret
         let code = [0x48, 0x83, 0xc4, 0x18, 0x5b, 0x5d, 0xc3];
         assert_eq!(find_epilogue(&elf(&code), 0x1000), rule(RSP, 0x18 + 24, &[(3, -24), (6, -16)]));
-        // leave; ret
+        // The code is: leave; ret
         assert_eq!(find_epilogue(&elf(&[0xc9, 0xc3]), 0x1000), rule(RBP, 16, &[(6, -16)]));
     }
 
     #[test]
     fn takes_the_branch_that_returns() {
-        // jne 1f; ud2; 1: pop %rbx; ret
+        // The code is: jne 1f; ud2; 1: pop %rbx; ret
         let code = [0x75, 0x02, 0x0f, 0x0b, 0x5b, 0xc3];
         assert_eq!(find_epilogue(&elf(&code), 0x1000), rule(RSP, 16, &[(3, -16)]));
-        // push %rax; call +0; pop %rcx; ret
+        // The code is: push %rax; call +0; pop %rcx; ret
         let code = [0x50, 0xe8, 0, 0, 0, 0, 0x59, 0xc3];
         assert_eq!(find_epilogue(&elf(&code), 0x1000), rule(RSP, 8, &[]));
     }
@@ -257,9 +257,9 @@ mod tests {
     fn recognizes_code_that_never_returns_and_unknown_code() {
         assert_eq!(find_epilogue(&elf(&[0xeb, 0xfe]), 0x1000), Epilogue::NoReturn);
         assert_eq!(find_epilogue(&elf(&[0x0f, 0x05, 0xf4]), 0x1000), Epilogue::NoReturn);
-        // jmp *%rax
+        // The code is: jmp *%rax
         assert_eq!(find_epilogue(&elf(&[0xff, 0xe0]), 0x1000), Epilogue::Unknown);
-        // and $-16,%rsp; ret
+        // The code is: and $-16,%rsp; ret
         assert_eq!(find_epilogue(&elf(&[0x48, 0x83, 0xe4, 0xf0, 0xc3]), 0x1000), Epilogue::Unknown);
         assert_eq!(find_epilogue(&elf(&[0x90]), 0x5000), Epilogue::Unknown);
     }

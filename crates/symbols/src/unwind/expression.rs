@@ -8,10 +8,10 @@ use gimli::{
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Most operations of one expression.
+/// Operations of an expression evaluated, at most.
 const MAX_EVALUATION: u32 = 1000;
 
-/// Executes steps by rows that are not plain rules.
+/// Evaluator of the rows that are not plain rules.
 pub(super) struct Evaluator<'e, S> {
     pub(super) section: &'e S,
     pub(super) encoding: gimli::Encoding,
@@ -19,7 +19,7 @@ pub(super) struct Evaluator<'e, S> {
 }
 
 impl<'a, S: UnwindSection<Slice<'a>>> Evaluator<'_, S> {
-    /// Changes `regs` to the caller's. Returns `None` if they are unknown.
+    /// Changes `regs` to the caller's registers. Returns `None` if they are unknown.
     pub(super) fn step(&mut self, row: &UnwindTableRow<usize>, regs: &mut [u64; REGISTERS]) -> Option<()> {
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {

@@ -14,7 +14,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// above this bound.
 const MAX_ENTRY: u64 = 1 << 16;
 
-/// `.eh_frame`, or a section cut out of it, and the position of one entry.
+/// `.eh_frame`, or a section cut out of it, and the offset of one entry.
 pub(super) struct EhSection<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
     pub(super) bases: BaseAddresses,
@@ -33,19 +33,19 @@ impl EhSection<'_> {
     }
 }
 
-/// Returns a section with the entry at `offset` in `frames`, which is mapped at `addr`, preceded by the entry that it
-/// shares with others (its CIE). Returns `None` if there is no such entry, or if it is a rare form for which the whole
-/// section is needed.
+/// Returns a section with the entry at `offset` in `frames`, which is mapped at `addr`; before the entry is its CIE,
+/// which it shares with others. Returns `None` if there is no such entry, or if it has a rare form for which the
+/// whole section is needed.
 pub(super) fn cut_out(frames: &View, offset: u64, addr: u64, bases: &BaseAddresses) -> Option<EhSection<'static>> {
     let mut entry = read(frames, offset)?;
     let field = offset.checked_add(4)?;
     let shared = read(frames, field.checked_sub(frames.half(field)?.into())?)?;
     let is_shared = shared.get(4..8)? == [0; 4];
-    // The entry has the distance back to the start of its CIE.
+    // An entry's second word is the distance back to the start of its CIE.
     entry.get_mut(4..8)?.copy_from_slice(&u32::try_from(shared.len() + 4).ok()?.to_le_bytes());
     let at = shared.len();
-    // PC-relative addresses come out right in the entry and wrong in the CIE. An unwinder needs none of the CIE's,
-    // except for one instruction that no known CIE has.
+    // In the new section, PC-relative addresses come out right in the entry and wrong in the CIE. An unwinder needs
+    // none of the CIE's, except for one instruction that no known CIE has.
     let bases = bases.clone().set_eh_frame(addr.wrapping_add(offset).wrapping_sub(at as u64));
     let small = EhSection { bytes: Cow::Owned([shared, entry].concat()), bases, entry: at };
     (is_shared && !sets_location(&small)?).then_some(small)
@@ -57,7 +57,7 @@ fn read(frames: &View, offset: u64) -> Option<Vec<u8>> {
     (4..MAX_ENTRY).contains(&len).then(|| frames.read(offset, len + 4))?
 }
 
-/// Returns true if the CIE sets an address.
+/// Returns true if an instruction of the CIE sets an address.
 fn sets_location(small: &EhSection<'_>) -> Option<bool> {
     let section = small.section();
     let shared = section.cie_from_offset(&small.bases, 0.into()).ok()?;

@@ -1,21 +1,24 @@
 //! One step of unwinding, in a form that is executed in nanoseconds.
 
-/// DWARF numbers of registers (System V ABI, AMD64 supplement, figure 3.36).
+/// DWARF number of rbp (System V ABI, AMD64 supplement, figure 3.36).
 pub(crate) const RBP: usize = 6;
+/// DWARF number of rsp.
 pub(crate) const RSP: usize = 7;
-/// Column of the return address.
+/// Column of the return address in a row.
 pub(crate) const RA: usize = 16;
+/// Number of registers in a row, with the return address.
 pub(crate) const REGISTERS: usize = 17;
 
-/// Most registers that a rule restores: the ABI preserves six, and there is the return address.
+/// Registers that a rule restores, at most: the ABI preserves six, and there is the return address.
 const MAX_SAVED: usize = 8;
 
-/// Places of the caller's registers, seen from one address.
+/// The places of the caller's registers, seen from one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// The canonical frame address, which is the caller's stack pointer: the value of this register …
+    /// DWARF number of the register from which the canonical frame address is counted; that address is the caller's
+    /// stack pointer.
     pub(crate) base: u8,
-    /// … plus this number of bytes.
+    /// Distance of the canonical frame address from the register's value, bytes.
     pub(crate) offset: i32,
     saved: [(u8, i32); MAX_SAVED],
     count: u8,
@@ -33,7 +36,7 @@ impl Rule {
         rule.save(RA as u8, -8).then_some(rule)
     }
 
-    /// Records that `register` was saved at CFA + `offset`. Returns false if there are too many.
+    /// Records that `register` was saved at CFA + `offset`. Returns false if the rule has no room left.
     pub(crate) fn save(&mut self, register: u8, offset: i32) -> bool {
         let Some(slot) = self.saved.get_mut(usize::from(self.count)) else { return false };
         *slot = (register, offset);
@@ -45,7 +48,8 @@ impl Rule {
         self.saved.get(..usize::from(self.count)).unwrap_or(&[])
     }
 
-    /// Changes `regs` to the caller's. Returns `None` if memory cannot be read or the stack would not shrink.
+    /// Changes `regs` to the caller's registers. Returns `None` if memory cannot be read or the stack would not
+    /// shrink.
     pub(crate) fn step(&self, regs: &mut [u64; REGISTERS], read: &mut dyn FnMut(u64) -> Option<u64>) -> Option<()> {
         let base = *regs.get(usize::from(self.base))?;
         let cfa = base.wrapping_add_signed(i64::from(self.offset));
@@ -63,7 +67,7 @@ impl Rule {
     }
 }
 
-/// Way from a frame to its caller.
+/// The way from a frame to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A rule of the call frame information.
@@ -74,7 +78,7 @@ pub(crate) enum Step {
     Expression,
     /// The caller's registers are in a signal frame at the stack pointer.
     SignalFrame,
-    /// There is no caller.
+    /// Nothing: there is no caller.
     End,
     /// The function never returns, so its code determines no caller.
     NoReturn,
@@ -82,9 +86,11 @@ pub(crate) enum Step {
     Guess,
 }
 
-/// Numbers under which steps are stored. The first two are followed by the rule.
+/// Number under which [`Step::Rule`] is stored; the rule follows it.
 const BY_RULE: u8 = 0;
+/// Number under which [`Step::Epilogue`] is stored; the rule follows it.
 const BY_EPILOGUE: u8 = 1;
+/// Steps without a rule; each is stored under 2 plus its index here.
 const WITHOUT_RULE: [Step; 5] = [Step::Expression, Step::SignalFrame, Step::End, Step::NoReturn, Step::Guess];
 
 impl Step {
@@ -136,7 +142,7 @@ const MCONTEXT: u64 = 40;
 /// DWARF numbers in the order of `struct sigcontext`: r8–r15, di, si, bp, bx, dx, ax, cx, sp, ip.
 const SIGCONTEXT: [usize; REGISTERS] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, RA];
 
-/// Steps over a signal frame to the code that was interrupted.
+/// Steps over a signal frame to the interrupted code.
 pub(crate) fn step_signal_frame(regs: &mut [u64; REGISTERS], read: &mut dyn FnMut(u64) -> Option<u64>) -> Option<()> {
     let mut next = *regs;
     let start = regs[RSP].wrapping_add(MCONTEXT);

@@ -13,18 +13,19 @@ use std::process::{Child, Command, Stdio};
 use systoll_model::Frame;
 use systoll_symbols::{AddressSpace, RawFrame, Registers, Symbols, Until};
 
-/// Every program waits until its standard input is closed before it does its work, so that it can be seized first.
+/// Start of every program: it waits until its standard input is closed, so that it can be seized before it does its
+/// work.
 pub const WAIT: &str =
     "#include <unistd.h>\nstatic inline void wait_for_us(void) { char c; while (read(0, &c, 1) > 0); }\n";
 
-/// Says what can't be tested here, and fails if no test may be skipped.
+/// Prints what can't be tested here; fails if no test may be skipped.
 pub fn skip(why: &str) {
     let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
     assert!(!strict, "not to be skipped: {why}");
     eprintln!("skipped: {why}");
 }
 
-/// A folder for one test.
+/// A temporary folder for one test's files.
 pub struct Bench {
     pub dir: tempfile::TempDir,
 }
@@ -40,7 +41,7 @@ impl Bench {
         path
     }
 
-    /// Compiles `source` (after WAIT) to `out`; prints that there is no such compiler and returns `None` if so.
+    /// Compiles `source` behind [`WAIT`] to `out`. Returns `None`, and says so, if the compiler is not installed.
     pub fn compile(&self, compiler: &str, args: &[&str], source: &str, out: &str) -> Option<PathBuf> {
         let ending = if compiler == "g++" { "cc" } else { "c" };
         let source = self.file(&format!("{out}.{ending}"), &format!("{WAIT}#line 1 \"{out}.{ending}\"\n{source}"));
@@ -50,7 +51,7 @@ impl Bench {
         self.run(compiler, command).map(|()| exe)
     }
 
-    /// Runs a tool that must succeed; `None` if it is not installed.
+    /// Runs a tool that must succeed. Returns `None` if it is not installed.
     pub fn run(&self, tool: &str, mut command: Command) -> Option<()> {
         match command.status() {
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
@@ -69,24 +70,24 @@ impl Bench {
     }
 }
 
-/// One system call of the program.
+/// One system call of the program, with the stack at its entry.
 pub struct Call {
     pub nr: u64,
     pub context: Vec<RawFrame>,
     pub stack: Vec<RawFrame>,
-    /// Addresses in memory of the stack's frames.
+    /// Addresses of the stack's frames in the program's memory.
     pub ips: Vec<u64>,
     pub complete: bool,
 }
 
-/// A program that ran to its end.
+/// Results of a program that ran to its end.
 pub struct Run {
     pub symbols: Symbols,
     pub calls: Vec<Call>,
 }
 
 impl Run {
-    /// Returns the first call of this number after the program was released.
+    /// Returns the first call of this number that the program made after it was released.
     pub fn call(&self, nr: i64) -> &Call {
         self.calls.iter().find(|c| c.nr == nr as u64).unwrap_or_else(|| panic!("no system call {nr}"))
     }
@@ -100,13 +101,13 @@ impl Run {
         self.symbols.resolve(raw).frames
     }
 
-    /// Returns the frame that the call's context ends in.
+    /// Returns the last frame of the call's context, which is the user's.
     pub fn user(&mut self, nr: i64) -> Frame {
         let last = *self.call(nr).context.last().unwrap();
         self.frames(&[last]).remove(0)
     }
 
-    /// Returns the function names of the whole stack.
+    /// Returns the function names of the whole stack, leaf first.
     pub fn functions(&mut self, nr: i64) -> Vec<String> {
         let stack = self.call(nr).stack.clone();
         self.frames(&stack).iter().map(|f| f.function().to_string()).collect()
@@ -131,7 +132,7 @@ impl Stopped {
         Self::start_by(&mut Command::new(exe))
     }
 
-    /// Does the same as [`Stopped::start`] with a command that becomes the program.
+    /// Starts `command`, which becomes the program, waits until that sleeps in `read(0, …)`, and seizes it.
     pub fn start_by(command: &mut Command) -> Self {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).env_remove("TZ").spawn().unwrap();
         let pid = Pid::from_raw(child.id() as i32);
@@ -164,7 +165,7 @@ impl Stopped {
         (out, complete)
     }
 
-    /// Lets it run to its end, and records each system call.
+    /// Lets the program run to its end and records each of its system calls.
     pub fn finish(self) -> Run {
         let mut calls = Vec::new();
         let symbols = self.each_call(|stopped, space, symbols| {
@@ -179,7 +180,8 @@ impl Stopped {
         Run { symbols, calls }
     }
 
-    /// Lets it run to its end, and calls `look` at the entry of each system call, with the mappings at that time.
+    /// Lets the program run to its end and calls `look` at the entry of each system call, with the mappings at that
+    /// time.
     pub fn each_call(mut self, mut look: impl FnMut(&Self, &mut AddressSpace, &mut Symbols)) -> Symbols {
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         drop(self.child.stdin.take());
@@ -196,7 +198,7 @@ impl Stopped {
                 WaitStatus::PtraceEvent(..) => continue,
                 other => panic!("the program ended badly: {other:?}"),
             }
-            // The kernel puts -ENOSYS there at entry (PTRACE_SYSCALL in ptrace(2)).
+            // At the entry, the kernel puts -ENOSYS into rax (PTRACE_SYSCALL in ptrace(2)).
             if ptrace::getregs(self.pid).unwrap().rax != (-38i64) as u64 {
                 continue;
             }
@@ -208,7 +210,7 @@ impl Stopped {
     }
 }
 
-/// Runs `exe` to its end.
+/// Runs `exe` to its end and records its system calls.
 pub fn run(exe: &Path) -> Run {
     Stopped::start(exe).finish()
 }
@@ -250,8 +252,8 @@ fn read(memory: &File, addr: u64) -> Option<u64> {
     Some(u64::from_le_bytes(word))
 }
 
-/// Returns the function names of the main thread's whole stack, with inlined ones, leaf first, and true if it is
-/// complete.
+/// Returns the function names of the main thread's whole stack, leaf first and with inlined functions, and true if
+/// the stack is complete.
 pub fn stack_of(pid: i32) -> (Vec<String>, bool) {
     let pid = Pid::from_raw(pid);
     ptrace::seize(pid, Options::empty()).unwrap();

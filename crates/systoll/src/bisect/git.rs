@@ -14,7 +14,7 @@ const TREE: &str = "tree";
 /// Name of the file beside the worktree that a running bisection has locked.
 const LOCK: &str = "lock";
 
-/// Bytes of git's output that are kept at most: a diff may have any length.
+/// Number of bytes of git's output that are kept; a diff may have any length.
 const MOST_OUTPUT: usize = 4 << 20;
 
 /// A user's repository, and our worktree beside it.
@@ -93,7 +93,7 @@ impl Worktree {
 impl Drop for Worktree {
     fn drop(&mut self) {
         if self.made {
-            // After an interrupt, new processes are killed: not this one.
+            // After an interrupt, new processes are killed; git must not be.
             if systoll_cure::interrupted().is_some() {
                 systoll_cure::settle();
             }
@@ -117,7 +117,7 @@ fn remove_left_behind(at: &Path) {
             continue;
         }
         let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
-        // If that fails, the folder stays.
+        // If the worktree can't be removed, the folder stays.
         let removed = git(at, &[&words[..], &[tree.as_os_str()]].concat());
         if removed.is_ok_and(|said| said.ok) {
             let _ = std::fs::remove_file(folder.join(LOCK));

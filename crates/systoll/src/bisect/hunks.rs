@@ -4,7 +4,7 @@ use std::path::Path;
 use systoll_compare::Place;
 use systoll_present::Hunk;
 
-/// Hunks shown at most, and lines of each.
+/// Largest number of hunks that are shown, and largest number of lines of each.
 const MOST_HUNKS: usize = 3;
 const MOST_LINES: usize = 12;
 
@@ -45,9 +45,9 @@ pub(super) fn touching(diff: &str, places: &[Place], root: &Path) -> Vec<Hunk> {
 /// A hunk as git prints it.
 struct Read {
     hunk: Hunk,
-    /// Number of its lines after the change.
+    /// Number of the hunk's lines after the change.
     added: u32,
-    /// The text after its second @@, which is git's name for the function.
+    /// The text after the hunk's second @@, which is git's name for the function.
     function: String,
 }
 

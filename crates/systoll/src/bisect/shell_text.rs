@@ -15,7 +15,7 @@ const OF_THE_SHELL: [&str; 14] = [
     "cd", "pushd", "popd", "export", "unset", "set", "shopt", ".", "source", "alias", "eval", "umask", "ulimit", "exec",
 ];
 
-/// Splits `text`.
+/// Splits `text` at its last `&&`.
 pub(super) fn parts(text: &str) -> Parts<'_> {
     let whole = Parts { build: None, run: text };
     let Some(at) = last_and(text) else { return whole };

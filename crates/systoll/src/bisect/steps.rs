@@ -1,4 +1,4 @@
-//! The steps of a bisection: each checks a commit out, builds it and runs it once.
+//! Carries out the steps of a bisection: each checks a commit out, builds it and runs it once.
 
 use super::git::{Commit, Worktree};
 use super::shell_text;
@@ -15,18 +15,18 @@ use systoll_compare::Tracked;
 use systoll_cure::{interrupted, interrupted_after, settle};
 use systoll_model::{EnvChange, Exit, Recording};
 
-/// Digits of a commit's id that are shown.
+/// Number of a commit id's digits that are shown.
 const SHOWN: usize = 12;
-/// Steps at most, skipped commits included: no history takes more.
+/// Largest number of steps, skipped commits included: no history takes more.
 const MOST: usize = 10_000;
-/// Characters that are shown of a failed build's last line.
+/// Number of characters that are shown of a failed build's last line.
 const TOLD: usize = 300;
 
 /// Variable that stops Python from caching bytecode. Python identifies a source by its size and
 /// time in seconds: two commits checked out within one second look the same.
 const NO_BYTECODE: &str = "PYTHONDONTWRITEBYTECODE";
 
-/// One run.
+/// One run of a commit.
 pub(super) struct Run {
     pub(super) recording: Recording,
     pub(super) exit: Option<Exit>,
@@ -132,7 +132,7 @@ impl<'a> Steps<'a> {
         Ok(None)
     }
 
-    /// Shows the number of this step; `later` is git's guess of the steps after it.
+    /// Shows the number of this step; `later` is git's guess of the number of steps after it.
     fn tell_step(&self, later: Option<u64>) {
         let left = later.map_or_else(String::new, |later| {
             let step = self.began.elapsed().as_secs_f64() / (self.runs.max(1) as f64);
@@ -167,7 +167,7 @@ impl<'a> Steps<'a> {
         if let Some(build) = &self.build {
             let mut shell = Command::new("/bin/sh");
             shell.arg("-c").arg(build).current_dir(&tree).env(NO_BYTECODE, "1").stdin(Stdio::null());
-            // Only its error messages are shown.
+            // Only the build's error messages are shown.
             shell.stdout(Stdio::null());
             let done = shell.output().map_err(|e| Failure::Exec("/bin/sh".into(), e))?;
             if let Some(signal) = interrupted().or_else(|| interrupted_by(done.status)) {

@@ -1,4 +1,4 @@
-//! The errors of `bisect`.
+//! Holds the errors of `bisect`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) enum Trouble {
     /// Another user owns the repository, and git refuses to use its configuration.
     #[error("{}: git refuses: {said}. If you trust who owns it: {command}", .at.display())]
     NotOurs { at: PathBuf, said: String, command: String },
-    /// No commit of this name.
+    /// There is no commit of this name.
     #[error("there is no commit {0}")]
     NoCommit(String),
     /// Both names mean one commit.

@@ -1,9 +1,10 @@
-//! `systoll attach`.
+//! Defines the command line of `systoll attach`.
 
 use super::values::duration;
 use super::{BackendChoice, BuildLabelArgs, KeepArgs, ShowArgs, Timed};
 use clap::{ArgAction, Args};
 use std::time::Duration;
+use systoll_model::Elision;
 
 pub(super) const EXAMPLES: &str = "Examples:
   systoll attach 4711 --for 30s            what a running process does, for half a minute
@@ -39,7 +40,7 @@ pub struct SelectArgs {
 }
 
 impl SelectArgs {
-    /// The options that name processes, beside the arguments.
+    /// The options that name processes, besides the arguments.
     pub const OPTIONS: [&str; 4] = ["pids", "units", "cgroup", "containers"];
 
     /// Returns true if neither an argument nor one of [`Self::OPTIONS`] names a process.
@@ -52,7 +53,7 @@ impl SelectArgs {
     }
 }
 
-/// `systoll attach`.
+/// The arguments of `systoll attach`.
 #[derive(Debug, Args)]
 pub struct AttachArgs {
     #[command(flatten)]
@@ -67,6 +68,10 @@ pub struct AttachArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
     pub select: SelectArgs,
+    /// Only these processes: nothing is told of those that they make from now on, and programs that those execute are
+    /// not watched
+    #[arg(long)]
+    pub no_children: bool,
     /// Take out what a systoll that was killed has left in these processes
     #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,
@@ -82,6 +87,10 @@ pub struct AttachArgs {
     /// How to watch: from inside is the only way that can be taken into a process that runs
     #[arg(long, value_name = "HOW", default_value = "auto", hide = true)]
     pub backend: BackendChoice,
+    /// Answer these calls in place of the kernel, and make them, in turns that standard input orders: what
+    /// `prove --live` starts
+    #[arg(long, hide = true, value_name = "CALLS", value_parser = super::prove::elision, value_delimiter = ',')]
+    pub elide: Vec<Elision>,
     /// Print the report so far every so often, e.g. 10s (a file has the last one); SIGUSR1 asks for one at any time
     #[arg(long, value_name = "TIME", value_parser = super::values::period)]
     pub every: Option<Duration>,

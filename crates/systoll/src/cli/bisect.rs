@@ -1,4 +1,4 @@
-//! The command line of `systoll bisect`.
+//! Defines the command line of `systoll bisect`.
 
 use super::When;
 use clap::Args;
@@ -19,7 +19,7 @@ Exit codes:
   1  it was not: both ends are alike, or what is left can't be built
   125  systoll itself failed";
 
-/// `systoll bisect`.
+/// The arguments of `systoll bisect`.
 #[derive(Debug, Args)]
 pub struct BisectArgs {
     /// Calls to look for: the system call or public function, then functions that called it, innermost

@@ -1,4 +1,4 @@
-//! The command line of `systoll check`.
+//! Defines the command line of `systoll check`.
 
 use super::When;
 use super::values::env_change;
@@ -23,7 +23,7 @@ Exit codes:
   2  CMD did not end as the budget says (by default with 0): nothing was compared
   125  systoll itself failed     126, 127  CMD can't be executed, was not found";
 
-/// `systoll check`.
+/// The arguments of `systoll check`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").args(["recordings", "command"]).required(true))]
 pub struct CheckArgs {

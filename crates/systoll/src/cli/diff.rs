@@ -1,4 +1,4 @@
-//! The command line of `systoll diff`.
+//! Defines the command line of `systoll diff`.
 
 use super::prove::words;
 use super::values::{env_change, number};
@@ -24,7 +24,7 @@ Exit codes:
   0  they were compared          1  with --exit-code: something changed by more than it varies
   125  systoll itself failed     126, 127  a command can't be executed, was not found";
 
-/// `systoll diff`.
+/// The arguments of `systoll diff`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("sides").args(["recordings", "command"]).required(true).multiple(true))]
 pub struct DiffArgs {

@@ -1,4 +1,4 @@
-//! The command line of `systoll export`.
+//! Defines the command line of `systoll export`.
 
 use super::values::any_of;
 use clap::Args;
@@ -19,7 +19,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   systoll export --format csv a.systoll | duckdb -c \"from read_csv('/dev/stdin')\"
   systoll export --format openmetrics -o a.prom a.systoll       promtool tsdb create-blocks-from openmetrics a.prom";
 
-/// `systoll export`.
+/// The arguments of `systoll export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// The format to write

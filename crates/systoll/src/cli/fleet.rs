@@ -1,4 +1,4 @@
-//! The command line of `systoll fleet`, and the options that label a run.
+//! Defines the command line of `systoll fleet`, and the options that label a run.
 
 use super::values::{day, money};
 use clap::Args;
@@ -30,7 +30,7 @@ pub struct LabelArgs {
     pub build: BuildLabelArgs,
 }
 
-/// Labels of a run but for the service's name.
+/// Labels of a run except for the service's name.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "In a fleet (docs/use/fleet.md)")]
 pub struct BuildLabelArgs {
@@ -57,7 +57,7 @@ impl BuildLabelArgs {
     }
 }
 
-/// `systoll fleet`.
+/// The arguments of `systoll fleet`.
 #[derive(Debug, Args)]
 pub struct FleetArgs {
     /// Folders that `run --save-to` and `report --parquet` wrote to, then a question: dearest (the default), new,

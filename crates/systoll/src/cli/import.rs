@@ -1,4 +1,4 @@
-//! The command line of `systoll import`.
+//! Defines the command line of `systoll import`.
 
 use super::ShowArgs;
 use clap::Args;
@@ -21,7 +21,7 @@ pub(super) const IMPORT_EXAMPLES: &str = "Examples:
                                            keep it as a recording: systoll report a.systoll
 docs/use/importing.md tells what each kind of trace lacks and what that means for the report";
 
-/// `systoll import`.
+/// The arguments of `systoll import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The command line of `systoll prove` and `systoll cure`.
+//! Defines the command line of `systoll prove` and `systoll cure`.
 
 use super::When;
 use super::values::{duration, env_change};
@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use systoll_model::{Elision, EnvChange};
+use systoll_model::{Elision, EnvChange, Sysno};
 use systoll_prove::Ready;
 
 /// Examples of `prove`, for `--help` and the man page.
@@ -16,6 +16,8 @@ pub(super) const PROVE_EXAMPLES: &str = "Examples:
   systoll prove -E MALLOC_ARENA_MAX=1 -- ./app    any change of the environment
   systoll prove --elide rt_sigprocmask -- ./app   what a program without these calls would win
   systoll prove --serve './server 8080' --ready 8080 --load 'wrk -d2 http://127.0.0.1:8080/' --cure tz-unset
+  systoll prove --live 4711 --elide getpid --for 30s    in a program that runs, which then runs on as it was
+  systoll prove --live :8080 sigmask-context --load 'wrk -d2 http://127.0.0.1:8080/'
   systoll prove --pairs 50 --json -o p.json --cure tz-unset -- ./app
   systoll prove --same 'sha256sum out.bin' --vs './new' -- ./old    what must stay the same
 
@@ -31,9 +33,10 @@ pub(super) const CURE_EXAMPLES: &str = "Examples:
   systoll cure sigmask-context -- ./app           cures by a library of ours need no other build
   systoll cure --export /usr/local/lib sigmask-context    keep that library, and print the line";
 
-/// `systoll prove`.
+/// The arguments of `systoll prove`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload", "elide"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload", "elide", "live"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("driven").args(["serve", "live"]))]
 pub struct ProveArgs {
     /// Apply this cause's cure to the second side; CAUSE:N for another of its cures, see `systoll explain CAUSE`
     #[arg(long, value_name = "CAUSE")]
@@ -57,17 +60,27 @@ pub struct ProveArgs {
     #[arg(long, value_name = "COMMAND", value_parser = words, requires_all = ["ready", "load"])]
     #[arg(conflicts_with_all = ["command", "prepare", "input", "timeout", "export_json", "export_markdown", "warmup"])]
     pub serve: Option<Words>,
+    /// Answer calls in place in a program that runs (a process id, a name, or :PORT for who listens there), in turns
+    /// with and without: those of --elide, or of the CAUSE that stands where CMD does. Then it runs on as it was
+    #[arg(long, value_name = "PROCESS")]
+    #[arg(conflicts_with_all = ["vs", "env", "preload", "prepare", "input", "timeout", "export_json", "export_markdown", "warmup", "limit", "watched", "same", "ignore_failure"])]
+    pub live: Option<String>,
+    /// The system call whose number tells how much a program that runs has done, where no load does [default: its
+    /// most frequent one that is made in any case]
+    #[arg(long, value_name = "CALL", value_parser = call, requires = "live", conflicts_with = "load")]
+    pub per: Option<Sysno>,
     /// Wait until this URL responds, this PORT or HOST:PORT accepts, or this text appears in the
     /// server's output
     #[arg(long, value_name = "URL|PORT|TEXT", value_parser = Ready::parse, requires = "serve")]
     pub ready: Option<Ready>,
-    /// What drives the servers, in a shell's words: systoll reads what wrk, ab and redis-benchmark print, and
+    /// What drives the servers, or the program that runs, in a shell's words: systoll reads what wrk, ab and redis-benchmark print, and
     /// counts the runs of others
-    #[arg(long, value_name = "COMMAND", value_parser = words, requires = "serve")]
+    #[arg(long, value_name = "COMMAND", value_parser = words, requires = "driven")]
     pub load: Option<Words>,
-    /// Start the load again until it has run so long, in each turn
-    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration, requires = "serve")]
-    pub drive_for: Duration,
+    /// With --serve: start the load again until it has run so long, in each turn [default: 2s]. With --live: all turns
+    /// take so long, or as long as their loads do [default: 30s]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "driven")]
+    pub drive_for: Option<Duration>,
     /// Run so many pairs [default: until decisive]
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
@@ -101,7 +114,7 @@ pub struct ProveArgs {
     /// $SYSTOLL_EXIT)
     #[arg(long, value_name = "WHAT", default_value = "stdout,stderr,exit")]
     pub same: OsString,
-    /// WatchedRun runs of either side, for exact counts; 0 for none
+    /// Watched runs of either side, for exact counts; 0 for none
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub watched: u32,
     /// Write the report to FILE
@@ -129,11 +142,11 @@ pub struct ProveArgs {
     #[arg(long, value_name = "DIR")]
     pub causes: Option<PathBuf>,
     /// The program and its arguments: the first side, as it is
-    #[arg(required_unless_present = "serve", trailing_var_arg = true, value_name = "CMD")]
+    #[arg(required_unless_present_any = ["serve", "live"], trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
-/// `systoll cure`.
+/// The arguments of `systoll cure`.
 #[derive(Debug, Args)]
 pub struct CureArgs {
     /// Print what to keep instead of running anything
@@ -179,6 +192,10 @@ pub struct Words(pub Vec<OsString>);
 pub(super) fn elision(text: &str) -> Result<Elision, String> {
     let known = || Elision::ALL.map(Elision::name).join(", ");
     Elision::from_name(text).ok_or_else(|| format!("{text} can't be answered in place; what can: {}", known()))
+}
+
+fn call(text: &str) -> Result<Sysno, String> {
+    Sysno::from_name(text).ok_or_else(|| format!("{text} is no system call"))
 }
 
 pub(super) fn words(text: &str) -> Result<Words, String> {

@@ -1,4 +1,4 @@
-//! `systoll top`.
+//! Defines the command line of `systoll top`.
 
 use super::values::{duration, period};
 use super::{BackendChoice, SelectArgs, Timed, When};
@@ -44,7 +44,7 @@ pub enum TopSort {
     Name,
 }
 
-/// `systoll top`.
+/// The arguments of `systoll top`.
 #[derive(Debug, Args)]
 pub struct TopArgs {
     #[command(flatten)]

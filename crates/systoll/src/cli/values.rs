@@ -1,4 +1,4 @@
-//! Values of options: numbers, times, columns, languages.
+//! Parses values of options: numbers, times, columns, languages.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use systoll_judge::{By, CodeLanguage};
 use systoll_model::EnvChange;
 use systoll_present::{TableColumn, TableSort};
 
-/// Columns of the `-c` table.
+/// The columns of the `-c` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns(pub Vec<TableColumn>);
 
@@ -64,7 +64,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     in_unit(text, "s")
 }
 
-/// Parses the interval of something repeated.
+/// Parses the time between two repetitions of something.
 pub(super) fn period(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("a time from one report to the next, e.g. 10s".to_owned()),
@@ -72,7 +72,7 @@ pub(super) fn period(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a time that is in microseconds if it has no unit, as in strace.
+/// Parses a time; without a unit it is in microseconds, as in strace.
 pub(super) fn overhead(text: &str) -> Result<Duration, String> {
     in_unit(text, "us")
 }

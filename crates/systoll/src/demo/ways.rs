@@ -1,5 +1,5 @@
-//! `systoll demo --prove`: measures every way to avoid a story's calls, beside the program that is
-//! built without them.
+//! Implements `systoll demo --prove`: measures every way to avoid a story's calls, beside the
+//! program that is built without them.
 
 use crate::environment;
 use crate::failure::Failure;
@@ -10,10 +10,10 @@ use systoll_judge::{Catalogue, Finding};
 use systoll_model::{Elision, EnvChange};
 use systoll_prove::{Comparison, Executor, Inside, Options, Pairs, Processes, compare};
 
-/// Pairs of timed runs: enough for an interval at 99 %, and few enough for five stories in a
-/// minute.
+/// Number of pairs of timed runs: enough for an interval at 99 %, and few enough for five stories
+/// in a minute.
 pub(super) const PAIRS: u32 = 9;
-/// A demo program that runs longer than this is stuck.
+/// Time after which a demo program counts as stuck.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A way to avoid the calls, and its measured gain.

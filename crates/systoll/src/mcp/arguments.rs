@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Seconds a command may take by default.
+/// Time that a command may take by default, seconds.
 pub(super) const TIMEOUT: u64 = 120;
-/// Seconds a command may take at most.
+/// Longest time that a command may be allowed, seconds.
 pub(super) const LONGEST: u64 = 3600;
 
 /// The arguments of one call.
@@ -114,7 +114,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Returns a file's name that can't be taken for a flag, nor for the `:` between two sides.
+/// Returns a file's name in a form that can't be taken for a flag, nor for the `:` between two
+/// sides.
 pub(super) fn file(name: &str) -> String {
     if name.starts_with('-') || name == ":" { format!("./{name}") } else { name.to_owned() }
 }

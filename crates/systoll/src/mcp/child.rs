@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use systoll_cure::{interrupted, kill_tree};
 use systoll_mcp::Call;
 
-/// Interval between checks of the child.
+/// Time between checks of the child.
 const LOOK: Duration = Duration::from_millis(20);
-/// Interval between progress messages to the client.
+/// Time between progress messages to the client.
 const TELL: Duration = Duration::from_secs(1);
 /// Time that a child gets to report after it was told to end; then it is killed.
 const GRACE: Duration = Duration::from_secs(8);
@@ -27,17 +27,17 @@ const GRACE: Duration = Duration::from_secs(8);
 /// hold the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// A command to run.
+/// A command line of systoll to run.
 pub(super) struct Words {
     /// The words after `systoll`.
     pub(super) words: Vec<OsString>,
-    /// The folder to run in; `None` for the server's.
+    /// The folder to run in; `None` for the server's folder.
     pub(super) folder: Option<PathBuf>,
-    /// Time after which it is told to end.
+    /// Time after which the command is told to end.
     pub(super) timeout: Duration,
-    /// Bytes kept from the start of its standard output.
+    /// Number of bytes that are kept from the start of the command's standard output.
     pub(super) keep: usize,
-    /// Text that tells the client what it waits for.
+    /// Text that tells the client what the call waits for.
     pub(super) doing: String,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Done {
     pub(super) timed_out: bool,
 }
 
-/// The end of the child.
+/// The child's exit, and whether it came too late.
 struct Ended {
     status: ExitStatus,
     timed_out: bool,
@@ -132,9 +132,9 @@ fn has_ended(child: &Child) -> io::Result<bool> {
     }
 }
 
-/// Sends a signal to the group of the child and the programs it watches.
+/// Sends a signal to the group of the child and of the programs that it watches.
 fn tell(child: &Child, signal: Signal) {
-    // Fails if no process is left in the group: then nobody needs the signal.
+    // The call fails if no process is left in the group: then nobody needs the signal.
     let _ = killpg(pid(child), signal);
 }
 
@@ -166,7 +166,7 @@ impl Heard {
         Ok(Self { clip, reader: Some(reader) })
     }
 
-    /// Returns what was read when the stream has ended, or at the time `end`.
+    /// Returns what was read until the stream ended, or until the time `end`.
     fn until(self, end: Instant) -> Clip {
         while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < end {
             thread::sleep(LOOK / 4);

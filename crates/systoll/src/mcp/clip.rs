@@ -1,17 +1,17 @@
-//! A program's output within bounds: its start, its end, and its length.
+//! Keeps a program's output within bounds: its start, its end, and its length.
 
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// Bytes kept of the start.
+/// Number of bytes that are kept of the start.
 pub(super) const HEAD: usize = 2048;
-/// Bytes kept of the end, where programs say what went wrong.
+/// Number of bytes that are kept of the end, where programs say what went wrong.
 const TAIL: usize = 4096;
 
 /// The start and the end of a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Clip {
-    /// Bytes of the start that are kept at most.
+    /// Largest number of bytes of the start that are kept.
     most: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,

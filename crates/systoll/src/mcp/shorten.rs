@@ -4,18 +4,18 @@
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 
-/// Bytes of an answer at most: some ten thousand tokens.
+/// Largest size of an answer, bytes: some ten thousand tokens.
 pub(super) const ROOM: usize = 40_000;
 /// Lists for looking up rather than reading. They are shortened first, in this order.
 const LOOKED_UP: [&str; 8] = ["rows", "vdso", "processes", "prices", "by_syscall", "longest", "rounds", "problems"];
-/// Elements of those lists that are kept, round by round.
+/// Number of elements of the lists for looking up that are kept, round by round.
 const FEWER: [usize; 4] = [20, 10, 5, 2];
-/// Elements of any list, and bytes of any text, that are kept if that was not enough, round by
-/// round.
+/// Number of elements of any list, and of bytes of any text, that are kept, round by round, if
+/// shortening those lists was not enough.
 const FEWEST: [(usize, usize); 6] = [(40, 4000), (20, 2000), (10, 1000), (5, 400), (2, 120), (1, 40)];
 
-/// Shortens `value` to [`ROOM`]. Its rows come most expensive first, each with its index in the
-/// report.
+/// Shortens `value` to [`ROOM`]. Its rows are put in order of cost, the costliest first, each with
+/// its index in the report.
 pub(super) fn shorten(mut value: Value) -> Value {
     let mut left_out = Map::new();
     if let Some(rows) = value.get_mut("rows").and_then(Value::as_array_mut) {
@@ -44,8 +44,8 @@ pub(super) fn shorten(mut value: Value) -> Value {
         left_out.insert("everywhere".into(), json!({"longest_list": most, "longest_text": bytes}));
     }
     if size(&value) > ROOM {
-        // Even the names are too long. No report is like that, but others may have written the
-        // file.
+        // Even the names are too long. No report of ours is like that, but others may have written
+        // the file.
         value = json!({"too_large": true});
     }
     told(value, left_out)
@@ -111,8 +111,8 @@ fn cut_all(value: &mut Value, most: usize, bytes: usize) {
     }
 }
 
-/// Returns the part of a report that `at` points to (RFC 6901); of a list, `limit` elements from
-/// `offset` on.
+/// Returns the part of a report that `at` points to (RFC 6901); if that is a list, `limit` elements
+/// from `offset` on.
 pub(super) fn part(value: &Value, at: &str, offset: usize, limit: usize) -> Option<Value> {
     let found = value.pointer(at)?;
     Some(match found {

@@ -1,5 +1,5 @@
-//! Orphans: processes that a call started and that lost their parent. They become children of this
-//! server, which can end them when the call is cancelled.
+//! Handles orphans: processes that a call started and that lost their parent. They become children
+//! of this server, which can end them when the call is cancelled.
 
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -43,7 +43,7 @@ impl Drop for Own {
     }
 }
 
-/// The orphans from before a call: an earlier call left them behind on purpose.
+/// The orphans from before a call, which an earlier call left behind on purpose.
 pub(super) struct Strays(BTreeSet<u32>);
 
 impl Strays {
@@ -51,7 +51,7 @@ impl Strays {
         Self(orphans(&own()).collect())
     }
 
-    /// Kills the orphans that have come since, with everything they started.
+    /// Kills the orphans that have come since, with everything that they started.
     pub(super) fn kill_new(&self) {
         // Killing a process can make orphans of its newest children.
         const ROUNDS: usize = 8;

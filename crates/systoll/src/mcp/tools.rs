@@ -1,4 +1,4 @@
-//! The tools: each turns its arguments into words of a command line.
+//! Defines the tools: each turns its arguments into words of a command line.
 
 mod schemas;
 
@@ -16,23 +16,23 @@ use std::time::Duration;
 use systoll_cure::Workshop;
 use systoll_mcp::{Answer, Call, Description, Effect, Tool};
 
-/// Recordings of one session that are kept at once (those of `run` without `save`). The oldest are
-/// removed.
+/// Largest number of recordings of one session that are kept at once (those of `run` without
+/// `save`). The oldest are removed.
 const KEPT: u64 = 50;
-/// Bytes of a report that is read at most.
+/// Largest size of a report that is read, bytes.
 const MAX_REPORT: u64 = 256 << 20;
 /// Time that `prove` may take beyond its own limit, for the current pair and the watched runs.
 const BEYOND: Duration = Duration::from_secs(120);
 /// Fields of a report that a model should read first.
 const READ_FIRST: [&str; 8] = ["findings", "also", "waits", "counted", "problems", "recording", "timed_out", "output"];
-/// Elements of a list that `report` returns by default.
+/// Number of elements of a list that `report` returns by default.
 const SOME: u64 = 20;
 
-/// A tool.
+/// A tool that runs systoll.
 struct SystollTool {
     what: What,
     shop: Arc<Workshop>,
-    /// Held while a command is measured: two at once would disturb each other.
+    /// The lock that is held while a command is measured: two at once would disturb each other.
     alone: Arc<Mutex<()>>,
 }
 
@@ -46,7 +46,7 @@ enum What {
     Import,
 }
 
-/// Returns all tools. Their files are in `shop`.
+/// Returns all tools. `shop` holds their files.
 pub(super) fn all(shop: &Arc<Workshop>, alone: &Arc<Mutex<()>>) -> Vec<Box<dyn Tool>> {
     [What::Run, What::Explain, What::Prove, What::Diff, What::Report, What::Import]
         .map(|what| -> Box<dyn Tool> {
@@ -208,7 +208,7 @@ impl SystollTool {
         };
         let answer = self.json(words.0, arguments, arguments.timeout()?, call);
         if let Some(place) = own {
-            // It has been read; what can't be removed now goes with the folder.
+            // The file has been read. If it can't be removed now, it is removed with the folder.
             let _ = std::fs::remove_file(place);
         }
         let (mut report, _) = answer?;
@@ -287,11 +287,11 @@ impl SystollTool {
         call: &Call<'_>,
     ) -> Result<(Value, Done), Trouble> {
         let place = self.new_answer();
-        // After the command's own word and before a program's words.
+        // The option comes after the command's own word and before a program's words.
         words.splice(1..1, ["--output".into(), place.clone().into_os_string()]);
         let done = started(words, arguments, timeout, clip::HEAD, call)?;
         let read = systoll_files::head(&place, MAX_REPORT).ok();
-        // It has been read. If it can't be removed now, it is removed with the folder.
+        // The file has been read. If it can't be removed now, it is removed with the folder.
         let _ = std::fs::remove_file(&place);
         let Some(value) = read.and_then(|text| serde_json::from_slice(&text).ok()) else {
             let late = if done.timed_out { format!("no end in {} s: ", timeout.as_secs()) } else { String::new() };
@@ -330,7 +330,7 @@ fn started(
     done.map_err(|e| format!("can't run systoll: {e}"))?.ok_or(Trouble::Cancelled)
 }
 
-/// Returns systoll's error message.
+/// Returns systoll's error message, or its output if it wrote none.
 fn said(done: &Done) -> String {
     let text = done.stderr.text();
     let text = if text.trim().is_empty() { done.stdout.text() } else { text };

@@ -1,9 +1,9 @@
-//! Output for locales without UTF-8: our own non-ASCII characters are replaced.
+//! Writes output for locales without UTF-8: our own non-ASCII characters are replaced.
 
 use crate::environment;
 use std::io::{self, Write};
 
-/// Returns true if the locale is not a UTF-8 one.
+/// Returns true if a locale is set and is no UTF-8 one.
 pub(crate) fn wanted() -> bool {
     // Without a locale, nothing says that the terminal lacks UTF-8: reports in files keep their signs.
     environment::locale().is_some_and(|locale| !is_utf8(&locale))
@@ -14,7 +14,7 @@ fn is_utf8(locale: &str) -> bool {
     lower.contains("utf-8") || lower.contains("utf8")
 }
 
-/// A writer that replaces our own characters. Names chosen by programs stay as they are.
+/// Replaces our own characters in what is written. Names chosen by programs stay as they are.
 pub(super) struct Ascii<'a> {
     to: &'a mut dyn Write,
 }

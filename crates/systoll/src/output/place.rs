@@ -1,4 +1,4 @@
-//! A file for a result: in the end it holds all of the result, or its old content.
+//! Writes a file for a result: in the end it holds all of the result, or its old content.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use systoll_files::Links;
 
-/// Links followed in one path at most, as in the kernel (`path_resolution(7)`).
+/// Largest number of links that are followed in one path, as in the kernel (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
 /// A path for a result, checked before anything is started.
@@ -19,9 +19,9 @@ pub(crate) struct Place {
     pub(crate) path: PathBuf,
     /// The file to replace, with links followed; `None` if the result is written in place.
     whole: Option<PathBuf>,
-    /// The file that exists already.
+    /// The file at the path, if it exists already.
     there: Option<File>,
-    /// True for our own streams: earlier output of others stays.
+    /// True for our own streams, where earlier output of others stays.
     pub(super) goes_on: bool,
 }
 
@@ -108,7 +108,7 @@ fn own_stream(path: &Path) -> Option<io::Result<File>> {
 /// Returns the file that `path` leads to through links. Returns `None` if a descriptor in /proc or
 /// a folder is on the way.
 fn target(path: &Path) -> Option<PathBuf> {
-    // A folder: opening it gives the system's error message.
+    // The path names a folder: opening it gives the system's error message.
     if path.as_os_str().as_bytes().ends_with(b"/") {
         return None;
     }

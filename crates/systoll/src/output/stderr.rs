@@ -1,9 +1,9 @@
-//! Messages to the user beside reports.
+//! Prints messages to the user beside reports.
 
 use super::ascii;
 use std::io::{self, Write};
 
-/// Prints a message on standard error; ignores failures.
+/// Prints a message on standard error, and ignores failures.
 pub(crate) fn to_stderr(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = if ascii::wanted() {
@@ -13,7 +13,7 @@ pub(crate) fn to_stderr(text: &str) {
     };
 }
 
-/// Returns the width of the terminal on standard error; no bound if it is none.
+/// Returns the width of the terminal on standard error; without a terminal, no bound.
 pub(crate) fn stderr_columns() -> usize {
     terminal_size::terminal_size_of(io::stderr()).map_or(usize::MAX, |(width, _)| usize::from(width.0))
 }

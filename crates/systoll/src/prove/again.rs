@@ -1,4 +1,4 @@
-//! The command line that repeats a comparison with more pairs.
+//! Makes the command line that repeats a comparison with more pairs.
 
 use crate::cli::ProveArgs;
 use std::ffi::{OsStr, OsString};
@@ -49,7 +49,7 @@ fn around(both: &[EnvChange]) -> Vec<OsString> {
     if both.is_empty() { Vec::new() } else { [OsString::from("env")].into_iter().chain(changes).collect() }
 }
 
-/// Returns a change in the form of `-E`.
+/// Returns a change as the value of `-E`.
 fn typed(change: &EnvChange) -> OsString {
     match change {
         EnvChange::Set(name, value) => {

@@ -1,4 +1,4 @@
-//! `systoll cure --print --for code`: changes of the program itself.
+//! Implements `systoll cure --print --for code`: changes of the program itself.
 
 use crate::explain::known;
 use crate::failure::Failure;

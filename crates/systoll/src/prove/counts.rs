@@ -1,4 +1,4 @@
-//! Exact counts of both sides, from watched runs.
+//! Takes exact counts of both sides from watched runs.
 
 use super::cure_choice::ChosenCure;
 use super::prediction::expected;
@@ -14,10 +14,10 @@ use systoll_model::Recording;
 use systoll_prove::{CallCounts, ExpectedWin, shell};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
-/// The counts of one side.
+/// The counts of one side's calls.
 pub(super) struct SideCounts {
     pub(super) calls: CallCounts,
-    /// True if it made a call that a cure is for, or if that can't be told.
+    /// True if the side made a call that a cure is for, or if that can't be told.
     pub(super) made: bool,
     /// The watched runs.
     pub(super) recordings: Vec<Recording>,

@@ -1,4 +1,4 @@
-//! A cure that the user chose and that systoll can apply itself.
+//! Chooses a cure by the user's word, one that systoll can apply itself.
 
 use crate::cli::KeepFor;
 use crate::environment;
@@ -21,9 +21,9 @@ pub(super) struct ChosenCure {
     env: BTreeMap<String, String>,
     shim: Option<&'static Shim>,
     cause: Cause,
-    /// Calls of its cause that can be answered in place, separated by commas.
+    /// Calls of the cure's cause that can be answered in place, separated by commas.
     elided: Option<String>,
-    /// Languages and files it is for; empty if it is for all.
+    /// Languages and files that the cure is for; empty if it is for all.
     languages: Vec<CodeLanguage>,
     modules: Vec<String>,
     pub(super) gives_up: String,
@@ -60,11 +60,21 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<ChosenCure, F
 
 /// Returns the calls for `prove --elide`, in case no cure reaches the program.
 fn elided(cause: &Cause) -> Option<String> {
-    let calls = cause.matches.iter().flat_map(|m| m.syscalls.iter()).filter_map(|s| Elision::from_name(s.name()?));
-    let mut names: Vec<&str> = calls.map(Elision::name).collect();
+    let mut names: Vec<&str> = elided_by(cause).into_iter().map(Elision::name).collect();
     names.sort_unstable();
-    names.dedup();
     (!names.is_empty()).then(|| names.join(","))
+}
+
+/// Returns the calls of a cause that can be answered in place.
+pub(super) fn elided_by(cause: &Cause) -> Vec<Elision> {
+    let calls = cause.matches.iter().flat_map(|m| m.syscalls.iter()).filter_map(|s| Elision::from_name(s.name()?));
+    let mut all = Vec::new();
+    calls.for_each(|call| {
+        if !all.contains(&call) {
+            all.push(call)
+        }
+    });
+    all
 }
 
 fn cure_of(cause: &Cause, number: Option<usize>) -> Option<&Cure> {
@@ -103,8 +113,7 @@ pub(super) fn changes(cures: &[ChosenCure], library: Option<&Path>) -> Result<Ve
     Ok(all)
 }
 
-/// Fails if a run already has what a cure would give it: the comparison would be of a run with
-/// itself.
+/// Fails if a run already has what a cure would give it: the run would be compared with itself.
 pub(super) fn check_change(cures: &[ChosenCure]) -> Result<(), Failure> {
     let so = |cure: &&ChosenCure| cure.is_so();
     cures.iter().find(so).map_or(Ok(()), |cure| Err(Failure::AlreadySo(cure.asked.clone(), cure.label())))
@@ -126,43 +135,43 @@ impl ChosenCure {
         self.env.iter().map(|(name, value)| EnvChange::Set(name.into(), value.into()))
     }
 
-    /// Returns its name as the heading of the changed run.
+    /// Returns the cure's name as the heading of the changed run.
     pub(super) fn label(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
         env.chain(self.shim.map(|shim| format!("shim {}", shim.name()))).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the id of its cause.
+    /// Returns the id of the cure's cause.
     pub(super) fn id(&self) -> &str {
         &self.cause.id
     }
 
-    /// Returns the number of calls in the run that its cause could explain.
+    /// Returns the number of calls in the run that the cure's cause could explain.
     pub(super) fn could_explain(&self, recording: &Recording) -> Option<u64> {
         self.cause.could_explain(recording)
     }
 
-    /// Returns the lines that keep it, for a shell.
+    /// Returns the lines that keep the cure, for a shell.
     pub(super) fn shell(&self) -> Vec<String> {
         let export = self.shim.map(|_| format!("systoll cure --export {LIBRARIES} {}", self.asked));
         export.into_iter().chain(variables(std::slice::from_ref(self), KeepFor::Shell, Path::new(LIBRARIES))).collect()
     }
 
-    /// Writes its library into `dir`, if it has one.
+    /// Writes the cure's library into `dir`, if it has one.
     pub(super) fn export(&self, dir: &Path) -> Result<(), Failure> {
         self.shim.map(|shim| shim.export(dir)).transpose()?;
         Ok(())
     }
 
-    /// Returns the line that explains how to install its library.
+    /// Returns the line that explains how to install the cure's library.
     pub(super) fn library_line(&self) -> Option<String> {
         self.shim.map(|shim| {
             format!("# {}: systoll cure --export {LIBRARIES} {}", shim.file_name(), shell_words(&[&self.asked]))
         })
     }
 
-    /// Returns the line that says which programs it is for, if not for all, and how to change
-    /// others' code.
+    /// Returns the line that says which programs the cure is for, if not for all, and how to change
+    /// the code of others.
     fn scope(&self) -> Option<String> {
         let languages: Vec<&str> = self.languages.iter().map(|language| language.shown()).collect();
         let only = [languages.join(", "), self.modules.join(", ")];
@@ -172,7 +181,7 @@ impl ChosenCure {
             .then(|| format!("# {id}, for {} alone; others: systoll cure --print --for code {id}", only.join(", ")))
     }
 
-    /// Returns true if a run has all its variables already and it needs no library.
+    /// Returns true if a run has all the cure's variables already and the cure needs no library.
     fn is_so(&self) -> bool {
         let is = |(name, value): (&String, &String)| environment::has(name, value);
         self.shim.is_none() && self.env.iter().all(is)

@@ -1,4 +1,4 @@
-//! The two sides that `prove` compares: their commands and their names.
+//! Makes the two sides that `prove` compares: their commands and their names.
 
 use super::counts::PairCounts;
 use super::cure_choice::{self, ChosenCure, check_change, check_reach, chosen};
@@ -18,7 +18,7 @@ use systoll_prove::{Comparison, Executor, Inside, Options, Outcome, Pairs, Proce
 /// Time after which no further look begins, by default.
 const USUAL_LIMIT: Duration = Duration::from_secs(60);
 
-/// A comparison longer than this is announced.
+/// Time from which on a comparison is announced.
 const LONG: Duration = Duration::from_secs(20);
 
 /// The two sides of a comparison.
@@ -46,7 +46,7 @@ impl Pair {
     pub(super) fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<PairCounts>), Failure> {
         let options = options(args);
         let around = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
-        // Calls are answered in place by the hooks of watching: both sides are watched then.
+        // The hooks of watching answer calls in place: both sides are then watched.
         let mut exec: Box<dyn Executor> = if self.b.elisions.is_empty() {
             Box::new(around)
         } else {
@@ -77,7 +77,7 @@ impl Pair {
         });
         line.finish_and_clear();
         match counts.transpose() {
-            // Interrupted while counting: the times are valid.
+            // The comparison was interrupted while counting: the times are valid.
             Err(Failure::Interrupted(_)) => Ok((comparison, None)),
             counts => Ok((comparison, counts?)),
         }
@@ -110,7 +110,7 @@ impl Pair {
     }
 }
 
-/// The owned words of a [`SideCommand`].
+/// The words of a [`SideCommand`], owned.
 pub(super) struct SideWords {
     command: Vec<String>,
     env: BTreeMap<String, Option<String>>,
@@ -159,7 +159,7 @@ fn options(args: &ProveArgs) -> Options {
     }
 }
 
-/// Parses `--same`. Other words are a command.
+/// Parses `--same`. Words that name no part are a command.
 fn same(text: &OsStr) -> Same {
     let mut same = Same::NONE;
     for word in text.to_str().unwrap_or_default().split(',') {

@@ -6,8 +6,8 @@ use systoll_judge::{Catalogue, Estimate, Finding, Options, judge};
 use systoll_model::{Recording, Sysno};
 use systoll_prove::{CallCounts, ExpectedWin};
 
-/// Fraction of a finding's lower bound of needless calls that must be gone for the finding to count
-/// as gone.
+/// Least fraction of a finding's lower bound of needless calls that must be gone for the finding to
+/// count as gone.
 const GONE: f64 = 0.9;
 
 /// Returns the gain predicted by the findings that the change removed, from the least disturbed run.

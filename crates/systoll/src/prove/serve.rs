@@ -1,4 +1,4 @@
-//! `systoll prove --serve`: two variants of a server under the same load.
+//! Implements `systoll prove --serve`: two variants of a server under the same load.
 
 use super::pair::{Pair, SideWords, strings};
 use crate::cli::ProveArgs;
@@ -12,13 +12,15 @@ use std::time::Duration;
 use systoll_cure::{Spec, interrupted, settle};
 use systoll_model::EnvChange;
 use systoll_present::{serve_json, write_servers};
-use systoll_prove::{Drive, ServeOptions, Served, Servers, Watching, compare_servers, shell};
+use systoll_prove::{Drive, Load, ServeOptions, Served, Servers, Watching, compare_servers, shell};
 
-/// Turns of either side by default: the fewest that can show something at 99 %.
+/// Number of turns of either side by default: the fewest that can show something at 99 %.
 const TURNS: u32 = 8;
+/// Time after which the load is not started again in a turn, by default.
+const DRIVEN: Duration = Duration::from_secs(2);
 /// Time that a server may take to be ready.
 const START: Duration = Duration::from_secs(30);
-/// Time that a server may take to end once told to.
+/// Time that a server may take to end after it was told to.
 const STOP: Duration = Duration::from_secs(10);
 
 /// Compares the two servers, prints the result, and exits with 0 if both serve.
@@ -57,8 +59,8 @@ fn compare(args: &ProveArgs, sides: &Pair) -> Result<Served, Failure> {
     };
     let drive = Drive {
         ready: args.ready.clone().ok_or(Failure::Usage("--serve needs --ready"))?,
-        load: args.load.clone().ok_or(Failure::Usage("--serve needs --load"))?.0,
-        time: args.drive_for,
+        load: Load(args.load.clone().ok_or(Failure::Usage("--serve needs --load"))?.0),
+        time: args.drive_for.unwrap_or(DRIVEN),
         start: START,
         stop: STOP,
     };

@@ -1,4 +1,4 @@
-//! `run --prove`: proves the best finding right after the report.
+//! Implements `run --prove`: proves the best finding right after the report.
 
 use crate::cli::{Cli, Command, ProveArgs, RunArgs};
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! A thread that adds up and judges recordings, so that neither watching nor keys wait for it.
+//! Runs a thread that adds up and judges recordings, so that neither watching nor keys wait for it.
 
 use super::pace::Pace;
 use std::io;
@@ -9,33 +9,34 @@ use systoll_judge::{Catalogue, Options, judge};
 use systoll_model::Recording;
 use systoll_top::{Judged, Tally};
 
-/// Judging may take this part of the time.
+/// Number of parts of the time of which judging may take one.
 const PARTS: u32 = 150;
 
 /// A snapshot that is ready to be shown.
 pub(super) struct Snapshot {
     pub(super) tally: Tally,
-    /// Its judgement, if it was time for one.
+    /// The judgement of the snapshot, if it was time for one.
     pub(super) judged: Option<Judged>,
 }
 
-/// What the thread is given.
+/// The recordings that the thread is given.
 enum Work {
     SoFar(Recording),
     Last(Recording),
 }
 
-/// The thread.
+/// The handle of the thread.
 pub(super) struct Judging {
     work: SyncSender<Work>,
     thread: JoinHandle<()>,
 }
 
 impl Judging {
-    /// Starts the thread. Returns it and where its snapshots come.
+    /// Starts the thread. Returns its handle and the channel of its snapshots.
     ///
     /// # Errors
-    /// If no thread can be started.
+    ///
+    /// No thread can be started.
     pub(super) fn start(catalogue: Catalogue) -> io::Result<(Self, Receiver<Snapshot>)> {
         let (work, recordings) = sync_channel(1);
         let (snapshots, ready) = channel();
@@ -44,8 +45,8 @@ impl Judging {
         Ok((Self { work, thread }, ready))
     }
 
-    /// Hands over a recording. While the thread is still at work on others, it is left out: the next one has all that it
-    /// has.
+    /// Hands over a recording. While the thread is still at work on others, the recording is left
+    /// out: the next one holds all of it.
     pub(super) fn so_far(&self, recording: Recording) {
         let _ = self.work.try_send(Work::SoFar(recording));
     }
@@ -53,7 +54,7 @@ impl Judging {
     /// Hands over the last recording, if there is one, and waits for the thread's end.
     pub(super) fn end(self, last: Option<&Recording>) {
         if let Some(last) = last {
-            // A thread that has ended by a panic has told so.
+            // A thread that has ended by a panic has printed a message.
             let _ = self.work.send(Work::Last(last.clone()));
         }
         drop(self.work);

@@ -1,44 +1,45 @@
-//! Bounds the share of time that something may take which is done again and again.
+//! Bounds the share of time that repeated work may take.
 
 use nix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// Processor time that may be spent at once, beside the share: the first look at a program names all of its code.
+/// Processor time that may be spent at once, beside the share: the first look at a program names
+/// all of its code.
 const ALLOWANCE: Duration = Duration::from_millis(250);
 
-/// Something that takes time is done at most every `every`, and so seldom that it takes at most one part in `parts` of
-/// the time, and an allowance.
+/// Paces repeated work: it is done at most every `every`, and so seldom that it takes at most one
+/// part in `parts` of the time, and an allowance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     every: Duration,
     parts: u32,
     start: Instant,
     next: Instant,
-    /// The thread's processor time when it began; `None` between two times.
+    /// The thread's processor time when the work began; `None` between two times.
     began: Option<Duration>,
     spent: Duration,
 }
 
 impl Pace {
-    /// Creates the pace of something that is done at `first` for the first time.
+    /// Creates the pace of work that is done at `first` for the first time.
     pub(crate) fn new(every: Duration, parts: u32, first: Instant) -> Self {
         Self { every, parts, start: first, next: first, began: None, spent: Duration::ZERO }
     }
 
-    /// Returns true if it is to be done now; it begins then.
+    /// Returns true if the work is to be done now; it begins then.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         let allowed = ALLOWANCE + now.saturating_duration_since(self.start) / self.parts;
         if now < self.next || self.spent > allowed {
             return false;
         }
         self.began = Some(own_cpu());
-        // It is due at regular times, not as long after it was done as it was late.
+        // The work is due at regular times: a late start does not delay the next one.
         let due = self.next + self.every;
         self.next = if due > now { due } else { now + self.every };
         true
     }
 
-    /// Notes that it has been done, by the same thread.
+    /// Notes that the work has been done, by the same thread.
     pub(crate) fn end(&mut self) {
         if let Some(began) = self.began.take() {
             self.spend(own_cpu().saturating_sub(began));

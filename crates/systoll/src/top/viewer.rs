@@ -1,4 +1,4 @@
-//! A thread that shows snapshots: on the terminal until the user leaves, or as text.
+//! Runs a thread that shows snapshots: on the terminal until the user leaves, or as text.
 
 use super::judging::Snapshot;
 use crate::environment;
@@ -12,21 +12,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use systoll_top::{Did, Screen, State, height, text};
 
-/// Time between two looks whether there is something new, unless a key is pressed.
+/// Time between two looks for something new, unless a key is pressed.
 const LOOK: Duration = Duration::from_millis(100);
-/// Width of text where nothing tells one.
+/// Width of text if no terminal tells one, columns.
 const COLUMNS: usize = 100;
 
-/// The way to show snapshots.
+/// The way in which snapshots are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// On the terminal, with keys.
     Terminal,
-    /// So many screens as text.
+    /// As text, so many screens.
     Batch(u32),
 }
 
-/// What threads tell each other.
+/// The state that the threads share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// True once the user leaves.
@@ -43,7 +43,7 @@ impl Shared {
         self.leaves.load(Ordering::Acquire)
     }
 
-    /// Notes that nothing is watched any more; `stays`: the screen stays until the user leaves.
+    /// Notes that nothing is watched any more. If `stays`, the screen stays until the user leaves.
     pub(super) fn end(&self, stays: bool) {
         self.stays.store(stays, Ordering::Release);
         self.is_over.store(true, Ordering::Release);
@@ -79,7 +79,8 @@ impl Viewer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// If no thread can be started.
+    ///
+    /// No thread can be started.
     pub(super) fn start(self, snapshots: Receiver<Snapshot>) -> io::Result<Viewing> {
         let work = move || {
             let leaving = Leaving(Arc::clone(&self.shared));
@@ -106,7 +107,7 @@ impl Viewer {
                     return Ok(());
                 }
             }
-            // What is over is noted before the last snapshot is looked for.
+            // The end is noted before the last snapshot is looked for.
             let is_over = self.shared.is_over();
             while let Ok(snapshot) = snapshots.try_recv() {
                 show(&mut self.state, snapshot);
@@ -125,12 +126,13 @@ impl Viewer {
         }
     }
 
-    /// Does what the user did. Returns true if that is to leave.
+    /// Does what the user requested. Returns true if that is to leave.
     fn leaves_by(&mut self, did: Did) -> bool {
         match did {
             Did::Event(event) => self.state.on(event),
             Did::Interrupt if self.has_command && !self.shared.is_over() => {
-                // The terminal sends no signal while the screen has it: the program gets what it would have got.
+                // The terminal sends no signal while the screen has it: the program gets the signal
+                // from here.
                 let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGINT);
                 false
             }
@@ -155,7 +157,7 @@ impl Viewer {
     }
 }
 
-/// Returns the width of the terminal on standard output, or a usual one.
+/// Returns the width of the terminal on standard output, or a usual width.
 fn width() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(COLUMNS, |(width, _)| width.0.into())
 }
@@ -167,7 +169,7 @@ fn show(state: &mut State, snapshot: Snapshot) {
     }
 }
 
-/// Notes that the user leaves when it is dropped, also by a panic.
+/// Notes, when it is dropped, that the user leaves; also after a panic.
 struct Leaving(Arc<Shared>);
 
 impl Drop for Leaving {

@@ -12,24 +12,24 @@ use systoll_judge::Catalogue;
 use systoll_model::{Exit, Recording};
 use systoll_record::Control;
 
-/// Longest time between two looks whether a snapshot is due; also the time to the first one.
+/// Longest time between two looks whether a snapshot is due; also the time to the first snapshot.
 const LOOK: Duration = Duration::from_millis(250);
-/// A snapshot that comes earlier than it is due by this is on time.
+/// Largest time before it is due at which a snapshot is on time.
 const EARLY: Duration = Duration::from_millis(30);
-/// Snapshots may take this part of the time.
+/// Number of parts of the time of which snapshots may take one.
 const PARTS: u32 = 150;
 
-/// Where the threads stand that judge and show.
+/// The stage of the threads that judge and show.
 enum Stage {
-    /// They are not started: the program to watch is started by a process of one thread.
+    /// The threads are not started: the program to watch is started by a process of one thread.
     Before(Box<(Viewer, Catalogue)>),
-    /// They are at work.
+    /// The threads are at work.
     Running(Judging, Viewing),
-    /// They could not be started, or have ended.
+    /// The threads could not be started, or have ended.
     Over(Option<io::Error>),
 }
 
-/// The backend's control.
+/// Controls the backend.
 pub(super) struct Watcher {
     every: Duration,
     window: Option<Duration>,
@@ -65,10 +65,12 @@ impl Watcher {
         self.stage = stage;
     }
 
-    /// Shows the last recording, and waits until the user leaves. Without one, nothing could be watched.
+    /// Shows the last recording, and waits until the user leaves. Without a recording, nothing
+    /// could be watched.
     ///
     /// # Errors
-    /// If the terminal failed, or no thread could be started.
+    ///
+    /// The terminal failed, or no thread could be started.
     pub(super) fn end(mut self, last: Option<&Recording>) -> Result<(), Failure> {
         if last.is_none() && matches!(self.stage, Stage::Before(_)) {
             return Ok(());
@@ -96,7 +98,7 @@ fn started(viewer: Viewer, catalogue: Catalogue) -> io::Result<(Judging, Viewing
     Ok((judging, viewer.start(snapshots)?))
 }
 
-/// Returns true if what was watched has ended, and not by a signal that tells it to.
+/// Returns true if the watched processes have ended, and not by a signal that tells them to.
 fn ended_by_itself(recording: &Recording) -> bool {
     let header = &recording.header;
     let is_told = |signal| [nix::libc::SIGINT, nix::libc::SIGTERM, nix::libc::SIGHUP].contains(&signal);

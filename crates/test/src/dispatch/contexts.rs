@@ -3,15 +3,15 @@
 //! Invariant: nothing here allocates, locks or makes a call: the handler may interrupt the program
 //! anywhere, also during an allocation.
 
-/// Call numbers with a counter each; x86-64 has some 470.
+/// Number of call numbers with a counter each; x86-64 has some 470.
 pub(crate) const NUMBERS: usize = 512;
-/// Return addresses of a call's stack that are kept at most.
+/// Largest number of return addresses kept of a call's stack.
 pub(crate) const FRAMES: usize = 16;
-/// Frames of a script that are kept beside them at most, innermost first.
+/// Largest number of a script's frames kept beside them, innermost first.
 pub(crate) const SCRIPT_FRAMES: usize = 6;
-/// Contexts of a block with a counter each.
+/// Largest number of contexts of a block, each with a counter.
 const CONTEXTS: usize = 1024;
-/// Neighbouring slots that are searched for a context.
+/// Number of neighbouring slots that are searched for a context.
 const PROBES: usize = 32;
 
 /// A frame of a Python program: addresses of its code object and its current instruction. They are
@@ -20,11 +20,11 @@ const PROBES: usize = 32;
 pub struct ScriptFrame {
     /// Address of the code object.
     pub code: u64,
-    /// Address of the instruction.
+    /// Address of the frame's current instruction.
     pub instruction: u64,
 }
 
-/// The origin of a call, by its registers: finds its context again without unwinding.
+/// The registers from which a call was made: they find its context again without unwinding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Site {
     pub(super) number: u32,
@@ -55,9 +55,9 @@ pub(super) struct Context {
 /// The tables of one block.
 pub(super) struct Tables {
     by_number: [u64; NUMBERS],
-    /// Calls with numbers beyond the table.
+    /// Number of calls with numbers beyond the table.
     pub(super) beyond: u64,
-    /// Calls whose context found no room; they are counted by number.
+    /// Number of calls whose context found no room; they are counted by number only.
     pub(super) without_context: u64,
     contexts: [Context; CONTEXTS],
     /// Indices of the used slots of `contexts`.

@@ -12,7 +12,7 @@ use libc::{greg_t, siginfo_t, ucontext_t};
 /// `si_code` of a dispatched call.
 const SYS_USER_DISPATCH: c_int = 2;
 const AUDIT_ARCH_X86_64: u32 = 0xC000_003E;
-/// Bytes of a `syscall` instruction.
+/// Size of a `syscall` instruction, bytes.
 const SYSCALL: u64 = 2;
 /// Offsets in the 128 bytes of `siginfo_t` that the kernel fills for SIGSYS.
 const SI_SYSCALL: usize = 24;
@@ -46,7 +46,7 @@ extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mut ucont
         Some(why) => {
             // SAFETY: this thread's, and its selector was BLOCK: none of its own code uses it.
             unsafe { thread.counting() }.incomplete.get_or_insert(why);
-            // Back to the instruction itself: from now on the kernel lets it through.
+            // Goes back to the instruction itself, which the kernel lets through from now on.
             *register(program, libc::REG_RIP) -= SYSCALL as greg_t;
         }
     }

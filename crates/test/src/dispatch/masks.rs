@@ -1,5 +1,5 @@
-//! Calls that would block SIGSYS or change its action: while it is blocked, a dispatched call ends
-//! the process. They are answered here, with everything else as the program asked.
+//! Answers calls that would block SIGSYS or change its action, with everything else as the program
+//! asked: while SIGSYS is blocked, a dispatched call ends the process.
 
 use super::signals::{self, Action, SIGSYS_BIT};
 use super::stubs;
@@ -10,13 +10,13 @@ const UNBLOCKABLE: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
 const MASK_SIZE: u64 = 8;
 const SYS_IO_PGETEVENTS: c_long = 333;
 
-/// How a call is handled.
+/// The way in which a call is handled.
 pub(super) enum Course {
-    /// It is made unchanged.
+    /// The call is made unchanged.
     Native,
-    /// It has been answered with this result.
+    /// The call has been answered with this result.
     Answered(i64),
-    /// Counting has to stop here.
+    /// The call would end the process if counting went on: counting stops for this reason.
     GiveUp(Incomplete),
 }
 

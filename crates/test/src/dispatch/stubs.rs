@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 pub(super) const STUBS: usize = 4096;
 /// A stub's size in bytes. The jump reads its target from memory: no code is ever written.
 const STUB: u64 = 8;
-/// Neighbouring entries that are searched for a free stub.
+/// Number of neighbouring entries that are searched for a free stub.
 const PROBES: usize = 64;
 
 /// The address that each stub jumps to; 0 for a free one.

@@ -7,9 +7,9 @@ use crate::problem::Incomplete;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, AtomicU8, Ordering::SeqCst};
 
-/// Threads that can count at the same time.
+/// Largest number of threads that can count at the same time.
 const THREADS: usize = 256;
-/// Depth of nested blocks.
+/// Largest depth of nested blocks.
 pub(super) const DEPTH: usize = 8;
 
 /// Selector value: the thread's calls are made.
@@ -29,7 +29,7 @@ pub(super) struct Thread {
 /// State that only the thread itself uses: its handler while it counts, its own code otherwise.
 #[derive(Default)]
 pub(super) struct Counting {
-    /// Tables of its blocks, the outermost first; those beyond `depth` are spare.
+    /// Tables of the thread's blocks, the outermost first; the tables beyond `depth` are spare.
     pub(super) tables: Vec<Box<Tables>>,
     pub(super) depth: usize,
     /// Stack address beyond which frames are not the outermost block's; `u64::MAX` if it is not

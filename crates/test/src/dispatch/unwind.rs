@@ -10,15 +10,16 @@ use core::ffi::{c_int, c_void};
 pub struct PythonFrames {
     /// Address of the `PyThreadState`.
     pub thread: u64,
-    /// Offset in the thread: its frame, or a pointer to a struct with the frame.
+    /// Offset in the `PyThreadState` of the pointer to the current frame. If `second` is an offset:
+    /// of the pointer to the struct that has the frame's pointer.
     pub first: u64,
-    /// Offset of the frame in that struct, if there is one; else `u64::MAX`.
+    /// Offset of the frame's pointer in that struct; `u64::MAX` if there is no such struct.
     pub second: u64,
-    /// Offset in a frame: its code object.
+    /// Offset of the code object in a frame.
     pub code: u64,
-    /// Offset in a frame: its current instruction.
+    /// Offset of the current instruction in a frame.
     pub instruction: u64,
-    /// Offset in a frame: its caller's frame.
+    /// Offset of the caller's frame in a frame.
     pub previous: u64,
 }
 
@@ -49,7 +50,7 @@ impl PythonFrames {
 }
 
 unsafe extern "C" {
-    // In libgcc, or in std's own unwinder.
+    // These functions are in libgcc, or in std's own unwinder.
     fn _Unwind_Backtrace(trace: extern "C" fn(*mut c_void, *mut c_void) -> c_int, argument: *mut c_void) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
     fn _Unwind_GetCFA(context: *mut c_void) -> usize;
@@ -57,7 +58,8 @@ unsafe extern "C" {
 
 const GO_ON: c_int = 0;
 const STOP: c_int = 5;
-/// Bytes of a frame at most; a larger distance between two frames means that the stack was misread.
+/// Largest size of a frame, bytes; a larger distance between two frames means that the stack was
+/// misread.
 const MAX_FRAME: u64 = 8 << 20;
 
 struct Walk {

@@ -1,4 +1,4 @@
-//! Bars: what was worked and waited, and the graph of the last minutes.
+//! Draws bars of work and waiting, and the graph of the last minutes.
 
 use super::canvas::Canvas;
 use crate::figures::percent;
@@ -6,20 +6,20 @@ use crate::history::Point;
 use ratatui::layout::Rect;
 use systoll_present::{Role, units};
 
-/// Eighths of a column's height.
+/// Blocks of zero to eight eighths of a column's height.
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// Eighths of a column's width.
+/// Blocks of zero to seven eighths of a column's width.
 const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// Returns a bar of work: `width` columns for the time `whole` ns.
+/// Returns a bar of work: the share of `ns` in `whole`, as blocks of at most `width` columns.
 pub(super) fn work(ns: u64, whole: u64, width: usize) -> String {
     let eighths = (ns as f64 / whole.max(1) as f64 * (width * 8) as f64).round() as usize;
     let eighths = eighths.min(width * 8);
     "█".repeat(eighths / 8) + PARTS.get(eighths % 8).copied().unwrap_or_default()
 }
 
-/// Returns a bar of waiting: `width` columns for the time `whole` ns.
+/// Returns a bar of waiting: the share of `ns` in `whole`, as blocks of at most `width` columns.
 pub(super) fn wait(ns: u64, whole: u64, width: usize) -> String {
     let columns = (ns as f64 / whole.max(1) as f64 * width as f64).round() as usize;
     "░".repeat(columns.min(width))
@@ -41,7 +41,7 @@ pub(super) fn draw_graph(points: impl Iterator<Item = Point>, area: Rect, canvas
     let first = area.right().saturating_sub(u16::try_from(shown.len()).unwrap_or(area.width));
     for (x, point) in (first..area.right()).zip(shown) {
         let height = if most > 0.0 { share(point) / most * f64::from(rows) * 8.0 } else { 0.0 };
-        // What is more than nothing is seen.
+        // A cost above zero is always visible.
         let height = if point.figures.toll_ns > 0 { height.round().max(1.0) as u16 } else { 0 };
         for row in 0..rows {
             let eighths = height.saturating_sub(8 * row).min(8);

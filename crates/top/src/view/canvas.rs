@@ -1,4 +1,4 @@
-//! A buffer to draw on. What lies outside of it is not drawn.
+//! Draws on a buffer. Text outside of it is not drawn.
 
 use crate::state::Look;
 use ratatui::buffer::Buffer;
@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use systoll_present::Role;
 
-/// Characters of our own and what stands for them in ASCII.
+/// Signs of our own, with their substitutes in ASCII.
 const ASCII: [(&str, &str); 22] = [
     ("µ", "u"),
     ("…", "~"),
@@ -59,7 +59,8 @@ impl<'a> Canvas<'a> {
         parts.iter().fold(x, |x, (role, text)| self.text(x, y, *role, text, end))
     }
 
-    /// Draws a text that ends at column `end`; its begin is cut off where it lies before column `x`.
+    /// Draws a text that ends at column `end`. Its beginning is cut off if it lies before column
+    /// `x`.
     pub(super) fn right(&mut self, x: u16, y: u16, role: Role, text: &str, end: u16) {
         let width = u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
         let room = end.saturating_sub(x);
@@ -76,7 +77,7 @@ impl<'a> Canvas<'a> {
         self.buffer.set_style(line, Style::new().add_modifier(Modifier::REVERSED));
     }
 
-    /// Replaces what the terminal can't show.
+    /// Replaces signs that the terminal can't show.
     pub(super) fn finish(&mut self, area: Rect) {
         if !self.look.is_ascii {
             return;

@@ -1,4 +1,5 @@
-//! One line of the table, closely: figures, callers, its finding and rounds, stacks, a window.
+//! Draws one line of the table in detail: figures, callers, its finding and rounds, stacks, a
+//! window.
 
 use super::findings::pieces;
 use crate::figures::{each, percent, rate};
@@ -9,9 +10,9 @@ use std::collections::HashSet;
 use systoll_model::{RowId, Window};
 use systoll_present::{Parts, Pieces, Role, call_text, clean, units};
 
-/// Rows whose callers and stacks are shown, at most.
+/// Largest number of rows whose callers and stacks are shown.
 const ROWS: usize = 3;
-/// Eighths of a sign's height.
+/// Blocks of one to eight eighths of a sign's height.
 const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Returns the lines about a line of the table.
@@ -111,7 +112,7 @@ fn claims(judged: &Judged, pieces: &Pieces<'_>, rows: &[RowId]) -> Vec<Parts> {
     lines
 }
 
-/// Returns the stacks of the dearest rows, and the files behind their descriptors.
+/// Returns the stacks of the costliest rows, and the files behind their descriptors.
 fn callers(pieces: &Pieces<'_>, rows: &[RowId]) -> Vec<Parts> {
     let mut lines = Vec::new();
     for row in rows.iter().take(ROWS) {
@@ -133,7 +134,7 @@ fn callers(pieces: &Pieces<'_>, rows: &[RowId]) -> Vec<Parts> {
     lines
 }
 
-/// Returns the last window that has calls of these rows: what a thread did one call after the other.
+/// Returns the last window with calls of these rows: consecutive calls of a thread.
 fn window(judged: &Judged, rows: &[RowId]) -> Vec<Parts> {
     let rows: HashSet<&RowId> = rows.iter().collect();
     let recording = &judged.recording;

@@ -1,4 +1,4 @@
-//! Findings with their cures, and rounds.
+//! Draws findings with their cures, and rounds.
 
 use super::canvas::Canvas;
 use crate::state::State;

@@ -1,4 +1,5 @@
-//! The first lines of the screen: what is watched and what it does a second; and its last: the keys.
+//! Draws the first lines of the screen, with the watched command and its figures for each second,
+//! and the last line, with the keys.
 
 use super::canvas::Canvas;
 use crate::figures::{percent, rate};
@@ -46,7 +47,7 @@ pub(super) fn draw(state: &State, areas: &Areas, canvas: &mut Canvas<'_>) {
     }
 }
 
-/// Returns what is done a second.
+/// Returns the figures for each second.
 fn a_second(state: &State) -> Vec<(Role, String)> {
     let shown = state.shown();
     if shown.span_ns == 0 {

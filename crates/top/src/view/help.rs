@@ -1,8 +1,8 @@
-//! The keys, and what the columns mean.
+//! Lists the keys, and the meanings of the columns.
 
 use systoll_present::{Parts, Role};
 
-/// Keys, each with what it does.
+/// The keys, each with its action.
 const KEYS: [(&str, &str); 14] = [
     ("q", "leave; what is watched runs on as it was"),
     ("up, down", "select a line (also j, k, PgUp, PgDn, Home, End, the wheel)"),
@@ -20,7 +20,7 @@ const KEYS: [(&str, &str); 14] = [
     ("?", "this page"),
 ];
 
-/// Columns, each with its meaning.
+/// The columns of the table, each with its meaning.
 const COLUMNS: [(&str, &str); 8] = [
     ("%CPU", "processor time that the calls took, of one processor"),
     ("calls/s", "calls that returned, a second"),

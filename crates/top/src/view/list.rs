@@ -1,4 +1,4 @@
-//! The table.
+//! Draws the table.
 
 use super::bars::{wait, work};
 use super::canvas::Canvas;
@@ -139,10 +139,10 @@ fn name(state: &State, line: &TableLine, is_idle: bool, width: usize) -> Vec<(Ro
         } else {
             " < "
         };
-        // What comes behind gets its share of the room.
+        // The parts behind this one get their share of the room.
         let share = if at == last { room } else { room.saturating_sub(4 * (last - at)) };
         let share = share.saturating_sub(separator.len()).max(1);
-        // Of a script's line the place tells more than the function.
+        // For a script's line the place tells more than the function.
         let name = if name.chars().count() > share { name.split(" in ").next().unwrap_or(name) } else { name };
         let text = shorten(name, share);
         room = room.saturating_sub(separator.len() + text.chars().count());

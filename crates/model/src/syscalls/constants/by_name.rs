@@ -1,4 +1,4 @@
-//! Parses the names of constants that strace, perf and people write.
+//! Parses the names of constants, as strace, perf and people write them.
 
 use super::files::*;
 use super::ioctls::IOCTLS;
@@ -8,8 +8,8 @@ use super::table::Names;
 use foldhash::HashMap;
 use std::sync::OnceLock;
 
-/// Tables in which each name stands for one number. Socket options are apart, by level: no name is
-/// in two of those tables.
+/// Tables in which each name stands for one number. The tables of socket options are per level; no
+/// name is in two of them.
 static TABLES: &[&Names] = &[
     ARCH_PRCTL,
     BPF,

@@ -2,9 +2,9 @@
 
 use super::table::Names;
 
-/// Relative paths start at the working directory.
+/// Directory descriptor that makes relative paths start at the working directory.
 pub const AT_FDCWD: i32 = -100;
-/// A link at the path's end is not followed.
+/// Flag by which a link at the path's end is not followed.
 pub const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 /// statx: cached attributes will do; no server is asked.
 pub const AT_STATX_DONT_SYNC: u32 = 0x4000;
@@ -71,14 +71,14 @@ pub const MSG_STAT: u32 = 11;
 pub const SHM_STAT: u32 = 13;
 /// semctl: select a set by its index in the kernel's table.
 pub const SEM_STAT: u32 = 18;
-/// semctl: the resources that all sets use.
+/// semctl: return the resources that all sets use.
 pub const SEM_INFO: u32 = 19;
-/// shmat: replace what is mapped there.
+/// shmat: replace the mappings at the given address.
 pub const SHM_REMAP: u32 = 0o4_0000;
 
-/// wait4: return at once.
+/// wait4: return at once, even if no child has ended.
 pub const WNOHANG: u32 = 1;
-/// clock_nanosleep: sleep until a time, not for a duration.
+/// clock_nanosleep: sleep until a given time, not for a duration.
 pub const TIMER_ABSTIME: u32 = 1;
 
 /// ioprio_get, ioprio_set: the priority of one thread.

@@ -1,15 +1,15 @@
 //! Numbers of the kernel's interface by their names in its uapi headers for x86-64: those that
 //! describe calls ([`crate::WindowCall::option`]), and others that only tables of meaning need.
 //!
-//! Each number stands in one place. What is described is held against strace's own words by
-//! `tests/constants.rs`.
+//! Each number is in one place only. `tests/constants.rs` compares the described ones with strace's
+//! own words.
 //!
 //! ```
 //! use systoll_model::constants::{F_SETFD, FD_CLOEXEC};
 //! assert_eq!((F_SETFD, FD_CLOEXEC), (2, 1));
 //! ```
 
-/// Declares constants, and the table that turns their numbers back into names. Numbers ascend.
+/// Declares constants by rising number, and the table that turns their numbers back into names.
 macro_rules! named {
     ($(#[$doc:meta])* $table:ident { $($name:ident = $value:literal),* $(,)? }) => {
         $(

@@ -62,7 +62,7 @@ named! {
 }
 
 named! {
-    /// Clocks.
+    /// Clocks of clock_gettime and its relatives.
     CLOCKS {
         CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_PROCESS_CPUTIME_ID = 2,
         CLOCK_THREAD_CPUTIME_ID = 3, CLOCK_MONOTONIC_RAW = 4, CLOCK_REALTIME_COARSE = 5,
@@ -109,7 +109,7 @@ named! {
 }
 
 named! {
-    /// Interval timers.
+    /// Timers of getitimer and setitimer.
     ITIMERS {
         ITIMER_REAL = 0, ITIMER_VIRTUAL = 1, ITIMER_PROF = 2,
     }
@@ -130,7 +130,7 @@ named! {
 }
 
 named! {
-    /// Scheduling policies.
+    /// Policies of sched_setscheduler.
     POLICIES {
         SCHED_OTHER = 0, SCHED_FIFO = 1, SCHED_RR = 2, SCHED_BATCH = 3, SCHED_IDLE = 5,
         SCHED_DEADLINE = 6,
@@ -250,7 +250,7 @@ named! {
 }
 
 named! {
-    /// Protection of memory.
+    /// Protections of mmap and mprotect.
     PROT {
         PROT_READ = 0x1, PROT_WRITE = 0x2, PROT_EXEC = 0x4, PROT_GROWSDOWN = 0x1000000,
         PROT_GROWSUP = 0x2000000,

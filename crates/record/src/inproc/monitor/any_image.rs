@@ -35,7 +35,7 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Creates a launcher whose file is this process's own dynamic loader.
+    /// Creates a launcher whose one file is this process's own dynamic loader.
     fn new() -> Option<Self> {
         let ahead = Ahead::default();
         let files = Files::new(Maker::new(options(Closely::All, true)), Arc::new(Cache::none()), ahead.clone());
@@ -111,7 +111,7 @@ impl Launcher {
 pub(crate) fn use_image(parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> bool {
     thread_local!(static LAUNCHER: RefCell<Option<Launcher>> = const { RefCell::new(None) });
     LAUNCHER.with(|kept| {
-        // The launcher is dropped if there is a panic in between.
+        // `kept` is empty meanwhile: if there is a panic, the launcher is dropped.
         let Some(mut launcher) = kept.take().or_else(Launcher::new) else { return false };
         let tried = launcher.watch(parts, word).is_some();
         launcher.forget();

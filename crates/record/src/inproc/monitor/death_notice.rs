@@ -1,4 +1,4 @@
-//! Makes the kernel tell the watched threads that the launcher is gone, whatever ended it.
+//! Makes the kernel tell the watched threads that the launcher is gone, however it ended.
 //!
 //! Uses a robust futex: when the thread that claims to hold the lock ends, even by SIGKILL, the kernel writes
 //! FUTEX_OWNER_DIED into the lock's word (Documentation/locking/robust-futex-ABI.rst).
@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::global;
 
-/// `struct robust_list_head` of the kernel, with the one entry of its list.
+/// The kernel's `struct robust_list_head`, and the one entry of its list.
 #[repr(C)]
 struct List {
     first: *mut Entry,
@@ -17,13 +17,14 @@ struct List {
     entry: Entry,
 }
 
-/// `struct robust_list`.
+/// The kernel's `struct robust_list`.
 #[repr(C)]
 struct Entry {
     next: *mut Entry,
 }
 
-/// The calling thread's notice. Drop it before the area is unmapped.
+/// A request to the kernel to mark the area's owner word when the calling thread ends. Drop it before the area is
+/// unmapped.
 #[derive(Debug)]
 pub(crate) struct DeathNotice(Option<NonNull<List>>);
 
@@ -41,9 +42,9 @@ impl DeathNotice {
         list.offset = (word.as_ptr() as libc::c_long).wrapping_sub(entry as libc::c_long);
         word.store(nix::unistd::gettid().as_raw() as u32, Ordering::SeqCst);
         let head = NonNull::from(list);
-        // SAFETY: the list is never freed, so the kernel finds it whenever the thread ends. Of what it writes to, the
-        // word lies in the area, and `drop` takes it off the list before that is unmapped. The C library's own list,
-        // which this replaces, is for robust mutexes, and we use none.
+        // SAFETY: the list is never freed, so the kernel finds it whenever the thread ends. The kernel writes to the
+        // word, which lies in the area; `drop` takes it off the list before the area is unmapped. The C library's own
+        // list, which this one replaces, is for robust mutexes, and we use none.
         let set = unsafe { libc::syscall(libc::SYS_set_robust_list, head.as_ptr(), 3 * size_of::<usize>()) };
         Self((set == 0).then_some(head))
     }

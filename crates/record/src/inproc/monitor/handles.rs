@@ -2,7 +2,7 @@
 
 use systoll_hooks::layout::{IMAGE, image, slot};
 
-/// A watched program: the number of its image file.
+/// A watched program, identified by the number of its image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ProgramId(pub(crate) u32);
 
@@ -36,7 +36,7 @@ impl SlotRef {
         u64::from(self.program.0) << 16 | (self.index + 1)
     }
 
-    /// Returns true for the last slot, which all threads share that found no free one.
+    /// Returns true for the last slot, which is shared by all threads that found no free one.
     pub(crate) fn is_last(self) -> bool {
         self.index + 1 >= image::SLOT_COUNT
     }

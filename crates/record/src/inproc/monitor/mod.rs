@@ -37,7 +37,7 @@ use exec::seccomp;
 use polling::Polling;
 use results::own_cpu::UnseenTime;
 use results::run_stats::Around;
-use results::{clock, overhead, recording};
+use results::{clock, overhead, recording, turns};
 use session::Session;
 use shared::memory::Memory;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn with_source(error: &Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-/// Returns what this machine lacks, if anything.
+/// Returns the property that this machine lacks, if it lacks one.
 fn missing() -> Option<String> {
     (!sys::has_fsgsbase()).then(|| "programs can't set their gs base here (no FSGSBASE)".into())
 }
@@ -80,21 +80,21 @@ fn options(closely: Closely, elide: bool) -> Options {
 /// power of two a later run can reuse cached code, though its measured clock rate differs slightly.
 fn long_power(longer: Duration, cycles_per_ns: f64) -> u8 {
     let cycles = longer.as_nanos() as f64 * cycles_per_ns;
-    // One percent less, by which the clock's rate may be wrong at first.
+    // The clock's rate may be wrong by one percent at first, so subtract that.
     (cycles * 0.99).max(1.0).log2().min(f64::from(LONGEST_POWER)) as u8
 }
 
 /// Time that counting code adds to a call, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnShare {
-    /// A call without the counting code, measured in the same moments, ns.
+    /// Time of a call without the counting code, measured in the same moments, ns.
     pub plain_ns: f64,
     /// Time that the counting code adds, ns.
     pub added_ns: f64,
 }
 
-/// Measures in this process what counting by `options` adds to a call. Returns `None` if that is impossible: without
-/// FSGSBASE, or if this process is watched itself or may not map code.
+/// Measures, in this process, the time that counting by `options` adds to a call. Returns `None` if that is impossible:
+/// without FSGSBASE, or if this process is watched itself or may not map code.
 #[must_use]
 pub fn own_share(options: &Options) -> Option<OwnShare> {
     if missing().is_some() {
@@ -106,8 +106,8 @@ pub fn own_share(options: &Options) -> Option<OwnShare> {
     Some(OwnShare { plain_ns: measured.plain.min / ns, added_ns: measured.share.added / ns })
 }
 
-/// Commands that do next to nothing, for a trial; the first that exists is used. Small systems have a shell, but no
-/// `true` at its usual place.
+/// Commands that do next to nothing, for a trial; the first that exists is used. Small systems have a shell, but `true`
+/// is not at its usual place.
 const TRIED: [&[&str]; 3] = [&["/bin/true"], &["/usr/bin/true"], &["/bin/sh", "-c", ":"]];
 
 impl Backend for InprocBackend {
@@ -225,7 +225,7 @@ impl InprocBackend {
         Ok(session)
     }
 
-    /// Enters processes that run, watches them for a while, and leaves them.
+    /// Enters running processes, watches them for a while, and leaves them.
     fn attached(running: &Running, control: &mut dyn Control) -> Result<Session, Error> {
         let ratio = clock::Ratio::begin();
         if let Some(why) = crate::sandbox::kills(BackendKind::Inproc) {
@@ -233,9 +233,6 @@ impl InprocBackend {
         }
         can_share()?;
         let launch = &running.how;
-        if !launch.elisions.is_empty() {
-            return Err(Error::NoElision(BackendKind::Inproc));
-        }
         // An impossible request is reported before anything is measured.
         enter::look_at(running)?;
         let signals = Signals::of(launch)?;
@@ -247,6 +244,7 @@ impl InprocBackend {
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, Ahead::default());
         let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
+        turns::begin(&session, running.in_turns);
         enter::enter_all(&mut session, running)?;
         signals.watch(0, control.every());
         watch::watch(&mut session, &signals, control, Duration::ZERO);
@@ -255,10 +253,10 @@ impl InprocBackend {
     }
 }
 
-/// Returns true if memory can be shared with programs here.
+/// Checks that memory can be shared with programs here.
 ///
 /// # Errors
-/// The reason, where it can't.
+/// The reason why it can't.
 fn can_share() -> Result<(), Error> {
     if let Some(what) = missing() {
         return Err(Error::refused(BackendKind::Inproc, what));
@@ -281,7 +279,8 @@ struct Begun {
 }
 
 impl Begun {
-    /// Measures what counting by such code adds to a call; `ratio` was begun some time ago.
+    /// Measures how much time counting adds to a call, with the code that `launch` needs; `ratio` was begun some time
+    /// ago.
     fn measure(launch: &Launch, ratio: clock::Ratio) -> Self {
         let cache = Arc::new(Cache::open());
         let mut options = options(launch.closely, !launch.elisions.is_empty());

@@ -10,57 +10,57 @@ use std::rc::Rc;
 /// Questions from a program's start that are predicted one by one.
 const FIRST: usize = 48;
 
-/// Kinds of work of the launcher.
+/// Kind of work that the launcher did last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Any other work, or none yet.
+    /// Any other work, or none so far.
     #[default]
     Other,
-    /// Answered a question about a context or about a call of a window.
+    /// An answer to a question about a context or about a call of a window.
     Call,
-    /// Noted that a new program has mapped what it shares.
+    /// The note that a new program has mapped the shared memory.
     Starting,
-    /// Planned and hooked newly mapped code.
+    /// Planning and hooking of newly mapped code.
     Mapped,
-    /// Prepared a thread for an exec.
+    /// Preparation of a thread for an exec.
     BeforeExec,
-    /// Let go of a program that was executed.
+    /// Release of a program that was executed.
     Exec,
-    /// Noted a process's end.
+    /// The note that a process has ended.
     Ended,
 }
 
-/// Number of kinds.
+/// Number of kinds of work.
 const KINDS: usize = Kind::Ended as usize + 1;
 
 /// The launcher's last work, and the question that caused it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastWork {
     pub(crate) kind: Kind,
-    /// The history of programs of the same file, and the number of the program's question.
+    /// History of programs of the same file, and the number of this question in the program.
     pub(crate) place: Option<(Rc<FileHistory>, usize)>,
 }
 
-/// Counter that rises each time something came soon, and falls otherwise.
+/// Counter that rises each time a question came soon, and falls each time it did not.
 #[derive(Clone, Copy, Debug)]
 struct Streak(u8);
 
 impl Streak {
     const MOST: u8 = 3;
-    /// Something always came soon.
+    /// Streak of questions that always came soon.
     const SOON: Self = Self(Self::MOST);
 
-    /// Returns the streak after a first observation.
+    /// Returns the streak after a first observation; `soon` is true if the question came soon.
     fn first(soon: bool) -> Self {
         Self(if soon { Self::MOST } else { 0 })
     }
 
-    /// Returns the streak after another observation.
+    /// Returns the streak after a further observation.
     fn and(self, soon: bool) -> Self {
         Self(if soon { (self.0 + 1).min(Self::MOST) } else { self.0.saturating_sub(1) })
     }
 
-    /// Returns true if something mostly came soon.
+    /// Returns true if questions mostly came soon.
     fn mostly(self) -> bool {
         self.0 > Self::MOST / 2
     }
@@ -87,7 +87,7 @@ impl Default for NextQuestion {
 }
 
 impl NextQuestion {
-    /// Notes if something came soon after `done`.
+    /// Notes if a question came soon after the work `done`.
     pub(crate) fn note(&mut self, done: &LastWork, soon: bool) {
         if let Some(of_kind) = self.0.get_mut(done.kind as usize) {
             *of_kind = of_kind.and(soon);
@@ -97,7 +97,7 @@ impl NextQuestion {
         }
     }
 
-    /// Returns true if something mostly comes soon after `done`.
+    /// Returns true if a question mostly comes soon after the work `done`.
     pub(crate) fn is_soon(&self, done: &LastWork) -> bool {
         let of_place = place(done).and_then(Cell::get);
         of_place.or_else(|| self.0.get(done.kind as usize).copied()).is_none_or(Streak::mostly)

@@ -1,4 +1,5 @@
-//! Decides how long launcher and threads poll or wait for each other, by who else needs the processors and our memory.
+//! Decides how long launcher and threads poll or sleep while they wait for each other, depending on who else needs the
+//! processors.
 
 use crate::inproc::monitor::exec::read_ahead::{Ahead, Reading};
 use crate::inproc::monitor::exec::seccomp;
@@ -13,68 +14,69 @@ use std::time::Duration;
 use systoll_hooks::layout::global;
 use systoll_symbols::Spawn;
 
-/// Time that a thread waits for an answer before it goes on by itself.
+/// Time for which a thread waits for an answer before it goes on by itself.
 pub(crate) const LIMIT: Duration = Duration::from_millis(250);
 
-/// The same if a file may have to be planned: tens of milliseconds for a C library, on a busy machine and by
-/// unoptimised code many times that.
+/// Time for which a thread waits if a file may have to be planned: planning takes tens of milliseconds for a C library,
+/// and many times that on a busy machine or by unoptimised code.
 pub(crate) const LONG_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
 
-/// Time that a thread waits for a launcher that is working on something.
+/// Time for which a thread waits if the launcher is known to be working on something.
 pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 8 });
 
 /// Polls of a waiting thread before it sleeps, if launcher and thread can run at once. More polls would help programs
 /// that are starting; but if thousands of threads ask at once, all of them poll before the launcher has its turn, and
-/// that must come within [`LIMIT`].
+/// its turn must come within [`LIMIT`].
 const SPINS: u64 = 2_000;
 
-/// Time that the launcher polls for questions before it sleeps if others want its processor, and the interval at which
-/// it yields.
+/// Time for which the launcher polls for questions before it sleeps, if others want its processor; also the interval at
+/// which it yields.
 const LOOKS: Duration = Duration::from_micros(60);
-/// Time that it polls if no other process wants the processor: waking it takes longer than most answers, and further
-/// questions come soon. Polls of a millisecond would save programs that start one by one beside an idle processor
-/// (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third more of a processor.
+/// Time for which the launcher polls if no other process wants the processor: waking the launcher takes longer than
+/// most answers, and further questions come soon. Polls of a millisecond would save programs that start one by one
+/// beside an idle processor (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third more
+/// of a processor.
 const LOOKS_ON: Duration = Duration::from_micros(100);
-/// Time that it polls if its last work is mostly followed by nothing soon: between the questions of a compiler's
-/// programs three polls in five were in vain, a quarter of the launcher's work.
+/// Time for which the launcher polls if questions rarely follow soon after its last work: between the questions of a
+/// compiler's programs three polls in five were in vain, a quarter of the launcher's work.
 const GLANCE: Duration = Duration::from_micros(10);
-/// Delay with which a sleeping thread notices that it was woken, at most.
+/// Longest delay until a sleeping thread notices that it was woken.
 const WAKE: Duration = Duration::from_micros(50);
-/// A yield of at least this duration means that another process has more to do on the processor.
+/// Duration of a yield from which on another process is taken to need the processor for longer.
 const AWAY: Duration = Duration::from_micros(200);
-/// Time for which that is then assumed.
+/// Time for which a process that outlasted a yield is assumed to need the processor.
 const CROWDED: Duration = Duration::from_millis(10);
 
 const fn ns(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-/// Decides when the launcher polls for questions rather than sleeps.
+/// State by which the launcher decides if it polls for questions or sleeps.
 #[derive(Default)]
 pub(crate) struct Polling {
     /// Number of processors that launcher, targets and the threads that read ahead may use.
     processors: usize,
-    /// The processors themselves.
+    /// The set of the processors that launcher, targets and reading threads may use.
     everywhere: Option<CpuSet>,
-    /// The thread that reads ahead.
+    /// The thread that reads ahead, while it runs.
     reader: Option<JoinHandle<()>>,
-    /// Keeps the launcher on one processor while it lives.
+    /// The launcher's usual affinity, while the launcher is kept on one processor.
     stay: Option<sys::SavedAffinity>,
     /// True if the thread that asked last was on the launcher's processor, or would not poll for an answer.
     pub(crate) asked_here: bool,
-    /// When the launcher began its current work, by the time stamp counter.
+    /// Time stamp counter at the beginning of the launcher's current work.
     pub(crate) item: u64,
     /// Time until which another process is assumed to want the launcher's processor, ns.
     crowded_until: u64,
-    /// When the launcher last yielded, ns.
+    /// Time of the launcher's last yield, ns.
     offered: u64,
-    /// When there last was work, ns.
+    /// Time at which there was work last, ns.
     pub(crate) answered: u64,
-    /// The last work.
+    /// The work that was done last.
     pub(crate) done: LastWork,
-    /// Predicts if another question will come soon.
+    /// Counters that predict if another question will come soon.
     outlook: NextQuestion,
-    /// True if threads of some program make no system calls of ours any more: they don't wake the launcher, and their
+    /// True if threads of some program make no system calls for us any more: they don't wake the launcher, and their
     /// slots must be searched.
     pub(crate) quiet: bool,
 }
@@ -111,7 +113,7 @@ impl Polling {
         })
     }
 
-    /// Notes in shared memory that work begins now, which may take long.
+    /// Notes in shared memory that the launcher begins work that may take long.
     pub(crate) fn begin_item(&mut self, global: &Area) {
         self.item = sys::tsc();
         global.set(global::BUSY, self.item);
@@ -127,7 +129,7 @@ impl Polling {
         }
         let beside = if self.processors == 2 { procfs::processor(pid) } else { None };
         let stay = beside.and_then(|_| sys::SavedAffinity::as_it_is());
-        // A thread starts where its maker may run: moving it once it runs would cost a tenth of its time.
+        // A thread starts on a processor that its maker may use: moving it once it runs would cost a tenth of its time.
         let is_there = |processor: &usize| usize::try_from(sys::processor()) == Ok(*processor);
         let moved = beside.filter(|p| !is_there(p)).zip(stay.as_ref()).is_some_and(|(p, stay)| stay.off(p));
         self.reader = ahead.begin(what, beside.filter(|_| !moved));
@@ -146,7 +148,7 @@ impl Polling {
         may && patience != 0 && is_one_free()
     }
 
-    /// Lets the launcher use all processors again once everything has been read ahead.
+    /// Lets the launcher use all processors again once the thread that reads ahead has finished.
     pub(crate) fn look_for_reader(&mut self, global: &Area) {
         if self.reader.take_if(|reader| reader.is_finished()).is_some() {
             self.stay = None;
@@ -154,7 +156,7 @@ impl Polling {
         }
     }
 
-    /// Notes that at `now`, or a little later, there was something to do after `before`.
+    /// Notes that at `now`, or a little later, there was new work after the work `before`.
     pub(crate) fn note_found(&mut self, before: &LastWork, now: u64) {
         let gap = now.saturating_sub(self.answered);
         self.outlook.note(before, gap < ns(LOOKS_ON) + ns(WAKE));
@@ -164,7 +166,8 @@ impl Polling {
     ///
     /// While the launcher polls, no other thread has its processor, and a thread that is ready to run there may have to
     /// wait for the timer. Therefore it yields, at once if the thread that asked last is on the same processor. If the
-    /// processor is then taken for long, it polls no further: a sleeper gets the next turn when woken.
+    /// launcher then gets its processor back late, it polls no further: a thread that sleeps gets the next turn when it
+    /// is woken.
     pub(crate) fn looks_on(&mut self) -> bool {
         if self.processors < 2 || self.stay.is_some() {
             return false;

@@ -1,4 +1,4 @@
-//! A watched program: what an `execve` started, with its threads and forks.
+//! A watched program: the processes that one `execve` started, with their threads and forks.
 
 use crate::inproc::monitor::exec::context_reuse::KnownContext;
 use crate::inproc::monitor::exec::files::Known;
@@ -22,14 +22,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Room, number_site};
-use systoll_hooks::layout::{call_of_entry, image, table_entry};
+use systoll_hooks::layout::{call_of_entry, image, record, table_entry};
 use systoll_model::Sysno;
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
 
-/// Programs of one file whose known contexts are sampled from their first call on.
+/// Number of programs of one file whose known contexts are sampled from their first call on.
 const MAX_ALIKE: u32 = 8;
 
-/// A file of the program, with its jumps.
+/// A file of a program, with the jumps written into it.
 #[derive(Clone)]
 pub(crate) struct Patched {
     pub(crate) key: ModuleKey,
@@ -39,35 +39,35 @@ pub(crate) struct Patched {
 }
 
 impl Patched {
-    /// Returns the range of its counting code in the process, including the read-only data behind it.
+    /// Returns the range of the file's counting code in the process, including the read-only data behind it.
     pub(crate) fn code_range(&self) -> Range<u64> {
         let start = self.bias.wrapping_add_signed(self.code.blob.delta);
         start..start.saturating_add(self.code.size())
     }
 
-    /// Returns true if any of its jumps are in place.
+    /// Returns true if any of the file's jumps are in place.
     pub(crate) fn is_in(&self, mem: &Mem) -> bool {
         mem.has_any(&self.code.jumps, self.bias)
     }
 }
 
-/// A watched program.
+/// A watched program: everything that the launcher knows about it.
 pub(crate) struct Program {
     pub(crate) id: ProgramId,
-    /// The process that executed it.
+    /// Id of the process that executed the program.
     pub(crate) pid: i32,
-    /// Its image in the table.
+    /// Index of the program's image in the table.
     pub(crate) image: ImageId,
-    /// Key of its own file, if the kernel has mapped the file under the executed name.
+    /// Key of the program's own file, if the kernel has mapped the file under the executed name.
     pub(crate) file: Option<ModuleKey>,
     /// Number of earlier programs of the same file.
     pub(crate) earlier: u32,
-    /// Calls that samples of single calls have stood for.
+    /// Number of calls that the program's samples of single calls stand for.
     pub(crate) looked: u64,
-    /// History of the first questions of those earlier programs.
+    /// History of the first questions of earlier programs of the same file.
     pub(crate) outlook: Rc<next_question::FileHistory>,
     pub(crate) questions: usize,
-    /// True if, as far as is known, its processes have the launcher's own credentials and namespaces.
+    /// True if the program's processes have, as far as is known, the launcher's own credentials and namespaces.
     pub(crate) native: bool,
     pub(crate) space: AddressSpace,
     pub(crate) mem: Mem,
@@ -81,29 +81,30 @@ pub(crate) struct Program {
 /// Hooks of the program's code.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    /// Its mappings, while it is new.
+    /// Mappings of the program while it is new.
     pub(crate) maps: Vec<Mapped>,
-    /// Page faults that its first thread has taken for us.
+    /// Page faults that the program's first thread has taken for us.
     pub(crate) faults: u64,
     pub(crate) files: Vec<Patched>,
-    /// Indexes in `files` of those that a released thread was to hook. It has hooked them unless it asks again.
+    /// Indexes in `files` of the files that a released thread was to hook. If the thread does not ask again, it has
+    /// hooked them.
     pub(crate) let_go: Vec<usize>,
     /// Files to patch once the program says that it has mapped its memory.
     pub(crate) starting: Option<Vec<Patched>>,
-    /// Addresses of the regions of roots in its image.
+    /// Addresses of the regions of roots in the program's image.
     pub(crate) regions: HashSet<u64>,
     pub(crate) room: Room,
-    /// True if every call of its files is seen, so that some can be answered in place.
+    /// True if every call of the program's files is seen, so that some can be answered in place.
     pub(crate) seen_whole: bool,
-    /// Its code that is in no file.
+    /// The program's code that is in no file.
     pub(crate) generated: Generated,
-    /// Number of its files that the kernel mapped at the start; they come first.
+    /// Number of files that the kernel mapped at the start; they come first in `files`.
     pub(crate) mapped_at_start: usize,
-    /// Number of files it had mapped without asking, when that was last read.
+    /// Number of files that the program had mapped without asking, when that was last read.
     pub(crate) unasked: u64,
-    /// The mappings that had not changed by then.
+    /// Mappings that had not changed when `unasked` was read.
     pub(crate) unmoved: CheckedMappings,
-    /// Purposes for which its files map others.
+    /// Purposes for which the program's files map others.
     pub(crate) roles: MapperRoles,
 }
 
@@ -116,21 +117,22 @@ pub(crate) struct CheckedMappings {
     pub(crate) starts: Vec<u64>,
 }
 
-/// Facts about the contexts of its calls.
+/// Facts about the contexts of a program's calls.
 #[derive(Default)]
 pub(crate) struct Contexts {
-    /// When we last searched for a map of the functions that it compiles, ns since the run's start.
+    /// Time of the last search for a map of the functions that the program compiles, ns since the run's start.
     pub(crate) looked_for_map_ns: Option<u64>,
-    /// True if there is such a map, or will probably be one before its first script runs.
+    /// True if the program keeps a map of its compiled functions, or will probably keep one before its first script
+    /// runs.
     pub(crate) names_compiled: bool,
     /// Frames of the contexts counted at nodes, by the nodes' addresses.
     pub(crate) nodes: foldhash::HashMap<NodeAddr, Rc<[RawFrame]>>,
-    /// Roots made for numbers, at sites that do not tell the number.
+    /// Roots that each count the calls of one number, at sites that do not tell the number.
     pub(crate) number_roots: foldhash::HashMap<NodeAddr, NumberRoot>,
     pub(crate) failures: HashMap<NodeAddr, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) preloaded: foldhash::HashSet<(usize, ModuleKey)>,
-    /// Contexts of nodes that earlier programs have had and later ones will reuse.
+    /// Contexts of nodes that earlier programs have had and later programs will reuse.
     pub(crate) known: foldhash::HashMap<NodeAddr, Rc<KnownContext>>,
     /// Whole stacks above contexts, by node; threads compare their stacks with these.
     pub(crate) trunks: foldhash::HashMap<NodeAddr, Rc<Above>>,
@@ -139,7 +141,7 @@ pub(crate) struct Contexts {
     /// Nodes at whose first call the budget allowed no window.
     pub(crate) unopened: Vec<NodeAddr>,
     pub(crate) main_seen: bool,
-    /// The first slot's memory when `main` was first seen.
+    /// The first slot's memory at the moment when `main` was first seen.
     pub(crate) at_main: Option<Vec<(u64, Vec<u8>)>>,
 }
 
@@ -147,7 +149,7 @@ pub(crate) struct Contexts {
 #[derive(Debug)]
 pub(crate) struct Above {
     pub(crate) frames: Vec<RawFrame>,
-    /// True if the last one is the stack's outermost.
+    /// True if the last frame is the stack's outermost.
     pub(crate) complete: bool,
     /// Number of frames for which there is room behind the node.
     pub(crate) room: usize,
@@ -163,32 +165,38 @@ impl Contexts {
     }
 }
 
-/// A root made for one number.
+/// The site and the number of a root that counts the calls of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NumberRoot {
     pub(crate) at: SiteRef,
-    /// The number, encoded as in the site's table of numbers.
+    /// Number of the call, encoded as in the site's table of numbers.
     pub(crate) number: u32,
 }
 
-/// Its threads, by their slots.
+/// A program's threads, by their slots.
 #[derive(Default)]
 pub(crate) struct Threads {
-    /// Slots whose thread changed its rights, while sharing its memory with the thread that made it.
+    /// Slots whose thread changed its rights while it shared its memory with the thread that made it.
     pub(crate) changed: HashSet<u64>,
-    /// Slots whose thread became another program.
+    /// Slots whose thread executed another program.
     pub(crate) gone_by_exec: HashSet<u64>,
-    /// True if we waited in vain for a thread to say which it is.
+    /// True if we waited in vain for a thread to note its identity.
     pub(crate) has_nameless: bool,
     pub(crate) tickets: Tickets,
-    /// Threads whose identity was verified, by slot.
+    /// Number of threads at which their calls are sampled again.
+    pub(crate) sample_at: u64,
+    /// True if threads were seen that end before they have made as many calls as a window waits for.
+    pub(crate) come_and_go: bool,
+    /// Ids of the threads whose identity was verified, by slot.
     pub(crate) told: HashMap<u64, i32>,
     /// Figures of recycled slots that belong to no row.
     pub(crate) recycled: Tally,
-    /// Requests from which its threads have not come back in time.
+    /// Number of requests from which the threads have not come back in time.
     pub(crate) unheeded: u32,
     /// Bytes of a thread's stack that the last unwinding needed.
     pub(crate) stack_read: usize,
+    /// When mappings were last read for a stack that ended outside those known, ns of the monotonic clock.
+    pub(crate) read_maps_ns: Option<u64>,
     /// Number of windows written when windows were last taken.
     pub(crate) written: u64,
 }
@@ -196,20 +204,29 @@ pub(crate) struct Threads {
 /// The processes that run the program.
 #[derive(Default)]
 pub(crate) struct Processes {
-    /// Images of the processes forked from it, by process id.
+    /// Images of the processes that were forked from the program, by process id.
     pub(crate) forks: HashMap<i32, ImageId>,
-    /// Images of the makers of those processes that have no image yet, by process id of the made one.
+    /// Images of the makers of new processes that have no image yet, by the id of the new process.
     pub(crate) makers: HashMap<i32, ImageId>,
-    /// Processor time of its process before the program's first instruction, ns.
+    /// Processor time of the program's process before its first instruction, ns.
     pub(crate) cpu_before: u64,
-    /// Processor time of its first thread before that instruction, by that thread's clock.
+    /// Processor time of the program's first thread before its first instruction, by the thread's clock.
     pub(crate) thread_before: u64,
-    /// Processor time of its processes as last read, ns since each one's start.
+    /// Processor time of the program's processes as last read, ns since each one's start.
     pub(crate) cpu_seen: HashMap<i32, u64>,
-    /// Its processes that have become other programs.
+    /// Ids of processes that have executed another program.
     pub(crate) execed: HashSet<i32>,
     /// True if the process that executed it continues in a copy of its image.
     pub(crate) first_has_parted: bool,
+    /// The only process whose calls are told, if not all are.
+    pub(crate) only: Option<i32>,
+}
+
+impl Processes {
+    /// Returns true if the calls of process `pid` are told. A slot without a process is the first thread's.
+    pub(crate) fn tells(&self, pid: i32) -> bool {
+        self.only.is_none_or(|only| pid == 0 || pid == only)
+    }
 }
 
 impl Program {
@@ -235,14 +252,14 @@ impl Program {
         }
     }
 
-    /// Returns true if its processes are confined exactly as we are: the first was checked when it began, or descends
-    /// from one that was, and we have seen every call that could have added a filter since.
+    /// Returns true if the program's processes are confined exactly as we are: the first was checked when it began, or
+    /// descends from one that was, and we have seen every call that could have added a filter since.
     pub(crate) fn has_no_filter_of_its_own(&self, area: &Area) -> bool {
         let told = [image::QUIET, image::UNHEARD, image::UNSEEN, image::WRITES_CODE].map(|word| area.get(word) as u32);
         told == [0; 4] && self.hooks.seen_whole && self.hooks.generated.calls == 0 && !self.hooks.generated.too_much
     }
 
-    /// Reads the processor time of its processes.
+    /// Reads the processor time of the program's processes.
     pub(crate) fn note_cpu(&mut self, memory: &Memory) {
         let Some(area) = memory.image(self.id).filter(|_| self.hooks.starting.is_none()) else { return };
         self.threads.tickets.look(area);
@@ -256,7 +273,7 @@ impl Program {
         }
     }
 
-    /// Notes that process `pid` is about to become another program: its processor time so far is this one's.
+    /// Notes that process `pid` is about to execute another program: its processor time so far belongs to this one.
     pub(crate) fn note_exec_cpu(&mut self, pid: i32) {
         self.processes.execed.insert(pid);
         if let Some(ns) = sys::process_cpu(pid) {
@@ -264,7 +281,7 @@ impl Program {
         }
     }
 
-    /// Returns the readings of the processor time of its process `pid`.
+    /// Returns the readings of the processor time of process `pid`.
     pub(crate) fn cpu_of(&self, pid: i32) -> CpuReadings {
         CpuReadings {
             seen: self.processes.cpu_seen.get(&pid).copied().unwrap_or(0),
@@ -274,12 +291,26 @@ impl Program {
     }
 
     /// Returns true if contexts that earlier programs had too are sampled from their first call on: in the thousandth
-    /// short program of a kind they are nothing new.
+    /// short program of a kind such contexts bring nothing new.
     pub(crate) fn is_looked_at(&self) -> bool {
         self.earlier < MAX_ALIKE
     }
 
-    /// Returns the history of its file's questions, and the number of its next one.
+    /// Returns the number of calls of a row that were not made by the thread in slot `own`, where threads come and go;
+    /// otherwise 0. `node` counts calls of the row, and `ended` of its calls are those of threads that are gone. It is an
+    /// estimate: other nodes may count calls of the row too.
+    pub(crate) fn calls_of_others(&self, area: &Area, node: NodeAddr, own: u64, ended: u64) -> u64 {
+        let record = self.threads.come_and_go.then(|| area.record_of(node)).flatten();
+        let Some(record) = record else { return 0 };
+        let (busy, read) = (self.threads.tickets.busy(), self.threads.tickets.recent());
+        let calls = |slot: &u64| area.get(self.id.slot(*slot).offset() + record + record::ENTERED);
+        let others = std::iter::once(&0).chain(read).filter(|slot| **slot != own);
+        let sum = others.map(calls).fold(0u64, u64::saturating_add);
+        let sum = sum as f64 * busy.len().max(1) as f64 / read.len().max(1) as f64;
+        ended.saturating_add(sum as u64)
+    }
+
+    /// Returns the history of the file's questions, and the number of the program's next question in it.
     pub(crate) fn next_question(&mut self) -> (Rc<next_question::FileHistory>, usize) {
         self.questions += 1;
         (Rc::clone(&self.outlook), self.questions - 1)
@@ -301,7 +332,7 @@ impl Program {
         (self.contexts.number_roots.get(&root) == Some(&made)).then_some(root)
     }
 
-    /// Returns the system call that is counted at `root`, if it is one alone.
+    /// Returns the system call that is counted at `root`; `None` if several are.
     pub(crate) fn number_of(&self, root: NodeAddr) -> Option<u32> {
         if let Some(made) = self.contexts.number_roots.get(&root) {
             return Some(made.number);

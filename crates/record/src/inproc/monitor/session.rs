@@ -1,7 +1,7 @@
 //! The state of a run's watching, as plain data, grouped by its users.
 //!
 //! The functions that use it are in the rooms (`exec`, `requests`, `results`); they take the groups that they need, or
-//! all of it.
+//! the whole session.
 
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;
@@ -31,7 +31,7 @@ use systoll_symbols::{FileState, ModuleKey, Symbols};
 
 /// A run that is being watched.
 pub(crate) struct Session {
-    /// Dropped before the memory that it refers to.
+    /// Must be dropped before the memory that it refers to.
     pub(crate) _death_notice: DeathNotice,
     pub(crate) memory: Memory,
     pub(crate) programs: foldhash::HashMap<ProgramId, Program>,
@@ -49,7 +49,7 @@ pub(crate) struct Session {
     pub(crate) problems: Problems,
 }
 
-/// Data of earlier programs of a file that later ones reuse.
+/// Data of earlier programs that later programs of the same file reuse.
 #[derive(Default)]
 pub(crate) struct Reuse {
     pub(crate) contexts: KnownContexts,
@@ -57,31 +57,31 @@ pub(crate) struct Reuse {
     pub(crate) kept: KeptContexts,
     /// Facts about earlier programs of each file, by its path.
     pub(crate) by_file: HashMap<Arc<str>, EarlierPrograms>,
-    /// Programs to be given the contexts of earlier ones once their thread has gone on.
+    /// Programs that get the contexts of earlier programs once the thread that asks has gone on.
     pub(crate) to_preload: Vec<ProgramId>,
 }
 
 /// Facts about earlier programs of one file.
 #[derive(Default)]
 pub(crate) struct EarlierPrograms {
-    /// Number of programs begun.
+    /// Number of programs begun so far.
     pub(crate) begun: u32,
-    /// History of their first questions.
+    /// History of the programs' first questions.
     pub(crate) outlook: Rc<FileHistory>,
     /// True if stacks have had frames in files that threads map without asking.
     pub(crate) calls_through: bool,
-    /// Code of files that they have mapped, one for each region.
+    /// Code of the files that the programs have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,
-    /// Calls that the samples of one program stood for, at most.
+    /// Largest number of calls that the samples of one program stood for.
     pub(crate) looked: u64,
 }
 
-/// The means to hook new programs and new files.
+/// Data for hooking new programs and new files.
 pub(crate) struct Provisioning {
     pub(crate) files: Files,
     /// An image made in advance for the next exec.
     pub(crate) spare: Option<ProgramId>,
-    /// The `maps` file that was read last.
+    /// The `maps` file of /proc that was read last.
     pub(crate) maps_file: Option<MapsFile>,
     /// Bits of the calls to answer in place.
     pub(crate) elided: u32,
@@ -89,50 +89,50 @@ pub(crate) struct Provisioning {
     pub(crate) writes_code: bool,
     /// True if threads may write windows by themselves.
     pub(crate) writes_windows: bool,
-    /// Kinds of files that map others, and of the first files that they map.
+    /// Kinds of files that map other files, and kinds of the first files mapped by these.
     pub(crate) kinds: HashMap<ModuleKey, Option<Kind>>,
     /// Files that programs need not ask about.
     pub(crate) no_calls: NoCalls,
-    /// The way in which places that make calls were hooked.
+    /// Sites by the way in which they were hooked.
     pub(crate) sites: AllSites,
 }
 
-/// Files without calls, of which threads have a list, so that they need not ask.
+/// Files without calls. Threads have a list of them, so that they need not ask about them.
 #[derive(Default)]
 pub(crate) struct NoCalls {
-    /// Entries written to the list.
+    /// Entries that were written to the list.
     pub(crate) told: HashSet<MappedAs>,
-    /// Files of these entries that a program has asked about or a stack leads through.
+    /// Files in the list that a program has asked about, or that a stack leads through.
     pub(crate) files: HashSet<ModuleKey>,
-    /// Files that no program has asked about, known from earlier runs.
+    /// Files known from earlier runs about which no program has asked.
     pub(crate) unasked: HashSet<FileState>,
-    /// Files on stacks that were already looked up among those.
+    /// Files on stacks that were already looked up among `unasked`.
     pub(crate) seen: HashSet<ModuleKey>,
-    /// Files that earlier runs have kept, and those to keep for later ones.
+    /// Files kept by earlier runs, and files to be kept for later runs.
     pub(crate) kept: KeptNoCalls,
-    /// Roots that count where loaders of programs map files.
+    /// Roots that count the calls by which loaders of programs map files, by loader.
     pub(crate) loaders: HashMap<ModuleKey, NodeAddr>,
 }
 
-/// An open `maps` file of /proc.
+/// A `maps` file of /proc that is kept open.
 pub(crate) struct MapsFile {
     pub(crate) program: ProgramId,
-    /// The thread of the program that it was opened by.
+    /// The thread of the program for which the file was opened.
     pub(crate) tid: i32,
     pub(crate) file: Rc<File>,
 }
 
-/// Periodic work of the loop.
+/// State of the loop's periodic work.
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
-    /// Programs that have ended and whose counts are not collected yet.
+    /// Programs that have ended and whose counts are not yet collected.
     pub(crate) ended: Vec<ProgramId>,
-    /// When progress was last reported, ns.
+    /// Time of the last report of progress, ns.
     pub(crate) last_housekeeping: u64,
-    /// When ended programs were last searched for, ns.
+    /// Time of the last search for ended programs, ns.
     pub(crate) last_look_for_ended: u64,
-    /// When the kernel was last asked if all processes are gone, ns.
+    /// Time at which the kernel was last asked if all processes are gone, ns.
     pub(crate) last_desertion: u64,
-    /// When changed children were last searched for without a signal, ns.
+    /// Time of the last search for changed children that no signal had announced, ns.
     pub(crate) last_reap: u64,
 }

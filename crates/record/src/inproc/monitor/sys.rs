@@ -20,7 +20,7 @@ pub(crate) fn memory_file(size: u64) -> std::io::Result<File> {
         if fd < 0 {
             return Err(std::io::Error::last_os_error());
         }
-        // Move it away from the standard streams, which may have been closed.
+        // Move the descriptor away from the standard streams, which may have been closed.
         let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
         let file = File::from_raw_fd(fd);
         if high < 0 {
@@ -42,7 +42,7 @@ pub(crate) fn raw(number: libc::c_long, args: [u64; 6]) -> i64 {
     if result == -1 { i64::from(-(Errno::last() as i32)) } else { result }
 }
 
-/// End of a child.
+/// The way in which a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Code(i32),
@@ -88,7 +88,7 @@ pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) {
     unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, len as i64) };
 }
 
-/// Returns the next range of `file` from `offset` on that is not a hole.
+/// Returns the next range of `file`, from `offset` on, that is no hole.
 pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
     // SAFETY: lseek on a descriptor of ours; nothing depends on its position.
     unsafe {
@@ -122,7 +122,7 @@ pub(crate) fn forbids_writing(file: &File) -> bool {
 }
 
 /// Allocates the pages of a range of ours that is about to be written, all at once instead of one by one (madvise(2),
-/// MADV_POPULATE_WRITE: Linux 5.14; before that, each page is allocated when it is written).
+/// MADV_POPULATE_WRITE, Linux 5.14; older kernels allocate each page when it is written).
 pub(crate) fn populate(at: *mut c_void, len: usize) {
     const PAGE: usize = 4096;
     let start = at as usize / PAGE * PAGE;
@@ -143,7 +143,7 @@ pub(crate) fn futex_wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
 }
 
-/// The launcher's wake word, for the handler below; null while no thread sleeps on it.
+/// The launcher's wake word, for the signal handler below; null while no thread sleeps on it.
 static WAKE: std::sync::atomic::AtomicPtr<AtomicU32> = std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
 
 /// True if a child or tracee may have changed since the last check.
@@ -175,7 +175,7 @@ pub(crate) fn aim(word: Option<&AtomicU32>) {
     WAKE.store(word.map_or(std::ptr::null_mut(), |w| w.as_ptr().cast()), Ordering::Release);
 }
 
-/// While this lives, a change of a child or tracee increments the wake word and wakes its sleeper.
+/// While this lives, the end or stop of a child or tracee increments the wake word and wakes its sleeper.
 pub(crate) struct ChildSignal(libc::sigaction);
 
 impl ChildSignal {
@@ -201,8 +201,8 @@ impl Drop for ChildSignal {
     }
 }
 
-/// Reads pieces of another process's memory, by address and length, into buffers of that length. Returns how many bytes
-/// were read in all.
+/// Reads pieces of another process's memory, given by address and length, into buffers of that length. Returns the
+/// number of bytes read in all.
 pub(crate) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> usize {
     /// Pieces that the kernel reads in one call, at most (UIO_MAXIOV).
     const MOST: usize = 1024;
@@ -242,8 +242,8 @@ pub(crate) fn has_fsgsbase() -> bool {
     unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }
 
-/// Returns how many processors this thread may run on. Ignores CPU quotas, since reading them takes a dozen files of
-/// control groups.
+/// Returns the number of processors on which this thread may run. Ignores CPU quotas, since reading them takes a dozen
+/// files of control groups.
 pub(crate) fn processors() -> usize {
     count(&sched_getaffinity(Pid::from_raw(0)).unwrap_or_default()).max(1)
 }
@@ -252,7 +252,7 @@ fn count(set: &CpuSet) -> usize {
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count()
 }
 
-/// Returns the processor this thread is on; a number that no processor has if it is unknown.
+/// Returns the processor on which this thread runs; a number that no processor has if it is unknown.
 pub(crate) fn processor() -> u32 {
     // SAFETY: sched_getcpu takes nothing.
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(i32::MAX as u32)
@@ -268,22 +268,22 @@ pub(crate) fn keep_off(processor: usize) {
     }
 }
 
-/// Returns the processors this thread may run on; `None` if they are unknown.
+/// Returns the processors on which this thread may run; `None` if they are unknown.
 pub(crate) fn may_run_on() -> Option<CpuSet> {
     sched_getaffinity(Pid::from_raw(0)).ok()
 }
 
-/// Makes this thread run on those processors, if it may.
+/// Makes this thread run on `processors` only, if the kernel allows that.
 pub(crate) fn run_on(processors: &CpuSet) {
     // If the kernel refuses, the thread runs where its maker may.
     let _ = sched_setaffinity(Pid::from_raw(0), processors);
 }
 
-/// The affinity of this thread, restored when dropped.
+/// The saved processor affinity of this thread, restored when dropped.
 pub(crate) struct SavedAffinity(CpuSet);
 
 impl SavedAffinity {
-    /// Saves the affinity; returns `None` if it is unknown.
+    /// Saves the thread's affinity; returns `None` if it is unknown.
     pub(crate) fn as_it_is() -> Option<Self> {
         sched_getaffinity(Pid::from_raw(0)).ok().map(Self)
     }
@@ -308,15 +308,16 @@ impl Drop for SavedAffinity {
     }
 }
 
-/// All processors except the one that this thread is on.
+/// All processors except the one on which this thread runs.
 pub(crate) struct Away(CpuSet);
 
 impl Away {
-    /// CPU mask with every bit set: gives a process all processors back.
+    /// Processor mask with every bit set: gives a process all processors back.
     pub(crate) const EVERYWHERE: u64 = u64::MAX;
 
-    /// Returns the processors for process `pid`, if it may run everywhere, so that setting that again later changes
-    /// nothing. Returns `None` if it may not, or if there are more processors than [`Away::EVERYWHERE`] has bits.
+    /// Returns the processors for process `pid` other than ours, if it may run everywhere, so that setting that again
+    /// later changes nothing. Returns `None` if it may not, or if there are more processors than [`Away::EVERYWHERE`]
+    /// has bits.
     pub(crate) fn from_here(pid: i32) -> Option<Self> {
         let mut may = sched_getaffinity(Pid::from_raw(pid)).ok()?;
         let set = count(&may);
@@ -355,7 +356,7 @@ fn range_of(text: &str) -> Option<std::ops::RangeInclusive<usize>> {
 /// turns (sched(7), SCHED_OTHER's slice; before Linux 6.12 this has no effect). Its share of the processor stays the
 /// same.
 pub(crate) fn take_short_turns() {
-    /// struct sched_attr, first version (include/uapi/linux/sched/types.h).
+    /// The first version of struct sched_attr (include/uapi/linux/sched/types.h).
     #[repr(C)]
     #[derive(Default)]
     struct Attributes {

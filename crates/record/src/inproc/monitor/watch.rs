@@ -1,4 +1,4 @@
-//! The launcher's loop: answers threads' questions, follows execs, and recognises when all is over.
+//! The launcher's loop: answers threads' questions, follows execs, and recognises when the run is over.
 
 use crate::assemble::RunFacts;
 use crate::backend::{Closely, Control, Launch};
@@ -17,8 +17,8 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::requests::received;
 use crate::inproc::monitor::requests::serve;
-use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::requests::{short_threads, slots};
 use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
 use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::cpu_time::AskingCost;
@@ -27,6 +27,7 @@ use crate::inproc::monitor::results::recording;
 use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::results::run_stats::{Around, ImageSums, RunStats};
 use crate::inproc::monitor::results::sites::AllSites;
+use crate::inproc::monitor::results::turns;
 use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::session::{Chores, NoCalls, Provisioning, Reuse};
@@ -46,21 +47,23 @@ use systoll_hooks::layout::{capture, global, ring};
 use systoll_model::{BackendKind, Exit, ProblemKind};
 use systoll_symbols::Symbols;
 
-/// Longest sleep.
+/// Longest sleep of the launcher.
 const SLEEP: Duration = Duration::from_millis(20);
-/// Longest sleep when nothing has come for some time: threads, children and signals wake the launcher.
+/// Longest sleep when nothing has happened for some time: threads, children and signals wake the launcher.
 const CALM_SLEEP: Duration = Duration::from_millis(100);
-/// Time without events after which that applies, ns.
+/// Time without events after which [`CALM_SLEEP`] applies, ns.
 const CALM_AFTER_NS: u64 = 300_000_000;
 /// Longest sleep while there are programs that may not wake it, or that make threads so quickly that they would have to
 /// wait for slots.
 const QUIET_SLEEP: Duration = Duration::from_micros(300);
 /// Longest sleep while windows are to open where threads receive.
 const RECEIVING_SLEEP: Duration = Duration::from_millis(5);
+/// Longest sleep where calls are answered in turns: orders wake nobody.
+const TURN_SLEEP: Duration = Duration::from_millis(10);
 /// Interval between progress reports, and between searches for ended programs at most, ns.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 
-/// Creates a session in which nothing has been watched.
+/// Creates a session in which nothing is watched yet.
 pub(crate) fn new_session(
     launch: &Launch,
     (memory, polling): (Memory, Polling),
@@ -110,7 +113,7 @@ pub(crate) fn new_session(
 }
 
 /// Returns true if threads may write windows by themselves: the launcher samples calls at all, a window has as many
-/// calls as threads write, their clocks tell the time, and no filter forbids the calls for copying.
+/// calls as threads write, their clocks tell the time, and no filter forbids the calls that copying takes.
 fn writes_windows(launch: &Launch) -> bool {
     let as_many = launch.closely == Closely::All && launch.windows.calls == ring::CALLS as usize;
     as_many && clock::is_constant() && seccomp::may_copy()
@@ -126,6 +129,7 @@ fn set_up_global(session: &Session) {
     g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
     g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
     g.set(global::AWAKE, 1);
+    g.set(global::ANSWERING, session.provisioning.elided.into());
     capture::words(session.provisioning.writes_windows).into_iter().for_each(|(at, word)| g.set(at, word));
 }
 
@@ -137,7 +141,7 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
     let pid = held.pid;
     session.root.pid = pid;
     if let Err(errno) = tracee::seize(pid, tracee::EXECS) {
-        // Dropping the pipe makes the child exit without becoming the program.
+        // When the pipe is dropped, the child exits without executing the program.
         drop(held);
         let _ = tracee::wait_for(pid, true);
         return Err(Error::refused(
@@ -180,7 +184,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         sys::aim(wake_word(session));
         let seen = wake_word(session).map_or(0, |w| w.load(Ordering::SeqCst));
         let began = sys::now();
-        // Programs may ask without end, so the other work gets its turn after some time.
+        // Programs may ask without end, so the other work gets its turn after [`HOUSEKEEPING_NS`].
         loop {
             let now = sys::now();
             if now.saturating_sub(began) >= HOUSEKEEPING_NS {
@@ -201,7 +205,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
                     break;
                 }
             }
-            // Check signals however much there is to answer.
+            // Signals are checked however much there is to answer.
             if signals.is_asking() {
                 break;
             }
@@ -210,6 +214,8 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         for tid in std::mem::take(&mut session.tracees.lingering) {
             session.tracees.let_go(&mut session.root, tid);
         }
+        // Recycled slots are wiped: they don't tell any more how many calls their threads made.
+        short_threads::sample_again(session);
         let brisk = slots::recycle_some(session);
         ring_take::take_new(session);
         windows::settle_who_opens(session);
@@ -230,7 +236,7 @@ fn wake_word(session: &Session) -> Option<&AtomicU32> {
     session.memory.global().half(global::WAKE)
 }
 
-/// Sleeps unless something came since `seen` was read. `brisk`: threads come and go quickly.
+/// Sleeps unless something has happened since `seen` was read. `brisk` is true if threads come and go quickly.
 fn sleep(session: &mut Session, seen: u32, brisk: bool) {
     let quiet = session.polling.quiet;
     let Some(word) = wake_word(session) else { return };
@@ -252,13 +258,14 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
         };
         let deadline = session.root.attached.and_then(|attached| attached.deadline);
         let left = deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(sys::now())));
+        let limit = if session.root.attached.is_some_and(|attached| attached.in_turns) { TURN_SLEEP } else { limit };
         sys::futex_wait(word, seen, left.map_or(limit, |left| left.min(limit)));
     }
     session.memory.global().set(global::AWAKE, 1);
 }
 
-/// Returns true if it is time to check for changed children without a signal: it may have come before there was a
-/// handler, or to a caller of systoll that waits for it by other means.
+/// Returns true if it is time to check for changed children without a signal. The signal may have come before there was
+/// a handler, or may have gone to a caller of systoll that waits for it in another way.
 fn look_anyway(session: &mut Session) -> bool {
     const EVERY_NS: u64 = 10_000_000;
     let now = sys::now();
@@ -269,14 +276,14 @@ fn look_anyway(session: &mut Session) -> bool {
     due
 }
 
-/// Takes the reports of children. Returns true if there were any.
+/// Takes the reports of children that have stopped or ended. Returns true if there were any.
 fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
     let mut did = false;
     if !sys::children_changed() && !look_anyway(session) {
         return false;
     }
     if session.root.exit.is_none() && tracee::has_ended(session.root.pid) {
-        // These figures can be read now only.
+        // This is the last moment at which these figures can be read.
         session.root.audit_end = crate::procfs::io_calls(session.root.pid);
         note_cpu(session);
     }
@@ -325,6 +332,7 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
         control.snapshot(recording);
     }
     if session.root.attached.is_some() {
+        turns::follow(session, control);
         return leave_when_over(session, wanted.ending.is_some() || control.leaves());
     }
     let ended = session.root.exit.is_some();
@@ -335,7 +343,7 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
     session.root.cut_short = true;
 }
 
-/// Leaves processes that ran already once their time is over, enough calls are counted, or systoll was `told` to end.
+/// Leaves attached processes once their time is over, enough calls are counted, or systoll was `told` to end.
 fn leave_when_over(session: &mut Session, told: bool) {
     let Some(attached) = session.root.attached else { return };
     let counted = |most: u64| collect::counted_so_far(session) >= most;
@@ -345,7 +353,10 @@ fn leave_when_over(session: &mut Session, told: bool) {
         return;
     }
     let pids = session.table.images.iter().map(|image| image.pid);
-    let used = crate::procfs::running_times(pids);
+    let used = match attached.no_children {
+        true => crate::procfs::own_times(pids),
+        false => crate::procfs::running_times(pids),
+    };
     note_cpu(session);
     let_everything_go(session);
     let stopped = leave::leave_all(session);
@@ -364,9 +375,9 @@ fn let_everything_go(session: &mut Session) {
     }
 }
 
-/// Returns the interval between searches for ended programs, ns, by their number. Results of a program that is not
-/// collected yet are searched for news again and again, and delay the end of the command; checking one program takes a
-/// microsecond or two.
+/// Returns the interval between searches for ended programs, ns, by their number. An ended program that is not
+/// collected yet costs time: its results are searched for news again and again, and delay the end of the command;
+/// checking one program takes a microsecond or two.
 fn between_looks_for_ended(programs: usize) -> u64 {
     const EACH_NS: u64 = 100_000;
     (programs as u64).saturating_mul(EACH_NS).clamp(3_000_000, HOUSEKEEPING_NS)
@@ -391,7 +402,7 @@ fn note_cpu(session: &mut Session) {
     session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
 }
 
-/// Returns true if all is over: the kernel says that no process has our memory mapped, and none is about to map it.
+/// Returns true if the run is over: the kernel says that no process has our memory mapped, and none is about to map it.
 fn over(session: &mut Session) -> bool {
     if session.root.cut_short {
         return true;
@@ -423,8 +434,8 @@ fn over(session: &mut Session) -> bool {
 }
 
 /// Returns true if the command, which has ended, was the only program, in one process that never made another, and each
-/// of its calls was seen. Then no process has our memory mapped, and the kernel need not be asked, which would take as
-/// long as ending a process.
+/// of its calls was seen. Then no process has our memory mapped. Asking the kernel about that would take as long as
+/// ending a process.
 fn was_alone(session: &Session) -> bool {
     let mut programs = session.programs.values();
     let (Some(only), None, 1) = (programs.next(), programs.next(), session.table.images.len()) else { return false };

@@ -1,11 +1,11 @@
 //! The line at which a command of several commands begins: a loop, a condition, a pipeline, a group.
 //!
-//! Bash has no line for these (command.h): while it opens their pipes and files and forks for them, `line_number` is
-//! still that of what ran before. The first simple command in them has one.
+//! Bash stores no line for these (command.h): while it opens their pipes and files and forks for them, `line_number`
+//! is still that of an earlier command. The first simple command in them has a line.
 
 use crate::script::memory::Memory;
 
-/// `COMMAND.type`.
+/// Value of `COMMAND.type` for a loop over words; the other types follow.
 const FOR: u32 = 0;
 const CASE: u32 = 1;
 const WHILE: u32 = 2;
@@ -19,17 +19,17 @@ const ARITHMETIC: u32 = 10;
 const CONDITION: u32 = 11;
 const ARITHMETIC_FOR: u32 = 12;
 const SUBSHELL: u32 = 13;
-/// `COMMAND.value`.
+/// Offset of `COMMAND.value`.
 const VALUE: u64 = 24;
-/// The first command in a `while_com`, an `if_com`, a `connection` or a `group_com`.
+/// Offset of the first command in a `while_com`, an `if_com`, a `connection` or a `group_com`.
 const FIRST: u64 = 8;
-/// `line` of all others, behind their flags.
+/// Offset of `line` in all other commands; their flags are before it.
 const LINE: u64 = 4;
-/// Most commands within each other.
+/// Nested commands followed, at most.
 const MOST: usize = 256;
 
-/// Returns the line of the first command in the command that the pointer at `address` points to; `None` if that is
-/// not one of several commands.
+/// Returns the line of the first command within the command to which the pointer at `address` points; `None` if that
+/// is not one of several commands.
 pub(crate) fn first_line(memory: &mut Memory<'_, '_>, address: u64) -> Option<u32> {
     let mut command = memory.pointer(address)?;
     for depth in 0..MOST {

@@ -1,25 +1,29 @@
-//! Where bash keeps what: variables.h, hashlib.h, array.h and command.h, the same from 4.4 to 5.3 on x86-64 but for
-//! an array's first field, which 5.2 has no more.
+//! Offsets of bash's fields: variables.h, hashlib.h, array.h and command.h. They are the same from 4.4 to 5.3 on
+//! x86-64, except that an array's first field is gone from 5.2 on.
 
 use crate::script::memory::Memory;
 
 /// Addresses of bash's own variables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offsets {
-    /// `global_variables`.
+    /// Address of `global_variables`.
     pub(crate) variables: u64,
-    /// `line_number`.
+    /// Address of `line_number`.
     pub(crate) line: u64,
-    /// `line_number_for_err_trap`: the line of the last simple command, also when that has been left.
+    /// Address of `line_number_for_err_trap`: the line of the last simple command, kept after the command has ended.
     pub(crate) last_line: u64,
-    /// `executing`.
+    /// Address of `executing`.
     pub(crate) executing: u64,
-    /// `running_trap`: a signal's number and one, or 0.
+    /// Address of `running_trap`: the number of a trap's signal plus one, or 0.
     pub(crate) trap: u64,
-    /// `command_execution_string`: what stands behind `-c`.
+    /// Address of `command_execution_string`, the commands given with `-c`.
     pub(crate) command: u64,
-    /// `shell_function_defs`.
+    /// Address of `shell_function_defs`.
     pub(crate) functions: u64,
+    /// `shell_script_filename`: null where the shell runs no file.
+    pub(crate) script: u64,
+    /// `dollar_vars`, whose first is the name that the shell was called by.
+    pub(crate) arguments: u64,
 }
 
 impl Offsets {
@@ -34,34 +38,40 @@ impl Offsets {
             trap: moved(self.trap),
             command: moved(self.command),
             functions: moved(self.functions),
+            script: moved(self.script),
+            arguments: moved(self.arguments),
         }
     }
 }
 
-/// Functions, their files, and the lines at which they were called, innermost first.
+/// Names of the arrays of the functions being executed, of their files, and of the lines from which they were called,
+/// innermost first.
 pub(crate) const ARRAYS: [&str; 3] = ["FUNCNAME", "BASH_SOURCE", "BASH_LINENO"];
 
-/// `FUNCTION_DEF.line`.
+/// Offset of `FUNCTION_DEF.line`.
 pub(crate) const DEFINED_AT: u64 = 4;
-/// `VAR_CONTEXT.table`.
+/// Offset of `VAR_CONTEXT.table`.
 const TABLE: u64 = 32;
-/// `HASH_TABLE.nbuckets`, behind the array of buckets.
+/// Offset of `HASH_TABLE.nbuckets`; the array of buckets is before it.
 const BUCKETS: u64 = 8;
-/// `BUCKET_CONTENTS.key` and `.data`, behind the next one.
+/// Offset of `BUCKET_CONTENTS.key`; the next entry is before it.
 const KEY: u64 = 8;
+/// Offset of `BUCKET_CONTENTS.data`.
 const DATA: u64 = 16;
-/// `SHELL_VAR.value`, behind the name.
+/// Offset of `SHELL_VAR.value`; the name is before it.
 const VALUE: u64 = 8;
-/// `ARRAY_ELEMENT.value` and `.next`, behind the index.
+/// Offset of `ARRAY_ELEMENT.value`; the index is before it.
 const ELEMENT_VALUE: u64 = 8;
+/// Offset of `ARRAY_ELEMENT.next`.
 const NEXT: u64 = 16;
-/// Most entries of one bucket looked at, and most buckets of a table.
+/// Entries of a bucket looked through, at most.
 const MAX_CHAIN: usize = 64;
+/// Buckets of a table, at most; a larger number is not believed.
 const MAX_BUCKETS: u32 = 1 << 20;
-/// The start values of `hash_string`: since 5.1, and before.
+/// Start values of `hash_string`: since 5.1, and before.
 const SEEDS: [u32; 2] = [2_166_136_261, 0];
 
-/// A table of bash's, by the address of the variable or of the context that points to it.
+/// A hash table of bash's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     buckets: u64,
@@ -69,7 +79,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The table of a `HASH_TABLE` that the pointer at `address` points to.
+    /// Returns the table to which the pointer at `address` points.
     pub(crate) fn of_pointer(memory: &mut Memory<'_, '_>, address: u64) -> Option<Self> {
         let table = memory.pointer(address)?;
         let count = memory.half(table.wrapping_add(BUCKETS))?;
@@ -77,13 +87,13 @@ impl Table {
         (count.is_power_of_two() && count <= MAX_BUCKETS).then_some(Self { buckets, count })
     }
 
-    /// The table of a `VAR_CONTEXT` that the pointer at `address` points to.
+    /// Returns the table of the `VAR_CONTEXT` to which the pointer at `address` points.
     pub(crate) fn of_context(memory: &mut Memory<'_, '_>, address: u64) -> Option<Self> {
         let context = memory.pointer(address)?;
         Self::of_pointer(memory, context.wrapping_add(TABLE))
     }
 
-    /// Returns what the table has under `key`.
+    /// Returns the value of `key`.
     pub(crate) fn find(self, memory: &mut Memory<'_, '_>, key: &[u8]) -> Option<u64> {
         SEEDS.iter().find_map(|seed| {
             let bucket = hash(*seed, key) & (self.count - 1);
@@ -103,12 +113,12 @@ impl Table {
     }
 }
 
-/// `hash_string` of hashlib.c.
+/// Returns the hash of a key (`hash_string` of hashlib.c).
 fn hash(seed: u32, key: &[u8]) -> u32 {
     key.iter().fold(seed, |hash, byte| hash.wrapping_mul(16_777_619) ^ u32::from(*byte))
 }
 
-/// The rest of an array to read: its elements hang in a ring.
+/// A reader of an array, whose elements are linked in a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Array {
     head: u64,
@@ -116,11 +126,12 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// The array that is the value of a variable, from its first element on.
+    /// Returns a reader of the array that is the value of a variable, before its first element.
     pub(crate) fn of(memory: &mut Memory<'_, '_>, variables: Table, name: &str) -> Option<Self> {
         let variable = variables.find(memory, name.as_bytes())?;
         let array = memory.pointer(variable.wrapping_add(VALUE))?;
-        // The ring's head, alone in it, has no value, and an index of its own. Until 5.1 a type stands in front.
+        // The ring's head is the only element with no value and an index of -1. Until 5.1, a type lies before the
+        // fields.
         let is_head = |memory: &mut Memory<'_, '_>, at: u64| {
             memory.word(at) == Some(u64::MAX) && memory.word(at.wrapping_add(ELEMENT_VALUE)) == Some(0)
         };
@@ -129,7 +140,7 @@ impl Array {
         Some(Self { head, at: head })
     }
 
-    /// Returns the address of the next element's text; `Some(None)` where there are no more.
+    /// Returns the address of the next element's text; `Some(None)` after the last.
     pub(crate) fn next(&mut self, memory: &mut Memory<'_, '_>) -> Option<Option<u64>> {
         self.at = memory.pointer(self.at.wrapping_add(NEXT))?;
         if self.at == self.head {
@@ -143,7 +154,7 @@ impl Array {
 mod tests {
     use super::*;
 
-    /// `khash` of the entries of a running bash 5.2.15.
+    /// Hashes are those that a running bash 5.2.15 keeps in `khash`.
     #[test]
     fn names_hash_as_in_bash() {
         let told = ARRAYS.map(|name| hash(SEEDS[0], name.as_bytes()));

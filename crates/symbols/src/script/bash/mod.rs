@@ -1,8 +1,8 @@
-//! Bash: from the variables that it exports to the lines of the functions it is in.
+//! Bash: reads the lines of the functions being executed, starting from the variables that bash exports.
 //!
 //! Bash keeps the line of the command it runs in `line_number`, and the functions around it in the arrays that
 //! scripts know as `FUNCNAME`, `BASH_SOURCE` and `BASH_LINENO`. Lines are those of bash's own messages: within an
-//! `eval` or a `$(…)` of several lines they are counted from where its text ends or begins, as `$LINENO` is.
+//! `eval` or a `$(…)` of several lines they count from the end or the beginning of its text, as `$LINENO` does.
 
 mod command;
 mod layout;
@@ -17,36 +17,38 @@ use std::ops::Range;
 use std::sync::Arc;
 use systoll_model::{FrameClass, Language};
 
-/// Most functions within each other that are told.
+/// Nested functions returned, at most.
 const MAX_FRAMES: usize = 512;
-/// The largest line number that is believed.
+/// Bound of a line number; a larger one is not believed.
 const MAX_LINE: u32 = 1 << 26;
-/// The name of a script's own level: bash's own, at the bottom of `FUNCNAME`.
+/// Name of a script's top level, as bash itself has it at the bottom of `FUNCNAME`.
 const MAIN: &str = "main";
-/// Signals that a trap may be for: from EXIT, which is 0, up to here. `DEBUG`, `ERR` and `RETURN` lie beyond.
+/// Name of a script that the shell reads from its standard input.
+const STDIN: &str = "<stdin>";
+/// Number of signals that a trap may be for, with EXIT, which is 0. `DEBUG`, `ERR` and `RETURN` have larger numbers.
 const SIGNALS: u32 = 65;
 
-/// A file that holds bash: what it exports, as ELF virtual addresses.
+/// A file that holds bash, with the ELF virtual addresses of its exported symbols.
 #[derive(Clone, Debug)]
 struct BashFile {
     at: Offsets,
     waiting: Waiting,
-    /// `currently_executing_command`, which is static in most versions: `executing_line_number` reads it.
+    /// Address of `currently_executing_command`. It is static in most versions, but `executing_line_number` reads it.
     command: Option<u64>,
 }
 
-/// Functions that are on the native stack while bash waits for the command it has started: where they begin and
-/// end in their file. By then `line_number` is no longer the command's.
+/// Functions that are on the native stack while bash waits for a command that it has started, as ranges in their
+/// file. By then `line_number` is no longer the command's.
 #[derive(Clone, Debug, Default)]
 struct Waiting {
-    /// `wait_for`, …
+    /// Code of `wait_for`.
     wait: Range<u64>,
-    /// … and `execute_command_internal`, where that calls it.
+    /// Code of `execute_command_internal`, which calls `wait_for`.
     execute: Range<u64>,
 }
 
 impl Waiting {
-    /// Returns true if the stack waits for a command that was started by this shell's own level.
+    /// Returns true if the stack waits for a command that this shell itself has started.
     fn is_on(&self, placed: &[PlacedFrame]) -> bool {
         let within = |frame: Option<&PlacedFrame>, function: &Range<u64>| {
             frame.is_some_and(|f| f.frame.module.is_some() && function.contains(&f.frame.lookup()))
@@ -58,16 +60,19 @@ impl Waiting {
 
 /// Returns the bash in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
-    let [variables, line, last_line, executing, trap, command, functions, version] = file.exported([
-        "global_variables",
-        "line_number",
-        "line_number_for_err_trap",
-        "executing",
-        "running_trap",
-        "command_execution_string",
-        "shell_function_defs",
-        "dist_version",
-    ]);
+    let [variables, line, last_line, executing, trap, command, functions, script, arguments, version] =
+        file.exported([
+            "global_variables",
+            "line_number",
+            "line_number_for_err_trap",
+            "executing",
+            "running_trap",
+            "command_execution_string",
+            "shell_function_defs",
+            "shell_script_filename",
+            "dollar_vars",
+            "dist_version",
+        ]);
     version?;
     let at = Offsets {
         variables: variables?,
@@ -77,13 +82,15 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
         trap: trap?,
         command: command?,
         functions: functions?,
+        script: script?,
+        arguments: arguments?,
     };
     let waiting = Waiting { wait: file.function("wait_for"), execute: file.function("execute_command_internal") };
     let command = file.first_pointer_read("executing_line_number");
     Some(Box::new(BashFile { at, waiting, command }))
 }
 
-/// Returns true for builtins that are loaded from files of their own.
+/// Returns true if `path` is a builtin that is loaded from a file of its own.
 pub(crate) fn is_bundled(path: &str) -> bool {
     path.contains("/lib/bash/")
 }
@@ -111,12 +118,27 @@ pub(crate) struct Bash {
     command: Option<u64>,
 }
 
-/// One function, sourced file or script that is being executed.
+/// A function, sourced file or script that is being executed.
 #[derive(Debug)]
 struct Level {
     function: Arc<str>,
     file: Arc<str>,
     line: u32,
+}
+
+/// The source of commands that are in no file.
+#[derive(Debug)]
+struct Typed {
+    source: &'static str,
+    /// The name that the shell was called by.
+    shell: Option<Arc<str>>,
+}
+
+impl Typed {
+    /// Returns true if bash gives functions defined by such commands this file: its own name from 5.3 on.
+    fn is_called(&self, file: &Arc<str>) -> bool {
+        self.shell.as_ref() == Some(file) || self.source == STDIN && **file == *MAIN
+    }
 }
 
 impl Interpreter for Bash {
@@ -131,14 +153,14 @@ impl Interpreter for Bash {
         };
         let mut levels = self.levels(memory, line)?;
         let by_command_line = memory.word(self.at.command)? != 0;
-        // The shell reads its script, or starts or ends: that is nobody's line.
+        // Without a command, the shell reads its script, starts or ends: it is at no line.
         let idle = memory.half(self.at.executing)? == 0 && trap == 0 && !by_command_line && levels.len() <= 1;
         if idle || levels.first().is_none_or(|l| l.line == 0) {
             return Some(Vec::new());
         }
         let in_trap = if (1..=SIGNALS).contains(&trap) { self.trapped(memory, &levels) } else { None };
         if let Some(level) = in_trap.and_then(|at| levels.get_mut(at)) {
-            // Its lines are counted in the trap's own text.
+            // A trap's lines count within its own text, so none is shown.
             level.function = trap_name(trap - 1).into();
             level.line = 0;
         }
@@ -150,32 +172,55 @@ impl Interpreter for Bash {
 impl Bash {
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn at(base: u64) -> Self {
-        let at = Offsets { variables: 0, line: 8, last_line: 20, executing: 12, trap: 16, command: 24, functions: 32 };
+        let at = Offsets {
+            variables: 0,
+            line: 8,
+            last_line: 20,
+            executing: 12,
+            trap: 16,
+            command: 24,
+            functions: 32,
+            script: 48,
+            arguments: 56,
+        };
         Self { at: at.moved(base), waiting: Waiting::default(), command: Some(base + 40) }
     }
 
-    /// Returns what is being executed, innermost first, with the line each level is at: the innermost at `line`.
+    /// Returns the levels being executed, innermost first, each with its current line: the innermost is at `line`.
     fn levels(&self, memory: &mut Memory<'_, '_>, mut line: u32) -> Option<Vec<Level>> {
         let table = Table::of_context(memory, self.at.variables)?;
         let [functions, sources, lines] = ARRAYS.map(|name| Array::of(memory, table, name));
         let (mut functions, mut sources, mut lines) = (functions?, sources?, lines?);
+        let typed = self.typed(memory)?;
         let mut levels = Vec::new();
         while levels.len() < MAX_FRAMES {
             let Some(function) = functions.next(memory)? else { break };
             let (source, called_at) = (sources.next(memory)??, lines.next(memory)??);
-            levels.push(Level { function: text(memory, function)?, file: text(memory, source)?, line });
+            let file = text(memory, source)?;
+            let file = typed.as_ref().filter(|typed| typed.is_called(&file)).map_or(file, |typed| typed.source.into());
+            levels.push(Level { function: text(memory, function)?, file, line });
             line = text(memory, called_at)?.parse().ok().filter(|l| *l <= MAX_LINE)?;
         }
-        // Of commands that are no file's nothing stands at the bottom.
+        // Commands that come from no file have no entry at the bottom of the arrays.
         if line != 0 && levels.len() < MAX_FRAMES {
-            let file = if memory.word(self.at.command)? != 0 { "-c" } else { "<stdin>" };
-            levels.push(Level { function: MAIN.into(), file: file.into(), line });
+            let source = typed.map_or(STDIN, |typed| typed.source);
+            levels.push(Level { function: MAIN.into(), file: source.into(), line });
         }
         Some(levels)
     }
 
-    /// Returns which level a running trap was run in: the first that is at a line before its function's own, or
-    /// else the script itself.
+    /// Returns how the report names commands that are in no file; `Some(None)` where the shell runs a script.
+    fn typed(&self, memory: &mut Memory<'_, '_>) -> Option<Option<Typed>> {
+        if memory.word(self.at.script)? != 0 {
+            return Some(None);
+        }
+        let source = if memory.word(self.at.command)? != 0 { "-c" } else { STDIN };
+        let shell = memory.pointer(self.at.arguments).and_then(|at| text(memory, at));
+        Some(Some(Typed { source, shell }))
+    }
+
+    /// Returns the index of the level that stands for a running trap: the first that is at a line before its
+    /// function's definition, or that is not a function's.
     fn trapped(&self, memory: &mut Memory<'_, '_>, levels: &[Level]) -> Option<usize> {
         let defined = Table::of_pointer(memory, self.at.functions);
         levels.iter().position(|level| {
@@ -185,7 +230,7 @@ impl Bash {
     }
 }
 
-/// Returns the name of the trap of a signal, as `trap -p` has it.
+/// Returns the name of a signal's trap, as `trap -p` prints it.
 fn trap_name(signal: u32) -> String {
     let name = match signal {
         0 => "EXIT",

@@ -1,8 +1,8 @@
-//! Where a build of dash keeps what its error messages tell, read from its code: it exports nothing and is stripped.
+//! Addresses of dash's variables and functions, found from its code: a build of dash exports nothing and is stripped.
 //!
-//! A message begins with the script, a line and a command: `exvwarning2` gives `outfmt` the text `%s: %d: %s: `, the
-//! script in its third argument and the line, `errlinno`, in its fourth. From there the rest follows. Each step has to
-//! find what it looks for; else nothing is known of the file.
+//! An error message begins with the script, a line and a command: `exvwarning2` gives `outfmt` the text `%s: %d: %s:
+//! `, the script in its third argument and the line, `errlinno`, in its fourth. The other variables are found from
+//! these two. If a step does not find what it looks for, nothing of the file is used.
 
 use crate::script::interpreter::Candidate;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
@@ -11,66 +11,68 @@ use std::collections::HashMap;
 use std::ops::Range;
 use systoll_binfile::cfi::Functions;
 
-/// Most bytes of code and of texts of a file that is looked through: dash has 75 and 8 KiB.
+/// Bytes of code searched in a file, at most; dash has 75 KiB.
 const MAX_CODE: u64 = 256 << 10;
+/// Bytes of texts searched in a file, at most; dash has 8 KiB.
 const MAX_TEXTS: u64 = 64 << 10;
-/// Beginnings of messages: `%s: %d: ` alone, and with a command.
+/// Formats of the beginnings of error messages, without and with a command.
 const MESSAGES: [&[u8]; 2] = [b"\0%s: %d: \0", b"\0%s: %d: %s: \0"];
-/// A variable of dash's that begins with this text.
+/// Initial text of one of dash's variables, by which the file is recognised.
 const LINE_VARIABLE: &[u8] = b"\0LINENO=\0";
-/// Where a node and a `parsefile` keep their lines.
+/// Offset of a node's line.
 const NODE_LINE: u64 = 4;
+/// Offset of the line in a `parsefile`.
 const PARSEFILE_LINE: u64 = 8;
-/// Most instructions between two that belong together.
+/// Instructions between two that belong together, at most.
 const NEAR: usize = 40;
 
-/// Addresses of dash's own variables, and its functions that evaluate commands.
+/// Addresses of dash's variables and of the functions that evaluate commands, in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Anatomy {
-    /// `errlinno`: the line of the command that is evaluated.
+    /// Address of `errlinno`, the line of the command being evaluated.
     pub(crate) line: u64,
-    /// `funcline`: the line at which the function begins that is evaluated, or 0.
+    /// Address of `funcline`, the line at which the function being evaluated begins, or 0.
     pub(crate) function_line: u64,
-    /// `arg0`: the script, or how the shell was called.
+    /// Address of `arg0`, the script's name or the name by which the shell was called.
     pub(crate) script: u64,
-    /// `parsefile`: what is being read.
+    /// Address of `parsefile`, the pointer to the input being read.
     pub(crate) input: u64,
-    /// `evalcommand`.
+    /// Code of `evalcommand`.
     pub(crate) command: Range<u64>,
-    /// Where its frame keeps the command, …
+    /// Offset from rsp at which a frame of `evalcommand` keeps the command.
     pub(crate) command_slot: u64,
-    /// … and what was being read when it began.
+    /// Offset from rsp at which a frame of `evalcommand` keeps the input that was read when it began.
     pub(crate) input_slot: u64,
-    /// `evalfun`.
+    /// Code of `evalfun`.
     pub(crate) function: Range<u64>,
-    /// Where its frame keeps the function.
+    /// Offset from rsp at which a frame of `evalfun` keeps the function.
     pub(crate) function_slot: u64,
-    /// All that set `errlinno` from a node: `evaltree`, `evalfor`, …
+    /// Code of all functions that set `errlinno` from a node: `evaltree`, `evalfor`, …
     pub(crate) evaluators: Vec<Range<u64>>,
 }
 
-/// The effect of an instruction on one of dash's variables, on a field behind a register, or on its frame.
+/// Effect of an instruction on a variable of dash's, on a field behind a register, or on the frame.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Its address is taken.
+    /// The address of a variable is taken.
     Address { of: u64 },
-    /// It is read into a register, whole or its lower half.
+    /// A variable is read into a register: 8 bytes if `is_wide`, otherwise 4.
     Load { from: u64, into: Register, is_wide: bool },
-    /// It is set to a register's lower half.
+    /// The lower half of a register is stored in a variable.
     Store { to: u64, value: Register },
-    /// A field of 4 bytes is read.
+    /// A field of 4 bytes is read into a register.
     Field { offset: u64, base: Register, into: Register },
-    /// A register is kept in the frame.
+    /// A register is saved in the frame.
     Keep { slot: u64, value: Register },
 }
 
-/// The effects of a function, in the order of its code.
+/// The effects of a function's instructions, in the order of its code.
 struct Done {
     extent: Range<u64>,
     acts: Vec<Act>,
 }
 
-/// Returns what is known of a file that may be dash; `None` if it is not, `Some(None)` if it is one of another build.
+/// Returns the anatomy of a file: `None` if it is not dash, `Some(None)` if it is a build that is not understood.
 pub(crate) fn of(file: Candidate<'_>) -> Option<Option<Anatomy>> {
     let texts = file.elf.section(".rodata").filter(|s| s.size <= MAX_TEXTS)?;
     let code = file.elf.section(".text").filter(|s| s.size <= MAX_CODE)?;
@@ -131,7 +133,7 @@ fn anatomy(all: &[Done], short: u64, long: u64) -> Option<Anatomy> {
         })
     };
     let (script, line) = (argument(Register::RDX, true)?, argument(Register::RCX, false)?);
-    // From a node, or from what is being read where its text is wrong.
+    // Evaluators set the line from a node; the code that reports a wrong text sets it from the `parsefile`.
     let evaluators: Vec<&Done> = all.iter().filter(|f| source(f, line, NODE_LINE).is_some()).collect();
     let input = all.iter().find_map(|f| {
         let base = source(f, line, PARSEFILE_LINE)?;
@@ -163,13 +165,13 @@ fn anatomy(all: &[Done], short: u64, long: u64) -> Option<Anatomy> {
     })
 }
 
-/// Returns the one item of an iterator that has only one.
+/// Returns the item of an iterator that has exactly one.
 fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     let first = items.next()?;
     items.next().is_none().then_some(first)
 }
 
-/// Returns the register behind which a function reads the field at `offset` that it sets the line from.
+/// Returns the register that points to the object from whose field at `offset` a function sets the line.
 fn source(function: &Done, line: u64, offset: u64) -> Option<Register> {
     function.acts.iter().enumerate().find_map(|(n, act)| {
         let Act::Store { to, value } = act else { return None };
@@ -181,7 +183,8 @@ fn source(function: &Done, line: u64, offset: u64) -> Option<Register> {
     })
 }
 
-/// Returns the variable of 4 bytes that most of the evaluators read beside setting the line.
+/// Returns the 4-byte variable that every evaluator reads before it sets the line; `None` if there are fewer than
+/// three.
 fn beside(evaluators: &[&Done], line: u64) -> Option<u64> {
     let mut times: HashMap<u64, usize> = HashMap::new();
     for function in evaluators {
@@ -197,7 +200,7 @@ fn beside(evaluators: &[&Done], line: u64) -> Option<u64> {
     (of >= 3 && of == evaluators.len()).then_some(variable)
 }
 
-/// Returns where a function keeps an argument.
+/// Returns the offset from rsp at which a function saves `argument`.
 fn kept(acts: &[Act], argument: Register) -> Option<u64> {
     acts.iter().find_map(|a| match a {
         Act::Keep { slot, value } if *value == argument => Some(*slot),
@@ -205,7 +208,7 @@ fn kept(acts: &[Act], argument: Register) -> Option<u64> {
     })
 }
 
-/// Returns where a function keeps what was being read when it began.
+/// Returns the offset from rsp at which a function saves the `parsefile` of its beginning.
 fn input_slot(acts: &[Act], input: u64) -> Option<u64> {
     let (loaded, into) = acts.iter().enumerate().find_map(|(n, a)| match a {
         Act::Load { from, into, is_wide: true } if *from == input => Some((n, *into)),

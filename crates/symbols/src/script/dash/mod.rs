@@ -1,9 +1,10 @@
-//! Dash, `/bin/sh` of Debian: from the line of its own error messages to the lines of the functions around it.
+//! Dash, `/bin/sh` of Debian: reads the lines of the functions being executed, starting from the line of dash's own
+//! error messages.
 //!
-//! Dash keeps the line of the command it evaluates in `errlinno`, a function's in the frame of `evalfun`, and the
-//! command that called it in the frame of `evalcommand`. Those frames also tell which of them began to read something
-//! else: a sourced file, the text of `eval`, of a trap, or behind `-c`. Lines within the text of `eval` are told as
-//! the line of the `eval`.
+//! Dash keeps the line of the command it evaluates in `errlinno`, a function in the frame of `evalfun`, and the
+//! command that called the function in the frame of `evalcommand`. Those frames also tell which command began to read
+//! something else: a sourced file, the text of `eval`, of a trap, or behind `-c`. For a command within the text of
+//! `eval`, the line is that of the `eval`.
 
 mod anatomy;
 mod node;
@@ -20,12 +21,12 @@ use crate::{PlacedFrame, RawFrame};
 use std::ops::Range;
 use systoll_model::{FrameClass, Language};
 
-/// Most functions within each other that are told.
+/// Nested functions returned, at most.
 const MAX_FRAMES: usize = 512;
-/// Most words of a frame that are looked through for what it starts.
+/// Words of a frame searched for the command that it starts, at most.
 const MAX_WORDS: u64 = 64;
 
-/// A file that holds dash; `None` if it is a build whose code is not understood.
+/// A file that holds dash. The anatomy is `None` if the code of this build is not understood.
 #[derive(Clone, Debug)]
 struct DashFile(Option<Anatomy>);
 
@@ -34,7 +35,7 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     Some(Box::new(DashFile(anatomy::of(file)?)))
 }
 
-/// Returns true for modules that come with dash: there are none.
+/// Returns false: no modules come with dash.
 pub(crate) fn is_bundled(_: &str) -> bool {
     false
 }
@@ -65,20 +66,20 @@ pub(crate) struct Dash {
     texts: Texts,
 }
 
-/// A native frame that tells something of the script.
+/// A command or function that a native frame tells of.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A simple command: its line, and what was being read when it began.
+    /// A simple command: its line, and the address of the input (`parsefile`) that was read when it began.
     Command { line: Option<u32>, input: u64 },
     /// A function that is called.
     Called(Function),
 }
 
-/// The source of commands.
+/// The input from which commands are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Known(Input),
-    /// It was closed when the shell forked.
+    /// An input that was closed when the shell forked, by its address.
     Gone(u64),
 }
 
@@ -123,12 +124,12 @@ impl Dash {
         Self { anatomy, bias: base, texts: Texts::default() }
     }
 
-    /// Returns what is being executed, innermost first, with the line each level is at; `None` where that can't be told.
+    /// Returns the levels being executed, innermost first, each with its current line; `None` if they can't be read.
     fn levels(&mut self, memory: &mut Memory<'_, '_>, placed: &[PlacedFrame], tid: i32) -> Option<Vec<Level>> {
         let inputs = inputs(memory, self.anatomy.input.wrapping_add(self.bias))?;
         let base = *inputs.last()?;
         let steps = self.steps(memory, placed);
-        // The shell reads its script, or starts or ends: that is nobody's line.
+        // Without an evaluator on the stack, the shell reads its script, starts or ends: it is at no line.
         if !placed.iter().any(|f| self.evaluates(f)) {
             return Some(Vec::new());
         }
@@ -141,7 +142,7 @@ impl Dash {
             Step::Called(_) => None,
         });
         let first = Source::Known(*inputs.first()?);
-        // A forked shell reads nothing any more.
+        // A forked shell reads no input any more, so the innermost command tells the source.
         let mut source = match innermost {
             Some(gone @ Source::Gone(_)) if first == Source::Known(base) => gone,
             _ => first,
@@ -179,7 +180,7 @@ impl Dash {
                 return Some(levels);
             }
         }
-        // What is called by none of the script's own commands is a trap's.
+        // The walk ends at the script itself, unless a trap runs: its commands are called by none of the script's.
         if source == Source::Known(base) || base.is_unread {
             let file = script.map(|(_, name)| name);
             levels.push(Level { function: "main".to_owned(), file, line });
@@ -188,7 +189,7 @@ impl Dash {
         Some(levels)
     }
 
-    /// Returns how the script itself is reached, and what it is called.
+    /// Returns the way to open the script itself, and its name.
     fn script(&self, memory: &mut Memory<'_, '_>, base: Input, tid: i32) -> Option<(Script, String)> {
         if base.is_unread {
             return Some((Script::Given, "-c".to_owned()));
@@ -202,7 +203,7 @@ impl Dash {
         }
     }
 
-    /// Returns the frames that tell something, innermost first.
+    /// Returns the commands and functions that the frames tell of, innermost first.
     fn steps(&self, memory: &mut Memory<'_, '_>, placed: &[PlacedFrame]) -> Vec<Step> {
         let Anatomy { command, command_slot, input_slot, function, function_slot, .. } = &self.anatomy;
         let mut steps = Vec::new();
@@ -220,8 +221,8 @@ impl Dash {
         steps
     }
 
-    /// Returns the line of what is being started, in a pipeline or in the background, or waited for: `errlinno` is still
-    /// that of what ran before, or anything.
+    /// Returns the line of a command that is being started (in a pipeline or in the background) or waited for:
+    /// `errlinno` does not hold its line yet.
     fn line_of_started_here(&self, memory: &mut Memory<'_, '_>, placed: &[PlacedFrame]) -> Option<u32> {
         let at = placed.iter().position(|f| self.evaluates(f))?;
         let (inner, outer) = (placed.get(at.checked_sub(1)?)?, placed.get(at)?);

@@ -1,9 +1,9 @@
-//! The commands that dash has parsed (nodes.h) and the files it reads them from (input.c): the same from 0.5.11 on, on
-//! x86-64.
+//! The commands that dash has parsed (nodes.h), and the inputs from which it reads them (input.c); their layout is
+//! the same from 0.5.11 on, on x86-64.
 
 use crate::script::memory::{Memory, readable};
 
-/// Types of nodes.
+/// Type of a simple command's node; the types of other nodes follow.
 const COMMAND: u32 = 0;
 const PIPELINE: u32 = 1;
 const REDIRECTED: u32 = 2;
@@ -15,27 +15,29 @@ const FOR: u32 = 11;
 const CASE: u32 = 12;
 const DEFINITION: u32 = 14;
 const NOT: u32 = 25;
-/// The largest line number that is believed.
+/// Bound of a line number; a larger one is not believed.
 pub(crate) const MAX_LINE: u32 = 1 << 26;
-/// A node's line, of those that have one.
+/// Offset of a node's line, if its type has one.
 const LINE: u64 = 4;
 /// Offset of the first child of a node: of two commands, of a loop, of a pipeline.
 const FIRST: u64 = 8;
-/// The next command of a list, and this one.
+/// Offset of the command in an entry of a list; the next entry is before it.
 const LISTED: u64 = 8;
-/// Most commands within each other.
+/// Nested commands followed, at most.
 const MAX_DEPTH: usize = 256;
-/// Most bytes of a function's name.
+/// Bytes read of a function's name, at most.
 const MAX_NAME: usize = 512;
-/// `struct funcnode.n`, behind the count of its uses, and its name in it.
+/// Offset of `struct funcnode.n`; the number of its uses is before it.
 const FUNCTION_NODE: u64 = 8;
+/// Offset of the function's name in `struct funcnode`.
 const FUNCTION_NAME: u64 = 16;
-/// `struct parsefile`: what was being read before, its line, its descriptor, how much is left of the line and of what
-/// has been read.
+/// Offset of the line in `struct parsefile`; the outer input is before it.
 const FILE_LINE: u64 = 8;
+/// Offset of the descriptor in `struct parsefile`.
 const DESCRIPTOR: u64 = 12;
+/// Offset in `struct parsefile` of the numbers of characters left of the line and of the buffer.
 const LEFT: u64 = 16;
-/// Most inputs within each other.
+/// Nested inputs followed, at most.
 const MAX_INPUTS: usize = 64;
 
 /// Returns the line of a simple command.
@@ -47,8 +49,8 @@ fn line(memory: &mut Memory<'_, '_>, node: u64) -> Option<u32> {
     memory.half(node.wrapping_add(LINE)).filter(|line| (1..=MAX_LINE).contains(line))
 }
 
-/// Returns the line of the first command in a pipeline, or in what is started in the background: `None` if a node is
-/// neither. Dash sets no line in those.
+/// Returns the line of the first command in a pipeline, or in a command started in the background, for which dash
+/// sets no line itself; `None` for other nodes.
 pub(crate) fn line_of_started(memory: &mut Memory<'_, '_>, node: u64) -> Option<u32> {
     match memory.half(node)? {
         PIPELINE if memory.half(node.wrapping_add(LINE))? <= 1 => {}
@@ -70,11 +72,11 @@ pub(crate) fn line_of_started(memory: &mut Memory<'_, '_>, node: u64) -> Option<
     None
 }
 
-/// A function that is evaluated.
+/// A function that is being executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// The line it begins at.
+    /// Line at which the function begins.
     pub(crate) line: u32,
 }
 
@@ -90,17 +92,18 @@ impl Function {
     }
 }
 
-/// Something that is being read.
+/// An input from which dash reads commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Input {
     pub(crate) address: u64,
-    /// Its descriptor; negative for a text.
+    /// Descriptor of the input; negative for a text.
     pub(crate) descriptor: i32,
-    /// True as long as nothing has been read from it.
+    /// True until something is read from the input.
     pub(crate) is_unread: bool,
 }
 
-/// Returns all that is being read, innermost first: from what the pointer at `address` points to, to the script itself.
+/// Returns the inputs being read, innermost first, from the one to which the pointer at `address` points to the
+/// script itself.
 pub(crate) fn inputs(memory: &mut Memory<'_, '_>, address: u64) -> Option<Vec<Input>> {
     let mut at = memory.pointer(address)?;
     let mut all = Vec::new();

@@ -1,30 +1,30 @@
-//! Which file a function of dash's is written in: dash itself does not keep it.
+//! The file in which a function of dash's is written, which dash itself does not keep.
 //!
-//! It is told only where the text of a file has the function's name on the line that the function begins at.
+//! A file counts only if its text has the function's name on the line at which the function begins.
 
 use super::node::Function;
 use std::path::PathBuf;
 
-/// Most bytes of a script that are looked into.
+/// Bytes read of a script, at most.
 const MAX_SCRIPT: u64 = 4 << 20;
-/// A command line's usual size.
+/// Size expected of a command line, bytes.
 const COMMAND_LINE: usize = 4096;
 
-/// The texts that a process's functions may be written in.
+/// Text of the script in which a process's functions may be written.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
-    /// The script's, by its descriptor or its name; `None` if it can't be read.
+    /// The script and its text; the text is `None` if it can't be read.
     script: Option<(Script, Option<Vec<u8>>)>,
 }
 
-/// The way to a script.
+/// The way by which a script is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Script {
-    /// By what the shell has open.
+    /// By the descriptor under which the shell has it open.
     Open(i32),
-    /// By its name, in the folder that the process is in.
+    /// By its name, relative to the process's current folder.
     Named(String),
-    /// It stands on the command line.
+    /// Not opened: its commands are on the command line.
     Given,
 }
 
@@ -52,7 +52,7 @@ fn text(tid: i32, script: &Script) -> Option<Vec<u8>> {
     systoll_files::head(path, MAX_SCRIPT).ok()
 }
 
-/// Returns true if a text has a function's name, as a word, on the line that the function begins at.
+/// Returns true if a text has a function's name, as a word, on the line at which the function begins.
 fn begins_at(text: &[u8], function: &Function) -> bool {
     let line = text.split(|b| *b == b'\n').nth(function.line as usize - 1);
     let is_of_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
@@ -66,15 +66,15 @@ fn begins_at(text: &[u8], function: &Function) -> bool {
     })
 }
 
-/// Returns the file that a process has open, as the kernel names it.
+/// Returns the path of the file that a process has open.
 pub(crate) fn opened(tid: i32, descriptor: i32) -> Option<String> {
     let path = std::fs::read_link(format!("/proc/{tid}/fd/{descriptor}")).ok()?;
     Some(path.to_string_lossy().into_owned()).filter(|p| p.starts_with('/'))
 }
 
-/// Returns the address of a process's first argument: what it was called by.
+/// Returns the address of a process's first argument, the name by which it was called.
 pub(crate) fn first_argument(tid: i32) -> Option<u64> {
-    /// `arg_start`, counted from the state, which follows the name.
+    /// Index of `arg_start` in the fields of /proc/PID/stat, from the state on.
     const START: usize = 45;
     let stat = String::from_utf8(systoll_files::read_kernel(format!("/proc/{tid}/stat"), 1024).ok()?).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(START)?.parse().ok().filter(|at| *at != 0)

@@ -1,45 +1,46 @@
-//! Code that HotSpot made as a program ran: found by an address in it, and what it says of its places.
+//! Code that HotSpot generated at run time: finds it by an address in it, and reads the methods and bytecodes it
+//! executes there.
 
 use super::layout::{Methods, Parts};
 use super::methods::Heap;
 use super::numbers::Numbers;
 use std::cmp::Ordering;
 
-/// Most heaps of code.
+/// Code heaps looked through, at most.
 const MAX_HEAPS: u32 = 16;
-/// Most steps from an address to where its block begins.
+/// Steps from an address back to the start of its block, at most.
 const MAX_STEPS: usize = 1 << 14;
-/// The longest tables.
+/// Bytes of a table, at most.
 const MAX_TABLE: u64 = 1 << 20;
-/// The longest that three numbers can be.
+/// Bytes of three packed numbers, at most.
 const THREE_NUMBERS: u64 = 15;
-/// Most methods that are inlined into each other.
+/// Nested inlined methods read, at most.
 const MAX_INLINED: usize = 64;
-/// The longest frame, in words.
+/// Words of a frame, at most.
 const MAX_FRAME: u32 = 1 << 16;
 
-/// A piece of code.
+/// A piece of generated code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blob {
-    /// Where its object lies.
+    /// Address of its `CodeBlob`.
     pub(crate) at: u64,
     pub(crate) kind: Kind,
-    /// Number of words of its frames, without the return address below the caller's.
+    /// Number of words of its frames, including the return address, if HotSpot tells it.
     pub(crate) frame_words: Option<u32>,
 }
 
-/// The kind of a piece of code.
+/// Kind of a piece of generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The interpreter.
+    /// The bytecode interpreter.
     Interpreter,
-    /// A method.
+    /// A compiled method.
     Method,
-    /// Anything else.
+    /// Any other code.
     Stub,
 }
 
-/// A method and the bytecode it is at.
+/// A method, and the index of the bytecode it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) method: u64,
@@ -47,7 +48,7 @@ pub(crate) struct Place {
 }
 
 impl Heap<'_, '_, '_> {
-    /// Returns the code around an address.
+    /// Returns the code that contains `pc`.
     pub(crate) fn blob(&mut self, pc: u64) -> Option<Blob> {
         let at = &self.layout.cache;
         let heaps = self.memory.pointer(at.heaps)?;
@@ -63,7 +64,7 @@ impl Heap<'_, '_, '_> {
         let shift = self.half(heap, at.segment_shift).filter(|shift| *shift < 32)?;
         let map = self.pointer(heap.wrapping_add(at.segments), at.low)?;
         let mut segment = (pc - low) >> shift;
-        // Each tells how far its block's first is away, or how far one that does.
+        // A segment's byte holds the number of segments back to the first of its block, or to one closer to it.
         for _ in 0..MAX_STEPS {
             const FREE: u8 = 0xff;
             match self.memory.byte(map.checked_add(segment)?)? {
@@ -95,7 +96,8 @@ impl Heap<'_, '_, '_> {
         }
     }
 
-    /// Returns where a method that was given up was before that, if `pc` is where it then goes on.
+    /// Returns the program counter at which a method was deoptimized, if `pc` is the handler to which it returns
+    /// instead.
     pub(crate) fn before_it_was_given_up(&mut self, blob: Blob, pc: u64, sp: u64) -> Option<u64> {
         let handler = match self.layout.compiled.handler? {
             (false, address) => self.pointer(blob.at, address)?,
@@ -106,7 +108,8 @@ impl Heap<'_, '_, '_> {
         self.pointer(sp, u64::from(offset))
     }
 
-    /// Returns what compiled code is executing where a call returns to `pc`: what was inlined first, its own method last.
+    /// Returns the places that compiled code executes when a call returns to `pc`: inlined methods first, the code's
+    /// own method last.
     pub(crate) fn places(&mut self, blob: Blob, pc: u64) -> Option<Vec<Place>> {
         let own = self.pointer(blob.at, self.layout.compiled.method)?;
         Some(self.scopes(blob, pc).unwrap_or_else(|| vec![Place { method: own, index: None }]))
@@ -117,7 +120,7 @@ impl Heap<'_, '_, '_> {
         let offset = u32::try_from(pc.checked_sub(self.start(blob)?)?).ok()?;
         let mut scope = self.scope_at(tables.places, offset)?;
         let mut places = Vec::new();
-        // Each lies before the one that was inlined into it.
+        // The scope of a caller lies before that of the method inlined into it.
         let mut before = u32::MAX;
         while scope > 0 && scope < before && places.len() < MAX_INLINED {
             before = scope;
@@ -128,14 +131,15 @@ impl Heap<'_, '_, '_> {
             let of_table = 8 * u64::from(method.checked_sub(1)?);
             (of_table < tables.methods.1).then_some(())?;
             let method = self.pointer(tables.methods.0, of_table)?;
-            // One more is written: a method's entry is before its first.
+            // The stored index is one more, since 0 stands for the method's entry.
             places.push(Place { method, index: index.checked_sub(1) });
             scope = caller;
         }
         (!places.is_empty()).then_some(places)
     }
 
-    /// Returns where the scope is told of the instruction at `offset`, by a table in the order of instructions.
+    /// Returns the offset of the scope that belongs to the instruction at `offset`. The table is sorted by
+    /// instruction.
     fn scope_at(&mut self, (start, size): (u64, u64), offset: u32) -> Option<u32> {
         let at = &self.layout.compiled;
         (at.pc_size >= 8 && at.pc_size < 64).then_some(())?;
@@ -143,7 +147,7 @@ impl Heap<'_, '_, '_> {
         while low < high {
             let middle = low + (high - low) / 2;
             let entry = start.wrapping_add(middle * at.pc_size);
-            // The first one stands for what is before all instructions.
+            // Offsets are signed: that of the first entry lies before all instructions.
             match self.half(entry, at.pc)?.cast_signed().cmp(&offset.cast_signed()) {
                 Ordering::Equal => return self.half(entry, at.scope),
                 Ordering::Less => low = middle + 1,
@@ -190,10 +194,10 @@ impl Heap<'_, '_, '_> {
     }
 }
 
-/// The tables of a compiled method: where each is, and its bytes at most.
+/// The tables of a compiled method: the address of each, and the bound of its size in bytes.
 struct Tables {
     scopes: (u64, u64),
     places: (u64, u64),
-    /// The methods that scopes name by number.
+    /// The methods, which scopes name by index.
     methods: (u64, u64),
 }

@@ -1,42 +1,45 @@
-//! Where HotSpot keeps what, as it says itself: `gHotSpotVMStructs` and `gHotSpotVMTypes`, the tables that it exports
-//! for debuggers (vmStructs.hpp of OpenJDK).
+//! Offsets of HotSpot's fields, as HotSpot itself tells them: `gHotSpotVMStructs` and `gHotSpotVMTypes`, the tables
+//! that it exports for debuggers (vmStructs.hpp of OpenJDK).
 
 use crate::script::memory::Memory;
 use std::collections::HashMap;
 
-/// Longer names are none of those that are looked for.
+/// Bytes read of a type's or field's name, at most; every name in [`TYPES`] and [`STRUCTS`] is shorter.
 const MAX_NAME: usize = 64;
-/// Most entries of a table.
+/// Entries read of a table, at most.
 const MAX_ENTRIES: u64 = 1 << 14;
-/// The longest entry.
+/// Size of a table's entry, at most, bytes; also the bound of an offset within an entry.
 const MAX_STRIDE: u64 = 256;
-/// The largest object.
+/// Bound of a field's offset, bytes; an offset from here on is not believed.
 const MAX_OFFSET: u64 = 1 << 16;
 
-/// A table's address, and those of the words that tell how its entries are laid out.
+/// Addresses of the exported variables that describe one of the tables: `entries` holds the table's address, the
+/// others hold the size of an entry and offsets within it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     pub(crate) entries: u64,
     pub(crate) stride: u64,
     pub(crate) type_name: u64,
-    /// Where the entry's field is named; 0 in the table of types.
+    /// Address of the offset of an entry's field name; 0 in the table of types.
     pub(crate) field_name: u64,
-    /// Its offset, or the type's size.
+    /// Address of the variable with the offset, within an entry, of its value. The value is the field's offset, or in
+    /// the table of types the type's size.
     pub(crate) value: u64,
-    /// Its address, of those that belong to no object.
+    /// Address of the offset at which an entry of a static field holds that field's address; 0 in the table of types.
     pub(crate) address: u64,
 }
 
-/// The fields that are asked for, as the tables have them.
+/// Values that a table gives for the names asked for: offsets, addresses of static fields, sizes of types.
 #[derive(Debug, Default)]
 struct Fields {
     by_name: HashMap<String, u64>,
 }
 
-/// Offsets in bytes from an object's start, and addresses.
+/// Where HotSpot of one version keeps its data: offsets in bytes from an object's start, and addresses of static
+/// fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The number of Java's version.
+    /// Major version of Java.
     pub(crate) major: u32,
     pub(crate) threads: Threads,
     pub(crate) anchor: Anchor,
@@ -44,24 +47,31 @@ pub(crate) struct Layout {
     pub(crate) cache: CacheLayout,
     pub(crate) blob: BlobLayout,
     pub(crate) compiled: CompiledLayout,
-    /// Where a call from outside returns to, and what it keeps of the frames before it.
+    /// Address that a call into Java returns to.
     pub(crate) call_stub_return: u64,
+    /// Offset of `JavaCallWrapper._anchor`, which holds the anchor of the Java frames before that call.
     pub(crate) wrapper_anchor: u64,
 }
 
-/// The list of threads, and a thread.
+/// Where the threads are, and offsets in a thread (`JavaThread`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
-    /// Address of the pointer to the list.
-    pub(crate) list: u64,
-    pub(crate) length: u64,
-    pub(crate) threads: u64,
+    pub(crate) all: AllThreads,
     pub(crate) anchor: u64,
     pub(crate) stack_base: u64,
     pub(crate) stack_size: u64,
 }
 
-/// `JavaFrameAnchor`: the last frame before the code that is running.
+/// Where all threads are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AllThreads {
+    /// The address of the pointer to a list, and offsets in the list (from 12 on).
+    List { list: u64, length: u64, threads: u64 },
+    /// The address of the pointer to the first thread, and the offset of the next one in each.
+    Chain { first: u64, next: u64 },
+}
+
+/// Offsets of the fields of `JavaFrameAnchor`, which tells the last Java frame before the code that is running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Anchor {
     pub(crate) sp: u64,
@@ -69,7 +79,7 @@ pub(crate) struct Anchor {
     pub(crate) fp: u64,
 }
 
-/// `Method`, `ConstMethod`, `ConstantPool`, `InstanceKlass` and `Symbol`.
+/// Offsets in `Method`, `ConstMethod`, `ConstantPool`, `InstanceKlass` and `Symbol`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MethodLayout {
     pub(crate) constant: u64,
@@ -77,19 +87,20 @@ pub(crate) struct MethodLayout {
     pub(crate) code_size: u64,
     pub(crate) flags: u64,
     pub(crate) name: u64,
-    /// Size of what stands before a method's bytecode.
+    /// Size of `ConstMethod`, bytes; a method's bytecode follows it.
     pub(crate) bytecode: u64,
     pub(crate) holder: u64,
-    /// Size of what stands before a pool's entries.
+    /// Size of `ConstantPool`, bytes; the pool's entries follow it.
     pub(crate) entries: u64,
-    /// The source file's number in the pool: whether the class has it rather than the pool, and where.
+    /// Offset of the source file's index in the pool. The flag is true if the class has this field, false if the pool
+    /// has it.
     pub(crate) source: (bool, u64),
     pub(crate) class_name: u64,
     pub(crate) text_length: u64,
     pub(crate) text: u64,
 }
 
-/// `CodeCache` and `CodeHeap`.
+/// Where the code heaps are, and offsets in `CodeHeap` and in its lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CacheLayout {
     /// Address of the pointer to the heaps.
@@ -101,55 +112,59 @@ pub(crate) struct CacheLayout {
     pub(crate) segment_shift: u64,
     pub(crate) low: u64,
     pub(crate) high: u64,
-    /// Size of what stands before a block's contents.
+    /// Size of a block's header (`HeapBlock`), bytes; the block's contents follow it.
     pub(crate) block: u64,
 }
 
-/// `CodeBlob`.
+/// Offsets of the fields of `CodeBlob`, the header of compiled code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlobLayout {
     pub(crate) name: u64,
     pub(crate) frame_size: u64,
-    /// Where the code begins: whether it is told by an offset rather than an address, and where.
+    /// Offset of the field that tells where the code begins. The flag is true if that field holds an offset from the
+    /// blob, false if it holds an address.
     pub(crate) code: (bool, u64),
 }
 
-/// `nmethod`.
+/// Offsets of the fields of `nmethod`, the header of a compiled method, and of `PcDesc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompiledLayout {
     pub(crate) method: u64,
     pub(crate) parts: Parts,
-    /// Where the program counter was before the method was given up: where its offset in the frame is told, and
-    /// whether its handler's place is told by an offset, and where.
+    /// Offset of the field that tells where a frame keeps its original program counter once the method is
+    /// deoptimized.
     pub(crate) original_pc: u64,
+    /// Offset of the field that tells where the deoptimization handler is, if HotSpot tells it. The flag is true if
+    /// that field holds an offset, false if it holds an address.
     pub(crate) handler: Option<(bool, u64)>,
     pub(crate) pc_size: u64,
     pub(crate) pc: u64,
     pub(crate) scope: u64,
 }
 
-/// Where an `nmethod` has the methods, the scopes and the places that its code is described by.
+/// Where an `nmethod` keeps its methods (metadata), its scopes, and the code addresses that have a scope (`PcDesc`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
-    /// Behind the code: offsets of the metadata, of the places and of what follows, and the address of the scopes
-    /// (up to 22).
+    /// All of them follow the code (up to Java 22). The fields `metadata`, `places` and `end`, the end of the places,
+    /// hold offsets; `scopes` holds an address.
     Behind { metadata: u64, scopes: u64, places: u64, end: u64 },
-    /// In memory of their own (from 23 on), the methods behind the code or in other memory (from 25 on).
+    /// The scopes and places have memory of their own (from Java 23 on); `methods` says where the methods are.
     Apart { data: u64, size: u64, scopes: u64, places: u64, methods: Methods },
 }
 
-/// Where an `nmethod` of 23 and later keeps its methods.
+/// Where an `nmethod` of Java 23 or later keeps its methods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Methods {
-    /// Offset from the end of the code, which the second tells.
+    /// Behind the code: `metadata` holds an offset from the end of the code, and `code_end` holds that end's offset.
     Behind { metadata: u64, code_end: u64 },
-    /// Memory, and the size of what comes first there.
+    /// In other memory (from Java 25 on): `data` holds its address, `before` the size of what precedes the methods
+    /// there.
     Mutable { data: u64, before: u64 },
 }
 
 impl Table {
-    /// Reads a table's entries that `wanted` names, as `Type.field`; sizes of types as `Type`. `None` while the tables are
-    /// not there yet.
+    /// Adds the entries that `wanted` names to `fields`: a field is named `Type.field`, a type's size `Type`. Returns
+    /// `None` while the tables are not filled yet.
     fn read(&self, memory: &mut Memory<'_, '_>, wanted: &[&str], fields: &mut Fields) -> Option<()> {
         let offset = |memory: &mut Memory<'_, '_>, at: u64| {
             if at == 0 { Some(0) } else { memory.word(at).filter(|offset| *offset < MAX_STRIDE) }
@@ -159,7 +174,7 @@ impl Table {
         let [value, address] = [offset(memory, self.value)?, offset(memory, self.address)?];
         let is_types = self.field_name == 0;
         let mut entry = memory.pointer(self.entries)?;
-        // Entries of one type follow each other.
+        // Consecutive entries mostly have the same type; its name is read once.
         let mut last: (u64, Option<String>) = (0, None);
         for _ in 0..MAX_ENTRIES {
             let at = memory.word(entry.checked_add(type_name)?)?;
@@ -195,7 +210,7 @@ impl Table {
 }
 
 impl Fields {
-    /// Returns the first of these fields that there is: an offset, or an address.
+    /// Returns the value of the first of `names` that HotSpot tells: an offset, or an address.
     fn any(&self, names: &[&str]) -> Option<u64> {
         names.iter().find_map(|name| self.by_name.get(*name).copied())
     }
@@ -246,6 +261,7 @@ const STRUCTS: &[&str] = &[
     "JavaFrameAnchor._last_Java_pc",
     "JavaFrameAnchor._last_Java_sp",
     "JavaThread._anchor",
+    "JavaThread._next",
     "JavaThread._stack_base",
     "JavaThread._stack_size",
     "Klass._name",
@@ -262,6 +278,7 @@ const STRUCTS: &[&str] = &[
     "ThreadsList._length",
     "ThreadsList._threads",
     "ThreadsSMRSupport._java_thread_list",
+    "Threads._thread_list",
     "VirtualSpace._high",
     "VirtualSpace._low_boundary",
     "nmethod._deopt_handler_begin",
@@ -278,8 +295,8 @@ const STRUCTS: &[&str] = &[
 ];
 
 impl Layout {
-    /// Returns what a HotSpot tells of itself: `None` while it has not begun. Says what is missing where it does not tell
-    /// enough.
+    /// Reads the layout that HotSpot tells. Returns `None` while HotSpot has not started, and a message if it tells
+    /// too little.
     pub(crate) fn read(memory: &mut Memory<'_, '_>, structs: Table, types: Table) -> Option<Result<Self, String>> {
         let (mut fields, mut sizes) = (Fields::default(), Fields::default());
         structs.read(memory, STRUCTS, &mut fields)?;
@@ -293,9 +310,7 @@ impl Layout {
         Some(Self {
             major,
             threads: Threads {
-                list: f.any(&["ThreadsSMRSupport._java_thread_list"])?,
-                length: f.offset("ThreadsList._length")?,
-                threads: f.offset("ThreadsList._threads")?,
+                all: AllThreads::of(f)?,
                 anchor: f.offset("JavaThread._anchor")?,
                 stack_base: f.first(&["JavaThread._stack_base", "Thread._stack_base"])?,
                 stack_size: f.first(&["JavaThread._stack_size", "Thread._stack_size"])?,
@@ -332,11 +347,23 @@ impl Layout {
     }
 }
 
+impl AllThreads {
+    fn of(f: &Fields) -> Option<Self> {
+        match f.any(&["ThreadsSMRSupport._java_thread_list"]) {
+            Some(list) => {
+                let [length, threads] = ["ThreadsList._length", "ThreadsList._threads"].map(|name| f.offset(name));
+                Some(Self::List { list, length: length?, threads: threads? })
+            }
+            None => Some(Self::Chain { first: f.any(&["Threads._thread_list"])?, next: f.offset("JavaThread._next")? }),
+        }
+    }
+}
+
 impl MethodLayout {
     fn of(f: &Fields, sizes: &Fields) -> Option<Self> {
         let in_pool = f.offset("ConstantPool._source_file_name_index");
         let in_class = || f.offset("InstanceKlass._source_file_name_index");
-        // Of the two in one word the length is the upper half (from 12 on).
+        // The word holds two half words; the upper one is the length (from Java 12 on).
         let length = f.offset("Symbol._length_and_refcount").map(|word| word + 2);
         Some(Self {
             constant: f.offset("Method._constMethod")?,
@@ -400,8 +427,8 @@ impl CompiledLayout {
 
 #[cfg(any(test, feature = "fuzzing"))]
 impl Layout {
-    /// Returns the layout of OpenJDK 17, or of 25 if `newer`, whose own variables lie one behind the other from `own`
-    /// on.
+    /// Returns the layout of OpenJDK 17, or of OpenJDK 25 if `newer`; HotSpot's own variables lie one behind the
+    /// other from `own` on.
     pub(crate) fn tried(newer: bool, own: u64) -> Self {
         let parts = if newer {
             let methods = Methods::Mutable { data: 16, before: 28 };
@@ -411,7 +438,12 @@ impl Layout {
         };
         Self {
             major: if newer { 25 } else { 17 },
-            threads: Threads { list: own, length: 4, threads: 16, anchor: 656, stack_base: 592, stack_size: 600 },
+            threads: Threads {
+                all: AllThreads::List { list: own, length: 4, threads: 16 },
+                anchor: 656,
+                stack_base: 592,
+                stack_size: 600,
+            },
             anchor: Anchor { sp: 0, pc: 8, fp: 16 },
             method: MethodLayout {
                 constant: 8,

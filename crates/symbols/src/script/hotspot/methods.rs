@@ -1,26 +1,26 @@
-//! Methods: their names, and their lines by bytecode.
+//! Java methods: their names, and the lines of their bytecodes.
 
 use super::layout::Layout;
 use super::numbers::Numbers;
 use crate::script::memory::{Memory, readable};
 
-/// Longer names are cut.
+/// Bytes read of a name, at most.
 const MAX_NAME: u64 = 1024;
-/// The longest table of lines.
+/// Bytes of a table of lines, at most.
 const MAX_TABLE: usize = 1 << 16;
 
-/// A waiting thread's memory, as HotSpot has it.
+/// Memory of a waiting thread, with HotSpot's layout.
 pub(crate) struct Heap<'h, 'r, 'f> {
     pub(crate) memory: &'h mut Memory<'r, 'f>,
     pub(crate) layout: &'h Layout,
 }
 
-/// A method as Java's own traces have it.
+/// A method as Java's own stack traces name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Method {
-    /// Its class with the package, and its name.
+    /// Name of its class with the package, and its own name.
     pub(crate) name: String,
-    /// Its class's source file; `None` where the compiler has not told it.
+    /// Source file of its class; `None` if the compiler did not store it.
     pub(crate) file: Option<String>,
 }
 
@@ -30,12 +30,12 @@ impl Heap<'_, '_, '_> {
         self.memory.word(object.wrapping_add(offset))
     }
 
-    /// Returns the pointer there, `None` where it is null.
+    /// Returns the pointer at `object` + `offset`; `None` if it is null.
     pub(crate) fn pointer(&mut self, object: u64, offset: u64) -> Option<u64> {
         self.memory.pointer(object.wrapping_add(offset))
     }
 
-    /// Returns the 4-byte word there.
+    /// Returns the 4-byte word at `object` + `offset`.
     pub(crate) fn half(&mut self, object: u64, offset: u64) -> Option<u32> {
         self.memory.half(object.wrapping_add(offset))
     }
@@ -55,12 +55,12 @@ impl Heap<'_, '_, '_> {
 
     fn in_pool(&mut self, pool: u64, number: u16) -> Option<String> {
         (number > 0).then_some(())?;
-        // The lowest bit may say something else.
+        // The pointer's lowest bit may be a flag.
         let symbol = self.pointer(pool, self.layout.method.entries + 8 * u64::from(number))? & !1;
         self.symbol(symbol)
     }
 
-    /// Returns a method's names.
+    /// Returns the names of a method.
     pub(crate) fn method(&mut self, method: u64) -> Option<Method> {
         let at = &self.layout.method;
         let constant = self.pointer(method, at.constant)?;
@@ -73,13 +73,13 @@ impl Heap<'_, '_, '_> {
         let (in_class, source) = at.source;
         let source = self.quarter(if in_class { class } else { pool }, source)?;
         let file = self.in_pool(pool, source);
-        // The class of a lambda is named by the address of what it was made of, which says nothing.
+        // The name of a lambda's class ends with an address, which tells the reader nothing.
         let class_name = class_name.split("+0x").next().unwrap_or_default();
         let class_name = class_name.split(".0x").next().unwrap_or_default();
         Some(Method { name: format!("{class_name}.{name}"), file })
     }
 
-    /// Returns how many bytes of bytecode a method has, and where they begin.
+    /// Returns the address of a method's bytecode, and its size in bytes.
     pub(crate) fn bytecode(&mut self, method: u64) -> Option<(u64, u64)> {
         let constant = self.pointer(method, self.layout.method.constant)?;
         let size = self.quarter(constant, self.layout.method.code_size)?;
@@ -88,18 +88,19 @@ impl Heap<'_, '_, '_> {
 
     /// Returns the line of the bytecode at `index` of a method.
     pub(crate) fn line(&mut self, method: u64, index: u32) -> Option<u32> {
-        /// `has_linenumber_table`.
+        /// Flag `has_linenumber_table`.
         const HAS_LINES: u32 = 1;
         let constant = self.pointer(method, self.layout.method.constant)?;
         (self.half(constant, self.layout.method.flags)? & HAS_LINES != 0).then_some(())?;
         let (start, size) = self.bytecode(method)?;
         (u64::from(index) < size).then_some(())?;
-        // It ends with a zero, which no number has in it from Java 20 on; before, one may.
+        // The table ends with a zero byte. From Java 20 on, no number contains one; before, one
+        // may.
         let table = self.table(start.wrapping_add(size))?;
         Numbers::new(&table, self.layout.major).line(index)
     }
 
-    /// Returns what there is at `start`, as much as the longest table of lines has.
+    /// Returns the bytes from `start` on, up to the end of the table of lines or more.
     fn table(&mut self, start: u64) -> Option<Vec<u8>> {
         const PIECE: u64 = 256;
         let mut table = Vec::new();
@@ -109,7 +110,7 @@ impl Heap<'_, '_, '_> {
             let Some(bytes) = self.memory.bytes(at, piece, PIECE) else { break };
             let any_end = bytes.contains(&0);
             table.extend(bytes);
-            // Enough, unless the zero is part of a number.
+            // The zero ends the table, unless it is part of a number.
             if any_end && (self.layout.major >= 20 || Numbers::new(&table, self.layout.major).line(0).is_some()) {
                 break;
             }

@@ -1,8 +1,8 @@
-//! HotSpot: from the last frame of Java's on a thread's stack to the methods and lines they are at.
+//! HotSpot: reads the methods and lines of a thread's Java frames, starting from the last one before other code.
 //!
-//! A thread that runs code that is not Java's, as one in a system call does, keeps where its last frame of Java's is.
-//! From there each frame leads to the next by what the code around its address says: the interpreter's by their frame
-//! pointer, compiled methods' by their size.
+//! A thread that runs other code, as one in a system call does, keeps the position of its last Java frame in an
+//! anchor. From there each frame leads to its caller: a frame of the interpreter by its frame pointer, a frame of a
+//! compiled method by its size.
 
 pub(crate) mod code;
 pub(crate) mod layout;
@@ -10,7 +10,7 @@ pub(crate) mod methods;
 pub(crate) mod numbers;
 
 use self::code::{Kind, Place};
-use self::layout::{Layout, Table};
+use self::layout::{AllThreads, Layout, Table};
 use self::methods::Heap;
 use super::interpreter::{Candidate, Interpreter, Look, Runtime};
 use super::memory::Memory;
@@ -21,16 +21,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 use systoll_model::{FrameClass, Language};
 
-/// Most threads looked through.
+/// Threads looked through, at most.
 const MAX_THREADS: u32 = 4096;
-/// Most frames of a thread that are told.
+/// Frames of a thread returned, at most.
 const MAX_FRAMES: usize = 512;
-/// Most frames of a thread that are gone through.
+/// Frames of a thread walked, at most, including those without a method.
 const MAX_STEPS: usize = 2048;
-/// Packages that come with Java.
+/// Prefixes of the packages that come with Java.
 const LIBRARY: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "org.graalvm."];
 
-/// A file that holds HotSpot: its tables, as ELF virtual addresses.
+/// A file that holds HotSpot, with the ELF virtual addresses of its two tables.
 #[derive(Clone, Copy, Debug)]
 struct HotSpotFile {
     structs: Table,
@@ -60,7 +60,7 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     Some(Box::new(HotSpotFile { structs, types }))
 }
 
-/// Returns true for the libraries that come with Java: what of them calls is called by Java's own classes.
+/// Returns true for the native libraries that come with Java: only Java's own classes call them.
 pub(crate) fn is_bundled(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
     let of_java = ["libjava.so", "libnio.so", "libnet.so", "libextnet.so", "libzip.so", "libjli.so", "libjimage.so"];
@@ -94,11 +94,11 @@ impl Runtime for HotSpotFile {
 #[derive(Debug)]
 pub(crate) struct HotSpot {
     layout: Layout,
-    /// By thread: where its object was.
+    /// Address of each thread's `JavaThread`, as last found, by thread id.
     threads: HashMap<i32, u64>,
 }
 
-/// A frame of Java's.
+/// A Java frame.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     sp: u64,
@@ -138,18 +138,13 @@ impl HotSpot {
         Self { layout, threads: HashMap::new() }
     }
 
-    /// Returns the object of the thread whose stack `sp` points into.
+    /// Returns the `JavaThread` of the thread whose stack `sp` points into.
     fn thread(&mut self, heap: &mut Heap<'_, '_, '_>, tid: i32, sp: u64) -> Option<u64> {
         if let Some(known) = self.threads.get(&tid).copied().filter(|thread| heap.owns(*thread, sp) == Some(true)) {
             return Some(known);
         }
-        let at = &heap.layout.threads;
-        let list = heap.memory.pointer(at.list)?;
-        let count = heap.half(list, at.length)?.min(MAX_THREADS);
-        let threads = heap.pointer(list, at.threads)?;
-        let mut all =
-            (0..count).filter_map(|n| heap.pointer(threads, 8 * u64::from(n))).collect::<Vec<_>>().into_iter();
-        let found = all.find(|thread| heap.owns(*thread, sp) == Some(true))?;
+        let all = heap.all_threads()?;
+        let found = all.into_iter().find(|thread| heap.owns(*thread, sp) == Some(true))?;
         if self.threads.len() >= MAX_THREADS as usize {
             self.threads.clear();
         }
@@ -159,6 +154,23 @@ impl HotSpot {
 }
 
 impl Heap<'_, '_, '_> {
+    /// Returns the objects of all threads, or of the first [`MAX_THREADS`].
+    fn all_threads(&mut self) -> Option<Vec<u64>> {
+        match self.layout.threads.all {
+            AllThreads::List { list, length, threads } => {
+                let list = self.memory.pointer(list)?;
+                let count = self.half(list, length)?.min(MAX_THREADS);
+                let threads = self.pointer(list, threads)?;
+                Some((0..count).filter_map(|n| self.pointer(threads, 8 * u64::from(n))).collect())
+            }
+            AllThreads::Chain { first, next } => {
+                let first = self.memory.pointer(first);
+                let mut following = |thread: &u64| self.pointer(*thread, next);
+                Some(std::iter::successors(first, |thread| following(thread)).take(MAX_THREADS as usize).collect())
+            }
+        }
+    }
+
     /// Returns true if `sp` points into the thread's stack.
     fn owns(&mut self, thread: u64, sp: u64) -> Option<bool> {
         let base = self.word(thread, self.layout.threads.stack_base)?;
@@ -167,21 +179,22 @@ impl Heap<'_, '_, '_> {
         Some(stack.contains(&sp))
     }
 
-    /// Returns the frame that an anchor tells; `None` where there is none.
+    /// Returns the frame that an anchor tells; `None` if it tells none.
     fn anchored(&mut self, anchor: u64) -> Option<Frame> {
         let at = &self.layout.anchor;
         let sp = self.pointer(anchor, at.sp)?;
         let fp = self.word(anchor, at.fp)?;
-        // Where it is not told it is the return address below.
+        // If the anchor has no program counter, it is the return address below the stack pointer.
         let told = self.word(anchor, at.pc)?;
         let pc = if told == 0 { self.memory.word(sp.checked_sub(8)?)? } else { told };
         Some(Frame { sp, pc, fp })
     }
 
-    /// Goes from a frame up to where Java was called from outside, and hands over what each is executing. Returns the anchor
-    /// that tells the frames before that.
+    /// Walks from `first` to the call into Java, and hands each place that is executed to `take`. Returns the anchor
+    /// of the Java frames before that call.
     fn walk(&mut self, first: Frame, base: u64, take: &mut dyn FnMut(&mut Self, Place) -> bool) -> Option<u64> {
-        /// Where a frame of what calls Java from outside keeps what it was called with: `entry_frame_call_wrapper_offset`.
+        /// Distance below the frame pointer at which the frame that calls into Java keeps its `JavaCallWrapper`
+        /// (`entry_frame_call_wrapper_offset`).
         const WRAPPER: u64 = 6 * 8;
         let call_stub_return = self.memory.word(self.layout.call_stub_return)?;
         let mut frame = first;
@@ -195,7 +208,8 @@ impl Heap<'_, '_, '_> {
                 Kind::Interpreter => {
                     let place = self.interpreted(frame.fp)?;
                     take(self, place).then_some(())?;
-                    // The caller's stack pointer is what it was before arguments were put elsewhere.
+                    // The caller's stack pointer is saved in the frame, since the interpreter may have moved the
+                    // arguments.
                     Frame {
                         sp: self.memory.word(frame.fp.checked_sub(8)?)?,
                         pc: self.memory.word(frame.fp.checked_add(8)?)?,
@@ -220,11 +234,12 @@ impl Heap<'_, '_, '_> {
         None
     }
 
-    /// Returns the method that a frame of the interpreter's executes, and its bytecode; of one that is not Java's there is
-    /// none.
+    /// Returns the method that a frame of the interpreter executes, and its bytecode index, which a native method
+    /// does not have.
     fn interpreted(&mut self, fp: u64) -> Option<Place> {
         const METHOD: u64 = 3 * 8;
-        // Before and since a frame keeps its class alive (9).
+        // Distances below the frame pointer of the bytecode pointer: since Java 9, when frames also keep their class
+        // alive, and before.
         const BYTECODES: [u64; 2] = [8 * 8, 7 * 8];
         let method = self.memory.pointer(fp.checked_sub(METHOD)?)?;
         let (start, size) = self.bytecode(method)?;
@@ -239,7 +254,7 @@ impl Heap<'_, '_, '_> {
 
 fn line(heap: &mut Heap<'_, '_, '_>, lines: &mut ScriptLines, place: Place) -> Option<RawFrame> {
     let method = heap.method(place.method)?;
-    // Classes that are made up for lambdas have no source, and Java's own traces leave them out.
+    // Classes generated for lambdas have no source, and Java's own stack traces leave them out.
     let is_made_up = method.name.contains("$$Lambda") || method.name.contains("LambdaForm$");
     (method.file.is_some() || !is_made_up).then_some(())?;
     let line = place.index.and_then(|index| heap.line(place.method, index));

@@ -1,13 +1,13 @@
-//! HotSpot's tables of numbers: lines of methods, and what compiled code says of its places.
+//! HotSpot's packed numbers: the lines of methods, and the scopes of compiled code.
 
-/// Numbers as HotSpot packs them: bytes below 192 are the last of theirs, and each counts 64 times the one before.
-/// From Java 20 on no byte is zero: they are one more.
+/// A reader of numbers as HotSpot packs them: digits in base 64, the lowest first; a byte below [`HIGH`] is the last.
+/// From Java 20 on every byte is one more, so that none is zero.
 pub(crate) struct Numbers<'b> {
     bytes: &'b [u8],
     more: u8,
 }
 
-/// From this byte on, another follows.
+/// Lowest byte after which another digit follows.
 const HIGH: u8 = 192;
 const MOST_BYTES: u32 = 5;
 
@@ -36,13 +36,13 @@ impl<'b> Numbers<'b> {
         Some(sum)
     }
 
-    /// Returns the next number, whose sign is its lowest bit.
+    /// Returns the next number; its lowest bit is the sign.
     fn next_signed(&mut self) -> Option<i32> {
         let number = self.next()?;
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// Returns the line of the bytecode at `index`, of a method's table: the last that begins there or before.
+    /// Returns the line of the bytecode at `index`, from a method's table: that of the last entry at or before it.
     pub(crate) fn line(mut self, index: u32) -> Option<u32> {
         const END: u8 = 0;
         const LONG: u8 = 0xff;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A number as HotSpot writes it.
+    /// Returns a number as HotSpot writes it.
     fn written(number: u32, major: u32) -> Vec<u8> {
         let more = u32::from(major >= 20);
         let low = u32::from(HIGH) - more;
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_last_line_that_begins_before_a_bytecode_is_its() {
-        // From 0 on line 3, from 4 on line 5, from 300 on line 4.
+        // The lines are: 3 from bytecode 0 on, 5 from 4 on, 4 from 300 on.
         let mut table = vec![3, 4 << 3 | 2, 0xff];
         table.extend(written(296 << 1, 17));
         table.extend(written(1, 17));

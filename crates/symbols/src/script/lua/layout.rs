@@ -1,66 +1,77 @@
-//! Where Lua keeps what, by its version: lstate.h and lobject.h of 5.1 to 5.4, as built for x86-64 without changes.
+//! Offsets of Lua's fields, by version: lstate.h and lobject.h of 5.1 to 5.4, as built for x86-64 without changes.
 
 use std::ops::RangeInclusive;
 
-/// Versions of Lua 5 that are known.
+/// Minor versions of Lua 5 whose layout is known.
 pub(crate) const KNOWN: RangeInclusive<u32> = 1..=4;
 
 /// Offsets of fields, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// `lua_State`: its innermost call, the end and the beginning of its stack, …
+    /// Offset in `lua_State` of its innermost call.
     pub(crate) call: u64,
+    /// Offset in `lua_State` of the end of its stack.
     pub(crate) stack_last: u64,
+    /// Offset in `lua_State` of the start of its stack.
     pub(crate) stack: u64,
-    /// … where its innermost protected call has its jump buffer, …
+    /// Offset in `lua_State` of the jump buffer of its innermost protected call.
     pub(crate) jump: u64,
-    /// … its outermost call: the record itself, or in 5.1 a pointer to the first of an array.
+    /// Offset in `lua_State` of its outermost call: of the record itself, or in 5.1 of a pointer to the first of an
+    /// array.
     pub(crate) base_call: u64,
-    /// In 5.1 only: the instruction of the innermost call, and the distance of calls.
+    /// Offsets of an array of calls, which only 5.1 has.
     pub(crate) array: Option<Array>,
-    /// `CallInfo`: its function on the stack, the call around it, the instruction it goes on with.
+    /// Offset in `CallInfo` of its function on the stack.
     pub(crate) function: u64,
+    /// Offset in `CallInfo` of the call around it.
     pub(crate) previous: u64,
+    /// Offset in `CallInfo` of the instruction with which it continues.
     pub(crate) instruction: u64,
-    /// `LClosure.p`.
+    /// Offset of `LClosure.p`.
     pub(crate) prototype: u64,
-    /// `Proto`: code, lines, the text it is of, how much code there is, its first line.
+    /// Offset in `Proto` of its code.
     pub(crate) code: u64,
+    /// Offset in `Proto` of its lines.
     pub(crate) lines: u64,
+    /// Offset in `Proto` of the name of its source.
     pub(crate) source: u64,
+    /// Offset in `Proto` of the number of its instructions.
     pub(crate) code_size: u64,
+    /// Offset in `Proto` of its first line.
     pub(crate) defined: u64,
-    /// In 5.4 only: lines are differences, some of them whole.
+    /// Offsets of absolute lines, which only 5.4 has: its other lines are differences.
     pub(crate) whole_lines: Option<WholeLines>,
 }
 
-/// Fields that only 5.1 has: its calls lie in an array.
+/// Offsets of 5.1, whose calls lie in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Array {
-    /// `lua_State.savedpc`.
+    /// Offset of `lua_State.savedpc`, the instruction of the innermost call.
     pub(crate) instruction: u64,
-    /// Size of a `CallInfo`.
+    /// Size of a `CallInfo`, bytes.
     pub(crate) size: u64,
 }
 
-/// Fields that only 5.4 has.
+/// Offsets of the table of absolute lines in 5.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WholeLines {
-    /// `Proto.abslineinfo` and `Proto.sizeabslineinfo`.
+    /// Offset of `Proto.abslineinfo`.
     pub(crate) table: u64,
+    /// Offset of `Proto.sizeabslineinfo`.
     pub(crate) count: u64,
 }
 
 /// Offset of an object's type.
 pub(crate) const KIND: u64 = 8;
-/// A value's type, and what of it tells functions written in Lua from others.
+/// Offset of a value's type.
 pub(crate) const VALUE_KIND: u64 = 8;
+/// Bits of a type that tell functions written in Lua from others.
 pub(crate) const KIND_MASK: u8 = 0x3f;
 pub(crate) const FUNCTION: u8 = 6;
 pub(crate) const THREAD: u8 = 8;
-/// `Closure.isC` of 5.1, where the value's type is the same for both.
+/// Offset of `Closure.isC` in 5.1, where functions of both kinds have the same type.
 pub(crate) const IS_C: u64 = 10;
-/// `TString`: its text.
+/// Offset in `TString` of its text.
 pub(crate) const TEXT: u64 = 24;
 
 impl Layout {
@@ -122,7 +133,7 @@ impl Layout {
                 whole_lines: None,
             },
             4 => {
-                // `tbclist` came with 5.4.3.
+                // The field `tbclist` came with 5.4.3.
                 let shift = if release < 3 { 0 } else { 8 };
                 Self {
                     call: 32,

@@ -1,9 +1,9 @@
-//! Lua: from a state's calls to the lines its functions are at.
+//! Lua: reads the source lines of the functions that a state is in, starting from the state's calls.
 //!
-//! No variable leads to a state; but whoever runs in it has it on the native stack. A state is believed if its stack
-//! and its calls hang together, and if the jump buffer of its innermost protected call lies on the native stack of the
-//! thread: a coroutine that waits, or has ended, has none there. Of several, each resumed by the next, the buffers lie
-//! in their order.
+//! No variable leads to a state, but functions that run in one have its address on the native stack. A state is
+//! believed if its stack and its calls are consistent, and if the jump buffer of its innermost protected call lies on
+//! the native stack of the thread: a coroutine that waits or has ended has none there. If states have resumed each
+//! other, their buffers lie on the stack in the same order.
 
 pub(crate) mod layout;
 mod position;
@@ -19,27 +19,29 @@ use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
 use std::ops::Range;
 use systoll_model::{FrameClass, Language};
 
-/// Most functions within each other that are told, and calls that are followed in one look.
+/// Nested functions returned, at most.
 const MAX_FRAMES: usize = 512;
+/// Calls followed while one stack is read, at most.
 const MAX_CALLS: usize = 16 << 10;
-/// The largest line number that is believed.
+/// Bound of a line number; a larger one is not believed.
 const MAX_LINE: u32 = 1 << 26;
-/// Most bytes that are shown of a text that is run.
+/// Bytes shown of a source that is a text, at most.
 const MAX_SHOWN: usize = 40;
-/// The name of a file's own level, as in Lua's own traces.
+/// Name of a file's top level, as in Lua's own tracebacks.
 pub(crate) const MAIN: &str = "main chunk";
 
 /// A file that holds Lua.
 #[derive(Clone, Copy, Debug)]
 struct LuaFile {
-    /// The minor and the patch version: 4 and 6 of 5.4.6.
+    /// Minor version: 4 for 5.4.6.
     minor: u32,
+    /// Patch version: 6 for 5.4.6.
     release: u32,
 }
 
 /// Returns the Lua in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
-    /// Bytes of `lua_ident` within which the version stands.
+    /// Bytes at the start of `lua_ident` that hold the version.
     const MOST: u64 = 64;
     let [ident, state] = file.exported(["lua_ident", "lua_newstate"]);
     state?;
@@ -47,7 +49,8 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     Some(Box::new(LuaFile { minor, release }))
 }
 
-/// Returns the version in `$LuaVersion: Lua 5.4.6  Copyright …`, or in `$Lua: Lua 5.1.5 Copyright …`: 4 and 6, 1 and 5.
+/// Returns the minor and the patch version in `$LuaVersion: Lua 5.4.6  Copyright …` (4 and 6) or `$Lua: Lua 5.1.5
+/// Copyright …` (1 and 5).
 fn version(ident: &[u8]) -> Option<(u32, u32)> {
     let text = ident.utf8_chunks().next()?.valid();
     let told = text.split_once(": Lua 5.")?.1.split(' ').next()?;
@@ -57,7 +60,7 @@ fn version(ident: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Returns true for modules in C that Lua loads.
+/// Returns true if `path` is an extension module for Lua.
 pub(crate) fn is_bundled(path: &str) -> bool {
     path.contains("/lua/5.") && path.ends_with(".so")
 }
@@ -106,7 +109,7 @@ impl Lua {
         Self { layout }
     }
 
-    /// Returns a state and its jump buffer if it runs on a native stack.
+    /// Returns `state` with its jump buffer if it is a Lua state that runs on the native stack `native`.
     fn is_running(
         &self,
         memory: &mut Memory<'_, '_>,
@@ -117,7 +120,7 @@ impl Lua {
         let field = |memory: &mut Memory<'_, '_>, offset: u64| memory.pointer(state.wrapping_add(offset));
         (memory.byte(state.wrapping_add(at::KIND))? == at::THREAD).then_some(())?;
         let jump = field(memory, self.layout.jump).filter(|jump| native.contains(jump))?;
-        // The buffer around it, of the same state.
+        // The buffer around it belongs to the same state, and lies further out on the stack.
         let around = memory.word(jump)?;
         (around == 0 || around > jump && native.contains(&around)).then_some(())?;
         let (first, last) = (field(memory, self.layout.stack)?, field(memory, self.layout.stack_last)?);
@@ -127,8 +130,8 @@ impl Lua {
         self.calls(memory, state, room).map(|_| Running { evaluated_at: jump, state })
     }
 
-    /// Returns the calls of a state, innermost first; `None` if they do not end with its outermost, or if there are more
-    /// than `room`, of which they are taken.
+    /// Returns the calls of a state, innermost first, and takes their number from `room`; `None` if they do not end
+    /// with its outermost call or are more than `room`.
     fn calls(&self, memory: &mut Memory<'_, '_>, state: u64, room: &mut usize) -> Option<Vec<u64>> {
         let mut call = memory.pointer(state.wrapping_add(self.layout.call))?;
         let mut calls = Vec::new();
@@ -150,7 +153,7 @@ impl Lua {
         }
     }
 
-    /// Adds the functions that a state is in, with the line each is at, innermost first.
+    /// Adds the active functions of a `lua_State` to `frames`, innermost first, each with its current line.
     fn frames(
         &self,
         lines: &mut ScriptLines,
@@ -204,7 +207,7 @@ impl Lua {
     }
 }
 
-/// Returns the name of what a function is written in, as Lua shows it: a file's, or the beginning of a text.
+/// Returns the name of a function's source as Lua shows it: the file's name, or the beginning of a text.
 pub(crate) fn shown(source: &[u8]) -> String {
     match source {
         [b'@' | b'=', name @ ..] => readable(name),

@@ -1,17 +1,19 @@
-//! The line of an instruction of Lua's (`luaG_getfuncline` of ldebug.c).
+//! The line of an instruction of Lua (`luaG_getfuncline` of ldebug.c).
 
 use super::layout::{Layout, WholeLines};
 use crate::script::memory::Memory;
 
-/// Size of an instruction, and of an entry of whole lines: an instruction's number and its line.
+/// Size of an instruction, bytes.
 const INSTRUCTION: u64 = 4;
+/// Size of an entry of the absolute lines, bytes: an instruction's index and its line.
 const WHOLE: u64 = 8;
-/// Most instructions of a function, and most between two whole lines: Lua writes one after 128 at the latest.
+/// Instructions of a function, at most; a larger number is not believed.
 const MAX_CODE: u64 = 1 << 27;
+/// Instructions between two absolute lines, at most; Lua writes one after 128 at the latest.
 const MAX_BETWEEN: u64 = 1024;
 
-/// Returns the line of the instruction before the one that a function goes on with; `Some(None)` where its lines have
-/// been stripped. That instruction has to be the function's own.
+/// Returns the line of the instruction before the one with which a function continues; `Some(None)` if the function's
+/// lines were stripped, `None` if the instruction is not the function's.
 pub(crate) fn line(
     layout: Layout,
     memory: &mut Memory<'_, '_>,
@@ -44,7 +46,7 @@ fn by_differences(
     (count <= MAX_CODE).then_some(())?;
     let table = memory.word(prototype.wrapping_add(whole.table))?;
     let entry = |n: u64| table.wrapping_add(n * WHOLE);
-    // The last entry that is not behind the instruction lies among those from `first` on.
+    // The last absolute line at or before the instruction is the entry before `first`.
     let (mut first, mut end) = (0, count);
     while first < end {
         let middle = first + (end - first) / 2;

@@ -1,8 +1,8 @@
-//! LuaJIT: from a state's frames to the lines its functions are at, while they are interpreted.
+//! LuaJIT: reads the source lines of the functions that a state is in, while they are interpreted.
 //!
-//! States are found as Lua's are; one that runs has its innermost C frame on the thread's native stack. Offsets are those
-//! of 2.1 with 64-bit references (`LJ_GC64`), which is how x86-64 has it since 2.1. In code that LuaJIT has compiled a
-//! state's frames are not up to date: there no line is told.
+//! States are found as Lua's are: one that runs has its innermost C frame on the thread's native stack. Offsets are
+//! those of 2.1 with 64-bit references (`LJ_GC64`), which is the default on x86-64 since 2.1. While code that LuaJIT
+//! has compiled runs, a state's frames are not up to date, so no lines are returned then.
 
 use super::interpreter::{Candidate, Interpreter, Look, Runtime};
 use super::lua::{MAIN, shown};
@@ -14,46 +14,62 @@ use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
 use std::ops::Range;
 use systoll_model::{FrameClass, Language};
 
-/// Most functions within each other that are told, and frames that are followed in one look.
+/// Nested functions returned, at most.
 const MAX_FRAMES: usize = 512;
+/// Frames followed while one stack is read, at most.
 const MAX_FOLLOWED: usize = 16 << 10;
-/// The largest line number that is believed.
+/// Bound of a line number; a larger one is not believed.
 const MAX_LINE: u32 = 1 << 26;
-/// Most instructions of a function.
+/// Instructions of a function, at most; a larger number is not believed.
 const MAX_CODE: u32 = 1 << 26;
 
-/// `lua_State`: its type, that of the dummy function it stands for, where its frame and its stack begin and end, and the
-/// innermost C frame, whose lowest bits are flags.
+/// Offset of an object's type (`gct`).
 const KIND: u64 = 9;
+/// Type of a `lua_State`.
 const THREAD: u8 = 6;
+/// Offset in a `lua_State` of the type of the dummy function that it stands for.
 const STATE_FUNCTION: u64 = 10;
+/// Offset in a `lua_State` of the base of its current frame.
 const BASE: u64 = 32;
+/// Offset in a `lua_State` of the end of its stack.
 const STACK_END: u64 = 48;
+/// Offset in a `lua_State` of the start of its stack.
 const STACK: u64 = 56;
+/// Offset in a `lua_State` of its innermost C frame.
 const C_FRAME: u64 = 80;
+/// Lowest bits of that C frame's address, which are flags.
 const C_FRAME_FLAGS: u64 = 3;
-/// `GCfunc`: its type, which function it is, with 0 for one written in Lua, and its first instruction.
+/// Type of a function (`GCfunc`).
 const FUNCTION: u8 = 8;
+/// Offset in a `GCfunc` of the kind of function; 0 for one written in Lua.
 const WHICH: u64 = 10;
+/// Offset in a `GCfunc` of its first instruction's address.
 const CODE: u64 = 32;
-/// `GCproto`, which ends where its code begins: the size of the code, the text it is of, its first line, how many lines
-/// it has, and by instruction the line.
+/// Size of a `GCproto`, bytes; the function's code follows it.
 const PROTOTYPE: u64 = 104;
+/// Offset in a `GCproto` of the number of its instructions.
 const CODE_SIZE: u64 = 12;
+/// Offset in a `GCproto` of the name of its source.
 const SOURCE: u64 = 64;
+/// Offset in a `GCproto` of its first line.
 const FIRST_LINE: u64 = 72;
+/// Offset in a `GCproto` of the number of its lines.
 const LINE_COUNT: u64 = 76;
+/// Offset in a `GCproto` of the table of lines by instruction.
 const LINES: u64 = 80;
-/// `GCstr`: its text.
+/// Offset in a `GCstr` of its text.
 const TEXT: u64 = 24;
-/// The bits of a value that are a reference.
+/// Bits of a value that hold a reference.
 const REFERENCE: u64 = (1 << 47) - 1;
-/// Kinds of frames, in the lowest bits of their links.
+/// Lowest bits of a frame's link.
 const LINK: u64 = 7;
+/// Bits of a link that are zero if Lua called the function.
 const LINK_KIND: u64 = 3;
+/// Link of a continuation's frame.
 const CONTINUATION: u64 = 2;
+/// Link of the pseudo-frame of variable arguments.
 const VARIADIC: u64 = 3;
-/// The code of `lua_status` with 64-bit references: `movzbl 0xb(%rdi), %eax`.
+/// Code of `lua_status` in a build with 64-bit references: `movzbl 0xb(%rdi), %eax`.
 const STATUS: &[u8] = &[0x0f, 0xb6, 0x47, 0x0b];
 
 /// A file that holds LuaJIT.
@@ -72,7 +88,7 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     Some(Box::new(LuaJitFile { is_wide: code.windows(STATUS.len()).any(|c| c == STATUS) }))
 }
 
-/// Returns true for modules in C that LuaJIT loads: they are Lua's.
+/// Returns false: modules that LuaJIT loads are Lua's.
 pub(crate) fn is_bundled(_: &str) -> bool {
     false
 }
@@ -100,7 +116,7 @@ impl Runtime for LuaJitFile {
 #[derive(Debug)]
 pub(crate) struct LuaJit;
 
-/// A function that is called, and the instruction it goes on with, where that is known.
+/// A function that is called, and the instruction with which it continues, if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Call {
     function: u64,
@@ -109,7 +125,7 @@ struct Call {
 
 impl Interpreter for LuaJit {
     fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>> {
-        // Code that was compiled as it ran is no file's.
+        // Code without a file was compiled at run time.
         if look.placed.iter().any(|f| f.frame.module.is_none()) {
             return Some(Vec::new());
         }
@@ -119,7 +135,7 @@ impl Interpreter for LuaJit {
     }
 }
 
-/// Returns the functions that are interpreted on a native stack, with the line each is at, innermost first.
+/// Returns the functions that are interpreted on a native stack, innermost first, each with its current line.
 pub(crate) fn interpreted(
     lines: &mut ScriptLines,
     memory: &mut Memory<'_, '_>,
@@ -139,7 +155,7 @@ pub(crate) fn interpreted(
     Some(frames)
 }
 
-/// Returns a state if it runs on a native stack.
+/// Returns `state` if it is a LuaJIT state that runs on the native stack `native`.
 fn is_running(memory: &mut Memory<'_, '_>, state: u64, native: Range<u64>, room: &mut usize) -> Option<Running> {
     let mut field = |offset: u64| memory.pointer(state.wrapping_add(offset));
     let at = field(C_FRAME)? & !C_FRAME_FLAGS;
@@ -152,13 +168,13 @@ fn is_running(memory: &mut Memory<'_, '_>, state: u64, native: Range<u64>, room:
     calls(memory, state, room).map(|_| Running { evaluated_at: at, state })
 }
 
-/// Returns what a state is in that is written in Lua, innermost first; `None` if its frames do not end at the bottom of
-/// its stack, or if there are more than `room`, of which they are taken.
+/// Returns the calls in a state of functions written in Lua, innermost first, and takes the number of frames from
+/// `room`; `None` if the frames do not end at the bottom of the stack or are more than `room`.
 fn calls(memory: &mut Memory<'_, '_>, state: u64, room: &mut usize) -> Option<Vec<Call>> {
     let bottom = memory.pointer(state.wrapping_add(STACK))?.checked_add(8)?;
     let mut frame = memory.pointer(state.wrapping_add(BASE))?.checked_sub(8)?;
     let mut calls = Vec::new();
-    // What the function inside of this frame returns to.
+    // Instruction with which the frame's function continues after the call it made.
     let mut instruction = None;
     while frame > bottom {
         *room = room.checked_sub(1)?;
@@ -189,7 +205,7 @@ fn called(memory: &mut Memory<'_, '_>, call: Call) -> Option<Option<Call>> {
     Some((memory.byte(call.function.wrapping_add(WHICH))? == 0).then_some(call))
 }
 
-/// Returns the line of a call; `Some(None)` where it can't be told.
+/// Returns the line of a call; `None` if its function can't be read.
 fn frame(lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, call: Call) -> Option<Option<RawFrame>> {
     let code = memory.pointer(call.function.wrapping_add(CODE))?;
     let prototype = code.checked_sub(PROTOTYPE)?;
@@ -208,8 +224,8 @@ fn frame(lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, call: Call) -> Op
     Some(Some(lines.frame(line, FrameClass::User)?))
 }
 
-/// Returns the line of the instruction before the one at `next` (`lj_debug_line` of lj_debug.c), which has to be the
-/// function's own.
+/// Returns the line of the instruction before `next` (`lj_debug_line` of lj_debug.c); `None` if `next` is not in the
+/// function's code.
 fn line(memory: &mut Memory<'_, '_>, (prototype, code): (u64, u64), first: u32, next: u64) -> Option<u32> {
     let size = memory.half(prototype.wrapping_add(CODE_SIZE)).filter(|s| *s <= MAX_CODE)?;
     let count = memory.half(prototype.wrapping_add(LINE_COUNT))?;

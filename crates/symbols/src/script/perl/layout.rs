@@ -1,76 +1,91 @@
-//! Where Perl keeps what, by version: intrpvar.h, cop.h, cv.h, gv.h and hv.h of builds with threads on x86-64.
+//! Offsets of Perl's fields, by version: intrpvar.h, cop.h, cv.h, gv.h and hv.h of builds with threads on x86-64.
 //!
-//! The offsets of 5.36 are what `offsetof` gives for its headers; those of other versions are as the OpenTelemetry
-//! profiler has it.
+//! The offsets of 5.36 are what `offsetof` gives for its headers; those of other versions are taken from the
+//! OpenTelemetry profiler.
 
-/// Offsets of fields, in bytes, where versions differ.
+/// Offsets that differ between versions, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// `PerlInterpreter`.
+    /// Offset in `PerlInterpreter` of the current statement (`Icurcop`).
     pub(crate) current_op: u64,
+    /// Offset in `PerlInterpreter` of the current stack of contexts.
     pub(crate) stack: u64,
-    /// `PERL_SI.si_type`.
+    /// Offset of `PERL_SI.si_type`.
     pub(crate) stack_type: u64,
-    /// Size of `PERL_CONTEXT`, and its subroutine.
+    /// Size of `PERL_CONTEXT`, bytes.
     pub(crate) context_size: u64,
+    /// Offset of a context's subroutine in `PERL_CONTEXT`.
     pub(crate) sub: u64,
-    /// True if fields that only some hashes have lie in the hash's body and not behind its buckets.
+    /// True if fields that only some hashes have lie in the hash's body, false if they lie behind its buckets.
     pub(crate) has_aux_in_body: bool,
 }
 
-/// `PERL_SI`: its contexts, the stack around it, the index of the last context.
+/// Offset in `PERL_SI` of its contexts.
 pub(crate) const CONTEXTS: u64 = 8;
+/// Offset in `PERL_SI` of the stack around it.
 pub(crate) const AROUND: u64 = 16;
+/// Offset in `PERL_SI` of the index of the last context.
 pub(crate) const LAST: u64 = 32;
-/// `PERLSI_MAIN`: the outermost stack.
+/// Type of the outermost stack (`PERLSI_MAIN`).
 pub(crate) const MAIN_STACK: u32 = 1;
-/// `PERL_CONTEXT.blk_oldcop`, behind the type in the first byte.
+/// Offset of `PERL_CONTEXT.blk_oldcop`, the caller's statement.
 pub(crate) const CALLER: u64 = 16;
-/// `PERL_CONTEXT.blk_sub.retop`, the same of an eval's.
+/// Offset of `PERL_CONTEXT.blk_sub.retop`, which is the same for an eval.
 pub(crate) const RETURN: u64 = 48;
-/// `PerlInterpreter.Iop`.
+/// Offset of `PerlInterpreter.Iop`.
 pub(crate) const OPERATION: u64 = 8;
-/// Types of contexts, and flags above them.
+/// Bits of a context's first byte that hold its type; flags are above them.
 pub(crate) const TYPE: u8 = 0xf;
 pub(crate) const SUB: u8 = 9;
 pub(crate) const FORMAT: u8 = 10;
 pub(crate) const EVAL: u8 = 11;
-/// Flag of a sub that is entered anew for code in a pattern, and of an `eval { … }`.
+/// Flag of a subroutine that is entered anew for code in a pattern.
 pub(crate) const FAKE: u8 = 0x80;
+/// Flag of an `eval { … }`.
 pub(crate) const BLOCK: u8 = 0x40;
-/// `COP`.
+/// Offset of a statement's line (`COP`).
 pub(crate) const LINE: u64 = 36;
+/// Offset of a statement's file (`COP`).
 pub(crate) const FILE: u64 = 48;
-/// `SV`: its body, its flags, what it points to.
+/// Offset in `SV` of its body.
 pub(crate) const BODY: u64 = 0;
+/// Offset in `SV` of its flags.
 pub(crate) const FLAGS: u64 = 12;
+/// Offset in `SV` of the pointer that is its value.
 pub(crate) const VALUE: u64 = 16;
-/// Types in the flags.
+/// Bits of an `SV`'s flags that hold its type.
 pub(crate) const SV_TYPE: u32 = 0xff;
 pub(crate) const GLOB: u32 = 9;
 pub(crate) const HASH: u32 = 12;
 pub(crate) const CODE: u32 = 13;
-/// `SVpgv_GP`.
+/// Flag of a glob (`SVpgv_GP`): its value is a `GP`.
 pub(crate) const HAS_GP: u32 = 0x8000;
-/// `XPVCV`: its package, its glob or name, its flags; `CVf_NAMED`.
+/// Offset in `XPVCV` of the subroutine's package.
 pub(crate) const CODE_PACKAGE: u64 = 32;
+/// Offset in `XPVCV` of the subroutine's glob or name.
 pub(crate) const CODE_GLOB: u64 = 56;
+/// Offset in `XPVCV` of its flags.
 pub(crate) const CODE_FLAGS: u64 = 92;
+/// Flag in `XPVCV` (`CVf_NAMED`): the subroutine has a name, not a glob.
 pub(crate) const NAMED: u32 = 0x8000;
-/// `XPVGV`: its name, its package. `GP.gp_egv`: the glob it is an alias of.
+/// Offset in `XPVGV` of the glob's name.
 pub(crate) const GLOB_NAME: u64 = 32;
+/// Offset in `XPVGV` of the glob's package.
 pub(crate) const GLOB_PACKAGE: u64 = 40;
+/// Offset of `GP.gp_egv`, the glob of which this is an alias.
 pub(crate) const ALIASED: u64 = 56;
-/// `XPVHV`: the last bucket, and what only some hashes have.
+/// Offset in `XPVHV` of the index of the last bucket.
 pub(crate) const LAST_BUCKET: u64 = 24;
+/// Offset in `XPVHV` of the fields that only some hashes have.
 pub(crate) const AUX: u64 = 32;
-/// `struct xpvhv_aux`: the name, and how many there are.
+/// Offset in `struct xpvhv_aux` of the number of names; the name is at its start.
 pub(crate) const NAME_COUNT: u64 = 28;
-/// `HEK`: length and text.
+/// Offset in `HEK` of the length.
 pub(crate) const LENGTH: u64 = 4;
+/// Offset in `HEK` of the text.
 pub(crate) const TEXT: u64 = 8;
 
-/// The first and the last version that is known, as 36 for 5.36.
+/// Minor versions of Perl 5 whose layout is known, as 36 for 5.36.
 pub(crate) const KNOWN: std::ops::RangeInclusive<u8> = 28..=42;
 
 impl Layout {

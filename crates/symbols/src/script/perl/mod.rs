@@ -1,8 +1,8 @@
-//! Perl: from an interpreter's context stack to the lines its subroutines are at.
+//! Perl: reads the source lines of a thread's subroutines, starting from the context stacks of an interpreter.
 //!
-//! A build with threads keeps each interpreter apart; a thread's own is found by the key that Perl has it under, and
-//! the first thread's by `PL_curinterp`. Either is believed only where the jump buffers it would leave evaluations by
-//! lie on the native stack of the thread that is looked at.
+//! A build with threads keeps each interpreter apart: a thread's own is found by the key of thread-specific data
+//! under which Perl stores it, the first thread's by `PL_curinterp`. Either is believed only if its innermost jump
+//! buffer, which ends evaluations early, lies on the native stack of the thread.
 
 pub(crate) mod layout;
 mod names;
@@ -19,26 +19,29 @@ use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
 use std::ops::Range;
 use systoll_model::{FrameClass, Language};
 
-/// Most stacks of contexts, and contexts in all of them.
+/// Stacks of contexts looked through, at most.
 const MAX_STACKS: usize = 64;
+/// Contexts looked through in all stacks, at most.
 const MAX_CONTEXTS: u32 = 4096;
-/// Most subroutines within each other that are told.
+/// Nested subroutines returned, at most.
 const MAX_FRAMES: usize = 512;
-/// The largest line number that is believed.
+/// Bound of a line number; a larger one is not believed.
 const MAX_LINE: u32 = 1 << 26;
-/// Where in an interpreter its innermost jump buffer may be kept, and how many may lie within each other.
+/// Offsets in an interpreter at which it may keep its innermost jump buffer.
 const TOP_BUFFER: Range<u64> = 0x200..0x400;
+/// Nested jump buffers followed, at most.
 const MAX_BUFFERS: usize = 256;
 
-/// A file that holds Perl: what it exports, as ELF virtual addresses.
+/// A file that holds Perl, with the ELF virtual addresses of its exported symbols.
 #[derive(Clone, Copy, Debug)]
 struct PerlFile {
     /// Revision, version and subversion: 5, 36, 0.
     version: [u8; 3],
-    /// `PL_curinterp`, and `PL_thr_key`, which only builds with threads have.
+    /// Address of `PL_curinterp`.
     first: Option<u64>,
+    /// Address of `PL_thr_key`, which only builds with threads have.
     key: Option<u64>,
-    /// `PL_op_name`: what operations are called, by their types.
+    /// Address of `PL_op_name`, the names of operations by type.
     operations: Option<u64>,
 }
 
@@ -52,7 +55,7 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     Some(Box::new(PerlFile { version, first, key, operations }))
 }
 
-/// Returns true for the modules in C that come with Perl.
+/// Returns true if `path` is an extension module that comes with Perl.
 pub(crate) fn is_bundled(path: &str) -> bool {
     path.contains("/perl") && path.contains("/auto/")
 }
@@ -93,7 +96,7 @@ pub(crate) struct Perl {
     first: u64,
     key: u64,
     operations: Option<u64>,
-    /// Where an interpreter keeps its innermost jump buffer, once found.
+    /// Offset in an interpreter of its innermost jump buffer, once it is found.
     buffer: Option<u64>,
 }
 
@@ -112,7 +115,7 @@ impl Perl {
         Self { layout, first, key, operations: None, buffer: None }
     }
 
-    /// Returns the interpreter that runs in the thread with that native stack.
+    /// Returns the interpreter that runs in the thread with the native stack `stack`.
     fn interpreter(&mut self, memory: &mut Memory<'_, '_>, thread: Thread, stack: &Range<u64>) -> Option<u64> {
         let key = memory.half(self.key)?;
         let own = thread.specific(memory, stack.end, key);
@@ -123,7 +126,7 @@ impl Perl {
         self.runs_on(memory, first, stack).then_some(first)
     }
 
-    /// Returns true if an interpreter's innermost jump buffer lies on a native stack.
+    /// Returns true if the interpreter's innermost jump buffer lies on the native stack `stack`.
     fn runs_on(&mut self, memory: &mut Memory<'_, '_>, interpreter: u64, stack: &Range<u64>) -> bool {
         let on_stack = |memory: &mut Memory<'_, '_>, offset: u64| {
             let buffer = memory.word(interpreter.wrapping_add(offset));
@@ -137,7 +140,7 @@ impl Perl {
         self.buffer.is_some()
     }
 
-    /// Returns the subroutines an interpreter is in, with the line each is at, innermost first.
+    /// Returns the subroutines that an interpreter is in, innermost first, each with its current line.
     fn frames(&self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, interpreter: u64) -> Option<Vec<RawFrame>> {
         let layout = self.layout;
         let mut statement = memory.pointer(interpreter.wrapping_add(layout.current_op))?;
@@ -162,7 +165,7 @@ impl Perl {
                 let Some(function) = self.function(memory, context)? else { continue };
                 frames.extend(frame(lines, memory, function, statement)?);
                 let begun = memory.pointer(context.wrapping_add(at::CALLER))?;
-                // Where it returns to; none where a function in C has called it.
+                // The operation to which the subroutine returns is null if a function in C has called it.
                 let next = memory.word(context.wrapping_add(at::RETURN))?;
                 statement = if next == 0 { begun } else { closest(memory, begun, Sought::Before(next)) };
                 if frames.len() >= MAX_FRAMES {
@@ -178,19 +181,19 @@ impl Perl {
         Some(frames)
     }
 
-    /// Returns the name of an operation that is a function of Perl's own: `print`, `ftfile`.
+    /// Returns the name of an operation that is one of Perl's own functions: `print`, `ftfile`.
     fn operation(&self, memory: &mut Memory<'_, '_>, operation: u64) -> Option<String> {
-        /// Longer names are none.
+        /// Bytes read of a name, at most; every name of an operation is shorter.
         const MOST: usize = 32;
         let kind = statement::kind(memory, operation)?;
         let name = memory.pointer(self.operations?.wrapping_add(u64::from(kind) * 8))?;
         let name = String::from_utf8(memory.text(name, MOST)?).ok()?;
-        // A call of a subroutine, which may be written in C, has its name from elsewhere.
+        // A called subroutine's name comes from its context.
         let calls = ["entersub", "null", "nextstate", "dbstate", "enteriter", "custom"];
         (kind != 0 && !calls.contains(&name.as_str())).then_some(name)
     }
 
-    /// Returns what a context calls the code in it; `Some(None)` for a block of what is around it.
+    /// Returns the name of the code in a context; `Some(None)` for a block of the code around it.
     fn function(&self, memory: &mut Memory<'_, '_>, context: u64) -> Option<Option<String>> {
         let kind = memory.byte(context)?;
         match kind & at::TYPE {
@@ -204,8 +207,8 @@ impl Perl {
     }
 }
 
-/// Returns true if the jump buffers that hang together from `offset` on end with the one that the interpreter holds
-/// itself, right behind (`Itop_env`, `Istart_env`).
+/// Returns true if the chain of jump buffers from `offset` on ends with the buffer that lies in the interpreter
+/// itself, right behind the pointer (`Itop_env`, `Istart_env`).
 fn is_top_buffer(memory: &mut Memory<'_, '_>, interpreter: u64, offset: u64) -> bool {
     let last = interpreter.wrapping_add(offset + 8);
     let mut buffer = interpreter.wrapping_add(offset);
@@ -219,7 +222,7 @@ fn is_top_buffer(memory: &mut Memory<'_, '_>, interpreter: u64, offset: u64) -> 
     false
 }
 
-/// Returns the line of a statement; `Some(None)` where it has none.
+/// Returns the line of a statement; `Some(None)` if it has none.
 fn frame(
     lines: &mut ScriptLines,
     memory: &mut Memory<'_, '_>,
@@ -238,8 +241,8 @@ fn frame(
     Some(Some(lines.frame(line, class)?))
 }
 
-/// Returns `Runtime` for a file of Perl's own library (`…/perl/5.36.0/…`, `…/perl-base/…`), but not for what CPAN has
-/// installed.
+/// Returns `Runtime` for a file of Perl's own library (`…/perl/5.36.0/…`, `…/perl-base/…`), otherwise `User`: also
+/// for modules installed from CPAN.
 fn class(file: &str) -> FrameClass {
     let versioned = ["/perl/5.", "/perl5/5.", "/lib/5."].iter().any(|folder| file.contains(folder));
     let installed = ["/site_perl/", "/vendor_perl/", "/local/"].iter().any(|folder| file.contains(folder));

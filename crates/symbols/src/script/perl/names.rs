@@ -7,7 +7,7 @@ use super::layout::{
 use crate::lines::MAX_NAME;
 use crate::script::memory::{Memory, readable};
 
-/// Returns the name of a subroutine, as `caller` has it: `Package::name`.
+/// Returns the name of a subroutine, as `caller` tells it: `Package::name`.
 pub(crate) fn of_sub(memory: &mut Memory<'_, '_>, layout: Layout, code: u64) -> Option<String> {
     let body = body(memory, code, CODE)?;
     let named = memory.half(body.wrapping_add(CODE_FLAGS))? & NAMED != 0;
@@ -29,7 +29,7 @@ fn of_glob(memory: &mut Memory<'_, '_>, layout: Layout, glob: u64) -> Option<Str
     Some(format!("{}::{}", of_package(memory, layout, package)?, text(memory, name)?))
 }
 
-/// Returns the name of a package, by the hash of what is in it.
+/// Returns the name of a package from its hash of symbols.
 fn of_package(memory: &mut Memory<'_, '_>, layout: Layout, package: u64) -> Option<String> {
     let body = body(memory, package, HASH)?;
     let aux = if layout.has_aux_in_body {
@@ -39,7 +39,8 @@ fn of_package(memory: &mut Memory<'_, '_>, layout: Layout, package: u64) -> Opti
         memory.pointer(package.wrapping_add(VALUE))?.wrapping_add(last.wrapping_add(1).wrapping_mul(8))
     };
     let name = memory.pointer(aux)?;
-    // Of several names the first is the package's own; where it has been undefined, the second.
+    // If there are several names, the first is the package's own; if that was undefined, the count
+    // is negative and the second name is taken.
     let name = match memory.half(aux.wrapping_add(NAME_COUNT))? as i32 {
         0 => name,
         1.. => memory.pointer(name)?,
@@ -48,15 +49,16 @@ fn of_package(memory: &mut Memory<'_, '_>, layout: Layout, package: u64) -> Opti
     text(memory, name)
 }
 
-/// Returns the body of a value that is of type `kind`.
+/// Returns the body of a value of type `kind`; `None` if the value has another type.
 fn body(memory: &mut Memory<'_, '_>, value: u64, kind: u32) -> Option<u64> {
     (memory.half(value.wrapping_add(FLAGS))? & SV_TYPE == kind).then_some(())?;
     memory.pointer(value.wrapping_add(BODY))
 }
 
-/// Returns the text of a hash's key. What is no UTF-8 is Latin-1 where Perl says that it was UTF-8 once.
+/// Returns the text of a hash's key. A key that Perl marks as former UTF-8 and that is not UTF-8
+/// now is Latin-1.
 fn text(memory: &mut Memory<'_, '_>, key: u64) -> Option<String> {
-    /// `HVhek_WASUTF8`, in the byte behind the zero behind the text.
+    /// Flag `HVhek_WASUTF8`, in the byte that follows the text's final zero.
     const WAS_UTF8: u8 = 2;
     let length = u64::from(memory.half(key.wrapping_add(LENGTH))?);
     let start = key.wrapping_add(TEXT);

@@ -1,4 +1,4 @@
-//! PHP: from the engine's executor to the lines its functions are at.
+//! PHP: reads the source lines of the functions being executed, starting from the engine's executor.
 
 pub(crate) mod layout;
 
@@ -11,19 +11,19 @@ use crate::RawFrame;
 use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
 use systoll_model::{FrameClass, Language};
 
-/// Most functions within each other that are told.
+/// Nested functions returned, at most.
 const MAX_FRAMES: usize = 512;
-/// The name of a script's own level, as in PHP's own traces.
+/// Name of a script's top level, as in PHP's own stack traces.
 const MAIN: &str = "{main}";
 
-/// A file that holds PHP: what it exports, as ELF virtual addresses.
+/// A file that holds PHP, with the ELF virtual addresses of its exported symbols.
 #[derive(Clone, Copy, Debug)]
 struct PhpFile {
-    /// `executor_globals`, which builds with threads do not have.
+    /// Address of `executor_globals`, which builds with threads do not have.
     executor: Option<u64>,
-    /// `module_registry`.
+    /// Address of `module_registry`.
     modules: u64,
-    /// `execute_ex`.
+    /// Address of `execute_ex`.
     evaluate: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     Some(Box::new(PhpFile { executor, modules: modules?, evaluate }))
 }
 
-/// Returns true for PHP's extensions.
+/// Returns true if `path` is an extension of PHP.
 pub(crate) fn is_bundled(path: &str) -> bool {
     path.contains("/php/") && path.ends_with(".so")
 }
@@ -62,7 +62,7 @@ impl Runtime for PhpFile {
     }
 }
 
-/// Returns the number of the engine's interface, by the first module; `None` while there is none.
+/// Returns the number of the engine's interface, from the first module; `None` until a module is registered.
 fn interface(memory: &mut Memory<'_, '_>, modules: u64) -> Option<u32> {
     let values = memory.pointer(modules.wrapping_add(at::VALUES))?;
     let engine = memory.pointer(values)?;
@@ -104,7 +104,7 @@ impl Php {
         Self { layout, executor }
     }
 
-    /// Returns the function that a call is of, with the line it is at; `Some(None)` for what is no function.
+    /// Returns the function of a call with the call's current line; `Some(None)` if the call has no function.
     fn frame(&self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, call: u64) -> Option<Option<RawFrame>> {
         let Some(function) = memory.pointer(call.wrapping_add(at::FUNCTION)) else { return Some(None) };
         let kind = memory.byte(function)?;
@@ -122,7 +122,8 @@ impl Php {
         Some(Some(lines.frame(line, class)?))
     }
 
-    /// Returns the file of a function, and the line of the instruction that a call is at, which has to be its.
+    /// Returns the file of a function and the line that a call of it is at; `None` if that line is not the
+    /// function's.
     fn place(&self, memory: &mut Memory<'_, '_>, call: u64, function: u64) -> Option<(String, u32)> {
         let at = function.wrapping_add(self.layout.file);
         let file = memory.pointer(at)?;
@@ -135,17 +136,38 @@ impl Php {
     }
 }
 
-/// Returns a function's name, as PHP's own traces have it: `Class::method`; `Some(None)` for the code of a file.
+/// Returns a function's name as PHP's own stack traces have it: `Class::method`; `Some(None)` for the code of a file.
 fn name(memory: &mut Memory<'_, '_>, function: u64) -> Option<Option<String>> {
     let Some(name) = memory.pointer(function.wrapping_add(at::NAME)) else { return Some(None) };
-    let name = string(memory, name)?;
+    let name = without_folders(string(memory, name)?);
     let Some(class) = memory.pointer(function.wrapping_add(at::SCOPE)) else { return Some(Some(name)) };
     let class = memory.pointer(class.wrapping_add(at::CLASS_NAME))?;
     Some(Some(format!("{}::{name}", string(memory, class)?)))
+}
+
+/// Returns a function's name without the folders of its file: from 8.4 on a closure that no function is around is called
+/// `{closure:/path/to/file.php:3}`.
+fn without_folders(name: String) -> String {
+    const CLOSURE: &str = "{closure:/";
+    let file = name.strip_prefix(CLOSURE).and_then(|path| path.rsplit('/').next());
+    file.map(|file| format!("{{closure:{file}")).unwrap_or(name)
 }
 
 fn string(memory: &mut Memory<'_, '_>, string: u64) -> Option<String> {
     (memory.half(string.wrapping_add(at::STRING_TYPE))? & 0xf == at::IS_STRING).then_some(())?;
     let length = memory.word(string.wrapping_add(at::LENGTH))?.min(MAX_NAME as u64);
     Some(readable(&memory.bytes(string.wrapping_add(at::TEXT), length, MAX_NAME as u64)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closures_are_named_without_folders() {
+        let told = |name: &str| without_folders(name.to_owned());
+        assert_eq!(told("{closure:/srv/shop/cart.php:3}"), "{closure:cart.php:3}");
+        assert_eq!(told("{closure:Shop\\Cart::total():12}"), "{closure:Shop\\Cart::total():12}");
+        assert_eq!((told("{closure}"), told("{closure:/")), ("{closure}".to_owned(), "{closure:".to_owned()));
+    }
 }

@@ -1,9 +1,9 @@
-//! Where CPython keeps what, by version.
+//! Offsets of CPython's fields, by version.
 //!
 //! From 3.13 on `_PyRuntime` begins with a table of these offsets (`_Py_DebugOffsets`,
-//! Include/internal/pycore_debug_offsets.h). Before, they are what `offsetof` gives for the
-//! headers of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 on x86-64; fields of a minor version do
-//! not move (it would break extensions).
+//! Include/internal/pycore_debug_offsets.h). Before, they are what `offsetof` gives for the headers
+//! of 3.8.18, 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 on x86-64; fields do not move within a minor
+//! version (it would break extensions).
 
 use crate::script::memory::Memory;
 use systoll_binfile::word;
@@ -11,21 +11,23 @@ use systoll_binfile::word;
 /// The links between a thread's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chain {
-    /// Frame objects, each run by an evaluation of its own (until 3.10).
+    /// Frame objects, each executed by an evaluation of its own (until 3.10).
     Objects,
-    /// Each evaluation has a `_PyCFrame` on the native stack; `is_entry` ends its frames (3.11).
+    /// Frames in evaluations, each of which has a `_PyCFrame` on the native stack and ends with the
+    /// frame that has `is_entry` (3.11).
     CFrames {
-        /// `_PyCFrame.current_frame`.
+        /// Offset of `_PyCFrame.current_frame`.
         current: u64,
-        /// `_PyCFrame.previous`.
+        /// Offset of `_PyCFrame.previous`.
         previous: u64,
-        /// `_PyInterpreterFrame.is_entry`.
+        /// Offset of `_PyInterpreterFrame.is_entry`.
         is_entry: u64,
     },
-    /// Each evaluation has an entry frame on the native stack, told by its owner (from 3.12); the
-    /// first frame is found through the `_PyCFrame` (3.12) or in the thread (from 3.13).
+    /// Frames in evaluations, each of which ends with an entry frame on the native stack, marked by
+    /// its owner (from 3.12).
     Entries {
-        /// True if a `_PyCFrame` lies between.
+        /// True if the thread points to a `_PyCFrame`, which points to the first frame (3.12);
+        /// false if it points to that frame (from 3.13 on).
         through_cframe: bool,
     },
 }
@@ -36,42 +38,49 @@ pub(crate) struct Layout {
     /// Minor version: 11 for 3.11.
     pub(crate) minor: u8,
     pub(crate) chain: Chain,
-    /// `_PyRuntimeState`.
+    /// Offset of the first interpreter in `_PyRuntimeState`.
     pub(crate) interpreters: u64,
-    /// `PyInterpreterState`.
+    /// Offset of the next interpreter in `PyInterpreterState`.
     pub(crate) next_interpreter: u64,
+    /// Offset of the first thread in `PyInterpreterState`.
     pub(crate) threads: u64,
-    /// `PyThreadState`.
+    /// Offset of the next thread in `PyThreadState`.
     pub(crate) next_thread: u64,
+    /// Offset of the thread's `pthread_self` in `PyThreadState`.
     pub(crate) thread_id: u64,
+    /// Offset of the thread's kernel id in `PyThreadState`, which there is from 3.11 on.
     pub(crate) native_id: Option<u64>,
+    /// Offset of the current frame, or of the `_PyCFrame`, in `PyThreadState`.
     pub(crate) frame: u64,
-    /// `PyFrameObject` or `_PyInterpreterFrame`.
+    /// Offset of the caller's frame in `PyFrameObject` or `_PyInterpreterFrame`.
     pub(crate) previous: u64,
+    /// Offset of the code object in a frame.
     pub(crate) code: u64,
-    /// Index (until 3.10) or address of the instruction.
+    /// Offset of the instruction's index (until 3.10) or address in a frame.
     pub(crate) instruction: u64,
+    /// Offset of a frame's owner (from 3.11 on).
     pub(crate) owner: u64,
-    /// `PyCodeObject`.
+    /// Offset of the file's name in `PyCodeObject`.
     pub(crate) file_name: u64,
     pub(crate) name: u64,
     pub(crate) first_line: u64,
     pub(crate) line_table: u64,
     pub(crate) bytecode: u64,
-    /// `PyASCIIObject` and `PyCompactUnicodeObject`: where text begins.
+    /// Offset of the text in `PyASCIIObject`.
     pub(crate) ascii: u64,
+    /// Offset of the text in `PyCompactUnicodeObject`.
     pub(crate) compact: u64,
 }
 
-/// `PyObject.ob_type`.
+/// Offset of `PyObject.ob_type`.
 pub(crate) const TYPE: u64 = 8;
-/// `PyTypeObject.tp_name`.
+/// Offset of `PyTypeObject.tp_name`.
 pub(crate) const TYPE_NAME: u64 = 24;
-/// `PyVarObject.ob_size`, also `PyASCIIObject.length`.
+/// Offset of `PyVarObject.ob_size`, which is also that of `PyASCIIObject.length`.
 pub(crate) const LENGTH: u64 = 16;
-/// `PyBytesObject.ob_sval`.
+/// Offset of `PyBytesObject.ob_sval`.
 pub(crate) const BYTES: u64 = 32;
-/// `PyASCIIObject.state`.
+/// Offset of `PyASCIIObject.state`.
 pub(crate) const STATE: u64 = 32;
 
 const V39: Layout = Layout {
@@ -135,24 +144,26 @@ const V312: Layout = Layout {
     ..V311
 };
 
-/// The first bytes of `_Py_DebugOffsets`.
+/// First bytes of `_Py_DebugOffsets`.
 const COOKIE: &[u8] = b"xdebugpy";
-/// Larger structs are none.
+/// Bound of a struct's size, bytes; a larger one is not believed.
 const MAX_SIZE: u64 = 1 << 24;
-/// Where the parts that all versions have at the same place begin.
+/// Index in `_Py_DebugOffsets` of the part on `_PyRuntimeState`, in 8-byte words; the same in all
+/// versions.
 const RUNTIME: usize = 3;
+/// Index of the part on `PyInterpreterState`, likewise.
 const INTERPRETER: usize = 6;
 
 impl Layout {
-    /// The layout of a CPython whose `_PyRuntime` is at `runtime`; `told` is `PY_VERSION_HEX` as
-    /// far as the files tell. `None` for a version that is not known.
+    /// Returns the layout of the CPython whose `_PyRuntime` is at `runtime`. `told` is
+    /// `PY_VERSION_HEX` as far as the files tell it. `None` if the version is not known.
     pub(crate) fn of(memory: &mut Memory<'_, '_>, runtime: u64, told: Option<u32>) -> Option<Self> {
         if memory.holds(runtime, COOKIE) {
             return described(&memory.bytes(runtime, 8 * 64, 8 * 64)?);
         }
         let told = told?;
         match (told >> 24, told >> 16 & 0xff) {
-            (3, 9) => Some(V39),
+            (3, 8 | 9) => Some(V39),
             (3, 10) => Some(V310),
             (3, 11) => Some(V311),
             (3, 12) => Some(V312),
@@ -161,9 +172,11 @@ impl Layout {
     }
 }
 
-/// Where the parts of `_Py_DebugOffsets` whose place differs begin, as indices of 8-byte words.
+/// Indexes of the parts of `_Py_DebugOffsets` that differ between versions, in 8-byte words.
 struct Parts {
     thread: usize,
+    /// Where in that part the thread's ids are told.
+    ids: usize,
     frame: usize,
     code: usize,
 }
@@ -171,17 +184,20 @@ struct Parts {
 fn described(table: &[u8]) -> Option<Layout> {
     let version = word(table, 8)?;
     let free_threaded = word(table, 16)?;
-    let Parts { thread, frame, code } = match (version >> 24, version >> 16 & 0xff) {
-        (3, 13) => Parts { thread: 19, frame: 28, code: 34 },
-        // More of the interpreter's state, and where the frame's stack ends.
-        (3, 14) => Parts { thread: 22, frame: 31, code: 39 },
+    let Parts { thread, ids, frame, code } = match (version >> 24, version >> 16 & 0xff) {
+        (3, 13) => Parts { thread: 19, ids: 5, frame: 28, code: 34 },
+        // In 3.14 the table has more entries before these parts: for the interpreter's state, and
+        // for the end of a frame's stack.
+        (3, 14) => Parts { thread: 22, ids: 5, frame: 31, code: 39 },
+        // In 3.15 the table has more entries for a thread's state and its exceptions.
+        (3, 15) => Parts { thread: 22, ids: 8, frame: 39, code: 47 },
         _ => return None,
     };
-    // Threads have bytecode of their own there.
+    // In free-threaded builds, each thread has bytecode of its own.
     if free_threaded != 0 {
         return None;
     }
-    // Each part begins with its struct's size: no field lies beyond it.
+    // Each part begins with the size of its struct, so a larger offset is not believed.
     let at = |part: usize, field: usize| {
         let size = word(table, 8 * part).filter(|s| *s < MAX_SIZE)?;
         word(table, 8 * (part + field)).filter(|offset| *offset < size)
@@ -194,8 +210,8 @@ fn described(table: &[u8]) -> Option<Layout> {
         threads: at(INTERPRETER, 3)?,
         next_thread: at(thread, 2)?,
         frame: at(thread, 4)?,
-        thread_id: at(thread, 5)?,
-        native_id: Some(at(thread, 6)?),
+        thread_id: at(thread, ids)?,
+        native_id: Some(at(thread, ids + 1)?),
         previous: at(frame, 1)?,
         code: at(frame, 2)?,
         instruction: at(frame, 3)?,
@@ -204,7 +220,7 @@ fn described(table: &[u8]) -> Option<Layout> {
         name: at(code, 2)?,
         line_table: at(code, 4)?,
         first_line: at(code, 5)?,
-        // Behind the fields, where the struct ends.
+        // The bytecode follows the struct's fields, where the struct ends.
         bytecode: word(table, 8 * (code + 9)).filter(|offset| *offset < MAX_SIZE)?,
         ..V312
     })

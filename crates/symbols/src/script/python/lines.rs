@@ -1,9 +1,9 @@
-//! From a code object's table and an instruction's offset to the source line.
+//! Source lines of instructions, from a code object's table.
 //!
-//! Formats: Objects/lnotab_notes.txt (until 3.9, and 3.10) and Objects/locations.md (from 3.11) of
-//! CPython's sources.
+//! Formats: Objects/lnotab_notes.txt (until 3.9, and 3.10) and Objects/locations.md (from 3.11 on)
+//! of CPython's sources.
 
-/// The line of the instruction `offset` bytes into the code, `None` where it has none.
+/// Returns the line of the instruction `offset` bytes into the code; `None` if it has none.
 pub(crate) fn line(minor: u8, table: &[u8], first: u32, offset: u32) -> Option<u32> {
     let line = match minor {
         ..=9 => line_numbers(table, first, offset),
@@ -13,7 +13,8 @@ pub(crate) fn line(minor: u8, table: &[u8], first: u32, offset: u32) -> Option<u
     u32::try_from(line).ok().filter(|l| *l > 0)
 }
 
-/// Pairs: bytes of code, then by how much the line changes behind them.
+/// Reads the table of 3.9 and earlier: pairs of a number of bytes and the change of the line after
+/// them.
 fn line_numbers(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     let (mut at, mut line) = (0u64, i64::from(first));
     for pair in table.chunks_exact(2) {
@@ -27,7 +28,8 @@ fn line_numbers(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     Some(line)
 }
 
-/// Pairs: bytes of code, and by how much their line differs from the one before; -128 for none.
+/// Reads the table of 3.10: pairs of a number of bytes and the difference of their line from the
+/// previous one, -128 for none.
 fn ranges(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     const NO_LINE: i8 = -128;
     let (mut end, mut line) = (0u64, i64::from(first));
@@ -43,7 +45,8 @@ fn ranges(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     None
 }
 
-/// Entries: a byte with the kind and how many code units, then what the kind needs.
+/// Reads the table of 3.11 and later: entries of a byte with the kind and the number of code units,
+/// then the kind's data.
 fn locations(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     const NONE: u8 = 15;
     let (mut end, mut line) = (0u64, i64::from(first));
@@ -66,13 +69,13 @@ fn locations(table: &[u8], first: u32, offset: u32) -> Option<i64> {
         if end > u64::from(offset) {
             return (kind != NONE).then_some(line);
         }
-        // Only an entry's first byte has the highest bit.
+        // Only the first byte of an entry has its highest bit set.
         while bytes.next_if(|b| b & 0x80 == 0).is_some() {}
     }
     None
 }
 
-/// Six bits a byte, least first, while bit 6 is set.
+/// Reads a number: six bits a byte, the lowest first; bit 6 says that another byte follows.
 fn variable(bytes: &mut impl Iterator<Item = u8>) -> u64 {
     let (mut value, mut shift) = (0u64, 0);
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! CPython: from a thread's state to the lines it is at.
+//! CPython: reads the source lines of a thread's frames, starting from the thread's state.
 
 pub(crate) mod layout;
 pub(crate) mod lines;
@@ -13,29 +13,31 @@ use foldhash::HashMap;
 use std::sync::Arc;
 use systoll_model::{FrameClass, Language};
 
-/// Most interpreters and threads looked through.
+/// Interpreters looked through, at most.
 const MAX_INTERPRETERS: usize = 64;
+/// Threads of an interpreter looked through, at most.
 const MAX_THREADS: usize = 1024;
-/// Most frames of a script.
+/// Frames read of a stack, at most.
 const MAX_FRAMES: usize = 512;
-/// Most evaluations within each other.
+/// Nested evaluations read of a stack, at most.
 const MAX_SEGMENTS: usize = 256;
-/// Code objects remembered.
+/// Code objects remembered, at most; if there are more, all are forgotten.
 const MAX_CODES: usize = 8192;
-/// The largest table of lines.
+/// Bytes of a table of lines, at most.
 const MAX_TABLE: u64 = 1 << 20;
-/// `FRAME_OWNED_BY_CSTACK` (3.12, 3.13) or `FRAME_OWNED_BY_INTERPRETER` (3.14).
+/// Value of a frame's `owner` that marks the start of an evaluation: `FRAME_OWNED_BY_CSTACK` (3.12,
+/// 3.13) or `FRAME_OWNED_BY_INTERPRETER` (3.14).
 const OWNED_BY_EVALUATION: u8 = 3;
 
-/// A file that holds CPython: what it exports, as ELF virtual addresses.
+/// A file that holds CPython, with the ELF virtual addresses of its exported symbols.
 #[derive(Clone, Copy, Debug)]
 struct PythonFile {
-    /// `_PyRuntime`.
+    /// Address of `_PyRuntime`.
     runtime: u64,
-    /// `_PyEval_EvalFrameDefault`.
+    /// Address of `_PyEval_EvalFrameDefault`.
     evaluate: Option<u64>,
-    /// `PY_VERSION_HEX` as far as the file tells: without the micro version where only its
-    /// name does.
+    /// `PY_VERSION_HEX` as far as the file tells it; without the micro version if only the file's
+    /// name tells it.
     version: Option<u32>,
 }
 
@@ -48,7 +50,7 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     Some(Box::new(PythonFile { runtime, evaluate, version }))
 }
 
-/// The version in a file's name: `python3.9`, `libpython3.10.so.1.0`.
+/// Returns the version that a file's name tells: `python3.9`, `libpython3.10.so.1.0`.
 fn version_in(name: &str) -> Option<u32> {
     let (_, rest) = name.split_once("python3.")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -56,7 +58,7 @@ fn version_in(name: &str) -> Option<u32> {
     Some(3 << 24 | minor << 16)
 }
 
-/// Returns true for Python's own modules in C.
+/// Returns true if `path` is an extension module that comes with Python.
 pub(crate) fn is_bundled(path: &str) -> bool {
     path.contains("/lib-dynload/")
 }
@@ -81,23 +83,23 @@ pub(crate) struct Python {
     layout: Layout,
     /// Address of `_PyRuntime`.
     runtime: u64,
-    /// By the code object's address.
+    /// Code objects that were read, by address.
     codes: HashMap<u64, Code>,
-    /// The types' addresses, once seen.
+    /// Addresses of types whose names were checked.
     types: HashMap<&'static str, u64>,
 }
 
-/// A code object as it was last time.
+/// A code object as it was when last read.
 #[derive(Debug)]
 struct Code {
-    /// Its header: an object that took its place would have to have the same.
+    /// Bytes of its header. Another object at the same address has a different header.
     header: Vec<u8>,
     file: Arc<str>,
     function: Arc<str>,
     class: FrameClass,
     first_line: u32,
     table: Vec<u8>,
-    /// By offset of the instruction.
+    /// Lines as frames, by offset of the instruction.
     lines: HashMap<u32, RawFrame>,
 }
 
@@ -118,7 +120,7 @@ impl Python {
         Self { layout, runtime, codes: HashMap::default(), types: HashMap::default() }
     }
 
-    /// The `PyThreadState` of a thread.
+    /// Returns the address of the thread's `PyThreadState`.
     fn thread(&self, memory: &mut Memory<'_, '_>, thread: Thread) -> Option<u64> {
         let layout = self.layout;
         let mut later = None;
@@ -134,7 +136,8 @@ impl Python {
                 {
                     return Some(state);
                 }
-                // A forked child may have its parent's ids for a while, and until 3.10 there are none.
+                // The native id is not reliable: a forked child may have its parent's for a while,
+                // and there is none until 3.10. Such a thread is found by `thread_id`.
                 if later.is_none() {
                     let id = memory.word(state.wrapping_add(layout.thread_id))?;
                     later = thread.is(memory, id).then_some(state);
@@ -220,20 +223,20 @@ impl Python {
         Some(evaluations)
     }
 
-    /// The line a frame is at.
+    /// Returns the line that a frame is at.
     fn line(&mut self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<RawFrame> {
-        // From 3.14 on the pointer has tags.
+        // From 3.14 on, the low bits of the pointer are tags.
         let address = memory.pointer(frame.wrapping_add(self.layout.code))? & !3;
         self.know(memory, address)?;
         let offset = if self.layout.chain == Chain::Objects {
             let index = memory.half(frame.wrapping_add(self.layout.instruction))? as i32;
-            // From 3.10 on it counts code units.
+            // From 3.10 on, the index counts code units of two bytes.
             let unit = if self.layout.minor >= 10 { 2 } else { 1 };
             index.max(0).checked_mul(unit)? as u32
         } else {
             let at = memory.word(frame.wrapping_add(self.layout.instruction))?;
             let start = address.wrapping_add(self.layout.bytecode);
-            // One before the first while nothing has been executed.
+            // Until the first instruction is executed, the pointer is one code unit before it.
             if at.wrapping_add(2) == start { 0 } else { u32::try_from(at.checked_sub(start)?).ok()? }
         };
         let minor = self.layout.minor;
@@ -252,11 +255,11 @@ impl Python {
         Some(frame)
     }
 
-    /// Has the code object at `address` in `codes`, as it is now.
+    /// Reads the code object at `address` into `codes`, unless it is there unchanged.
     fn know(&mut self, memory: &mut Memory<'_, '_>, address: u64) -> Option<()> {
         let layout = self.layout;
         let len = layout.line_table + 8;
-        // Not the count of references in front.
+        // The reference count before the type changes all the time, so it is not compared.
         let at = address.checked_add(TYPE)?;
         if self.codes.get(&address).is_some_and(|c| memory.holds(at, &c.header)) {
             return Some(());
@@ -291,7 +294,7 @@ impl Python {
         Some(())
     }
 
-    /// Makes sure that `object` is of the type called `name`.
+    /// Returns `None` unless `object` is of the type called `name`.
     fn expect(&mut self, memory: &mut Memory<'_, '_>, object: u64, name: &'static str) -> Option<()> {
         let kind = memory.pointer(object.checked_add(TYPE)?)?;
         if self.types.get(name) == Some(&kind) {
@@ -307,11 +310,11 @@ impl Python {
     }
 }
 
-/// A string object's text. Bytes of file names that are no UTF-8 stand as `\xNN`.
+/// Reads a string object. Bytes of file names that are not UTF-8 become `\xNN`.
 fn text(memory: &mut Memory<'_, '_>, at: u64, layout: Layout) -> Option<String> {
     let length = memory.word(at.wrapping_add(LENGTH))?.min(MAX_NAME as u64);
     let state = memory.half(at.wrapping_add(STATE))?;
-    // Bits: interned (2), kind (3), compact, ascii.
+    // The bits are: interned (2), kind (3), compact, ascii.
     let (kind, compact, ascii) = (u64::from(state >> 2 & 7), state >> 5 & 1, state >> 6 & 1);
     if compact == 0 || !matches!(kind, 1 | 2 | 4) {
         return None;
@@ -329,7 +332,7 @@ fn text(memory: &mut Memory<'_, '_>, at: u64, layout: Layout) -> Option<String> 
     Some(text)
 }
 
-/// Returns `Runtime` for a file of the standard library, else `User`.
+/// Returns `Runtime` for a file of the standard library, otherwise `User`.
 fn class(file: &str) -> FrameClass {
     let library = file.rsplit_once("/lib/python3").map(|(_, rest)| rest);
     let standard = library.is_some_and(|rest| !rest.contains("/site-packages/") && !rest.contains("/dist-packages/"));

@@ -1,47 +1,58 @@
-//! Where CRuby keeps what, by version.
+//! Offsets of CRuby's fields, by version.
 //!
-//! Offsets are of vm_core.h and iseq.h of 2.7 to 3.4 on x86-64; they are the same in the first
-//! and the last patch release of each.
+//! They are those of vm_core.h and iseq.h of 2.7 to 3.4 on x86-64, and the same in the first and
+//! the last patch release of each.
 
-/// Offsets of fields, in bytes. The execution context's stack, its size, the current control
-/// frame and the tag are at 0, 8, 16 and 24 in all versions.
+/// Offsets that differ between versions, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// `rb_vm_t`: the main thread.
+    /// Offset of the main thread in `rb_vm_t`.
     pub(crate) main_thread: u64,
-    /// `rb_thread_t`, whose first field is its place among the others.
+    /// Offset in `rb_thread_t` of the VM; the struct's first field links it to the other threads.
     pub(crate) thread_vm: u64,
+    /// Offset in `rb_thread_t` of the execution context.
     pub(crate) context: u64,
-    /// Size of `rb_control_frame_t`.
+    /// Size of `rb_control_frame_t`, bytes.
     pub(crate) frame_size: u64,
-    /// `rb_iseq_constant_body`: `insns_info`.
+    /// Offset of `rb_iseq_constant_body.insns_info`.
     pub(crate) instructions: u64,
-    /// Size of `iseq_insn_info_entry`.
+    /// Size of `iseq_insn_info_entry`, bytes.
     pub(crate) entry_size: u64,
-    /// True if a string's length stands in front of the text also where it is embedded.
+    /// True if the length of an embedded string also lies before its text.
     pub(crate) long_strings: bool,
 }
 
-/// `rb_execution_context_t`.
+/// Offset in `rb_execution_context_t` of its stack.
 pub(crate) const STACK: u64 = 0;
+/// Offset in `rb_execution_context_t` of the stack's size, in words.
 pub(crate) const STACK_SIZE: u64 = 8;
+/// Offset in `rb_execution_context_t` of the current control frame.
 pub(crate) const FRAME: u64 = 16;
+/// Offset in `rb_execution_context_t` of the innermost tag.
 pub(crate) const TAG: u64 = 24;
-/// `rb_control_frame_t`.
+/// Offset in `rb_control_frame_t` of the program counter.
 pub(crate) const PC: u64 = 0;
+/// Offset in `rb_control_frame_t` of the instruction sequence.
 pub(crate) const ISEQ: u64 = 16;
+/// Offset in `rb_control_frame_t` of the environment.
 pub(crate) const ENVIRONMENT: u64 = 32;
-/// `rb_iseq_t`.
+/// Offset in `rb_iseq_t` of its body.
 pub(crate) const BODY: u64 = 16;
-/// `rb_iseq_constant_body`, and `rb_iseq_location_t` in it.
+/// Offset in `rb_iseq_constant_body` of the number of its instructions.
 pub(crate) const SIZE: u64 = 4;
+/// Offset in `rb_iseq_constant_body` of its instructions' address.
 pub(crate) const ENCODED: u64 = 8;
+/// Offset in `rb_iseq_constant_body` of the path (`rb_iseq_location_t`).
 pub(crate) const PATH: u64 = 64;
+/// Offset in `rb_iseq_constant_body` of the function's name (`rb_iseq_location_t`).
 pub(crate) const LABEL: u64 = 64 + 16;
-/// `iseq_insn_info` from `insns_info` on.
+/// Offset in `iseq_insn_info` of its entries.
 pub(crate) const ENTRIES: u64 = 0;
+/// Offset in `iseq_insn_info` of the number of entries.
 pub(crate) const ENTRY_COUNT: u64 = 16;
+/// Offset in `iseq_insn_info` of the succinct index.
 pub(crate) const INDEX: u64 = 24;
+/// Bytes of `iseq_insn_info` that are read.
 pub(crate) const INFO_END: u64 = 32;
 
 const V27: Layout = Layout {

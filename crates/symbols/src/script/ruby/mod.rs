@@ -1,4 +1,4 @@
-//! CRuby: from a thread's stack to the lines it is at.
+//! CRuby: reads the source lines of a thread's frames, starting from its execution context.
 
 pub(crate) mod layout;
 
@@ -15,32 +15,32 @@ use std::sync::Arc;
 use systoll_binfile::{half, word};
 use systoll_model::{FrameClass, Language};
 
-/// Most threads looked through.
+/// Threads looked through, at most.
 const MAX_THREADS: usize = 1024;
-/// Most control frames of a thread.
+/// Control frames read of a thread, at most.
 const MAX_FRAMES: usize = 1024;
-/// Instruction sequences remembered.
+/// Instruction sequences remembered, at most; if there are more, all are forgotten.
 const MAX_SEQUENCES: usize = 8192;
-/// The most instructions of one that is believed.
+/// Bound of a sequence's number of instructions; a larger number is not believed.
 const MAX_INSTRUCTIONS: u64 = 1 << 20;
-/// `VM_FRAME_FLAG_FINISH`: the execution ends with this frame.
+/// Flag of a frame (`VM_FRAME_FLAG_FINISH`): the evaluation in C ends with this frame.
 const FINISH: u64 = 0x20;
-/// Types of objects, in the low bits of their flags.
+/// Bits of an object's flags that hold its type.
 const TYPE_MASK: u64 = 0x1f;
 const STRING: u64 = 5;
 const ARRAY: u64 = 7;
-/// `T_IMEMO`, and `imemo_iseq` above it.
+/// Flags of an instruction sequence: `T_IMEMO`, with `imemo_iseq` above it.
 const SEQUENCE: u64 = 0x1a | 7 << 12;
 const SEQUENCE_MASK: u64 = TYPE_MASK | 0xf << 12;
-/// `FL_USER1`: of strings `NOEMBED`, of arrays `EMBED`.
+/// Flag `FL_USER1`: in a string `NOEMBED`, in an array `EMBED`.
 const USER1: u64 = 1 << 13;
 
-/// A file that holds CRuby: what it exports, as ELF virtual addresses.
+/// A file that holds CRuby, with the ELF virtual addresses of its exported symbols.
 #[derive(Clone, Copy, Debug)]
 struct RubyFile {
-    /// `ruby_current_vm_ptr`.
+    /// Address of `ruby_current_vm_ptr`.
     vm: u64,
-    /// `rb_vm_exec`.
+    /// Address of `rb_vm_exec`, which 3.3 and later do not export.
     evaluate: Option<u64>,
     /// Major and minor version.
     version: (u32, u32),
@@ -49,7 +49,9 @@ struct RubyFile {
 /// Returns the CRuby in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     let [vm, evaluate, api] = file.exported(["ruby_current_vm_ptr", "rb_vm_exec", "ruby_api_version"]);
-    let (vm, api) = (vm?, api?);
+    let api = api?;
+    // From 3.3 on the variable has no name, but what `ruby_vm_at_exit` does begins with it.
+    let vm = vm.or_else(|| file.first_pointer_read("ruby_vm_at_exit"))?;
     let version = (file.half(api)?, file.half(api.checked_add(4)?)?);
     Some(Box::new(RubyFile { vm, evaluate, version }))
 }
@@ -73,21 +75,21 @@ pub(crate) struct Ruby {
     layout: Layout,
     /// Address of `ruby_current_vm_ptr`.
     vm: u64,
-    /// By the sequence's address.
+    /// Instruction sequences that were read, by address.
     sequences: HashMap<u64, Sequence>,
 }
 
-/// An instruction sequence as it was last time.
+/// An instruction sequence as it was when last read.
 #[derive(Debug)]
 struct Sequence {
-    /// Its body's beginning: one that took its place would have to have the same.
+    /// First bytes of its body. Another sequence at the same address has different ones.
     header: Vec<u8>,
     encoded: u64,
     size: u64,
     file: Arc<str>,
     function: Arc<str>,
     class: FrameClass,
-    /// By index of the instruction.
+    /// Lines as frames, by index of the instruction.
     lines: HashMap<u64, Option<RawFrame>>,
 }
 
@@ -102,7 +104,7 @@ impl Interpreter for Ruby {
         let mut frame = memory.pointer(context.wrapping_add(at::FRAME))?;
         let mut evaluations = Vec::new();
         let mut frames = Vec::new();
-        // Frames grow towards the stack's start.
+        // Newer frames lie at lower addresses, so the next one up is the caller.
         for _ in 0..MAX_FRAMES {
             let next = frame.checked_add(self.layout.frame_size)?;
             if frame < start || next > end {
@@ -123,20 +125,20 @@ impl Interpreter for Ruby {
 }
 
 impl Ruby {
-    /// `None` for a version that is not known.
+    /// Returns `None` if the version is not known.
     pub(crate) fn new(version: (u32, u32), vm: u64) -> Option<Self> {
         Some(Self { layout: Layout::of(version)?, vm, sequences: HashMap::default() })
     }
 
-    /// The execution context of the thread or fiber whose native stack that is: the jump buffers
-    /// of its tags lie on it.
+    /// Returns the execution context of the thread or fiber that runs on the native stack `stack`:
+    /// the context whose innermost tag lies on it. A tag is a jump buffer.
     fn context(&self, memory: &mut Memory<'_, '_>, stack: Range<u64>) -> Option<u64> {
         let layout = self.layout;
         let vm = memory.pointer(self.vm)?;
         let first = memory.pointer(vm.wrapping_add(layout.main_thread))?;
         let mut thread = first;
         for _ in 0..MAX_THREADS {
-            // The list's head is among them, and is no thread.
+            // The list also contains its own head, which is no thread.
             if memory.word(thread.wrapping_add(layout.thread_vm)) == Some(vm) {
                 let context = memory.pointer(thread.wrapping_add(layout.context))?;
                 let tag = memory.word(context.wrapping_add(at::TAG))?;
@@ -152,7 +154,7 @@ impl Ruby {
         None
     }
 
-    /// The line a control frame is at; none where it is of a function in C.
+    /// Returns the line that a control frame is at; `Some(None)` for a function in C.
     fn line(&mut self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<Option<RawFrame>> {
         let pc = memory.word(frame.wrapping_add(at::PC))?;
         let iseq = memory.word(frame.wrapping_add(at::ISEQ))?;
@@ -166,13 +168,13 @@ impl Ruby {
         if next > sequence.size {
             return None;
         }
-        // It points behind the instruction that is executed.
+        // The program counter points behind the instruction being executed.
         let index = next.saturating_sub(1);
         if let Some(frame) = sequence.lines.get(&index) {
             return Some(*frame);
         }
         let info = body.wrapping_add(self.layout.instructions);
-        // Frames that stand for the top level while there is no script have no lines.
+        // Frames that stand for the top level while there is no script have no line.
         let frame = match source_line(memory, info, self.layout.entry_size, index).filter(|l| *l > 0) {
             Some(line) => {
                 let (function, file) = (Arc::clone(&sequence.function), Arc::clone(&sequence.file));
@@ -185,7 +187,7 @@ impl Ruby {
         Some(frame)
     }
 
-    /// Has the sequence at `iseq` in `sequences`, as it is now.
+    /// Reads the sequence at `iseq` into `sequences`, unless it is there unchanged.
     fn know(&mut self, memory: &mut Memory<'_, '_>, iseq: u64, body: u64) -> Option<()> {
         let size = self.layout.instructions + at::INFO_END;
         if self.sequences.get(&iseq).is_some_and(|s| memory.holds(body, &s.header)) {
@@ -217,7 +219,7 @@ impl Ruby {
         Some(())
     }
 
-    /// A path object: a string, or an array of the path and the real path.
+    /// Reads a path object, which is a string, or an array of the path and the real path.
     fn path(&self, memory: &mut Memory<'_, '_>, object: u64) -> Option<String> {
         let flags = memory.word(object)?;
         if flags & TYPE_MASK != ARRAY {
@@ -245,13 +247,13 @@ impl Ruby {
     }
 }
 
-/// The line of instruction `index`: entries are found by a succinct index of bits, in which one is
-/// set for each instruction that has an entry (`succ_index_lookup` of iseq.c).
+/// Returns the line of instruction `index`. Entries are found by a succinct bit index, in which a
+/// bit is set for each instruction that has an entry (`succ_index_lookup` of iseq.c).
 fn source_line(memory: &mut Memory<'_, '_>, info: u64, entry_size: u64, index: u64) -> Option<u32> {
-    /// The first positions have their ranks in 7 bits each, nine to a word.
+    /// Number of first positions whose ranks are stored directly, in 7 bits each, nine to a word.
     const DIRECT: u64 = 54;
     const WORDS: u64 = DIRECT / 9 * 8;
-    /// A block: its rank, the ranks of its words in 9 bits each, then 512 bits.
+    /// Size of a block: its rank, the ranks of its words in 9 bits each, then 512 bits.
     const BLOCK: u64 = 8 + 8 + 64;
     let entries = memory.pointer(info.wrapping_add(at::ENTRIES))?;
     let count = u64::from(memory.half(info.wrapping_add(at::ENTRY_COUNT))?);
@@ -278,18 +280,18 @@ fn source_line(memory: &mut Memory<'_, '_>, info: u64, entry_size: u64, index: u
     memory.half(entries.wrapping_add(entry * entry_size))
 }
 
-/// Returns `Runtime` for a file of Ruby's own library, else `User`.
+/// Returns `Runtime` for a file of Ruby's own library, otherwise `User`.
 fn class(file: &str) -> FrameClass {
     if file.starts_with("<internal:") || is_bundled(file) { FrameClass::Runtime } else { FrameClass::User }
 }
 
-/// Returns true for Ruby's own modules in C.
+/// Returns true if `path` is an extension module that comes with Ruby.
 pub(crate) fn is_bundled_module(path: &str) -> bool {
     path.contains("/ruby/") && is_bundled(path)
 }
 
-/// Returns true if a path is one of those that come with Ruby: `…/ruby/3.1.0/…` and rubygems itself, but
-/// not what gems have installed.
+/// Returns true if a file at `path` comes with Ruby: `…/ruby/3.1.0/…` and rubygems itself, but not
+/// installed gems.
 pub(crate) fn is_bundled(path: &str) -> bool {
     let Some((_, rest)) = path.split_once("/ruby/") else { return false };
     let first = rest.split('/').next().unwrap_or(rest);

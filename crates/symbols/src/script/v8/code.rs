@@ -1,52 +1,53 @@
-//! Code that V8 compiled as a program ran: found by an address in it, and what it says of its places.
+//! Code that V8 compiled at run time: finds it by an address in it, and reads the functions and positions it executes
+//! there.
 
 use super::heap::{Heap, address, integer};
 use super::positions::{Position, of_baseline, position};
 
-/// Instructions begin at multiples of this.
+/// Alignment of the first instruction, bytes.
 const ALIGNMENT: u64 = 32;
-/// The longest code that is found by an address in it.
+/// Distance from a code's start to an address in it by which it is still found, at most, bytes.
 const MAX_CODE: u64 = 512 << 10;
-/// Most words that are tried as an object's first one.
+/// Words tried as the first word of an object, at most.
 const MAX_TRIED: usize = 64;
-/// Maps of code that are remembered: each thread that runs scripts has one.
+/// Maps of code remembered, at most; each thread that runs scripts has one.
 const MAX_MAPS: usize = 8;
-/// The longest table, and the longest bytecode.
+/// Bytes of a table or of bytecode, at most.
 const MAX_TABLE: u64 = 1 << 20;
-/// Most functions that are inlined into each other.
+/// Nested inlined functions read, at most.
 const MAX_INLINED: usize = 64;
 
-/// Map pointers of code objects, as far as any were found: a word that equals one is probably the beginning of a code
+/// Map pointers of the code objects found so far. A word that equals one of them is probably the start of a code
 /// object.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     maps: Vec<u64>,
 }
 
-/// Compiled code, and where in it a call was made.
+/// Compiled code, and the place in it of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Code {
     object: u64,
     kind: u32,
-    /// The offset that the call returns to.
+    /// Offset from the first instruction to which the call returns.
     offset: u64,
 }
 
-/// A function and a place in its script.
+/// A function, and a position in its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Where its `SharedFunctionInfo` lies.
+    /// Address of its `SharedFunctionInfo`.
     pub(crate) shared: u64,
     pub(crate) offset: Option<u32>,
 }
 
 impl Streams {
-    /// Returns the code that `ip` returns to; `None` where there is none.
+    /// Returns the code that contains the return address `ip`; `None` if there is none.
     pub(crate) fn code(&mut self, heap: &mut Heap<'_, '_, '_>, ip: u64) -> Option<Code> {
         let nearest = ip.wrapping_sub(1) & !(ALIGNMENT - 1);
         let starts = || (0..MAX_CODE / ALIGNMENT).map(|n| nearest.wrapping_sub(n * ALIGNMENT));
         let header = heap.layout.code.header;
-        // By maps that are known, before words are tried that are most often something else.
+        // Known maps come first, since most other words are not the start of a code object.
         for start in starts() {
             let Some(map) = heap.memory.word(start.wrapping_sub(header)) else { break };
             if self.maps.contains(&map)
@@ -102,31 +103,31 @@ fn code_from(heap: &mut Heap<'_, '_, '_>, start: u64, ip: u64) -> Option<Code> {
 }
 
 impl Code {
-    /// Returns true if it may be a copy of the interpreter's entry. Later versions make these of the kind of the
-    /// language's own functions, which like them have no positions (`--interpreted-frames-native-stack`).
+    /// Returns true if the code may be a copy of the interpreter's entry (`--interpreted-frames-native-stack`). Later
+    /// versions give such copies the kind of the language's own functions, and neither has positions.
     pub(crate) fn may_interpret(self, heap: &mut Heap<'_, '_, '_>) -> bool {
         self.kind == heap.layout.code.interpreted || self.table(heap).is_none_or(|table| table.is_empty())
     }
 
-    /// Returns the table of its positions, empty where it has none.
+    /// Returns the table of the code's positions; empty if it has none.
     fn table(self, heap: &mut Heap<'_, '_, '_>) -> Option<Vec<u8>> {
         let table = heap.field(self.object, heap.layout.code.positions)?;
         Some(heap.bytes(table, MAX_TABLE).unwrap_or_default())
     }
 
-    /// Returns what the code is executing: functions that were inlined first, the frame's own last.
+    /// Returns the places that the code executes: inlined functions first, the frame's own function last.
     pub(crate) fn places(self, heap: &mut Heap<'_, '_, '_>, shared: u64, bytecode: u64) -> Option<Vec<Place>> {
         let table = self.table(heap)?;
         if self.kind == heap.layout.code.baseline {
             let offset = self.of_baseline(heap, &table, bytecode);
             return Some(vec![Place { shared, offset }]);
         }
-        // Who called code that has been given up since returns to its exits: they tell no place.
+        // Calls from code that was deoptimized meanwhile return to its exits, which have no position.
         if self.exits(heap).is_some_and(|exits| self.offset >= exits) {
             return Some(vec![Place { shared, offset: None }]);
         }
-        // One less: a call may be the last instruction, and what follows is another line's.
-        let Some(position) = position(&table, self.offset - 1) else {
+        // A call may be the last instruction of a position, so the instruction before the return address counts.
+        let Some(position) = position(&table, heap.layout.steps, self.offset - 1) else {
             return Some(vec![Place { shared, offset: None }]);
         };
         let mut places = Vec::new();
@@ -135,7 +136,7 @@ impl Code {
         Some(places)
     }
 
-    /// Returns where the code begins that gives the rest up, behind all calls.
+    /// Returns the offset of the code's deoptimization exits, which follow all calls.
     fn exits(self, heap: &mut Heap<'_, '_, '_>) -> Option<u64> {
         let data = heap.field(self.object, heap.layout.code.deoptimization)?;
         let data = heap.array(data)?;
@@ -150,7 +151,7 @@ impl Code {
         place_in_bytecode(heap, object, at)
     }
 
-    /// Tells the functions that were inlined where the code is. Returns the position in the frame's own.
+    /// Adds the functions inlined at `position`, innermost first. Returns the position in the frame's own function.
     fn inlined(self, heap: &mut Heap<'_, '_, '_>, position: Position, places: &mut Vec<Place>) -> Option<Position> {
         if position.inlined().is_none() {
             return Some(position);
@@ -166,13 +167,13 @@ impl Code {
         let mut position = position;
         for _ in 0..MAX_INLINED {
             let Some(number) = position.inlined() else { return Some(position) };
-            // Where it was inlined, and the number of its function.
+            // An entry holds the position in the caller, and the number of the inlined function.
             let entry = usize::try_from(number.checked_mul(16)?).ok()?;
             let (caller, rest) = table.get(entry..)?.split_first_chunk()?;
             let function = i32::from_le_bytes(*rest.first_chunk()?);
             (0..count).contains(&function).then_some(())?;
             let tagged = heap.element(&functions, u64::try_from(function).ok()?)?;
-            // A reference that does not keep it alive has another tag.
+            // A weak reference has a tag bit more.
             let shared = heap.object(tagged & !2, heap.layout.types.shared)?;
             places.push(Place { shared, offset: position.offset() });
             position = Position(u64::from_le_bytes(*caller));
@@ -181,19 +182,19 @@ impl Code {
     }
 }
 
-/// Returns the place of the bytecode at `at`.
+/// Returns the position in the script of the bytecode at `at`.
 pub(crate) fn place_in_bytecode(heap: &mut Heap<'_, '_, '_>, bytecode: u64, at: u64) -> Option<u32> {
     let table = heap.field(bytecode, heap.layout.bytecode_positions)?;
     let table = heap.bytes(table, MAX_TABLE)?;
-    position(&table, at)?.offset()
+    position(&table, heap.layout.steps, at)?.offset()
 }
 
-/// Returns the place of the bytecode that an interpreted frame is at, by what it keeps: the bytecode, and how far in
-/// it its instruction is. `None` for what is no interpreted frame.
+/// Returns the script position of an interpreted frame, from the two slots that hold its bytecode array and the
+/// offset of its instruction. `None` if the slots are not those of an interpreted frame.
 pub(crate) fn interpreted(heap: &mut Heap<'_, '_, '_>, bytecode: u64, offset: u64) -> Option<Option<u32>> {
     let object = heap.object(bytecode, heap.layout.types.bytecode)?;
     let length = heap.integer(object, heap.layout.length)?;
-    // It is told from the object's tagged address.
+    // The offset counts from the object's tagged address, which is one more than its address.
     let data = i64::try_from(heap.layout.bytecode).ok()? - 1;
     let at = i64::from(integer(offset)?) - data;
     (0..i64::from(length)).contains(&at).then(|| place_in_bytecode(heap, object, at.cast_unsigned()))

@@ -1,17 +1,17 @@
-//! Objects of V8's heap, each checked for its type before it is read.
+//! Objects of V8's heap. Each object's type is checked before the object is read.
 
 use super::layout::Layout;
 use crate::script::memory::Memory;
 use std::ops::Range;
 use systoll_binfile::word;
 
-/// Most strings within each other.
+/// Nested strings followed, at most.
 const MAX_DEPTH: usize = 16;
-/// Most strings that one is put together of.
+/// Parts of a string followed, at most.
 const MAX_PARTS: usize = 4096;
-/// Units of text that are read at once.
+/// Units of text read at once, at most.
 const PIECE: u32 = 4096;
-/// A string whose text has no address that is kept: `kUncachedExternalStringMask`.
+/// Bit of a string's type (`kUncachedExternalStringMask`): the string does not keep the address of its text.
 const UNCACHED: u16 = 0x10;
 
 /// The heap of a waiting thread.
@@ -22,17 +22,17 @@ pub(crate) struct Heap<'h, 'r, 'f> {
 
 /// Part of a string's text.
 pub(crate) enum Piece<'p> {
-    /// Latin-1.
+    /// Text in Latin-1.
     Narrow(&'p [u8]),
-    /// UTF-16, two bytes a unit.
+    /// Text in UTF-16, two bytes a unit.
     Wide(&'p [u8]),
 }
 
-/// The function that gets each piece; false ends the reading.
+/// Function that gets each piece; it returns false to end the reading.
 pub(crate) type TakePiece<'t> = dyn FnMut(&Piece<'_>) -> bool + 't;
 
 impl Heap<'_, '_, '_> {
-    /// Returns the type of the object that a word points to; `None` where it is no object.
+    /// Returns the type of the object that a word points to; `None` if it points to no object.
     pub(crate) fn kind(&mut self, tagged: u64) -> Option<u16> {
         let map = self.memory.word(address(tagged)?)?;
         let kind = address(map)?.wrapping_add(self.layout.instance_type);
@@ -41,22 +41,22 @@ impl Heap<'_, '_, '_> {
         Some(u16::from_le_bytes(bytes))
     }
 
-    /// Returns where an object of type `kind` lies; `None` where it is none.
+    /// Returns the address of an object of type `kind`; `None` for anything else.
     pub(crate) fn object(&mut self, tagged: u64, kind: u16) -> Option<u64> {
         (self.kind(tagged)? == kind).then(|| address(tagged))?
     }
 
-    /// Returns a field of an object that lies at `object`.
+    /// Returns the word at `offset` in the object at `object`.
     pub(crate) fn field(&mut self, object: u64, offset: u64) -> Option<u64> {
         self.memory.word(object.wrapping_add(offset))
     }
 
-    /// Returns a field that holds an integer.
+    /// Returns the integer in a field; `None` if it holds something else.
     pub(crate) fn integer(&mut self, object: u64, offset: u64) -> Option<i32> {
         integer(self.field(object, offset)?)
     }
 
-    /// Returns the function that a `JSFunction` was made of.
+    /// Returns the address of the `SharedFunctionInfo` that a `JSFunction` was made of.
     pub(crate) fn shared(&mut self, function: u64) -> Option<u64> {
         let (first, last) = self.layout.types.functions;
         (first..=last).contains(&self.kind(function)?).then_some(())?;
@@ -64,20 +64,21 @@ impl Heap<'_, '_, '_> {
         self.object(shared, self.layout.types.shared)
     }
 
-    /// Returns a table of bytes, of at most `most`.
+    /// Returns a table of at most `most` bytes.
     pub(crate) fn bytes(&mut self, tagged: u64, most: u64) -> Option<Vec<u8>> {
         let kind = self.kind(tagged)?;
         self.layout.types.bytes.contains(&kind).then_some(())?;
         self.contents(address(tagged)?, self.layout.elements, most)
     }
 
-    /// Returns what an object holds whose length is in front: of bytecode too.
+    /// Returns the bytes of an object that begin at `data` and whose length its length field tells: a table of bytes,
+    /// or bytecode.
     pub(crate) fn contents(&mut self, object: u64, data: u64, most: u64) -> Option<Vec<u8>> {
         let length = u64::try_from(self.integer(object, self.layout.length)?).ok()?;
         self.memory.bytes(object.wrapping_add(data), length, most)
     }
 
-    /// Returns an array: where it lies, and how many elements it has.
+    /// Returns the position and the length of an array.
     pub(crate) fn array(&mut self, tagged: u64) -> Option<Array> {
         let kind = self.kind(tagged)?;
         self.layout.types.arrays.contains(&kind).then_some(())?;
@@ -86,18 +87,18 @@ impl Heap<'_, '_, '_> {
         Some(Array { elements: object.wrapping_add(self.layout.elements), length })
     }
 
-    /// Returns an element of an array.
+    /// Returns element `n` of an array; `None` beyond its end.
     pub(crate) fn element(&mut self, array: &Array, n: u64) -> Option<u64> {
         (n < array.length).then(|| self.memory.word(array.elements.wrapping_add(n.wrapping_mul(8))))?
     }
 
-    /// Returns how many units a string has; `None` for what is no string.
+    /// Returns the number of a string's units; `None` if the object is not a string.
     pub(crate) fn string_length(&mut self, tagged: u64) -> Option<u32> {
         (self.kind(tagged)? < self.layout.strings.first_other).then_some(())?;
         self.memory.half(address(tagged)?.wrapping_add(self.layout.strings.length))
     }
 
-    /// Returns a string of at most `most` units, cut where it is longer; `None` for what is none.
+    /// Returns the first `most` units of a string; `None` if the object is not a string.
     pub(crate) fn string(&mut self, tagged: u64, most: u32) -> Option<String> {
         let length = self.string_length(tagged)?.min(most);
         let mut units: Vec<u16> = Vec::new();
@@ -114,7 +115,7 @@ impl Heap<'_, '_, '_> {
 
     /// Hands the text of a string to `take`, from the first unit of `range` to its last.
     pub(crate) fn pieces(&mut self, tagged: u64, range: Range<u32>, take: &mut TakePiece<'_>) -> Option<()> {
-        // What is to come, the next one last.
+        // Parts still to be read, the next one last.
         let mut parts = vec![(tagged, range, 0)];
         for _ in 0..MAX_PARTS {
             let Some((string, range, depth)) = parts.pop() else { return Some(()) };
@@ -154,7 +155,7 @@ impl Heap<'_, '_, '_> {
         None
     }
 
-    /// Hands over text that lies in one piece; false where no more is wanted.
+    /// Hands over the units `range` of a text that lies in one piece. Returns false if `take` wants no more.
     fn flat(&mut self, text: u64, range: Range<u32>, is_narrow: bool, take: &mut TakePiece<'_>) -> Option<bool> {
         let width = if is_narrow { 1 } else { 2 };
         let mut at = range.start;
@@ -171,13 +172,13 @@ impl Heap<'_, '_, '_> {
         Some(true)
     }
 
-    /// Returns what a function is called: by its own name, else by the one that was made up for it, and whether it is
-    /// a script's own level. `None` where that can't be told.
+    /// Returns the name of a function: its own name, or else the one that V8 inferred. `None` if it can't be read.
     pub(crate) fn name(&mut self, shared: u64) -> Option<Name> {
-        /// More locals are kept in one table.
+        /// Number of a scope's locals from which on their names are in a table of their own.
         const INLINED_LOCALS: u64 = 75;
-        /// Slots that may lie between the locals and the name, and the name with what belongs to it.
+        /// Slots that may lie between the locals and the function's name, at most.
         const BETWEEN: u64 = 2;
+        /// Slots read from the function's name on.
         const WITH_NAME: u64 = 5;
         let tagged = self.field(shared, self.layout.function_name)?;
         if let Some(name) = self.string(tagged, MAX_NAME) {
@@ -186,13 +187,14 @@ impl Heap<'_, '_, '_> {
         let scope = self.object(tagged, self.layout.types.scope)?.wrapping_add(super::layout::SLOTS);
         let at = &self.layout.scope;
         let locals = u64::try_from(self.integer(scope, at.locals * 8)?).ok().filter(|n| *n < 1 << 20)?;
-        // Since V8 12.8 the function's place is told first.
+        // Since V8 12.8 the function's position in the script lies before the locals.
         let told_first = at.first == 5;
         let names = at.first + if locals < INLINED_LOCALS { locals } else { 1 };
         let after = names + locals;
         let bytes = self.memory.bytes(scope.wrapping_add(after * 8), (BETWEEN + WITH_NAME) * 8, 128)?;
         let slots: Vec<u64> = (0..BETWEEN + WITH_NAME).filter_map(|n| word(&bytes, n as usize * 8)).collect();
-        // A name, the slot its variable has, and the name made up for it or none; where it lies in the script follows.
+        // After the name come the slot of its variable, the inferred name (or none) and, until V8 12.8, the position
+        // in the script.
         for start in 0..=BETWEEN as usize {
             let [name, slot, made_up, first] = *slots.get(start..)?.first_chunk()?;
             let Some(own) = self.string(name, MAX_NAME).filter(|_| integer(slot).is_some()) else { continue };
@@ -206,14 +208,14 @@ impl Heap<'_, '_, '_> {
     }
 }
 
-/// Longer names of functions are cut.
+/// Units read of a function's name, at most.
 const MAX_NAME: u32 = 512;
 
 /// The name of a function.
 pub(crate) struct Name {
-    /// Empty where it has no name.
+    /// The name; empty if the function has none.
     pub(crate) text: String,
-    /// True if it is the outermost level of a script.
+    /// True if the function is the top level of a script.
     pub(crate) is_level: bool,
 }
 
@@ -223,12 +225,12 @@ pub(crate) struct Array {
     pub(crate) length: u64,
 }
 
-/// Returns where the object is that a word points to; `None` where it does not point to one.
+/// Returns the address of the object that a word points to; `None` if it points to no object.
 pub(crate) fn address(tagged: u64) -> Option<u64> {
     (tagged & 3 == 1 && tagged > 4096).then_some(tagged & !3)
 }
 
-/// Returns the integer that a word is.
+/// Returns the integer that a word holds; `None` if it holds something else.
 pub(crate) fn integer(tagged: u64) -> Option<i32> {
     (tagged & 0xffff_ffff == 0).then_some((tagged >> 32) as u32 as i32)
 }

@@ -1,40 +1,46 @@
-//! Where V8 keeps what, as its build says itself: `v8dbg_…`, the constants that it exports for debuggers
+//! Offsets of V8's fields, as its build tells them: `v8dbg_…`, the constants that it exports for debuggers
 //! (tools/gen-postmortem-metadata.py of V8).
 //!
-//! Fields that a version does not export lie beside exported ones; every object is checked for its type before it is
-//! read.
+//! The offset of a field that a version does not export is derived from its exported neighbours. Every object's type
+//! is checked before the object is read.
 
+use super::positions::Steps;
 use crate::script::interpreter::Candidate;
+use std::ops::Range;
 
-/// Offsets in bytes from an object's start, and numbers of types.
+/// Where V8 of one version keeps its data: offsets in bytes from an object's start, and numbers of types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) frame: FrameLayout,
     pub(crate) types: Types,
     pub(crate) strings: Strings,
-    /// `Map::instance_type`.
+    /// Offset of `Map::instance_type`.
     pub(crate) instance_type: u64,
-    /// `JSFunction::shared`.
+    /// Offset of `JSFunction::shared`.
     pub(crate) shared: u64,
-    /// `SharedFunctionInfo::name_or_scope_info`.
+    /// Offset of `SharedFunctionInfo::name_or_scope_info`.
     pub(crate) function_name: u64,
-    /// `SharedFunctionInfo::script`.
+    /// Offset of `SharedFunctionInfo::script`.
     pub(crate) function_script: u64,
-    /// `FixedArrayBase::length`, and where its data begins.
+    /// Offset of `FixedArrayBase::length`.
     pub(crate) length: u64,
+    /// Offset of an array's first element.
     pub(crate) elements: u64,
-    /// `BytecodeArray`: its source positions, and where its data begins.
+    /// Offset of the source positions of a `BytecodeArray`.
     pub(crate) bytecode_positions: u64,
+    /// Offset of a `BytecodeArray`'s first instruction.
     pub(crate) bytecode: u64,
     pub(crate) script: ScriptLayout,
     pub(crate) scope: ScopeLayout,
     pub(crate) code: CodeLayout,
     pub(crate) inlined: InlinedLayout,
-    /// The lengths of bytecodes: `Bytecodes::kBytecodeSizes`, as many bytes for each of three scales.
+    /// Lengths of bytecodes (`Bytecodes::kBytecodeSizes`): as many bytes for each of the three operand scales.
     pub(crate) bytecode_sizes: Vec<u8>,
+    /// The way in which tables of positions are written.
+    pub(crate) steps: Steps,
 }
 
-/// Offsets from the frame pointer.
+/// Offsets of an interpreted frame's words from the frame pointer, bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameLayout {
     pub(crate) context: i32,
@@ -43,7 +49,7 @@ pub(crate) struct FrameLayout {
     pub(crate) offset: i32,
 }
 
-/// Numbers of types of objects.
+/// Numbers of object types (`InstanceType`); a pair is the first and the last of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Types {
     pub(crate) map: u16,
@@ -53,15 +59,16 @@ pub(crate) struct Types {
     pub(crate) scope: u16,
     pub(crate) script: u16,
     pub(crate) bytecode: u16,
-    /// Where code lies in memory: `InstructionStream`, which was `Code` before there was one.
+    /// Type of code as it lies in memory: `InstructionStream`, or `Code` in versions without it.
     pub(crate) stream: u16,
     pub(crate) code: u16,
-    /// Tables of bytes, and arrays of objects.
+    /// Types of byte tables.
     pub(crate) bytes: [u16; 2],
+    /// Types of arrays of objects.
     pub(crate) arrays: [u16; 6],
 }
 
-/// The kinds of strings, and their fields.
+/// Bits that tell the kind of a string from its type, and offsets of the fields of each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Strings {
     pub(crate) first_other: u16,
@@ -79,11 +86,11 @@ pub(crate) struct Strings {
     pub(crate) parent: u64,
     pub(crate) offset: u64,
     pub(crate) actual: u64,
-    /// `ExternalString::resource`; the address of its text follows.
+    /// Offset of `ExternalString::resource`; the address of the text follows it.
     pub(crate) resource: u64,
 }
 
-/// `Script`.
+/// Offsets of the fields of `Script`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScriptLayout {
     pub(crate) source: u64,
@@ -91,19 +98,19 @@ pub(crate) struct ScriptLayout {
     pub(crate) line_ends: u64,
 }
 
-/// `ScopeInfo`: numbers of its slots.
+/// Indexes of slots of a `ScopeInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScopeLayout {
     pub(crate) locals: u64,
     pub(crate) first: u64,
 }
 
-/// `Code`.
+/// Offsets of the fields of `Code`, and how its flags tell the kind of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeLayout {
-    /// From the start of what lies in memory to its first instruction.
+    /// Distance from the start of the object that lies in memory to its first instruction.
     pub(crate) header: u64,
-    /// Where the address of the first instruction is; `None` where the instructions follow the code's own fields.
+    /// Offset of the address of the first instruction; `None` where the instructions follow the fields of `Code`.
     pub(crate) start: Option<u64>,
     pub(crate) size: u64,
     pub(crate) flags: u64,
@@ -115,7 +122,7 @@ pub(crate) struct CodeLayout {
     pub(crate) baseline: u32,
 }
 
-/// `DeoptimizationData`: numbers of its elements.
+/// Indexes of elements of `DeoptimizationData`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InlinedLayout {
     pub(crate) count: u64,
@@ -124,20 +131,20 @@ pub(crate) struct InlinedLayout {
 }
 
 const WORD: u64 = 8;
-/// `ScopeInfo`'s first slot.
+/// Offset of a `ScopeInfo`'s first slot.
 pub(crate) const SLOTS: u64 = 8;
-/// A type that no object has.
+/// Type number that no object has.
 const NONE: u16 = u16::MAX;
 
-/// The values that a file exports for debuggers.
+/// Constants that a file exports for debuggers.
 struct Exported<'e>(Candidate<'e>);
 
 impl Exported<'_> {
-    /// Returns the first of these constants that there is.
+    /// Returns the value of the first of `names` that the file exports.
     fn first(&self, names: &[&str]) -> Option<u32> {
         names.iter().find_map(|name| {
             let [at] = self.0.exported([&format!("v8dbg_{name}")]);
-            // What is 0 is not in the file.
+            // A constant of value 0 lies in zero-filled memory, which the file does not store.
             Some(self.0.half(at?).unwrap_or(0))
         })
     }
@@ -160,10 +167,11 @@ impl Exported<'_> {
 }
 
 impl Layout {
-    /// Returns that of the V8 in a file; `None` where it does not tell enough.
+    /// Returns the layout of the V8 in a file; `None` if the file exports too little.
     pub(crate) fn of(file: Candidate<'_>) -> Option<Self> {
         let e = Exported(file);
-        // Objects' addresses end with 01, integers are the upper halves of words: so it is without compressed pointers.
+        // Without compressed pointers, the address of an object ends with the bits 01, and an integer is the upper
+        // half of a word.
         let tags = ["HeapObjectTag", "HeapObjectTagMask", "SmiTag", "SmiTagMask", "SmiShiftSize"];
         (tags.map(|name| e.number(name)) == [Some(1), Some(3), Some(0), Some(1), Some(31)]).then_some(())?;
         let wraps_bytecode = e.first(&["class_BytecodeArray__wrapper__Tagged_BytecodeWrapper_"]).is_some();
@@ -199,6 +207,7 @@ impl Layout {
             code: CodeLayout::of(&e)?,
             inlined: InlinedLayout::of(&e)?,
             bytecode_sizes: bytecode_sizes(file),
+            steps: steps(file)?,
         })
     }
 }
@@ -206,7 +215,7 @@ impl Layout {
 impl Types {
     fn of(e: &Exported<'_>) -> Option<Self> {
         let function = e.type_of("JSFunction__JS_FUNCTION_TYPE")?;
-        // Since functions are of several types, those of classes and of the language's own constructors follow.
+        // If functions have several types, those of classes and of the language's own constructors follow this one.
         let last = e.number("LastJSFunctionType").or(function.checked_add(16))?;
         let code = e.type_of("Code__CODE_TYPE")?;
         let either = |name: &str| e.type_of(name).unwrap_or(NONE);
@@ -265,11 +274,12 @@ impl ScriptLayout {
         })
     }
 
-    /// The line that a script begins with in its file, and its number.
+    /// Returns the offset of the line of the file at which the script begins (`line_offset`).
     pub(crate) fn first_line(&self) -> u64 {
         self.name + WORD
     }
 
+    /// Returns the offset of the script's number.
     pub(crate) fn id(&self) -> u64 {
         self.line_ends + WORD
     }
@@ -282,7 +292,8 @@ impl CodeLayout {
         let positions = e.field(&["class_Code__source_position_table__ByteArray"]);
         let size = e.field(&["class_Code__instruction_size__int"]);
         let wraps = e.first(&["class_Code__wrapper__Tagged_CodeWrapper_"]).is_some();
-        // Instructions follow the fields (V8 10), begin where a field says that is not exported (11), or is (12, 13).
+        // Instructions follow the fields (V8 10), or begin at the address in a field, which is exported (12, 13) or
+        // not (11).
         let positions = match (within, pointer) {
             (Some(_), _) => positions.or(size?.checked_sub(2 * WORD))?,
             (_, Some(start)) => positions.or(start.checked_sub(if wraps { 3 } else { 2 } * WORD))?,
@@ -293,7 +304,7 @@ impl CodeLayout {
         Some(Self {
             header: within.or_else(|| e.field(&["class_InstructionStream__instruction_start__uintptr_t"]))?,
             start,
-            // Of 11.3 the number of the builtin and other flags lie between.
+            // In V8 11.3 the builtin's number and other flags lie between.
             size: size.unwrap_or(flags + WORD),
             flags,
             positions,
@@ -321,13 +332,28 @@ impl InlinedLayout {
     }
 }
 
-/// Returns the lengths of bytecodes; nothing where the file does not export them.
+/// Returns the form of V8's tables of positions, by V8's own version; `None` for a version whose tables are not known.
+fn steps(file: Candidate<'_>) -> Option<Steps> {
+    let [major] = file.exported(["_ZN2v88internal7Version6major_E"]);
+    match file.half(major?)? {
+        9..=13 => Some(Steps::Signed),
+        14 => Some(Steps::Flagged),
+        _ => None,
+    }
+}
+
+/// Returns the lengths of bytecodes; empty if the file does not name them.
 fn bytecode_sizes(file: Candidate<'_>) -> Vec<u8> {
     const MOST: u64 = 3 * 256;
-    let table = file.function("_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE");
-    let size = table.end.saturating_sub(table.start);
-    let known = size <= MOST && size.is_multiple_of(3);
-    known.then(|| file.elf.read_vaddr(table.start, size)).flatten().unwrap_or_default()
+    const NAME: &str = "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE";
+    let is_table = |range: &Range<u64>| {
+        let size = range.end.saturating_sub(range.start);
+        (1..=MOST).contains(&size) && size.is_multiple_of(3)
+    };
+    let exported = Some(file.function(NAME)).filter(is_table);
+    // From 24 on Node's own builds keep the name to themselves.
+    let table = exported.or_else(|| file.own_data(NAME, &is_table));
+    table.and_then(|table| file.elf.read_vaddr(table.start, table.end - table.start)).unwrap_or_default()
 }
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -376,6 +402,7 @@ impl Layout {
             },
             inlined: InlinedLayout { count: 1, functions: either(3, 2), positions: either(8, 7) },
             bytecode_sizes: vec![1, 2, 3, 4, 5, 6],
+            steps: if newer { Steps::Flagged } else { Steps::Signed },
         }
     }
 }

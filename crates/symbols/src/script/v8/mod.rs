@@ -1,7 +1,8 @@
-//! V8: from the frame pointers of a stack to the functions and lines of JavaScript they are at.
+//! V8: reads the functions and lines of a thread's JavaScript frames, starting from the frame pointers of its stack.
 //!
-//! All code of V8's keeps frame pointers. What lies below one tells which function a frame is of; an interpreted frame
-//! tells its bytecode too, and of compiled code the object around its return address has tables.
+//! All code of V8 keeps frame pointers. Slots below a frame pointer tell the frame's function and, if it is
+//! interpreted, its bytecode and offset. For compiled code, tables of the code object around the return address tell
+//! the rest.
 
 pub(crate) mod code;
 pub(crate) mod heap;
@@ -21,25 +22,26 @@ use crate::{PlacedFrame, RawFrame};
 use std::sync::Arc;
 use systoll_model::{FrameClass, Language};
 
-/// Most frames of a stack that are told.
+/// Frames of a stack returned, at most.
 const MAX_FRAMES: usize = 512;
-/// The longest way from a frame to the next.
+/// Distance from a frame pointer to the next, at most, bytes.
 const MAX_FRAME: u64 = 1 << 20;
-/// The name of a script's outermost level, and of a function without a name.
+/// Name of a script's top level.
 const LEVEL: &str = "(script)";
+/// Name of a function without one.
 const NAMELESS: &str = "(anonymous)";
-/// The file of code that was evaluated.
+/// File name of code that was evaluated.
 const EVALUATED: &str = "<eval>";
-/// The prefix of Node's own scripts.
+/// Prefix of the names of Node's own scripts.
 const OWN: &str = "node:";
 
-/// A file that holds V8, by what it exports.
+/// A file that holds V8, with the layout that it exports.
 #[derive(Clone, Debug)]
 struct V8File {
     layout: Arc<Layout>,
 }
 
-/// Returns the V8 in a file, if it holds one that tells where it keeps its frames.
+/// Returns the V8 in a file, if it holds one that exports where its frames are.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     let [tells] = file.exported(["v8dbg_SmiTagMask"]);
     tells?;
@@ -79,20 +81,21 @@ impl Interpreter for V8 {
         let mut told = Told::default();
         for pair in look.placed.windows(2) {
             let [frame, caller] = pair else { continue };
-            // Its caller was found by its frame pointer, which lies below the return address.
+            // The caller was found by this frame's frame pointer, which lies below the return address.
             let Some(pointer) = caller.sp.checked_sub(16).filter(|at| *at >= frame.sp && *at > told.up_to) else {
                 continue;
             };
             self.chain(&layout, look, At { ip: frame.ip, pointer }, &mut told);
         }
-        // What has started the program is no caller that anybody knows.
+        // Frames outside the outermost of the program's own functions only start the program, so they are left out.
+        // If no function is the program's own, all are kept.
         let own = if told.own > 0 { told.own } else { told.evaluations.len() };
         told.evaluations.truncate(own);
         Some(told.evaluations)
     }
 }
 
-/// A frame: where it goes on, and its frame pointer.
+/// A frame: its instruction pointer and its frame pointer.
 #[derive(Clone, Copy, Debug)]
 struct At {
     ip: u64,
@@ -105,7 +108,7 @@ struct Told {
     evaluations: Vec<Evaluation>,
     /// Number of evaluations up to the outermost one of the program's own functions.
     own: usize,
-    /// The outermost frame pointer that was followed.
+    /// Outermost frame pointer followed so far.
     up_to: u64,
 }
 
@@ -114,8 +117,8 @@ impl V8 {
         Self { layout, streams: Streams::default(), sources: Sources::default() }
     }
 
-    /// Follows frame pointers from one of JavaScript's frames to where it was called from outside. The walk along the
-    /// native stack may lose frames there: where code was given up, others return to the first byte of a function.
+    /// Follows frame pointers from a JavaScript frame to the call from outside. Native unwinding may lose frames in
+    /// between: after code was deoptimized, a frame may return to the first byte of a function.
     fn chain(&mut self, layout: &Layout, look: &mut Look<'_, '_, '_>, from: At, told: &mut Told) {
         let (heap, lines) = (&mut Heap { memory: look.memory, layout }, &mut *look.lines);
         let mut at = from;
@@ -143,7 +146,7 @@ impl V8 {
         }
     }
 
-    /// Returns the functions that a frame is executing, innermost first; `None` for what is no frame of JavaScript.
+    /// Returns the functions that a frame executes, innermost first; `None` if it is not a JavaScript frame.
     fn frames(
         &mut self,
         heap: &mut Heap<'_, '_, '_>,
@@ -160,7 +163,7 @@ impl V8 {
         let shared = heap.shared(function)?;
         let known = placed.iter().find(|p| p.ip == at.ip);
         let in_file = known.is_some_and(|p| p.frame.module.is_some());
-        // Of what was not met on the native stack the slots tell first.
+        // A frame that native unwinding did not meet is first taken for an interpreted one, if its slots allow it.
         let mut by_bytecode = if known.is_none() { interpreted(heap, bytecode, offset) } else { None };
         let code = if in_file || by_bytecode.is_some() { None } else { self.streams.code(heap, at.ip) };
         if in_file || code.is_some_and(|code| code.may_interpret(heap)) {
@@ -169,7 +172,8 @@ impl V8 {
         let places = match (by_bytecode, code) {
             (Some(offset), _) => vec![Place { shared, offset }],
             (None, Some(code)) => code.places(heap, shared, bytecode)?,
-            // The language's own functions are in the file; what else is there says nothing of its function.
+            // Code in the file belongs to the language's own functions, which have no script. If the slot holds a
+            // function of a script, it is not the frame's function.
             (None, None) if in_file && Script::of(heap, shared).is_some() => return None,
             (None, None) => vec![Place { shared, offset: None }],
         };
@@ -179,10 +183,10 @@ impl V8 {
     fn line(&mut self, heap: &mut Heap<'_, '_, '_>, lines: &mut ScriptLines, place: Place) -> Option<RawFrame> {
         let name = heap.name(place.shared)?;
         let script = Script::of(heap, place.shared);
-        // What the language itself has without a name, promises' handlers, says nothing.
+        // A function of the language without a name, such as a promise handler, would tell the reader nothing.
         (script.is_some() || !name.text.is_empty()).then_some(())?;
         let is_own = script.as_ref().is_none_or(|s| s.name.as_deref().is_some_and(|name| name.starts_with(OWN)));
-        // Of Node's own scripts the functions tell enough, and their sources are long.
+        // For Node's own scripts the function's name is enough, and their sources are long.
         let line = match (&script, place.offset) {
             (Some(script), Some(offset)) if !is_own => self.sources.line(heap, script, offset),
             _ => None,
@@ -198,17 +202,18 @@ impl V8 {
     }
 }
 
-/// Returns true if a frame is one of V8's own between functions of JavaScript: in place of a context it has a number
-/// that tells its kind. Of the first kinds are those that are called from outside.
+/// Returns true if a frame is one of V8's own between JavaScript functions. In place of a context it has a marker, a
+/// number that tells its kind; the first kinds are calls from outside.
 fn is_between(heap: &mut Heap<'_, '_, '_>, pointer: u64) -> bool {
-    /// `ENTRY` and `CONSTRUCT_ENTRY`.
+    /// Last kind of frame that is called from outside: `ENTRY` is 1, `CONSTRUCT_ENTRY` is 2.
     const ENTRIES: u64 = 2;
+    /// Bound of the numbers of kinds.
     const KINDS: u64 = 64;
     let marker = heap.memory.word(pointer.wrapping_add_signed(i64::from(heap.layout.frame.context)));
     marker.is_some_and(|marker| marker & 1 == 0 && (ENTRIES + 1..KINDS).contains(&(marker >> 1)))
 }
 
-/// Returns the path of a script: modules are named by addresses.
+/// Returns the path of a script. A module's name is a URL, whose escapes are decoded.
 fn path(name: &Arc<str>) -> Arc<str> {
     let Some(escaped) = name.strip_prefix("file://") else { return Arc::clone(name) };
     let mut bytes = Vec::with_capacity(escaped.len());

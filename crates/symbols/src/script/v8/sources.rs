@@ -1,25 +1,25 @@
-//! Scripts: their files, and their lines by places in them.
+//! Scripts: their names, and the lines of positions in them.
 
 use super::heap::{Heap, Piece, address};
 use foldhash::HashMap;
 use std::sync::Arc;
 
-/// Scripts whose lines are remembered.
+/// Scripts whose lines are remembered, at most.
 const MAX_SCRIPTS: usize = 512;
-/// The longest source whose lines are counted.
+/// Units of a source whose lines are counted, at most.
 const MAX_SOURCE: u32 = 4 << 20;
-/// Longer names are cut.
+/// Units read of a script's name, at most.
 const MAX_NAME: u32 = 4096;
-/// As much of a source tells it from another of the same length.
+/// Units at the start of a source that tell it from another of the same length.
 const BEGINNING: u32 = 64;
 
-/// Lines of scripts that were counted.
+/// Ends of lines of the scripts that were counted.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     ends: HashMap<Identity, Arc<[u32]>>,
 }
 
-/// The identity of a script of a process, wherever the heap has moved it.
+/// Identity of a script within a process; it stays the same when the heap moves the script.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     number: Option<i32>,
@@ -30,14 +30,14 @@ struct Identity {
 
 /// A script.
 pub(crate) struct Script {
-    /// Where its object lies.
+    /// Address of the script's object.
     object: u64,
-    /// Its file or its address; `None` for code that was evaluated.
+    /// The script's file or URL; `None` for code that was evaluated.
     pub(crate) name: Option<Arc<str>>,
 }
 
 impl Script {
-    /// Returns the script that a function is of; `None` for one of the language's own.
+    /// Returns the script of a function; `None` for a function of the language's own.
     pub(crate) fn of(heap: &mut Heap<'_, '_, '_>, shared: u64) -> Option<Self> {
         let tagged = heap.field(shared, heap.layout.function_script)?;
         let object = heap.object(tagged, heap.layout.types.script)?;
@@ -48,7 +48,7 @@ impl Script {
 }
 
 impl Sources {
-    /// Returns the line of a place in a script, from 1 on.
+    /// Returns the line of an offset in a script, from 1 on.
     pub(crate) fn line(&mut self, heap: &mut Heap<'_, '_, '_>, script: &Script, offset: u32) -> Option<u32> {
         let at = &heap.layout.script;
         let ends = heap.field(script.object, at.line_ends)?;
@@ -71,7 +71,7 @@ impl Sources {
         before.checked_add(1)?.checked_add(first.cast_unsigned())
     }
 
-    /// Counts the lines of a script that V8 has not counted yet.
+    /// Returns the ends of a script's lines, which V8 itself has not counted yet.
     fn ends(&mut self, heap: &mut Heap<'_, '_, '_>, script: &Script) -> Option<Arc<[u32]>> {
         let at = &heap.layout.script;
         let source = heap.field(script.object, at.source)?;
@@ -100,7 +100,8 @@ impl Sources {
     }
 }
 
-/// Where lines end, as ECMAScript has it: at a line feed, a carriage return, both, or a separator of lines or paragraphs.
+/// Counter of the ends of lines as ECMAScript defines them: a line feed, a carriage return, both together, or a
+/// separator of lines or paragraphs.
 #[derive(Debug, Default)]
 struct Ends {
     ends: Vec<u32>,
@@ -111,7 +112,7 @@ struct Ends {
 impl Ends {
     fn take(&mut self, unit: u16) {
         let is_end = matches!(unit, 0x0a | 0x0d | 0x2028 | 0x2029);
-        // Of both the line feed is the end.
+        // After a carriage return, a line feed is part of the same end.
         if self.after_return && unit != 0x0a {
             self.ends.push(self.at - 1);
         }

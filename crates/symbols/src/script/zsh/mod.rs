@@ -1,4 +1,5 @@
-//! Zsh: from its stack of functions to the lines they are at (`struct funcstack` of zsh.h, 5.0 to 5.9 on x86-64).
+//! Zsh: reads the lines of the functions being executed, starting from zsh's stack of functions (`struct funcstack`
+//! of zsh.h, 5.0 to 5.9 on x86-64).
 //!
 //! Lines are those that zsh's own `funcfiletrace` tells.
 
@@ -10,28 +11,34 @@ use crate::lines::{MAX_NAME, ScriptLine};
 use std::sync::Arc;
 use systoll_model::{FrameClass, Language};
 
-/// Most functions within each other that are told.
+/// Nested functions returned, at most.
 const MAX_FRAMES: usize = 512;
-/// The largest line number that is believed.
+/// Bound of a line number; a larger one is not believed.
 const MAX_LINE: u64 = 1 << 26;
-/// `struct funcstack`, behind the function around it.
+/// Offset in `struct funcstack` of the function's name; the next outer function is before it.
 const NAME: u64 = 8;
+/// Offset of the function's file.
 const FILE: u64 = 16;
+/// Offset of the line at which the function is defined.
 const DEFINED_AT: u64 = 32;
+/// Offset of the line from which the function was called.
 const CALLED_AT: u64 = 40;
+/// Offset of the entry's kind.
 const KIND: u64 = 48;
-/// `FS_FUNC`: its lines are counted from its own beginning. Those of sourced files, and of what is evaluated, are not.
+/// Kind of a function (`FS_FUNC`). Its lines count from its own beginning; those of sourced files and of evaluated
+/// text do not.
 const FUNCTION: u32 = 1;
+/// Kind of evaluated text.
 const EVALUATED: u32 = 2;
 
-/// A file that holds zsh: what it exports, as ELF virtual addresses, or their addresses in a process.
+/// Addresses of the variables that a file exports: ELF virtual addresses, or addresses in a process.
 #[derive(Clone, Copy, Debug)]
 struct Variables {
-    /// `lineno`.
+    /// Address of `lineno`.
     line: u64,
-    /// `funcstack`.
+    /// Address of `funcstack`.
     functions: u64,
-    /// `scriptfilename`.
+    /// Address of `scriptfilename`.
     script: u64,
 }
 
@@ -41,7 +48,7 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     Some(Box::new(Variables { line: line?, functions: functions?, script: script? }))
 }
 
-/// Returns true for zsh's modules.
+/// Returns true if `path` is a module of zsh.
 pub(crate) fn is_bundled(path: &str) -> bool {
     path.contains("/zsh/") && path.ends_with(".so")
 }
@@ -74,7 +81,7 @@ impl Zsh {
         Self { at: Variables { line: base, functions: base + 8, script: base + 16 } }
     }
 
-    /// Returns the file of the script itself, or how it is given otherwise.
+    /// Returns the file of the script itself, or `-c` for commands of the command line.
     fn script(&self, memory: &mut Memory<'_, '_>) -> Option<String> {
         match memory.word(self.at.script)? {
             0 => Some("-c".to_owned()),
@@ -100,7 +107,7 @@ impl Interpreter for Zsh {
         while function != 0 && frames.len() < MAX_FRAMES {
             let kind = memory.half(function.wrapping_add(KIND))?;
             let defined = memory.word(function.wrapping_add(DEFINED_AT))?;
-            // What is evaluated is where it is evaluated: that is told by what is around it.
+            // Evaluated text has the line of the level around it.
             if kind != EVALUATED {
                 let name = memory.pointer(function.wrapping_add(NAME))?;
                 let name = readable(&memory.text(name, MAX_NAME)?);

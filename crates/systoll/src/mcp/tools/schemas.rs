@@ -1,4 +1,4 @@
-//! The texts and JSON schemas that models read about the tools.
+//! Holds the texts and JSON schemas that models read about the tools.
 
 use crate::mcp::arguments::{LONGEST, TIMEOUT};
 use serde_json::{Map, Value, json};
@@ -35,12 +35,12 @@ fn object(properties: Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// A list of texts.
+/// Returns the schema of a list of texts.
 fn texts(about: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": about})
 }
 
-/// A list of texts, or a single text.
+/// Returns the schema of a list of texts, or of a single text.
 fn one_or_more(about: &str) -> Value {
     json!({"type": ["array", "string"], "items": {"type": "string"}, "description": about})
 }

@@ -1,10 +1,10 @@
-//! Takes out of a process what a systoll that was killed has left there.
+//! Takes out of a process the jumps, code and memory that a killed systoll has left there.
 //!
-//! Nothing is known of it but what lies in the process: our memory by its name, and jumps, which are what differs from the
-//! program's files and leads into that memory.
+//! The process itself is the only source. Our memory is known by its name in `maps`. A jump is ours if it differs from
+//! the program's file and leads into that memory.
 
 use crate::error::Error;
-use crate::inproc::monitor::attach::ours::{Ours, Written};
+use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
 use crate::inproc::monitor::attach::target::{self, Refusal};
 use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::remote::Mem;
@@ -18,28 +18,30 @@ use systoll_files::Links;
 use systoll_hooks::assemble::errand;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, global, image};
 
-/// The name that the kernel gives our files in `maps`.
+/// Beginning of the name that our files have in `maps`.
 const NAME: &[u8] = b"/memfd:systoll";
 /// First byte of a jump with a 32-bit distance.
 const JUMP: u8 = 0xe9;
 const JUMP_LEN: usize = 5;
 const FILLING: u8 = 0x90;
-/// Bytes that a jump and its filling take at most.
+/// Bytes of filling behind a jump, at most.
 const MOST: usize = 64;
 /// Bytes at a mapping's end where code of an errand may have been left.
 const TAIL: usize = 4096;
-/// Bytes of code that are looked through at most. A jump that was not seen would stay, and lead to where nothing is any more.
+/// Bytes of code that are searched for jumps, at most. In a process with more we refuse: a jump that was overlooked
+/// would lead into unmapped memory.
 const MOST_CODE: u64 = 1 << 30;
-/// How often a process is looked at again whose mappings change meanwhile, and the pause before each look.
+/// Number of further looks at a process whose mappings change meanwhile, and the pause before each.
 const LOOKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
-/// Code of the kernel's that each process shows and none can read.
+/// Name of the kernel's mapping that holds code in every process and can't be read.
 const VSYSCALL: &[u8] = b"[vsyscall]";
 
-/// Takes out of process `pid` what a systoll that was killed has left there. Returns whether there was anything.
+/// Takes out of process `pid` the jumps, code and memory that a killed systoll has left there. Returns false if there
+/// was nothing.
 ///
 /// # Errors
-/// Where it can't be taken out, or a systoll watches the process.
+/// If it can't be taken out, or if a systoll watches the process.
 pub fn clean(pid: i32) -> Result<bool, Error> {
     let refuse = |refusal: Refusal| Error::NotEntered {
         pid,
@@ -60,7 +62,7 @@ pub fn clean(pid: i32) -> Result<bool, Error> {
         if !matches!(looked, Err(Unseen { passing: true, .. })) {
             break;
         }
-        // A library that was there when mappings were listed has gone meanwhile.
+        // A mapping was gone when we read it, such as that of a library that was just unloaded.
         std::thread::sleep(PAUSE);
         looked = look(pid, &Maps::of(pid), Mem::open(pid).map_err(denied)?);
     }
@@ -81,10 +83,10 @@ pub fn clean(pid: i32) -> Result<bool, Error> {
     }
 }
 
-/// Why it is not known what lies in a process.
+/// The reason why a process's code can't be searched.
 struct Unseen {
     why: String,
-    /// True if another look may tell.
+    /// True if another look may succeed.
     passing: bool,
 }
 
@@ -98,7 +100,7 @@ fn is_ours(line: &Line<'_>) -> bool {
     line.path.starts_with(NAME)
 }
 
-/// Returns what is ours in a process, by what lies there.
+/// Searches a process for the jumps, code and memory of systoll, and returns them.
 fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, Unseen> {
     let word = |at: u64| {
         let mut bytes = [0; 8];
@@ -143,7 +145,7 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, Unseen> {
     Ok(Ours { pid, mem, near, written, errands })
 }
 
-/// Where in code that lies at `start` jumps lead into one of these ranges.
+/// Returns the indexes in `code`, which lies at `start`, of the jumps that lead into one of the ranges.
 fn jumps(code: &[u8], start: u64, into: &[Range<u64>]) -> Vec<usize> {
     let leads = |at: usize| {
         let distance = code.get(at + 1..at + JUMP_LEN).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
@@ -156,20 +158,22 @@ fn jumps(code: &[u8], start: u64, into: &[Range<u64>]) -> Vec<usize> {
     (0..code.len()).filter(|at| code.get(*at) == Some(&JUMP) && leads(*at)).collect()
 }
 
-/// Returns the change of the code that begins at `start`, with a jump at index `at`; `None` if the file has the same jump.
+/// Returns the bytes at index `at` of code that begins at `start`, where there is a jump, and those of the file; `None`
+/// if they are the same.
 fn written_at(there: &[u8], was: &[u8], at: usize, start: u64) -> Option<Written> {
     let filled = there.iter().skip(at + JUMP_LEN).take(MOST).take_while(|byte| **byte == FILLING).count();
     let range = at..(at + JUMP_LEN + filled).min(there.len());
     let (new, was) = (there.get(range.clone())?, was.get(range)?);
-    // What was there may have been a jump as well.
+    // The program's file may have such a jump itself.
     (new != was).then(|| Written { at: start + at as u64, was: was.to_vec(), new: new.to_vec() })
 }
 
-/// Returns the bytes that a mapping's file has there.
+/// Returns the first `len` bytes that the mapping's file has, from the mapping's offset on; `None` if the file can't be
+/// opened or read.
 fn original(pid: i32, line: &Line<'_>, len: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
     if line.path == b"[vdso]" {
-        // The same in all processes.
+        // The vDSO is the same in all processes.
         let own = Maps::of(std::process::id() as i32);
         let here = lines(&own.text).find(|own| own.path == b"[vdso]")?.range.start;
         let mem = systoll_files::kernel("/proc/self/mem").ok()?;
@@ -184,7 +188,7 @@ fn original(pid: i32, line: &Line<'_>, len: usize) -> Option<Vec<u8>> {
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, line.offset + filled as u64) {
-            // Behind the file's end its last page is filled with zeroes.
+            // Bytes behind the file's end are zero in its last page.
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(_) => return None,
@@ -201,7 +205,7 @@ mod tests {
     fn a_jump_into_ours_is_found_and_taken_back_with_its_filling() {
         let was = [0x48, 0xc7, 0xc0, 1, 0, 0, 0, 0x0f, 0x05, 0xe9, 1, 0, 0, 0, 0x90];
         let mut there = was;
-        // To 0x1000 + 5 + 0x100.
+        // The jump leads to 0x1000 + 5 + 0x100.
         there[..7].copy_from_slice(&[0xe9, 0, 1, 0, 0, 0x90, 0x90]);
         let found = jumps(&there, 0x1000, std::slice::from_ref(&(0x1100..0x1200)));
         assert_eq!(found, [0]);

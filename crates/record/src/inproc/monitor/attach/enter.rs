@@ -3,14 +3,15 @@
 //! ```text
 //!   the process runs        the launcher
 //!   ...                     plans its files, makes code, an image with roots and known contexts
-//!   all threads stopped     looks whether all is as it was planned, and where threads stand
+//!   all threads stopped     checks that all is as it was planned, and where threads stand
 //!   one makes calls         memory is mapped
-//!   ...                     slots for the threads that there are, their gs bases, jumps
+//!   ...                     each thread gets a slot and its gs base; jumps are written
 //!   all threads go on       ...
 //! ```
 
 use crate::backend::Running;
 use crate::error::Error;
+use crate::inproc::monitor::attach::answering;
 use crate::inproc::monitor::attach::errands::NotMade;
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::mapping::Process;
@@ -39,44 +40,43 @@ use systoll_symbols::AddressSpace;
 
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
-/// Number of times that a process is stopped if it can't be entered at that moment, and the time by which the pause grows
-/// each time.
+/// Number of attempts to enter a process, and the time by which the pause grows before each further one.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
-/// Bytes of a slot's counts that are remembered as those of before.
+/// Bytes of the first thread's slot that are kept as the counts of start-up, at most.
 const MOST_BEFORE: u64 = 1 << 20;
 
-/// A process that has been entered.
+/// A process that was just entered.
 #[derive(Clone, Copy, Debug)]
 struct Entered {
-    /// For how long its threads were stopped, ns.
+    /// Time for which the process's threads were stopped, ns.
     stopped_ns: u64,
-    /// Calls that they were in, whose returns are seen.
+    /// Number of calls that the threads were in and whose returns will be counted.
     under_way: usize,
 }
 
-/// Why a process was not entered this time.
+/// The reason why an attempt to enter a process failed.
 enum NotNow {
-    /// It may be possible in a moment.
+    /// The obstacle may pass: the same attempt is made again.
     Again(Refusal),
-    /// It maps other code than was planned for.
+    /// The process no longer maps the code that was planned for: it is prepared anew.
     Changed,
-    /// It is not possible.
+    /// The obstacle stays: there is no further attempt.
     Never(Refusal),
 }
 
-/// All that was made ready while the process ran.
+/// Preparations that were made while the process ran.
 struct Prepared {
     id: ProgramId,
-    /// Lines of its `maps` that tell of code in files.
+    /// Lines of the process's `maps` that describe code in files.
     code: Vec<Vec<u8>>,
     mappings: (Vec<Mapping>, Mapping),
 }
 
-/// Enters process `pid`, whose image of the table is `image`.
+/// Enters process `pid`, whose image in the table is `image`.
 ///
 /// # Errors
-/// Where it can't be entered: nothing of ours is in it then.
+/// The reason why it can't be entered. Nothing of ours is in it then.
 fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Refusal> {
     if let Some(refusal) = target::obstacle(pid) {
         return Err(refusal);
@@ -113,18 +113,18 @@ fn discard(session: &mut Session, id: ProgramId) {
     session.memory.free_image(id);
 }
 
-/// Lines of a `maps` file that tell of code in files.
+/// Returns the lines of a `maps` file that describe code in files.
 fn code_lines(text: &[u8]) -> Vec<Vec<u8>> {
     let is_code = |line: &&[u8]| {
         let mut fields = line.split(|b| *b == b' ').filter(|f| !f.is_empty());
         let executable = fields.nth(1).is_some_and(|flags| flags.get(2) == Some(&b'x'));
-        // Device, offset and inode lie between flags and name.
+        // Three fields lie between flags and name: offset, device and inode.
         executable && fields.nth(3).is_some()
     };
     text.split(|b| *b == b'\n').filter(is_code).map(<[u8]>::to_vec).collect()
 }
 
-/// Makes a program ready while its process runs.
+/// Prepares a program's image, plans and code while its process runs.
 fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, Refusal> {
     let denied = |e: std::io::Error| target::denied(pid, nix::errno::Errno::from_raw(e.raw_os_error().unwrap_or(0)));
     let mem = Mem::open(pid).map_err(denied)?;
@@ -135,12 +135,19 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     if target::is_entered(&maps) {
         return Err(target::entered_already(pid));
     }
+    let elides = session.provisioning.elided != 0;
+    if let Some(why) = answering::obstacle(&maps.text).filter(|_| elides) {
+        return Err(answering::refusal(pid, why));
+    }
     let mut space = AddressSpace::new();
     space.update_by(&mut session.symbols, pid, &maps.text);
     let mut taken = Taken::by(Layout::Known(&maps.all));
     let (losses_before, mut files) = (session.problems.losses, Vec::new());
     for file in space.files().collect::<Vec<_>>() {
         files.extend(ready::ready(session, &file, &mut taken).map_err(Refusal::new)?);
+    }
+    if let Some(why) = answering::losses(&session.problems, losses_before).filter(|_| elides) {
+        return Err(answering::refusal(pid, &why));
     }
     if files.is_empty() {
         return Err(Refusal::new("nothing in it makes system calls that can be hooked"));
@@ -155,21 +162,22 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     let earlier = session.reuse.by_file.entry(exe).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
+    program.processes.only = session.root.attached.filter(|attached| attached.no_children).map(|_| pid);
     program.native = procfs::has_our_credentials(pid) && procfs::has_our_namespaces(pid);
     program.hooks.seen_whole = session.problems.losses == losses_before;
     program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
-    // It has begun long ago.
+    // The program's `main` began long ago.
     program.contexts.main_seen = true;
     session.programs.insert(id, program);
     provision::provision(session, id);
     if let Some(program) = session.programs.get_mut(&id) {
-        // Which of its files loads others is told by how a program starts, and that was not seen.
+        // Only a program's start shows which of its files load others, and we have not seen that start.
         program.hooks.mapped_at_start = 0;
     }
     Ok(Prepared { id, code: code_lines(&maps.text), mappings })
 }
 
-/// Stops all threads of a process, and enters it if that can be done where they stand.
+/// Stops all threads of a process, and enters it if the places where they stopped allow it.
 fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Result<Entered, NotNow> {
     let alone = target::Alone::of(pid).map_err(shares_memory)?;
     let stopped = AllStopped::of(pid).map_err(|why| not_stopped(pid, why))?;
@@ -184,6 +192,7 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
     }
     can_be_entered(pid, &stopped.threads)?;
     let left = places_left(session, prepared.id, &stopped.threads, &maps)?;
+    can_be_answered(session, prepared.id, (pid, &maps), &left)?;
     let mem = Mem::open(pid).map_err(|e| NotNow::Never(Refusal::new(e.to_string())))?;
     let process = Process { pid, threads: &stopped.threads, mem: &mem, maps: &maps };
     map_memory(session, prepared, process)?;
@@ -196,7 +205,7 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
         }
         Err(why) => {
             let ranges: Vec<_> = near.iter().chain([image]).map(Mapping::range).collect();
-            // Where that fails it stays, and does nothing.
+            // If unmapping fails, the memory stays mapped, unused.
             let _ = process.unmap(&ranges);
             Err(NotNow::Never(Refusal::new(why)))
         }
@@ -232,12 +241,39 @@ fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
     Ok(())
 }
 
+/// Refuses a process whose calls are to be answered in place and can't be.
+fn can_be_answered(session: &Session, id: ProgramId, (pid, maps): (i32, &Maps), left: &[Left]) -> Result<(), NotNow> {
+    if session.provisioning.elided == 0 {
+        return Ok(());
+    }
+    if let Some(why) = answering::obstacle(&maps.text) {
+        return Err(NotNow::Never(answering::refusal(pid, why)));
+    }
+    let Some(program) = session.programs.get(&id) else { return Ok(()) };
+    for (file, left) in program.hooks.files.iter().zip(left) {
+        let why = |what: &str| {
+            let path = session.symbols.path(file.key).unwrap_or_default();
+            answering::refusal(pid, &format!("{path}: a place that makes calls {what}"))
+        };
+        if answering::must_be_hooked(file, &left.across) {
+            return Err(NotNow::Never(why("lies across two pages, and can't be hooked while the process runs")));
+        }
+        if answering::must_be_hooked(file, &left.stood_in) {
+            return Err(NotNow::Again(why("can't be hooked, as a thread waits in the middle of it")));
+        }
+    }
+    Ok(())
+}
+
 fn shares_memory(other: i32) -> NotNow {
     let name = procfs::comm(other);
     NotNow::Again(Refusal::new(format!("process {other} ({name}) has all memory in common with it")))
 }
 
-/// Which places can't be hooked now, file by file.
+/// Returns the sites that can't be hooked now, one entry a file.
+///
+/// # Errors
+/// If one of them would have to be hooked.
 fn places_left(session: &Session, id: ProgramId, threads: &[Stopped], maps: &Maps) -> Result<Vec<Left>, NotNow> {
     let mut addresses = Some(Vec::new());
     for thread in threads {
@@ -267,7 +303,7 @@ fn leaves_maker(file: &Patched, left: &Left) -> bool {
     file.known.plan.sites.iter().any(|site| makes(site.number) && left.has(site.address))
 }
 
-/// Has one of the threads map what is shared.
+/// Makes one of the stopped threads map the shared code and the image.
 fn map_memory(session: &Session, prepared: &Prepared, process: Process<'_>) -> Result<(), NotNow> {
     let files = session.memory.to_hand_over(prepared.id);
     let files = files.ok_or_else(|| NotNow::Never(Refusal::new("there is no memory for it")))?;
@@ -279,8 +315,11 @@ fn map_memory(session: &Session, prepared: &Prepared, process: Process<'_>) -> R
     })
 }
 
-/// Gives the threads their slots, and writes jumps: the process's memory is mapped. Returns how many calls are under way
-/// whose returns will be seen.
+/// Gives the threads their slots and writes the jumps, in a process that has mapped our memory. Returns the number of
+/// calls under way whose returns will be counted.
+///
+/// # Errors
+/// A text. The jumps and slots are taken back.
 fn enter_stopped(
     session: &mut Session,
     id: ProgramId,
@@ -289,7 +328,7 @@ fn enter_stopped(
 ) -> Result<usize, String> {
     let slots = threads::give_slots(session, id, pid, threads)?;
     let take_back = || threads::take_slots(threads);
-    // From here on a thread that is hooked finds its slot.
+    // From here on a thread that takes a jump finds its slot.
     if !threads::tell_slots(threads, &slots) {
         take_back();
         return Err("its threads can't be given counters".into());
@@ -298,6 +337,7 @@ fn enter_stopped(
         take_back();
         return Err(why);
     }
+    ready::allow_elision(session, id, session.problems.losses);
     if let Some(program) = session.programs.get_mut(&id) {
         program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     }
@@ -305,7 +345,10 @@ fn enter_stopped(
     Ok(calls.filter(|(thread, slot)| threads::note_call(session, thread, **slot, left)).count())
 }
 
-/// Writes the jumps of all files. Where one of them can't be hooked at all, none is.
+/// Writes the jumps of all files except those at the sites in `left`.
+///
+/// # Errors
+/// A text, if the jumps of one file can't be written. Then none is written.
 fn write_jumps(session: &mut Session, id: ProgramId, left: &[Left], maps: &Maps) -> Result<(), String> {
     let Some(program) = session.programs.get(&id) else { return Err("it is gone".into()) };
     let layout = Layout::Known(&maps.all);
@@ -330,7 +373,7 @@ fn write_jumps(session: &mut Session, id: ProgramId, left: &[Left], maps: &Maps)
     Ok(())
 }
 
-/// Says which places are left.
+/// Reports the sites that were not hooked, with the reason.
 fn note_left(session: &mut Session, id: ProgramId, left: &[Left]) {
     let Some(program) = session.programs.get(&id) else { return };
     let all: Vec<_> = program.hooks.files.iter().map(|f| (f.key, f.known.plan.sites.len())).zip(left).collect();
@@ -359,10 +402,10 @@ fn settle(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// Says why nothing can be watched, where that is plain from the start.
+/// Checks before anything is prepared that at least one of the processes may be entered.
 ///
 /// # Errors
-/// The first process's reason, where each has one.
+/// The first process's obstacle, if each has one.
 pub(crate) fn look_at(running: &Running) -> Result<(), Error> {
     let refusals: Vec<_> = running.pids.iter().map(|pid| (*pid, target::obstacle(*pid))).collect();
     match refusals.into_iter().map(|(pid, refusal)| refusal.map(|refusal| not_entered(pid, refusal))).collect() {
@@ -371,16 +414,20 @@ pub(crate) fn look_at(running: &Running) -> Result<(), Error> {
     }
 }
 
-/// Enters processes that run. Those that can't be entered are named among the problems.
+/// Enters running processes. Those that can't be entered become problems of the recording.
 ///
 /// # Errors
-/// The first process's reason, where none can be entered.
+/// The first process's obstacle, if none can be entered.
 pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), Error> {
     session.clock.start_ns = sys::now();
     let mut attached = Attached {
         age_ns: running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0),
+        in_turns: running.in_turns,
+        no_children: running.no_children,
         ..Attached::default()
     };
+    // How they are entered depends on it.
+    session.root.attached = Some(attached);
     let (mut first, mut under_way) = (None, 0);
     for pid in &running.pids {
         let image = image(session, *pid);
@@ -416,7 +463,7 @@ fn not_entered(pid: i32, refusal: Refusal) -> Error {
     Error::NotEntered { pid, name: procfs::comm(pid), reason: refusal.reason, advice: refusal.advice }
 }
 
-/// The image of the table for a process that is to be entered.
+/// Adds an image to the table for a process that is to be entered.
 fn image(session: &mut Session, pid: i32) -> ImageId {
     let now = session.clock.at(sys::now());
     let exe = procfs::exe(pid).unwrap_or_default();

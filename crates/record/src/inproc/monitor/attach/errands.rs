@@ -1,7 +1,7 @@
-//! System calls that a stopped thread of a running program makes for us, and is as it was.
+//! Errands: system calls that a stopped thread of a running program makes for us; afterwards it is stopped as before.
 //!
-//! It makes them by code that comes back by itself (`systoll_hooks::assemble::errand`), so that the program runs on were
-//! systoll killed meanwhile.
+//! The thread makes them by code that returns to the program by itself (`systoll_hooks::assemble::errand`), so the
+//! program runs on even if systoll is killed meanwhile.
 
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::stop_all::{self, Stopped};
@@ -14,60 +14,60 @@ use std::time::Duration;
 use systoll_hooks::assemble::errand::{CALL, CALLS, DONE, Errand, GO, READ, RESULT};
 use systoll_hooks::layout::GLOBAL;
 
-/// Where the page lies that the code uses, one place or the other: below all that is ours. And its bytes.
+/// The two addresses at which the errand's memory may be mapped, below all our other memory, and its size in bytes.
 const PAGES: [u64; 2] = [GLOBAL - (1 << 20), GLOBAL - (2 << 20)];
 const SIZE: u64 = 1 << 14;
-/// Offset in it of what calls point to.
+/// Offset in that memory of the bytes that calls point to.
 const DATA: u64 = 1 << 13;
 /// Time limit for all calls of an errand.
 const LIMIT: Duration = Duration::from_millis(1_500);
 /// Cycles for which the thread waits for systoll before it continues by itself: half a second at 2 GHz.
 const PATIENCE_CYCLES: u64 = 1_000_000_000;
-/// Results inside the kernel of a call that is to be restarted (include/linux/errno.h).
+/// Results of calls that the kernel restarts, as the thread's rax has them at a stop (include/linux/errno.h).
 const RESTARTS: [i64; 3] = [-512, -513, -514];
 const RESTARTS_BLOCK: i64 = -516;
 
-/// Why a thread made no calls.
+/// The reason why a thread made no calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotMade {
-    /// It is stopped where it was, and has made none.
+    /// The calls were not made, or not all in time; the text says why. The thread is stopped as before.
     None(String),
-    /// No thread is where it can be had make calls: perhaps later.
+    /// No thread stands where it can be made to make calls; this may pass.
     Later,
-    /// It runs, or has ended: nothing may be done to its process now.
+    /// The thread runs, or has ended: its process must be left alone now.
     Away,
 }
 
-/// An argument, or the number, of a call.
+/// An argument of a call, or its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word {
-    /// A number.
+    /// A number that is known when the errand is written.
     Is(u64),
-    /// The word at this address, which another call may have written.
+    /// The word at this address, which an earlier call may have written.
     At(u64),
 }
 
-/// Calls to be made one after the other, with the memory that they use.
+/// System calls to be made one after the other, with the memory that they use.
 #[derive(Debug)]
 pub(crate) struct Errands {
-    /// Address of the page.
+    /// Address of the errand's memory.
     page: u64,
     calls: Vec<[Word; 7]>,
-    /// Bytes written into the page before the calls, by address.
+    /// Bytes written into that memory before the calls, with their addresses.
     data: Vec<(u64, Vec<u8>)>,
 }
 
-/// Pages that were left in a process.
+/// Returns the errand memory that is mapped in a process, left by a systoll that was killed.
 pub(crate) fn left_pages(maps: &Maps) -> impl Iterator<Item = Range<u64>> {
     let is_there = |page: &Range<u64>| !Layout::Known(&maps.all).is_free(page);
     PAGES.map(|page| page..page + SIZE).into_iter().filter(is_there)
 }
 
 impl Errands {
-    /// None yet, for a process that has this mapped.
+    /// Returns an errand without calls, for a process with these mappings.
     ///
     /// # Errors
-    /// Where there is no room for a page.
+    /// If both addresses of the errand's memory are taken.
     pub(crate) fn new(maps: &Maps) -> Result<Self, NotMade> {
         let is_free = |page: &u64| Layout::Known(&maps.all).is_free(&(*page..*page + SIZE));
         let page = PAGES.into_iter().find(is_free);
@@ -75,31 +75,31 @@ impl Errands {
         Ok(Self { page, calls: Vec::new(), data: Vec::new() })
     }
 
-    /// Adds a call. Returns which one it is.
+    /// Adds a call. Returns its index.
     pub(crate) fn add(&mut self, number: i64, args: [Word; 6]) -> usize {
         let [a, b, c, d, e, f] = args;
         self.calls.push([Word::Is(number as u64), a, b, c, d, e, f]);
         self.calls.len() - 1
     }
 
-    /// Adds a call whose arguments are plain numbers. Returns which one it is.
+    /// Adds a call whose arguments are plain numbers. Returns its index.
     pub(crate) fn plain(&mut self, number: i64, args: [u64; 6]) -> usize {
         self.add(number, args.map(Word::Is))
     }
 
-    /// Has bytes stand in the page, so many behind where data begins. Returns their address.
+    /// Puts bytes into the errand's memory, at this offset from [`DATA`]. Returns their address.
     pub(crate) fn data(&mut self, offset: u64, bytes: Vec<u8>) -> u64 {
         let at = self.page + DATA + offset;
         self.data.push((at, bytes));
         at
     }
 
-    /// Where the result of a call will stand.
+    /// Returns the address at which a call's result will be stored.
     fn result_of(&self, call: usize) -> u64 {
         self.page + CALLS + call as u64 * CALL + RESULT
     }
 
-    /// The page's beginning: the calls, and the constants that they use behind them.
+    /// Returns the beginning of the errand's memory: the calls, followed by the constants that they refer to.
     fn contents(&self) -> Vec<u8> {
         let ends = CALLS + (self.calls.len() as u64 + 1) * CALL;
         let mut constants: Vec<u64> = Vec::new();
@@ -120,11 +120,11 @@ impl Errands {
         words.into_iter().chain(constants).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Has a stopped thread of process make them. Returns what each came to, and leaves the thread stopped as it was.
-    /// `meanwhile` is called again and again while they are made.
+    /// Makes a stopped thread make the calls. Returns their results; the thread is stopped as before. `meanwhile` is
+    /// called repeatedly until the calls are made.
     ///
     /// # Errors
-    /// Where they were not made, or it is not known whether.
+    /// If the calls were not made, or it is not known that they were.
     pub(crate) fn run(
         &self,
         thread: &Stopped,
@@ -141,7 +141,7 @@ impl Errands {
         let errand = Errand { page: self.page, size: SIZE, patience: PATIENCE_CYCLES, mask, ..coming_back(&regs) };
         let words = |e: &dyn std::fmt::Display| NotMade::None(e.to_string());
         let len = errand.code(0).map_err(|e| words(&e))?.len();
-        // What is shared can't be written.
+        // The code is written through /proc/PID/mem, which can't write shared mappings.
         let own: Vec<Mapped> = maps.all.iter().filter(|m| !m.shared).cloned().collect();
         let at =
             remote::unused(mem, &own, len + 16).ok_or_else(|| none("no room in it for a few hundred bytes of code"))?;
@@ -151,14 +151,15 @@ impl Errands {
         away.go()?;
         let made = self.made(&away, &contents, meanwhile);
         let back = away.come_back();
-        // Nothing of it is left, also where the thread has lost patience and gone on by itself.
+        // Clears the code unless the thread may still run it: a thread that waited too long has returned to the program
+        // by itself.
         if back.is_ok() || away.is_out(maps) {
             let _ = mem.write(at, &vec![0; code.len()]);
         }
         back.and(made)
     }
 
-    /// Tells the thread what to do, and waits until it has been done.
+    /// Hands the thread the calls, and waits until it has made them. Returns their results.
     fn made(&self, sent: &Sent<'_>, contents: &[u8], meanwhile: &mut dyn FnMut()) -> Result<Vec<i64>, NotMade> {
         let deadline = sys::now() + LIMIT.as_nanos() as u64;
         let mem = sent.mem;
@@ -182,7 +183,7 @@ impl Errands {
     }
 }
 
-/// A call's result: the kernel's own words where it failed.
+/// Returns a call's result, or the kernel's text for its error.
 pub(crate) fn checked(result: i64) -> Result<u64, String> {
     match result {
         -4095..=-1 => Err(nix::errno::Errno::from_raw(-result as i32).desc().to_owned()),
@@ -190,11 +191,11 @@ pub(crate) fn checked(result: i64) -> Result<u64, String> {
     }
 }
 
-/// Returns how a thread with these registers would continue by itself.
+/// Returns the errand's end: the registers with which the thread returns to the program.
 fn coming_back(regs: &libc::user_regs_struct) -> Errand {
     let (mut rip, mut rax) = (regs.rip, regs.rax);
     if regs.orig_rax != u64::MAX {
-        // The kernel would have it make its call again: by the instruction right before.
+        // The kernel would restart the call: return to its `syscall` instruction, two bytes before.
         let again = match rax as i64 {
             RESTARTS_BLOCK => Some(libc::SYS_restart_syscall as u64),
             restart if RESTARTS.contains(&restart) => Some(regs.orig_rax),
@@ -219,22 +220,22 @@ struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Has it begin.
+    /// Makes the thread run the errand's code.
     fn go(&self) -> Result<(), NotMade> {
-        // Not a call to be restarted.
+        // Without this, the kernel would take the thread's call to be restarted for ours.
         let regs = libc::user_regs_struct { rip: self.code.start, orig_rax: u64::MAX, ..self.regs };
         tracee::set_registers(self.tid, &regs).map_err(|_| NotMade::Away)?;
         tracee::resume(self.tid, 0).map_err(|_| NotMade::Away)
     }
 
-    /// The word at an offset of its page; `None` while that is not mapped.
+    /// Returns the word at an offset of the errand's memory; `None` while that is not mapped.
     fn word(&self, offset: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         self.mem.read(self.page + offset, &mut bytes).ok()?;
         Some(u64::from_le_bytes(bytes))
     }
 
-    /// Waits until something is so. Signals that stop the thread meanwhile are delivered.
+    /// Waits until `is_so` returns true. Delivers signals that stop the thread meanwhile.
     fn until(&self, deadline: u64, is_so: &mut dyn FnMut() -> bool) -> Result<(), NotMade> {
         let mut pause = Pause::default();
         while !is_so() {
@@ -253,22 +254,22 @@ impl Sent<'_> {
         Ok(())
     }
 
-    /// Stops the thread and gives it its registers back, if it is still in code of ours.
+    /// Stops the thread and restores its registers, if it is still in the errand's code.
     fn come_back(&self) -> Result<(), NotMade> {
         stop_all::stop_again(self.tid).ok_or(NotMade::Away)?;
         let now = tracee::registers(self.tid).map_err(|_| NotMade::Away)?;
         if !self.code.contains(&now.rip) {
             return Err(NotMade::Away);
         }
-        // First: a signal comes only when it runs.
+        // The mask comes first: no signal is delivered before the thread runs again.
         tracee::set_signal_mask(self.tid, self.mask).map_err(|_| NotMade::Away)?;
         tracee::set_registers(self.tid, &self.regs).map_err(|_| NotMade::Away)
     }
 }
 
 impl Sent<'_> {
-    /// Returns true if the thread, which no other thread follows there, is stopped outside of the code and comes back
-    /// there from no handler.
+    /// Returns true if the thread is stopped outside of the errand's code and no signal handler returns there. No other
+    /// thread runs that code.
     fn is_out(&self, maps: &Maps) -> bool {
         let Ok(now) = tracee::registers(self.tid) else { return false };
         let frames = frames::interrupted(self.tid, now.rsp, &maps.all);

@@ -1,37 +1,37 @@
-//! Where handlers of signals go back to.
+//! Finds the addresses that signal handlers will return to.
 //!
-//! A thread that is in a handler comes back to what the signal interrupted by the frame that the kernel has put on a
-//! stack. Nothing may be written over the middle of what it comes back to, and nothing unmapped.
+//! A thread in a handler returns to the interrupted code by the frame that the kernel has put on a stack. Code at such
+//! an address must not be overwritten in the middle of an instruction, nor unmapped.
 
 use crate::inproc::monitor::shared::maps::Mapped;
 use crate::inproc::monitor::shared::maps::around;
 use crate::sys::read_memory;
 use std::collections::BTreeSet;
 
-/// Bytes of stack that are looked through, of one thread.
+/// Bytes of stack that are searched for each thread, at most.
 const MOST: usize = 16 << 20;
-/// Bytes read at once.
+/// Bytes of a stack that are read at once.
 const PIECE: usize = 256 << 10;
 /// Segments as the kernel writes them into a frame of a 64-bit program: cs, gs, fs, ss, 16 bits each (struct
 /// sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h).
 const SEGMENTS: u64 = 0x002b_0000_0000_0033;
-/// The same of a kernel that does not tell ss.
+/// Segments in a frame from a kernel that does not store ss.
 const SEGMENTS_WITHOUT_SS: u64 = 0x33;
-/// Words from there back to rip and rsp.
+/// Number of words from the segments back to rip, and to rsp.
 const RIP: usize = 2;
 const RSP: usize = 3;
 
-/// The addresses that handlers of a stopped thread may go back to, by all that its stacks hold from `rsp` on: too many
-/// rather than too few, for a frame that is done with may still be there. `None` where its stacks can't be read, or are
-/// too large to be looked through.
+/// Returns the addresses that signal handlers of a stopped thread may return to. It searches the stacks from `rsp` on
+/// for signal frames; frames of handlers that have returned may be among them. Returns `None` if a stack can't be read,
+/// or if the stacks are too large to be searched.
 pub(crate) fn interrupted(tid: i32, rsp: u64, mapped: &[Mapped]) -> Option<Vec<u64>> {
     let (mut found, mut left) = (Vec::new(), MOST);
     let (mut todo, mut seen) = (vec![rsp], BTreeSet::new());
     while let Some(sp) = todo.pop() {
-        // A handler that has made its own stack pointer what it likes leads nowhere.
+        // The frame's stack pointer leads into no mapping: there is no further stack.
         let Some(stack) = around(mapped, sp) else { continue };
         let begin = sp & !7;
-        // What was looked through from a lower address on needs no second look.
+        // This part was already searched, from a lower address on.
         if seen.range(..=begin).next_back().is_some_and(|low: &u64| stack.range.contains(low)) {
             continue;
         }
@@ -46,10 +46,10 @@ pub(crate) fn interrupted(tid: i32, rsp: u64, mapped: &[Mapped]) -> Option<Vec<u
     Some(found)
 }
 
-/// rip and rsp of every frame that may lie in so many bytes.
+/// Returns rip and rsp of all possible frames in `len` bytes from `begin` on.
 fn frames(tid: i32, begin: u64, len: usize) -> Option<Vec<(u64, u64)>> {
     let mut found = Vec::new();
-    // The last words of the piece before, so that no frame is cut.
+    // The last words of the piece before are kept, so that no frame is cut in two.
     let mut words: Vec<u64> = Vec::new();
     let mut at = 0;
     while at < len {
@@ -67,7 +67,7 @@ fn frames(tid: i32, begin: u64, len: usize) -> Option<Vec<(u64, u64)>> {
     Some(found)
 }
 
-/// The frames whose segments stand in `words`, from index `first` on.
+/// Returns rip and rsp of the frames whose segments lie in `words`, from index `first` on.
 fn in_words(words: &[u64], first: usize) -> impl Iterator<Item = (u64, u64)> {
     (first.max(RSP)..words.len())
         .filter(|n| matches!(words.get(*n), Some(&SEGMENTS | &SEGMENTS_WITHOUT_SS)))

@@ -1,6 +1,6 @@
-//! Leaves processes that are watched and run on.
+//! Leaves watched processes, which run on unwatched.
 
-use crate::inproc::monitor::attach::ours::{Ours, Written};
+use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::session::Session;
@@ -17,8 +17,9 @@ const ROUNDS: usize = 16;
 
 /// Leaves all watched processes. Returns the longest time for which threads were stopped at once, ns.
 pub(crate) fn leave_all(session: &mut Session) -> u64 {
-    // From here on no thread waits for an answer.
+    // From here on no thread begins to wait for an answer.
     session.memory.global().set(global::DEAD, 1);
+    session.memory.global().set(global::ANSWERING, 0);
     let (mut done, mut longest) = (BTreeSet::new(), 0);
     for _ in 0..ROUNDS {
         let all: Vec<(ProgramId, i32)> =
@@ -29,7 +30,7 @@ pub(crate) fn leave_all(session: &mut Session) -> u64 {
         for (id, pid) in all {
             done.insert(pid);
             let Some(ours) = ours(session, id, pid) else { continue };
-            let Some(outcome) = ours.take_out(&|| answer_all(session, id, pid)) else { continue };
+            let Some(outcome) = ours.take_out(&|| answer_all(session)) else { continue };
             longest = longest.max(outcome.stopped_ns);
             if !outcome.restored {
                 let exe = crate::procfs::exe(pid).unwrap_or_default();
@@ -50,7 +51,7 @@ pub(crate) fn leave_all(session: &mut Session) -> u64 {
     longest
 }
 
-/// Processes that have our memory mapped, with their programs.
+/// Returns the processes that have an image of ours mapped, with their programs.
 fn processes(session: &Session) -> Vec<(ProgramId, i32)> {
     let mut all = BTreeSet::new();
     for id in session.programs.keys() {
@@ -83,16 +84,19 @@ fn written_in(file: &Patched) -> impl Iterator<Item = Written> {
     })
 }
 
-/// Lets threads of a process go on that wait for the launcher, with what they have as the answer.
-fn answer_all(session: &Session, id: ProgramId, pid: i32) {
-    let Some(area) = session.memory.image(id) else { return };
-    for index in 0..session.memory.slots_drawn(id) {
-        let base = id.slot(index).offset();
-        let waits = area.get(base + slot::STATE) as u32 == state::WAITING && area.get(base + slot::PID) as i32 == pid;
-        if let Some(word) = area.half(base + slot::STATE).filter(|_| waits)
-            && word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-        {
-            sys::futex_wake(word);
+/// Lets threads go on that wait for the launcher, with what they have as the answer: of all processes, as a child of
+/// `vfork` keeps the process waiting that is to be left.
+fn answer_all(session: &Session) {
+    for id in session.programs.keys() {
+        let Some(area) = session.memory.image(*id) else { continue };
+        for index in 0..session.memory.slots_drawn(*id) {
+            let base = id.slot(index).offset();
+            let waits = area.get(base + slot::STATE) as u32 == state::WAITING;
+            if let Some(word) = area.half(base + slot::STATE).filter(|_| waits)
+                && word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+            {
+                sys::futex_wake(word);
+            }
         }
     }
 }

@@ -12,17 +12,18 @@ use std::fs::File;
 use std::ops::Range;
 use systoll_hooks::layout::{IMAGE, image};
 
-/// Offsets of two descriptors and of a struct timeval, before those of a message ([`hand_over::MESSAGE`]).
+/// Offsets in the errand's data of a pair of descriptors and of a `struct timeval`; those of a message follow
+/// ([`hand_over::MESSAGE`]).
 const FDS: u64 = 0;
 const TIME: u64 = 16;
-/// No descriptors: what calls are made with where none could be had.
+/// Two descriptors of -1, the initial value: calls with them fail if no socket could be made.
 const NO_FDS: [u8; 8] = [0xff; 8];
-/// Ranges that are unmapped by one errand.
+/// Ranges that one errand unmaps, at most.
 const AT_ONCE: usize = 32;
 /// Time for which the process waits to be handed files, microseconds.
 const PATIENCE_US: u64 = 500_000;
 
-/// A stopped process.
+/// A process whose threads are all stopped.
 #[derive(Clone, Copy)]
 pub(crate) struct Process<'a> {
     pub(crate) pid: i32,
@@ -32,7 +33,11 @@ pub(crate) struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// A thread to make calls: one that is in a call rather than in the middle of something.
+    /// Returns the thread that shall make calls: one that is in a system call, otherwise one outside of restartable
+    /// sequences.
+    ///
+    /// # Errors
+    /// If all threads may be in restartable sequences.
     fn caller(&self) -> Result<&Stopped, NotMade> {
         let waiting = self.threads.iter().find(|thread| thread.in_call());
         waiting.or_else(|| self.threads.iter().find(|thread| !self.is_in_sequence(thread))).ok_or(NotMade::Later)
@@ -48,10 +53,11 @@ impl Process<'_> {
         !read || ![0, IMAGE + image::RSEQ_CS].contains(&u64::from_le_bytes(word))
     }
 
-    /// Hands the process `files`, code and image, and has it map them: `mappings` of the first, and the second's.
+    /// Hands the process the code file and the image file, and makes it map the ranges `code` of the first and `image`
+    /// of the second.
     ///
     /// # Errors
-    /// Where it has not mapped all of it; then it has mapped nothing, unless it is away.
+    /// If the process has not mapped all of them. Then none is mapped, unless the error is [`NotMade::Away`].
     pub(crate) fn map(&self, files: &[File; 2], (code, image): (&[Mapping], &Mapping)) -> Result<(), NotMade> {
         let mut errands = Errands::new(self.maps)?;
         let fds = errands.data(FDS, NO_FDS.to_vec());
@@ -63,7 +69,7 @@ impl Process<'_> {
             let [at, size, protection, flags, _, offset] = mapping.arguments(0).map(Word::Is);
             placed.push((errands.add(libc::SYS_mmap, [at, size, protection, flags, *fd, offset]), *mapping));
         }
-        // A core dump is as without us. Between the two there is nothing.
+        // Excludes our memory from core dumps. Nothing else lies between the two mappings.
         let (start, end) = (code.first().map_or(0, |m| m.range().start), code.get(1).map_or(0, |m| m.range().end));
         errands.plain(libc::SYS_madvise, [start, end - start, libc::MADV_DONTDUMP as u64, 0, 0, 0]);
         for fd in [Word::At(fds), Word::At(fds + 4), of(0), of(1)] {
@@ -74,7 +80,7 @@ impl Process<'_> {
             let mut there = NO_FDS;
             if !sent && self.mem.read(fds, &mut there).is_ok() && there != NO_FDS {
                 let ours = i32::from_le_bytes([there[4], there[5], there[6], there[7]]);
-                // What does not come is told by the process's own wait.
+                // If the files can't be sent, the process's own wait for them times out.
                 sent = take_descriptor(self.pid, ours).is_some_and(|socket| hand_over::send(&socket, files).is_ok());
             }
         };
@@ -91,10 +97,10 @@ impl Process<'_> {
         Err(NotMade::None(format!("it can't map what watching takes: {why}")))
     }
 
-    /// Has the process unmap these ranges.
+    /// Makes the process unmap these ranges.
     ///
     /// # Errors
-    /// Where it has not unmapped all of them.
+    /// If it has not unmapped all of them.
     pub(crate) fn unmap(&self, ranges: &[Range<u64>]) -> Result<(), NotMade> {
         for some in ranges.chunks(AT_ONCE) {
             let mut errands = Errands::new(self.maps)?;
@@ -110,7 +116,8 @@ impl Process<'_> {
     }
 }
 
-/// Has a process make a pair of sockets, and receive two descriptors over it. Returns where they will stand.
+/// Adds calls that make a pair of sockets at `fds` and receive two descriptors over it. Returns the address at which
+/// the received descriptors will be.
 fn prepare(errands: &mut Errands, fds: u64) -> u64 {
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let time = errands.data(TIME, words(&[0, PATIENCE_US]));

@@ -1,11 +1,11 @@
-//! Which jumps of a file can be written while its threads stand where they stand.
+//! Finds the jumps of a file that can't be written while the threads stand where they stand.
 
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::shared::remote::{ESSENTIAL, Jumps};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Bytes of a page: what lies across its end can't be written in one go.
+/// Bytes of a page. A jump across its end takes two writes.
 const PAGE: u64 = 4096;
 
 /// Bytes written over a file's code in one place, at addresses of the file.
@@ -15,12 +15,12 @@ pub(crate) struct Jump {
     pub(crate) site: u64,
 }
 
-/// The jumps of a file, each as a whole.
+/// Returns the jumps of a file, each as one range.
 pub(crate) fn jumps(jumps: &Jumps) -> Vec<Jump> {
     let mut all: Vec<Jump> = Vec::with_capacity(jumps.changes.len());
     for change in &jumps.changes {
         let (start, len) = (change.vaddr, jumps.bytes_of(change).1.len() as u64);
-        // One that lies across a page's end is written in two pieces.
+        // A jump across a page's end is written in two pieces.
         match all.last_mut() {
             Some(last) if last.site == change.site && last.range.end == start && start.is_multiple_of(PAGE) => {
                 last.range.end = start + len;
@@ -36,13 +36,13 @@ pub(crate) fn jumps(jumps: &Jumps) -> Vec<Jump> {
 pub(crate) struct Left {
     /// Sites where a thread is in the middle of the jump, or returns there.
     pub(crate) stood_in: BTreeSet<u64>,
-    /// Those whose jump lies across a page's end: were we killed in between, half of it would be there.
+    /// Sites whose jump lies across a page's end: if we were killed between the two writes, half a jump would remain.
     pub(crate) across: BTreeSet<u64>,
 }
 
 impl Left {
-    /// Which of a file's jumps can't be written while threads stand at `addresses` or come back there; `None`: they may
-    /// come back anywhere.
+    /// Returns the sites whose jumps can't be written while threads stand at `addresses` or return there. `None` means
+    /// that they may return anywhere.
     pub(crate) fn of(file: &Patched, addresses: Option<&[u64]>) -> Self {
         let jumps = jumps(&file.code.jumps);
         let mut left = Self::default();

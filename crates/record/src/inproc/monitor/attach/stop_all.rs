@@ -7,35 +7,35 @@ use nix::errno::Errno;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Longest time that all threads of a process may take to stop. A thread that the kernel keeps waiting takes longer, and the
-/// others would be kept waiting with it.
+/// Longest time that all threads of a process may take to stop. If the kernel keeps one in a call for longer, the
+/// others must not wait for it.
 const STOPS: Duration = Duration::from_millis(150);
 /// Number of times that the list of threads is read, at most, for threads made meanwhile.
 const ROUNDS: usize = 64;
-/// How many threads are told to stop before the first of them is waited for.
+/// Number of threads that are asked to stop before the first of them is waited for.
 const AT_ONCE: usize = 16;
-/// PF_IO_WORKER and PF_USER_WORKER of include/linux/sched.h: threads of the kernel's that never run the process's code.
+/// PF_IO_WORKER and PF_USER_WORKER of include/linux/sched.h: kernel threads that never run the process's code.
 const WORKERS: u64 = 0x10 | 0x4000;
 
-/// Why a process could not be stopped. All of its threads run again.
+/// The reason why a process could not be stopped. All of its threads run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotStopped {
-    /// It has ended.
+    /// The process has ended.
     Gone,
-    /// The kernel does not let us.
+    /// The kernel refuses to let us trace it.
     Denied(Errno),
-    /// It is stopped by a signal, as a job of a shell.
+    /// A signal has stopped it, as a shell's job control does.
     Halted,
-    /// This thread did not stop in time, or is on its way to be another program.
+    /// This thread did not stop in time, or is about to exec.
     Busy(i32),
 }
 
-/// A thread that is stopped.
+/// A stopped thread.
 pub(crate) struct Stopped {
     pub(crate) tid: i32,
-    /// As they were when it stopped.
+    /// The thread's registers at the stop.
     pub(crate) regs: libc::user_regs_struct,
-    /// When it was told to stop, ns.
+    /// Time at which the thread was asked to stop, ns.
     since: u64,
 }
 
@@ -46,10 +46,10 @@ impl Stopped {
     }
 }
 
-/// All threads of a process, stopped. They go on when this is dropped.
+/// All threads of a process, stopped until this value is dropped.
 pub(crate) struct AllStopped {
     pub(crate) threads: Vec<Stopped>,
-    /// Not a field that is read: until the last has gone on.
+    /// High priority of the launcher, which lasts until the last of the threads is resumed.
     _hurry: Hurry,
 }
 
@@ -60,11 +60,11 @@ impl Drop for AllStopped {
 }
 
 impl AllStopped {
-    /// Stops all threads of process `pid`. Each of them goes on exactly where it is: a signal on its way in is delivered
+    /// Stops all threads of process `pid`, each exactly where it is. A signal that is already on its way is delivered
     /// before its thread stops.
     ///
     /// # Errors
-    /// Where one of them can't be stopped: then none is.
+    /// If one of them can't be stopped. Then all run on.
     pub(crate) fn of(pid: i32) -> Result<Self, NotStopped> {
         let mut all = Self { threads: Vec::new(), _hurry: Hurry::new() };
         let mut seized = Seized::default();
@@ -72,19 +72,20 @@ impl AllStopped {
             Ok(()) if all.threads.is_empty() => Err(NotStopped::Gone),
             Ok(()) => Ok(all),
             Err(why) => {
-                // First: the others must not wait for those that are slow.
+                // Resume these first: they must not wait for the slow ones.
                 drop(all);
                 Err(why)
             }
         }
     }
 
-    /// Has all threads go on. Returns for how long one of them was stopped at most, ns.
+    /// Resumes all threads. Returns the longest time for which one of them was stopped, ns.
     pub(crate) fn let_go(mut self) -> u64 {
         self.release()
     }
 
-    /// Has the threads go on in the order in which they were stopped. Returns the longest stop of one of them, ns.
+    /// Resumes the threads in the order in which they were stopped. Returns the longest time for which one of them was
+    /// stopped, ns.
     fn release(&mut self) -> u64 {
         let mut longest = 0;
         for thread in self.threads.drain(..) {
@@ -97,7 +98,7 @@ impl AllStopped {
     fn stop(&mut self, pid: i32, seized: &mut Seized) -> Result<(), NotStopped> {
         let (mut seen, mut deadline) = (HashSet::new(), None);
         for _ in 0..ROUNDS {
-            // Attaching stops nobody, so that is done first.
+            // Attaching stops no thread, so all are attached to first.
             let mut new = Vec::new();
             for _ in 0..ROUNDS {
                 let listed = peer::threads(pid).ok_or(NotStopped::Gone)?;
@@ -123,8 +124,8 @@ impl AllStopped {
         Err(NotStopped::Busy(pid))
     }
 
-    /// Stops threads that are attached to. Were we killed meanwhile, each that has stopped and is not yet as it was
-    /// would see its call interrupted, so that these are few at a time.
+    /// Stops some threads that we are attached to. If we were killed now, calls of these threads would return EINTR, so
+    /// `some` are few.
     fn stop_some(&mut self, some: &[i32], deadline: u64, seized: &mut Seized) -> Result<(), NotStopped> {
         for tid in some {
             seized.tell(*tid);
@@ -132,7 +133,7 @@ impl AllStopped {
         for tid in some {
             let stopped = wait(*tid, deadline)?;
             let since = seized.forget(*tid);
-            // One that was killed meanwhile has none.
+            // A thread that was killed meanwhile has no registers.
             if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(*tid)) {
                 undisturbed(*tid, &mut regs);
                 self.threads.push(Stopped { tid: *tid, regs, since });
@@ -142,24 +143,24 @@ impl AllStopped {
     }
 }
 
-/// Threads that are attached to and have not been seen to stop.
+/// Threads that we are attached to and have not seen stop.
 #[derive(Default)]
 struct Seized {
-    /// Those that were not told to stop yet.
+    /// Threads that were not asked to stop yet.
     untold: HashSet<i32>,
-    /// Those that were, and when, ns.
+    /// Threads that were asked to stop, and the time of that, ns.
     told: Vec<(i32, u64)>,
 }
 
 impl Seized {
-    /// Tells a thread to stop.
+    /// Asks a thread to stop.
     fn tell(&mut self, tid: i32) {
         let _ = tracee::interrupt(tid);
         self.untold.remove(&tid);
         self.told.push((tid, sys::now()));
     }
 
-    /// Forgets a thread that has stopped or ended. Returns when it was told to, ns.
+    /// Forgets a thread that has stopped or ended. Returns the time at which it was asked to stop, ns.
     fn forget(&mut self, tid: i32) -> u64 {
         let at = self.told.iter().position(|(told, _)| *told == tid);
         at.map_or_else(sys::now, |at| self.told.swap_remove(at).1)
@@ -168,7 +169,7 @@ impl Seized {
 
 impl Drop for Seized {
     fn drop(&mut self) {
-        // Each has to stop before it can be let go.
+        // A thread can be let go only while it is stopped.
         for tid in std::mem::take(&mut self.untold) {
             self.tell(tid);
         }
@@ -184,21 +185,21 @@ impl Drop for Seized {
     }
 }
 
-/// This thread runs before others while it lives, as far as the system allows it: threads that are stopped wait for it.
+/// High priority of this thread until dropped, as far as the system allows: stopped threads wait for this thread.
 struct Hurry {
-    /// Its niceness of before, if that could be changed.
+    /// The niceness to restore, if it could be changed.
     nice: Option<i32>,
 }
 
 impl Hurry {
-    /// The least niceness.
+    /// The niceness that gets most processor time.
     const FIRST: i32 = -20;
 
     fn new() -> Self {
         // SAFETY: these calls take plain numbers; 0 is this thread.
         unsafe {
             libc::prctl(libc::PR_SET_TIMERSLACK, 1u64, 0u64, 0u64, 0u64);
-            // The call itself, other than the function, tells 20 - niceness.
+            // The system call returns 20 - niceness, unlike the C function.
             let told = libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0);
             let nice = (told > 0).then_some(20 - told as i32);
             let changed = libc::setpriority(libc::PRIO_PROCESS, 0, Self::FIRST) == 0;
@@ -219,8 +220,8 @@ impl Drop for Hurry {
     }
 }
 
-/// Calls that the kernel does not make again by itself when their thread was stopped (signal(7)): they would fail
-/// with EINTR, which a program sees that nobody has sent a signal to.
+/// Calls that return EINTR after a stop instead of being restarted by the kernel (signal(7)). The program would see
+/// EINTR although nobody has sent it a signal.
 const NOT_MADE_AGAIN: [i64; 13] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
@@ -237,7 +238,7 @@ const NOT_MADE_AGAIN: [i64; 13] = [
     libc::SYS_msgrcv,
 ];
 
-/// Has a thread that was stopped in such a call make it again, unless a handler runs first (ERESTARTNOHAND of
+/// Makes a stopped thread restart a call of [`NOT_MADE_AGAIN`], unless a handler runs first (ERESTARTNOHAND of
 /// include/linux/errno.h).
 fn undisturbed(tid: i32, regs: &mut libc::user_regs_struct) {
     const INTERRUPTED: i64 = -(libc::EINTR as i64);
@@ -250,7 +251,7 @@ fn undisturbed(tid: i32, regs: &mut libc::user_regs_struct) {
     }
 }
 
-/// Lets a thread go that has stopped, as if nothing had stopped it.
+/// Lets a stopped thread go, as if nothing had stopped it.
 fn let_go(tid: i32, stop: Stop) {
     if let Ok(mut regs) = tracee::registers(tid) {
         undisturbed(tid, &mut regs);
@@ -258,7 +259,7 @@ fn let_go(tid: i32, stop: Stop) {
     let _ = tracee::detach(tid, stop.signal_to_leave_with().unwrap_or(0));
 }
 
-/// Attaches to a thread, which runs on; false for one that has ended, or is the kernel's own.
+/// Attaches to a thread without stopping it. Returns false if the thread has ended or is a kernel thread.
 fn seize(tid: i32) -> Result<bool, NotStopped> {
     match tracee::seize(tid, 0) {
         Ok(()) => Ok(true),
@@ -268,12 +269,12 @@ fn seize(tid: i32) -> Result<bool, NotStopped> {
     }
 }
 
-/// Waits for a thread that was told to stop. `None`: it has ended.
+/// Waits until a thread that was asked to stop has done so. Returns `None` if it has ended.
 fn wait(tid: i32, deadline: u64) -> Result<Option<()>, NotStopped> {
     loop {
         match tracee::wait_for_stop_by(tid, deadline) {
             Waited::Stop(Stop::Signal { signal, .. }) => {
-                // Delivered first, with all that belongs to it: the stop that was asked for comes right behind.
+                // Deliver the signal first: the stop that we asked for follows.
                 if tracee::resume(tid, signal).is_err() {
                     return Ok(None);
                 }
@@ -291,12 +292,12 @@ fn wait(tid: i32, deadline: u64) -> Result<Option<()>, NotStopped> {
     }
 }
 
-/// Stops a thread that is attached to and runs. `None` where it does not stop, or has ended.
+/// Stops a running thread that we are attached to. Returns `None` if it does not stop in time, or has ended.
 pub(crate) fn stop_again(tid: i32) -> Option<()> {
     tracee::interrupt(tid).ok()?;
     match wait(tid, sys::now() + STOPS.as_nanos() as u64) {
         Ok(stopped) => {
-            // It may have gone back to its call by itself.
+            // The thread may have restarted its call by itself.
             if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(tid)) {
                 undisturbed(tid, &mut regs);
             }
@@ -309,25 +310,25 @@ pub(crate) fn stop_again(tid: i32) -> Option<()> {
     }
 }
 
-/// Returns true if a thread has ended, or is one of the kernel's that work for the process (io_uring).
+/// Returns true if a thread has ended, or is a kernel thread that works for the process (io_uring).
 fn runs_no_code(tid: i32) -> bool {
     let stat = crate::procfs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
     let Some(end) = stat.iter().rposition(|b| *b == b')') else { return true };
     let rest = String::from_utf8_lossy(stat.get(end + 1..).unwrap_or_default()).into_owned();
     let mut fields = rest.split_ascii_whitespace();
     let ended = matches!(fields.next(), Some("Z" | "X"));
-    // Fields 3 and 9 of proc(5).
+    // Flags are field 9 of proc(5), the sixth behind the state.
     let flags: u64 = fields.nth(5).and_then(|f| f.parse().ok()).unwrap_or(0);
     ended || flags & WORKERS != 0
 }
 
-/// Threads that were told to stop and did not in time: they stop sooner or later, and have to be let go then.
+/// Threads that did not stop in time after they were asked to: they will stop, and must be let go then.
 pub(crate) mod late {
     use crate::tracee::{self, Waited};
     use std::cell::RefCell;
 
     thread_local! {
-        /// Who traces is a thread.
+        /// One list for each thread: only the thread that attached to them can let them go.
         static LATE: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -336,7 +337,7 @@ pub(crate) mod late {
         LATE.with_borrow_mut(|late| late.push(tid));
     }
 
-    /// Lets those go that have stopped by now. Returns whether there are more.
+    /// Lets go the threads that have stopped by now. Returns true if others remain.
     pub(crate) fn let_go() -> bool {
         LATE.with_borrow_mut(|late| {
             late.retain(|tid| match tracee::wait_for_stop(*tid, false) {

@@ -1,4 +1,4 @@
-//! Looks at a process that is to be entered, and says why it had better not be.
+//! Looks at a process that is to be entered, and returns the obstacle, if there is one.
 
 use crate::inproc::monitor::attach::errands::left_pages;
 use crate::inproc::monitor::exec::confinement::{Filters, filters_in, status};
@@ -9,17 +9,17 @@ use crate::procfs;
 use nix::errno::Errno;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL};
 
-/// Why a process is not entered. Nothing has been done to it.
+/// The reason why a process is not entered. Nothing has been done to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// In words that follow "can't enter process 7 (x): ".
+    /// The reason, in words that follow "can't enter process 7 (x): ".
     pub(crate) reason: String,
     /// A sentence or a command that helps.
     pub(crate) advice: Option<String>,
 }
 
 impl Refusal {
-    /// One that nothing helps against.
+    /// Creates a refusal without advice.
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), advice: None }
     }
@@ -29,7 +29,7 @@ impl Refusal {
     }
 }
 
-/// The reason for which process `pid` can't be entered, by what /proc tells without stopping it.
+/// Returns the obstacle to entering process `pid`, if /proc shows one. It does not stop the process.
 pub(crate) fn obstacle(pid: i32) -> Option<Refusal> {
     let status = status(&pid.to_string());
     let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
@@ -84,13 +84,13 @@ fn bounds_memory(pid: i32) -> bool {
     line.is_none_or(|line| line.split_ascii_whitespace().next() != Some("unlimited"))
 }
 
-/// Returns true if a process has memory of systoll: of another one that watches it, or of one that was killed.
+/// Returns true if a process has memory of systoll: of one that watches it, or of one that was killed.
 pub(crate) fn is_entered(maps: &Maps) -> bool {
     let ours = GLOBAL..BLOBS_AT + BLOBS_SIZE;
     left_pages(maps).next().is_some() || maps.all.iter().any(|m| m.range.start < ours.end && ours.start < m.range.end)
 }
 
-/// The refusal of a process that has memory of systoll's already.
+/// Returns the refusal for a process that already has memory of systoll.
 pub(crate) fn entered_already(pid: i32) -> Refusal {
     Refusal::with(
         "a systoll watches it, or one that was killed has left its hooks there",
@@ -98,17 +98,17 @@ pub(crate) fn entered_already(pid: i32) -> Refusal {
     )
 }
 
-/// The refusal of a process that the kernel does not let us attach to.
+/// Returns the refusal for a process that the kernel does not let us attach to.
 pub(crate) fn denied(pid: i32, errno: Errno) -> Refusal {
     let scope = procfs::read("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let user = nix::unistd::geteuid();
-    // What else tells of its owner can't be read where it may not be dumped.
+    // /proc/PID belongs to root if the process may not be dumped, so its owner is read from the process's ids.
     let own = procfs::ids(pid).is_some_and(|ids| ids.users == [user.as_raw(); 4]);
     let rights = Rights { scope: String::from_utf8_lossy(&scope).trim().to_owned(), root: user.is_root(), own };
     rights.refusal(pid, errno)
 }
 
-/// What decides who may trace whom.
+/// The facts that decide if we may trace a process.
 struct Rights {
     /// Yama's `ptrace_scope`; empty where there is no Yama.
     scope: String,
@@ -140,31 +140,33 @@ impl Rights {
     }
 }
 
-/// That no other process has all memory in common with one, before it is stopped: a child of `vfork` that has not become
-/// a program yet, or one made by `clone` as a thread is.
+/// Evidence, gathered before a process is stopped, that no other process shares all of its memory, as a child of
+/// `vfork` does before its exec, or one made by `clone` with CLONE_VM.
 pub(crate) struct Alone {
     pid: i32,
-    /// The number of the process or thread made last, before others were looked at.
+    /// Id of the process or thread that was made last, read before the others were looked at.
     last: Option<i32>,
 }
 
-/// How many new processes and threads are asked by number; more are listed.
+/// Number of new processes and threads that are looked at by their ids, at most; if there are more, all processes are
+/// listed.
 const MOST_NEW: i32 = 200;
 
 impl Alone {
-    /// Looks at all processes.
+    /// Compares the process's memory with that of all others.
     ///
     /// # Errors
-    /// The other process, if there is one.
+    /// The other process, if one shares its memory.
     pub(crate) fn of(pid: i32) -> Result<Self, i32> {
         let last = last_made();
         shares_memory(pid, listed()).map_or(Ok(Self { pid, last }), Err)
     }
 
-    /// Looks again once the process is stopped, at what was made since only. Returns the other process, if there is one.
+    /// Looks again once the process is stopped, only at processes that were made since. Returns the one that shares its
+    /// memory, if any.
     pub(crate) fn disturbed(&self) -> Option<i32> {
         match self.last.zip(last_made()) {
-            // Numbers are given in ascending order, until they begin anew.
+            // Ids ascend until they wrap around.
             Some((before, last)) if (0..=MOST_NEW).contains(&(last - before)) => {
                 shares_memory(self.pid, before + 1..=last)
             }
@@ -173,7 +175,7 @@ impl Alone {
     }
 }
 
-/// The number of the process or thread that was made last (proc(5), `loadavg`).
+/// Returns the id of the process or thread that was made last (proc(5), `loadavg`).
 fn last_made() -> Option<i32> {
     let text = procfs::read("/proc/loadavg")?;
     String::from_utf8(text).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
@@ -184,7 +186,7 @@ fn listed() -> impl Iterator<Item = i32> {
     entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok())
 }
 
-/// The first process that has all memory in common with `pid`, of others and of its own threads.
+/// Returns the first process, of `others`, that shares all memory with `pid`; threads of `pid` do not count.
 fn shares_memory(pid: i32, others: impl Iterator<Item = i32>) -> Option<i32> {
     let mut sharing = others.filter(|other| peer::same_memory(pid, *other) == Some(true)).filter_map(procfs::tgid);
     sharing.find(|process| *process != pid)
@@ -225,7 +227,7 @@ mod tests {
         child.wait().unwrap();
         let after = last_made().unwrap();
         assert!(after != before);
-        // Numbers may begin anew.
+        // Ids may have wrapped around.
         assert!(after < before || (before + 1..=after).contains(&(child.id() as i32)));
     }
 

@@ -1,4 +1,4 @@
-//! Threads that exist get slots, and the calls that they are in are taken note of.
+//! Gives existing threads their slots, and notes the calls that they are in.
 
 use crate::inproc::monitor::attach::places::Left;
 use crate::inproc::monitor::attach::stop_all::Stopped;
@@ -10,11 +10,11 @@ use crate::tracee;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::{NODE_SIZE, image, record, slot, slot_address};
 
-/// Gives each of a process's threads a slot of its image, the first one's the first. Returns them in the threads' order.
-/// The threads know nothing of it yet.
+/// Gives each of a process's threads a slot of its image; the main thread gets the first. Returns the slots in the
+/// threads' order. The threads do not know them yet.
 ///
 /// # Errors
-/// In words, where there are more threads than slots.
+/// A text, if there are more threads than slots or if the shared memory can't be written.
 pub(crate) fn give_slots(
     session: &mut Session,
     id: ProgramId,
@@ -39,7 +39,7 @@ pub(crate) fn give_slots(
     Ok(slots)
 }
 
-/// Draws a slot as a thread's maker does.
+/// Draws a slot, as hooked code does for a thread that it makes.
 fn draw(session: &mut Session, id: ProgramId, pid: i32, tid: i32) -> Option<SlotRef> {
     let program = session.programs.get_mut(&id)?;
     let area = session.memory.image(id)?;
@@ -64,33 +64,33 @@ fn draw(session: &mut Session, id: ProgramId, pid: i32, tid: i32) -> Option<Slot
     Some(thread)
 }
 
-/// Notes the rseq area that a thread has registered, by which it tells waiting from working.
+/// Notes the address of the thread's rseq area, by which hooked code tells waiting from working.
 fn note_area(session: &Session, thread: SlotRef, tid: i32) {
     let Some(area) = session.memory.image(thread.program) else { return };
     let Some(of_thread) = tracee::rseq_area(tid).filter(|area| area.at != 0) else { return };
     let usable = area.get(image::RSEQ_SIGNATURE & !7) >> 32 == u64::from(of_thread.signature);
     match usable {
         true => area.set(thread.offset() + slot::RSEQ, of_thread.at),
-        // It is given none of ours.
+        // The thread's own area can't be used, and it is given none of ours.
         false => area.set(thread.offset() + slot::AREA_BUSY, 1),
     }
 }
 
-/// Has each thread know its slot. Returns whether all do.
+/// Tells each thread its slot by its gs base. Returns true if every thread was told.
 pub(crate) fn tell_slots(threads: &[Stopped], slots: &[SlotRef]) -> bool {
     threads.iter().zip(slots).all(|(thread, slot)| tracee::set_gs_base(thread.tid, slot_address(slot.index)).is_ok())
 }
 
-/// Has each thread know of no slot again.
+/// Clears the threads' gs bases.
 pub(crate) fn take_slots(threads: &[Stopped]) {
     for thread in threads {
-        // One that was killed meanwhile needs none.
+        // A thread that was killed meanwhile has no registers.
         let _ = tracee::set_gs_base(thread.tid, 0);
     }
 }
 
-/// Counts the call that a stopped thread is in at the root of its site, as if it had been entered now: its return is
-/// seen. Returns whether it is in one that will be.
+/// Counts the call that a stopped thread is in as entered now, at the root of its site, since its return will be
+/// counted. Returns true if the thread is in such a call.
 pub(crate) fn note_call(session: &mut Session, thread: &Stopped, slot: SlotRef, left: &[Left]) -> bool {
     note(session, thread, slot, left).is_some()
 }
@@ -114,7 +114,7 @@ fn note(session: &mut Session, thread: &Stopped, slot: SlotRef, left: &[Left]) -
     };
     let record = program.hooks.room.record_of(node.0)?;
     let entered = slot.offset() + slot::RECORDS + record * record::SIZE + record::ENTERED;
-    // A sampled time is of calls whose beginning was seen.
+    // Sampled times are only of calls whose beginning was seen.
     let start = if sampled { 0 } else { sys::tsc() };
     let words = [
         (slot.offset() + slot::RSP, thread.regs.rsp),

@@ -1,14 +1,15 @@
 //! The code that a new program runs before its own first instruction: it maps the shared memory and asks to be patched.
 //!
-//! It needs no answer: without one, or without the memory, it starts the program unchanged. If it could not map a file,
-//! it writes that into the image's file. If it could not open that file either, it says so by the file's mode, which
-//! takes no descriptor. Thus a program that ran unwatched can be told apart from one that was killed before it began.
+//! The code needs no answer: without an answer, or without the memory, it starts the program unchanged. If it could not
+//! map a file, it writes that into the image's file. If it could not open that file either, it tells us by the file's
+//! mode, which it can set without a descriptor. Thus a program that ran unwatched can be told apart from one that was
+//! killed before it began.
 
 use crate::inproc::monitor::shared::memory::BLOBS;
 use std::ops::Range;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, Question, global, image};
 
-/// Value of rax in a new program's question; it is no address of a mapping.
+/// Value of rax by which a new program's question is known; no mapping has this address.
 pub(crate) const STARTING: u64 = 1;
 
 const READ: u64 = 1;
@@ -30,7 +31,7 @@ impl Mapping {
         Self { at, size, offset, protection: READ_EXECUTE }
     }
 
-    /// Returns the addresses that it occupies.
+    /// Returns the addresses that the mapping occupies.
     pub(crate) fn range(&self) -> Range<u64> {
         self.at..self.at + self.size
     }
@@ -52,60 +53,61 @@ pub(crate) fn mappings(code: impl Iterator<Item = (u64, u64, u64)>) -> (Vec<Mapp
     ([global, all].into_iter().chain(near).collect(), image)
 }
 
-/// The way in which the new program gets a file.
+/// The way in which a new program gets a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// It opens the path with these flags.
+    /// The program opens this path with these flags.
     Open(String, libc::c_int),
-    /// It has the descriptor already.
+    /// The program has this descriptor already.
     Descriptor(i32),
 }
 
-/// A file, and its ranges to be mapped.
+/// A file, and the ranges of it that are mapped.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapped {
     source: Source,
     mappings: Vec<Mapping>,
 }
 
-/// Returns the mappings that every program makes: of the code file the global area, all code, and `code`, which must lie
-/// near the files it belongs to; and its image.
+/// Returns the two files that every program maps, with their ranges: of the code file the global area, all code, and
+/// `code`, which must lie near the files it belongs to; and the whole image.
 pub(crate) fn files(code_file: Source, image_file: Source, code: impl Iterator<Item = (u64, u64, u64)>) -> [Mapped; 2] {
     let (code, image) = mappings(code);
     [Mapped { source: code_file, mappings: code }, Mapped { source: image_file, mappings: vec![image] }]
 }
 
-/// Words that tell the code what to do: the code is the same for every program, and only these differ.
+/// Index of a word that tells the code what to do. Only these words differ from program to program.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 enum Word {
-    /// Address of the files, [`FILE`] words each.
+    /// Address of the list of files, [`FILE`] words each.
     Files,
-    /// End address of the files.
+    /// End address of the list of files.
     FilesEnd,
-    /// Address of the hand-shake.
+    /// Address of the hand-shake code.
     Stub,
-    /// Address at which the hand-shake continues, and the question.
+    /// Address at which the hand-shake returns, with the kind of question in the upper 16 bits.
     Asked,
-    /// Processors that it may run on from its start, as bits; 0 if that stays unchanged.
+    /// Processors that the program may run on, as bits; 0 if that stays unchanged.
     Processors,
     /// Address of the program's first instruction.
     Entry,
-    /// Registers, in the order of [`registers`].
+    /// First of the registers, which are in the order of [`registers`].
     Registers,
 }
 
-/// Registers that the code changes, or may change.
+/// Number of registers that the code changes, or may change.
 const REGISTERS: usize = 15;
-/// Words before the files.
+/// Number of words before the list of files.
 const WORDS: usize = Word::Registers as usize + REGISTERS;
-/// Words of a file: its path's address, or zero; flags to open it with, or its descriptor; the address and number of
-/// its mappings.
+/// Words of a file in the list: address of its path, or zero; flags to open it with, or its descriptor; address and
+/// number of its mappings.
 const FILE: usize = 4;
-/// Words of a mapping: address, size, protection, offset.
+/// Words of a mapping in the list: address, size, protection, offset.
 const MAPPING: usize = 4;
 
-/// The code: opens the files, maps them, asks, and starts the program. A test assembles it by [`assemble`].
+/// The machine code: it opens the files, maps them, asks the launcher, and starts the program. A test assembles it by
+/// [`assemble`].
 const CODE: &[u8] = &[
     0x48, 0x8d, 0x2d, 0x65, 0x01, 0x00, 0x00, 0x45, 0x31, 0xed, 0x48, 0x8b, 0x5d, 0x00, 0x48, 0x8b, 0x3b, 0x4c, 0x8b,
     0x63, 0x08, 0x48, 0x85, 0xff, 0x74, 0x0f, 0x44, 0x89, 0xe6, 0x31, 0xd2, 0xb8, 0x02, 0x00, 0x00, 0x00, 0x0f, 0x05,
@@ -128,19 +130,19 @@ const CODE: &[u8] = &[
     0x00, 0x00, 0x4c, 0x8b, 0xbd, 0x98, 0x00, 0x00, 0x00, 0x48, 0x8b, 0xad, 0xa0, 0x00, 0x00, 0x00, 0xff, 0x25, 0x28,
     0x00, 0x00, 0x00,
 ];
-/// Offset in it at which the hand-shake continues.
+/// Offset in [`CODE`] at which the hand-shake returns.
 const ASKED: u64 = 250;
 
-/// The way in which a program starts.
+/// Facts by which a program starts under watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
-    /// Address of the hand-shake code by which it asks.
+    /// Address of the hand-shake code by which the program asks.
     pub(crate) stub: u64,
-    /// Processors that it may run on from its start, as bits; 0 if that stays unchanged.
+    /// Processors that the program may run on, as bits; 0 if that stays unchanged.
     pub(crate) processors: u64,
 }
 
-/// Returns the code and its words for address `at`: it maps `files`, asks, and continues with `regs`.
+/// Returns the code, and the words behind it, for address `at`. The code maps `files`, asks, and continues with `regs`.
 pub(crate) fn code(at: u64, files: &[Mapped], start: Start, regs: &libc::user_regs_struct) -> Vec<u8> {
     let words = at + CODE.len() as u64;
     let files_at = words + 8 * WORDS as u64;

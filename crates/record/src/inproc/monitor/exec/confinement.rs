@@ -8,16 +8,16 @@ pub(crate) enum Filters {
     None,
     /// Strict mode: read, write and exit only.
     Strict,
-    /// This number of filters.
+    /// Filter mode, with this number of filters.
     Some(u32),
-    /// Filters whose number the kernel does not tell.
+    /// Filter mode on a kernel that does not tell the number of filters.
     Uncounted,
 }
 
 /// The confinement of this process.
 pub(crate) struct Own {
     pub(crate) filters: Filters,
-    /// Number of PID namespaces from that of /proc down.
+    /// Number of nested PID namespaces, counted from that of /proc.
     pub(crate) levels: usize,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn filters_in(status: &str) -> Filters {
     }
 }
 
-/// Parses a text: for fuzzing.
+/// Parses the text of a status file: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) fn use_status(text: &str) {
     filters_in(text);

@@ -19,14 +19,14 @@ const MOST_OF_PAIR: usize = 2048;
 const MOST: usize = 100_000;
 /// Programs remembered for a context, at most.
 const MOST_PROGRAMS: usize = 64;
-/// Pairs of files, at most.
+/// Pairs of files that contexts are kept for, at most.
 const MOST_PAIRS: usize = 4096;
 
-/// Octaves of a row's count in which no further process asks once so many have asked in all: below 128 calls a process
-/// contributes little, and a question costs as much as hundreds of calls. The first octave is where processes ask that
-/// were not sampled before.
+/// Ranges of octaves, and the number of processes that ask in each of their octaves; further processes do not ask
+/// there. Below 128 calls a process contributes little, and a question costs as much as hundreds of calls. The first
+/// octave is where processes ask that were not sampled before.
 const OFTEN: [(std::ops::Range<u32>, u32); 2] = [(FIRST_ASKED..7, 16), (7..END_OF_OFTEN, 96)];
-/// First octave in which calls ask, see [`OFTEN`].
+/// First octave in which processes ask, see [`OFTEN`].
 const FIRST_ASKED: u32 = 4;
 /// First octave in which every process asks.
 const END_OF_OFTEN: u32 = 12;
@@ -35,18 +35,18 @@ const END_OF_OFTEN: u32 = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownStep {
     pub(crate) file: ModuleKey,
-    /// Address in the file.
+    /// The return address, as an address in that file.
     pub(crate) address: u64,
     /// Place of the next return address, see [`Step::next`].
     pub(crate) next: u64,
-    /// The frame pointer by which that is found, see [`Step::pointer`].
+    /// The frame pointer by which the next return address is found, see [`Step::pointer`].
     pub(crate) pointer: Option<FramePointer>,
 }
 
 /// A context of a site.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Context {
-    /// Index of the site, and its address in the file, which identifies it.
+    /// Index of the site, and the site's address in the file.
     pub(crate) site: (usize, u64),
     /// The system call, if the site does not tell it.
     pub(crate) number: Option<u32>,
@@ -59,12 +59,12 @@ pub(crate) struct Context {
     pub(crate) main: bool,
 }
 
-/// The frames above a context when it was last seen, from the inside outwards: the rest of the whole stack. Those of
+/// The frames above a context when it was last seen, from the inside outwards: the rest of the whole stack. Frames from
 /// another run are never reported: threads compare their stacks with them ([`systoll_hooks::layout::trunk`]), and ask
 /// if they differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownTrunk {
-    /// True if places are relative to rbp, false if relative to rsp at the hook.
+    /// True if places are relative to rbp; false if they are relative to rsp at the hook.
     pub(crate) from_rbp: bool,
     pub(crate) above: Vec<KnownAbove>,
     /// True if the last frame is the stack's outermost.
@@ -75,14 +75,14 @@ pub(crate) struct KnownTrunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownAbove {
     pub(crate) file: ModuleKey,
-    /// Address in the file.
+    /// The return address, as an address in that file.
     pub(crate) address: u64,
-    /// Its place, see [`systoll_hooks::assemble::Above::place`].
+    /// Place of the return address on the stack, see [`systoll_hooks::assemble::Above::place`].
     pub(crate) place: u64,
 }
 
 impl KnownTrunk {
-    /// Returns its frames.
+    /// Returns the trunk's frames.
     pub(crate) fn frames(&self) -> impl Iterator<Item = RawFrame> {
         self.above.iter().map(|a| RawFrame { module: Some(a.file), address: a.address, is_return: true })
     }
@@ -102,7 +102,7 @@ impl Context {
 }
 
 impl Hash for Context {
-    /// Hashes what tells nearly all contexts apart: the frames repeat the steps.
+    /// Hashes site, number and steps, which tell nearly all contexts apart; the frames repeat the steps.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.site.hash(state);
         self.number.hash(state);
@@ -116,52 +116,52 @@ impl Hash for Context {
 /// Source of a known context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// From a program of this run with the launcher's own rights.
+    /// A program of this run with the launcher's own rights.
     Native,
-    /// From an earlier run.
+    /// An earlier run.
     EarlierRun,
-    /// From a program with other rights, which is believed for this run only.
+    /// A program with other rights; its contexts are believed for this run only.
     Other,
 }
 
-/// The executable of a program that has had a context with frames of varying size.
+/// An executable whose programs have had a context with frames of varying size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HadBy {
     pub(crate) program: ModuleKey,
-    /// True if an earlier run has kept the context for this executable.
+    /// True if an earlier run has kept the context for the executable.
     pub(crate) kept: bool,
 }
 
-/// A context, and how often calls at it have asked.
+/// A context that later programs may reuse, and how often calls at it have asked.
 #[derive(Debug)]
 pub(crate) struct KnownContext {
     pub(crate) context: Rc<Context>,
     pub(crate) origin: Origin,
-    /// Programs that have had it, if its frames vary in size.
+    /// Programs that have had the context, if its frames vary in size.
     programs: RefCell<Vec<HadBy>>,
-    /// The frames above it, if threads can compare them by themselves.
+    /// Frames above the context, if threads can compare their stacks with these frames.
     trunk: RefCell<Option<Rc<KnownTrunk>>>,
-    /// True if its whole stack was seen in this run.
+    /// True if the context's whole stack was seen in this run.
     seen: Cell<bool>,
-    /// True if it differed from the known context.
+    /// True if a program of this run had another trunk than the known one.
     is_renewed: Cell<bool>,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
 impl KnownContext {
-    /// Returns the executables of programs that have had it, if its frames vary in size: the sizes depend on the
-    /// program, as the loader's depend on the number of libraries.
+    /// Returns the executables of programs that have had the context, if its frames vary in size: the sizes depend on
+    /// the program, as the loader's depend on the number of libraries.
     pub(crate) fn programs(&self) -> Vec<HadBy> {
         self.programs.borrow().clone()
     }
 
-    /// Returns the frames above it when it was last seen.
+    /// Returns the frames above the context when it was last seen.
     pub(crate) fn trunk(&self) -> Option<Rc<KnownTrunk>> {
         self.trunk.borrow().clone()
     }
 
-    /// Notes the frames above it in a program of this run. A program that is not `native`, without the launcher's own
-    /// rights, is not believed for a context that others have had.
+    /// Notes the frames above the context in a program of this run. A program that is not `native`, without the
+    /// launcher's own rights, is not believed for a context that others have had.
     pub(crate) fn note_trunk(&self, trunk: Option<KnownTrunk>, native: bool) {
         if native || self.origin == Origin::Other {
             self.trunk.replace(trunk.map(Rc::new));
@@ -180,17 +180,17 @@ impl KnownContext {
         self.is_renewed.get()
     }
 
-    /// Notes that its whole stack was seen in this run.
+    /// Notes that the context's whole stack was seen in this run.
     pub(crate) fn note_seen(&self) {
         self.seen.set(true);
     }
 
-    /// Returns true if its whole stack was seen in this run.
+    /// Returns true if the context's whole stack was seen in this run.
     pub(crate) fn is_seen(&self) -> bool {
         self.seen.get()
     }
 
-    /// Returns true if a program with the executable `program` has had it.
+    /// Returns true if a program with the executable `program` has had the context.
     pub(crate) fn was_had_by(&self, program: ModuleKey) -> bool {
         self.programs.borrow().iter().any(|had| had.program == program)
     }
@@ -204,7 +204,8 @@ impl KnownContext {
         }
     }
 
-    /// Notes that a process was sampled at it in this octave of its count: it asked, or opened a window by itself.
+    /// Notes that a process was sampled at the context in this octave of its count: it asked, or opened a window by
+    /// itself.
     pub(crate) fn note_asked(&self, octave: u32) {
         let mut asked = self.asked.get();
         if let Some(n) = asked.get_mut(octave as usize) {
@@ -213,7 +214,7 @@ impl KnownContext {
         self.asked.set(asked);
     }
 
-    /// Returns the beginning of the first octave from `octave` on in which not enough processes have asked.
+    /// Returns the first call of the first octave, from `octave` on, in which not enough processes have asked.
     pub(crate) fn octave_to_ask(&self, octave: u32) -> u64 {
         let asked = self.asked.get();
         let often = |o: &u32| OFTEN.iter().find(|(octaves, _)| octaves.contains(o)).map(|(_, often)| *often);
@@ -221,7 +222,7 @@ impl KnownContext {
         1 << (octave..63).find(|o| !enough(o)).unwrap_or(63)
     }
 
-    /// Returns the call at which a process asks next if its calls are nothing new.
+    /// Returns the call at which a process asks next if its calls bring nothing new.
     pub(crate) fn later(&self) -> u64 {
         self.octave_to_ask(FIRST_ASKED)
     }
@@ -231,21 +232,21 @@ impl KnownContext {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SiteOfFile {
     pub(crate) file: ModuleKey,
-    /// Its index among the file's sites, and its address in the file.
+    /// Index of the site among the file's sites.
     pub(crate) site: usize,
     pub(crate) address: u64,
     /// The system call, if the site does not tell it.
     pub(crate) number: Option<u32>,
-    /// Origin of the program it was seen in.
+    /// Origin of the program in which the site was seen.
     pub(crate) origin: Origin,
-    /// That program's executable.
+    /// Executable of the program in which the site was seen.
     pub(crate) program: Option<ModuleKey>,
 }
 
 /// Contexts by the file of the site and that of the outermost frame.
 pub(crate) type Pairs = foldhash::HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>;
 
-/// All contexts seen, by the file of the site and that of the outermost frame.
+/// All contexts seen so far.
 #[derive(Debug, Default)]
 pub(crate) struct KnownContexts {
     pairs: Pairs,
@@ -268,8 +269,8 @@ impl KnownContexts {
         of_contexts.chain(of_trunks).collect()
     }
 
-    /// Keeps a context of `site`. `steps` lead to it, and `frames` are the site's own and one for each step. `whole` is
-    /// [`Context::whole`]. `main`: `main` is on the stack.
+    /// Keeps a context of `site`. `steps` lead to it; `frames` are the site's own frame and one for each step. `whole`
+    /// is [`Context::whole`]; `main` is true if `main` is on the stack.
     pub(crate) fn keep(
         &mut self,
         site: SiteOfFile,
@@ -291,7 +292,7 @@ impl KnownContexts {
     /// Adds a context of a site of `file` that an earlier run has kept for the executable `by`.
     pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context, trunk: Option<KnownTrunk>, by: ModuleKey) {
         let known = self.add(file, context, (Origin::EarlierRun, Some(by)));
-        // What this run has seen takes precedence.
+        // Frames seen in this run take precedence.
         if let Some(known) = known.filter(|known| known.trunk().is_none()) {
             known.trunk.replace(trunk.map(Rc::new));
         }

@@ -14,7 +14,7 @@ pub(crate) trait Section: Message + Default {
     const NUMBER: u32;
 }
 
-/// All that earlier runs found out about one file. A copy shares the payloads.
+/// All facts that earlier runs found out about one file. A copy shares the payloads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileNotes {
     entry: WireNotes,
@@ -30,7 +30,7 @@ struct WireNotes {
 
 #[derive(Clone, PartialEq, Message)]
 struct WireSection {
-    /// [`Section::NUMBER`].
+    /// Kind of the facts: [`Section::NUMBER`].
     #[prost(uint32, tag = "1")]
     number: u32,
     /// The condition under which the facts hold, such as a set of hooks.
@@ -47,7 +47,7 @@ impl FileNotes {
         Self { entry: entry.unwrap_or_default(), is_changed: false }
     }
 
-    /// Returns the facts of one kind that hold under `condition`; `None` if there are none.
+    /// Returns the facts of one kind that hold under `condition`. Returns `None` if there are none.
     pub(crate) fn get<S: Section>(&self, condition: u64) -> Option<S> {
         let section = self.entry.sections.iter().find(|section| section.is_of::<S>(condition))?;
         S::decode(section.payload.clone()).ok()
@@ -97,7 +97,7 @@ impl FixedFrames {
         Self { words: results.map(|(address, fixed)| address << 1 | u64::from(fixed)).collect() }
     }
 
-    /// Returns the results.
+    /// Returns the addresses, each with the result for it.
     pub(crate) fn results(&self) -> Vec<(u64, bool)> {
         self.words.iter().map(|word| (word >> 1, word & 1 == 1)).collect()
     }

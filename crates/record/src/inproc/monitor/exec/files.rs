@@ -1,4 +1,4 @@
-//! Files of watched programs: each is planned once, and assembled once for each distance.
+//! Plans each file of watched programs once, and assembles its code once for each distance.
 
 use crate::inproc::cache::{Cache, Key, Kind};
 use crate::inproc::monitor::exec::file_notes::{FileNotes, FixedFrames, Section};
@@ -19,32 +19,32 @@ use systoll_symbols::{ModuleKey, Symbols};
 /// Entries of [`Symbols::fixed`] kept for one file, at most.
 const MOST_FIXED: usize = 4096;
 
-/// The condition of facts that hold with any hooks and any debug files.
+/// Condition of facts that hold with any hooks and any debug files.
 const ALWAYS: u64 = 0;
 
-/// A file that has been planned.
+/// A file with its plan.
 pub(crate) struct Known {
     pub(crate) plan: Plan,
-    /// Address of its region of roots, the same in every image.
+    /// Address of the file's region of roots, the same in every image.
     pub(crate) region: u64,
-    /// Its key in the cache.
+    /// Key of the file in the cache.
     id: Option<Key>,
 }
 
-/// Why a file can't be watched.
+/// The reason why a file can't be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unwatchable {
-    /// It uses the gs segment itself, by this instruction.
+    /// The file uses the gs segment itself, by this instruction.
     UsesGs(Evidence),
-    /// It decides where all of its memory lies.
+    /// The file decides where all of its memory lies.
     GuardsMemory,
-    /// Any other reason.
+    /// The file can't be watched for the reason in this text.
     Other(String),
 }
 
 /// A file in the cache.
 struct Cached {
-    /// Its key there.
+    /// Key of the file in the cache.
     id: Key,
     notes: FileNotes,
     /// Number of results of [`Symbols::fixed`] in the notes.
@@ -70,7 +70,7 @@ impl Files {
     /// Returns the planned file; `None` if it has nothing to hook.
     ///
     /// # Errors
-    /// If it can't be watched.
+    /// If the file can't be watched.
     pub(crate) fn known(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
@@ -139,9 +139,9 @@ impl Files {
         (id, placed)
     }
 
-    /// Tells the thread that reads ahead how many records of roots precede those of the next file.
+    /// Tells the thread that reads ahead how many records of roots precede those of the next file to be hooked.
     pub(crate) fn expect_roots(&self, first: u64) {
-        // Only the first program's number is of use.
+        // Only the number of the first program is of use; later ones are not stored.
         let _ = self.ahead.first_roots.set(first);
     }
 
@@ -155,7 +155,7 @@ impl Files {
         self.ahead.blank()
     }
 
-    /// Keeps what this run has found out about files, for later runs.
+    /// Keeps the facts that this run has found out about files, for later runs.
     pub(crate) fn keep_notes(&mut self, symbols: &Symbols) {
         for (key, Cached { id, notes, fixed: kept }) in &mut self.cached {
             let fixed = symbols.fixed(*key).take(MOST_FIXED);
@@ -196,8 +196,8 @@ impl Files {
         self.cache.unread(symbols.state(key).as_ref(), symbols.build_id(key)).is_some()
     }
 
-    /// Returns the file's code at a distance where there is room for it, and its address, in a process that has the
-    /// file at `bias`.
+    /// Returns the file's code at a distance where there is room for it, and the code's address, in a process that has
+    /// the file at `bias`.
     ///
     /// # Errors
     /// A text, if there is no room or no code.
@@ -220,7 +220,8 @@ impl Files {
         }
     }
 
-    /// Returns the file's code at this distance, in the shared memory.
+    /// Returns the file's code, made for a place `delta` bytes from the file's bias. Stores the code in the shared
+    /// memory if it is new.
     fn stored(&mut self, room: &CodeRoom, key: ModuleKey, known: &Known, delta: i64) -> Result<Rc<Code>, String> {
         if let Some(code) = self.codes.get(&(key, delta)) {
             return Ok(Rc::clone(code));

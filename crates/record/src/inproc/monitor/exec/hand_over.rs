@@ -8,11 +8,11 @@ use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// A process at its exec stop, which executes system calls for us.
+/// A process at its exec stop, which is made to execute system calls for us.
 pub(crate) struct AtExec<'a> {
     pid: i32,
     mem: &'a Mem,
-    /// Address of unused bytes of its code, for a `syscall` instruction.
+    /// Address of unused bytes of the process's code, for a `syscall` instruction.
     at: u64,
     regs: libc::user_regs_struct,
     mask: u64,
@@ -23,7 +23,8 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// Bytes below a new program's stack that are used for a moment.
 const SCRATCH: u64 = 512;
 
-/// Offsets in them: struct msghdr, struct iovec, a byte of data, and room for control messages.
+/// Offsets in a scratch area of what `recvmsg` needs: struct msghdr, struct iovec, a byte of data, and room for control
+/// messages.
 pub(crate) const MESSAGE: u64 = 64;
 pub(crate) const VECTOR: u64 = 128;
 pub(crate) const DATA: u64 = 152;
@@ -39,7 +40,7 @@ pub(crate) fn message(vector: u64, control: u64) -> [u64; 7] {
 }
 
 impl<'a> AtExec<'a> {
-    /// Prepares the process with these registers; the bytes at `at` are free for code.
+    /// Prepares the process, which has these registers, to make calls; the bytes at `at` are free for code.
     ///
     /// # Errors
     /// The kernel's error, as text.
@@ -68,10 +69,10 @@ impl Drop for AtExec<'_> {
 }
 
 /// Hands `files` to a process at its exec stop, which could not open them by itself, over a socket pair that is closed
-/// afterwards. Returns the process's descriptors. `at`: unused bytes of its code.
+/// afterwards. Returns the process's descriptors. `at` is the address of unused bytes of its code.
 ///
 /// # Errors
-/// A text.
+/// A text, if the process does not get the files.
 pub(crate) fn hand_over(
     files: &[File; 2],
     pid: i32,
@@ -104,7 +105,7 @@ fn over_sockets(process: &AtExec<'_>, files: &[File; 2], scratch: u64) -> Result
 }
 
 impl AtExec<'_> {
-    /// Reads two numbers at an address of its memory.
+    /// Reads two numbers at an address of the process's memory.
     fn halves(&self, at: u64) -> Result<[i32; 2], String> {
         let mut bytes = [0; 8];
         self.mem.read(at, &mut bytes).map_err(|e| e.to_string())?;
@@ -112,10 +113,10 @@ impl AtExec<'_> {
         Ok([word as i32, (word >> 32) as i32])
     }
 
-    /// Makes it receive two descriptors over its socket `fd`.
+    /// Makes the process receive two descriptors over its socket `fd`.
     fn receive(&self, fd: i32, scratch: u64) -> Result<[i32; 2], String> {
         let message = message(scratch + VECTOR, scratch + CONTROL);
-        // struct iovec: one byte.
+        // A struct iovec for one byte.
         let vector = [scratch + DATA, 1];
         for (at, words) in [(MESSAGE, &message[..]), (VECTOR, &vector[..])] {
             let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -135,7 +136,7 @@ impl AtExec<'_> {
 /// Sends two descriptors over a socket (unix(7), SCM_RIGHTS).
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn send(socket: &File, files: &[File; 2]) -> std::io::Result<()> {
     let mut control = [0u64; CONTROL_SIZE / 8];
     let fds = files.each_ref().map(|file| file.as_raw_fd() as u32);

@@ -1,8 +1,8 @@
 //! Contexts that programs had in earlier runs, kept in the cache for the file of their outermost frame. Contexts with
 //! frames of varying size are kept for the program's executable, since the sizes depend on it.
 //!
-//! They are valid as long as all their files have the same contents and the hooks are the same code. Files are named by
-//! their [`Key`](crate::inproc::cache::Key).
+//! The contexts are valid as long as all their files have the same contents and the hooks are the same code. Files are
+//! named by their [`Key`](crate::inproc::cache::Key).
 
 use crate::inproc::monitor::exec::context_reuse::{
     Context, HadBy, KnownAbove, KnownContext, KnownContexts, KnownStep, KnownTrunk, Origin,
@@ -18,11 +18,11 @@ use systoll_symbols::{ModuleKey, RawFrame};
 /// Contexts kept for one file, at most. Each is a record in every thread's memory, which has some thousands.
 const MOST: usize = 1024;
 
-/// An entry is rewritten if at least one in so many of its contexts is new. Where threads take turns by chance, every
-/// run has a few new ones, and asking for those costs less than writing them all.
+/// Largest number of known contexts per new one for which an entry is rewritten. If threads take turns by chance, every
+/// run has a few new contexts, and asking for those costs less than writing all of them.
 const WORTH_WRITING: usize = 16;
 
-/// In one of so many runs, a context with another trunk counts as new.
+/// A context with another trunk counts as new in one of this number of runs, on average.
 const RENEWS: u64 = 8;
 
 #[derive(Clone, PartialEq, Message)]
@@ -40,7 +40,7 @@ impl Section for WireContexts {
 
 #[derive(Clone, PartialEq, Message)]
 struct WireContext {
-    /// Index of the site's file, and of the site in it.
+    /// Index of the site's file in `files`.
     #[prost(uint32, tag = "1")]
     file: u32,
     #[prost(uint32, tag = "2")]
@@ -70,7 +70,7 @@ struct WireTrunk {
     from_rbp: bool,
     #[prost(bool, tag = "2")]
     complete: bool,
-    /// Columns of equal length.
+    /// File of each return address of the trunk, in a column of its own, as addresses and places are.
     #[prost(uint32, repeated, tag = "3")]
     files: Vec<u32>,
     #[prost(uint64, repeated, tag = "4")]
@@ -80,7 +80,7 @@ struct WireTrunk {
 }
 
 impl WireTrunk {
-    /// Encodes a trunk; `file` returns the index of a file.
+    /// Encodes a trunk; `file` returns the index of a file. Returns `None` if a file has none.
     fn of(trunk: &KnownTrunk, mut file: impl FnMut(ModuleKey) -> Option<u32>) -> Option<Self> {
         let KnownTrunk { from_rbp, complete, above } = trunk;
         Some(Self {
@@ -130,9 +130,9 @@ pub(crate) struct KeptContexts {
 /// Contexts that were kept for one file.
 #[derive(Debug, Default)]
 struct OfFile {
-    /// The contexts with a file that has not been seen so far, and their files.
+    /// Contexts that are not decoded yet, because one of their files has not been seen.
     waiting: WireContexts,
-    /// Files seen when decoding was last tried.
+    /// Files that were seen when decoding was last tried.
     met: foldhash::HashSet<ModuleKey>,
 }
 
@@ -150,7 +150,7 @@ impl KeptContexts {
             }
             let named = |module: &ModuleKey| Some((files.name(*module)?, *module));
             let by_name = by_name.get_or_insert_with(|| modules.iter().filter_map(named).collect());
-            // If two files have the same contents, use this one.
+            // Files of the same contents share a name; the contexts belong to this file.
             by_name.insert(name, *by);
             of_file.met.extend(by_name.values());
             of_file.know_again(by_name, contexts, *by);
@@ -172,8 +172,8 @@ impl KeptContexts {
         }
     }
 
-    /// Returns the files whose entries should be rewritten because they have enough new contexts, with the contexts of
-    /// this run.
+    /// Returns the files that have enough new contexts for their entries to be rewritten, with the contexts of this
+    /// run.
     fn worth_writing<'k>(&self, known: &'k KnownContexts) -> Vec<(ModuleKey, Vec<&'k KnownContext>)> {
         let mut by_file: HashMap<ModuleKey, Vec<(bool, &KnownContext)>> = HashMap::new();
         for ((_, outermost), contexts) in known.pairs() {
@@ -211,7 +211,7 @@ impl OfFile {
         Self { waiting: files.notes_with_hooks(by).unwrap_or_default(), met: foldhash::HashSet::default() }
     }
 
-    /// Makes those contexts known whose files are all among `by_name`.
+    /// Makes known the kept contexts whose files are all among `by_name`, and drops them from the waiting ones.
     fn know_again(&mut self, by_name: &HashMap<&str, ModuleKey>, contexts: &mut KnownContexts, by: ModuleKey) {
         let WireContexts { files, contexts: waiting } = &mut self.waiting;
         let modules: Vec<Option<ModuleKey>> = files.iter().map(|name| by_name.get(name.as_str()).copied()).collect();
@@ -281,7 +281,7 @@ impl WireContexts {
 }
 
 impl WireContext {
-    /// Returns its site's file, if that was seen.
+    /// Returns the file of the context's site, if it was seen.
     fn file_in(&self, modules: &[Option<ModuleKey>]) -> Option<ModuleKey> {
         modules.get(self.file as usize).copied().flatten()
     }
@@ -345,7 +345,7 @@ mod tests {
         Context { site: (7, 0xffe), number: Some(39), steps, frames: Rc::from(frames), whole: true, main: true }
     }
 
-    /// The trunk above [`context`].
+    /// Returns a trunk above the context of [`context`].
     fn trunk() -> KnownTrunk {
         let [(one, _), (another, _)] = two_files();
         let above = |file, address, place| KnownAbove { file, address, place };
@@ -360,7 +360,7 @@ mod tests {
         let read = WireContexts::decode(wire.encode_to_vec().as_slice()).unwrap();
         let mut of_file = OfFile { waiting: read, met: foldhash::HashSet::default() };
         let mut contexts = KnownContexts::default();
-        // It is not decoded while one of its files has not been seen.
+        // The entry is not decoded while one of its files has not been seen.
         of_file.know_again(&HashMap::from([("one", one)]), &mut contexts, one);
         assert!(contexts.pairs().is_empty() && of_file.waiting.contexts.len() == 1);
         of_file.know_again(&HashMap::from([("one", one), ("another", another)]), &mut contexts, another);

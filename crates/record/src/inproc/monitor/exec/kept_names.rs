@@ -20,19 +20,19 @@ const MOST: usize = 8192;
 /// Answers in the order of their questions: row n of all columns is one answer.
 #[derive(Clone, PartialEq, Message)]
 struct WireAnswers {
-    /// The kind of [`NameQuestion`], a byte each.
+    /// Kinds of [`NameQuestion`], a byte each.
     #[prost(bytes = "vec", tag = "1")]
     questions: Vec<u8>,
-    /// The address that is asked about, or zero.
+    /// Addresses that are asked about; zero if the question has none.
     #[prost(fixed64, repeated, tag = "2")]
     addresses: Vec<u64>,
-    /// The name that is asked about, or empty.
+    /// Names that are asked about; empty if the question has none.
     #[prost(message, required, tag = "3")]
     asked: WireTexts,
-    /// The kind of [`NameAnswer`], a byte each: [`NOTHING`], [`LAST`], [`FOLLOWED`].
+    /// Kinds of [`NameAnswer`], a byte each: [`NOTHING`], [`LAST`], [`FOLLOWED`].
     #[prost(bytes = "vec", tag = "4")]
     answers: Vec<u8>,
-    /// The function's fields; empty or zero if there is none.
+    /// Names of the functions found; empty, as all other fields are zero, if there is none.
     #[prost(message, required, tag = "5")]
     names: WireTexts,
     #[prost(fixed64, repeated, tag = "6")]
@@ -61,25 +61,25 @@ struct WireFrames {
 struct WirePlaces {
     #[prost(fixed64, repeated, tag = "1")]
     addresses: Vec<u64>,
-    /// End of each result.
+    /// Index at which each address's result ends.
     #[prost(fixed32, repeated, tag = "2")]
     ends: Vec<u32>,
     #[prost(bytes = "vec", tag = "3")]
     found: Vec<u8>,
 }
 
-/// Locations of addresses, by rising address.
+/// Source locations of addresses, by rising address.
 #[derive(Clone, PartialEq, Message)]
 struct WireLines {
     #[prost(fixed64, repeated, tag = "1")]
     addresses: Vec<u64>,
-    /// End of the locations of each address.
+    /// Index at which each address's locations end.
     #[prost(fixed32, repeated, tag = "2")]
     ends: Vec<u32>,
-    /// The parts that a location has, a byte each: [`FILE`], [`LINE`].
+    /// Parts that each location has, as bits: [`FILE`], [`LINE`].
     #[prost(bytes = "vec", tag = "3")]
     parts: Vec<u8>,
-    /// The locations' fields; empty or zero if there is none.
+    /// Functions of the locations; empty if there is none, as are files, while lines are zero.
     #[prost(message, required, tag = "4")]
     functions: WireTexts,
     #[prost(message, required, tag = "5")]
@@ -88,31 +88,31 @@ struct WireLines {
     lines: Vec<u32>,
 }
 
-/// The location has a file.
+/// Bit of a location that has a file.
 const FILE: u8 = 1;
-/// The location has a line.
+/// Bit of a location that has a line.
 const LINE: u8 = 2;
 
-/// First of the numbers that stand for [`NameQuestion::LastJump`].
+/// First of the kinds that encode a [`NameQuestion::LastJump`].
 const LAST_JUMPS: u8 = 64;
 
-/// Bits of a distance in [`NameQuestion::Reaches`], which is stored in one word with its start.
+/// Bits of a distance in [`NameQuestion::Reaches`], which is stored in one word with its start address.
 const REACH_BITS: u32 = MOST_REACH.ilog2();
 const _: () = assert!(MOST_REACH == 1 << REACH_BITS);
 
-/// There is no function.
+/// Kind of an answer: there is no function.
 const NOTHING: u8 = 0;
-/// There is a function, and none is known behind it.
+/// Kind of an answer: there is a function, and none is known behind it.
 const LAST: u8 = 1;
-/// There is a function, and another one behind it.
+/// Kind of an answer: there is a function, and another one behind it.
 const FOLLOWED: u8 = 2;
 
-/// Texts, one behind the other.
+/// Texts, stored one behind the other.
 #[derive(Clone, PartialEq, Message)]
 struct WireTexts {
     #[prost(string, tag = "1")]
     all: String,
-    /// End of each text.
+    /// Index at which each text ends.
     #[prost(fixed32, repeated, tag = "2")]
     ends: Vec<u32>,
 }
@@ -150,7 +150,7 @@ impl WireLines {
         })
     }
 
-    /// Returns the locations of an address, by its index.
+    /// Returns the locations of the address with this index.
     fn at(&self, place: usize) -> Option<Arc<[Location]>> {
         let start = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
         let end = (*self.ends.get(place)?).min(u32::try_from(self.parts.len()).ok()?);
@@ -165,7 +165,7 @@ impl WirePlaces {
         self.ends.push(self.found.len() as u32);
     }
 
-    /// Returns the result for an address, by its index.
+    /// Returns the result for the address with this index.
     fn at(&self, place: usize) -> Option<&[u8]> {
         let start = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
         self.found.get(start as usize..*self.ends.get(place)? as usize)
@@ -224,7 +224,7 @@ pub(crate) struct AllAsked {
     pub(crate) frames: FrameAnswers,
 }
 
-/// Notes the answers.
+/// Notes the answers of this run, for later runs.
 pub(crate) fn keep(notes: &mut FileNotes, debug_files: u64, asked: &AllAsked) {
     let mut wire = WireAnswers::of(&asked.names);
     asked.lines.iter().take(MOST).for_each(|(address, locations)| wire.lines.push(*address, locations));
@@ -408,7 +408,7 @@ mod tests {
         let worth = |asked, kept| is_worth_keeping(NameCounts { asked, kept });
         let told = [worth(0, 0), worth(1, 0), worth(320, 320), worth(321, 320), worth(20_000, MOST)];
         assert_eq!(told, [false, true, false, true, false]);
-        // If there are too many, the same ones are kept in every run.
+        // If there are too many answers, every run keeps the same ones.
         let names = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
         keep(&mut notes, 0, &AllAsked { names, ..AllAsked::default() });
         let kept = answers(&notes, 0).unwrap();

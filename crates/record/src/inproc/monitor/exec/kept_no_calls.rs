@@ -14,7 +14,7 @@ use systoll_symbols::{FileState, ModuleKey, Symbols};
 /// Files kept for one program, at most; those mapped longest ago are dropped.
 const MOST: usize = 512;
 
-/// A file that a loader mapped, and the arguments.
+/// A file that a loader mapped, and the arguments of that call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MappedAs {
     pub(crate) state: FileState,
@@ -22,12 +22,12 @@ pub(crate) struct MappedAs {
     pub(crate) arguments: [u64; 3],
 }
 
-/// The call by which a loader maps files.
+/// The site at which a loader maps files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoaderSite {
     /// Key of the loader's file in the cache.
     pub(crate) loader: String,
-    /// Index of the site, and its address in the file.
+    /// Index of the site among the loader's sites.
     pub(crate) site: usize,
     pub(crate) address: u64,
 }
@@ -80,7 +80,7 @@ pub(crate) struct KeptNoCalls {
     by_program: HashMap<ModuleKey, OfProgram>,
 }
 
-/// Files kept for the programs with one executable.
+/// Files kept for the programs of one executable.
 #[derive(Debug, Default)]
 struct OfProgram {
     site: Option<LoaderSite>,
@@ -90,7 +90,8 @@ struct OfProgram {
 }
 
 impl KeptNoCalls {
-    /// Returns what earlier runs kept for programs with the executable `program`, at the first call for it in this run.
+    /// Returns the files that earlier runs kept for programs with the executable `program`; `None` if there are none,
+    /// or if they were returned before.
     pub(crate) fn read(&mut self, program: ModuleKey, files: &Files) -> Option<(&LoaderSite, &[MappedAs])> {
         if self.by_program.contains_key(&program) {
             return None;
@@ -107,7 +108,7 @@ impl KeptNoCalls {
     pub(crate) fn note(&mut self, program: ModuleKey, site: LoaderSite, (file, mapped): (ModuleKey, MappedAs)) {
         let of_program = self.by_program.entry(program).or_default();
         if of_program.site.as_ref() != Some(&site) {
-            // The loader is another one, or has changed.
+            // The loader is another one than in earlier runs, or has changed.
             *of_program = OfProgram { site: Some(site), ..OfProgram::default() };
         }
         if of_program.new.len() < MOST {
@@ -115,7 +116,7 @@ impl KeptNoCalls {
         }
     }
 
-    /// Keeps the files of this run for later runs. `on_way` are the files with frames of contexts.
+    /// Keeps the files of this run for later runs, except those in `on_way`, which have frames of contexts.
     pub(crate) fn keep(&self, files: &mut Files, symbols: &Symbols, on_way: &HashSet<ModuleKey>) {
         let asked_about: HashSet<FileState> = on_way.iter().filter_map(|key| symbols.state(*key)).collect();
         for (program, OfProgram { site, kept, new }) in &self.by_program {
@@ -221,8 +222,8 @@ mod tests {
         let mut second = KeptNoCalls::default();
         assert_eq!(second.read(program, &files), Some((&site, &[mapped(0)][..])));
         assert_eq!(second.read(program, &files), None, "it has been told");
-        // There is nothing for this program yet, and a file that turned out to have frames of contexts is asked about
-        // from now on.
+        // Nothing is kept for this program yet. A file that turned out to have frames of contexts is asked about from
+        // now on.
         assert_eq!(second.read(met[0], &files), None);
         second.note(program, site.clone(), (met[1], mapped(1)));
         second.keep(&mut files, &symbols, &HashSet::from([met[0]]));

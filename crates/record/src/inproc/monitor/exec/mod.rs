@@ -1,4 +1,4 @@
-//! Work at an `execve` before the new program runs: plans its files, maps code and memory, and writes jumps.
+//! Prepares a new program at its `execve`, before it runs: plans its files, maps code and memory, and writes jumps.
 
 pub(crate) mod bootstrap;
 pub(crate) mod confinement;
@@ -13,10 +13,10 @@ pub(crate) mod no_calls;
 pub(crate) mod on_exec;
 pub(crate) mod place;
 pub(crate) mod plan_ahead;
+pub(crate) mod prefetched;
 pub(crate) mod preload;
 pub(crate) mod provision;
 pub(crate) mod read_ahead;
 pub(crate) mod ready;
 pub(crate) mod rseq_areas;
 pub(crate) mod seccomp;
-pub(crate) mod shelf;

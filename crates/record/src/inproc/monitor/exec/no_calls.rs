@@ -12,7 +12,8 @@ use std::rc::Rc;
 use systoll_hooks::layout::{NODE_SIZE, global, image, no_calls};
 use systoll_symbols::{ModuleKey, PlacedFrame, Registers};
 
-/// Tells a new program its loader, if it is known: then the loader's thread need not ask about known files.
+/// Tells a new program its loader's site, if the site is known. The loader's thread then need not ask about known
+/// files.
 pub(crate) fn begin(session: &mut Session, id: ProgramId) {
     tell_kept(session, id);
     let Some(program) = session.programs.get(&id) else { return };
@@ -26,7 +27,7 @@ pub(crate) fn begin(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// Tells threads what programs with the same executable have mapped in earlier runs.
+/// Tells threads which files programs with the same executable have mapped in earlier runs.
 fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
     let program = session.programs.get(&id).filter(|program| program.native && may_tell(session))?;
     let (files, known) = (&session.provisioning.files, &mut session.provisioning.no_calls);
@@ -46,13 +47,14 @@ fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
     Some(())
 }
 
-/// Returns true if threads may be told; a filter may forbid the call by which they recognise a file.
+/// Returns true if threads may skip questions about known files. A filter may forbid the call by which they recognise a
+/// file.
 fn may_tell(session: &Session) -> bool {
     *seccomp::inherited() == seccomp::Inherited::Nothing && session.provisioning.elided == 0
 }
 
-/// Returns true if a file of a program is its loader: the kernel has mapped it to load other files, so what it does
-/// with them is known.
+/// Returns true if the file is the program's loader: the kernel has mapped it to load other files, so what it does with
+/// them is known.
 fn is_loader(session: &Session, id: ProgramId, key: ModuleKey) -> bool {
     let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index())).map(|i| &i.exe);
     exe.is_some() && session.symbols.path(key).as_ref() != exe
@@ -61,7 +63,7 @@ fn is_loader(session: &Session, id: ProgramId, key: ModuleKey) -> bool {
 /// Notes that the thread whose call with these registers is counted at `root` has mapped a file without calls. Later
 /// threads of this run and of later runs are told.
 pub(crate) fn note(session: &mut Session, id: ProgramId, root: NodeAddr, (file, r): (ModuleKey, &Registers)) {
-    // The launcher must know at once which programs run scripts.
+    // Files that compile or interpret are not noted: the launcher must know at once which programs run scripts.
     if !may_tell(session) || session.symbols.compiles(file) || session.symbols.interprets(file) {
         return;
     }
@@ -117,14 +119,14 @@ pub(crate) fn keep(session: &mut Session) {
     known.kept.keep(files, &session.symbols, &session.reuse.contexts.files());
 }
 
-/// Makes a program ask about each file from now on, because it does what loaders don't.
+/// Makes a program ask about each file from now on, because it does things that loaders don't do.
 pub(crate) fn end(session: &Session, id: ProgramId) {
     if let Some(area) = session.memory.image(id) {
         area.set(image::LOADER, 0);
     }
 }
 
-/// Notes, by frames of a stack, that a program makes calls through files that it does not ask about.
+/// Notes, by the frames of a stack, that a program makes calls through files that it does not ask about.
 pub(crate) fn note_callers(session: &mut Session, id: ProgramId, frames: &[PlacedFrame]) {
     let known = &mut session.provisioning.no_calls;
     let mut is_told = |key: ModuleKey| {
@@ -185,7 +187,7 @@ pub(crate) fn may_lie_in(
     })
 }
 
-/// Returns the `maps` file of a thread's process. It stays open until that of another thread is asked for, since
+/// Returns the `maps` file of a thread's process. The file stays open until another thread's file is asked for, since
 /// libraries come by the dozen.
 pub(crate) fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Option<Rc<File>> {
     let last = session.provisioning.maps_file.as_ref().filter(|last| (last.program, last.tid) == (id, tid));
@@ -197,7 +199,7 @@ pub(crate) fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Optio
     Some(file)
 }
 
-/// Reads what the program of the waiting thread `tid` has mapped without asking.
+/// Reads the mappings that the program of the waiting thread `tid` has made without asking.
 pub(crate) fn look(session: &mut Session, id: ProgramId, tid: i32) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     let unasked = session.memory.image(id).map_or(0, |area| area.get(image::UNASKED_FILES));

@@ -16,7 +16,7 @@ use crate::inproc::monitor::exec::hand_over;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
 use crate::inproc::monitor::exec::ready;
-use crate::inproc::monitor::exec::ready::Taken;
+use crate::inproc::monitor::exec::ready::{Ready, Taken};
 use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
@@ -41,15 +41,15 @@ use systoll_symbols::AddressSpace;
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
 
-/// Origin of a program.
+/// Facts about where a new program comes from.
 struct Origin {
-    /// The slot of the thread that has become it.
+    /// Slot of the thread that executed the program.
     from: Option<SlotRef>,
-    /// The image that thread ran in.
+    /// Image in which that thread ran.
     parent: Option<ImageId>,
-    /// True if it is the command's own.
+    /// True if this is the command's own program.
     first: bool,
-    /// True if its process is known to be confined as the launcher is, from the program before.
+    /// True if the process is known to be confined as the launcher is, from its program before.
     as_before: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     let prepared = prepare(session, pid, &Origin { from, parent, first, as_before }, &exe);
     if let Err(why) = &prepared {
         if first {
-            // Nothing of it has run, so the caller may choose another backend.
+            // Nothing of the program has run, so the caller may choose another backend.
             session.root.refused = Some(format!("{exe}: {why}"));
             sys::kill(pid);
         } else if !is_doomed(pid) {
@@ -71,7 +71,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     }
     let _ = tracee::detach(pid, 0);
     if let Ok(id) = prepared {
-        // It maps our memory now, and does not need the launcher for that.
+        // The program maps our memory now, and does not need the launcher for that.
         provision::provision(session, id);
         windows::settle_who_opens(session);
     }
@@ -88,9 +88,40 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
     image
 }
 
+/// State of a stopped process that has just become another program.
+struct Newcomer {
+    pid: i32,
+    regs: libc::user_regs_struct,
+    mem: Mem,
+    maps: Maps,
+    space: AddressSpace,
+    /// Code for the files that the process has mapped.
+    files: Vec<Ready>,
+    /// True if the counts leave out nothing of these files.
+    seen_whole: bool,
+}
+
 /// Prepares everything and lets the stopped process begin with the bootstrap code.
 fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> Result<ProgramId, String> {
-    let Origin { from, parent, first, as_before } = *origin;
+    let newcomer = inspect(session, pid, origin.as_before)?;
+    let id = session
+        .provisioning
+        .spare
+        .take()
+        .or_else(|| provision::blank_image(session))
+        .ok_or("no memory for another program")?;
+    let native = is_native(session, pid, origin.from);
+    if let Err(why) = start(session, id, &newcomer, origin, native) {
+        session.memory.free_image(id);
+        return Err(why);
+    }
+    admit(session, id, newcomer, origin, native, exe);
+    Ok(id)
+}
+
+/// Reads the state of the stopped process and plans the hooks of its files. Returns the reason if the process can't be
+/// watched.
+fn inspect(session: &mut Session, pid: i32, as_before: bool) -> Result<Newcomer, String> {
     if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
         return Err(obstacle);
     }
@@ -110,41 +141,45 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
             files.push(ready);
         }
     }
-    let stub = files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
-    let id = session
-        .provisioning
-        .spare
-        .take()
-        .or_else(|| provision::blank_image(session))
-        .ok_or("no memory for another program")?;
-    let code = files.iter().map(|f| (f.at, f.patched.code.size(), f.patched.code.offset));
-    let native = is_native(session, pid, from);
+    let seen_whole = session.problems.losses == losses_before;
+    Ok(Newcomer { pid, regs, mem, maps, space, files, seen_whole })
+}
+
+/// Gives the stopped process its image `id`, and sets it to begin with the bootstrap code.
+fn start(
+    session: &mut Session,
+    id: ProgramId,
+    newcomer: &Newcomer,
+    origin: &Origin,
+    native: bool,
+) -> Result<(), String> {
+    let (pid, mapped) = (newcomer.pid, newcomer.maps.all.as_slice());
+    let stub = newcomer.files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
     let [code_file, image_file] = if native {
         to_open(session, id).ok_or("no memory for another program")?
     } else {
-        match handed_over(session, id, pid, (&mem, &maps.all), regs) {
-            Ok(sources) => sources,
-            Err(why) => {
-                session.memory.free_image(id);
-                return Err(format!("it has another user or other rights than systoll, and {why}"));
-            }
-        }
+        handed_over(session, id, pid, (&newcomer.mem, mapped), newcomer.regs)
+            .map_err(|why| format!("it has another user or other rights than systoll, and {why}"))?
     };
+    let code = newcomer.files.iter().map(|f| (f.at, f.patched.code.size(), f.patched.code.offset));
     let mappings = bootstrap::files(code_file, image_file, code);
     if !provision::enter(session, id, pid) {
-        session.memory.free_image(id);
         return Err("the memory shared with it can't be written".into());
     }
-    let away = from.filter(|from| asked_elsewhere(session, *from)).and_then(|_| sys::Away::from_here(pid));
+    let asked_elsewhere = origin.from.filter(|from| asked_elsewhere(session, *from));
+    let away = asked_elsewhere.and_then(|_| sys::Away::from_here(pid));
     let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
-    if let Err(why) = plant(session, pid, &mem, &maps.all, &mappings, Start { stub, processors }, regs) {
-        session.memory.free_image(id);
-        return Err(why);
-    }
-    // The process frees itself again, whatever becomes of us.
+    plant(pid, &newcomer.mem, mapped, &mappings, Start { stub, processors }, newcomer.regs)?;
+    // The process frees itself again, even if we are killed.
     away.inspect(|away| away.keep(pid));
-    let now = session.clock.at(sys::now());
-    let image = Image { pid, parent, exe: Arc::clone(exe), start_ns: if first { 0 } else { now }, ..Image::default() };
+    Ok(())
+}
+
+/// Adds the program to the session, before its process goes on.
+fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Origin, native: bool, exe: &Arc<str>) {
+    let Newcomer { pid, mem, maps, space, files, seen_whole, .. } = newcomer;
+    let start_ns = if origin.first { 0 } else { session.clock.at(sys::now()) };
+    let image = Image { pid, parent: origin.parent, exe: Arc::clone(exe), start_ns, ..Image::default() };
     let image = session.table.image(image);
     let file = space.files().map(|f| f.module).find(|key| session.symbols.path(*key).as_ref() == Some(exe));
     let mut program = Program::new(id, pid, image, space, mem);
@@ -152,27 +187,27 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
-    // A later program asks about the calls of earlier ones too, unless it asks more than any before.
+    // Calls that earlier programs of the file have shown are sampled more rarely; further calls are sampled as usual.
     if let Some(area) = session.memory.image(id).filter(|_| !program.is_looked_at()) {
         area.set(image::FAMILIAR, earlier.looked);
     }
+    program.processes.only = session.root.attached.filter(|attached| attached.no_children).map(|_| pid);
     program.native = native;
     program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
-    program.processes.thread_before = if from.is_some_and(|from| had_threads(session, from.program)) {
+    program.processes.thread_before = if origin.from.is_some_and(|from| had_threads(session, from.program)) {
         procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns)
     } else {
-        // This is the same value, at a twentieth of the cost.
+        // The first reading is the same value, at a twentieth of the cost.
         program.processes.cpu_before
     };
-    program.hooks.seen_whole = session.problems.losses == losses_before;
+    program.hooks.seen_whole = seen_whole;
     program.hooks.maps = maps.all;
     program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
     session.programs.insert(id, program);
-    if first {
+    if origin.first {
         session.root.image = Some(image);
         session.root.audit_base = procfs::io_calls(pid);
     }
-    Ok(id)
 }
 
 /// Returns true if a process of a program may have had other threads than its first.
@@ -192,8 +227,8 @@ fn asked_elsewhere(session: &Session, from: SlotRef) -> bool {
     session.polling.asked_elsewhere(patience)
 }
 
-/// Returns true if a new program can open what this process can: it has the same user and groups, and no program it
-/// descends from has changed its rights.
+/// Returns true if a new program can open the files that this process can: it has the same user and groups, and no
+/// program it descends from has changed its rights.
 fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
     let as_before = |from: SlotRef| {
         session.programs.get(&from.program).is_some_and(|p| p.native && !p.threads.changed.contains(&from.index))
@@ -201,14 +236,14 @@ fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
     from.is_none_or(as_before) && procfs::has_our_credentials(pid)
 }
 
-/// Returns a program's files, as paths that it opens.
+/// Returns the files that a program opens by itself, as paths.
 fn to_open(session: &Session, id: ProgramId) -> Option<[Source; 2]> {
     let [code, image] = session.memory.paths(id)?;
     let (read, both) = (libc::O_RDONLY | libc::O_CLOEXEC, libc::O_RDWR | libc::O_CLOEXEC);
     Some([Source::Open(code, read), Source::Open(image, both)])
 }
 
-/// Returns a program's files, as descriptors handed to a stopped process that may not open them.
+/// Returns the files of a program that may not open them, as descriptors handed to its stopped process.
 fn handed_over(
     session: &Session,
     id: ProgramId,
@@ -224,7 +259,6 @@ fn handed_over(
 
 /// Writes the bootstrap code into the stopped process and sets its instruction pointer there.
 fn plant(
-    _session: &Session,
     pid: i32,
     mem: &Mem,
     mapped: &[Mapped],
@@ -232,14 +266,14 @@ fn plant(
     start: Start,
     regs: libc::user_regs_struct,
 ) -> Result<(), String> {
-    // Its length does not depend on its address.
+    // The code's length does not depend on its address.
     let len = bootstrap::code(0, files, start, &regs).len();
     let at = remote::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
     let code = bootstrap::code(at, files, start, &regs);
     mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
     let mut regs = regs;
     regs.rip = at;
-    // There is no call to be restarted.
+    // The kernel must not restart a call.
     regs.orig_rax = u64::MAX;
     tracee::set_registers(pid, &regs).map_err(|e| e.desc().to_owned())
 }
@@ -249,7 +283,7 @@ fn plant(
 pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) -> bool {
     let from = session.memory.asked_from(thread);
     let Some(program) = session.programs.get_mut(&thread.program) else { return false };
-    // Mapping our memory was not the program's own work; what follows, until it goes on, counts as asking.
+    // Mapping our memory was not the program's own work. From here until it goes on, its time counts as asking.
     let took = from.map_or(0, |from| from.saturating_sub(program.processes.thread_before));
     session.stats.starts_ns = session.stats.starts_ns.saturating_add(took);
     session.stats.starts += 1;

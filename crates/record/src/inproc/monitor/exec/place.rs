@@ -8,13 +8,13 @@ use systoll_hooks::assemble::Options;
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, image};
 use systoll_hooks::plan::Plan;
 
-/// Distances tried between a file and its code, so that neither a heap nor a neighbour is in the way, bytes.
+/// Distances that are tried between a file and its code, bytes, so that neither a heap nor a neighbour is in the way.
 const DISTANCES: [u64; 7] = [16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20, 512 << 20, 1 << 30];
 
-/// Distance between the places tried where none of these is free, bytes.
+/// Step of the further search if all those distances are taken, bytes.
 const STEP: u64 = 2 << 20;
 
-/// Bytes that jumps may span: they reach two GiB, minus a reserve for what lies between.
+/// Bytes that jumps may span: they reach two GiB, minus a reserve of 64 MiB.
 const REACH: u64 = (2 << 30) - (64 << 20);
 
 /// Lowest address a program may map (vm.mmap_min_addr as distributions set it).
@@ -24,7 +24,7 @@ const LOWEST: u64 = 0x1_0000;
 /// MIN_GAP).
 const HIGHEST: u64 = 0x7fff_f800_0000;
 
-/// The regions of files' roots in every image, assigned by whichever thread has a plan first.
+/// The regions of files' roots, the same in every image. The thread that has a file's plan first assigns its region.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions(Arc<AtomicU64>);
 
@@ -49,7 +49,7 @@ impl Regions {
     }
 }
 
-/// The options by which code is made.
+/// A maker of code by fixed options.
 #[derive(Clone, Debug)]
 pub(crate) struct Maker {
     pub(crate) options: Options,
@@ -65,7 +65,7 @@ impl Maker {
         id.with(&format!("{delta:x}-{:x}", self.options.bits()))
     }
 
-    /// Returns the code in the cache.
+    /// Returns the code that the cache holds.
     pub(crate) fn kept<'a>(&self, cache: &'a Cache, key: &Key) -> Option<Entry<'a>> {
         cache.entry(Kind::Code, key)
     }
@@ -76,7 +76,7 @@ fn lowest(plan: &Plan) -> u64 {
     plan.segments.iter().map(|s| s.vaddr & !4095).min().unwrap_or(0)
 }
 
-/// Estimates the room for a file's code before it is made.
+/// Estimates the bytes of a file's code before it is made.
 pub(crate) fn first_room(plan: &Plan) -> u64 {
     (plan.sites.len() + plan.entries.len()) as u64 * ROOM_PER_SITE + 8192
 }
@@ -103,5 +103,5 @@ pub(crate) fn place(plan: &Plan, bias: u64, room: u64, is_free: &dyn Fn(&Range<u
 /// Bytes of code for a site, estimated; if it turns out to be more, larger room is sought.
 const ROOM_PER_SITE: u64 = 1400;
 
-/// Bytes of a table of roots by number.
+/// Bytes of a table that has a root for each system call number.
 const TABLE: u64 = systoll_hooks::layout::TABLE_LEN * 8;

@@ -6,7 +6,7 @@
 
 use crate::inproc::cache::{Cache, Key, Kind};
 use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, place};
-use crate::inproc::monitor::exec::shelf::Shelf;
+use crate::inproc::monitor::exec::prefetched::Prefetched;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::CodeRoom;
 use crate::limits;
@@ -16,13 +16,13 @@ use systoll_hooks::assemble::assemble;
 use systoll_hooks::plan::{Plan, PlanError};
 use systoll_symbols::PreloadedFile;
 
-/// Stands for a library's address: only the distance of its code matters.
+/// Address at which a library is assumed to lie: only the distance of its code matters.
 pub(crate) const SOMEWHERE: u64 = 0x7f00_0000_0000;
 
 /// Threads that plan, at most: each holds a file.
 const MOST_THREADS: usize = 4;
 
-/// A plan, and the address of its file's roots, if that is decided.
+/// A plan, and the address of its file's roots, if that has been assigned.
 pub(crate) struct Placed {
     pub(crate) plan: Plan,
     pub(crate) region: Option<u64>,
@@ -30,15 +30,15 @@ pub(crate) struct Placed {
 
 /// A file that no earlier run has seen.
 pub(crate) struct NewFile {
-    /// Its key from now on.
+    /// Key of the file from now on.
     pub(crate) id: Key,
     pub(crate) placed: Result<Placed, PlanError>,
 }
 
-/// Everything that planning needs and fills.
+/// The means and the results of planning.
 pub(crate) struct Planning<'a> {
-    pub(crate) new: &'a Shelf<NewFile>,
-    pub(crate) codes: &'a Shelf<Code>,
+    pub(crate) new: &'a Prefetched<NewFile>,
+    pub(crate) codes: &'a Prefetched<Code>,
     pub(crate) regions: &'a Regions,
     pub(crate) cache: &'a Cache,
     pub(crate) maker: &'a Maker,
@@ -46,8 +46,8 @@ pub(crate) struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// Plans those of `files` that no run has seen, the last one first, by as many threads as there are processors
-    /// besides the launcher's.
+    /// Plans the `files` that no run has seen, the last one first, in one thread for each processor other than the
+    /// launcher's.
     pub(crate) fn all(&self, files: &[PreloadedFile]) {
         let left = AtomicUsize::new(files.len());
         let some = || {
@@ -71,7 +71,7 @@ impl Planning<'_> {
         let unread = self.cache.unread(state.as_ref(), file.build_id())?;
         self.new.put(&unread, || {
             let (id, content) = self.cache.key_and_content(state.as_ref(), file.build_id(), || file.bytes());
-            // A file that a run has seen needs nothing.
+            // Nothing is left to do for a file that a run has seen.
             let (id, content) = (id?, content?);
             let plan = self.cache.kept_plan(&id).map_or_else(|| self.cache.new_plan(Some(&id), &content), Ok);
             let placed = plan.map(|plan| {
@@ -101,7 +101,7 @@ impl Planning<'_> {
                 size = Some(code.size());
                 Some(code)
             });
-            // The launcher looks for more room in the same way.
+            // The launcher looks for more room if this was too little.
             if size? <= room {
                 return Some(());
             }
@@ -119,8 +119,8 @@ mod tests {
     use systoll_symbols::{Preloaded, libraries_of};
 
     /// Plans `files` with the contents of `cache`.
-    fn planned(cache: &Cache, maker: &Maker, files: &[PreloadedFile]) -> (Shelf<NewFile>, Shelf<Code>) {
-        let (new, codes, memory) = (Shelf::default(), Shelf::default(), Memory::new().unwrap());
+    fn planned(cache: &Cache, maker: &Maker, files: &[PreloadedFile]) -> (Prefetched<NewFile>, Prefetched<Code>) {
+        let (new, codes, memory) = (Prefetched::default(), Prefetched::default(), Memory::new().unwrap());
         let (regions, room) = (Regions::default(), memory.codes());
         Planning { new: &new, codes: &codes, regions: &regions, cache, maker, room }.all(files);
         (new, codes)
@@ -158,7 +158,7 @@ mod tests {
         }
         // At least the C library and the loader have hooks.
         assert!(hooked >= 2, "{hooked} of {}", files.len());
-        // Another run knows them.
+        // Another run finds the plans in the cache.
         let (new, _) = planned(&cache, &maker, &files);
         assert!(files.iter().all(|file| new.take(&unread(file).unwrap(), || None).is_none()));
     }

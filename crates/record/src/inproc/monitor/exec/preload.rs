@@ -16,7 +16,7 @@ use systoll_symbols::ModuleKey;
 /// Records left for contexts that the program itself finds: half of all.
 const OWN_RECORDS: u64 = slot::RECORD_COUNT / 2;
 
-/// Difference between a file's addresses in the program and those in the file.
+/// Differences between a file's addresses in the program and those in the file, by file.
 type Biases = foldhash::HashMap<ModuleKey, u64>;
 
 /// A node made from a known context.
@@ -26,7 +26,7 @@ struct Preloaded {
     above: Option<Above>,
 }
 
-/// Gives a program the contexts of earlier ones, where their files are the same.
+/// Gives a program the contexts of earlier ones that consist of the same files.
 pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let Some(program) = session.programs.get_mut(&id) else { return };
@@ -42,7 +42,7 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
         Due { at: if looked_at || asks || !known.is_seen() { 1 } else { known.later() }, asks }
     };
     // Frames of varying size include interpreters' own main functions, and a sample of the stack also tells the
-    // script's line: the thread asks there.
+    // script's line, so the thread asks there.
     let scripts = looked_at && program.space.holds_interpreter(&session.symbols);
     let is_asked_about = |known: &Context| scripts && known.main && known.varies();
     // Frames of other sizes belong to other programs, and there is room for a few sizes only. A context that no program
@@ -53,8 +53,8 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
         if !may_come(known) || is_asked_about(&known.context) {
             return None;
         }
-        // The whole stack tells who called. In the first programs of a file, threads compare theirs with the known one,
-        // or ask if they can't; later programs are not sampled where an earlier one was.
+        // Only a whole stack tells the caller. In the first programs of a file, threads compare theirs with the known
+        // one, or ask if they can't; later programs are not sampled where an earlier one was.
         let trunk = known.trunk().filter(|_| is_early && known.context.whole).and_then(|trunk| placed(&trunk, biases));
         let is_known = if is_early { trunk.is_some() } else { known.is_seen() };
         is_known.then(|| Given { due: due(known), trunk })
@@ -139,7 +139,7 @@ fn nodes_of_known(
     nodes
 }
 
-/// Makes the node of a known context; returns `None` if it is not new or there is no room.
+/// Makes the node of a known context. Returns `None` if the node exists already, or if there is no room.
 fn grow_known(
     context: &Context,
     program: &mut Program,
@@ -160,7 +160,8 @@ fn grow_known(
     let root = match context.number {
         None => region + site as u64 * NODE_SIZE,
         Some(number) => {
-            // Such a site counts all calls of a number at its root.
+            // If no return address is known at the site, it has no contexts: it counts all calls of a number at one
+            // root.
             counted.offset?;
             program.number_root(area, SiteRef { file, site }, number)?.0
         }

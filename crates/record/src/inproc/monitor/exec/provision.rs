@@ -20,14 +20,14 @@ use systoll_hooks::layout::{BLOBS_AT, WRITE_CODE, image, slot};
 use systoll_model::{ProblemKind, Random};
 use systoll_symbols::ModuleKey;
 
-/// Files remembered that programs of one executable map, at most.
+/// Files, mapped by programs of one executable, that are remembered, at most.
 const MOST_USUAL: usize = 16;
 
-/// A process's memory.
+/// Memory of the process that a thread belongs to.
 pub(crate) enum MemOf<'a> {
-    /// That of the process that executed the program.
+    /// Memory of the process that executed the program.
     First(&'a Mem),
-    /// That of a forked child.
+    /// Memory of a forked child.
     Fork(Mem),
 }
 
@@ -59,7 +59,7 @@ fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), String
     Ok(())
 }
 
-/// Makes an image with the initial contents of every program's.
+/// Makes an image with the contents that every program's image has at first.
 pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
     let id = session.memory.new_image()?;
     let seed = Random::new(session.stats.facts.seed ^ u64::from(id.0)).below(u64::MAX);
@@ -79,7 +79,7 @@ pub(crate) fn make_ahead(session: &mut Session) {
     }
 }
 
-/// Enters process `pid` into its first slot. Returns false if that could not be written.
+/// Writes the id of process `pid` into the first slot. Returns false if that could not be written.
 #[must_use]
 pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) -> bool {
     let pid = pid as u64;
@@ -108,14 +108,15 @@ pub(crate) fn provision(session: &mut Session, id: ProgramId) {
         program.hooks.seen_whole &= session.problems.losses == losses_before;
         program.hooks.starting = Some(Vec::new());
     }
-    // Do this first, so that their records are the same in all programs: the initial roots are kept by that.
+    // Usual files come first, so that their records are the same in all programs and their initial roots can be reused.
     lay_usual(session, id);
     no_calls::begin(session, id);
     preload::preload(session, id);
 }
 
-/// Returns true if a program at its exec may keep a map of what it compiles from its start. Node and Java do so by an
-/// option or an agent, named in their words or in a file of options. For other programs the way is unknown.
+/// Returns true if a program at its exec may keep, from its start, a map of the functions that it compiles. Node and
+/// Java do so by an option or an agent, named in their words or in a file of options. For other programs the way is
+/// unknown.
 fn is_told_to_name_compiled(exe: &str, pid: i32) -> bool {
     const TELLING: [&[u8]; 4] = [b"perf", b"agent", b"framepointer", b"native-stack"];
     let takes_files = match exe.rsplit('/').next() {
@@ -137,7 +138,7 @@ fn lay_usual(session: &mut Session, id: ProgramId) {
     let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
     let Some(earlier) = exe.and_then(|exe| session.reuse.by_file.get(exe)) else { return };
     for code in &earlier.mapped {
-        // If there is no room, that is reported when the program maps the file.
+        // If there is no room, the loss is reported when the program maps the file.
         let _ = lay(program, &session.memory, code);
     }
 }
@@ -158,21 +159,21 @@ fn note_usual(session: &mut Session, id: ProgramId, code: Rc<Code>) {
 pub(crate) struct FileOf {
     /// The waiting thread for whose process they are written.
     pub(crate) by: SlotRef,
-    /// Its index among the program's files.
+    /// Index of the file among the program's files.
     pub(crate) index: usize,
     pub(crate) arrival: Arrival,
 }
 
-/// Writes the roots and jumps of a file that a program has mapped and whose code is mapped already. `by` is the thread
-/// that asks; `maps` are its mappings.
+/// Writes the roots and jumps of a file that a program has mapped, and whose code is mapped already. `by` is the thread
+/// that asks; `maps` are the mappings of its process.
 pub(crate) fn patch(session: &mut Session, by: SlotRef, file: Patched, arrival: Arrival, maps: Layout<'_>) {
     if let Some(index) = take_in_usual(session, by.program, file) {
         write_jumps(session, FileOf { by, index, arrival }, maps);
     }
 }
 
-/// [`patch`] for a file whose code the thread must map first, by the call `map`: releases the thread to do both.
-/// Returns true if it still waited; otherwise nothing is written, which is reported.
+/// Does the same as [`patch`] for a file whose code the thread must map first, by the call `map`: releases the thread
+/// to do both. Returns true if the thread still waited; otherwise nothing is written, which is reported.
 pub(crate) fn let_patch(
     session: &mut Session,
     by: SlotRef,
@@ -188,7 +189,8 @@ pub(crate) fn let_patch(
     went
 }
 
-/// Adds a file to a program's, assuming that later programs with the same executable will map it too.
+/// Adds a file to the program, and to the files that later programs with the same executable will probably map. Returns
+/// its index.
 fn take_in_usual(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize> {
     let usual = Rc::clone(&file.code);
     let index = take_in(session, id, file)?;
@@ -196,7 +198,7 @@ fn take_in_usual(session: &mut Session, id: ProgramId, file: Patched) -> Option<
     Some(index)
 }
 
-/// Adds a file and its roots to a program's. Returns its index, unless there is no room.
+/// Adds a file and its roots to the program. Returns its index; `None` if there is no room.
 fn take_in(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize> {
     let program = session.programs.get_mut(&id)?;
     let area = session.memory.image(id)?;
@@ -209,7 +211,7 @@ fn take_in(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize>
     Some(program.hooks.files.len() - 1)
 }
 
-/// Writes the jumps of a program's file; its roots are written and its code is mapped.
+/// Writes the jumps of a program's file, whose roots are written and whose code is mapped.
 pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
     let arrival = of.arrival;
     let written = arrival != Arrival::MadeExecutable && has_jumps_written(session, of, maps);
@@ -268,9 +270,9 @@ pub(crate) fn memory_of(session: &Session, thread: SlotRef) -> Result<MemOf<'_>,
     Mem::open(pid).map(MemOf::Fork).map_err(|e| e.to_string())
 }
 
-/// Makes the waiting thread write the jumps of a file that no thread runs yet. That takes a third of the time of
-/// writing from outside, where the kernel looks up each page and copies it twice. Returns true if it did; otherwise
-/// some jumps may have been written.
+/// Makes the waiting thread write the jumps of a file that no thread runs yet. This takes a third of the time of
+/// writing from outside, where the kernel looks up each page and copies it twice. Returns true if all were written;
+/// otherwise some jumps may have been written.
 fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> bool {
     let file = session.programs.get(&of.by.program).and_then(|p| p.hooks.files.get(of.index));
     let Some(Writing { call, pages }) = file.and_then(|file| writing(session, of.by, file, maps)) else { return false };
@@ -278,7 +280,7 @@ fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> boo
     if let Some(program) = session.programs.get_mut(&of.by.program) {
         program.hooks.faults += pages;
     }
-    // A filter that forbids it once will do so again, and may log it each time.
+    // A filter that forbids the call once will do so again, and may log it each time.
     let doomed = reply.is_none() && is_waiter_doomed(session, of.by);
     session.provisioning.writes_code = reply == Some(0) || doomed;
     reply == Some(0)
@@ -287,11 +289,11 @@ fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> boo
 /// The call by which a waiting thread writes a file's jumps.
 pub(crate) struct Writing {
     call: [u64; 7],
-    /// Pages that it changes.
+    /// Number of pages that the call changes.
     pages: u64,
 }
 
-/// Returns the call by which the thread can write a file's jumps by itself, if it can.
+/// Returns the call by which the thread can write a file's jumps; `None` if the launcher must write them.
 fn writing(session: &Session, by: SlotRef, file: &Patched, maps: Layout<'_>) -> Option<Writing> {
     let id = by.program;
     // Another thread might fork meanwhile, and the child's code would stay writable.
@@ -310,13 +312,13 @@ fn writing(session: &Session, by: SlotRef, file: &Patched, maps: Layout<'_>) -> 
     Some(Writing { call, pages })
 }
 
-/// Returns that call, if the launcher need not know its result before the thread goes on.
+/// Returns the call of [`writing`] if the launcher need not know its result before the thread goes on.
 pub(crate) fn unseen_writing(session: &Session, by: SlotRef, file: &Patched, maps: Layout<'_>) -> Option<Writing> {
     (session.provisioning.elided == 0).then(|| writing(session, by, file, maps)).flatten()
 }
 
-/// Releases a program's first thread to write the jumps of all its files, if it can do that by itself. Returns true if
-/// it was released; otherwise nothing is written.
+/// Releases a program's first thread to write the jumps of all its files, if it can do so by itself. Returns true if it
+/// was released; otherwise nothing is written.
 pub(crate) fn let_write_all(session: &mut Session, by: SlotRef, maps: Layout<'_>) -> bool {
     let Some(program) = session.programs.get(&by.program) else { return false };
     let all = program.hooks.files.iter().map(|file| unseen_writing(session, by, file, maps));
@@ -342,10 +344,10 @@ fn let_go(session: &mut Session, by: SlotRef, calls: &[[u64; 7]], (files, pages)
     true
 }
 
-/// Continues after a thread that was released to hook files came back, because a call failed after `made` others: the
-/// launcher does the rest from outside.
+/// Continues for a thread that was released to hook files and has come back, because a call failed after `made` others:
+/// the launcher does the rest from outside.
 pub(crate) fn finish(session: &mut Session, by: SlotRef, made: u64) {
-    // A filter that forbids it once will do so again, and may log it each time.
+    // A filter that forbids the call once will do so again, and may log it each time.
     session.provisioning.writes_code = is_waiter_doomed(session, by);
     let Some(program) = session.programs.get_mut(&by.program) else { return };
     let (files, at_start) = (std::mem::take(&mut program.hooks.let_go), program.hooks.mapped_at_start);
@@ -362,7 +364,7 @@ pub(crate) fn finish(session: &mut Session, by: SlotRef, made: u64) {
     }
 }
 
-/// Notes that nothing of a program's file is hooked.
+/// Notes that no site of a program's file is hooked.
 fn not_hooked(session: &mut Session, of: FileOf, why: &str) {
     let Some(file) = session.programs.get(&of.by.program).and_then(|p| p.hooks.files.get(of.index)) else { return };
     let key = file.key;

@@ -1,14 +1,15 @@
-//! Reads what watching a program of the C library needs, in a thread of its own, while the program starts.
+//! Reads, in a thread of its own, the files needed to watch a program that uses the C library, while the program
+//! starts.
 //!
-//! That is megabytes of code, call frame information and symbols, the same in nearly every run, and the program waits
-//! for them when it maps the library. Whichever thread needs a piece first reads it; the other one waits for that.
+//! These are megabytes of code, call frame information and symbols, the same in nearly every run, and the program waits
+//! for them when it maps the library. A piece is read by the thread that needs it first; the other one waits.
 
 use crate::inproc::cache::{Cache, Key};
 use crate::inproc::monitor::exec::file_notes::FileNotes;
 use crate::inproc::monitor::exec::kept_names;
 use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, place};
 use crate::inproc::monitor::exec::plan_ahead::{NewFile, Placed, Planning, SOMEWHERE};
-use crate::inproc::monitor::exec::shelf::Shelf;
+use crate::inproc::monitor::exec::prefetched::Prefetched;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
 use crate::inproc::monitor::sys;
@@ -33,20 +34,20 @@ const MOST_LIBRARIES: usize = 512;
 /// Threads that plan libraries of other programs than the first, at most.
 const MOST_PLANNERS: usize = 2;
 
-/// Descriptors that must be allowed before the thread may use some of them.
+/// Number of descriptors that this process must be allowed to have before the thread may use some of them.
 const DESCRIPTORS: u64 = 64;
 
-/// The files that the thread has read.
+/// Data that the thread has read, shared with the launcher.
 #[derive(Clone, Default)]
 pub(crate) struct Ahead {
-    pub(crate) plans: Arc<Shelf<Placed>>,
-    pub(crate) codes: Arc<Shelf<Code>>,
-    /// Facts that earlier runs found out, for both threads.
-    pub(crate) notes: Arc<Shelf<FileNotes>>,
-    /// New files, by [`Cache::unread`].
-    pub(crate) new: Arc<Shelf<NewFile>>,
+    pub(crate) plans: Arc<Prefetched<Placed>>,
+    pub(crate) codes: Arc<Prefetched<Code>>,
+    /// Facts that earlier runs found out about files.
+    pub(crate) notes: Arc<Prefetched<FileNotes>>,
+    /// Files that no run has seen, by [`Cache::unread`].
+    pub(crate) new: Arc<Prefetched<NewFile>>,
     pub(crate) regions: Regions,
-    /// Records of roots of the program's first files, once known.
+    /// Number of records that the roots of the program's first files have, once known.
     pub(crate) first_roots: Arc<OnceLock<u64>>,
     /// Initial contents of every image.
     blank: Arc<OnceLock<Runs>>,
@@ -57,7 +58,7 @@ pub(crate) struct Ahead {
     pub(crate) modules: systoll_symbols::Preloaded,
 }
 
-/// The program to read ahead, and the means.
+/// The program to read ahead, and the means for that.
 #[derive(Clone)]
 pub(crate) struct Reading {
     pub(crate) program: PathBuf,
@@ -69,8 +70,8 @@ pub(crate) struct Reading {
 }
 
 impl Ahead {
-    /// Starts a thread that reads what a program will need, on any processor but `beside`. Starts none if it would take
-    /// descriptors or memory that others need.
+    /// Starts a thread that reads the files a program will need, on any processor but `beside`. Starts none if it would
+    /// take descriptors or memory that others need.
     pub(crate) fn begin(&self, what: Reading, beside: Option<usize>) -> Option<JoinHandle<()>> {
         if allowed_descriptors() < DESCRIPTORS {
             return None;
@@ -104,7 +105,7 @@ impl Ahead {
         if program.as_ref().is_some_and(|file| !file.is_dynamic()) {
             return;
         }
-        // Assume that a script's interpreter is like most programs.
+        // A script's interpreter is assumed to need the libraries that most programs need.
         let mut libraries = libraries_of(program.as_ref());
         self.plan_new(program.as_ref(), &libraries, what);
         // Read them in the order in which they are needed: the loader comes first, and is the smaller one.
@@ -123,7 +124,7 @@ impl Ahead {
         files.iter().rev().for_each(PreloadedFile::read_names);
         // The host's description is cached as well; parts of it are slow to read in virtual machines.
         let _ = systoll_price::host();
-        // A large program's symbols take as long as it needs to start. Its code is read at its exec, which comes
+        // Reading a large program's symbols takes as long as its start. Its code is read at its exec, which comes
         // sooner.
         if let Some(program) = program {
             self.know(&program, what);
@@ -132,8 +133,8 @@ impl Ahead {
         }
     }
 
-    /// Plans the libraries of a program that no run has seen. Libraries of other programs have most likely been seen
-    /// too, and checking takes as long as starting a small program.
+    /// Plans the libraries of a program that no run has seen. The libraries of a known program have most likely been
+    /// seen too, and checking that takes as long as starting a small program.
     fn plan_new(&self, program: Option<&PreloadedFile>, libraries: &[PathBuf], what: &Reading) -> Option<()> {
         let (program, loader) = (program?, libraries.first()?);
         what.cache.unread(program.state().as_ref(), program.build_id())?;
@@ -176,8 +177,8 @@ impl Ahead {
         }
     }
 
-    /// Reads plan and code, if they are in the cache, and prepares the roots behind those of earlier files. A file
-    /// whose plan is needed needs its code next, so a thread waits for both together.
+    /// Reads the file's plan and code, if the cache has them, and prepares the file's roots behind the roots of earlier
+    /// files. A file whose plan is needed needs its code next, so a thread waits for both together.
     fn read_code(&self, file: &PreloadedFile, what: &Reading, key: &Key, roots: &mut u64) {
         self.plans.put(key, || {
             let plan = what.cache.kept_plan(key)?;
@@ -203,7 +204,7 @@ impl Ahead {
         self.codes.put(&key, || {
             let code = Code::kept(what.maker.kept(&what.cache, &key)?, delta, plan, region, &what.room)?;
             code.jumps.read_ahead(|at, bytes| file.read_code_into(at, bytes));
-            // The launcher knows the number of records of a program's first files if the program has started.
+            // Once the program has started, the launcher knows the number of records of its first files.
             *roots = self.first_roots.get().copied().unwrap_or(*roots);
             let _ = code.roots(*roots);
             *roots += code.blob.sites.len() as u64;

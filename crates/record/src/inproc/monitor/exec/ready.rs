@@ -12,7 +12,7 @@ use systoll_hooks::plan::UnpatchableReason;
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
 
-/// Ranges in which a process has no room for code: its mappings, and those it is about to make.
+/// Ranges in which a process has no room for code: its mappings, and the mappings that it is about to make.
 pub(crate) struct Taken<'a> {
     mapped: Layout<'a>,
     ours: Vec<Range<u64>>,
@@ -28,7 +28,7 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// A file's code, and the address for it.
+/// A file's code, and the address at which it will be mapped.
 pub(crate) struct Ready {
     pub(crate) patched: Patched,
     pub(crate) at: u64,
@@ -78,7 +78,7 @@ fn note_uncounted(session: &mut Session, path: &str, known: &Rc<Known>, places: 
     }
 }
 
-/// Allows calls to be answered in place if every call of the program is seen: since `losses_before` no place was found
+/// Allows calls to be answered in place if every call of the program is seen: since `losses_before` no site was found
 /// whose calls are not counted, and no code runs that could not be examined.
 pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before: u64) {
     let Some(program) = session.programs.get_mut(&id) else { return };
@@ -88,7 +88,7 @@ pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before:
         return;
     };
     area.set(image::ELIDE, u64::from(session.provisioning.elided));
-    // Set it first and check then: a thread that sets the other word in between sees it taken back.
+    // Set `ELIDE` first and check then: a thread that sets `UNSEEN` in between sees `ELIDE` taken back.
     if area.get(image::UNSEEN) as u32 != 0 {
         area.set(image::ELIDE, 0);
     }

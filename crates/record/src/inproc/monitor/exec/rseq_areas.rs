@@ -1,4 +1,4 @@
-//! Gives programs that register no rseq areas areas of ours, so that waiting can be told apart from working there too.
+//! Gives rseq areas of ours to programs that register none, so that waiting can be told from working there too.
 
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
@@ -17,9 +17,8 @@ const OWN: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NORE
 const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 
 impl Patched {
-    /// Returns true if the file does not call `rseq`, neither by a known number nor at a site that tells no number and
-    /// can't be intercepted. The GNU C library calls it in each thread from 2.35 on, and ends the program if that
-    /// fails.
+    /// Returns true if the file never calls `rseq`: no site has its number, and every site that tells no number can be
+    /// intercepted. The GNU C library calls it in each thread from 2.35 on, and ends the program if that fails.
     fn registers_no_area(&self) -> bool {
         let (plan, blob) = (&self.known.plan, &self.code.blob);
         let losses_before = |address: u64| {
@@ -33,7 +32,7 @@ impl Patched {
     }
 }
 
-/// Gives the threads of a new program areas, if it registers none as far as can be seen; its first thread waits in slot
+/// Gives the threads of a new program areas, if it seems to register none. Its first thread waits in slot
 /// `thread.index`.
 pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
     let Some(program) = session.programs.get(&thread.program) else { return };
@@ -48,7 +47,7 @@ pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
     let taken = give_area(session, thread).map_or(0, |()| 1);
     let took = sys::process_cpu(pid).zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
     if let Some(program) = session.programs.get_mut(&thread.program) {
-        // This was not the program's own work.
+        // The time and the faults of these calls are not the program's own.
         session.stats.starts_ns += took;
         program.processes.cpu_before += took;
         program.hooks.faults += taken;
@@ -61,14 +60,14 @@ fn give_area(session: &mut Session, thread: SlotRef) -> Option<()> {
     if mapped != areas::AT {
         return None;
     }
-    // A core dump must be the same as without us.
+    // Exclude the areas from core dumps, which must be the same as without us.
     let _ = request::request(
         session,
         thread,
         [MADVISE.into(), areas::AT, areas::SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0],
     );
-    // Set it first, so that the area is given back before the program's own is registered, even if we never get the
-    // reply.
+    // Set `GIVES_AREAS` first, so that the area is given back before the program registers its own, even if we never
+    // get the reply.
     session.memory.image(thread.program)?.set(image::GIVES_AREAS, 1);
     let reply = request::request(session, thread, registering(session, thread, 0)?)?;
     let area = session.memory.image(thread.program)?;

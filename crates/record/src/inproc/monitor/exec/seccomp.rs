@@ -1,7 +1,8 @@
-//! Finds out what a seccomp filter allows under which systoll itself runs, as all processes in a container do.
+//! Finds out which calls are allowed by the seccomp filter under which systoll itself runs, as all processes of a
+//! container do.
 //!
-//! Programs that it starts inherit the filter, so they may do what a child of ours may do: the calls that our code
-//! makes in a program are tried once, before anything is watched.
+//! The programs that it starts inherit the filter, so they may do whatever a child of ours may do: the calls that our
+//! code makes in a program are tried once, before anything is watched.
 
 use crate::inproc::monitor::exec::confinement::{Filters, filters_in, levels, own, status};
 use crate::inproc::monitor::shared::memory::NOT_MAPPED;
@@ -10,21 +11,21 @@ use std::ffi::CString;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
 
-/// Calls that the filters of this process allow.
+/// The seccomp filters of this process, by their effect on our code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Inherited {
     /// There is no filter.
     Nothing,
     /// This number of filters, which allow our code.
     Harmless(u32),
-    /// This number of filters, which do not, and what they did.
+    /// This number of filters, which forbid calls of our code, and a text about their effect.
     Hostile(u32, &'static str),
-    /// There is a filter, but we can't tell if another process has exactly the same: kernels before 5.9 do not tell how
-    /// many there are.
+    /// There is a filter, but we can't tell if another process has exactly the same: kernels before 5.9 do not tell the
+    /// number of filters.
     Unknown,
 }
 
-/// Returns what this process has inherited; tries it at the first call.
+/// Returns the filters that this process has inherited. The first call tries them out.
 pub(crate) fn inherited() -> &'static Inherited {
     static INHERITED: OnceLock<Inherited> = OnceLock::new();
     INHERITED.get_or_init(|| match own().filters {
@@ -34,7 +35,7 @@ pub(crate) fn inherited() -> &'static Inherited {
     })
 }
 
-/// Returns true if the filters of this process allow code to be written over: many do not.
+/// Returns true if the filters of this process allow code to be overwritten, which many forbid.
 pub(crate) fn may_write_code() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| match inherited() {
@@ -55,8 +56,8 @@ pub(crate) fn may_register() -> bool {
     })
 }
 
-/// Returns true if the filters of this process allow threads to copy what a call's arguments point to, and to read
-/// their descriptors' names.
+/// Returns true if the filters of this process allow the calls by which threads copy the memory of a call's arguments
+/// and read the names of descriptors.
 pub(crate) fn may_copy() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| match inherited() {
@@ -68,7 +69,7 @@ pub(crate) fn may_copy() -> bool {
 
 /// Makes the calls of a thread that writes a window, by raw system calls. Returns true if all succeeded.
 fn copies() -> bool {
-    // An invalid way to change a mask.
+    // A value that `rt_sigprocmask` refuses as a way to change the mask.
     const NONE: u64 = 99;
     let (bytes, mut copy, mut usage) = ([7u64; 2], [0u64; 2], [0u64; 18]);
     let there = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: 16 };
@@ -79,7 +80,7 @@ fn copies() -> bool {
     sys::raw(libc::SYS_rt_sigprocmask, [NONE, bytes.as_ptr() as u64, 0, 8, 0, 0]) == i64::from(-libc::EINVAL)
         && sys::raw(libc::SYS_process_vm_readv, [me, to, 1, from, 1, 0]) == 16
         && sys::raw(libc::SYS_getrusage, [libc::RUSAGE_THREAD as u64, usage.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0
-        // Any file may be there, or none.
+        // The link may name any file, or be missing; only a refusal counts.
         && sys::raw(libc::SYS_readlink, [folder, copy.as_mut_ptr() as u64, 16, 0, 0, 0]) != i64::from(-libc::EPERM)
 }
 
@@ -88,7 +89,7 @@ fn asks_for_no_area() -> bool {
     sys::raw(libc::SYS_rseq, [0, 32, 1, 0, 0, 0]) == i64::from(-libc::EINVAL)
 }
 
-/// Maps a page as code, makes it writable and takes that back, by raw system calls. Returns whether all succeeded.
+/// Maps a page as code, makes it writable and takes that back, by raw system calls. Returns true if all succeeded.
 fn makes_writable() -> bool {
     let (code, open) = ((libc::PROT_READ | libc::PROT_EXEC) as u64, libc::PROT_WRITE as u64);
     sys::raw(libc::SYS_mmap, [CODE, SIZE, code, ALONE, u64::MAX, 0]) == CODE as i64
@@ -98,7 +99,7 @@ fn makes_writable() -> bool {
         && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code, 0, 0, 0]) == 0
 }
 
-/// Returns why a process with these filters can't be watched from inside; `None` if it can.
+/// Returns the reason why a process with these filters can't be watched from inside; `None` if it can.
 fn obstacle_of(filters: Filters, inherited: &Inherited) -> Option<String> {
     match (filters, inherited) {
         (Filters::None, _) => None,
@@ -111,7 +112,7 @@ fn obstacle_of(filters: Filters, inherited: &Inherited) -> Option<String> {
     }
 }
 
-/// Returns why a process can't be watched from inside, according to /proc.
+/// Returns the reason why a process can't be watched from inside, according to /proc; `None` if it can.
 pub(crate) fn obstacle(pid: i32) -> Option<String> {
     let status = status(&pid.to_string());
     if let Some(why) = obstacle_of(filters_in(&status), inherited()) {
@@ -123,8 +124,8 @@ pub(crate) fn obstacle(pid: i32) -> Option<String> {
     None
 }
 
-/// Makes, in a child, every call that our code makes in a program, but without their effects. Returns what failed;
-/// `None` if nothing did.
+/// Makes, in a child, every call that our code makes in a program, but without its effect. Returns a text about the
+/// call that failed; `None` if none did.
 fn trial() -> Option<&'static str> {
     let Ok(file) = sys::memory_file(SIZE) else { return Some("lets us share no memory") };
     if !sys::reads_memory() {
@@ -139,16 +140,17 @@ fn trial() -> Option<&'static str> {
     }
 }
 
-/// Bytes of the file that is mapped for the trial.
+/// Size of the file that the trial maps, bytes.
 const SIZE: u64 = 1 << 20;
-/// Addresses at which this process has nothing: for data, code, and the code mapped again.
+/// Addresses that are free in this process: for data, for code, and for the code mapped a second time.
 const DATA: u64 = 0x2f00_0000_0000;
 const CODE: u64 = DATA + SIZE;
 const NEAR: u64 = CODE + SIZE;
 /// Flags for mapping memory that belongs to the child only.
 const ALONE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
 
-/// Makes the calls, and nothing else, since the child has only one thread. Returns true if all succeeded.
+/// Makes the calls of our code, one after the other. Makes no others, since it runs in a forked child. Returns true if
+/// all succeeded.
 fn calls(path: &CString, known: RawFd) -> bool {
     let made = |number: libc::c_long, args: [u64; 6]| sys::raw(number, args);
     let fd = made(libc::SYS_open, [path.as_ptr() as u64, (libc::O_RDWR | libc::O_CLOEXEC) as u64, 0, 0, 0, 0]);
@@ -157,7 +159,7 @@ fn calls(path: &CString, known: RawFd) -> bool {
     let again = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
     let limit = libc::timespec { tv_sec: 0, tv_nsec: 1 };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // A filter may check flags and protections, so these are the real ones.
+    // A filter may check flags and protections, so they are the same as in a program.
     fd >= 0
         && fd != i64::from(known)
         && made(libc::SYS_mmap, [DATA, SIZE, data, shared, fd as u64, 0]) == DATA as i64

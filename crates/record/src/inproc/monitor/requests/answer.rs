@@ -9,16 +9,16 @@ use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::context;
 use crate::inproc::monitor::requests::doomed;
+use crate::inproc::monitor::requests::end_of_watching;
 use crate::inproc::monitor::requests::exec_asked;
 use crate::inproc::monitor::requests::identity;
-use crate::inproc::monitor::requests::last;
 use crate::inproc::monitor::requests::late_code;
 use crate::inproc::monitor::requests::leave;
 use crate::inproc::monitor::requests::received;
 use crate::inproc::monitor::requests::request;
-use crate::inproc::monitor::requests::same_ids;
 use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::stack_memory;
+use crate::inproc::monitor::requests::unchanged_ids;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::session::Session;
@@ -68,12 +68,12 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
             Some(Question::Exec) => exec_asked::on_asked(session, &waiter),
             Some(Question::ExecFailed) => exec_asked::on_failed(session, &waiter),
             Some(Question::Last) => {
-                if let Some(last) = last::of(session, &waiter) {
+                if let Some(last) = end_of_watching::reason(session, &waiter) {
                     waiter.slot.program = identity::part_ways(session, &waiter);
                     goes_on = leave::on_last(session, &waiter, last);
                 }
             }
-            Some(Question::Identity) if same_ids::keeps_ids(session, &waiter, node) => {}
+            Some(Question::Identity) if unchanged_ids::keeps_ids(session, &waiter, node) => {}
             Some(Question::Identity) => waiter.slot.program = identity::part_ways(session, &waiter),
             Some(Question::Confine) => {
                 waiter.slot.program = identity::part_ways(session, &waiter);
@@ -88,7 +88,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                 }
             }
             Some(Question::WindowReturn) => windows::on_return(session, &waiter),
-            // For these, the thread finds the answer itself, or asks for the context.
+            // The thread finds the answers to these questions by itself, or asks for the context.
             Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
         }
     }
@@ -102,7 +102,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     let Some(area) = session.memory.image(waiter.slot.program) else { return true };
     area.set(base + slot::ANSWER, answer);
     let Some(word) = area.half(base + slot::STATE) else { return true };
-    // It may have lost patience meanwhile.
+    // The thread may have stopped waiting meanwhile.
     let done = word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
     if done.is_ok() {
         sys::futex_wake(word);
@@ -122,7 +122,8 @@ fn kind_of(waiter: &Waiter, question: Option<Question>) -> Kind {
     }
 }
 
-/// Handles code that has come into a program. Returns true if the thread was released with its answer.
+/// Handles a question about code that was mapped or made executable in a program. Returns true if the thread was
+/// released with its answer.
 fn on_code(session: &mut Session, waiter: &Waiter, node: NodeAddr) -> bool {
     if let Some(made) = request::undone(session, waiter.slot) {
         provision::finish(session, waiter.slot, made);
@@ -134,7 +135,7 @@ fn on_code(session: &mut Session, waiter: &Waiter, node: NodeAddr) -> bool {
     }
 }
 
-/// Gives programs the contexts of files that they have just mapped, while their threads run on.
+/// Gives contexts of earlier programs to the programs that have just mapped files, while their threads run on.
 fn preload_new(session: &mut Session) {
     for id in std::mem::take(&mut session.reuse.to_preload) {
         preload::preload(session, id);
@@ -175,8 +176,8 @@ fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Opti
 }
 
 /// Returns true if the thread of a slot is about to end: another thread has ended its process while it waited, so
-/// nothing that it asked for will happen. Its maker knows it by the same number, so that it is no thread of another PID
-/// namespace.
+/// nothing that it asked for will happen. The thread must have the number that its maker noted; otherwise the number
+/// may be that of a thread in another PID namespace.
 fn is_ending(session: &Session, thread: SlotRef, tid: i32) -> bool {
     let same_number = thread.index == 0 || session.memory.head(thread).made_as as i32 == tid;
     same_number && crate::procfs::is_ending(tid)

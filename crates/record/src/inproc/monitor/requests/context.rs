@@ -16,42 +16,36 @@ use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use crate::sys::read_memory;
 use std::rc::Rc;
-use systoll_hooks::assemble::{self, Step, TreeError, grow_seen};
+use systoll_hooks::assemble::{self, CountedPlace, Step, TreeError, grow_seen};
 use systoll_hooks::layout::slot;
 use systoll_hooks::layout::windows::{ASKED_ONCE, NONE, OWN};
 use systoll_hooks::layout::{may_hold_node, node, record};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
 
-/// Number of the call at which a window may open if the budget allowed none at the first: the beginning of an octave,
-/// and not so soon that most questions would be in vain.
+/// Number of the call at which a window may open if the budget allowed none at the first call. It is the beginning of
+/// an octave, and not so small that most questions would be in vain.
 const LATER_OCTAVE: u64 = 16;
 
-/// Bytes kept of a first slot to tell start-up from the rest, at most.
+/// Bytes of a first slot that are kept to tell start-up from the rest, at most.
 const MOST_AT_MAIN: u64 = 8 << 20;
 
-/// Contexts that could not be told apart at a site before we stop asking there.
+/// Failures to tell contexts apart at a site after which no thread asks there any more.
 const MAX_FAILURES: u32 = 16;
 
 /// Answers a question for the context of a call at a site with the root `root`. Returns the node that counts it.
 pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> NodeAddr {
     let at = session.programs.get(&waiter.slot.program).and_then(|program| program.site_of(root));
-    let Some((at, (frames, complete))) = at.and_then(|at| Some((at, unwind_now(session, waiter, at)?))) else {
+    let Some((site, (frames, complete))) = at.and_then(|at| Some((at, unwind_now(session, waiter, at)?))) else {
         return root;
     };
     no_calls::note_callers(session, waiter.slot.program, &frames);
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return root };
     let Some(area) = session.memory.image(waiter.slot.program) else { return root };
     let before = program.contexts.nodes.len();
-    let (node, main) = context(
-        program,
-        (&mut session.symbols, &mut session.reuse.contexts),
-        area,
-        waiter,
-        root,
-        at,
-        (&frames, complete),
-    );
+    let sighting = Sighting { thread: waiter, site, root, frames: &frames, complete };
+    let main = is_main_on(&mut session.symbols, &frames);
+    let node = sighting.node(program, &mut session.symbols, &mut session.reuse.contexts, area, main);
     // A thread that can't read its stack by itself asks at known contexts too.
     let reads = area.get(waiter.slot.offset() + slot::STACK_ASKED) == 0;
     if !reads && program.contexts.nodes.len() == before {
@@ -100,14 +94,13 @@ fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
         return area.set(node.offset() + node::WINDOW_AT, LATER_OCTAVE);
     }
     let base = thread.offset();
-    let record = area.get(node.offset() + node::RECORD);
-    if (slot::RECORDS..slot::LONG_CALLS).contains(&record) {
+    if let Some(record) = area.record_of(node) {
         let entered = area.get(base + record + record::ENTERED);
         area.set(node.offset() + node::WINDOW_AT, entered + 1);
     }
 }
 
-/// Ends start-up if this is the first call below `main` at a context that we preloaded.
+/// Ends start-up if this is the first call below `main` at a context that was given to the program at its start.
 pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     let Some(program) =
         session.programs.get_mut(&thread.program).filter(|p| thread.index == 0 && !p.contexts.main_seen)
@@ -127,7 +120,7 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
     look_no_more(session, thread, nodes);
 }
 
-/// Stops asking at these preloaded nodes for the sake of `main`, which has begun elsewhere.
+/// Stops asking at these preloaded nodes, since `main` has begun elsewhere.
 fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let (Some(area), Some(program)) = (session.memory.image(thread.program), session.programs.get_mut(&thread.program))
@@ -149,7 +142,7 @@ fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
 /// Ends start-up: `main` is on the stack of the program's first thread.
 fn on_main(session: &mut Session, id: ProgramId) {
     let now = session.clock.at(sys::now());
-    // It is the first thread itself that asks right now.
+    // The first thread itself asks right now, so its time is known.
     let (from, asked) = (session.memory.asked_from(id.slot(0)), session.memory.asked_before(id.slot(0)));
     let written = session.memory.written_before(id.slot(0)) as f64 / session.clock.ratio.cycles_per_ns();
     let asked = asked.saturating_add(written as u64);
@@ -165,7 +158,7 @@ fn on_main(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// Answers a question for the root of a call's number, from the site with the table at `table`.
+/// Answers a question for the root that counts the calls of one number, asked at the site with the table at `table`.
 pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> NodeAddr {
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
     let Some(at) = program.site_of_table(table) else { return NodeAddr(table) };
@@ -181,26 +174,136 @@ pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> N
     }
 }
 
-/// Returns the node for a context at a site, and true if `main` is on the stack. The node is made if it is new, and
-/// kept in `seeds`. Returns the root where contexts can't be told apart.
-fn context(
-    program: &mut Program,
-    (symbols, seeds): (&mut Symbols, &mut KnownContexts),
-    area: &Area,
-    thread: &Waiter,
+/// A call of a thread, with the stack that was unwound for it.
+struct Sighting<'a> {
+    thread: &'a Waiter,
+    /// The place that makes the call.
+    site: SiteRef,
+    /// Root of the tree of contexts of that place, or of that place and call.
     root: NodeAddr,
-    at: SiteRef,
-    (frames, complete): (&[PlacedFrame], bool),
-) -> (NodeAddr, bool) {
-    let user = frames.iter().position(|f| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown));
-    let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
-    let site = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site));
-    let (offset, site_address) = (site.and_then(|s| s.offset), site.map(|s| s.address));
-    let (base, _) = trunk::base(program, thread, at);
-    let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(base);
-    let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
+    /// The stack, from the call outwards.
+    frames: &'a [PlacedFrame],
+    /// True if the stack was unwound to its end.
+    complete: bool,
+}
+
+/// Part of a stack that tells a context from others, and the steps by which threads find it themselves.
+struct ContextPath<'a> {
+    /// Frames up to the innermost that belongs to the user's code.
+    frames: &'a [PlacedFrame],
+    /// Words that a thread compares, one for each frame beyond the first; ends early if a thread can't find the next
+    /// frame.
+    steps: Vec<Step>,
+    /// True if the steps lead as far as the frames do; a thread may then compare the frames above, too.
+    whole: bool,
+}
+
+/// Returns true if `main` is on a stack.
+fn is_main_on(symbols: &mut Symbols, frames: &[PlacedFrame]) -> bool {
+    let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
+    symbols.reaches_main(&stack)
+}
+
+impl<'a> Sighting<'a> {
+    /// Returns the node for this context; it is made if it is new, and kept in `seeds`. Returns the root if contexts
+    /// can't be told apart. `main`: true if `main` is on the stack.
+    fn node(
+        &self,
+        program: &mut Program,
+        symbols: &mut Symbols,
+        seeds: &mut KnownContexts,
+        area: &Area,
+        main: bool,
+    ) -> NodeAddr {
+        let (base, _) = trunk::base(program, self.thread, self.site);
+        let offset = self.assembled(program).and_then(|site| site.offset);
+        let path = self.path(symbols, base, offset);
+        let above = self.frames.get(path.steps.len() + 1..).filter(|_| path.whole);
+        let above = above.and_then(|above| SeenAbove::of(program, self.thread, self.site, (above, self.complete)));
+        let trunk = above.as_ref().map(SeenAbove::trunk);
+        let grown = if path.steps.is_empty() {
+            Err(TreeError::Depth)
+        } else {
+            grow_seen(area.words(), &mut program.hooks.room, self.root.0, &path.steps, trunk.as_ref()).map(NodeAddr)
+        };
+        match grown {
+            Ok(node) => {
+                self.keep(program, seeds, node, &path, above, main);
+                node
+            }
+            Err(TreeError::Varies { node, callers }) => {
+                let node = NodeAddr(node);
+                program.contexts.name(node, path.frames.iter().take(callers + 1).map(|f| f.frame).collect());
+                node
+            }
+            // There is no stack to read at this call; other calls at the site do have one.
+            Err(_) if path.steps.is_empty() && !has_word(self.thread.tid, base, offset) => self.root,
+            Err(why) => {
+                let failures = program.contexts.failures.entry(self.root).or_default();
+                *failures += 1;
+                if *failures >= MAX_FAILURES || path.steps.is_empty() || why == TreeError::Full {
+                    close(area, self.root);
+                }
+                self.root
+            }
+        }
+    }
+
+    /// Returns the assembled place that makes the call; `None` if its file is not hooked.
+    fn assembled<'p>(&self, program: &'p Program) -> Option<&'p CountedPlace> {
+        program.hooks.files.get(self.site.file).and_then(|f| f.code.blob.sites.get(self.site.site))
+    }
+
+    /// Returns the part of the stack that tells this context from others. `base`: address from which threads count
+    /// places on the stack; `offset`: distance of the first return address from `base`, if the assembled code knows it.
+    fn path(&self, symbols: &mut Symbols, base: u64, offset: Option<u32>) -> ContextPath<'a> {
+        let is_users = |f: &PlacedFrame| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown);
+        let user = self.frames.iter().position(is_users);
+        let frames = self.frames.get(..user.map_or(self.frames.len(), |u| u + 1)).unwrap_or_default();
+        let steps = steps(frames, base, offset);
+        // If the context ends before the user's frame, there is nothing above it that threads could compare.
+        let whole = if user.is_some() { steps.len() + 1 == frames.len() } else { self.complete };
+        ContextPath { frames, steps, whole }
+    }
+
+    /// Names a node that was found or made, and keeps its context for later programs.
+    fn keep(
+        &self,
+        program: &mut Program,
+        seeds: &mut KnownContexts,
+        node: NodeAddr,
+        path: &ContextPath<'_>,
+        above: Option<SeenAbove>,
+        main: bool,
+    ) {
+        let raw: Rc<[RawFrame]> = path.frames.iter().take(path.steps.len() + 1).map(|f| f.frame).collect();
+        let by_number = program.contexts.number_roots.contains_key(&self.root);
+        let number = by_number.then_some(self.thread.registers.ax as u32);
+        let origin = if program.native { Origin::Native } else { Origin::Other };
+        let address = self.assembled(program).map(|site| site.address);
+        let known = program.hooks.files.get(self.site.file).zip(address).map(|(f, address)| (f.key, address));
+        if let Some((file, address)) = known
+            && let site = (SiteOfFile { file, site: self.site.site, address, number, origin, program: program.file })
+            && let Some(seed) = seeds.keep(site, &path.steps, (&raw, path.whole), main)
+        {
+            seed.note_trunk(above.as_ref().and_then(SeenAbove::known), program.native);
+            program.contexts.known.insert(node, seed);
+        }
+        if let Some(above) = above.filter(|_| !program.contexts.nodes.contains_key(&node)) {
+            program.contexts.trunks.insert(node, Rc::new(above.above()));
+        }
+        program.contexts.name(node, raw);
+    }
+}
+
+/// Returns the steps by which a thread finds the context `frames`. Each step compares a word of the stack and tells
+/// where the next word lies. The steps end early at a frame that a thread can't find.
+fn steps(frames: &[PlacedFrame], base: u64, offset: Option<u32>) -> Vec<Step> {
+    let from_base = |address: u64| address.wrapping_sub(base);
+    let place = |f: &PlacedFrame| from_base(f.sp.wrapping_sub(8));
+    let agrees = frames.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
     let mut steps: Vec<Step> = Vec::new();
-    for frame in context.iter().skip(1) {
+    for frame in frames.iter().skip(1) {
         if !agrees || !frame.frame.is_return {
             break;
         }
@@ -209,7 +312,6 @@ fn context(
                 break;
             }
             last.next = place(frame);
-            let from_base = |address: u64| address.wrapping_sub(base);
             last.pointer = frame.pointer.filter(|_| !frame.constant).map(|pointer| assemble::FramePointer {
                 saved: pointer.saved_at.map(from_base),
                 distance: from_base(pointer.value),
@@ -217,53 +319,7 @@ fn context(
         }
         steps.push(Step { word: frame.ip, ..Step::default() });
     }
-    let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
-    let main = symbols.reaches_main(&stack);
-    // If the context ends before the user's frame, there is nothing above it that threads could compare.
-    let whole = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
-    let above = frames.get(steps.len() + 1..).filter(|_| whole);
-    let above = above.and_then(|above| SeenAbove::of(program, thread, at, (above, complete)));
-    let trunk = above.as_ref().map(SeenAbove::trunk);
-    let grown = if steps.is_empty() {
-        Err(TreeError::Depth)
-    } else {
-        grow_seen(area.words(), &mut program.hooks.room, root.0, &steps, trunk.as_ref()).map(NodeAddr)
-    };
-    match grown {
-        Ok(node) => {
-            let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
-            let number = program.contexts.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
-            let origin = if program.native { Origin::Native } else { Origin::Other };
-            let known = program.hooks.files.get(at.file).zip(site_address).map(|(f, address)| (f.key, address));
-            if let Some((file, address)) = known
-                && let site = (SiteOfFile { file, site: at.site, address, number, origin, program: program.file })
-                && let Some(seed) = seeds.keep(site, &steps, (&raw, whole), main)
-            {
-                seed.note_trunk(above.as_ref().and_then(SeenAbove::known), program.native);
-                program.contexts.known.insert(node, seed);
-            }
-            if let Some(above) = above.filter(|_| !program.contexts.nodes.contains_key(&node)) {
-                program.contexts.trunks.insert(node, Rc::new(above.above()));
-            }
-            program.contexts.name(node, raw);
-            (node, main)
-        }
-        Err(TreeError::Varies { node, callers }) => {
-            let node = NodeAddr(node);
-            program.contexts.name(node, context.iter().take(callers + 1).map(|f| f.frame).collect());
-            (node, main)
-        }
-        // Other calls at this site do have a stack.
-        Err(_) if steps.is_empty() && !has_word(thread.tid, base, offset) => (root, main),
-        Err(why) => {
-            let failures = program.contexts.failures.entry(root).or_default();
-            *failures += 1;
-            if *failures >= MAX_FAILURES || steps.is_empty() || why == TreeError::Full {
-                close(area, root);
-            }
-            (root, main)
-        }
-    }
+    steps
 }
 
 /// Returns true if a thread's first return address can be read.

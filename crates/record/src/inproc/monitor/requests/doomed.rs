@@ -1,18 +1,18 @@
-//! Processes that are killed while they start or while they wait for the launcher. Code that they had not begun to run
-//! made no calls, so nothing of it is lost.
+//! Recognises processes that are killed while they start or while they wait for the launcher. Code that they had not
+//! begun to run made no calls, so nothing of it is lost.
 
 use crate::inproc::monitor::handles::SlotRef;
 use crate::inproc::monitor::session::Session;
 use crate::procfs;
 use std::time::Duration;
 
-/// Checks after which a thread that has been killed has come to its end.
+/// Number of checks, and the pause before each further one, after which a killed thread has begun to end.
 const LOOKS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Returns true if a thread that could not be reached is gone, or has been killed and runs no more of its program.
+/// Returns true if a thread that could not be reached is gone, or has been killed and will run no more of its program.
 pub(crate) fn is_doomed(tid: i32) -> bool {
-    // Between taking the signal and beginning to end, its status shows neither.
+    // A thread's status shows nothing between its taking the signal and its beginning to end.
     (0..LOOKS).any(|look| {
         if look > 0 {
             std::thread::sleep(PAUSE);

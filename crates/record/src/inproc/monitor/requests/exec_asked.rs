@@ -17,6 +17,10 @@ use systoll_model::{Moment, ProblemKind, Sysno};
 /// Attaches to a thread that is about to exec, unless the new program would lose privilege.
 pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
     let tid = waiter.tid;
+    let pid = session.memory.head(waiter.slot).pid as i32;
+    if session.programs.get(&waiter.slot.program).is_some_and(|program| !program.processes.tells(pid)) {
+        return;
+    }
     if !session.tracees.privileged
         && let Some(path) = exec_path(waiter)
     {

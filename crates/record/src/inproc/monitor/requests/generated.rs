@@ -1,9 +1,9 @@
-//! Code that is in no file: facts about a program's, and the search for calls in it.
+//! Facts about a program's code that is in no file, and the search for calls in it.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
-/// Most searches of a program's new memory, and most bytes of it; only run-time compilers come near that.
+/// Searches of a program's new memory, and bytes of it, at most; only run-time compilers come near that.
 pub(crate) const MOST_LOOKS: u32 = 1000;
 
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
@@ -14,10 +14,10 @@ const PIECE: u64 = 1 << 16;
 /// Bytes before a call in which its number is searched.
 const REACH: usize = 24;
 
-/// The instruction `syscall`.
+/// Bytes of the instruction `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Bound above all numbers of calls.
+/// Bound above the numbers of all system calls.
 const HIGHEST: u64 = 600;
 
 /// Code of a program that is in no file.
@@ -25,31 +25,32 @@ const HIGHEST: u64 = 600;
 pub(crate) struct Generated {
     pub(crate) looks: u32,
     pub(crate) bytes: u64,
-    /// Number of places that look like system calls.
+    /// Number of instruction sequences that look like system calls.
     pub(crate) calls: u64,
     /// True if some memory was writable and executable at once.
     pub(crate) written_in_place: bool,
     /// Number of the calls found in such memory.
     pub(crate) in_place: u64,
-    /// True if it was searched when the program ended.
+    /// True if the code was searched when the program ended.
     pub(crate) seen_at_end: bool,
-    /// True if there was more than was searched.
+    /// True if there was more code than was searched.
     pub(crate) too_much: bool,
 }
 
 impl Generated {
-    /// Returns true if there is any.
+    /// Returns true if the program has such code.
     pub(crate) fn any(&self) -> bool {
         self.looks > 0
     }
 }
 
-/// Returns how many places in memory look like system calls.
+/// Returns the number of instruction sequences in memory that look like system calls. `read` fills a buffer from an
+/// address on and returns the number of bytes read.
 pub(crate) fn calls_in(range: Range<u64>, read: impl Fn(u64, &mut [u8]) -> usize) -> u64 {
     let mut buffer = vec![0; (PIECE as usize) + REACH + 1];
     let (mut at, mut calls) = (range.start, 0);
     while at < range.end {
-        // Begin a little before, so that no call lies across a seam; earlier ones are counted already.
+        // Each piece begins a little before the end of the last one, so that no call lies across a seam.
         let from = at.saturating_sub(REACH as u64).max(range.start);
         let end = range.end.min(at.saturating_add(PIECE + 1));
         let Some(bytes) = buffer.get_mut(..(end - from) as usize) else { return calls };
@@ -116,8 +117,8 @@ mod tests {
         let with_arguments = [&MOV_39[..], &[0x48, 0x89, 0xf7, 0x31, 0xf6], &SYSCALL].concat();
         assert_eq!(calls(&with_arguments), 1);
         assert_eq!(calls(&[&[0x31, 0xc0][..], &SYSCALL].concat()), 1);
-        // A number among the code's constants, a number of no call, and code that control flow does not reach are no
-        // calls.
+        // These are no calls: a number among the code's constants, a number that no call has, and code that control
+        // flow does not reach.
         assert_eq!(calls(&[&[0x90; 30][..], &SYSCALL].concat()), 0);
         assert_eq!(calls(&[&[0xb8, 39, 0, 0, 1][..], &SYSCALL].concat()), 0);
         assert_eq!(calls(&[&MOV_39[..], &[0xc3], &SYSCALL].concat()), 0);

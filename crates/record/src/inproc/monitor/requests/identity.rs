@@ -44,7 +44,7 @@ use systoll_hooks::numbers::{CLOSE, MADVISE, MEMFD_CREATE, MMAP};
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
 
-/// Counters of an image's losses and its queue, which begin anew in a copy.
+/// Counters of an image's losses, and its queue. They begin anew in a copy.
 const NOT_COPIED: [u64; 8] = [
     image::HOMELESS,
     image::UNANSWERED,
@@ -63,12 +63,11 @@ const MOST_COPIED: u64 = 128 << 20;
 enum Others {
     /// There is no other process.
     None,
-    /// Another process shares all memory with the asking one: a child of `vfork`, which is about to become another
-    /// program.
+    /// Another process shares all memory with the asking one: a child of `vfork`, which is about to exec.
     SameMemory,
     /// There are other processes, with memory of their own.
     Apart,
-    /// A process that has just been made has not noted its identity.
+    /// A process that was just made has not noted its identity yet.
     NotYet,
     /// The processes can't be determined.
     Unknown,
@@ -81,15 +80,15 @@ enum Moved {
     No(String),
     /// The thread was asked to map the copy, and has not come back.
     Perhaps,
-    /// The process still counts in the old image. It has another file where the copy's was, which is not the launcher's
-    /// to close.
+    /// The process still counts in the old image. It has put another file where the copy's was, which is not the
+    /// launcher's to close.
     Swapped,
 }
 
 /// A slot as it was when it was copied.
 struct CopiedSlot {
     index: u64,
-    /// Offsets in the image, and bytes.
+    /// Contents of the slot: offsets in the image, and bytes.
     data: Vec<(u64, Vec<u8>)>,
 }
 
@@ -121,8 +120,8 @@ impl Memory {
         Some(slots)
     }
 
-    /// Empties a slot whose thread continues in a copy. Adds to the copy what a signal handler has counted in the slot
-    /// since it was copied.
+    /// Empties a slot whose thread continues in a copy. Adds to the copy the calls that a signal handler has counted in
+    /// the slot since then.
     fn settle_moved(&self, from: ProgramId, to: ProgramId, slot: &CopiedSlot) {
         let then = Snapshot::of(slot.data.clone());
         let base = from.slot(slot.index).offset();
@@ -144,12 +143,13 @@ impl Memory {
 }
 
 impl Program {
-    /// Returns a program for process `pid`, which has a copy of this program's image, with what is known of its files
-    /// and contexts.
+    /// Creates the program of process `pid`, which has a copy of this program's image. It knows the same files and
+    /// contexts.
     fn parted(&mut self, (id, pid, image): (ProgramId, i32, ImageId), space: AddressSpace, mem: Mem) -> Self {
         let first = pid == self.pid;
         let mut new = Self::new(id, pid, image, space, mem);
         new.native = false;
+        new.processes.only = self.processes.only;
         new.hooks.starting = None;
         (new.file, new.earlier) = (self.file, self.earlier);
         new.hooks.files = self.hooks.files.clone();
@@ -205,9 +205,9 @@ fn process_of(session: &Session, thread: SlotRef, tid: i32) -> Option<i32> {
     (pid > 0 && sys::thread_exists(pid, tid)).then_some(pid)
 }
 
-/// Returns who else is in the image, after waiting until new processes have noted their identity, for which they need a
-/// moment of a processor. A process killed before that never does, so we wait only once per program: everything else
-/// waits for the launcher meanwhile.
+/// Returns the other processes of the image, after waiting until new processes have noted their identity, for which
+/// they need a moment of a processor. A process killed before that never does, so we wait only once per program:
+/// everything else waits for the launcher meanwhile.
 fn settled_others(session: &mut Session, id: ProgramId, pid: i32) -> Others {
     const LOOKS: usize = 500;
     const PAUSE: Duration = Duration::from_millis(1);
@@ -251,7 +251,7 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     let same: Vec<Option<bool>> = pids.iter().map(|other| peer::same_memory(pid, *other)).collect();
     match () {
         () if same.contains(&Some(true)) => Others::SameMemory,
-        // The owner of the last slot is never known.
+        // The owner of the last slot is unknown, as many threads share it.
         () if homeless > 0 || same.contains(&None) => Others::Unknown,
         () if nameless => Others::NotYet,
         () if same.is_empty() => Others::None,
@@ -259,7 +259,7 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     }
 }
 
-/// Gives process `pid`, of which a thread waits, a copy of its image. Returns its new program.
+/// Gives process `pid`, one of whose threads waits, a copy of its image. Returns its new program.
 ///
 /// # Errors
 /// A text, if it stays in the old image.
@@ -341,12 +341,12 @@ fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { co
     let map = [MMAP.into(), IMAGE, image::SIZE, protection, flags, fd as u64, 0];
     match request::request_and_come_back(session, waiter.slot, copy, map, LONG_LIMIT) {
         Some(IMAGE) => {}
-        // It came back through the old image, while the launcher expected it in the copy.
+        // The thread came back through the old image, while the launcher expected it in the copy.
         _ => return Moved::Perhaps,
     }
     split(session, id, copy, pid, &copied);
     forget_thread(session, waiter.tid);
-    // The new mapping would be in core dumps again.
+    // Exclude the new mapping from core dumps, as the old one was.
     let dont = [MADVISE.into(), GLOBAL, IMAGE + image::SIZE - GLOBAL, libc::MADV_DONTDUMP as u64, 0, 0, 0];
     let _ = request::request(session, moved, dont);
     Moved::Yes
@@ -362,7 +362,7 @@ fn stopped(session: &Session, waiter: &Waiter, pid: i32) -> Result<(Stopped, BTr
     for _ in 0..ATTEMPTS {
         let others = Stopped::all_but(pid, waiter.tid, &mut |tid| session.tracees.seized.contains_key(&tid))
             .ok_or("its other threads could not be stopped")?;
-        // Only now do they keep their slots.
+        // Threads that are stopped keep their slots.
         if let Some(own) = others.slots().and_then(|of_others| slots_of(session, waiter.slot, pid, of_others)) {
             return Ok((others, own));
         }
@@ -372,8 +372,8 @@ fn stopped(session: &Session, waiter: &Waiter, pid: i32) -> Result<(Stopped, BTr
     Err("its threads come and go too quickly".into())
 }
 
-/// Returns the slots of process `pid`: those that say so, and those its threads are in, which may not have said so yet.
-/// Returns `None` while a thread or process is being made whose slot has no known owner.
+/// Returns the slots of process `pid`: those that name the process, and those its threads are in, which may not name it
+/// yet. Returns `None` while a thread or process is being made whose slot has no known owner.
 fn slots_of(session: &Session, asks: SlotRef, pid: i32, of_others: Vec<u64>) -> Option<BTreeSet<u64>> {
     let id = asks.program;
     let heads: Vec<(u64, Head)> =
@@ -405,7 +405,7 @@ fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied
     space.update_by(&mut session.symbols, pid, &maps.text);
     if let Ok(mem) = mem {
         let mut new = old.parted((copy, pid, image), space, mem);
-        // Threads that wait in the copy have asked through the old one's queue.
+        // Threads that wait in the copy have asked through the queue of the old image.
         new.queue = Queue::overrun();
         if let Some(area) = session.memory.image(copy) {
             new.threads.tickets = old.threads.tickets.of_copy(area, own);
@@ -444,7 +444,7 @@ fn forget_thread(session: &mut Session, tid: i32) {
     }
 }
 
-/// Removes all jumps from every process of an image that one of them shares with others it should not.
+/// Removes all jumps from every process of an image, because processes share it that must not.
 fn give_up_image(session: &mut Session, id: ProgramId, why: &str) {
     let pids: BTreeSet<i32> =
         (0..session.memory.slots_drawn(id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();

@@ -1,4 +1,4 @@
-//! Handles code that comes while a program runs: files that are mapped, and memory that becomes executable.
+//! Handles code that appears while a program runs: files that are mapped, and memory that becomes executable.
 //!
 //! Files are hooked before any thread runs them. Other memory is only searched for calls, which can't be hooked there:
 //! in code that was just made, we don't know which instructions are jumped to.
@@ -45,16 +45,16 @@ pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) 
     hooked == Some(By::Thread)
 }
 
-/// The party that hooks the new code.
+/// The party that hooks new code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// The launcher has hooked it, if there is anything to hook.
+    /// The launcher has hooked the code, or there was nothing to hook.
     Launcher,
-    /// The thread that has mapped it, which was released.
+    /// The thread that has mapped the code; it was released to do so.
     Thread,
 }
 
-/// Hooks what has come. Returns `None` if it is unknown what came.
+/// Hooks the code that has appeared. Returns `None` if it is not known where.
 fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<By> {
     let r = &waiter.registers;
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
@@ -62,8 +62,8 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     no_calls::look_for_callers(session, waiter.slot.program, waiter.tid);
     let now = no_calls::maps_file(session, waiter.slot.program, waiter.tid)?;
     let program = session.programs.get_mut(&waiter.slot.program)?;
-    // Usually a file was mapped, and one line of `maps` tells everything. That does not hold if the program makes code
-    // as it runs: it stops asking once there is much of it, and stacks lead through that code.
+    // Usually a file was mapped, and one line of `maps` tells everything. All of `maps` is needed if the program makes
+    // code as it runs: it stops asking once there is much of it, and stacks lead through that code.
     let alone = mapped && program.hooks.generated.looks == 0;
     let line = if alone { maps::line_at(&now, &range) } else { None };
     if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.symbols, waiter.tid, &line)) {
@@ -94,7 +94,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     for m in &memory {
         no_calls::end(session, waiter.slot.program);
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
-        // Shared memory may be written where else it is mapped.
+        // Shared memory may be written through another mapping of it.
         let fresh = mapped && (r.r8 as i32) < 0;
         let new = NewMemory { range: part, fresh, in_place: m.writable || m.shared };
         look_through(session, waiter, new);
@@ -109,7 +109,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     })
 }
 
-/// Hooks a file that has just become executable; one that is hooked already stays hooked. `alone`: nothing else must be
+/// Hooks a file that has just become executable, unless it is hooked already. `alone` is true if nothing else must be
 /// done before the thread may go on.
 fn hook_file(
     session: &mut Session,
@@ -119,7 +119,7 @@ fn hook_file(
 ) -> Option<By> {
     let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
     if let Some(known) = hooked(session, waiter.slot, file) {
-        // It is a further piece of the file, or the same piece after its loader has worked on it.
+        // This is a further piece of a known file, or the same piece after its loader has worked on it.
         provision::write_around(session, FileOf { by: waiter.slot, index: known, arrival }, layout);
         return Some(By::Launcher);
     }
@@ -152,7 +152,7 @@ fn hook_file(
         return provision::let_patch(session, waiter.slot, ready.patched, (map, writing)).then_some(By::Thread);
     }
     let obstacle = if shared {
-        // Jumps written there would be written into the file.
+        // Jumps would be written into the file itself.
         Some("it is mapped shared")
     } else if quiet || !map_code(session, waiter.slot, &ready) {
         Some("no code near it")
@@ -187,9 +187,9 @@ fn hooked(session: &Session, thread: SlotRef, file: &MappedFile) -> Option<usize
 /// Memory that has become executable and belongs to no file.
 struct NewMemory {
     range: Range<u64>,
-    /// True if nothing has been written to it yet.
+    /// True if nothing has been written to the memory yet.
     fresh: bool,
-    /// True if it can be written while it runs.
+    /// True if the memory can be written while its code runs.
     in_place: bool,
 }
 
@@ -239,7 +239,7 @@ pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
         calls += calls_in(m.range.start..end, |at, buffer| read_memory(tid, at, buffer));
     }
     let generated = &mut program.hooks.generated;
-    // Each forked process ends by itself.
+    // Only the first process's end is the program's; forked processes end by themselves.
     let is_first = std::fs::exists(format!("/proc/{}/task/{tid}", program.pid)).unwrap_or(false);
     generated.seen_at_end |= is_first && budget > 0 && !maps.all.is_empty();
     let more = calls.saturating_sub(generated.in_place);
@@ -254,7 +254,7 @@ fn map_code(session: &mut Session, thread: SlotRef, ready: &Ready) -> bool {
     let Patched { code, .. } = &ready.patched;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
     let (at, size) = (ready.at, code.size());
-    // If there never was a second thread, there is none whose mapping could be hit.
+    // A process that never had a second thread has none whose mapping could be hit.
     let alone = session.memory.image(thread.program).is_some_and(Area::no_slot_drawn);
     let reserve = [MMAP.into(), at, size, 0, flags as u64, u64::MAX, 0];
     if !alone && request::request(session, thread, reserve) != Some(at) {

@@ -10,8 +10,8 @@ use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::requests::end_of_watching::EndOfWatching;
 use crate::inproc::monitor::requests::identity;
-use crate::inproc::monitor::requests::last::Last;
 use crate::inproc::monitor::requests::leave_alone;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::Session;
@@ -26,9 +26,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, image, slot, slot_index, state};
 
-/// Most searches of a process for threads in our code.
+/// Searches of a process for threads in our code, at most.
 const ROUNDS: usize = 100;
-/// Searches after which a thread in our code is assumed to be blocked there: our code itself takes microseconds.
+/// Number of searches after which a thread in our code is taken to be blocked there: our code itself takes
+/// microseconds.
 const WAITS_AFTER: usize = 20;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -40,9 +41,9 @@ const OVERFLOW: u64 = 1 << 11;
 /// Fate of our memory in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ours {
-    /// It is unmapped.
+    /// Our memory is unmapped.
     Unmapped,
-    /// It stays, because the call that is about to be made is about it.
+    /// Our memory stays, because the call that is about to be made is about it.
     Stays,
 }
 
@@ -50,7 +51,7 @@ enum Ours {
 struct Place {
     /// Address of the next instruction.
     resume: u64,
-    /// Address of its call's `syscall`.
+    /// Address of the `syscall` instruction of the thread's call.
     call: u64,
     /// The call's number, if the counting code keeps flags in rax.
     keeps_flags: Option<u32>,
@@ -68,15 +69,16 @@ impl OurCode {
             || self.files.iter().any(|file| file.code_range().contains(&address))
     }
 
-    /// Returns where a thread at an address of ours would be without us; `None` if that depends on the thread.
+    /// Returns the address at which a thread at an address of our code would be without us; `None` if that depends on
+    /// the thread.
     fn stands_for(&self, address: u64) -> Option<u64> {
         let file = self.files.iter().find(|file| file.code_range().contains(&address))?;
         let start = file.code_range().start;
         Some(start.wrapping_add_signed(file.code.stands_for(&self.room, address - start)?))
     }
 
-    /// Returns where a thread would be without us that is blocked, at `address` of our code, in a call of its
-    /// program's.
+    /// Returns the address at which a thread would be without us that is blocked in a call of the program's, made at
+    /// `address` of our code.
     fn waits_behind(&self, mem: &Mem, address: u64) -> Option<u64> {
         let is_call = |behind: u64| {
             let mut bytes = [0; 2];
@@ -88,21 +90,21 @@ impl OurCode {
 
 /// Handles a thread that is about to make a call after which its process can't be watched any more. Returns true if it
 /// was released to make the call.
-pub(crate) fn on_last(session: &mut Session, waiter: &Waiter, last: Last) -> bool {
+pub(crate) fn on_last(session: &mut Session, waiter: &Waiter, last: EndOfWatching) -> bool {
     leave_alone::leave_alone(session, waiter.slot.program, waiter.tid, last.why());
     if leave(session, waiter, ours_after(last)) {
         return true;
     }
     rseq_areas::take_area_back(session, waiter.slot);
-    if last == Last::Locks {
+    if last == EndOfWatching::Locks {
         leave_alone::take_back(session, waiter.slot, waiter.tid);
     }
     false
 }
 
-/// Returns what happens to our memory before a process makes its last call.
-fn ours_after(last: Last) -> Ours {
-    if last == Last::Touches { Ours::Stays } else { Ours::Unmapped }
+/// Returns the fate of our memory before a process makes its last call.
+fn ours_after(last: EndOfWatching) -> Ours {
+    if last == EndOfWatching::Touches { Ours::Stays } else { Ours::Unmapped }
 }
 
 /// Removes everything of ours from the process of a thread that waits to make its last call, and releases the thread to
@@ -125,7 +127,7 @@ fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
     else {
         return false;
     };
-    // A stopped thread can't lose patience any more.
+    // The thread is stopped now, so it can't go on by itself any more.
     if state.load(Ordering::SeqCst) != state::WAITING || put_back(waiter, &place).is_err() {
         return false;
     }
@@ -140,7 +142,7 @@ fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
     true
 }
 
-/// Returns where the waiting thread would be without us, and our code in its process.
+/// Returns the place where the waiting thread would be without us, and our code in its process.
 fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
     let program = session.programs.get(&waiter.slot.program)?;
     let area = session.memory.image(waiter.slot.program)?;
@@ -155,8 +157,9 @@ fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
     Some((Place { resume, call: file.bias.wrapping_add(vaddr), keeps_flags }, code))
 }
 
-/// Makes sure that no thread of the waiting thread's process is in our code except itself, which is stopped. Returns
-/// the threads that were stopped, all of them if `all`; `None` if some can't be stopped or do not leave.
+/// Makes sure that no thread of the waiting thread's process is in our code, except the waiting thread itself, which is
+/// stopped. Returns the threads that were stopped for that: all of the process's threads if `all` is true. Returns
+/// `None` if some can't be stopped or do not leave.
 fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), all: bool) -> Option<Vec<Held>> {
     let pid = session.memory.head(waiter.slot).pid as i32;
     let mut held: Vec<Held> = Vec::new();
@@ -180,7 +183,8 @@ fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), al
                 held.push(stopped);
             }
         }
-        // Threads outside can't come back, so only a thread that was inside can have started another one there.
+        // Threads outside can't enter our code again, so only a thread that was inside can have started another one
+        // there.
         if !some_in && peer::threads(pid)?.iter().all(|tid| threads.contains(tid)) {
             return Some(held);
         }
@@ -189,8 +193,8 @@ fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), al
     None
 }
 
-/// Returns true if a stopped thread is not in our code, or was moved out because it is blocked (`waits`) there in a
-/// call.
+/// Returns true if a stopped thread is not in our code, or if it was moved out because it is blocked there in a call
+/// (`waits`).
 fn moved_out(tid: i32, (code, mem): (&OurCode, &Mem), waits: bool) -> Option<bool> {
     let regs = tracee::registers(tid).ok()?;
     if !code.has(regs.rip) {
@@ -202,15 +206,15 @@ fn moved_out(tid: i32, (code, mem): (&OurCode, &Mem), waits: bool) -> Option<boo
     Some(true)
 }
 
-/// Returns where a thread continues after the call that it is blocked in; `None` if it runs, or if the kernel does not
-/// tell.
+/// Returns the address at which a thread continues after the call that it is blocked in; `None` if the thread runs, or
+/// if the kernel does not tell.
 fn waits_at(tid: i32) -> Option<u64> {
     let line = crate::procfs::read(format!("/proc/{tid}/syscall"))?;
     let last = std::str::from_utf8(&line).ok()?.split_ascii_whitespace().next_back()?;
     u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()
 }
 
-/// Releases all other threads of the process that wait for the launcher, with the answer they have.
+/// Releases all other threads of the process that wait for the launcher. They go on with the answer that they have.
 fn answer_others(session: &Session, thread: SlotRef, pid: i32) {
     let Some(area) = session.memory.image(thread.program) else { return };
     for index in (0..session.memory.slots_drawn(thread.program)).filter(|index| *index != thread.index) {
@@ -224,7 +228,7 @@ fn answer_others(session: &Session, thread: SlotRef, pid: i32) {
     }
 }
 
-/// Clears each thread's restartable sequence by which it notes if a call waits: the kernel reads it from our memory
+/// Clears the restartable sequence by which each thread notes if a call waits: the kernel would read it from our memory
 /// when the call returns.
 fn disarm(session: &Session, thread: SlotRef, pid: i32, mem: &Mem) {
     const SEQUENCE: u64 = 8;
@@ -267,7 +271,7 @@ fn put_back(waiter: &Waiter, place: &Place) -> nix::Result<()> {
         r14: saved.r14,
         r15: saved.r15,
         rip: place.resume,
-        // There is no call to be restarted.
+        // The kernel must not restart a call.
         orig_rax: u64::MAX,
         eflags,
         ..regs
@@ -275,7 +279,7 @@ fn put_back(waiter: &Waiter, place: &Place) -> nix::Result<()> {
     tracee::set_registers(waiter.tid, &regs)
 }
 
-/// Takes the rseq area and the slot from a stopped thread. `call`: an address at which it can make a call.
+/// Takes the rseq area and the slot from a stopped thread. `call` is an address at which the thread can make a call.
 fn clean(session: &Session, id: ProgramId, tid: i32, (call, given): (u64, bool)) {
     let Ok(regs) = tracee::registers(tid) else { return };
     let Some(index) = slot_index(regs.gs_base) else { return };

@@ -27,8 +27,8 @@ pub(crate) fn leave_alone(session: &mut Session, id: ProgramId, tid: i32, why: &
     session.problems.note(ProblemKind::Unwatched, format!("{exe} {why}: what it did from then on is not watched"));
 }
 
-/// Makes the waiting thread of a process that was let go unmap what we share with it, except what threads in our code
-/// may use at this moment: locking all of it would allocate gigabytes.
+/// Makes the waiting thread of a process that was let go unmap the memory that we share with it, except the parts that
+/// threads in our code may use at this moment. Otherwise locking all memory would allocate gigabytes.
 pub(crate) fn take_back(session: &mut Session, thread: SlotRef, tid: i32) {
     if session.memory.image(thread.program).is_none_or(|area| area.get(image::QUIET) as u32 != 0) {
         return;

@@ -1,31 +1,31 @@
-//! For what purpose a program's files map other files: to run them, or to translate them.
+//! Purposes for which a program's files map other files: to run them, or to translate them.
 
 use std::collections::HashMap;
 use systoll_hooks::plan::Kind;
 use systoll_symbols::ModuleKey;
 
-/// The purpose for which a program's file maps others.
+/// Purpose for which a program's file maps others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MapperRole {
-    /// To run them.
+    /// The file maps others to run them.
     Loads,
-    /// Probably to run them: it maps a program first, and these files, at these addresses. If the program makes code
-    /// afterwards, the purpose was to translate them.
+    /// The file probably maps others to run them: it maps a program first, and these files, at these addresses. If the
+    /// program makes code afterwards, the purpose was to translate them.
     Starts(Vec<(ModuleKey, u64)>),
-    /// To translate them.
+    /// The file maps others to translate them.
     Translates,
 }
 
-/// The purposes of a program's files that map others.
+/// Purposes for which files of a program map other files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapperRoles(pub(crate) HashMap<ModuleKey, MapperRole>);
 
-/// Facts that decide the purpose, at the first file that a program's file maps.
+/// Facts that decide the purpose when a program's file maps its first file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstMapped {
-    /// Kind of the mapping file.
+    /// Kind of the file that maps.
     pub(crate) by: Option<Kind>,
-    /// Kind of the file that it maps.
+    /// Kind of the file that is mapped.
     pub(crate) what: Option<Kind>,
     /// True if the program has made code.
     pub(crate) makes_code: bool,
@@ -46,7 +46,7 @@ impl FirstMapped {
     }
 }
 
-/// Files whose jumps are removed, at most.
+/// Files mapped with a program whose jumps are removed if it turns out to be translated, at most.
 pub(crate) const MOST_STARTED: usize = 64;
 
 #[cfg(test)]

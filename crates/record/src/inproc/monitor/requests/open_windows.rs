@@ -12,7 +12,7 @@ use systoll_symbols::PlacedFrame;
 /// An open window of a thread.
 pub(crate) struct Open {
     pub(crate) window: RawWindow,
-    /// The record of the pending call, and its cycles and waited cycles when the call began.
+    /// Offset of the pending call's record, and the record's cycles and waited cycles when the call began.
     pub(crate) under_way: Option<(u64, u64, u64)>,
 }
 
@@ -20,16 +20,16 @@ pub(crate) struct Open {
 /// usually sampled right away.
 pub(crate) struct LastUnwound {
     pub(crate) tid: i32,
-    /// Stack pointer at the hook.
+    /// Stack pointer of the thread at the hook.
     pub(crate) sp: u64,
-    /// The node that was answered.
+    /// The node with which the previous question was answered.
     pub(crate) node: NodeAddr,
     pub(crate) frames: Vec<PlacedFrame>,
     pub(crate) complete: bool,
 }
 
 impl LastUnwound {
-    /// Returns true if it is that of a thread that asks about a call counted at `node`.
+    /// Returns true if this is the stack of a thread that asks about a call counted at `node`.
     pub(crate) fn is_of(&self, waiter: &Waiter, node: NodeAddr) -> bool {
         (self.tid, self.sp, self.node) == (waiter.tid, waiter.sp, node)
     }
@@ -41,24 +41,24 @@ pub(crate) struct Looked {
     pub(crate) row: u32,
     pub(crate) nth: u64,
     pub(crate) stack: Option<u32>,
-    /// True if the window is accounted for.
+    /// True if the window has been accounted for.
     pub(crate) opened: bool,
 }
 
-/// Cost of samples of single calls, to the thread and to us.
+/// Time spent on samples of single calls, by the threads and by us.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Looks {
     spent: Duration,
 }
 
 impl Looks {
-    /// Accounts for samples that took their thread and us these times. Our time counts half: the program does not wait
-    /// for it, and usually runs on another processor.
+    /// Accounts for samples that took these times of their thread and of us. Our time counts half: the program does not
+    /// wait for it, and usually runs on another processor.
     pub(crate) fn spend(&mut self, thread: Duration, ours: Duration) {
         self.spent += thread + ours / 2;
     }
 
-    /// Returns the power of two by which samples are to be rarer, in a run with this budget for them.
+    /// Returns the power of two by which samples become rarer, in a run with this budget for them.
     pub(crate) fn shift(&self, budget: Duration) -> u32 {
         // Samples become rarer before the budget is spent, so that some are left for later calls.
         let eighths = self.spent.as_nanos().saturating_mul(8) / budget.as_nanos().max(1);
@@ -73,7 +73,7 @@ impl Looks {
 
 /// Windows of a run.
 pub(crate) struct OpenWindows {
-    /// Decides when windows open, and keeps them.
+    /// Policy that decides when windows open, and the windows kept.
     pub(crate) budget: Windows,
     pub(crate) open: HashMap<SlotRef, Open>,
     /// First calls of windows that threads write.
@@ -86,12 +86,13 @@ pub(crate) struct OpenWindows {
     pub(crate) next_receiver: usize,
     /// Threads that ask at each call until they receive, each with the number of calls that are left for that.
     pub(crate) armed: HashMap<SlotRef, u32>,
-    /// Threads' numbers within the recording.
+    /// Numbers of threads within the recording.
     pub(crate) ordinals: HashMap<SlotRef, u32>,
     next_ordinal: u32,
-    /// Cost of single samples.
+    /// Time spent on single samples.
     pub(crate) looks: Looks,
-    /// Buffer for copying what threads have written: allocating one each time costs as much as reading into it.
+    /// Buffer into which windows written by threads are copied: allocating one each time costs as much as reading into
+    /// it.
     pub(crate) room: Vec<u8>,
     /// The stack that was unwound for the last question, if that was about a context.
     pub(crate) unwound: Option<LastUnwound>,

@@ -7,12 +7,12 @@ use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use systoll_hooks::layout::image;
 
-/// The launcher's position in a program's queue.
+/// The launcher's position in a program's queue of questions.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// Number of entries read so far.
     pub(crate) tail: u64,
-    /// An entry that its thread has not filled yet, and since when.
+    /// An entry that its thread has not filled yet, and the time at which it was first seen empty.
     empty: Option<Empty>,
 }
 
@@ -23,7 +23,7 @@ struct Empty {
 }
 
 impl Queue {
-    /// Creates the state of a queue of which nothing is known, so that all slots are searched.
+    /// Creates a queue whose position is unknown: all slots are searched.
     pub(crate) fn overrun() -> Self {
         Self { tail: u64::MAX, empty: None }
     }
@@ -34,10 +34,10 @@ impl Queue {
         if head == self.tail {
             return Found::Nothing;
         }
-        // Tickets only ever rise, so the program has overwritten them.
+        // The number of tickets only ever rises, so the program has overwritten it.
         if head < self.tail || head - self.tail > image::RING_LEN {
-            // Threads that write an entry from here on are found by their slots, as are those whose entry is erased
-            // now.
+            // Entries are erased here. Their threads, and threads that write one from here on, are found by their
+            // slots.
             (0..image::RING_LEN).for_each(|n| area.set(image::RING + 8 * n, 0));
             self.tail = head;
             return Found::Overrun;
@@ -50,7 +50,7 @@ impl Queue {
         (tag & 0xffff).checked_sub(1).map_or(Found::Unfilled, Found::Slot)
     }
 
-    /// Returns true if an entry that its thread has not filled never will be: the thread was killed meanwhile.
+    /// Returns true if an entry that its thread has not filled never will be filled, because the thread was killed.
     fn is_given_up(&mut self) -> bool {
         const PATIENCE_NS: u64 = 50_000_000;
         let (ticket, now) = (self.tail, sys::now());
@@ -62,13 +62,14 @@ impl Queue {
 
 /// Result of looking into a queue.
 pub(crate) enum Found {
-    /// Nothing new.
+    /// There is no new entry.
     Nothing,
-    /// The thread of this slot asks.
+    /// The thread with this slot asks.
     Slot(u64),
     /// A thread has drawn the ticket and is about to write its entry; the others don't wait for it.
     Unfilled,
-    /// More entries than the queue holds, or fewer than there were: only the slots show which threads wait.
+    /// There are more new entries than the queue holds, or fewer tickets than before: only the slots show which threads
+    /// wait.
     Overrun,
 }
 

@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use systoll_hooks::layout::{slot, state};
 
-/// Requests that a program's threads may leave undone, at most: other threads wait meanwhile.
+/// Requests that a program's threads may leave undone, at most: other threads wait while a request does.
 const MOST_UNHEEDED: u32 = 8;
 /// Interval at which the launcher checks if a thread with a request has ended, ns.
 const LOOKS_AFTER: u64 = 2_000_000;
 
 /// Makes a waiting thread execute a system call. Returns its result; `None` if the thread does not come back.
 pub(crate) fn request(session: &mut Session, thread: SlotRef, call: [u64; 7]) -> Option<u64> {
-    // On a busy machine it may take long before the thread runs.
+    // The limit is long, since on a busy machine it may take long before the thread runs.
     request_and_come_back(session, thread, thread.program, call, LONG_LIMIT / 4)
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn undone(session: &Session, thread: SlotRef) -> Option<u64> {
     Some(area.get(base + slot::REQUESTS_NEXT).saturating_sub(slot::REQUESTS) / slot::REQUEST_LEN)
 }
 
-/// [`request`] for a call after which the thread waits in the image of `back`.
+/// Does the same as [`request`] for a call after which the thread waits in the image of program `back`.
 pub(crate) fn request_and_come_back(
     session: &mut Session,
     thread: SlotRef,
@@ -106,8 +106,7 @@ pub(crate) fn request_and_come_back(
     Some(area.get(base + slot::REPLY))
 }
 
-/// Returns true if a thread has waited so long that it may go on at any moment: it was about to when its question was
-/// read, or that was too long ago.
+/// Returns true if a thread has waited so long that it may go on by itself at any moment.
 pub(crate) fn waited_long(session: &Session, thread: SlotRef) -> bool {
     let base = thread.offset();
     let start = session.memory.image(thread.program).map_or(0, |a| a.get(base + slot::WAIT_START));

@@ -1,4 +1,4 @@
-//! Answers the entries of the queues, program by program.
+//! Answers the questions in the queues, program by program.
 
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Program;
@@ -7,7 +7,7 @@ use crate::inproc::monitor::requests::queue::Found;
 use crate::inproc::monitor::session::Session;
 use systoll_hooks::layout::{image, slot, state};
 
-/// Returns true if any queue has a new entry.
+/// Returns true if any queue has a new question.
 pub(crate) fn is_asked(session: &Session) -> bool {
     session.programs.values().any(|p| has_new(session, p))
 }
@@ -16,7 +16,7 @@ fn has_new(session: &Session, program: &Program) -> bool {
     session.memory.image(program.id).is_some_and(|a| a.get(image::TICKET) != program.queue.tail)
 }
 
-/// Answers the entries of the queues. Returns true if there were any.
+/// Answers the questions in the queues. Returns true if there were any.
 pub(crate) fn serve(session: &mut Session) -> bool {
     let asked = |p: &&Program| session.polling.quiet || has_new(session, p);
     let ids: Vec<ProgramId> = session.programs.values().filter(asked).map(|p| p.id).collect();
@@ -25,7 +25,7 @@ pub(crate) fn serve(session: &mut Session) -> bool {
         let answered = serve_program(session, id);
         let area = session.memory.image(id).filter(|_| answered);
         if let Some(area) = area.filter(|a| a.get(image::DEAD) as u32 != 0) {
-            // A thread lost patience while we worked on something long; we are back.
+            // A thread stopped waiting while we worked on something long, and has marked us as dead; unmark us.
             area.set(image::DEAD, 0);
         }
         did |= answered;
@@ -33,7 +33,7 @@ pub(crate) fn serve(session: &mut Session) -> bool {
     did
 }
 
-/// Answers the entries of a program's queue, one round at most.
+/// Answers the questions in a program's queue, one round at most. Returns true if there were any.
 fn serve_program(session: &mut Session, id: ProgramId) -> bool {
     let (mut did, mut all) = (false, session.polling.quiet);
     for _ in 0..image::RING_LEN {
@@ -45,8 +45,7 @@ fn serve_program(session: &mut Session, id: ProgramId) -> bool {
             Found::Nothing => break,
             Found::Slot(index) => {
                 session.polling.begin_item(session.memory.global());
-                // If the entry's thread does not wait, the thread lost patience, or the entry has overwritten another
-                // thread's.
+                // If the thread does not wait, it stopped waiting, or its entry has overwritten another thread's.
                 all |= !answer::answer(session, id.slot(index));
                 did = true;
             }

@@ -13,13 +13,13 @@ use crate::inproc::monitor::shared::memory::Head;
 use crate::inproc::monitor::sys;
 use systoll_hooks::layout::image;
 
-/// Generations of makers checked, at most.
+/// Generations of a thread's makers that are checked, at most.
 const GENERATIONS: usize = 64;
 
 /// Returns true if a thread has ended and only waits for its parent to notice.
 fn is_zombie(head: &Head) -> bool {
     let stat = crate::procfs::read(format!("/proc/{}/task/{}/stat", head.pid, head.tid)).unwrap_or_default();
-    // The state stands behind the name, which may hold any byte.
+    // The state stands behind the name in parentheses, which may hold any byte.
     let state = stat.iter().rposition(|b| *b == b')').and_then(|end| stat.get(end + 2));
     matches!(state, Some(b'Z' | b'X'))
 }
@@ -36,8 +36,8 @@ pub(crate) fn recycle_some(session: &mut Session) -> bool {
     !brisk.is_empty()
 }
 
-/// Recycles slots of a program's threads that are gone, and adds slots if they are short. `pressed`: a thread waits for
-/// one.
+/// Recycles slots of a program's threads that are gone, and adds slots if they are short. `pressed` is true if a thread
+/// waits for a slot.
 pub(crate) fn recycle(session: &mut Session, id: ProgramId, pressed: bool) {
     let Some(mut program) = session.programs.remove(&id) else { return };
     let pressed = pressed && program.threads.tickets.given() >= MOST;
@@ -80,10 +80,10 @@ fn is_over(session: &Session, program: &Program, index: u64, head: &Head, presse
     }
     let quiet = session.memory.image(program.id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     if head.tid == 0 {
-        // The thread was never made. If threads don't note their identity, it may also be about to end.
+        // The thread was never made. But if threads don't note their identity (`quiet`), it may be about to end.
         return head.leaving && head.made_as == 0 && !quiet;
     }
-    // In another PID namespace the same number means another thread: there, or in a maker's namespace, the maker's
+    // In another PID namespace the same number means another thread. There, or in a maker's namespace, the maker's
     // number and the thread's own differ.
     if head.tid != head.made_as || !is_of_our_namespace(session, program.id, head) {
         return false;
@@ -99,7 +99,7 @@ fn is_of_our_namespace(session: &Session, id: ProgramId, head: &Head) -> bool {
         let Some(index) = parent.filter(|index| *index != 0) else { return parent == Some(0) };
         let head = session.memory.head(id.slot(index));
         if head.own == 0 {
-            // It was checked when it was recycled.
+            // This maker was checked when its slot was recycled.
             return true;
         }
         if head.tid == 0 || head.tid != head.made_as {

@@ -10,9 +10,9 @@ use systoll_hooks::layout::{image, slot, stack};
 
 const PAGE: u64 = 4096;
 
-/// Tells a waiting thread, if it has asked, the bounds within which it may read its stack. Excludes memory of files,
-/// which disappears from all mappings when the file is cut short, and everything in a program that serves its own page
-/// faults.
+/// Tells a waiting thread, if it has asked, the bounds within which it may read its stack. Memory of files is excluded,
+/// because it disappears from all mappings when the file is cut short. All memory is excluded in a program that serves
+/// its own page faults.
 pub(crate) fn tell(area: &Area, waiter: &Waiter) {
     let base = waiter.slot.offset();
     if area.get(base + slot::STACK_ASKED) == 0 || area.get(image::SERVES_FAULTS) as u32 != 0 {

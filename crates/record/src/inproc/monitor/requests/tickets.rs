@@ -5,30 +5,34 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::image;
 
-/// Recycling is worth its time if this fraction of the slots has been drawn since the last time.
+/// Fraction of the slots (one in this number) that must have been drawn since the last recycling for another to be
+/// worth its time.
 const WORTH_WHILE: u64 = 4;
 
-/// Used entries tried in a row, at most: a slot for which no entry is found is not used any more.
+/// Slots whose counts stand for those of all, at most: a program may have thousands of threads and of nodes.
+const MOST_RECENT: usize = 128;
+
+/// Used entries that are tried in a row, at most. A slot for which no free entry is found is not used any more.
 const MOST_TAKEN: u64 = 256;
 
-/// Tickets for slots: a new image has the first ones, the rest is put back.
+/// Tickets by which threads draw slots: a new image has the first ones, the others were put back.
 #[derive(Debug, Default)]
 pub(crate) struct Tickets {
-    /// Tickets drawn at the last check.
+    /// Number of tickets drawn at the last check.
     pub(crate) seen: u64,
-    /// Tickets drawn when slots were last recycled.
+    /// Number of tickets drawn when slots were last recycled.
     pub(crate) recycled: u64,
-    /// The ticket for the next slot that is put back; 0 at first: it follows the first ones.
+    /// Ticket for the next slot that is put back. It is 0 at first, and follows the tickets of the new image.
     next: u64,
     /// Tickets put back and not yet drawn, with their slots.
     waiting: VecDeque<(u64, u64)>,
     /// Slots drawn and not known to be free again.
     pub(crate) busy: Vec<u64>,
-    /// Number of slots added to the first ones.
+    /// Number of slots added since the image was made.
     more: u64,
 }
 
-/// Tickets in a new image, for slots 1 and up.
+/// Number of tickets in a new image, for slots 1 and up.
 const FIRST: u64 = image::FIRST_SLOTS;
 
 /// Slots with tickets, at most: all except the first thread's and the last one.
@@ -40,10 +44,16 @@ impl Tickets {
         &self.busy
     }
 
+    /// Returns those of the busy slots that were drawn last, [`MOST_RECENT`] at most, in the order in which they were
+    /// drawn.
+    pub(crate) fn recent(&self) -> &[u64] {
+        self.busy.get(self.busy.len().saturating_sub(MOST_RECENT)..).unwrap_or_default()
+    }
+
     /// Returns the tickets for a forked copy of the image. Only the threads in slots `own` run on in it: their slots
     /// stay busy, all other slots are put back.
     pub(crate) fn of_copy(&mut self, area: &Area, own: &[u64]) -> Self {
-        // As many tickets are drawn in the copy as when it was made, and each is noted once.
+        // The same number of tickets is drawn in the copy as when it was made, and each is noted once.
         self.look(area);
         let busy = own.iter().copied().filter(|slot| *slot != 0).collect();
         let waiting = self.waiting.clone();
@@ -75,8 +85,8 @@ impl Tickets {
         self.seen = drawn;
     }
 
-    /// Returns true if this number of tickets is possible: a program may have written anything there, but no threads
-    /// draw so many between two checks.
+    /// Returns true if the number of tickets is possible. A program may have written anything there, but its threads
+    /// draw no more than 2^32 tickets between two checks.
     fn is_sensible(&self, drawn: u64) -> bool {
         drawn.checked_sub(self.seen).is_some_and(|more| more <= 1 << 32)
     }
@@ -91,7 +101,7 @@ impl Tickets {
         self.is_sensible(drawn) && drawn.saturating_sub(self.recycled) >= self.given() / WORTH_WHILE
     }
 
-    /// Doubles the slots if fewer than half of them wait to be drawn.
+    /// Doubles the number of slots if fewer than half of them wait to be drawn.
     pub(crate) fn grow_if_short(&mut self, area: &Area) {
         let undrawn = FIRST.saturating_sub(self.seen) + self.waiting.len() as u64;
         let given = self.given();
@@ -99,7 +109,7 @@ impl Tickets {
             return;
         }
         let more = given.min(MOST - given);
-        // Set this before a thread can draw one: it tells how many slots to read.
+        // Set the number before a thread can draw a new slot: it tells how many slots to read.
         area.set(image::GIVEN, given + more);
         self.more += more;
         for slot in given + 1..=given + more {
@@ -118,7 +128,7 @@ impl Tickets {
             if !put {
                 continue;
             }
-            // A thread that drew this ticket meanwhile has found nothing, and none will read it.
+            // A thread that drew this ticket meanwhile has found no slot, and no thread will read the entry.
             let passed = area.get(image::NEXT_SLOT) > ticket;
             if passed && entry.swap(0, Ordering::SeqCst) != 0 {
                 continue;

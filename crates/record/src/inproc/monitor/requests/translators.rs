@@ -17,10 +17,10 @@ use systoll_hooks::plan::Kind;
 use systoll_model::ProblemKind;
 use systoll_symbols::{MappedFile, ModuleKey};
 
-/// A file that maps others.
+/// A file of a program that maps other files.
 #[derive(Clone, Copy)]
 struct Mapper {
-    /// Its index among the program's files.
+    /// Index of the file among the program's files.
     index: usize,
     key: ModuleKey,
 }
@@ -58,7 +58,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
     }
     let role = session.programs.get_mut(&id).and_then(|p| p.hooks.roles.0.get_mut(&by));
     if let Some(MapperRole::Starts(files)) = role {
-        // These are a program and its loader; a file that maps more than that starts no program.
+        // These are a program and its loader. A file that maps more files than [`MOST_STARTED`] starts no program.
         if files.len() < MOST_STARTED {
             files.push((file.module, file.bias));
         }
@@ -85,7 +85,7 @@ fn kind(session: &mut Session, key: ModuleKey) -> Option<Kind> {
 }
 
 /// Handles code without a file, made by a call counted at `root`: if the same file has mapped a program before, it will
-/// translate that, and the program's jumps are removed first.
+/// translate it, so the jumps in that program are removed first.
 pub(crate) fn on_code_made(session: &mut Session, id: ProgramId, tid: i32, root: NodeAddr) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     let Some(Mapper { key: by, .. }) = mapper(program, root) else { return };

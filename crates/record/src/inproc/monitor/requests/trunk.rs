@@ -1,4 +1,4 @@
-//! The frames above a context on a waiting thread's stack, which threads compare with theirs
+//! Finds the frames above a context on a waiting thread's stack: the trunk that other threads compare with theirs
 //! ([`systoll_hooks::layout::trunk`]).
 
 use crate::inproc::monitor::exec::context_reuse::{KnownAbove, KnownTrunk};
@@ -11,14 +11,14 @@ use systoll_hooks::assemble::{self, Base, Trunk};
 use systoll_hooks::layout::{NODE_SIZE, may_hold_node, node, record, trunk};
 use systoll_symbols::PlacedFrame;
 
-/// Threads of a program in which we check, for one sample each, if the known trunk was found.
+/// Largest number of a program's slots that are searched for a thread that has found the known trunk.
 const MOST_THREADS: u64 = 4;
 
 /// Frames above a context, which begins at a site.
 pub(crate) struct SeenAbove<'f> {
     frames: &'f [PlacedFrame],
     complete: bool,
-    /// The address that places are relative to, and true if that is rbp.
+    /// Address to which places are relative; `from_rbp` is true if this is the value of rbp.
     base: u64,
     from_rbp: bool,
 }
@@ -70,7 +70,7 @@ impl<'f> SeenAbove<'f> {
         Some(KnownTrunk { from_rbp: self.from_rbp, above, complete: self.complete })
     }
 
-    /// Returns the trunk's frames for the program.
+    /// Returns the frames of the trunk in the form in which the program keeps them.
     pub(crate) fn above(&self) -> Above {
         Above {
             frames: self.frames.iter().map(|f| f.frame).collect(),
@@ -80,9 +80,9 @@ impl<'f> SeenAbove<'f> {
     }
 }
 
-/// Handles a thread whose trunk above `node` differs, at its first call there, from the one known from elsewhere:
-/// threads compare with this one from now on, as long as no thread has found the other. `stack` is the thread's whole
-/// stack.
+/// Handles a thread whose trunk above `node`, at its first call there, differs from the known trunk. From now on
+/// threads compare their stacks with this thread's trunk, unless one of them has found the known trunk. `stack` is the
+/// thread's whole stack.
 pub(crate) fn renew(
     session: &mut Session,
     thread: &Waiter,

@@ -5,7 +5,7 @@ use crate::inproc::monitor::handles::SiteRef;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::Session;
-use crate::sys::{read_memory, read_pieces};
+use crate::sys::{self, read_memory, read_pieces};
 use systoll_hooks::assemble::Base;
 use systoll_symbols::{PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
 
@@ -46,7 +46,7 @@ fn unwind(program: &mut Program, symbols: &mut Symbols, thread: &Waiter, at: Sit
     let known = |f: &PlacedFrame| {
         f.frame.module.is_some() || program.space.maps_executable(f.ip.wrapping_sub(u64::from(f.frame.is_return)))
     };
-    if !frames.iter().all(known) {
+    if !frames.iter().all(known) || program.space.ended_outside() && may_have_mapped(program) {
         // New code was mapped; try again with the current mappings.
         frames.clear();
         program.space.update(symbols, thread.tid);
@@ -54,6 +54,19 @@ fn unwind(program: &mut Program, symbols: &mut Symbols, thread: &Waiter, at: Sit
     }
     program.threads.stack_read = stack.needed;
     (frames, complete)
+}
+
+/// Returns true if code may have been mapped without our seeing it: a compiler at run time makes the memory of its code
+/// executable piece by piece. A stack may end outside of all code for another reason, again and again.
+fn may_have_mapped(program: &mut Program) -> bool {
+    const AGAIN_NS: u64 = 20_000_000;
+    let now = sys::now();
+    let threads = &mut program.threads;
+    let may = threads.read_maps_ns.is_none_or(|last| now >= last.saturating_add(AGAIN_NS));
+    if may {
+        threads.read_maps_ns = Some(now);
+    }
+    may
 }
 
 /// Returns the frames of a waiting thread with the lines of scripts between them.
@@ -68,21 +81,21 @@ pub(crate) fn with_scripts(
     program.space.with_scripts(symbols, placed, Thread { tid, fs_base: None }, &mut read)
 }
 
-/// Reads a target's stack in growing pieces from its top on.
+/// A target's stack, read in growing pieces from its top on.
 struct Stack {
     tid: i32,
     start: u64,
     bytes: Vec<u8>,
-    /// Bytes that will probably be needed.
+    /// Bytes that this unwinding will probably need.
     expected: usize,
-    /// Bytes that were needed.
+    /// Bytes that this unwinding has needed.
     needed: usize,
 }
 
 impl Stack {
     const PIECE: usize = 2048;
     const MOST: usize = 1 << 20;
-    /// Bytes read at once because another unwinding needed them, at most.
+    /// Bytes that are read at once because another unwinding needed them, at most.
     const EXPECTED: usize = 64 << 10;
 
     fn expecting(tid: i32, start: u64, expected: usize) -> Self {

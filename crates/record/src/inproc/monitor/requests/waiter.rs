@@ -1,4 +1,4 @@
-//! A thread that waits for an answer, as described by its slot.
+//! Describes a thread that waits for an answer, by its slot.
 
 use crate::inproc::monitor::handles::SlotRef;
 use crate::inproc::monitor::shared::memory::Area;
@@ -8,7 +8,7 @@ use systoll_symbols::Registers;
 /// A thread that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiter {
-    /// The slot it waits in.
+    /// The slot in which the thread waits.
     pub(crate) slot: SlotRef,
     pub(crate) tid: i32,
     /// Stack pointer at the hook.
@@ -17,7 +17,7 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// Reads it from its slot in the image `area`.
+    /// Reads a waiting thread from its slot in the image `area`.
     pub(crate) fn read(area: &Area, thread: SlotRef) -> Self {
         let base = thread.offset();
         let saved = |r: Saved| area.get(base + r.offset());
@@ -37,13 +37,14 @@ impl Waiter {
             r15: saved(Saved::R15),
             ..Registers::default()
         };
-        // A thread made where none of our system calls is allowed has not asked for its number; its maker has noted it.
+        // A thread made where none of our system calls is allowed has not asked for its own number; its maker has noted
+        // the number.
         let tid =
             [slot::TID, slot::MADE_AS].map(|at| area.get(base + at) as u32 as i32).into_iter().find(|tid| *tid > 0);
         Self { slot: thread, tid: tid.unwrap_or(0), sp: saved(Saved::Rsp), registers }
     }
 
-    /// Returns the call's arguments.
+    /// Returns the arguments of the thread's call.
     pub(crate) fn args(&self) -> [u64; 6] {
         let r = &self.registers;
         [r.di, r.si, r.dx, r.r10, r.r8, r.r9]

@@ -1,4 +1,5 @@
-//! Records windows on behalf of threads: a few consecutive calls of a thread, with what is seen before and after each.
+//! Records windows for threads that do not write them: a few consecutive calls of a thread, with the facts seen before
+//! and after each.
 
 use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
@@ -17,23 +18,26 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::Windows;
 use std::time::Duration;
-use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
+use systoll_hooks::layout::{image, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::PlacedFrame;
 
-/// Frames and their places, and true if they are complete.
+/// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
 /// A call that a thread is about to make, and its context.
 pub(crate) struct Entered {
     row: u32,
+    /// Number of the call at its node, by the thread's own count.
     nth: u64,
-    /// Offset of the thread's record.
+    /// Number of the call in its row. Other than `nth` only where threads come and go.
+    nth_of_row: u64,
+    /// Offset of the thread's record at the node.
     record: u64,
     pub(crate) syscall: Sysno,
-    /// The node at which it is counted.
+    /// Address of the node at which the call is counted.
     node: NodeAddr,
-    /// The root of its tree.
+    /// Root of the tree in which the node lies.
     root: NodeAddr,
 }
 
@@ -47,10 +51,10 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     let Some(entered) = entered(session, waiter, at) else { return want(session, waiter.slot, false) };
     let run_ns = session.clock.at(began);
     let is_open = session.windows.open.contains_key(&waiter.slot);
-    let octave = session.windows.open.get(&waiter.slot).map_or(entered.nth.max(1).ilog2() as u8, |o| o.window.octave);
+    let octave = session.windows.open.get(&waiter.slot).map_or(octave_of(&entered), |o| o.window.octave);
     // No window opens within another, which contains the call.
     let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
-    let opens = may_open && !is_open && session.windows.budget.opens_one(entered.nth, run_ns);
+    let opens = may_open && !is_open && session.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if !is_open && !opens {
         want(session, waiter.slot, false);
         spend(session, octave, began);
@@ -78,18 +82,18 @@ pub(crate) fn record(session: &mut Session, waiter: &Waiter, entered: &Entered, 
     want(session, waiter.slot, true);
 }
 
-/// Handles a call at which a window is due, in a program whose threads write their windows: the launcher only decides,
-/// and samples the stack.
+/// Handles a call at which a window is due, in a program whose threads write their windows: the launcher decides if it
+/// opens, and samples the stack.
 fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let run_ns = session.clock.at(began);
-    let octave = entered.nth.max(1).ilog2() as u8;
+    let octave = octave_of(&entered);
     let writes = wanted(session, waiter.slot) == want::WRITING;
     if !writes {
         ring_take::make_room(session, waiter.slot);
     }
     let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
-    let opens = may_open && !writes && session.windows.budget.opens_one(entered.nth, run_ns);
+    let opens = may_open && !writes && session.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if opens {
         let stack = whole_stack(session, waiter, &entered);
         let (row, nth) = (entered.row, entered.nth);
@@ -107,11 +111,18 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     }
 }
 
-/// Samples the stack of a thread that opens windows by itself and asks for the stack only.
+/// Returns the octave of a call in its row.
+fn octave_of(entered: &Entered) -> u8 {
+    entered.nth_of_row.max(1).ilog2() as u8
+}
+
+/// Samples the whole stack of a thread that opens windows by itself, and asks only since its outer frames (its trunk)
+/// differ from the ones known.
 fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
-    // Minimum wait of the thread, so that a short run has some hundred of these samples.
+    // Time that the budget is charged for a sample at least, since the thread waits about that long. A short run then has
+    // some hundred samples.
     const WAITS: Duration = Duration::from_micros(50);
-    let (octave, cpu) = (entered.nth.max(1).ilog2() as u8, own_cpu());
+    let (octave, cpu) = (octave_of(entered), own_cpu());
     whole_stack(session, waiter, entered);
     session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
 }
@@ -122,7 +133,7 @@ pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let stack = whole_stack(session, waiter, &entered);
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
-    // The call is counted after the answer.
+    // The call is counted only after the answer, hence the next number.
     let (row, nth) = (entered.row, entered.nth + 1);
     let writes = wanted(session, waiter.slot) == want::WRITING;
     area.set(at.offset() + node::WINDOW_AT, if writes { nth + 1 } else { nth });
@@ -145,7 +156,7 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
     let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
     for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };
-        // A thread that may make no system call can't find out what there is to copy.
+        // A thread that may make no system call can't copy what arguments point to.
         let quiet = area.get(image::QUIET) as u32 != 0;
         let who = if !session.provisioning.writes_windows || quiet {
             windows::ASKED
@@ -173,12 +184,12 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
         session.windows.open.get(&waiter.slot).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
     let stack = if first { whole_stack(session, waiter, entered) } else { None };
     let (signature, tid) = (entered.syscall.signature(), waiter.tid);
-    let call = EnteredCall { tid, row: entered.row, nth: entered.nth, signature, args: waiter.args(), run_ns };
+    let call = EnteredCall { tid, row: entered.row, nth: entered.nth_of_row, signature, args: waiter.args(), run_ns };
     let call = session.windows.budget.entered(&call, stack);
     let base = waiter.slot.offset() + entered.record;
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
     let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
-    // A loader does not give back what it maps, and asking would take longer than the rest.
+    // A loader does not give back the memory that it maps, and reading the faults would take longer than the rest.
     let begins = octave == 0 && session.programs.get(&waiter.slot.program).is_some_and(|p| !p.contexts.main_seen);
     let counts_faults = signature.filter(|_| !begins);
     let taken_for_us =
@@ -230,12 +241,12 @@ fn spend(session: &mut Session, octave: u8, began: u64) {
     session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
 }
 
-/// Sets if the thread asks at every call.
+/// Makes the thread ask at every call, or stops that.
 fn want(session: &Session, thread: SlotRef, wanted: bool) {
     set_wanted(session, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
 }
 
-/// Sets what the waiting thread does at each call, one of [`want`].
+/// Sets the slot's word that tells the waiting thread how to treat each call, one of [`want`].
 pub(crate) fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
     if let Some(area) = session.memory.image(thread.program) {
         area.set(thread.offset() + slot::WANT, wanted);
@@ -264,7 +275,7 @@ pub(crate) fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, ente
     if let Some(seed) = seed {
         seed.note_asked(octave);
     }
-    // In the thousandth short program of a kind nothing is new.
+    // In the thousandth short program of a kind, calls bring nothing new.
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
     let next = match seed {
         Some(seed) => seed.octave_to_ask(octave + 1),
@@ -274,19 +285,25 @@ pub(crate) fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, ente
     true
 }
 
+/// Returns true if the calls of a thread's process are told.
+fn is_told(session: &Session, thread: SlotRef) -> bool {
+    let pid = session.memory.head(thread).pid as i32;
+    session.programs.get(&thread.program).is_none_or(|program| program.processes.tells(pid))
+}
+
 /// Returns the call that a thread is about to make, by the node at address `at`, which counts it.
 pub(crate) fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
+    is_told(session, waiter.slot).then_some(())?;
     let image_id = images::image_of_slot(session, waiter.slot)?;
     let area = session.memory.image(waiter.slot.program)?;
-    let offset = at.offset();
-    may_hold_node(offset).then_some(())?;
-    let (record, root) = (area.get(offset + node::RECORD), NodeAddr(area.get(offset + node::ROOT)));
-    (slot::RECORDS..=slot::LONG_CALLS - record::SIZE).contains(&record).then_some(())?;
+    let (record, root) = (area.record_of(at)?, NodeAddr(area.get(at.offset() + node::ROOT)));
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
     let program = session.programs.get(&waiter.slot.program)?;
     let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32)?;
     let (row, _) = session.table.row(image_id, syscall, &frames);
-    Some(Entered { row, nth, record, syscall, node: at, root })
+    let ended = session.table.rows.get(row as usize).map_or(0, |row| row.counts.calls);
+    let nth_of_row = nth.saturating_add(program.calls_of_others(area, at, waiter.slot.index, ended));
+    Some(Entered { row, nth, nth_of_row, record, syscall, node: at, root })
 }
 
 fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Option<u32> {
@@ -307,14 +324,14 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
     let line = session.symbols.script_line(&frames);
     let is_interpreter = |f| session.symbols.is_interpreter(f);
     let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
-    (!frames.is_empty()).then(|| session.table.whole_stack(entered.row, entered.nth, &look))
+    (!frames.is_empty()).then(|| session.table.whole_stack(entered.row, entered.nth_of_row, &look))
 }
 
 /// Samples the script line of a call at which a window was due but does not open: only the stack tells the line, and a
 /// window would cost more.
 fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
-    let octave = entered.nth.max(1).ilog2() as u8;
-    // Minimum number of samples at each row with enough calls, whatever start-up has spent.
+    let octave = octave_of(entered);
+    // Number of samples that each row with enough calls gets in any case, even if start-up has spent the budget.
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
     let row = session.table.rows.get(entered.row as usize);
@@ -333,7 +350,7 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
 }
 
 /// Returns true if samples of a program's stacks tell lines or functions of scripts, or soon may. Samples of a compiler
-/// that keeps no map of its functions tell nothing; a map that begins late is found by searching for it.
+/// that keeps no map of its functions tell nothing. A map that is begun late is found by a later search.
 fn names_scripts(program: &mut Program, run_ns: u64) -> bool {
     if !program.contexts.names_compiled && program.space.may_run_scripts() {
         program.contexts.names_compiled = tells_lines(program, program.pid, run_ns);
@@ -371,5 +388,5 @@ pub(crate) fn look_at_first(session: &mut Session, waiter: &Waiter, node: NodeAd
     let Some(entered) = entered(session, waiter, node) else { return };
     let is_interpreter = |f| session.symbols.is_interpreter(f);
     let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
-    session.table.whole_stack(entered.row, 1, &look);
+    session.table.whole_stack(entered.row, entered.nth_of_row.max(1), &look);
 }

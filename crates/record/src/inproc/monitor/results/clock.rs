@@ -1,4 +1,4 @@
-//! Converts the time stamp counter to nanoseconds, and measures what reading it costs.
+//! Converts the time stamp counter to nanoseconds, and measures the cost of reading it.
 
 use crate::inproc::monitor::sys;
 use std::arch::x86_64::__cpuid;
@@ -10,16 +10,17 @@ pub(crate) struct Ratio {
     first: f64,
 }
 
-/// Duration of the first measurement, before there is a run to measure by, ns: it is good to a few thousandths.
+/// Duration of the first measurement, ns. It is good to a few thousandths, and is made before there is a run to measure
+/// by.
 const FIRST_NS: u64 = 300_000;
 
 impl Ratio {
-    /// Begins the measurement.
+    /// Begins to measure the rate.
     pub(crate) fn begin() -> Self {
         Self { begin: both(), first: 1.0 }
     }
 
-    /// Takes a first figure, by the time that has passed since the beginning, but at least [`FIRST_NS`].
+    /// Takes a first figure of the rate, over the time since the beginning, but over at least [`FIRST_NS`].
     pub(crate) fn settled(mut self) -> Self {
         let mut now = both();
         while now.1.saturating_sub(self.begin.1) < FIRST_NS {
@@ -29,7 +30,7 @@ impl Ratio {
         self
     }
 
-    /// Returns the first figure, cycles per ns.
+    /// Returns the first figure of the rate, cycles per ns.
     pub(crate) fn cycles_per_ns(&self) -> f64 {
         self.first
     }
@@ -40,15 +41,15 @@ impl Ratio {
     }
 }
 
-/// Converts cycles of a run to times.
+/// A run's clock rate and start, by which cycles are converted to times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) per_ns: f64,
-    /// Cycles of every timed call that are our own.
+    /// Cycles that counting adds to every timed call.
     pub(crate) own_cycles: f64,
-    /// Cycles since the run began.
+    /// Number of cycles since the run began.
     pub(crate) cycles: u64,
-    /// Time stamp counter when the run began.
+    /// Value of the time stamp counter when the run began.
     pub(crate) start_cycles: u64,
 }
 
@@ -64,12 +65,12 @@ impl Clock {
     }
 }
 
-/// When a run began, and the rate of its cycles.
+/// The time at which a run began, and the rate of its cycles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunClock {
-    /// Start by CLOCK_MONOTONIC, ns.
+    /// Start of the run by CLOCK_MONOTONIC, ns.
     pub(crate) start_ns: u64,
-    /// Start by the time stamp counter.
+    /// Start of the run by the time stamp counter.
     pub(crate) start_cycles: u64,
     pub(crate) ratio: Ratio,
 }
@@ -80,12 +81,12 @@ impl RunClock {
         Self { start_ns: sys::now(), start_cycles: sys::tsc(), ratio }
     }
 
-    /// Returns the time since the run's start, ns.
+    /// Returns the time from the run's start to `now`, ns.
     pub(crate) fn at(&self, now: u64) -> u64 {
         now.saturating_sub(self.start_ns)
     }
 
-    /// Returns the clock at the rate measured so far; `own_cycles` of every timed call are our own.
+    /// Returns the clock at the rate measured so far; counting adds `own_cycles` to every timed call.
     pub(crate) fn reading(&self, own_cycles: f64) -> Clock {
         let cycles = sys::tsc().saturating_sub(self.start_cycles);
         Clock { per_ns: self.ratio.so_far(), own_cycles, cycles, start_cycles: self.start_cycles }
@@ -97,7 +98,7 @@ fn per_ns(from: (u64, u64), to: (u64, u64)) -> f64 {
     (cycles / (to.1.saturating_sub(from.1)).max(1) as f64).max(1e-3)
 }
 
-/// Reads cycles and nanoseconds of one moment: the closest pair of a few.
+/// Reads cycles and nanoseconds of one moment: takes the closest pair of a few.
 fn both() -> (u64, u64) {
     let pair = || {
         let before = sys::tsc();
@@ -115,7 +116,7 @@ fn both() -> (u64, u64) {
     best.1
 }
 
-/// Returns the cycles between two readings with nothing in between: a call's measured time contains them.
+/// Returns the cycles between two readings with nothing in between. The measured time of every call contains them.
 pub(crate) fn reading_cycles() -> u64 {
     (0..2_000)
         .map(|_| {
@@ -126,7 +127,7 @@ pub(crate) fn reading_cycles() -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns what reading a thread's processor time costs, ns.
+/// Returns the time that it takes to read a thread's processor time, ns.
 pub(crate) fn cpu_reading_ns() -> f64 {
     const FEW: u64 = 32;
     let few = || {

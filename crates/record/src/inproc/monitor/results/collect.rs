@@ -1,8 +1,8 @@
-//! Collects what programs have counted: of ended programs, of slots before they are wiped, and of everything at the
-//! end.
+//! Collects the counts of programs: those of ended programs, those of slots before they are wiped, and all others at
+//! the end.
 
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
-use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::program::{Processes, Program};
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::results::losses;
@@ -21,8 +21,8 @@ pub(crate) fn find_ended(session: &mut Session) {
     session.chores.ended = session.programs.keys().copied().filter(|id| !is_alive(session, *id)).collect();
 }
 
-/// Collects one program that has ended and frees its image. Returns true if there was one. It never collects all at
-/// once, because a thread may be waiting for an answer meanwhile.
+/// Collects one program that has ended and frees its image. Returns true if there was one. It takes only one at a time,
+/// because a thread may be waiting for an answer meanwhile.
 pub(crate) fn collect_ended(session: &mut Session) -> bool {
     let Some(id) = session.chores.ended.pop() else { return false };
     if let Some(mut program) = session.programs.remove(&id) {
@@ -36,7 +36,7 @@ pub(crate) fn collect_ended(session: &mut Session) -> bool {
     true
 }
 
-/// Collects all programs; they have ended or are no longer watched.
+/// Collects all remaining programs; they have ended or are no longer watched.
 pub(crate) fn collect_all(session: &mut Session) {
     let mut ids: Vec<ProgramId> = session.programs.keys().copied().collect();
     ids.sort_unstable();
@@ -51,7 +51,7 @@ pub(crate) fn collect_all(session: &mut Session) {
     }
 }
 
-/// Takes all windows that a program's threads have written; its slots are read for the last time.
+/// Takes all windows that a program's threads have written. Its slots are read for the last time here.
 fn take_windows(session: &mut Session, program: &mut Program) {
     let slots: Vec<u64> = (0..session.memory.slots_drawn_at_last(program.id)).collect();
     ring_take::take(session, program, &slots, Take::All);
@@ -106,24 +106,25 @@ pub(crate) fn is_mapped(session: &Session, id: ProgramId) -> bool {
 
 /// Returns the number of calls counted so far, including those of running programs.
 pub(crate) fn counted_so_far(session: &Session) -> u64 {
-    let of_slot = |thread: SlotRef, room: &Room| {
+    let of_slot = |thread: SlotRef, room: &Room, processes: &Processes| {
         let words = session.memory.slot(thread);
         let slot = read_slot(&words, thread.index, |node| room.record_of(node));
+        let slot = slot.filter(|slot| slot.thread.as_ref().is_none_or(|thread| processes.tells(thread.pid as i32)));
         slot.map_or(0, |slot| slot.counts(&words).fold(0u64, |sum, (_, counts)| sum.saturating_add(counts.entered)))
     };
     let running = session.programs.values().flat_map(|program| {
         let slots = 0..session.memory.slots_drawn(program.id);
-        slots.map(|index| of_slot(program.id.slot(index), &program.hooks.room))
+        slots.map(|index| of_slot(program.id.slot(index), &program.hooks.room, &program.processes))
     });
     running.fold(session.table.calls, u64::saturating_add)
 }
 
-/// Returns the number of programs of which a process may be alive.
+/// Returns the number of programs with a process that may be alive.
 pub(crate) fn living(session: &Session) -> usize {
     session.programs.keys().filter(|id| is_alive(session, **id)).count()
 }
 
-/// Adds a program's counts to the table, except those of slots collected earlier. Returns the totals besides rows,
+/// Adds a program's counts to the table, except the counts of slots collected earlier. Returns the program's totals,
 /// which include those slots.
 pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
     let header = session.memory.header(program.id);
@@ -141,19 +142,19 @@ pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
     }
     for (image, seen) in &tally.threads {
         if let Some(image) = session.table.images.get_mut(image.index()) {
-            // The first thread of each process is counted with its image.
+            // The first thread of each process was counted with its image.
             image.threads += (seen.threads).saturating_sub(seen.processes.len() as u64);
         }
     }
     tally
 }
 
-/// Adds what some slots of a program hold to the table, before they are wiped.
+/// Adds the counts in some slots of a program to the table, before the slots are wiped.
 pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots: &[u64]) {
     ring_take::take(session, program, slots, Take::All);
     let losses = Losses::of_image(&session.memory.header(program.id));
     let mut tally = fill(session, program, slots, losses);
-    // Losses of the whole image are added once, when the image is freed.
+    // Losses of the whole image are added once, when the image is freed, so leave them out here.
     tally.losses = Losses { unasked: tally.losses.unasked, errors: tally.losses.errors, ..Losses::default() };
     program.threads.recycled.add(&tally);
     for index in slots {
@@ -164,7 +165,7 @@ pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots:
     }
 }
 
-/// Adds what slots hold to the table. `losses` come from the image's header.
+/// Adds the counts in slots to the table. `losses` come from the image's header.
 fn fill(session: &mut Session, program: &mut Program, slots: &[u64], losses: Losses) -> Tally {
     let (clock, now) = (session.clock.reading(session.stats.around.own_cycles), session.clock.at(sys::now()));
     for index in slots {

@@ -7,20 +7,20 @@ use crate::inproc::monitor::results::clock::Clock;
 use systoll_hooks::assemble::SlotCounts;
 use systoll_hooks::layout::slot;
 
-/// Cycles of a call, at least: entering and leaving the kernel alone takes more. A call into the vDSO reads the time
+/// Cycles that a call takes at least: those for entering and leaving the kernel. A call into the vDSO reads the time
 /// stamp counter, which takes as long.
 const LEAST_CYCLES: u64 = 20;
-/// Cycles of a call answered in place, at least.
+/// Cycles that a call answered in place takes at least.
 const LEAST_CYCLES_IN_PLACE: u64 = 4;
-/// Bytes that a call moves, at most (MAX_RW_COUNT of the kernel's include/linux/fs.h).
+/// Bytes that a call moves at most (MAX_RW_COUNT of the kernel's include/linux/fs.h).
 const MOST_BYTES: u64 = 0x7fff_f000;
-/// Levels of nested timed calls, at most: a handler may interrupt each call and make another.
+/// Depth of nested timed calls, at most: a handler may interrupt each call and make another.
 const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
 /// Cycles by which the time stamp counters of two processors may differ. While a record is read its thread may count
 /// on, so that one figure may be older than another by as much.
 const SLACK: u64 = 1 << 24;
 
-/// Counts that a thread can still have, besides the records accepted so far.
+/// Upper bounds of the counts that a thread can still have made, besides the records accepted so far.
 pub(crate) struct CountLimits {
     /// Cycles since the run began.
     cycles: u64,
@@ -29,7 +29,7 @@ pub(crate) struct CountLimits {
 }
 
 impl Clock {
-    /// Returns what one thread can have counted so far.
+    /// Returns the counts that one thread can have made so far.
     pub(crate) fn possible(&self) -> CountLimits {
         let cycles = self.cycles.saturating_add(SLACK);
         CountLimits { cycles, calls: cycles / LEAST_CYCLES, elided: cycles / LEAST_CYCLES_IN_PLACE }
@@ -37,8 +37,8 @@ impl Clock {
 }
 
 impl CountLimits {
-    /// Returns true if the thread can have counted this at a record: each figure by itself, and all together with the
-    /// previous records.
+    /// Returns true if the thread can have made these counts at a record. Checks each figure by itself, and then the
+    /// sums over all records so far.
     pub(crate) fn has(&mut self, c: &SlotCounts) -> bool {
         let cycles = self.cycles;
         let returned = c.returned.saturating_add(SLACK);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn impossible_counts_are_left_out() {
-        // A second at 3 GHz.
+        // The run has lasted a second at 3 GHz.
         let clock = Clock { per_ns: 3.0, own_cycles: 0.0, cycles: 3_000_000_000, start_cycles: 0 };
         let told = |all: &[SlotCounts]| {
             let mut possible = clock.possible();
@@ -90,7 +90,7 @@ mod tests {
         };
         let sound = counts(10_000_000, 2_000_000_000);
         assert_eq!(told(&[sound.clone(), counts(u64::MAX, 0), sound.clone()]), [0, 2]);
-        // Each is possible alone, but all of them together take longer than the run.
+        // Each figure is possible alone, but all together take longer than the run.
         assert_eq!(told(&vec![counts(100_000_000, 0); 3]), [0]);
         let odd = [
             SlotCounts { bytes: u64::MAX, ..sound.clone() },

@@ -1,19 +1,21 @@
 //! Processor time of each process, separated from the observer's part in it.
 //!
-//! A process notes what it has used right before it ends by itself. The launcher also reads that now and then and at
-//! its exec. For a process that is killed, only the last reading is known, at most a tenth of a second old.
+//! A process that ends by itself notes the time that it has used. The launcher also reads that time now and then, and
+//! at the process's exec. For a process that is killed, only the last reading is known, at most a tenth of a second
+//! old.
 
 use crate::table::Image;
 use systoll_hooks::layout::slot;
 
-/// Slowdown after a hand-shake, as a share of its time: the thread has lost its data in the processor's caches.
-/// Measured on a hundred commands against their unwatched twins: 0.1 on an idle machine, 0.3 on a fully loaded one.
+/// Share of a hand-shake's time by which the thread runs slower afterwards, since it has lost its data in the
+/// processor's caches. Measured on a hundred commands against their unwatched twins: 0.1 on an idle machine, 0.3 on a
+/// fully loaded one.
 const AFTERWARDS: f64 = 0.16;
 
-/// Cost of a hand-shake beyond the time that its thread's clock sees.
+/// Cost of a hand-shake beyond the time that the clock of its thread sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AskingCost {
-    /// Cost of reading the clock twice, ns: half of each reading is not seen.
+    /// Cost of reading the clock twice, ns: the clock sees half of each reading.
     each_ns: f64,
     cycles_per_ns: f64,
 }
@@ -28,9 +30,9 @@ impl AskingCost {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ObserverTime {
     pub(crate) ns: u64,
-    /// By how much that may be wrong, ns.
+    /// Amount by which `ns` may be wrong, ns.
     pub(crate) doubt_ns: u64,
-    /// Processes that did not note what they used before they ended.
+    /// Number of processes that ended without noting the time that they used.
     pub(crate) unsaid: u64,
 }
 
@@ -50,20 +52,20 @@ pub(crate) fn in_ns(seconds: u64, ns: u64) -> u64 {
 /// Processor time of a process, as noted by its threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProcessorUse {
-    /// Processor time when one of its threads was about to end, ns; 0 if none has noted it.
+    /// Processor time of the process when one of its threads was about to end, ns; 0 if none has noted it.
     said: u64,
-    /// Time that its threads spent on asking by their own clocks, ns, and how often they asked.
+    /// Time that the threads spent on asking by their own clocks, ns; the next field is how often they asked.
     asked_ns: u64,
     asked_times: u64,
-    /// Cycles that they waited where they may not read their clocks.
+    /// Cycles that the threads waited where they may not read their clocks.
     quiet_cycles: u64,
-    /// Cycles that they spent on writing windows.
+    /// Cycles that the threads spent on writing windows.
     written_cycles: u64,
 }
 
 impl ProcessorUse {
-    /// Reads it from the slot with these fields. If the process is another program now, the other threads' notes are
-    /// out of date.
+    /// Reads a process's notes from the slot with these fields. If the process has executed another program (`execed`),
+    /// the notes of its other threads are out of date.
     pub(crate) fn read(field: impl Fn(u64) -> u64, execed: bool) -> Self {
         let said = in_ns(field(slot::CPU), field(slot::CPU + 8));
         Self {
@@ -83,13 +85,13 @@ impl ProcessorUse {
         self.written_cycles = self.written_cycles.saturating_add(more.written_cycles);
     }
 
-    /// Returns what the threads spent on asking.
+    /// Returns the time that the threads spent on asking.
     fn asking(&self, asking: AskingCost) -> ObserverTime {
         let unseen = (self.asked_times as f64 * asking.each_ns) as u64;
-        // They spent these cycles polling, except when others had the processor.
+        // The threads spent these cycles polling, except when others had the processor.
         let quiet = (self.quiet_cycles as f64 / asking.cycles_per_ns.max(1e-3)) as u64;
         let after = (self.asked_ns as f64 * AFTERWARDS) as u64;
-        // Others may have had the processor in some of these cycles.
+        // Others may have had the processor in some of these cycles, too.
         let written = (self.written_cycles as f64 / asking.cycles_per_ns.max(1e-3)) as u64;
         let ns =
             self.asked_ns.saturating_add(after).saturating_add(written).saturating_add(unseen).saturating_add(quiet);
@@ -97,7 +99,7 @@ impl ProcessorUse {
         ObserverTime { ns, doubt_ns, unsaid: 0 }
     }
 
-    /// Adds a process's time to its image, without what it spent on asking. Returns the latter.
+    /// Adds the process's time to its image, without the time spent on asking. Returns the time spent on asking.
     pub(crate) fn settle(self, image: Option<&mut Image>, known: CpuReadings, asking: AskingCost) -> ObserverTime {
         let total = self.said.max(known.seen);
         let mut ours = self.asking(asking);
@@ -109,14 +111,14 @@ impl ProcessorUse {
     }
 }
 
-/// Readings of a process's processor time besides its threads' notes.
+/// Readings of a process's processor time by the launcher, besides the notes of the process's threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuReadings {
-    /// Last reading, ns since its start.
+    /// Last reading, ns of processor time since the process's start.
     pub(crate) seen: u64,
-    /// Processor time before its program's first instruction, ns.
+    /// Processor time before the program's first instruction, ns.
     pub(crate) before: u64,
-    /// True if it is another program now.
+    /// True if the process has executed another program.
     pub(crate) execed: bool,
 }
 

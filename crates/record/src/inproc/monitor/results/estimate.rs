@@ -1,8 +1,8 @@
 //! Estimates the time of a thread's calls at a node if only some of them were timed.
 //!
-//! Some calls were timed one by one and are known. Of the rest, one call of each block was timed, at a random place;
-//! the mean of these samples stands for the rest. The estimate therefore has no bias, and the spread of the samples
-//! tells how far it may be off.
+//! Some calls were timed one by one, so their time is known. Of each block of other calls, one at a random place was
+//! timed; the mean of these samples is used for all others. The estimate therefore has no bias, and the spread of the
+//! samples tells how far it may be off.
 
 use systoll_hooks::assemble::SlotCounts;
 use systoll_hooks::layout::{record, timing};
@@ -10,17 +10,17 @@ use systoll_hooks::layout::{record, timing};
 /// The estimated time of all calls that returned and were not lost.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Estimate {
-    /// Calls covered.
+    /// Number of calls that the estimate covers.
     pub(crate) calls: u64,
-    /// Calls among them that were not timed themselves.
+    /// Number of covered calls that were not timed themselves.
     pub(crate) untimed: u64,
-    /// Cycles inside the calls.
+    /// Cycles inside the covered calls.
     pub(crate) cycles: f64,
-    /// Cycles of those calls in which the thread was scheduled out.
+    /// Cycles inside the covered calls in which the thread was scheduled out.
     pub(crate) waited: f64,
     /// Standard error of `cycles`, widened where samples are few.
     pub(crate) error: f64,
-    /// Calls by power of two of cycles, `calls` in all.
+    /// Number of calls by power of two of their cycles; `calls` in all.
     pub(crate) histogram: [u64; record::BUCKETS as usize],
 }
 
@@ -59,13 +59,13 @@ impl Estimate {
             _ => {
                 let mean = sampled.cycles as f64 / n;
                 let deviation = ((sampled.squares as f64 - n * mean * mean) / (n - 1.0)).max(0.0).sqrt();
-                // Few samples may all have missed the slow calls that the histogram shows.
+                // The few samples may all have missed the slow calls that the histogram shows.
                 let few = sampled.calls < timing::SETTLED;
                 (mean, if few { deviation.max(of_histogram(slot).1) } else { deviation })
             }
         };
         let (rest, untimed) = (rest as f64, exact.untimed as f64);
-        // Timed calls are known; the others vary by themselves and with the mean.
+        // The time of timed calls is known; the time of the others varies by itself and with the mean.
         let error = deviation * (rest * untimed / n.max(1.0)).sqrt() * widened(sampled.calls);
         let waited = sampled.waited as f64 / n.max(1.0) * rest;
         Some(Self { cycles: known + mean * rest, waited: exact.waited + waited, error, ..exact })
@@ -118,7 +118,7 @@ fn of_histogram(slot: &SlotCounts) -> (f64, f64) {
     (mean, (squares.sum::<f64>() / calls).sqrt())
 }
 
-/// Returns how much wider a 99 % interval is than with unlimited samples (Student's distribution).
+/// Returns the factor by which a 99 % interval is wider than with unlimited samples (Student's distribution).
 fn widened(samples: u64) -> f64 {
     const OF: [f64; 10] = [1.0, 1.0, 24.7, 3.85, 2.27, 1.79, 1.57, 1.44, 1.36, 1.30];
     let few = usize::try_from(samples).ok().and_then(|n| OF.get(n));
@@ -189,7 +189,7 @@ mod tests {
         const RUNS: u64 = 2_000;
         let mut state = 1u64;
         let mut random = move || {
-            // This is splitmix64.
+            // Advance the random number generator splitmix64.
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -224,7 +224,7 @@ mod tests {
                 ("two", runs(two, calls)),
             ] {
                 assert!(held >= 0.97, "{name} {calls}: {mean} {held}");
-                // A call of the first block stands for others only after the block has ended.
+                // While the first block goes on, none of its calls is used for others.
                 let blocks = calls >= timing::SETTLED + 2 * timing::BLOCK;
                 assert!(!blocks || mean.abs() < 0.01, "{name} {calls}: {mean} {held}");
             }

@@ -8,10 +8,10 @@ use crate::inproc::monitor::sys;
 use crate::table::{Image, ImageId, Table};
 use systoll_hooks::layout::{image, slot};
 
-/// Generations of processes that are new at the same time, at most.
+/// Generations of processes that may be new at the same time, at most.
 const GENERATIONS: usize = 64;
 
-/// Processes of a program with images of their own, at most.
+/// Processes of a program that get images of their own, at most.
 const MOST_PROCESSES: usize = 4 * image::SLOT_COUNT as usize;
 
 /// Returns the image of the process that a slot belongs to; adds it if it is new.
@@ -25,7 +25,7 @@ pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<Im
     Some(image_of(program, &mut session.table, pid, now))
 }
 
-/// Returns the image of process `pid`, which no longer belongs to the program.
+/// Returns the image of process `pid`, which is about to leave the program.
 pub(crate) fn image_for(session: &mut Session, program: &mut Program, pid: i32, now: u64) -> ImageId {
     let image = image_of(program, &mut session.table, pid, now);
     program.processes.forks.remove(&pid);
@@ -39,10 +39,10 @@ pub(crate) fn end_image(session: &mut Session, id: ImageId, now: u64) {
     image.life_ns += now.saturating_sub(image.start_ns);
 }
 
-/// Notes which process of the program made that of a slot, if it is new: a shell's child may have children of its own
-/// before it becomes another program.
+/// Notes the maker of a slot's process, if the process is new: a shell's child may have children of its own before it
+/// executes another program.
 pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, thread: SlotRef, now: u64) {
-    // Collect makers from the youngest process up to one that is known.
+    // Makers are collected from the youngest process up to one that is known.
     let mut line: Vec<i32> = Vec::new();
     let mut next = Some(thread.index);
     // The program may have written slots that name each other in a circle.
@@ -53,7 +53,7 @@ pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Tab
         if pid <= 0 || head.own == 0 && index != 0 {
             return;
         }
-        // Threads of one process have slots as well.
+        // Threads of the same process have slots as well; note the process once.
         if line.last() != Some(&pid) {
             line.push(pid);
         }
@@ -68,7 +68,7 @@ pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Tab
     }
 }
 
-/// Returns a number for process `pid` of a program that is as good as unique in a run.
+/// Returns a number for process `pid` of a program that is almost certainly unique in a run.
 pub(crate) fn process_number(id: ProgramId, pid: i32) -> u32 {
     // Program ids and pids are both small consecutive numbers. Multiplying the id spreads it, so that the two rarely
     // cancel each other.
@@ -78,7 +78,7 @@ pub(crate) fn process_number(id: ProgramId, pid: i32) -> u32 {
 
 /// Returns the image of process `pid` of a program; adds it if it is new.
 pub(crate) fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> ImageId {
-    // Each process has had a slot, but a program may claim any number of processes.
+    // A program may claim more processes than there can be, so their number is bounded.
     let too_many = program.processes.forks.len() >= MOST_PROCESSES && !program.processes.forks.contains_key(&pid);
     if pid == 0 || pid == program.pid || too_many {
         return program.image;

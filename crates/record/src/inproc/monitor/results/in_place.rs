@@ -1,10 +1,10 @@
-//! Reports how many calls were answered in place, and why others were not.
+//! Reports the number of calls that were answered in place, and the reasons why others were not.
 
 use systoll_hooks::assemble::{MadeInPlace, elided_calls};
 use systoll_hooks::layout::{elide, slot};
-use systoll_model::{Elision, InPlace, Missed, Row, Sysno};
+use systoll_model::{Counts, Elision, InPlace, Missed, Row, Sysno};
 
-/// Why needless calls were made all the same, in the order of [`slot::WHY`].
+/// The reasons for which needless calls were made all the same, in the order of [`slot::WHY`].
 const WHYS: [Missed; slot::WHYS as usize] = [Missed::Changes, Missed::Unknown, Missed::Elsewhere, Missed::Down];
 
 /// Returns the bits of the calls to answer in place.
@@ -19,20 +19,32 @@ pub(crate) fn bits(elisions: &[Elision]) -> u32 {
     elisions.iter().map(bit).fold(0, |all, bit| all | bit)
 }
 
-/// Returns the outcome of the calls whose bits are set in `elided`. Rows count all calls; threads count those that were
-/// needed, and all others were needless.
+/// Returns the outcome for the system calls whose bits are set in `elided`. Rows count all calls and threads count the
+/// needed ones, so the rest were needless.
 pub(crate) fn in_place(elided: u32, made: &MadeInPlace, rows: &[Row]) -> Vec<InPlace> {
+    in_place_of(elided, made, || rows.iter().map(|row| (row.syscall, &row.counts)))
+}
+
+/// Does the same for rows that have no names yet.
+pub(crate) fn in_place_of<'a, R: Iterator<Item = (Sysno, &'a Counts)>>(
+    elided: u32,
+    made: &MadeInPlace,
+    rows: impl Fn() -> R,
+) -> Vec<InPlace> {
     let calls = elided_calls().zip(made.needed);
     calls
         .filter(|((bit, _), _)| elided & bit != 0)
-        .map(|((_, number), needed)| of(Sysno(number), needed, made, rows))
+        .map(|((_, number), needed)| {
+            let own = rows().filter(|(syscall, _)| *syscall == Sysno(number));
+            let add = |sum: (u64, u64), (_, c): (Sysno, &Counts)| {
+                (sum.0.saturating_add(c.calls), sum.1.saturating_add(c.elided))
+            };
+            of(Sysno(number), needed, made, own.fold((0, 0), add))
+        })
         .collect()
 }
 
-fn of(syscall: Sysno, needed: u64, made: &MadeInPlace, rows: &[Row]) -> InPlace {
-    let rows = || rows.iter().filter(|r| r.syscall == syscall).map(|r| &r.counts);
-    let calls = rows().fold(0u64, |sum, c| sum.saturating_add(c.calls));
-    let answered = rows().fold(0u64, |sum, c| sum.saturating_add(c.elided));
+fn of(syscall: Sysno, needed: u64, made: &MadeInPlace, (calls, answered): (u64, u64)) -> InPlace {
     let needed = needed.min(calls);
     let mut rest = calls - needed;
     let mut missed = Vec::new();
@@ -51,7 +63,7 @@ fn of(syscall: Sysno, needed: u64, made: &MadeInPlace, rows: &[Row]) -> InPlace 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, ProcessId, StackId};
+    use systoll_model::{ProcessId, StackId};
 
     fn row(syscall: u32, calls: u64, elided: u64) -> Row {
         Row {

@@ -1,10 +1,10 @@
-//! Memory and the gs base of this process, for code that is tried out here.
+//! Maps memory and sets the gs base in this process, for code that is tried out here.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-// asm/prctl.h
+// These are numbers of asm/prctl.h.
 const ARCH_SET_GS: libc::c_int = 0x1001;
 const ARCH_GET_GS: libc::c_int = 0x1004;
 
@@ -57,7 +57,7 @@ impl Mapping {
         self.at.as_ptr() as u64
     }
 
-    /// Returns all of it as words.
+    /// Returns the whole mapping as words.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is page-aligned and lives as long as `self`; code that runs here changes it behind our
         // back, which atomics allow.
@@ -75,7 +75,7 @@ impl Mapping {
         Some(())
     }
 
-    /// Makes it executable and read-only.
+    /// Makes the mapping executable and read-only.
     pub(crate) fn into_code(self) -> Option<Code> {
         // SAFETY: our own mapping, to which there is no reference.
         let result = unsafe { libc::mprotect(self.at.as_ptr(), self.len, libc::PROT_READ | libc::PROT_EXEC) };
@@ -90,7 +90,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Executable memory.
+/// Memory of this process that holds code and is executable.
 pub(crate) struct Code(Mapping);
 
 impl Code {
@@ -129,7 +129,7 @@ mod tests {
     fn code_runs_and_writes_beyond_the_end_are_refused() {
         let mut mapping = Mapping::anywhere(4096).unwrap();
         assert!(mapping.write(4095, &[0xc3, 0xc3]).is_none() && mapping.write(u64::MAX, &[0xc3]).is_none());
-        // ret
+        // This is `ret`.
         mapping.write(16, &[0xc3]).unwrap();
         let code = mapping.into_code().unwrap();
         // SAFETY: a function that returns at once.

@@ -1,4 +1,4 @@
-//! Notes as problems what a program's counts lack.
+//! Notes as problems the calls and figures that a program's counts lack.
 
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::tally::Tally;
@@ -6,7 +6,7 @@ use crate::inproc::monitor::session::Session;
 use systoll_hooks::layout::image;
 use systoll_model::ProblemKind;
 
-/// Notes what a program's counts lack.
+/// Notes the calls and figures that a program's counts lack.
 pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tally) {
     let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
     let l = tally.losses;
@@ -51,16 +51,10 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
         );
     }
     note_generated(session, program, &exe);
-    if session.provisioning.elided != 0 {
-        let unseen = session.memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
-        let why = match (program.hooks.seen_whole, unseen) {
-            (false, _) => Some("not every place in its files that makes calls is seen"),
-            (true, true) => Some("it has made memory executable that is no file"),
-            (true, false) => None,
-        };
-        if let Some(why) = why {
-            session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
-        }
+    if session.provisioning.elided != 0
+        && let Some(why) = why_unanswered(session, program)
+    {
+        session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
     }
     if program.hooks.starting.is_some() && session.memory.could_not_be_mapped(program.id) {
         session
@@ -69,7 +63,17 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
     }
 }
 
-/// Notes which generated code of a program was not counted, or not examined.
+/// Returns why a program's calls are not answered in place, if so.
+pub(crate) fn why_unanswered(session: &Session, program: &Program) -> Option<&'static str> {
+    let unseen = session.memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
+    match (program.hooks.seen_whole, unseen) {
+        (false, _) => Some("not every place in its files that makes calls is seen"),
+        (true, true) => Some("it has made memory executable that is no file"),
+        (true, false) => None,
+    }
+}
+
+/// Notes which of a program's generated code was not counted, or not examined.
 pub(crate) fn note_generated(session: &mut Session, program: &Program, exe: &str) {
     let generated = &program.hooks.generated;
     let all = [

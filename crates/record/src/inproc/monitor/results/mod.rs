@@ -17,4 +17,5 @@ pub(crate) mod rows;
 pub(crate) mod run_stats;
 pub(crate) mod sites;
 pub(crate) mod tally;
+pub(crate) mod turns;
 pub(crate) mod twins;

@@ -1,8 +1,8 @@
 //! Measures the observer's own share in a call: a tiny loop of calls runs with and without the counting code, in turns,
 //! in this process.
 //!
-//! The code measured is what targets run, with one context and a window that never comes due. The result is subtracted
-//! from what targets pay.
+//! The code is the one that targets run, with one context and a window that never comes due. The result is subtracted
+//! from the time that targets take.
 
 use crate::inproc::cache::{Cache, Kind};
 use crate::inproc::monitor::results::clock;
@@ -20,22 +20,22 @@ use systoll_model::Spread;
 
 /// Number of a call that does next to nothing: getppid.
 const NUMBER: u32 = 110;
-/// Calls in a batch: it takes some ten microseconds, less than other programs' turns.
+/// Calls in a batch. It takes some ten microseconds, less than a turn of another program.
 const CALLS: u64 = 48;
-/// Time for measuring the crossing before and after a run. It prices nothing here, where calls are timed; it only
-/// characterises the machine.
+/// Time for measuring the crossing before and after a run. The figure only characterises the machine: it prices
+/// nothing, since calls are timed here.
 pub(crate) const CROSSING: Duration = Duration::from_micros(300);
-/// Batches with the counting code, and as many without, at most: half a millisecond in all.
+/// Batches with the counting code, and the same number without, at most: half a millisecond in all.
 const BATCHES: usize = 24;
-/// Batches, at least.
+/// Number of batches that are run in any case.
 const FEWEST: usize = 6;
-/// Batches near the minimum that show that it will hardly fall further.
+/// Number of batches near the minimum that suffice: the minimum will hardly fall further.
 const AGREEING: usize = 4;
-/// Factor up to which a batch agrees with the minimum, less than what a tick of the clock adds to a batch; and a
-/// tolerance in cycles a call, for batches shorter than the counter's resolution.
+/// Factor up to which a batch agrees with the minimum, less than a timer interrupt adds to a batch; and a tolerance in
+/// cycles a call, for batches shorter than the counter's resolution.
 const NEXT_TO: f64 = 1.02;
 const APART: f64 = 1.0;
-/// Batches that measure a plain call once more, which prices nothing.
+/// Number of batches that measure a plain call again after the run.
 const BATCHES_AGAIN: usize = 5;
 /// Offsets of the functions and of the counting code in the mapping.
 const TEXT: u64 = 0x1000;
@@ -46,21 +46,22 @@ const REGION: u64 = IMAGE + image::ROOTS;
 /// Cycles that counting adds to a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share {
-    /// Added to what the thread pays for the call.
+    /// Cycles added to the time that the thread takes for the call.
     pub(crate) added: f64,
-    /// Added to the time between the two readings of the clock; negative if the readings enclose less than what the
-    /// call costs.
+    /// Cycles added to the time between the two readings of the clock; negative if the readings enclose less than the
+    /// whole call.
     pub(crate) inside: f64,
 }
 
-/// Returns the share if it can't be measured: two readings of the clock, and half of one for counting and finding the
-/// context.
+/// Returns a guess for machines where the share can't be measured: two readings of the clock, and half of one for
+/// counting and finding the context.
 pub(crate) fn guess() -> Share {
     let reading = clock::reading_cycles() as f64;
     Share { added: 2.5 * reading, inside: reading }
 }
 
-/// Returns the cost of a crossing, ns, by the loop that measured the share, if it could be measured.
+/// Returns the cost of a crossing, ns: by the loop that measured the share, if there is one; otherwise by a measurement
+/// of its own.
 pub(crate) fn crossing(again: Option<&RepeatCode>, ratio: &clock::Ratio) -> Spread {
     again.map_or_else(|| systoll_price::crossing(CROSSING), |again| in_ns(again.plain(), ratio.so_far()))
 }
@@ -70,22 +71,22 @@ pub(crate) fn in_ns(cycles: Spread, per_ns: f64) -> Spread {
     Spread { min: min / per_ns, median: median / per_ns, high: high / per_ns }
 }
 
-/// The measurement, and the code to repeat it.
+/// A measured share, and the code for measuring plain calls again.
 pub(crate) struct Measurement {
     pub(crate) share: Share,
-    /// A call without the counting code, in cycles.
+    /// Cycles of a call without the counting code.
     pub(crate) plain: Spread,
     pub(crate) again: RepeatCode,
 }
 
-/// The code for measuring plain calls once more.
+/// The code for measuring plain calls again.
 pub(crate) struct RepeatCode {
     code: Code,
     functions: Functions,
 }
 
 impl RepeatCode {
-    /// Returns what a call takes now, in cycles.
+    /// Measures the cycles that a plain call takes now.
     pub(crate) fn plain(&self) -> Spread {
         let mut plain = Vec::with_capacity(BATCHES_AGAIN);
         let mut empty = f64::INFINITY;
@@ -99,7 +100,7 @@ impl RepeatCode {
         spread(plain, empty)
     }
 
-    /// Calls `function` for a batch. Returns the cycles a call.
+    /// Calls `function` for a batch of calls. Returns the cycles a call.
     fn batch(&self, function: u64) -> f64 {
         let before = sys::tsc();
         // SAFETY: one of the functions of `text`; for the one with the counting code, the areas are mapped and gs
@@ -113,13 +114,13 @@ fn least(batches: &[f64]) -> f64 {
     batches.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Returns true if more batches will hardly be faster than these. On an idle machine few batches are enough.
+/// Returns true if further batches will hardly be faster than these. A few batches are enough on an idle machine.
 fn is_settled(batches: &[f64]) -> bool {
     let near = least(batches) * NEXT_TO + APART;
     batches.len() >= FEWEST && batches.iter().filter(|cycles| **cycles <= near).count() >= AGREEING
 }
 
-/// Returns the spread of batches, minus `around`, the cost of the loop, and without the slowest tenth.
+/// Returns the spread of the batches without the slowest tenth, after subtracting `around`, the cost of the loop.
 fn spread(mut batches: Vec<f64>, around: f64) -> Spread {
     batches.sort_unstable_by(f64::total_cmp);
     let at = |i: usize| batches.get(i).map_or(0.0, |cycles| (cycles - around).max(0.0));
@@ -143,22 +144,22 @@ pub(crate) fn measure(options: &Options, cache: &Cache) -> Option<Measurement> {
     Some(Measurement { share, plain, again: bench.again })
 }
 
-/// The functions, and the memory that the counting code needs.
+/// The code to measure, and the memory that the counting code needs.
 struct Bench {
     areas: Mapping,
     again: RepeatCode,
-    /// Offset in a slot of the record for the loop's context.
+    /// Offset in the slot of the record for the loop's context.
     record: u64,
 }
 
-/// Functions that each call their callee as often as their argument says.
+/// Offsets of functions that each call their callee as often as their argument says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Functions {
     hooked: u64,
     plain: u64,
-    /// The same loop without the call.
+    /// Offset of the same loop without the call.
     empty: u64,
-    /// Return address of the first one's callee.
+    /// Return address of the hooked function's callee.
     context: u64,
 }
 
@@ -190,9 +191,10 @@ impl Bench {
         }
         set(image::SLOTS + slot::SELF, slot_address(0))?;
         set(image::SLOTS + slot::TAG, 1)?;
-        // The kernel does not know this rseq area. It costs as much as one that the kernel does not change.
+        // The kernel does not know this rseq area. Using it costs as much as using one that the kernel leaves
+        // unchanged.
         set(image::SLOTS + slot::RSEQ, IMAGE + image::TICKETS)?;
-        // No launcher answers here.
+        // No launcher will answer here, so no code may wait for one.
         words.get((global::DEAD / 8) as usize)?.store(1, Ordering::Relaxed);
         let image_words = words.get((global::SIZE / 8) as usize..)?;
         let mut room = Room::default();
@@ -210,7 +212,7 @@ impl Bench {
         word.map_or(0, |w| w.load(Ordering::Relaxed))
     }
 
-    /// Makes the next call timed, as if `calm` calls had come before it: see [`timing`].
+    /// Makes the next call timed, as it is after `calm` calls: see [`timing`].
     fn settled(&self, calm: u64) -> Option<()> {
         let set = |field: u64, value: u64| {
             let offset = global::SIZE + image::SLOTS + self.record + field;
@@ -225,9 +227,9 @@ impl Bench {
         let f = self.again.functions;
         let [mut hooked, mut plain, mut empty] = [(); 3].map(|()| Vec::with_capacity(BATCHES));
         let (mut inside, mut made) = (f64::INFINITY, 0);
-        // Skip two rounds, for caches and pages.
+        // Two rounds come first, unmeasured, to fill caches and touch pages.
         for round in 0..BATCHES + 2 {
-            // Time all calls of this batch, and of the next as many as in most of a run.
+            // In this batch all calls are timed; in the next, the usual share of them.
             self.settled(0)?;
             let cycles = self.counted(record::CYCLES);
             self.again.batch(f.hooked);
@@ -239,13 +241,13 @@ impl Bench {
                 [&mut hooked, &mut plain, &mut empty].into_iter().zip(one).for_each(|(all, one)| all.push(one));
                 inside = inside.min(within);
             }
-            // Some processors run the plain calls slowly for a while: make more batches then.
+            // Some processors run the plain calls slowly for a while, so make more batches then.
             let told_apart = least(&hooked) > NEXT_TO * least(&plain);
             if told_apart && [&hooked, &plain, &empty].into_iter().all(|all| is_settled(all)) {
                 break;
             }
         }
-        // Code that only counts does not see returns.
+        // Code that only counts does not see the calls return.
         let all_counted = self.counted(record::ENTERED) == made && [0, made].contains(&self.counted(record::RETURNED));
         let timed = self.counted(record::CYCLES) > 0;
         let (call, around) = (least(&plain), least(&empty));
@@ -257,17 +259,17 @@ impl Bench {
     }
 }
 
-/// The code to measure with; it is the same in every run of this program.
+/// The code to measure; it is the same in every run of this program.
 struct Parts {
-    /// Code of the functions.
+    /// Machine code of the functions.
     text: Vec<u8>,
     functions: Functions,
-    /// The counting code.
+    /// Counting code for the functions.
     blob: Blob,
 }
 
 impl Parts {
-    /// Returns the parts of an earlier run, or new ones: assembling takes longer than the measurement.
+    /// Returns the parts that an earlier run has kept, or new ones: assembling takes longer than the measurement.
     fn get(options: &Options, cache: &Cache) -> Option<Self> {
         let key = Cache::key_named(&format!("{:x}", options.bits()));
         if let Some(kept) = cache.get(Kind::Own, &key).and_then(Self::from_bytes) {
@@ -377,7 +379,7 @@ mod tests {
         };
         let Measurement { share, plain, again } =
             measure(&options, &Cache::none()).expect("this process is not watched and may map code");
-        // It costs some twenty to sixty cycles; what a busy machine adds is far below these bounds.
+        // Counting costs some twenty to sixty cycles; even on a busy machine it costs far less than these bounds.
         assert!(share.added >= 0.0 && share.added < 10_000.0, "{share:?}");
         assert!(share.inside.abs() < 10_000.0, "{share:?}");
         assert_eq!(gs_base(), Some(0));

@@ -1,36 +1,37 @@
 //! Estimates the processor time that the command and its descendants would have taken unwatched: a figure and its
 //! interval.
 //!
-//! What threads spent on asking, on mapping our memory and on counting is measured where it is spent. No clock of the
-//! run separates the rest from the program's own work: an exec that stops, larger page tables that are copied and
-//! freed, losses from caches. [`UnseenTime`] measures that by twins, programs that run watched and unwatched in turns after
-//! the command has ended ([`super::twins`]).
+//! The time that threads spent on asking, on mapping our memory and on counting is measured where it is spent. No clock
+//! of the run separates the rest from the program's own work: an exec that stops, larger page tables that are copied
+//! and freed, losses from caches. [`UnseenTime`] measures that by twins, programs that run watched and unwatched in
+//! turns after the command has ended ([`super::twins`]).
 
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::inproc::monitor::results::cpu_time::ObserverTime;
 use crate::inproc::monitor::session::Session;
 use systoll_model::{Problem, ProblemKind, Recording};
 
-/// The figure is shown if its interval reaches no further from it than this share of it, plus a constant for programs
-/// that end at once, ns.
+/// Largest distance of the interval's ends from the figure with which it is shown: a share of the figure, plus a time
+/// for programs that end at once, ns.
 const TOLD_WITHIN: f64 = 0.5;
 const SMALL_NS: u64 = 300_000;
-/// Relative uncertainty of what counting adds to a call.
+/// Relative uncertainty of the time that counting adds to a call.
 const ADDED_DOUBT: f64 = 0.1;
 /// Cost of the slot's pages for each thread besides a process's first, ns: 16 us (5,000 threads) to 46 us (30,000) by
 /// their unwatched twins. It is uncertain by as much.
 const THREAD_NS: f64 = 25_000.0;
-/// Age of the last reading of a process that did not note what it used, ns, at most.
+/// Greatest age of the last reading of a process that has not noted its time, ns.
 const ASKED_AGO_NS: u64 = 100_000_000;
 
 /// Processor time of watching that no clock of the run sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UnseenTime {
-    /// For each program started after the first, as a share of what its threads' clocks saw of watching.
+    /// Unseen time for each program started after the first, as a share of the time of watching that its threads'
+    /// clocks saw.
     pub(crate) per_seen: f64,
-    /// For each process that is forked and becomes no other program, ns.
+    /// Unseen time for each process that is forked and executes no other program, ns.
     pub(crate) per_copy_ns: f64,
-    /// Relative uncertainty of both.
+    /// Relative uncertainty of both figures.
     pub(crate) doubt: f64,
 }
 
@@ -40,26 +41,26 @@ impl UnseenTime {
     pub(crate) const UNMEASURED: Self = Self { per_seen: 0.45, per_copy_ns: 65_000.0, doubt: 0.75 };
 }
 
-/// Measured processor times of a run, ns.
+/// Measured processor times of a run, and numbers of events that cost time unseen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct MeasuredTimes {
     /// Time of all processes that were waited for, by the kernel.
     pub(crate) waited_for_ns: u64,
-    /// Time of all processes by their own notes, without asking and mapping.
+    /// Time of all processes by their own notes, without the time for asking and mapping, ns.
     pub(crate) said_ns: u64,
     /// Time that counting added to calls, ns.
     pub(crate) added_ns: u64,
     /// Time that new programs spent on mapping our memory, ns.
     pub(crate) starts_ns: u64,
-    /// Time that threads spent on asking and on writing windows.
+    /// Processor time that threads spent on asking and on writing windows.
     pub(crate) asked: ObserverTime,
-    /// Number of programs started.
+    /// Number of programs started in the run.
     pub(crate) starts: u64,
-    /// Number of processes that were forked and became no other program.
+    /// Number of processes that were forked and executed no other program.
     pub(crate) copies: u64,
     /// Number of threads besides the first of each process.
     pub(crate) threads: u64,
-    /// Cost of the calls.
+    /// Cost of the calls, ns.
     pub(crate) toll_ns: u64,
 }
 
@@ -71,19 +72,19 @@ impl MeasuredTimes {
         let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
         let images = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.instances.max(1)));
         let attached = session.root.attached;
-        // Each image is the result of a fork or an exec, and each exec but the first was made by a forked process; or it
-        // ran before.
+        // Each image is the result of a fork or an exec, or ran before the run. Each exec but the first was made by a
+        // forked process.
         let forks =
             images.saturating_sub(stats.starts).saturating_sub(attached.map_or(0, |attached| attached.processes));
         let added_ns = (stats.around.added_ns * table.calls as f64) as u64;
         let said = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns));
         let mut asked = stats.counted.asked;
         if attached.is_some_and(|attached| attached.used.is_some()) {
-            // They were asked when they were left.
+            // Attached processes were read when they were left, so none is missing.
             asked.unsaid = 0;
         }
         Self {
-            // Processes that still run are not waited for.
+            // Attached processes still run, so the kernel does not report their time as children's.
             waited_for_ns: if attached.is_some() { 0 } else { waited_for.saturating_sub(session.root.before_exec_ns) },
             said_ns: said.saturating_sub(added_ns),
             added_ns,
@@ -101,24 +102,25 @@ impl MeasuredTimes {
         self.starts_ns.saturating_add(self.asked.ns)
     }
 
-    /// Returns the same of all programs but the first, whose cold start is not typical of later ones.
+    /// Returns the time that clocks saw for all programs but the first, whose cold start is not typical of later ones.
     pub(crate) fn seen_of_later_starts_ns(&self) -> f64 {
         self.seen_ns() as f64 * self.starts.saturating_sub(1) as f64 / self.starts.max(1) as f64
     }
 
-    /// Returns the time of processes that were waited for, without what the clocks saw of watching.
+    /// Returns the time of the processes that were waited for, without the time of watching that clocks saw, ns.
     pub(crate) fn without_seen_ns(&self) -> u64 {
         self.waited_for_ns.saturating_sub(self.added_ns.saturating_add(self.seen_ns()))
     }
 
-    /// Returns the estimate.
+    /// Returns the estimate of the command's own processor time.
     pub(crate) fn own(&self, beside: UnseenTime) -> OwnCpu {
         let threads = THREAD_NS * self.threads as f64;
         let starts_and_copies =
             beside.per_seen * self.seen_of_later_starts_ns() + beside.per_copy_ns * self.copies as f64;
         let unseen = starts_and_copies + threads;
         let (added, starts) = (self.added_ns as f64 * ADDED_DOUBT, self.starts_ns as f64 / 2.0);
-        // Mapping memory is measured like asking; where only one program starts, half of it may be the program's own.
+        // The uncertainty of mapping memory is that of one start: if only one program starts, half of it may be the
+        // program's own.
         let starts = starts / self.starts.max(1) as f64;
         let doubt = (starts_and_copies * beside.doubt + threads + added + starts) as u64;
         let mut doubt_ns = doubt.saturating_add(self.asked.doubt_ns);
@@ -137,14 +139,14 @@ impl MeasuredTimes {
     }
 }
 
-/// An estimate, and its uncertainty.
+/// An estimate of the command's own processor time, and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OwnCpu {
-    /// Measured time, ns.
+    /// Processor time measured for the command, ns.
     total_ns: u64,
-    /// The command's own part of it; `None` if that is less than what its calls alone cost.
+    /// The command's own part of that time; `None` if it is less than its calls alone cost.
     own_ns: Option<u64>,
-    /// Cost of its calls, a lower bound, ns.
+    /// Cost of the command's calls, a lower bound, ns.
     toll_ns: u64,
     doubt_ns: u64,
 }
@@ -152,24 +154,24 @@ pub(crate) struct OwnCpu {
 impl OwnCpu {
     /// Returns the estimate if it is certain enough.
     pub(crate) fn known(&self) -> Option<u64> {
-        // The time is no more than what was measured, and no less than the calls' toll.
+        // The time is no more than the measured time, and no less than the calls' toll.
         let below = |own: u64| own.saturating_sub(self.toll_ns).min(self.doubt_ns);
         let above = |own: u64| self.total_ns.saturating_sub(own).min(self.doubt_ns);
         let good = |own: &u64| below(*own).max(above(*own)) <= (*own as f64 * TOLD_WITHIN) as u64 + SMALL_NS;
         self.own_ns.filter(|own| *own > 0).filter(good)
     }
 
-    /// Returns the lower bound.
+    /// Returns the lower bound of the estimate.
     fn least(&self) -> Option<u64> {
         self.known().map(|own| own.saturating_sub(self.doubt_ns).max(self.toll_ns).min(own))
     }
 
-    /// Returns the upper bound.
+    /// Returns the upper bound of the estimate.
     pub(crate) fn most(&self) -> u64 {
         self.own_ns.map_or(self.total_ns, |own| own.saturating_add(self.doubt_ns).min(self.total_ns.max(own)))
     }
 
-    /// Writes it into a recording; if it is unknown, adds a problem that says why.
+    /// Writes the estimate into a recording; if it is unknown, adds a problem that says why.
     pub(crate) fn tell(&self, recording: &mut Recording) {
         let header = &mut recording.header;
         header.own_cpu_ns = self.known();
@@ -181,7 +183,7 @@ impl OwnCpu {
         recording.problems.extend(self.problem());
     }
 
-    /// Explains why it is unknown.
+    /// Returns the reason why the estimate is unknown; `None` if it is known.
     fn problem(&self) -> Option<Problem> {
         if self.known().is_some() {
             return None;
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!(header.own_cpu_ns, Some(15 * MS));
         assert_eq!((header.own_cpu_least_ns, header.own_cpu_most_ns), (Some(13 * MS), Some(17 * MS)));
         assert_eq!(told(own(Some(15 * MS), 2 * MS)).problems, []);
-        // It is no less than the cost of the calls.
+        // The lower bound is no less than the cost of the calls.
         assert_eq!(told(own(Some(5 * MS), 2 * MS)).header.own_cpu_least_ns, Some(4 * MS));
         for unknown in [own(Some(10 * MS), 6 * MS), own(None, 0), own(Some(0), 0)] {
             let recording = told(unknown);
@@ -243,7 +245,7 @@ mod tests {
         };
         let beside = UnseenTime { per_seen: 0.5, per_copy_ns: 100_000.0, doubt: 0.25 };
         let own = spent.own(beside);
-        // 3000 - 500, minus half of the 500 that later starts took, minus 1000 copies of 0.1 ms.
+        // The result is 3,000 ms - 500, minus half of the 500 that later starts took, minus 1,000 copies of 0.1 ms.
         assert_eq!(own.known().map(|ns| ns / MS), Some(2_150));
         assert_eq!(own.doubt_ns / MS, 87);
         // For one program alone, everything spent on asking was seen.

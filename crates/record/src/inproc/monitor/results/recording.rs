@@ -1,4 +1,4 @@
-//! Makes a recording from what the launcher gathered.
+//! Makes a recording from the counts and measurements of the launcher.
 
 use crate::assemble::{self, NamedTable, Parts, Progress};
 use crate::cpu::not_below;
@@ -20,10 +20,10 @@ use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, 
 
 /// A run that has ended.
 pub(crate) struct Finished {
-    /// Everything observed, except the command's own processor time.
+    /// The recording, complete but for the command's own processor time.
     recording: Recording,
     spent: MeasuredTimes,
-    /// Twins that would measure that time better.
+    /// Twins that would improve the estimate of that time.
     pub(crate) twins: Option<Twins>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
     finished
 }
 
-/// Returns what the processes of an ended run have used, for a caller that needs nothing else.
+/// Returns the processor time of an ended run, for a caller that needs nothing else.
 pub(crate) fn spent(mut session: Session) -> MeasuredTimes {
     collect::collect_all(&mut session);
     MeasuredTimes::of(&session, sys::children_times())
@@ -65,7 +65,17 @@ pub(crate) fn spent(mut session: Session) -> MeasuredTimes {
 /// Returns the recording of a run that goes on.
 pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     ring_take::take_new(session);
-    // Counts can be added to the table only once, so a copy of it takes those of living programs.
+    with_the_living(session, |session| {
+        count_first_exec(session);
+        let wall_ns = session.clock.at(sys::now());
+        let copied = |windows: &mut Windows| windows.all().into_iter().cloned().collect();
+        recording(session, wall_ns, session.stats.facts.crossing_before, copied).recording(UnseenTime::UNMEASURED)
+    })
+}
+
+/// Calls `read` while the session's table and totals hold what living programs have counted too.
+pub(crate) fn with_the_living<T>(session: &mut Session, read: impl FnOnce(&mut Session) -> T) -> T {
+    // Counts can be added to the table only once, so a copy of the table takes those of living programs.
     let kept = session.table.clone();
     let (counted, problems) = (session.stats.counted.clone(), session.problems.list.clone());
     let refused = session.windows.budget.refused;
@@ -79,13 +89,10 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
         program.processes.forks.retain(|_, image| image.index() < kept.images.len());
         session.programs.insert(id, program);
     }
-    count_first_exec(session);
-    let wall_ns = session.clock.at(sys::now());
-    let copied = |windows: &mut Windows| windows.all().into_iter().cloned().collect();
-    let finished = recording(session, wall_ns, session.stats.facts.crossing_before, copied);
+    let result = read(session);
     (session.table, session.stats.counted, session.problems.list) = (kept, counted, problems);
     session.windows.budget.refused = refused;
-    finished.recording(UnseenTime::UNMEASURED)
+    result
 }
 
 /// Adds the command's own exec, which was made before any of our code was in it.
@@ -114,7 +121,7 @@ fn recording(
         let text = "what watching adds to a call could not be measured here: its share is a guess";
         named.problems.push(Problem::new(ProblemKind::Price, text));
     }
-    // Pricing runs children of our own, which must not count as the command's.
+    // Pricing runs children of our own; their time must not count as the command's, so the times are read before.
     let children = sys::children_times();
     let prices = session.stats.facts.prices(crossing_after, beside);
     not_below_the_crossing(&mut named.rows, prices.crossing_ns());
@@ -134,8 +141,8 @@ fn recording(
     Finished { recording, spent, twins }
 }
 
-/// Raises the toll of calls that waited to the price of entering the kernel, if it lies below: where a call waits, the
-/// moment at which waiting began and ended is known to some hundred ns.
+/// Raises the toll of calls that waited to the price of entering the kernel, if it is lower: the moments at which
+/// waiting began and ended are known only to some hundred ns.
 fn not_below_the_crossing(rows: &mut [Row], crossing_ns: f64) {
     for counts in rows.iter_mut().map(|row| &mut row.counts) {
         if counts.waited_ns.is_some_and(|ns| ns > 0) {
@@ -182,7 +189,7 @@ fn processes(session: &Session, rows: &[Row], wall_ns: u64) -> Vec<Process> {
         .collect()
 }
 
-/// Compares our count of reads and writes with the kernel's, if there was only one program.
+/// Compares our count of reads and writes with the kernel's, in a run of a single program.
 fn audit(session: &mut Session) {
     // The kernel goes on counting for a process that was let go, which is reported already.
     let left = session.problems.list.iter().any(|problem| problem.kind == ProblemKind::Unwatched);

@@ -19,27 +19,27 @@ use systoll_hooks::assemble::{WrittenCall, read_used, written_calls};
 use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, ring, slot};
 use systoll_model::{Looked, Sysno};
 
-/// Time that a thread takes to write a call with what it points to; measured.
+/// Time that a thread takes to write a call and the data that its arguments point to, as measured.
 const EACH: Duration = Duration::from_nanos(250);
 
 /// Bytes of all headers of a ring.
 const HEADERS: u64 = ring::COUNT * ring::HEADER;
-/// Words of a header.
+/// Number of words in a ring's header.
 const HEADER_WORDS: usize = (ring::HEADER / 8) as usize;
 
-/// Filled buffers from which on the launcher, when asked by their thread, empties them first.
+/// Number of filled buffers from which on the launcher empties them before it answers their thread.
 const FULL: usize = 12;
 
-/// The windows to take.
+/// Choice of windows to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// Windows that are complete; their thread lives.
+    /// Windows that are complete; the thread lives.
     Written,
-    /// Incomplete windows as well.
+    /// All windows, including incomplete ones.
     All,
 }
 
-/// Takes what living threads have written since the last call.
+/// Takes the windows that living threads have written since the last call.
 pub(crate) fn take_new(session: &mut Session) {
     let written = |p: &Program| session.memory.image(p.id).map_or(0, |area| area.get(image::WRITTEN));
     let news = session.programs.values().filter(|p| written(p) != p.threads.written);
@@ -80,7 +80,11 @@ fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which
         return;
     }
     let mut since = own_cpu();
+    let tells = program.processes.tells(session.memory.head(thread).pid as i32);
     let copies = copy(&session.memory, thread, &due, room);
+    if !tells {
+        return;
+    }
     let buffers = copies.iter().zip(&due).map(|(copy, buffer)| {
         let calls = written_calls(room.get(copy.clone()).unwrap_or_default(), buffer.index, buffer.len);
         let first = calls.clone().next();
@@ -103,16 +107,16 @@ fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which
     }
 }
 
-/// A buffer to take.
+/// A buffer of a slot's rings that is to be taken.
 struct Buffer {
     index: u64,
-    /// Bytes of calls, according to its header.
+    /// Bytes of calls in the buffer, according to its header.
     len: u64,
-    /// True if it is complete, and may be given back to its thread.
+    /// True if the buffer is complete, and may be given back to its thread.
     whole: bool,
 }
 
-/// Returns the buffers of a slot to take.
+/// Returns the buffers of a slot that are to be taken.
 fn due(memory: &Memory, thread: SlotRef, which: Take) -> Vec<Buffer> {
     let mut headers = [0; HEADERS as usize];
     if !memory.read(thread.offset() + slot::RING_HEADERS, thread.program, &mut headers) {
@@ -149,14 +153,14 @@ fn copy(memory: &Memory, thread: SlotRef, due: &[Buffer], room: &mut Vec<u8>) ->
     copied.collect()
 }
 
-/// A thread that has written windows, as it was when they were read.
+/// A thread that has written windows, in the state in which they were read.
 struct Writer {
     thread: SlotRef,
     pid: i32,
     tid: i32,
-    /// True if its process has several threads.
+    /// True if the thread's process has several threads.
     shared: bool,
-    /// Image of its process.
+    /// Image of the thread's process.
     image: ImageId,
     clock: Clock,
     /// Rows found so far, and their system calls, by node and number.
@@ -173,18 +177,18 @@ impl Writer {
         Self { thread, pid, tid, shared, image, clock, rows: HashMap::default() }
     }
 
-    /// Returns the number of its process in the ledger.
+    /// Returns the number of the thread's process in the ledger.
     fn process(&self, table: &Table) -> u32 {
         table.process(self.image, process_number(self.thread.program, self.pid))
     }
 
-    /// Returns the row of a call and its system call, if they are known.
+    /// Returns the row and the system call of a written call, if they are known.
     fn row(&mut self, session: &mut Session, program: &Program, call: &WrittenCall<'_>) -> Option<(u32, Sysno)> {
         let row = || row_of(&mut session.table, &session.memory, program, (self.image, call));
         *self.rows.entry((call.node, call.number)).or_insert_with(row)
     }
 
-    /// Returns when a call was made, ns since the run's start.
+    /// Returns the time at which a call was made, ns since the run's start.
     fn entry_ns(&self, call: &WrittenCall<'_>) -> u64 {
         self.clock.ns(call.time.saturating_sub(self.clock.start_cycles) as f64)
     }
@@ -195,8 +199,8 @@ impl Writer {
     }
 }
 
-/// Notes calls in the ledger that a thread has sampled one by one, if their row is known. Returns how many calls there
-/// were.
+/// Notes calls in the ledger that a thread has sampled one by one, if their row is known. Returns the number of calls,
+/// known or not.
 fn note_looks<'b>(
     session: &mut Session,
     program: &mut Program,
@@ -226,14 +230,15 @@ fn keep<'b>(
 ) {
     let began = sys::now();
     let node = calls.clone().next().map(|call| NodeAddr(call.node));
-    let Some(window) = raw_window(session, program, writer, calls) else { return };
+    let Some(window) = raw_window(session, program, writer, calls.clone()) else { return };
     let looked = window.calls.iter().fold(0u64, |all, call| all.saturating_add(call.stands_for));
     program.looked = program.looked.saturating_add(looked);
     let thread = writer.thread;
-    let (octave, n) = (window.octave, window.calls.len() as u32);
-    // A thread that opens a window asks nobody; later programs of the file still have less to sample.
+    let n = window.calls.len() as u32;
+    // A thread that opens a window by itself does not ask, but its window counts as a question: later programs of the
+    // file then take fewer samples at the context.
     if let Some(known) = node.and_then(|node| program.contexts.known.get(&node)) {
-        known.note_asked(octave.into());
+        known.note_asked(window.octave.into());
     }
     let first = window.calls.first().map(|call| (call.row, call.nth));
     // The call sampled by the launcher may be the first call of a window that is still being written.
@@ -245,12 +250,35 @@ fn keep<'b>(
     if let (Some(call), Some(looked)) = (window.calls.first_mut(), asked) {
         call.stack = looked.stack;
     }
+    number_in_rows(session, program, thread, &mut window, calls);
+    let octave = window.octave;
     session.windows.budget.keep(&mut session.table, window);
     if !asked.is_some_and(|l| l.opened) {
         session.windows.budget.note_opened(octave);
     }
     session.windows.budget.spend(octave, EACH * n);
     session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
+}
+
+/// Numbers the calls of a window by their rows instead of by what its thread has counted, where threads come and go:
+/// each of them counts from one. `written` are the window's calls as they were read.
+fn number_in_rows<'b>(
+    session: &Session,
+    program: &Program,
+    thread: SlotRef,
+    window: &mut RawWindow,
+    written: impl Iterator<Item = WrittenCall<'b>>,
+) {
+    let Some(area) = session.memory.image(program.id).filter(|_| program.threads.come_and_go) else { return };
+    let mut others: HashMap<u64, u64> = HashMap::default();
+    for (call, written) in window.calls.iter_mut().zip(written) {
+        let ended = || session.table.rows.get(call.row as usize).map_or(0, |row| row.counts.calls);
+        let node = NodeAddr(written.node);
+        let others = others.entry(written.node);
+        let others = others.or_insert_with(|| program.calls_of_others(area, node, thread.index, ended()));
+        call.nth = call.nth.saturating_add(*others);
+    }
+    window.octave = window.calls.first().map_or(0, |call| call.nth.max(1).ilog2() as u8);
 }
 
 fn raw_window<'b>(
@@ -285,7 +313,7 @@ fn raw_calls<'b>(
     let mut names = Names::new(writer.shared);
     let mut raw = Vec::new();
     for call in calls {
-        // A missing call may have changed what the calls after it find.
+        // A call that is missing in between may have changed the state that later calls meet.
         if call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len()) {
             break;
         }

@@ -1,4 +1,4 @@
-//! Turns what a program's threads have counted into rows of the table.
+//! Turns the counts of a program's threads into rows of the table.
 
 use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
 use crate::inproc::monitor::program::Program;
@@ -18,7 +18,7 @@ use systoll_hooks::numbers::{
 use systoll_model::{Counts, Errno, Sysno};
 use systoll_symbols::RawFrame;
 
-/// Windows that a thread could not write for lack of room, at most.
+/// Largest number that is believed of windows that a thread could not write for lack of room.
 const MOST_REFUSED: u64 = 1 << 32;
 
 /// Errors of the kernel's include/linux/errno.h.
@@ -26,19 +26,19 @@ const ERESTARTSYS: u16 = 512;
 const ERESTARTNOINTR: u16 = 513;
 const MAKES_PROCESSES: [u32; 4] = [CLONE, FORK, VFORK, CLONE3];
 
-/// Adds an image's counts to the table.
+/// State while an image's counts are added to the table.
 pub(crate) struct RowBuilder<'a> {
     table: &'a mut Table,
     pub(crate) program: &'a mut Program,
-    /// Losses in all of the program's image.
+    /// Losses noted in the whole image.
     losses: Losses,
-    /// Contents of each record at which a thread has counted.
+    /// The calls and the context that each record counts, as far as they were looked up.
     places: foldhash::HashMap<u64, Option<Rc<CountedRecord>>>,
     /// The first thread's counts when `main` began, by record, if they are known.
     startup: Option<Vec<(u64, SlotCounts)>>,
-    /// Number of long calls it had kept by then, if known.
+    /// Number of long calls that the first thread had kept when `main` began, if known.
     startup_long: Option<u64>,
-    /// Rows of the records at which this slot's thread has counted, if long calls are listed.
+    /// Rows of the records at which the current slot's thread has counted, if long calls are listed.
     rows: foldhash::HashMap<u64, CountedRow>,
     clock: Clock,
     now: u64,
@@ -57,9 +57,12 @@ impl<'a> RowBuilder<'a> {
         Self { table, program, losses, places, startup: None, startup_long: None, rows, clock, now, tally }
     }
 
-    /// Adds what slot `index` holds.
+    /// Adds all counts of slot `index`.
     pub(crate) fn slot(&mut self, words: &Snapshot, index: u64) {
         let Some(slot) = read_slot(words, index, |node| self.program.hooks.room.record_of(node)) else { return };
+        if slot.thread.as_ref().is_some_and(|thread| !self.program.processes.tells(thread.pid as i32)) {
+            return;
+        }
         self.tally.losses.add(&slot.losses);
         self.tally.in_place.add(&slot.in_place);
         // The program can write this word, so it is bounded.
@@ -155,7 +158,7 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// Adds the results of a thread's stack comparisons above a context.
+    /// Adds the results of comparing a thread's stacks with the known trunk above a context.
     fn trunk(&mut self, row: u32, at: &CountedRecord, counts: &SlotCounts) {
         let Some(above) = self.program.contexts.trunks.get(&at.node) else { return };
         let whole: Vec<RawFrame> = at.frames.iter().chain(&above.frames).copied().collect();
@@ -198,8 +201,8 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// Splits off what the first thread counted at a record before `main`: all of it, if the launcher has not seen
-    /// `main` begin.
+    /// Splits off the calls that the first thread counted at a record before `main`: all of them, if the launcher has
+    /// not seen `main` begin.
     fn note_startup(&self, record: u64, number: u32, add: &mut Counts, seen: RowFacts) {
         let counted = |then: &[(u64, SlotCounts)]| {
             let at = then.binary_search_by_key(&record, |(record, _)| *record).ok()?;
@@ -224,24 +227,24 @@ impl<'a> RowBuilder<'a> {
 struct CountedRecord {
     node: NodeAddr,
     what: CountedCalls,
-    /// True if calls' results are seen there.
+    /// True if the results of the calls are seen there.
     results: bool,
-    /// The frames when the context was first seen.
+    /// Frames of the stack when the context was first seen.
     frames: Rc<[RawFrame]>,
 }
 
-/// The calls that are counted at a record.
+/// The calls that a record counts.
 #[derive(Clone, Copy)]
 enum CountedCalls {
     Call(u32),
     /// Calls into the vDSO, by function.
     Vdso(&'static str),
-    /// The call is unknown.
+    /// Calls of an unknown number.
     Unknown,
 }
 
 impl CountedRecord {
-    /// Returns what the launcher has laid out for a record; `None` if it has not assigned the record.
+    /// Returns the calls and the context that the launcher has assigned to a record; `None` if it has assigned none.
     fn of(record: u64, program: &Program) -> Option<Self> {
         let place = program.hooks.room.place(record)?;
         let (node, root) = (NodeAddr(place.node), NodeAddr(place.root));
@@ -263,13 +266,13 @@ impl CountedRecord {
     }
 }
 
-/// The thread that has counted.
+/// The thread whose counts are added.
 #[derive(Clone, Copy)]
 struct Counter {
     slot: u64,
     pid: i32,
     tid: u32,
-    /// True if its rseq area tells waiting from working.
+    /// True if the thread's rseq area tells waiting from working.
     has_rseq: bool,
 }
 
@@ -287,7 +290,7 @@ struct CountedRow {
 struct RowFacts {
     /// True if returns are hooked.
     results: bool,
-    /// True if all returns were matched with their calls.
+    /// True if every return was matched with its call.
     matched: bool,
     /// True if one of the calls replaced the process by another program.
     execed: bool,
@@ -306,7 +309,7 @@ fn ended(number: u32, slot: &SlotCounts, seen: RowFacts) -> u64 {
     }
 }
 
-/// Converts one thread's figures into those of a recording.
+/// Converts one thread's figures into the counts of a recording.
 fn counts_of(number: u32, slot: &SlotCounts, seen: RowFacts, clock: Clock) -> Counts {
     let mut counts =
         Counts { calls: ended(number, slot, seen), bytes: slot.bytes, elided: slot.elided, ..Counts::default() };
@@ -316,7 +319,7 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: RowFacts, clock: Clock) -> Co
         counts.calls += 1;
     }
     for (errno, n) in &slot.errors {
-        // A call that makes a process reports its restart by another errno.
+        // The kernel uses another errno to restart a call that makes a process.
         let errno = if *errno == ERESTARTSYS && MAKES_PROCESSES.contains(&number) { ERESTARTNOINTR } else { *errno };
         if let Some(errno) = Errno::from_result(-i64::from(errno)) {
             let errors = counts.errors.entry(errno).or_default();
@@ -330,13 +333,13 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: RowFacts, clock: Clock) -> Co
     counts.max_ns = clock.ns(slot.longest as f64);
     counts.min_ns = slot.shortest.map(|cycles| clock.ns(cycles as f64).min(counts.max_ns));
     let worked = time.cycles - time.waited - clock.own_cycles * time.calls as f64;
-    // If waiting can't be told apart from working, a sleep and other threads' turns would count as work.
+    // Without an rseq area, a sleep and other threads' turns would count as work.
     let may_wait = number == SCHED_YIELD || Sysno(number).signature().is_none_or(|s| s.may_block);
     counts.toll_ns = (seen.has_rseq || !may_wait).then(|| clock.ns(worked));
     counts.waited_ns = seen.has_rseq.then(|| clock.ns(time.waited));
     for (power, n) in (0i32..record::BUCKETS as i32).zip(&time.histogram) {
         if *n > 0 {
-            // Use the middle of the power's range.
+            // Each call is taken to lie in the middle of its power of two.
             counts.histogram.add_many(clock.ns(1.5 * 2f64.powi(power)), *n);
         }
     }

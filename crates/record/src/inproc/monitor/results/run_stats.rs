@@ -5,12 +5,12 @@ use crate::inproc::monitor::results::cpu_time::{AskingCost, ObserverTime};
 use crate::inproc::monitor::results::overhead::RepeatCode;
 use systoll_hooks::assemble::MadeInPlace;
 
-/// Cost that counting adds to calls.
+/// Cost that counting adds to calls, and the code that measures it.
 #[derive(Default)]
 pub(crate) struct Around {
     /// The code for measuring the crossing again at the end.
     pub(crate) again: Option<RepeatCode>,
-    /// Cycles of every timed call that are our own.
+    /// Cycles that counting adds to every timed call.
     pub(crate) own_cycles: f64,
     /// Time that counting and timing add to a call, ns.
     pub(crate) added_ns: f64,
@@ -18,14 +18,14 @@ pub(crate) struct Around {
     pub(crate) share_measured: bool,
 }
 
-/// Sums over a run.
+/// Facts and sums for a run's recording.
 pub(crate) struct RunStats {
     pub(crate) facts: RunFacts,
     pub(crate) around: Around,
     pub(crate) counted: ImageSums,
     /// Processor time that new programs spent on mapping our memory, ns.
     pub(crate) starts_ns: u64,
-    /// Number of programs that did.
+    /// Number of programs that mapped our memory.
     pub(crate) starts: u64,
     /// Cost of a hand-shake beyond the time that its thread's clock sees.
     pub(crate) asking: AskingCost,

@@ -1,4 +1,4 @@
-//! Reports how the places that make calls were hooked.
+//! Reports how many sites of calls were hooked, and how.
 
 use crate::inproc::monitor::program::Patched;
 use std::collections::HashMap;
@@ -8,15 +8,15 @@ use systoll_symbols::ModuleKey;
 /// The way in which a file came into a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It was mapped before the first instruction.
+    /// The file was mapped before the first instruction.
     AtStart,
-    /// The program has mapped it.
+    /// The program has mapped the file.
     Mapped,
-    /// The program has made it executable, and may have changed it before.
+    /// The program has made the file's mapping executable, and may have changed it before.
     MadeExecutable,
 }
 
-/// All files of a run, each once, and generated code.
+/// Sites of all files of a run, each file once, and of generated code.
 #[derive(Debug, Default)]
 pub(crate) struct AllSites {
     files: HashMap<ModuleKey, Sites>,
@@ -24,7 +24,7 @@ pub(crate) struct AllSites {
 }
 
 impl AllSites {
-    /// Notes a hooked file of which `left` sites could not be hooked; `None` if the file could not be hooked at all.
+    /// Notes a hooked file; `left` of its sites could not be hooked, or none could if it is `None`.
     pub(crate) fn note(&mut self, file: &Patched, left: Option<u64>, arrival: Arrival) {
         let calls = file.code.blob.sites.iter().filter(|s| !s.vdso);
         let (timed, counted): (Vec<_>, Vec<_>) = calls.partition(|s| s.results);
@@ -35,7 +35,7 @@ impl AllSites {
             *sites = Sites { not_covered: timed + counted + not_covered, ..Sites::default() };
             return;
         };
-        // We do not know here which they are; nearly all sites are timed ones.
+        // The kind of the sites that could not be hooked is unknown here; nearly all sites are timed ones.
         let left = left.min(timed);
         let on_arrival = if arrival == Arrival::AtStart { sites.on_arrival } else { timed - left + counted };
         *sites = Sites { timed: timed - left, counted, not_covered: not_covered + left, on_arrival };

@@ -1,4 +1,4 @@
-//! The totals of an image besides its rows.
+//! Totals of an image that belong to no row.
 
 use crate::inproc::monitor::results::cpu_time::{ObserverTime, ProcessorUse};
 use crate::table::ImageId;
@@ -6,24 +6,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use systoll_hooks::assemble::{Losses, MadeInPlace};
 use systoll_model::Sysno;
 
-/// The totals of an image besides its rows.
+/// Totals of an image that belong to no row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) vdso_calls: u64,
-    /// Processor time that its threads have spent on asking.
+    /// Processor time that the image's threads have spent on asking.
     pub(crate) asking: ObserverTime,
     /// Processor time of each process, as noted by its threads.
     pub(crate) used: BTreeMap<i32, ProcessorUse>,
     pub(crate) losses: Losses,
     /// Calls that were made although they were to be answered in place.
     pub(crate) in_place: MadeInPlace,
-    /// Nodes that were new when the budget allowed no window.
+    /// Number of nodes that were new when the budget allowed no window.
     pub(crate) unopened: u64,
     /// Calls whose return is not hooked, so that their errors are unknown, by system call.
     pub(crate) blind: BTreeMap<Sysno, u64>,
-    /// Calls of the x32 ABI that were not refused.
+    /// Number of calls of the x32 ABI that the kernel did not refuse.
     pub(crate) foreign: u64,
-    /// Calls that can block and have no toll, because nothing tells waiting from working.
+    /// Number of calls that can block and have no toll, because nothing tells waiting from working.
     pub(crate) untold: u64,
     /// Threads that had a slot, by image.
     pub(crate) threads: BTreeMap<ImageId, Threads>,
@@ -53,7 +53,7 @@ impl Tally {
     }
 }
 
-/// Threads of an image and their processes: several if images are folded.
+/// Number of threads of an image, and its processes: several if images are folded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
     pub(crate) threads: u64,

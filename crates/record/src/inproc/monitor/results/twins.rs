@@ -1,9 +1,9 @@
 //! Measures the cost of watching that clocks do not see, by twins: programs that run watched and unwatched in turns.
 //!
-//! One twin is a shell that starts small programs, another one forks copies of itself: of the same kinds as the
-//! command's own processes, on this machine, in the minute of the run. The excess of the watched over the unwatched
-//! ones, minus what their own clocks saw of watching, is what no clock sees; it is applied to what the command's clocks
-//! saw. Twins run after a command that started many programs, for a small part of its time.
+//! One twin is a shell that starts small programs, another one forks copies of itself. They resemble the command's own
+//! processes, and run on the same machine right after it. The time by which watched twins exceed unwatched ones, minus
+//! the time of watching that their own clocks saw, is the time that no clock sees. From it follows the unseen time of
+//! the command. Twins run after a command that started many programs, for a small part of its time.
 
 use crate::backend::Launch;
 use crate::error::Error;
@@ -19,54 +19,55 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use systoll_model::{EnvChange, Sysno};
 
-/// Programs that a twin starts. The excess of 16 watched programs exceeds the chance variation of an idle machine,
-/// which is a tenth of it.
+/// Programs that a twin starts. The extra time of 16 watched programs is ten times the chance variation of an idle
+/// machine.
 const EACH: usize = 16;
-/// Copies that a twin makes of itself. The first ones must allocate memory, which later ones inherit: 16 copies took a
-/// third more each than the 1,000 of a script.
+/// Copies that a twin makes of itself. The first ones must allocate memory, which later ones inherit: with 16 copies,
+/// each took a third more than each of a script's 1,000.
 const COPIES: usize = 48;
-/// Copies made by the command from which on a twin of copies is worth its time.
+/// Number of copies made by the command from which on a twin that makes copies is worth its time.
 const FEWEST_COPIES: u64 = 250;
-/// Starts from which on unseen costs matter: those of 64 are some 10 ms.
+/// Number of starts from which on unseen costs matter: the unseen cost of 64 starts is some 10 ms.
 const FEWEST: u64 = 64;
-/// Time for twins, as a share of the command's time; two rounds are run in any case.
+/// Time for twins, as a share of the command's time, and the number of rounds that are run in any case.
 const SHARE: f64 = 0.05;
 const FEWEST_ROUNDS: usize = 2;
-/// Rounds, at most.
+/// Largest number of rounds of twins.
 const ROUNDS: usize = 6;
-/// Relative uncertainty of twins for other programs than they start: loops of cat, grep, sed and echo under the same
-/// shell differed as much. The spread of the rounds is added to it.
+/// Relative uncertainty of the result for other programs than the twins start: loops of cat, grep, sed and echo under
+/// the same shell differed by that much. The spread of the rounds is added to it.
 const DOUBT: f64 = 0.25;
 
 /// Shells that take `-c` and read no file of the user's before running it, once `ENV` and `BASH_ENV` are unset.
 const SHELLS: [&str; 5] = ["sh", "dash", "bash", "ash", "busybox"];
-/// Shell for commands whose programs were not started by one of these; and one that uses `fork` where the first may use
-/// `vfork`, for commands that fork.
+/// Shell for commands whose programs were not started by one of [`SHELLS`]; and, for commands that fork, one that uses
+/// `fork` where the first may use `vfork`.
 const SHELL: &str = "/bin/sh";
 const FORKING_SHELL: &str = "/bin/bash";
-/// POSIX utilities that read and print: with `--version` they print it, or say that they don't know the option.
+/// POSIX utilities that only read and print: with `--version` they print their version, or say that they don't know the
+/// option.
 const UTILITIES: [&str; 27] = [
     "awk", "basename", "cat", "cut", "date", "dirname", "echo", "env", "expr", "false", "grep", "gawk", "head", "id",
     "ls", "mawk", "printf", "sed", "seq", "sort", "tail", "test", "tr", "true", "uname", "uniq", "wc",
 ];
-/// Programs that stand for any other; the first that exists is used.
+/// Programs used in place of any other; the first that exists is used.
 const TRUE: [&str; 2] = ["/bin/true", "/usr/bin/true"];
 /// Variables that twins inherit: a utility's start depends on them.
 const KEPT: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "PATH"];
 
-/// The twins to run.
+/// The twins to run after a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Twins {
     shell: PathBuf,
-    /// Programs that the first twin starts, one after the other; none if the command started few.
+    /// Programs that the first twin starts, one after the other; empty if the command started few.
     programs: Vec<PathBuf>,
-    /// Shell of a second twin, which forks, if there is one.
+    /// Shell of a second twin, which forks; `None` if there is none.
     copier: Option<PathBuf>,
     limit: Duration,
 }
 
 impl Twins {
-    /// Returns the twins of a command that took `wall_ns`; `None` if clocks miss little of what watching cost.
+    /// Returns the twins of a command that took `wall_ns`; `None` if clocks miss little of the cost of watching.
     pub(crate) fn of(table: &Table, spent: &MeasuredTimes, wall_ns: u64) -> Option<Self> {
         let copies = spent.copies >= FEWEST_COPIES;
         let starts = spent.starts > FEWEST;
@@ -119,7 +120,7 @@ fn of_shell(shell: &Path, script: &str) -> Launch {
     if shell.ends_with("busybox") {
         command.push("sh".into());
     }
-    // Twins must not read the command's input.
+    // Redirect the input first: twins must not read the command's.
     command.extend(["-c".into(), format!("exec </dev/null; {script}").into()]);
     Launch {
         command,
@@ -130,8 +131,8 @@ fn of_shell(shell: &Path, script: &str) -> Launch {
     }
 }
 
-/// Returns true if most processes were made by copying their maker's memory. As far as can be told without flags: to
-/// the kernel, `posix_spawn` is `clone3` or `vfork`.
+/// Returns true if most processes were made by copying their maker's memory, as far as that shows without flags: by
+/// `clone` or `fork`, not by `vfork` or `clone3`, which `posix_spawn` makes.
 fn forks(table: &Table) -> bool {
     let made = |names: [&str; 2]| {
         let made_by = |row: &&RawRow| names.iter().any(|name| Sysno::from_name(name) == Some(row.syscall));
@@ -140,7 +141,7 @@ fn forks(table: &Table) -> bool {
     made(["clone", "fork"]) > made(["vfork", "clone3"])
 }
 
-/// Returns the largest relative distance of a figure from the median.
+/// Returns the largest distance of a figure from the median, relative to the median.
 fn unrest(all: &[f64]) -> f64 {
     let Some(middle) = median(all).filter(|middle| *middle > 0.0) else { return 0.0 };
     all.iter().map(|one| (one - middle).abs() / middle).fold(0.0, f64::max)
@@ -189,8 +190,8 @@ impl<'t> ProcessKinds<'t> {
         maker.or(like).unwrap_or(Path::new(SHELL)).to_owned()
     }
 
-    /// Returns programs of the kinds that were started, in proportion; a program that does nothing stands for unknown
-    /// ones.
+    /// Returns the programs to start, of the kinds that the command started, in proportion; a program that does nothing
+    /// replaces unknown ones.
     fn programs(&self) -> Vec<PathBuf> {
         let all = self.started.iter().map(|(_, n)| n).sum::<u64>();
         let other = TRUE.iter().map(Path::new).find(|file| file.is_file());
@@ -200,7 +201,7 @@ impl<'t> ProcessKinds<'t> {
             let exe = exe.map(|(exe, _)| Path::new(*exe)).filter(|exe| is_one_of(exe, &UTILITIES));
             exe.or(other).map(Path::to_owned)
         };
-        // Take the middle of each part of the count.
+        // Take the program in the middle of each part of the sorted starts.
         (0..EACH as u64).filter_map(|nth| at(all * (2 * nth + 1) / (2 * EACH as u64))).collect()
     }
 }
@@ -214,11 +215,11 @@ fn is_one_of(file: &Path, names: &[&str]) -> bool {
     named && plain && folder && systoll_trust::check(file).is_ok()
 }
 
-/// One twin, watched and unwatched.
+/// Times of one twin, watched and unwatched.
 struct Excess {
     /// Times of the watched twin.
     spent: MeasuredTimes,
-    /// Its excess over the unwatched one, without what clocks saw of watching, ns.
+    /// Time by which the watched twin exceeds the unwatched one, without the time of watching that clocks saw, ns.
     ns: f64,
 }
 
@@ -231,20 +232,20 @@ impl Excess {
         Some(Self { spent, ns })
     }
 
-    /// Returns [`UnseenTime::per_seen`] by this twin.
+    /// Computes [`UnseenTime::per_seen`] from this twin.
     fn per_seen(&self) -> Option<f64> {
         let seen = self.spent.seen_of_later_starts_ns();
         (seen > 0.0).then(|| (self.ns / seen).max(0.0))
     }
 
-    /// Returns [`UnseenTime::per_copy_ns`] by this twin.
+    /// Computes [`UnseenTime::per_copy_ns`] from this twin.
     fn per_copy_ns(&self, per_seen: f64) -> Option<f64> {
         let starts = per_seen * self.spent.seen_of_later_starts_ns();
         (self.spent.copies > 0).then(|| ((self.ns - starts) / self.spent.copies as f64).max(0.0))
     }
 }
 
-/// Runs a launch unwatched. Returns the processor time of it and its descendants from its exec on, ns.
+/// Runs a launch unwatched. Returns the processor time, ns, that it and its descendants took from its exec on.
 fn unwatched_ns(launch: &Launch) -> Option<u64> {
     let children = || {
         let (user, sys) = sys::children_times();
@@ -283,7 +284,7 @@ mod tests {
         let kin = no_shells;
         let programs = kin.programs();
         let of = |name: &str| programs.iter().filter(|p| p.ends_with(name)).count();
-        // Six of nine are a known utility; `true` stands for the rest.
+        // Six of nine programs are a known utility; `true` replaces the others.
         assert_eq!((programs.len(), of("expr"), of("true"), of("mine")), (EACH, 11, 5, 0));
     }
 

@@ -11,10 +11,10 @@ use systoll_hooks::assemble::{AssembleError, Blob, CODE_SIZE_LEN, Unhooked, code
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, code, image, node};
 use systoll_hooks::plan::{Plan, SIGNAL_RETURN_LEN};
 
-/// Sets of initial roots kept for a file: there is one for each combination with other files.
+/// Sets of initial roots that are kept for a file, at most: there is one for each combination with other files.
 const MOST_ROOTS: usize = 16;
 
-/// Bytes of code read at once: they stay in the processor's cache.
+/// Bytes of code that are read at once: few enough to stay in the processor's cache.
 const PIECE: usize = 64 << 10;
 
 /// A file's trampolines in the shared memory.
@@ -23,20 +23,21 @@ pub(crate) struct Code {
     pub(crate) blob: Blob,
     /// Bytes of the trampolines.
     len: u64,
-    /// The region of roots at which they count.
+    /// The region of roots at which the trampolines count.
     pub(crate) region: u64,
     pub(crate) jumps: Jumps,
-    /// Number of places in the file whose calls are not counted.
+    /// Number of sites in the file whose calls are not counted.
     pub(crate) uncounted: usize,
-    /// Initial words of its roots in an image, by their first record, which depends on the files before it.
+    /// Initial words of the file's roots in an image, by the number of their first record, which depends on the files
+    /// before it.
     roots: RefCell<HashMap<u64, Arc<Runs>>>,
     /// Offset of the trampolines in the shared file.
     pub(crate) offset: u64,
     /// Offset in the shared file of the data by which a program writes over the file's code.
     pub(crate) writing: u64,
-    /// Entries of the table behind it, see [`origins_table`].
+    /// Number of entries of the table behind the trampolines, see [`origins_table`].
     origins: u64,
-    /// See [`Plan::signal_return`].
+    /// Address of a signal return in the file, see [`Plan::signal_return`].
     signal_return: Option<u64>,
 }
 
@@ -72,7 +73,7 @@ impl Code {
         let (mut start, len) = (0, len as usize);
         let mut buffer = vec![0; PIECE.min(len)];
         while start < len {
-            // Until the last byte has been read and checked, the entry may be forged.
+            // The entry may be damaged or forged until its last byte has been read and checked.
             let end = Some(blob.piece(start, PIECE, len)).filter(|end| *end > start)?;
             let piece = buffer.get_mut(..end - start)?;
             entry.read(start as u64, piece)?;
@@ -98,14 +99,14 @@ impl Code {
         let jumps = Jumps::new(plan, &blob)?;
         let writing = room.add(&jumps.for_writing()).ok_or("no room for more code")?;
         let uncounted = uncounted(plan, &blob);
-        // Drop thousands of small allocations that are not needed any more.
+        // These thousands of small allocations are not needed any more.
         (blob.patches, blob.references, blob.origins) = (Vec::new(), Vec::new(), Vec::new());
         let signal_return = plan.signal_return;
         let roots = RefCell::default();
         Ok(Self { blob, len, region, jumps, uncounted, roots, offset, writing, origins, signal_return })
     }
 
-    /// Returns the bytes it takes, in whole pages.
+    /// Returns the bytes that trampolines and table take, in whole pages.
     pub(crate) fn size(&self) -> u64 {
         (self.table_at() + 8 * self.origins).next_multiple_of(4096)
     }
@@ -117,17 +118,17 @@ impl Code {
     /// Returns the initial words of the file's roots in an image where `first` records are assigned to other files.
     ///
     /// # Errors
-    /// Those of [`Blob::roots`].
+    /// The errors of [`Blob::roots`].
     pub(crate) fn roots(&self, first: u64) -> Result<Arc<Runs>, AssembleError> {
-        // The words depend on `first` only.
+        // The words depend on `first` alone.
         if let Some(known) = self.roots.borrow().get(&first) {
             return Ok(Arc::clone(known));
         }
         let mut words = self.blob.roots(self.region, first)?;
-        // These sites tell no contexts apart: no thread asks there before a window is due.
+        // These sites tell no contexts apart, so no thread asks there before a window is due.
         let unasked = (0u64..).zip(&self.blob.sites).filter(|(_, s)| s.offset.is_none() && s.results && !s.vdso);
         words.extend(unasked.map(|(i, _)| (self.region + i * NODE_SIZE - IMAGE + node::WINDOW_AT, 1)));
-        // Of two words for one place, which are then adjacent, the second is used.
+        // If there are two words for one place, which are now adjacent, the second one holds.
         words.sort_by_key(|(at, _)| *at);
         words.dedup_by(|second, first| (second.0 == first.0).then(|| first.1 = second.1).is_some());
         let roots = Arc::new(Runs::new(words));
@@ -138,8 +139,9 @@ impl Code {
         Ok(roots)
     }
 
-    /// Returns where a thread that is `bytes` behind the code's start would be without our code, as a distance from
-    /// there; `None` if that depends on the thread. `room` is the shared memory that it lies in.
+    /// Returns the place where a thread that is `bytes` behind the code's start would be without our code, as a
+    /// distance from that start; `None` if it depends on the thread. `room` is the shared memory in which the code
+    /// lies.
     pub(crate) fn stands_for(&self, room: &CodeRoom, bytes: u64) -> Option<i64> {
         let entry = |n: u64| room.global().get(self.offset + self.table_at() + 8 * n);
         let (mut first, mut end) = (0, self.origins);
@@ -154,8 +156,8 @@ impl Code {
         (![code::IN_RCX, code::IN_SLOT, code::IN_SIGNAL].contains(&value)).then_some(i64::from(value))
     }
 
-    /// Makes unwinders in the process with image `area` find what the code stands for, mapped at `at`. If the table has
-    /// no room, they find nothing.
+    /// Tells unwinders in the process with image `area` which program code corresponds to this code, mapped at `at`. If
+    /// the table in the image has no room, unwinders find nothing.
     pub(crate) fn announce(&self, area: &Area, at: u64) {
         if self.origins != 0 {
             announce(area, at..at + self.len, (at + self.table_at(), self.origins));
@@ -182,7 +184,7 @@ fn announce(area: &Area, code: Range<u64>, (table, len): (u64, u64)) {
     area.set(image::CODE_COUNT, n + 1);
 }
 
-/// Returns the number of places in a file whose calls are not counted.
+/// Returns the number of sites in a file whose calls are not counted.
 fn uncounted(plan: &Plan, blob: &Blob) -> usize {
     let refused = blob.refused.iter().filter(|r| r.what != Unhooked::Return);
     let addresses: HashSet<u64> = refused.map(|r| r.address).chain(plan.unplanned.iter().map(|u| u.address)).collect();
@@ -200,7 +202,7 @@ mod tests {
     const DELTA: i64 = -(64 << 20);
     const REGION: u64 = IMAGE + image::ROOTS + (1 << 16);
 
-    /// Returns the C library that this process has mapped.
+    /// Returns the bytes of the C library that this process has mapped.
     fn c_library() -> Vec<u8> {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
@@ -208,7 +210,7 @@ mod tests {
         std::fs::read(paths.find(of_c).expect("tests are linked dynamically")).unwrap()
     }
 
-    /// Returns its plan and code.
+    /// Returns the plan and the code of the C library.
     fn made() -> (Plan, Blob) {
         let plan = systoll_hooks::plan::plan(&c_library()).unwrap();
         let options = Options { results: true, time: true, windows: true, ..Options::default() };

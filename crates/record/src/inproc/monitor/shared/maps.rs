@@ -1,5 +1,5 @@
-//! A process's mappings: by the text of its `maps` file, or by a query for one mapping where the kernel supports that,
-//! which takes a fifth of the time.
+//! Reads a process's mappings: from the text of its `maps` file, or by a query for one mapping, which takes a fifth of
+//! the time on kernels that support it.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +15,7 @@ pub(crate) struct Mapped {
     pub(crate) range: Range<u64>,
     pub(crate) writable: bool,
     pub(crate) executable: bool,
-    /// True if writing to it writes to the file.
+    /// True if writes to the mapping go to the file.
     pub(crate) shared: bool,
 }
 
@@ -29,28 +29,28 @@ impl Mapped {
 /// All mappings of a process at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Maps {
-    /// The mappings by address; none if the process is gone.
+    /// The mappings by address; empty if the process is gone.
     pub(crate) all: Vec<Mapped>,
     /// Text of the `maps` file.
     pub(crate) text: Vec<u8>,
 }
 
 impl Maps {
-    /// Reads the current mappings.
+    /// Reads the current mappings of process `pid`.
     pub(crate) fn of(pid: i32) -> Self {
         open(pid).map_or_else(Self::default, |file| Self::read(&file))
     }
 
     fn read(mut file: &File) -> Self {
         let mut text = Vec::with_capacity(8192);
-        // A text that an error cut short is of no use.
+        // A text that an error cut short is useless.
         let _ = file.read_to_end(&mut text).inspect_err(|_| text.clear());
         Self { all: mapped(&text), text }
     }
 }
 
-/// Returns the line of the `maps` file for a mapping of exactly `range`; `None` if there is none, or only the whole
-/// file tells.
+/// Returns the line of the `maps` file for a mapping of exactly `range`. Returns `None` if there is none, or if only
+/// the whole file would show it.
 pub(crate) fn line_at(maps: &File, range: &Range<u64>) -> Option<Vec<u8>> {
     let end = range.end.checked_next_multiple_of(PAGE)?;
     let mut name = [0; Vma::NAME];
@@ -58,8 +58,8 @@ pub(crate) fn line_at(maps: &File, range: &Range<u64>) -> Option<Vec<u8>> {
     (vma.start == range.start && vma.end == end).then(|| vma.line(&name)).flatten()
 }
 
-/// Returns the line of the `maps` file for the mapping around `address`; `None` if there is none, or only the whole
-/// file tells.
+/// Returns the line of the `maps` file for the mapping around `address`. Returns `None` if there is none, or if only
+/// the whole file would show it.
 pub(crate) fn line_around(maps: &File, address: u64) -> Option<Vec<u8>> {
     let mut name = [0; Vma::NAME];
     Vma::ask(maps, address, 0, Some(&mut name)).ok()??.line(&name)
@@ -68,9 +68,9 @@ pub(crate) fn line_around(maps: &File, address: u64) -> Option<Vec<u8>> {
 /// A process's mappings, read as far as they are needed.
 #[derive(Clone, Copy)]
 pub(crate) enum Layout<'a> {
-    /// All mappings.
+    /// All mappings have been read.
     Known(&'a [Mapped]),
-    /// Its `maps` file, of a kernel that answers [`line_at`].
+    /// The process's `maps` file, of a kernel that answers [`line_at`].
     Asked(&'a File),
 }
 
@@ -83,7 +83,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Returns true if `range` is known to be free.
+    /// Returns true if `range` is known to be free of mappings.
     pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
         match self {
             Self::Known(all) => !all.iter().any(|m| m.range.start < range.end && range.start < m.range.end),
@@ -95,7 +95,7 @@ impl Layout<'_> {
     }
 }
 
-/// Returns the mapping around `address`, of mappings by address.
+/// Returns the mapping around `address`; `all` are mappings by address.
 pub(crate) fn around(all: &[Mapped], address: u64) -> Option<&Mapped> {
     let next = all.partition_point(|m| m.range.start <= address);
     all.get(next.checked_sub(1)?).filter(|m| m.range.contains(&address))
@@ -127,21 +127,21 @@ struct Vma {
 }
 
 impl Vma {
-    /// PROCMAP_QUERY.
+    /// PROCMAP_QUERY, the ioctl's number.
     const REQUEST: libc::c_ulong = 0xc068_6611;
-    /// Bytes that are enough for a name.
+    /// Bytes that hold the longest name.
     const NAME: usize = libc::PATH_MAX as usize;
-    /// PROCMAP_QUERY_COVERING_OR_NEXT_VMA.
+    /// PROCMAP_QUERY_COVERING_OR_NEXT_VMA, a flag of the query.
     const THIS_OR_NEXT: u64 = 0x10;
     const WRITABLE: u64 = 2;
     const EXECUTABLE: u64 = 4;
     const SHARED: u64 = 8;
-    /// Bits, and their letters if set and if not.
+    /// Flag bits of a mapping, with their letters in `maps` if set and if not.
     const LETTERS: [(u64, char, char); 4] =
         [(1, 'r', '-'), (Self::WRITABLE, 'w', '-'), (Self::EXECUTABLE, 'x', '-'), (Self::SHARED, 's', 'p')];
 
-    /// Returns the mapping around `address`, or the next one too if `flags` allow it; `None` if there is none. Writes
-    /// its name to `name`.
+    /// Returns the mapping around `address`, or the next one if `flags` allow it; `None` if there is none. Writes the
+    /// mapping's name to `name`.
     fn ask(maps: &File, address: u64, flags: u64, name: Option<&mut [u8]>) -> Result<Option<Self>, ()> {
         const _: () = assert!(size_of::<Vma>() == 0x68);
         let (name_addr, name_size) = name.map_or((0, 0), |n| (n.as_mut_ptr() as u64, n.len() as u32));
@@ -169,8 +169,8 @@ impl Vma {
         }
     }
 
-    /// Returns the mapping's line, without a newline, with the name `name`; `None` if the file would show the name
-    /// escaped.
+    /// Returns the mapping's line without a newline, with the name `name`. Returns `None` if the file would show the
+    /// name escaped.
     fn line(&self, name: &[u8]) -> Option<Vec<u8>> {
         let v = self;
         let name = name.get(..(v.name_size as usize).saturating_sub(1)).filter(|n| !n.contains(&b'\n'))?;
@@ -199,12 +199,12 @@ fn mapped(text: &[u8]) -> Vec<Mapped> {
 mod tests {
     use super::*;
 
-    /// Runs `test` on a sleeping process and the mappings by its `maps` file.
+    /// Runs `test` on a sleeping process and on the mappings in its `maps` file.
     fn still(test: impl Fn(i32, &Maps)) {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id() as i32;
         let read = || Maps::read(&open(pid).unwrap());
-        // Wait until it is past its exec and its libraries are mapped.
+        // Wait until the child is past its exec and has mapped its libraries.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/syscall")).unwrap_or_default())
             .starts_with("230 ")
@@ -224,7 +224,7 @@ mod tests {
             assert!(read.all.iter().filter(executable).count() > 1);
             assert!(read.all.windows(2).all(|w| w[0].range.end <= w[1].range.start));
             let maps = open(pid).unwrap();
-            // The vsyscall page is in the file only: no process can change it.
+            // Only the file shows the vsyscall page, which no process can change.
             let own: Vec<&Mapped> = read.all.iter().filter(|m| m.range.start < 1 << 63).collect();
             if line_at(&maps, &own[0].range).is_some() {
                 let (asked, known) = (Layout::Asked(&maps), Layout::Known(&read.all));

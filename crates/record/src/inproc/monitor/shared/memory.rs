@@ -10,7 +10,7 @@
 //! program only. Everything here is accessed by checked offsets; what targets write is only ever read as plain numbers.
 
 use crate::error::Error;
-use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::inproc::monitor::sys;
@@ -24,23 +24,23 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use systoll_hooks::assemble::number_roots;
-use systoll_hooks::layout::{BLOBS_SIZE, global, image, slot, slots_used};
+use systoll_hooks::layout::{BLOBS_SIZE, global, image, is_record, may_hold_node, node, slot, slots_used};
 
 /// Offset of the code in the code file, behind the global area.
 pub(crate) const BLOBS: u64 = 1 << 17;
 /// Mode that a program gives its image's file if it cannot open it.
 pub(crate) const NOT_MAPPED: u32 = 0o400;
-/// Words of a new image at most this many bytes apart are written by one call.
+/// Largest distance, in bytes, of two words of a new image that are written by one call.
 const GAP: u64 = 1024;
-/// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
+/// Bytes of a slot whose memory is kept when its thread is gone: enough for a few dozen contexts.
 const KEPT: u64 = 1 << 16;
-/// Bytes of an image beside its slots that are read, at most: only the program itself could fill more.
+/// Bytes of an image beside its slots that are read, at most. Only the program itself could fill more.
 const MOST_OF_TREES: u64 = 64 << 20;
-/// Bytes behind the used part that may be used next.
+/// Bytes behind the used part of an image that threads may use soon.
 const NEAR: u64 = 1 << 18;
 
-/// Bytes of an image that are mapped here at first: up to slot 4,096. There is address space for 8,000 such images at
-/// once, and for a thousand whole ones.
+/// Bytes of an image that are mapped here at first: up to slot 4,096. The address space has room for 8,000 such images
+/// at once, but only for a thousand whole ones.
 const SEEN_AT_FIRST: u64 = image::SLOTS + 4096 * slot::SIZE;
 
 const _: () = assert!(image::SIZE <= 1 << 37 && SEEN_AT_FIRST < image::SIZE && global::SIZE <= BLOBS);
@@ -63,19 +63,25 @@ impl Area {
         NonNull::new(at).map(|at| Self { at, len }).ok_or_else(|| std::io::ErrorKind::AddrInUse.into())
     }
 
-    /// Returns all of it, as words.
+    /// Returns the whole area as words.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is page-aligned, `len` bytes long and lives as long as `self`; the file never shrinks.
         // Others write it at any time, which atomics allow.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 8) }
     }
 
-    /// Returns the word at `offset`; zero outside.
+    /// Returns the word at `offset`; zero if that is outside the area.
     pub(crate) fn get(&self, offset: u64) -> u64 {
         self.cell(offset).map_or(0, |c| c.load(Ordering::Acquire))
     }
 
-    /// Sets the word at `offset`; does nothing outside.
+    /// Returns the offset in every slot of the record in which a node counts; `None` if it counts nothing, or if the
+    /// program has written something else there.
+    pub(crate) fn record_of(&self, node: NodeAddr) -> Option<u64> {
+        may_hold_node(node.offset()).then(|| self.get(node.offset() + node::RECORD)).filter(|at| is_record(*at))
+    }
+
+    /// Sets the word at `offset`; does nothing if that is outside the area.
     pub(crate) fn set(&self, offset: u64, value: u64) {
         if let Some(cell) = self.cell(offset) {
             cell.store(value, Ordering::Release);
@@ -86,8 +92,8 @@ impl Area {
         self.words().get(usize::try_from(offset / 8).ok()?)
     }
 
-    /// Copies `bytes` to `offset`, after allocating their pages at once where the kernel can. Returns false if there is
-    /// no room.
+    /// Copies `bytes` to `offset`, after allocating all their pages at once if the kernel supports that. Returns false
+    /// if there is no room.
     fn write(&self, offset: u64, bytes: &[u8]) -> bool {
         let Some(start) =
             usize::try_from(offset).ok().filter(|o| o.checked_add(bytes.len()).is_some_and(|e| e <= self.len))
@@ -106,7 +112,7 @@ impl Area {
         true
     }
 
-    /// Returns true if no slot of this image was ever drawn: there was only the program's first thread.
+    /// Returns true if no slot of this image was ever drawn, so that the program has only had its first thread.
     pub(crate) fn no_slot_drawn(&self) -> bool {
         self.get(image::NEXT_SLOT) == 0
     }
@@ -134,22 +140,22 @@ impl Drop for Area {
 /// The code file, and the images that are still in use.
 pub(crate) struct Memory {
     code: CodeRoom,
-    /// The code file, opened read-only: other processes get this descriptor.
+    /// The code file, opened read-only. Other processes get this descriptor.
     code_to_read: File,
     images: HashMap<ProgramId, Image>,
     next_image: u32,
 }
 
-/// The file of an image.
+/// The file of an image, and our mapping of it.
 struct Image {
     file: File,
-    /// `None` once no process maps it any more.
+    /// The image as mapped here; `None` once no process maps it any more.
     area: Option<Area>,
-    /// True if the kernel has confirmed that no process maps it.
+    /// True if the kernel has confirmed that no process maps the image.
     deserted: bool,
 }
 
-/// Room for code in the code file, usable by any thread.
+/// Room for code in the code file. Any thread can use it.
 #[derive(Clone)]
 pub(crate) struct CodeRoom {
     area: Arc<Area>,
@@ -189,7 +195,7 @@ impl Memory {
         let make = || {
             let file = sys::memory_file(BLOBS + BLOBS_SIZE)?;
             file.write_all_at(&number_roots(), global::NUMBER_ROOTS)?;
-            // Map it first: the seal allows existing writable mappings, but no new ones.
+            // Map the file first: the seal allows existing writable mappings, but no new ones.
             let area = Arc::new(Area::map(&file, 0, BLOBS + BLOBS_SIZE)?);
             sys::seal(&file, sys::FIXED_SIZE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL)?;
             let code_to_read = File::open(own_path(&file))?;
@@ -199,12 +205,12 @@ impl Memory {
         made.map(|(code, code_to_read)| Self { code, code_to_read, images: HashMap::default(), next_image: 1 })
     }
 
-    /// Returns the global area.
+    /// Returns the global area of the code file.
     pub(crate) fn global(&self) -> &Area {
         self.code.global()
     }
 
-    /// Returns the room for code.
+    /// Returns the room for code in the code file.
     pub(crate) fn codes(&self) -> &CodeRoom {
         &self.code
     }
@@ -223,7 +229,7 @@ impl Memory {
         Some([path(&self.code_to_read), path(&self.images.get(&id)?.file)])
     }
 
-    /// Returns the code file, to read it, and an image's file, for another process. They are opened anew, so that their
+    /// Returns the code file, to be read, and an image's file, for another process. Both are opened anew, so that their
     /// positions are independent of ours.
     pub(crate) fn to_hand_over(&self, id: ProgramId) -> Option<[File; 2]> {
         let image = &self.images.get(&id)?.file;
@@ -245,7 +251,7 @@ impl Memory {
 
     fn adopt(&mut self, file: File) -> Option<ProgramId> {
         sys::seal(&file, sys::FIXED_SIZE).ok()?;
-        // The process that made it may have written to it before it was sealed.
+        // The process that made the file may have written to it before it was sealed.
         (file.metadata().ok()?.len() == image::SIZE).then_some(())?;
         let area = Some(Area::map(&file, 0, SEEN_AT_FIRST).ok()?);
         let id = ProgramId(self.next_image);
@@ -254,12 +260,12 @@ impl Memory {
         Some(id)
     }
 
-    /// Maps all slots of an image up to one that a thread has, or may have soon.
+    /// Maps all slots of an image up to one that a thread uses, or may use soon.
     pub(crate) fn see_slot(&mut self, thread: SlotRef) {
         let Some(image) = self.images.get_mut(&thread.program) else { return };
         let end = thread.offset().saturating_add(slot::SIZE);
         if end <= image::SIZE && image.area.as_ref().is_some_and(|area| (area.len as u64) < end) {
-            // If there is no room for it, the thread waits in vain, which is reported.
+            // If there is no room for the mapping, the thread waits in vain, which is reported.
             image.area = Area::map(&image.file, 0, image::SIZE).ok().or(image.area.take());
         }
     }
@@ -272,8 +278,8 @@ impl Memory {
         self.images.get(&id).map(|image| &image.file)
     }
 
-    /// Writes words of an image by its file, because mapping pages in costs more. Returns false if there is no memory,
-    /// or if another process has sealed the file.
+    /// Writes words of an image through its file, because mapping pages in costs more. Returns false if there is no
+    /// memory, or if another process has sealed the file.
     #[must_use]
     pub(crate) fn write(&self, id: ProgramId, words: &Runs) -> bool {
         self.file(id).is_some_and(|file| words.0.iter().all(|(at, bytes)| file.write_all_at(bytes, *at).is_ok()))
@@ -282,8 +288,8 @@ impl Memory {
     /// Frees an image's memory.
     pub(crate) fn free_image(&mut self, id: ProgramId) {
         if let Some(Image { file, area, .. }) = self.images.remove(&id) {
-            // Unmap it first, or the kernel would search this mapping for its pages. A process that was left alone may
-            // still map it.
+            // Unmap the area first, or the kernel would search this mapping for its pages. A process that was left
+            // alone may still map it.
             drop(area);
             sys::punch_hole(&file, 0, image::SIZE);
         }
@@ -301,7 +307,7 @@ impl Memory {
         self.file(id).is_some_and(|file| peer::same_file(file, pid, fd))
     }
 
-    /// Returns true if a new program has reported that it could not map what it shares with us (`bootstrap`).
+    /// Returns true if a new program has reported that it could not map the shared memory (`bootstrap`).
     pub(crate) fn could_not_be_mapped(&self, id: ProgramId) -> bool {
         let Some(Image { file, .. }) = self.images.get(&id) else { return false };
         self.word(image::NOT_MAPPED, id) != 0
@@ -315,17 +321,17 @@ impl Memory {
         Snapshot::of(there.then_some((0, bytes)).into_iter().collect())
     }
 
-    /// Returns what an image holds beside its slots, by offset.
+    /// Returns the contents of an image beside its slots, by offset.
     pub(crate) fn trees(&self, id: ProgramId) -> Vec<(u64, Vec<u8>)> {
         self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
-    /// Copies bytes of an image from an offset on. Returns false if there are not so many.
+    /// Copies bytes of an image from an offset on. Returns false if the image ends before.
     pub(crate) fn read(&self, at: u64, id: ProgramId, to: &mut [u8]) -> bool {
         self.file(id).is_some_and(|file| file.read_exact_at(to, at).is_ok())
     }
 
-    /// Returns words of an image from an offset on; none if there are not so many.
+    /// Returns `count` words of an image from an offset on; none if there are fewer.
     fn words(&self, at: u64, id: ProgramId, count: usize) -> Vec<u64> {
         let mut bytes = vec![0; 8 * count];
         let there = self.read(at, id, &mut bytes);
@@ -339,34 +345,34 @@ impl Memory {
         if self.read(at, id, &mut word) { u64::from_le_bytes(word) } else { 0 }
     }
 
-    /// Returns what a slot has counted so far.
+    /// Returns the counts in a slot so far.
     pub(crate) fn slot(&self, thread: SlotRef) -> Snapshot {
         Snapshot::of(self.counts(thread, u64::MAX))
     }
 
-    /// Returns the same as bytes: everything but windows, at most `most` bytes.
+    /// Returns the contents of a slot except windows, as bytes by offset; at most `most` bytes.
     pub(crate) fn counts(&self, thread: SlotRef, most: u64) -> Vec<(u64, Vec<u8>)> {
         let start = thread.offset();
         self.data(thread.program, start..start + slot::RINGS, most)
     }
 
-    /// Returns the identity of a slot's thread; all zero if no thread has the slot. Fills no hole.
+    /// Returns the identity of a slot's thread; all zero if no thread has the slot. Reading it allocates no page.
     pub(crate) fn head(&self, thread: SlotRef) -> Head {
         Head::new(&self.words(thread.offset() + slot::SELF, thread.program, Head::WORDS))
     }
 
-    /// Returns how many of a program's slots may be in use: the first ones.
+    /// Returns the number of a program's slots that may be in use: the first ones.
     pub(crate) fn slots_drawn(&self, id: ProgramId) -> u64 {
         let (drawn, given) = self.image(id).map_or((0, 0), |a| (a.get(image::NEXT_SLOT), a.get(image::GIVEN)));
         slots_used(drawn, given)
     }
 
-    /// Returns the same for an image that may be deserted.
+    /// Returns the number of a program's slots that may be in use, for an image that may be deserted.
     pub(crate) fn slots_drawn_at_last(&self, id: ProgramId) -> u64 {
         slots_used(self.word(image::NEXT_SLOT, id), self.word(image::GIVEN, id))
     }
 
-    /// Returns the processor time of a thread when it began to ask, by its own clock, ns; `None` if it could not read
+    /// Returns the processor time of a thread, by its own clock, when it began to ask, ns; `None` if it could not read
     /// the clock.
     pub(crate) fn asked_from(&self, thread: SlotRef) -> Option<u64> {
         let area = self.image(thread.program)?;
@@ -380,7 +386,7 @@ impl Memory {
         self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::RING_CYCLES))
     }
 
-    /// Returns what a thread has spent on earlier questions, ns.
+    /// Returns the time that a thread has spent on earlier questions, ns.
     pub(crate) fn asked_before(&self, thread: SlotRef) -> u64 {
         self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::ASKED_NS))
     }
@@ -404,7 +410,7 @@ impl Memory {
         }
     }
 
-    /// Returns what a slot holds, by offset in the image; at most `most` bytes.
+    /// Returns the contents of a slot, by offset in the image; at most `most` bytes.
     pub(crate) fn slot_data(&self, thread: SlotRef, most: u64) -> Vec<(u64, Vec<u8>)> {
         let start = thread.offset();
         self.data(thread.program, start..start + slot::SIZE, most)
@@ -434,9 +440,9 @@ impl Memory {
         })
     }
 
-    /// Returns the whole pages of an image that its threads do not use now, or soon. `idle` is the part of each slot
-    /// between its records of contexts and those of roots. The last slot is unused as long as nothing was counted
-    /// there.
+    /// Returns the whole pages of an image that its threads neither use now nor will use soon. `idle` is the part of
+    /// each slot between the records of contexts and the records of roots. The last slot is unused as long as nothing
+    /// was counted there.
     pub(crate) fn unused(&self, id: ProgramId, idle: Range<u64>) -> Vec<Range<u64>> {
         let trees = self.data_ranges(id, 0..image::SLOTS).map(|r| r.start..r.end.saturating_add(NEAR));
         let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
@@ -454,15 +460,14 @@ impl Memory {
         gaps(trees.chain(slots), image::SIZE)
     }
 
-    /// Returns true if no other process maps an image any more; then none ever will, and only [`Memory::snapshot`]
-    /// returns its contents. Returns `None` if the program has sealed the image itself, so that the kernel can't be
-    /// asked.
+    /// Returns true if no other process maps an image any more; then none ever will again. Returns `None` if the
+    /// program has sealed the image itself, so that the kernel can't be asked.
     ///
     /// # Errors
     /// If the file can't be mapped again after the check.
     pub(crate) fn is_deserted(&mut self, id: ProgramId) -> std::io::Result<Option<bool>> {
         let Some(image) = self.images.get_mut(&id) else { return Ok(Some(true)) };
-        // The kernel refuses to seal a file against writing while it is mapped writable, so our own mapping has to go
+        // The kernel refuses to seal a file against writing while it is mapped writable, so our own mapping must go
         // before we ask.
         if image.area.is_none() {
             return Ok(Some(true));
@@ -484,7 +489,7 @@ fn own_path(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Returns what ascending ranges leave of the bytes up to `end`, in whole pages.
+/// Returns the gaps that ascending ranges leave in the bytes up to `end`, in whole pages.
 fn gaps(used: impl Iterator<Item = Range<u64>>, end: u64) -> Vec<Range<u64>> {
     let mut gaps = Vec::new();
     let mut at: u64 = 0;
@@ -508,7 +513,7 @@ impl Runs {
         Self(vec![(at, bytes)])
     }
 
-    /// Creates runs of (offset, word) pairs, mostly ascending, for memory that has not been written to so far.
+    /// Creates runs from (offset, word) pairs, mostly ascending, for memory that was not written before.
     pub(crate) fn new(words: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
         for (at, word) in words.into_iter().filter(|(at, _)| at + 8 <= image::SIZE) {
@@ -536,16 +541,16 @@ impl Runs {
     }
 }
 
-/// Identity of a slot's thread, as the slot's words say.
+/// Identity of a slot's thread, according to the slot's words.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
-    /// The slot's own address; zero if no thread has it.
+    /// Address of the slot itself; zero if no thread has it.
     pub(crate) own: u64,
-    /// Slot of the thread's maker.
+    /// Slot of the thread's maker, if known.
     pub(crate) parent: Option<u64>,
     /// True if the thread is about to end, or was never made.
     pub(crate) leaving: bool,
-    /// Thread id, as its maker noted it; zero if unknown, like the others.
+    /// Thread id as the thread's maker noted it; zero if unknown, as for the next two fields.
     pub(crate) made_as: u32,
     pub(crate) tid: u32,
     pub(crate) pid: u32,
@@ -565,7 +570,7 @@ impl Head {
         }
     }
 
-    /// Number of words read.
+    /// Number of words that [`Head::new`] reads.
     pub(crate) const WORDS: usize = ((slot::CLEARED - slot::SELF) / 8) as usize;
 }
 

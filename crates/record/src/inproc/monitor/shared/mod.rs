@@ -1,4 +1,4 @@
-//! Memory and files that the launcher shares with watched processes, and access to the processes.
+//! Memory and files that the launcher shares with watched processes, and access to those processes.
 
 pub(crate) mod code;
 pub(crate) mod maps;

@@ -1,5 +1,5 @@
-//! Operations on another process besides reading and writing it: takes over a descriptor, stops its threads. The kernel
-//! checks if we may.
+//! Acts on another process other than by reading and writing its memory: takes over a descriptor, stops its threads.
+//! The kernel checks that we may.
 
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::sys;
@@ -50,7 +50,7 @@ pub(crate) fn take_memory_file(pid: i32, fd: i32) -> Option<File> {
 fn is_new_memory_file(file: &File) -> bool {
     // SAFETY: F_GET_SEALS takes no argument; it fails for files that do not live in memory.
     let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    // Ask for metadata only of files in memory: other file systems may answer anything.
+    // Ask only files in memory for their metadata: other file systems may answer anything, or never.
     seals == 0 && is_shmem(file) && file.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)
 }
 
@@ -58,8 +58,8 @@ fn is_shmem(file: &File) -> bool {
     fstatfs(file).is_ok_and(|about| about.filesystem_type() == TMPFS_MAGIC)
 }
 
-/// Returns true if a process has this image mapped at the usual address, by a word in it that only processes of its own
-/// program could write.
+/// Returns true if a process has this image mapped at the usual address. A word in the image tells, which only
+/// processes of its own program could write.
 pub(crate) fn maps_image(pid: i32, id: ProgramId) -> bool {
     let mut word = [0; 8];
     let read = crate::sys::read_memory(pid, IMAGE + image::ID, &mut word);
@@ -71,36 +71,36 @@ pub(crate) fn same_memory(pid: i32, other: i32) -> Option<bool> {
     // SAFETY: kcmp only compares.
     let order = unsafe { libc::syscall(libc::SYS_kcmp, pid, other, KCMP_VM, 0, 0) };
     match order {
-        // A process that has ended meanwhile shares none.
+        // A process that has ended meanwhile shares no memory.
         -1 => (Errno::last() == Errno::ESRCH).then_some(false),
         order => Some(order == 0),
     }
 }
 
-/// Returns true if descriptor `fd` of process `pid` is the open file that was taken over from it. The file itself is
-/// not asked: one that a stranger has put there may never answer.
+/// Returns true if descriptor `fd` of process `pid` is the open file `own`, which was taken over from it. The kernel
+/// compares them; the file itself is not asked, as one that a stranger has put there may never answer.
 pub(crate) fn same_file(own: &File, pid: i32, fd: i32) -> bool {
     // SAFETY: kcmp only compares.
     unsafe { libc::syscall(libc::SYS_kcmp, std::process::id(), pid, KCMP_FILE, own.as_raw_fd(), fd) == 0 }
 }
 
-/// Stopped threads of a process; they are resumed when this is dropped.
+/// Stopped threads of a process, resumed when dropped.
 pub(crate) struct Stopped(Vec<Held>);
 
-/// A stopped thread; it is resumed when this is dropped.
+/// A stopped thread, resumed when dropped.
 pub(crate) struct Held {
     pub(crate) tid: i32,
     /// The signal it was stopped with, to be delivered when it is resumed.
     signal: i32,
 }
 
-/// Time that a thread may take to stop; a thread in an uninterruptible wait takes longer.
+/// Time that a thread may take to stop. One in an uninterruptible wait takes longer.
 const STOPS: Duration = Duration::from_secs(1);
-/// Searches for threads made meanwhile, at most.
+/// Number of times that the list of threads is read, at most, for threads made meanwhile.
 const ROUNDS: usize = 16;
 
 impl Stopped {
-    /// Stops all threads of process `pid` but `tid`. Returns `None` if one can't be stopped, or is already held
+    /// Stops all threads of process `pid` but `tid`. Returns `None` if one can't be stopped, or if we hold it already
     /// (`is_held`).
     pub(crate) fn all_but(pid: i32, tid: i32, is_held: &mut dyn FnMut(i32) -> bool) -> Option<Self> {
         let mut stopped = Self(Vec::new());
@@ -157,7 +157,7 @@ pub(crate) fn stop(tid: i32) -> Result<Option<Held>, ()> {
         Waited::Stop(stop) => Ok(stop.signal_to_leave_with().map(|signal| Held { tid, signal })),
         Waited::NoChildren => Ok(None),
         Waited::NothingYet | Waited::Interrupted => {
-            // It has to stop before we can detach.
+            // The thread must stop before we can detach.
             let _ = tracee::detach(tid, 0);
             Err(())
         }

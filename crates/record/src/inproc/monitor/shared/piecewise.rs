@@ -1,15 +1,15 @@
-//! Writes a file's jumps where not all of its code is as planned: a loader maps it piece by piece, and other tools
-//! change code too. If code differs, the whole site it belongs to is left alone; all other sites are hooked.
+//! Writes a file's jumps although not all of its code is as planned: a loader may map it piece by piece, and other
+//! tools change code too. If code differs, the whole site it belongs to is left alone; all other sites are hooked.
 
 use crate::inproc::monitor::shared::remote::{ESSENTIAL, Jumps, Mem};
 use std::collections::BTreeSet;
 
-/// Jumps that were not written.
+/// The jumps that were not written, because the code differs from the file's.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differences {
     /// Sites whose code differs, by rising address.
     pub(crate) sites: Vec<u64>,
-    /// Address in the file of the first difference, the bytes found, and the file's bytes.
+    /// First difference: its address in the file, the bytes found, and the file's bytes.
     pub(crate) evidence: Option<(u64, Vec<u8>, Vec<u8>)>,
 }
 
@@ -22,25 +22,25 @@ impl Differences {
     }
 }
 
-/// State of a change in a process.
+/// State of a change of code in a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its code is not mapped yet.
+    /// The code is not mapped yet.
     Absent,
-    /// The code is the file's.
+    /// The code is the file's own.
     Planned,
-    /// The jump is there.
+    /// The jump is in place.
     Written,
-    /// The code is neither.
+    /// The code is neither the file's nor the jump.
     Differs,
 }
 
 impl Mem {
-    /// Writes those of a file's jumps that are missing, in mappings that are executable according to `is_code`, except
-    /// for sites whose code differs.
+    /// Writes the jumps of a file that are missing, in mappings that are executable according to `is_code`, except for
+    /// sites whose code differs.
     ///
     /// # Errors
-    /// A text, if the file can't be hooked at all; nothing has been written then.
+    /// A text, if the file can't be hooked at all. Nothing has been written then.
     pub(crate) fn patch_around(
         &self,
         jumps: &Jumps,
@@ -50,10 +50,10 @@ impl Mem {
         self.patch_but(jumps, bias, (is_code, BTreeSet::new()))
     }
 
-    /// [`Mem::patch_around`] that leaves these sites as they are too.
+    /// Does the same as [`Mem::patch_around`], but leaves these sites as they are too.
     ///
     /// # Errors
-    /// Those of [`Mem::patch_around`].
+    /// The errors of [`Mem::patch_around`].
     pub(crate) fn patch_but(
         &self,
         jumps: &Jumps,
@@ -74,7 +74,7 @@ impl Mem {
         Ok(left)
     }
 
-    /// Returns the bytes of each piece that lies in code, as far as they can be read.
+    /// Returns the bytes of each piece, `None` for a piece that does not lie in code or can't be read.
     fn read_each(&self, jumps: &Jumps, bias: u64, is_code: &dyn Fn(u64) -> bool) -> Vec<Option<Vec<u8>>> {
         let places: Vec<(u64, usize)> = jumps.pieces.iter().map(|p| (bias.wrapping_add(p.vaddr), p.len)).collect();
         let mut all: Vec<Vec<u8>> = places.iter().map(|(_, len)| vec![0; *len]).collect();
@@ -122,7 +122,8 @@ fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>], mut spoiled: BTreeSet<u
             let (was, new) = jumps.bytes_of(change);
             let at = (change.vaddr - piece.vaddr) as usize;
             let state = state(Some(bytes), at, was, new).0;
-            // A site is hooked as a whole or not at all. A site that waits for a missing piece keeps the jumps it has.
+            // A site is hooked as a whole or not at all. A site with a piece that is still missing keeps the jumps it
+            // has.
             let wanted = match (state, spoiled.contains(&change.site), absent.contains(&change.site)) {
                 (State::Planned, false, false) => new,
                 (State::Written, true, _) => was,
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
     use crate::inproc::monitor::shared::remote::Change;
 
-    /// Two pages with two jumps each: sites 1 and 2 in the first, 2 and 3 in the second.
+    /// Returns the jumps of two pages, two in each: sites 1 and 2 in the first, 2 and 3 in the second.
     fn jumps() -> Jumps {
         let mut jumps = Jumps::default();
         for (vaddr, site) in [(0x1000, 1), (0x1010, 2), (0x2000, 2), (0x2010, 3)] {

@@ -1,4 +1,4 @@
-//! Reads and writes a process from outside.
+//! Reads and writes a process's memory from outside.
 
 use crate::inproc::monitor::shared::maps::Mapped;
 use crate::inproc::monitor::sys::read_pieces;
@@ -11,7 +11,7 @@ use systoll_hooks::plan::Plan;
 
 const PAGE: u64 = 4096;
 
-/// A process's memory, opened while we were allowed to.
+/// A process's memory, opened while we were allowed to open it.
 pub(crate) struct Mem {
     file: File,
     pid: i32,
@@ -40,19 +40,19 @@ impl Mem {
         self.write_pages(jumps, bias, self.ready(jumps, bias)?)
     }
 
-    /// Returns the pieces with their jumps.
+    /// Returns the pieces of code with their jumps.
     ///
     /// # Errors
     /// A text, if the code differs from the plan.
     pub(crate) fn ready<'a>(&self, jumps: &'a Jumps, bias: u64) -> Result<&'a [Vec<u8>], String> {
         if jumps.ready.get().is_none() {
-            // Another program with this file may have set it meanwhile, to the same bytes.
+            // Another program with this file may have set this meanwhile, to the same bytes.
             let _ = jumps.ready.set(self.patched_pages(jumps, bias)?);
         }
         Ok(jumps.ready.get().map_or(&[], Vec::as_slice))
     }
 
-    /// [`Mem::patch`] for code that this process may have changed besides the jumps.
+    /// Does the same as [`Mem::patch`] for code that this process may have changed besides the jumps.
     pub(crate) fn patch_one(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
         self.write_pages(jumps, bias, &self.patched_pages(jumps, bias)?)
     }
@@ -81,7 +81,7 @@ impl Mem {
             let (was, new) = jumps.bytes_of(change);
             let mut there = vec![0; new.len()];
             if self.read(at, &mut there).is_ok() && there == *new {
-                // A page that can't be written now can't have been written before.
+                // A page that can't be written now can't have been written before, so it has no jumps.
                 let _ = self.write(at, was);
             }
         }
@@ -101,7 +101,7 @@ impl Mem {
     }
 }
 
-/// A file's jumps by page, as they are to be written.
+/// A file's jumps by page, in the form in which they are written.
 #[derive(Debug, Default)]
 pub(crate) struct Jumps {
     pub(crate) pieces: Vec<Piece>,
@@ -110,30 +110,30 @@ pub(crate) struct Jumps {
     /// The original bytes and the new bytes of all changes, one behind the other.
     was: Vec<u8>,
     new: Vec<u8>,
-    /// The pieces with their jumps, once they have been checked in the file or a process. The file stays the same, by
-    /// its identity, and no thread has run in a new mapping of it, so what was found in one process holds in all.
+    /// The pieces with their jumps, once checked in the file or a process. Bytes found in one process hold in all,
+    /// because the file, by its identity, stays the same and no thread has run in a new mapping of it.
     ready: OnceCell<Vec<Vec<u8>>>,
 }
 
-/// Site number of changes that belong to no site: without them the others do harm.
+/// Site number of changes that belong to no site. If they are missing, the others do harm.
 pub(crate) const ESSENTIAL: u64 = u64::MAX;
 
-/// The part of a page to be written, from the first byte that changes to the last.
+/// A part of a page that is written, from the first byte that changes to the last.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) vaddr: u64,
     pub(crate) len: usize,
-    /// Indexes of its changes.
+    /// Indexes of the changes in the piece.
     pub(crate) changes: Range<usize>,
 }
 
-/// Bytes that are replaced by others.
+/// Bytes of code that are replaced by others.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) vaddr: u64,
-    /// The site that needs it, or [`ESSENTIAL`].
+    /// The site that needs the change, or [`ESSENTIAL`].
     pub(crate) site: u64,
-    /// Their range among the bytes of all changes.
+    /// Range of the change's bytes among those of all changes.
     bytes: Range<usize>,
 }
 
@@ -163,7 +163,7 @@ impl Jumps {
         Ok(all)
     }
 
-    /// Adds a change within a page, at a higher address than those before.
+    /// Adds a change within a page, at a higher address than the changes before.
     pub(crate) fn include(&mut self, vaddr: u64, was: &[u8], new: &[u8], site: u64) {
         let first = self.new.len();
         self.was.extend(was);
@@ -197,20 +197,20 @@ impl Jumps {
         all
     }
 
-    /// Returns each run of adjacent pages that are written: its first change, and the number of pages.
+    /// Returns each run of adjacent pages that are written, as its first change and its number of pages.
     fn pages_at_once(&self) -> std::iter::Peekable<impl Iterator<Item = (usize, u64)>> {
         let runs = self.pieces.chunk_by(|a, b| b.vaddr / PAGE == a.vaddr / PAGE + 1);
         runs.filter_map(|run| Some((run.first()?.changes.start, run.len() as u64))).peekable()
     }
 
-    /// Returns the range of the file that the changes lie in, and the number of their pages; `None` if there are none.
+    /// Returns the range of the file in which the changes lie, and the number of their pages; `None` if there are none.
     pub(crate) fn extent(&self) -> Option<(Range<u64>, u64)> {
         let (first, last) = (self.pieces.first()?, self.pieces.last()?);
         Some((first.vaddr..last.vaddr + last.len as u64, self.pieces.len() as u64))
     }
 
-    /// Prepares the pieces from the file's own bytes; `read` fills a buffer from an address on and returns how many bytes
-    /// it could read. Does nothing if the bytes differ from the plan.
+    /// Prepares the pieces from the file's own bytes. `read` fills a buffer from an address on and returns the number
+    /// of bytes read. Does nothing if the bytes differ from the plan.
     pub(crate) fn read_ahead(&self, read: impl Fn(u64, &mut [u8]) -> usize) {
         let piece = |piece: &Piece| {
             let mut bytes = vec![0; piece.len];
@@ -228,7 +228,10 @@ impl Jumps {
         (was.unwrap_or_default(), new.unwrap_or_default())
     }
 
-    /// Applies the changes to a piece's bytes, which must be as planned.
+    /// Applies the changes of a piece to its bytes.
+    ///
+    /// # Errors
+    /// A text, if the bytes differ from the plan.
     fn apply(&self, piece: &Piece, bytes: &mut [u8]) -> Result<(), String> {
         for change in self.changes.get(piece.changes.clone()).unwrap_or_default() {
             let (was, new) = self.bytes_of(change);

@@ -1,4 +1,4 @@
-//! The contents of an image at one moment.
+//! Contents of an image at one moment.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 /// An image's words at one moment.
 #[derive(Default)]
 pub(crate) struct Snapshot {
-    /// Offset and bytes of each range, ascending.
+    /// Offset and bytes of each range, by rising offset.
     ranges: Vec<(u64, Vec<u8>)>,
     /// Index of the range read last: the next word usually lies there too.
     last: Cell<usize>,

@@ -1,4 +1,4 @@
-//! Recognises calls after which a process can't be watched any more, and says why.
+//! Recognises calls after which a process can't be watched any more, and tells the reason.
 
 use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::handles::NodeAddr;
@@ -15,27 +15,27 @@ use systoll_hooks::numbers::{
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
-/// Effect of a call after which its process can't be watched.
+/// Reason why a process can't be watched after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Last {
-    /// Sets the gs base, by which threads find their slots.
+pub(crate) enum EndOfWatching {
+    /// The call sets the gs base, by which threads find their slots.
     Gs,
-    /// Takes the time stamp counter away.
+    /// The call takes the time stamp counter away.
     Clock,
-    /// Dispatches system calls, including ours, to the program.
+    /// The call makes the kernel dispatch system calls, including ours, to the program.
     Dispatch,
-    /// Locks all memory, so that all of ours would be allocated.
+    /// The call locks all memory, so that all of ours would be allocated.
     Locks,
-    /// Maps over our memory, unmaps it or protects it.
+    /// The call maps over our memory, unmaps it or protects it.
     Touches,
-    /// Maps memory where ours lies, or fails.
+    /// The call maps memory where ours lies, and would fail.
     Wants,
-    /// Bounds the program's memory, and ours would count too.
+    /// The call limits the program's memory, and ours would count too.
     Bounds,
 }
 
-impl Last {
-    /// Returns what it does, for a sentence that begins with the program's name.
+impl EndOfWatching {
+    /// Returns the call's effect as words that follow the program's name.
     pub(crate) fn why(self) -> &'static str {
         match self {
             Self::Gs => "sets its gs base",
@@ -49,18 +49,19 @@ impl Last {
     }
 }
 
-/// Returns what the call does that a thread waits to make; `None` if its process can still be watched.
-pub(crate) fn of(session: &Session, waiter: &Waiter) -> Option<Last> {
+/// Returns the reason why the process can't be watched after the call that a thread waits to make; `None` if it can.
+pub(crate) fn reason(session: &Session, waiter: &Waiter) -> Option<EndOfWatching> {
     let args = waiter.args();
     let [first, second, third, fourth, fifth, _] = args;
-    let touches = |at: u64, len: u64| hits(session, waiter, at..at.saturating_add(len)).then_some(Last::Touches);
+    let touches =
+        |at: u64, len: u64| hits(session, waiter, at..at.saturating_add(len)).then_some(EndOfWatching::Touches);
     match number(session, waiter)? {
-        ARCH_PRCTL => Some(Last::Gs),
-        MLOCKALL => Some(Last::Locks),
-        PRCTL if first & 0xffff_ffff == PR_SET_SYSCALL_USER_DISPATCH => Some(Last::Dispatch),
-        PRCTL | SECCOMP => Some(Last::Clock),
+        ARCH_PRCTL => Some(EndOfWatching::Gs),
+        MLOCKALL => Some(EndOfWatching::Locks),
+        PRCTL if first & 0xffff_ffff == PR_SET_SYSCALL_USER_DISPATCH => Some(EndOfWatching::Dispatch),
+        PRCTL | SECCOMP => Some(EndOfWatching::Clock),
         MMAP if fourth & libc::MAP_FIXED as u64 != 0 => touches(first, second),
-        MMAP => touches(first, second).map(|_| Last::Wants),
+        MMAP => touches(first, second).map(|_| EndOfWatching::Wants),
         MREMAP => {
             let to = (fourth & libc::MREMAP_FIXED as u64 != 0).then(|| touches(fifth, third)).flatten();
             touches(first, second).or(to)
@@ -70,12 +71,12 @@ pub(crate) fn of(session: &Session, waiter: &Waiter) -> Option<Last> {
         SETRLIMIT => bounds(session, waiter, (first, second)),
         PRLIMIT64 if is_own(session, waiter, first as i32) => bounds(session, waiter, (second, third)),
         PRLIMIT64 => None,
-        // These calls name a range first, and its length.
+        // The arguments of these calls begin with an address and a length.
         _ => touches(first, second),
     }
 }
 
-/// Returns the number of the call that a thread waits to make: where the site tells it, eax may not hold it yet.
+/// Returns the number of the call that a thread waits to make. At sites that tell the number, eax may not hold it yet.
 fn number(session: &Session, waiter: &Waiter) -> Option<u32> {
     let area = session.memory.image(waiter.slot.program)?;
     let root = NodeAddr(area.get(waiter.slot.offset() + slot::ANSWER));
@@ -92,7 +93,7 @@ fn hits(session: &Session, waiter: &Waiter, range: Range<u64>) -> bool {
     areas.into_iter().chain(fixed).chain(near).any(|ours| ours.start < range.end && range.start < ours.end)
 }
 
-/// Returns true if such an advice leaves memory that is shared with a file unchanged.
+/// Returns true if this advice leaves memory that is shared with a file unchanged.
 fn does_nothing_to_files(advice: u64) -> bool {
     const HARMLESS: [libc::c_int; 12] = [
         libc::MADV_NORMAL,
@@ -116,11 +117,12 @@ fn is_own(session: &Session, waiter: &Waiter, pid: i32) -> bool {
     pid == 0 || pid == session.memory.head(waiter.slot).pid as i32
 }
 
-/// Returns [`Last::Bounds`] if the new limit at an address is one that our memory counts against.
-fn bounds(session: &Session, waiter: &Waiter, (resource, at): (u64, u64)) -> Option<Last> {
-    // Our only private writable memory are rseq areas.
+/// Returns [`EndOfWatching::Bounds`] if a new limit, which lies at an address of the process, is one that our memory counts
+/// against.
+fn bounds(session: &Session, waiter: &Waiter, (resource, at): (u64, u64)) -> Option<EndOfWatching> {
+    // Only rseq areas are private writable memory of ours.
     let counts = resource as u32 == libc::RLIMIT_AS || rseq_areas::are_given(session, waiter.slot.program);
     let mut soft = [0; 8];
     let told = read_memory(waiter.tid, at, &mut soft) == soft.len();
-    (counts && told && u64::from_ne_bytes(soft) != libc::RLIM_INFINITY).then_some(Last::Bounds)
+    (counts && told && u64::from_ne_bytes(soft) != libc::RLIM_INFINITY).then_some(EndOfWatching::Bounds)
 }

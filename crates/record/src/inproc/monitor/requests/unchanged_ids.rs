@@ -1,5 +1,5 @@
-//! Recognises calls that set a thread's users or groups to what they are: glibc's `posix_spawn` makes two with
-//! POSIX_SPAWN_RESETIDS, which GNU make uses for every job. They do not change a process's rights.
+//! Recognises calls that set a thread's users or groups to their present values: glibc's `posix_spawn` makes two with
+//! POSIX_SPAWN_RESETIDS, which GNU make uses for every job. Such calls do not change a process's rights.
 
 use crate::inproc::monitor::handles::NodeAddr;
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -7,7 +7,7 @@ use crate::inproc::monitor::session::Session;
 use crate::procfs;
 use systoll_hooks::numbers::{SETFSGID, SETFSUID, SETGID, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID};
 
-/// The ids that a call sets, and how many of its arguments are ids.
+/// Kind of the ids that a call sets, and the number of its arguments that are ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sets {
     Users(usize),
@@ -61,7 +61,7 @@ mod tests {
         for args in [&[0][..], &[NONE, 0, NONE], &[1000, 1001], &[]] {
             assert!(!are_kept(mine, args), "{args:?}");
         }
-        // Going back to an earlier id changes the rights.
+        // A return to an earlier id changes the rights.
         for ids in [[1000, 0, 1000, 0], [0, 0, 0, 1000], [0, 1000, 1000, 1000]] {
             assert!(!are_kept(ids, &[NONE, 1000, NONE]) && !are_kept(ids, &[0]), "{ids:?}");
         }

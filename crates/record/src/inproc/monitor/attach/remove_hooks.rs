@@ -1,9 +1,9 @@
 //! Takes systoll's jumps, code and memory out of a process.
 //!
-//! First all jumps are taken out, with all threads stopped, so that none comes into our code any more. Threads that are in
-//! it leave it by themselves within microseconds, but for one that waits there in a call of its own, which is moved behind
-//! the same call of its program's code. When no thread is there, and none comes back by a handler's frame, each gets back
-//! what it had, and one unmaps what we have mapped. Where that takes too long the memory stays, which does nothing.
+//! First all threads are stopped and all jumps taken out, so that no thread enters our code any more. Threads inside it
+//! leave by themselves within microseconds, except one that waits there in a call of its own: it is moved behind the
+//! same call in the program's code. Once no thread is inside and no handler returns there, each thread loses its slot
+//! and our rseq area, and one of them unmaps our memory. If that takes too long, the memory stays mapped, unused.
 
 use crate::inproc::monitor::attach::errands::{Errands, left_pages};
 use crate::inproc::monitor::attach::frames;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::time::Duration;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, code, image, slot, slot_index};
 
-/// For how long threads are waited for that are in our code.
+/// Time within which all threads must have left our code; then our memory stays.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Time for which a process runs between two looks, at first.
 const PAUSE: Duration = Duration::from_micros(200);
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// ([`super::mapping`]): each stop restarts that wait, so shorter pauses would never let it end.
 const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 const PAGE: u64 = 4096;
-/// Where in a struct rseq the word lies that says which sequence its thread is in.
+/// Offset of `rseq_cs` in `struct rseq`, bytes.
 const SEQUENCE: u64 = 8;
 /// RSEQ_FLAG_UNREGISTER of include/uapi/linux/rseq.h.
 const UNREGISTER: u64 = 1;
@@ -34,9 +34,9 @@ const UNREGISTER: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) at: u64,
-    /// The original bytes.
+    /// The program's original bytes.
     pub(crate) was: Vec<u8>,
-    /// The bytes that replaced them.
+    /// The bytes that replaced the original ones.
     pub(crate) new: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Outcome {
     pub(crate) restored: bool,
     /// True if the process has no memory, slot or code of systoll any more.
     pub(crate) clean: bool,
-    /// The longest time for which its threads were stopped at once, ns.
+    /// The longest time for which the process's threads were stopped at once, ns.
     pub(crate) stopped_ns: u64,
 }
 
@@ -55,23 +55,24 @@ pub(crate) struct Outcome {
 pub(crate) struct Ours {
     pub(crate) pid: i32,
     pub(crate) mem: Mem,
-    /// Code near what it is for.
+    /// Addresses of our code that lies near the program's files.
     pub(crate) near: Vec<Range<u64>>,
-    /// By rising address.
+    /// The jumps, by rising address.
     pub(crate) written: Vec<Written>,
-    /// Code that a thread was to run for a systoll that was killed meanwhile.
+    /// The code of errands that a killed systoll has left in the process.
     pub(crate) errands: Vec<Written>,
 }
 
 impl Ours {
-    /// Takes all of it out; `None` where the process has ended. `meanwhile` is called before each look.
+    /// Takes our jumps, code and memory out of the process, in several looks if need be. Returns `None` if the process
+    /// has ended. Calls `meanwhile` before each look.
     pub(crate) fn take_out(&self, meanwhile: &dyn Fn()) -> Option<Outcome> {
         let (deadline, mut pause, mut outcome) = (sys::now() + PATIENCE.as_nanos() as u64, PAUSE, Outcome::default());
         loop {
             meanwhile();
             match AllStopped::of(self.pid) {
                 Ok(stopped) => {
-                    // No thread is in the middle of a jump: each is one instruction, and none stood there before.
+                    // No thread can be inside a jump: a jump is one instruction, and none was written around a thread.
                     outcome.restored |= self.restore(&self.written);
                     outcome.clean = outcome.restored && self.leave_stopped(&stopped.threads);
                     outcome.stopped_ns = outcome.stopped_ns.max(stopped.let_go());
@@ -88,7 +89,7 @@ impl Ours {
         }
     }
 
-    /// Returns true if code of systoll lies at an address.
+    /// Returns true if `address` lies in code of systoll.
     fn has(&self, address: u64) -> bool {
         let of_errand = |left: &Written| (left.at..left.at + left.new.len() as u64).contains(&address);
         (BLOBS_AT..BLOBS_AT + BLOBS_SIZE).contains(&address)
@@ -96,14 +97,15 @@ impl Ours {
             || self.errands.iter().any(of_errand)
     }
 
-    /// The word of the process's memory at an address.
+    /// Returns the word at an address of the process's memory.
     fn word(&self, at: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         self.mem.read(at, &mut bytes).ok()?;
         Some(u64::from_le_bytes(bytes))
     }
 
-    /// Takes out of a process whose threads are stopped what can be taken out now. Returns whether that was all.
+    /// Takes our memory out of a process whose threads are stopped, unless one of them is in our code. Returns true if
+    /// nothing is left.
     fn leave_stopped(&self, threads: &[Stopped]) -> bool {
         let maps = Maps::of(self.pid);
         let mut inside = false;
@@ -119,14 +121,14 @@ impl Ours {
         threads.iter().all(|thread| self.give_back(thread, &maps, given)) && self.unmap(threads, &maps, given)
     }
 
-    /// Takes all jumps out, page by page. Returns whether none is left.
+    /// Restores the bytes that were overwritten, page by page. Returns true if none had to stay.
     fn restore(&self, written: &[Written]) -> bool {
         let mut whole = true;
         for page in written.chunk_by(|a, b| a.at / PAGE == b.at / PAGE) {
             let (Some(first), Some(last)) = (page.first(), page.last()) else { continue };
             let mut bytes = vec![0; (last.at - first.at) as usize + last.new.len()];
             if self.mem.read(first.at, &mut bytes).is_err() {
-                // It is not mapped any more.
+                // The code is no longer mapped.
                 continue;
             }
             let mut changed = false;
@@ -142,7 +144,8 @@ impl Ours {
         whole
     }
 
-    /// Where a thread at an address of our code would be without us; `None` where that depends on the thread.
+    /// Returns the address in the program's code that corresponds to `address` in ours. Returns `None` if it depends on
+    /// the thread, or if no code is known there.
     fn stands_for(&self, address: u64) -> Option<u64> {
         let count = self.word(IMAGE + image::CODE_COUNT)?.min(image::CODES_LEN);
         let entry = (0..count).map(|n| IMAGE + image::CODES + n * image::CODE_ENTRY).find(|entry| {
@@ -163,7 +166,8 @@ impl Ours {
         told.then(|| start.wrapping_add_signed(i64::from(value)))
     }
 
-    /// Moves a thread that waits in a call made in our code behind the same call of its program's. Returns whether it did.
+    /// Moves a thread that waits in a call of our code behind the same call in the program's code. Returns true if it
+    /// did.
     fn moved_out(&self, thread: &Stopped) -> bool {
         let is_call = |behind: u64| {
             let mut bytes = [0; 2];
@@ -176,7 +180,8 @@ impl Ours {
         tracee::set_registers(thread.tid, &libc::user_regs_struct { rip, ..thread.regs }).is_ok()
     }
 
-    /// Gives a stopped thread back what it had: no slot, no sequence of ours, no area. Returns whether it has all of it.
+    /// Takes the slot, our restartable sequence and our rseq area from a stopped thread. Returns true if the thread has
+    /// none of them any more.
     fn give_back(&self, thread: &Stopped, maps: &Maps, given: bool) -> bool {
         let Ok(regs) = tracee::registers(thread.tid) else { return true };
         let Some(index) = slot_index(regs.gs_base) else { return true };
@@ -199,11 +204,11 @@ impl Ours {
         tracee::set_gs_base(thread.tid, 0).is_ok()
     }
 
-    /// Has one of the stopped threads unmap all that is ours. Returns whether it did.
+    /// Makes one of the stopped threads unmap all our memory. Returns true if it did.
     fn unmap(&self, threads: &[Stopped], maps: &Maps, given: bool) -> bool {
         let fixed = [BLOBS_AT..BLOBS_AT + BLOBS_SIZE, GLOBAL..IMAGE + image::SIZE];
         let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
-        // The image last: it says what was there, were we killed in between.
+        // The image comes last: if we are killed in between, it still lists our other memory.
         let all: Vec<Range<u64>> =
             left_pages(maps).chain(areas).chain(self.near.iter().cloned()).chain(fixed).collect();
         Process { pid: self.pid, threads, mem: &self.mem, maps }.unmap(&all).is_ok()

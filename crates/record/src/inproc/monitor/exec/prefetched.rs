@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Items that were read, until they are taken.
 #[derive(Debug)]
-pub(crate) struct Shelf<T>(Mutex<HashMap<Key, Arc<Mutex<Item<T>>>>>);
+pub(crate) struct Prefetched<T>(Mutex<HashMap<Key, Arc<Mutex<Item<T>>>>>);
 
 #[derive(Debug)]
 enum Item<T> {
@@ -15,13 +15,13 @@ enum Item<T> {
     Taken,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for Prefetched<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> Prefetched<T> {
     fn item(&self, key: &Key) -> Arc<Mutex<Item<T>>> {
         let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(items.entry(key.clone()).or_insert_with(|| Arc::new(Mutex::new(Item::Unread))))
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_was_read_ahead_is_taken_once() {
-        let shelf = Shelf::default();
+        let shelf = Prefetched::default();
         let key = Cache::key_named("a");
         shelf.put(&key, || Some(1));
         shelf.put(&key, || unreachable!("it has been read"));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn who_comes_while_it_is_read_waits_for_it() {
-        let shelf = Arc::new(Shelf::default());
+        let shelf = Arc::new(Prefetched::default());
         let key = Cache::key_named("a");
         let (begun, has_begun) = std::sync::mpsc::channel();
         let reader = {

@@ -1,0 +1,184 @@
+//! Detects connections that are made to one peer again and again, each given up by the program itself while the peer
+//! would have gone on (loop-invariant creation).
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::Fact;
+use crate::finding::Kind;
+use crate::hash::{Map, Set};
+use crate::replay::Step;
+use crate::semantics::{DATAGRAMS, Effect, INTEREST, ObservedCall, Semantics, Way};
+use crate::signs::Signs;
+use systoll_model::{Moment, Recording, Window, WindowCall};
+
+/// Least number of connections to one peer that windows show.
+const SEEN: usize = 8;
+/// Least number of them to one peer in all.
+const MANY: u64 = 64;
+/// Least number of ends that windows show.
+const ENDS: usize = 4;
+/// Least number of connections given up for each that the peer had ended, or that was ended in two steps.
+const OWN: usize = 4;
+
+/// Claims making and giving up a connection that could have been kept: another was made to the same peer before, what
+/// was sent was answered, and the peer had not ended it.
+pub(super) struct Reconnect<'a> {
+    /// Processes, and the peers to which they connect so.
+    habits: Set<Peer<'a>>,
+    /// The peers of sockets, by process and name.
+    names: Map<(u32, &'a str), &'a [u8]>,
+    /// Peers to which a connection was seen.
+    met: Set<Peer<'a>>,
+}
+
+/// A process, and the address to which it connects.
+type Peer<'a> = (u32, &'a [u8]);
+
+/// The connections to a peer, as windows show them.
+#[derive(Default)]
+struct Seen {
+    connections: usize,
+    /// Number of all calls of the rows that connect.
+    calls: u64,
+    given_up: usize,
+    /// Those that the peer ended before, or that the program ended in two steps.
+    ended: usize,
+    sent: usize,
+    answered: usize,
+}
+
+/// An open connection, as far as the window shows it.
+struct Life<'a> {
+    peer: Peer<'a>,
+    ended: bool,
+}
+
+impl<'a> Reconnect<'a> {
+    pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
+        let connects: Vec<bool> = recording.rows.iter().map(|row| semantics.of(row.syscall).connects()).collect();
+        let mut found = Self { habits: Set::default(), names: Map::default(), met: Set::default() };
+        if !connects.contains(&true) {
+            return found;
+        }
+        let mut seen: Map<Peer<'a>, Seen> = Map::default();
+        let mut rows = Set::default();
+        let is = |call: &WindowCall| connects.get(call.row.0 as usize) == Some(&true);
+        for (window, call) in recording.windows.iter().flat_map(|w| w.calls.iter().map(move |c| (w, c))) {
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            let Some(address) = peer(&observed).filter(|_| is(call)) else { continue };
+            let of_peer = seen.entry((window.process.0, address)).or_default();
+            of_peer.connections += 1;
+            if rows.insert(call.row) {
+                of_peer.calls = of_peer.calls.saturating_add(recording.row(call.row).counts.calls);
+            }
+            if let Some(name) = call.fd.as_deref() {
+                found.names.insert((window.process.0, name), address);
+            }
+        }
+        seen.retain(|_, of_peer| of_peer.connections >= SEEN && of_peer.calls >= MANY);
+        if seen.is_empty() {
+            return found;
+        }
+        for window in &recording.windows {
+            found.look(window, recording, semantics, &mut seen);
+        }
+        let could_stay = |of_peer: &Seen| {
+            of_peer.given_up >= ENDS
+                && OWN * of_peer.ended <= of_peer.given_up
+                && of_peer.sent >= ENDS
+                && of_peer.answered >= ENDS
+        };
+        found.habits = seen.into_iter().filter(|(_, of_peer)| could_stay(of_peer)).map(|(peer, _)| peer).collect();
+        found
+    }
+
+    /// Notes what a window shows of connections to these peers.
+    fn look(&self, window: &'a Window, recording: &Recording, semantics: &Semantics, seen: &mut Map<Peer<'a>, Seen>) {
+        let mut open: Map<i32, Life<'a>> = Map::default();
+        for call in window.calls.iter().filter(|call| call.fd.is_some()) {
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            let lines = semantics.of(observed.syscall);
+            if lines.fd != Some(0) {
+                continue;
+            }
+            let fd = observed.descriptor(0);
+            let named = call.fd.as_deref().and_then(|name| self.names.get(&(window.process.0, name)));
+            if let Some(address) = named {
+                let new = || Life { peer: (window.process.0, *address), ended: false };
+                open.entry(fd).or_insert_with(new);
+            }
+            let Some(life) = open.get_mut(&fd) else { continue };
+            let Some(of_peer) = seen.get_mut(&life.peer) else { continue };
+            match lines.transfer(&observed).map(|line| line.way).zip(call.result) {
+                Some((Way::In, 0)) => life.ended = true,
+                Some((Way::In, got)) => of_peer.answered += usize::from(got > 0),
+                Some((Way::Out, got)) => of_peer.sent += usize::from(got > 0),
+                None if lines.ends_streams() => life.ended = true,
+                None if lines.always_does(|effect| matches!(effect, Effect::Closes(0))) => {
+                    of_peer.given_up += 1;
+                    of_peer.ended += usize::from(life.ended);
+                    open.remove(&fd);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Returns the peer of the socket that a step is about, if the program connects to it again and again.
+    fn of(&self, step: &Step<'_>, open: &Map<i32, Peer<'a>>) -> Option<Peer<'a>> {
+        let process = step.observed.window.process.0;
+        let named = || {
+            let name = step.observed.call.fd.as_deref().filter(|_| step.lines.fd == Some(0))?;
+            Some((process, *self.names.get(&(process, name))?))
+        };
+        let offered = || open.get(&step.observed.descriptor(2)).copied().filter(|_| step.lines.sets(&INTEREST));
+        let of_fd = || open.get(&step.observed.descriptor(0)).copied().filter(|_| step.lines.fd == Some(0));
+        named().or_else(of_fd).or_else(offered).filter(|peer| self.habits.contains(peer))
+    }
+}
+
+/// Returns the address to which a call connects a stream.
+fn peer<'a>(call: &ObservedCall<'a>) -> Option<&'a [u8]> {
+    let stream = call.call.fd.as_deref().is_none_or(|name| !DATAGRAMS.iter().any(|kind| name.starts_with(kind)));
+    call.data(1, Moment::Entry).filter(|address| stream && address.len() > 2)
+}
+
+impl Detector for Reconnect<'_> {
+    fn looks_for(&self) -> Signs {
+        if self.habits.is_empty() { Signs::NONE } else { Signs::CALL }
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut open = Map::default();
+        for (at, step) in steps.iter().enumerate() {
+            let Some(peer) = self.of(step, &open) else { continue };
+            let fd = step.observed.descriptor(0);
+            if step.lines.connects() {
+                open.insert(fd, peer);
+                let first = self.met.insert(peer);
+                let made = steps.get(..at).unwrap_or_default().iter().rev().find(|before| before.makes_descriptor(fd));
+                if !first {
+                    made.into_iter().for_each(|before| put(claims, before.index, claim()));
+                }
+            }
+            let closes = step.effects.iter().any(|effect| matches!(effect, Effect::Closes(0)));
+            if step.moved.is_none() && self.met.contains(&peer) {
+                put(claims, step.index, claim());
+            }
+            if closes {
+                open.remove(&fd);
+            }
+        }
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        facts: Fact::Connects.into(),
+        gives_up: "the peer keeps a connection open that waits for the next request",
+        ..Claim::of(
+            Kind::Toggle,
+            "a connection to the same peer",
+            "keep the connection for the next request: one client or session for all; in HTTP, answers read to their end",
+        )
+    }
+}

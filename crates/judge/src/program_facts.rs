@@ -1,0 +1,76 @@
+//! What cures ask about a program as a whole, looked up once for all findings.
+
+use crate::hash::{Map, Set};
+use crate::survey::RowView;
+use std::cell::OnceCell;
+use std::sync::Arc;
+use systoll_model::{ProcessId, Recording, StackId, Sysno};
+
+/// Objects that a process's claimed calls are about, and folders that it lists. Both are looked up when first asked for.
+#[derive(Default)]
+pub(crate) struct ProgramFacts {
+    asked: OnceCell<Map<ProcessId, Map<Arc<str>, Asked>>>,
+    listed: OnceCell<Map<ProcessId, Set<Arc<str>>>>,
+}
+
+/// The contexts whose claimed calls are about an object.
+struct Asked {
+    first: StackId,
+    several: bool,
+}
+
+impl ProgramFacts {
+    /// Returns true if claimed calls of several contexts of the process are about the object.
+    pub(crate) fn is_of_several_places(
+        &self,
+        (process, object): (ProcessId, &str),
+        recording: &Recording,
+        views: &[RowView<'_>],
+    ) -> bool {
+        let asked = self.asked.get_or_init(|| asked(recording, views));
+        asked.get(&process).and_then(|of| of.get(object)).is_some_and(|asked| asked.several)
+    }
+
+    /// Returns true if a window shows the process listing the folder.
+    pub(crate) fn is_listed(&self, (process, folder): (ProcessId, &str), recording: &Recording) -> bool {
+        let listed = self.listed.get_or_init(|| listed(recording));
+        listed.get(&process).is_some_and(|folders| folders.contains(folder))
+    }
+}
+
+fn asked(recording: &Recording, views: &[RowView<'_>]) -> Map<ProcessId, Map<Arc<str>, Asked>> {
+    let mut all: Map<ProcessId, Map<Arc<str>, Asked>> = Map::default();
+    for (row, view) in recording.rows.iter().zip(views).filter(|(_, view)| !view.claimed.is_empty()) {
+        let of_process = all.entry(row.process).or_default();
+        let mut last: Option<&Arc<str>> = None;
+        for object in view.claimed.iter().filter_map(|claimed| claimed.claim.object.as_ref()) {
+            // Most claims of a row are about the object of the one before.
+            if last.is_some_and(|last| Arc::ptr_eq(last, object)) {
+                continue;
+            }
+            last = Some(object);
+            let new = || Asked { first: row.context, several: false };
+            let asked = of_process.entry(object.clone()).or_insert_with(new);
+            asked.several |= asked.first != row.context;
+        }
+    }
+    all
+}
+
+fn listed(recording: &Recording) -> Map<ProcessId, Set<Arc<str>>> {
+    let lists: Vec<bool> = recording.rows.iter().map(|row| row.syscall == Sysno::named("getdents64")).collect();
+    let mut all: Map<ProcessId, Set<Arc<str>>> = Map::default();
+    if !lists.contains(&true) {
+        return all;
+    }
+    for window in &recording.windows {
+        let listings = window.calls.iter().filter(|call| lists.get(call.row.0 as usize) == Some(&true));
+        for folder in listings.filter_map(|call| call.fd.as_ref()) {
+            let of_process = all.entry(window.process).or_default();
+            if !of_process.contains(folder) {
+                of_process.insert(folder.clone());
+            }
+        }
+    }
+    all
+}

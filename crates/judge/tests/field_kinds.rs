@@ -1,0 +1,271 @@
+//! Kinds of waste that public reports taught, each with the neighbours that make the same calls for good reason.
+
+mod common;
+use common::*;
+use systoll_model::constants::*;
+
+const BUSY: u64 = 1_000_000;
+
+fn seek(fd: u64, to: u64, whence: u32, at: i64) -> Call {
+    call("lseek", "lseek", &[fd, to, whence.into()], at).fd("/var/log/app").toll(400)
+}
+
+fn appends(bytes: i64) -> Call {
+    call("write", "write", &[4, 0x1000, bytes as u64], bytes).fd("/var/log/app").toll(900)
+}
+
+#[test]
+fn the_end_of_a_file_that_only_the_program_appends_to() {
+    let asks = |n: u64, grown: i64| {
+        let end = n as i64 * 5_000 + grown;
+        vec![seek(4, 0, SEEK_END, end), seek(4, 0, SEEK_CUR, end), appends(5_000)]
+    };
+    let sure: u64 = judged(&rounds(4_000, |n| asks(n, 0)), BUSY).findings.iter().map(|f| f.needless.estimate).sum();
+    assert!(sure > 7_000, "{sure}");
+    let end_asked = |trace: &[Call]| {
+        let is_seek = |c: &&Call| c.name == "lseek" && c.args[2] == u64::from(SEEK_END);
+        let seeks = trace.iter().filter(is_seek).count() as u64;
+        let told = judged(trace, BUSY);
+        let of_seeks = |f: &&systoll_judge::Finding| f.syscalls.iter().any(|call| call.name() == Some("lseek"));
+        let sure: u64 = told.findings.iter().filter(of_seeks).map(|f| f.needless.estimate).sum();
+        sure > seeks / 2
+    };
+    let only_end = |round: &dyn Fn(u64) -> Vec<Call>| {
+        let made = rounds(4_000, round);
+        let without: Vec<Call> = made.into_iter().filter(|c| c.name != "lseek" || c.args[2] != 1).collect();
+        end_asked(&without)
+    };
+    assert!(only_end(&|n| asks(n, 0)));
+    // Another process appends too; a lock lets others in; the program waits for a request in between.
+    assert!(!only_end(&|n| asks(n, 30 * n as i64)));
+    let lock = |how: u64| call("flock", "flock", &[4, how], 0).fd("/var/log/app");
+    assert!(!only_end(&|n| [vec![lock(2)], asks(n, 0), vec![lock(8)]].concat()));
+    let wait = || call("epoll_wait", "epoll_wait", &[7, 0x2000, 8, u64::MAX], 1).waited(9_000);
+    assert!(!only_end(&|n| [vec![wait()], asks(n, 0)].concat()));
+}
+
+fn event(events: u32, data: u64) -> Vec<u8> {
+    [&events.to_le_bytes()[..], &data.to_le_bytes()[..]].concat()
+}
+
+#[test]
+fn an_interest_in_one_event_that_has_not_come_is_still_set() {
+    let sets = |fd: u64| {
+        let asks = event(1 | EPOLLONESHOT, fd);
+        call("epoll_ctl", "epoll_ctl", &[3, EPOLL_CTL_MOD.into(), fd, 0x1000], 0).input(3, &asks).toll(600)
+    };
+    let waits =
+        |came: u64| call("epoll_wait", "epoll_wait", &[3, 0x2000, 8, u64::MAX], 1).output(1, &event(1, came)).toll(500);
+    let idle = |thread: u32| {
+        rounds(6_000, move |n| {
+            let mut round = vec![sets(5), waits(6)];
+            round.iter_mut().for_each(|c| c.thread = if n % 3_000 < 1_500 { 0 } else { thread });
+            round
+        })
+    };
+    let finding = only(judged(&idle(0), BUSY));
+    assert!(finding.needless.estimate > 5_000, "{finding:#?}");
+    // Its event came; another thread may have got it; the wait is of another descriptor.
+    no_finding(&rounds(6_000, |_| vec![sets(5), waits(5)]), BUSY);
+    no_finding(&idle(1), BUSY);
+    let of_another = || Call { args: [9, 0x2000, 8, u64::MAX, 0, 0], ..waits(6) };
+    no_finding(&rounds(6_000, |_| vec![sets(5), of_another()]), BUSY);
+}
+
+#[test]
+fn a_working_folder_set_and_set_back_by_its_descriptor() {
+    let to = |path: String| call("chdir", "chdir", &[1], 0).path(0, &path).toll(900);
+    let back = |home: &'static str| call("fchdir", "fchdir", &[3], 0).fd(home).toll(600);
+    let around = |n: u64| {
+        let writes = call("pwrite64", "pwrite", &[5, 1, 9_000, 9_000 * n], 9_000).fd("/srv/out").toll(3_000);
+        vec![to(format!("sub{}", n % 700)), writes, back("/srv")]
+    };
+    let finding = only(judged(&rounds(4_000, around), BUSY));
+    assert_eq!(finding.cause.as_deref(), Some("cwd-toggle"), "{finding:#?}");
+    // It goes on from folder to folder; a program is started there.
+    no_finding(&rounds(4_000, |n| vec![to(format!("/srv/{n}"))]), BUSY);
+    let forks = || call("clone", "fork", &[17, 0, 0, 0, 0], 100).toll(9_000);
+    no_finding(&rounds(2_000, |n| vec![to(format!("sub{n}")), forks(), back("/srv")]), BUSY);
+}
+
+const CWD: u64 = (-100i32) as u32 as u64;
+
+/// A question about a log of this size, which is the file of that number.
+fn status(size: u64, inode: u8) -> Call {
+    let mut found = stat_bytes(size, 1);
+    found[8] = inode;
+    found[48..56].copy_from_slice(&size.to_le_bytes());
+    call("newfstatat", "stat", &[CWD, 1, 2, 0], 0).path(1, "/var/log/app").output(2, &found).toll(1_100)
+}
+
+#[test]
+fn whether_the_log_is_still_there_before_each_line() {
+    let asks = |n: u64| vec![status(n * 5_000, 7), appends(5_000)];
+    let finding = only(judged(&rounds(5_000, asks), BUSY));
+    assert_eq!(finding.cause.as_deref(), Some("stat-per-op"), "{finding:#?}");
+    // Another file stands there now and then; the program opens the log anew now and then; somebody else writes to it.
+    no_finding(&rounds(5_000, |n| vec![status(n * 5_000, (n / 3) as u8), appends(5_000)]), BUSY);
+    let opens = || call("openat", "open", &[CWD, 1, 0o2101, 0o600], 4).path(1, "/var/log/app").toll(2_000);
+    no_finding(&rounds(5_000, |n| if n % 50 == 0 { [vec![opens()], asks(n)].concat() } else { asks(n) }), BUSY);
+    no_finding(&rounds(5_000, |n| vec![status(n * 5_001, 7), appends(5_000)]), BUSY);
+}
+
+#[test]
+fn a_file_opened_for_each_part_of_it() {
+    let opens = |path: &str| call("openat", "open", &[CWD, 1, 0, 0], 3).path(1, path).toll(1_500);
+    let reads = |at: u64| call("pread64", "pread", &[3, 0x1000, 200, at], 200).fd("/srv/pack").toll(300);
+    let flags = |set: u64| call("fcntl", "fcntl", &[3, if set == 0 { 3 } else { 4 }, set], 0).fd("/srv/pack");
+    let refused = || call("epoll_ctl", "epoll_ctl", &[8, 1, 3, 0x2000], -1).input(3, &event(1, 3));
+    let closes = || call("close", "close", &[3], 0).fd("/srv/pack").toll(200);
+    let item = |path: &str, n: u64| {
+        let at = 300 * (n * 37 % 3_000);
+        vec![opens(path), flags(0), flags(2_048), refused(), flags(0), flags(1), reads(at), closes()]
+    };
+    let judgement = judged(&rounds(4_000, |n| item("/srv/pack", n)), BUSY);
+    let first = &judgement.findings[0];
+    assert_eq!(first.cause.as_deref(), Some("reopen-per-part"), "{judgement:#?}");
+    // What the opening brings with it goes with it, and the reads stay.
+    let calls: Vec<_> = first.syscalls.iter().filter_map(|call| call.name()).collect();
+    assert!(["openat", "close", "fcntl", "epoll_ctl"].iter().all(|call| calls.contains(call)), "{calls:?}");
+    assert!(!calls.contains(&"pread64") && judgement.findings.len() == 1, "{judgement:#?}");
+    // Each is another file; it stays open; it is opened a few times.
+    let opened = |trace: &[Call]| {
+        let told = judged(trace, BUSY);
+        told.findings.iter().any(|f| f.syscalls.iter().any(|call| call.name() == Some("openat")))
+    };
+    assert!(!opened(&rounds(4_000, |n| item(&format!("/srv/pack{n}"), n))));
+    assert!(!opened(&[vec![opens("/srv/pack")], rounds(4_000, |n| vec![reads(300 * (n * 37 % 3_000))])].concat()));
+    assert!(!opened(&rounds(60, |n| item("/srv/pack", n))));
+}
+
+fn rings(fd: u64) -> Call {
+    call("write", "write", &[fd, 0x1000, 8], 8).fd("anon_inode:[eventfd]").input(1, &1u64.to_le_bytes()).toll(600)
+}
+
+fn takes(fd: u64, value: u64) -> Call {
+    call("read", "read", &[fd, 0x1000, 8], 8).fd("anon_inode:[eventfd]").output(1, &value.to_le_bytes()).toll(500)
+}
+
+#[test]
+fn a_thread_that_wakes_itself() {
+    let waits = || call("epoll_wait", "epoll_wait", &[3, 0x2000, 8, u64::MAX], 1).output(1, &event(1, 5)).toll(500);
+    let judgement = judged(&rounds(6_000, |_| vec![rings(5), waits(), takes(5, 1)]), BUSY);
+    let told =
+        |judgement: &systoll_judge::Judgement| judgement.findings.iter().map(|f| f.needless.estimate).sum::<u64>();
+    assert!(told(&judgement) > 10_000, "{judgement:#?}");
+    // Another thread woke it too; it only takes; it only wakes another; a handler of a signal does.
+    assert_eq!(told(&judged(&rounds(6_000, |_| vec![rings(5), waits(), takes(5, 2)]), BUSY)), 0);
+    assert_eq!(told(&judged(&rounds(6_000, |_| vec![waits(), takes(5, 1)]), BUSY)), 0);
+    let signalled = || Call { signals: 1, ..rings(5) };
+    assert_eq!(told(&judged(&rounds(6_000, |_| vec![signalled(), waits(), takes(5, 1)]), BUSY)), 0);
+    // A descriptor of tokens, of which it takes one and gives one.
+    let tokens = || call("eventfd2", "eventfd", &[4, 1], 5);
+    let taken = [vec![tokens()], rounds(6_000, |_| vec![takes(5, 1), rings(5)])].concat();
+    assert_eq!(told(&judged(&taken, BUSY)), 0);
+}
+
+#[test]
+fn a_read_of_what_is_waited_for_by_its_edges() {
+    let watches =
+        |events: u32| call("epoll_ctl", "epoll_ctl", &[3, 1, 5, 0x1000], 0).input(3, &event(events, 5)).toll(600);
+    let waits = || call("epoll_wait", "epoll_wait", &[3, 0x2000, 8, u64::MAX], 1).output(1, &event(1, 5)).waited(4_000);
+    let woken = |events: u32| [vec![watches(events)], rounds(8_000, |_| vec![waits(), takes(5, 1)])].concat();
+    assert!(only(judged(&woken(1 | EPOLLET), BUSY)).needless.estimate > 6_000);
+    no_finding(&woken(1), BUSY);
+}
+
+#[test]
+fn a_seek_that_reads_back_what_was_just_written() {
+    let (lengths, page) = (29u64, 4_096);
+    let round = |n: u64, back: &dyn Fn(u64) -> u64| {
+        let end = 8_192 + n * lengths;
+        let to = back(end);
+        let read = call("read", "fseek", &[4, 0x1000, page], (end - to) as i64).fd("/var/log/app").toll(700);
+        let wrote = call("write", "fseek", &[4, 0x1000, lengths], lengths as i64).fd("/var/log/app").toll(900);
+        let status = call("fstat", "fseek", &[4, 1], 0).output(1, &stat_bytes(n, 1)).toll(280);
+        vec![status, seek(4, to, SEEK_SET, to as i64), read, wrote]
+    };
+    let told = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let goes_back = |f: &&systoll_judge::Finding| f.why.starts_with("goes back in a file");
+        judgement.findings.iter().filter(goes_back).map(|f| f.needless.estimate).sum::<u64>()
+    };
+    let sure = told(&rounds(5_000, |n| round(n, &|end| end / page * page)));
+    assert!(sure > 12_000, "{sure}");
+    // It reads what it never had; it writes elsewhere; another process may write in between.
+    assert_eq!(told(&rounds(5_000, |n| round(n, &|_| 8_192 - n))), 0);
+    let elsewhere = |n: u64| [round(n, &|end| end / page * page), vec![seek(4, 0, SEEK_SET, 0), appends(9)]].concat();
+    assert_eq!(told(&rounds(5_000, elsewhere)), 0);
+    let lock = |how: u64| call("flock", "flock", &[4, how], 0).fd("/var/log/app");
+    assert_eq!(told(&rounds(5_000, |n| [vec![lock(2)], round(n, &|end| end / page * page)].concat())), 0);
+}
+
+#[test]
+fn a_connection_for_each_request() {
+    let address: Vec<u8> =
+        [2u16.to_le_bytes(), 8_080u16.to_be_bytes()].concat().into_iter().chain([127, 0, 0, 1]).collect();
+    let on = |name: &'static str, args: &[u64], result: i64| call(name, name, args, result).fd("socket:[7]").toll(900);
+    let connect = |to: &[u8]| on("connect", &[5, 0x1000, 16], 0).input(1, to);
+    let socket = || call("socket", "socket", &[2, 1, 0], 5).toll(900);
+    let (asks, answer) =
+        (on("sendto", &[5, 0x1000, 3_000, 0, 0, 0], 3_000), on("recvfrom", &[5, 0x1000, 9_000], 8_000));
+    let (option, end) = (on("setsockopt", &[5, 6, 1, 0x1000, 4], 0), on("recvfrom", &[5, 0x1000, 9_000], 0));
+    let request = |to: &[u8], rest: Vec<Call>| {
+        let talk = vec![socket(), connect(to), option.clone(), asks.clone(), answer.clone()];
+        [talk, rest, vec![on("close", &[5], 0)]].concat()
+    };
+    let told = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let calls = judgement.findings.iter().flat_map(|f| f.syscalls.clone());
+        calls.filter(|call| ["connect", "close"].map(Some).contains(&call.name())).count()
+    };
+    assert_eq!(told(&rounds(2_000, |_| request(&address, vec![]))), 2);
+    // The peer ends it; another peer each time; few; the program asks on one connection.
+    assert_eq!(told(&rounds(2_000, |_| request(&address, vec![end.clone()]))), 0);
+    let others = |n: u64| [&address[..], &n.to_le_bytes()].concat();
+    assert_eq!(told(&rounds(2_000, |n| request(&others(n), vec![]))), 0);
+    assert_eq!(told(&rounds(12, |_| request(&address, vec![]))), 0);
+    let one = [vec![socket(), connect(&address)], rounds(2_000, |_| vec![asks.clone(), answer.clone()])].concat();
+    assert_eq!(told(&one), 0);
+}
+
+#[test]
+fn a_seek_that_throws_away_what_was_read() {
+    let read = |bytes: u64| call("read", "read", &[3, 0x1000, bytes], bytes as i64).fd("/srv/chunks").toll(9_000);
+    let at = |place: u64| call("lseek", "lseek", &[3, place, 0], place as i64).fd("/srv/chunks").toll(300);
+    let again = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let of = judgement.findings.iter().filter(|f| f.why.starts_with("reads again most"));
+        of.map(|f| f.needless.estimate).sum::<u64>()
+    };
+    assert!(again(&rounds(4_000, |n| vec![at(100 * n), read(65_536)])) > 3_500);
+    // It reads on; it reads elsewhere; it reads the same place again, which another may have written; so may it itself.
+    assert_eq!(again(&rounds(4_000, |n| vec![at(65_536 * n), read(65_536)])), 0);
+    assert_eq!(again(&rounds(4_000, |n| vec![at(1_000_000 * (n % 7)), read(65_536)])), 0);
+    assert_eq!(again(&rounds(4_000, |_| vec![at(0), read(65_536)])), 0);
+    let writes = || call("pwrite64", "pwrite", &[3, 0x1000, 9_000, 0], 9_000).fd("/srv/chunks").toll(900);
+    assert_eq!(again(&rounds(4_000, |n| vec![at(100 * n), read(65_536), writes()])), 0);
+}
+
+#[test]
+fn a_header_that_is_written_again_before_anybody_reads_it() {
+    let writes = |at: u64, bytes: u64| {
+        call("pwrite64", if at == 0 { "pwrite:head" } else { "pwrite:append" }, &[3, 0x1000, bytes, at], bytes as i64)
+            .fd("/srv/segment")
+            .toll(900)
+    };
+    let append = |n: u64, rest: Vec<Call>| [vec![writes(64 + 9_000 * n, 9_000), writes(0, 64)], rest].concat();
+    let dead = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let of = judgement.findings.iter().filter(|f| f.why.starts_with("writes a place"));
+        of.map(|f| f.needless.estimate).sum::<u64>()
+    };
+    assert!(dead(&rounds(5_000, |n| append(n, vec![]))) > 3_500);
+    // It is made sure that it is on the disk; somebody is told; it is read.
+    let sync = || call("fdatasync", "fdatasync", &[3], 0).fd("/srv/segment").toll(900);
+    assert_eq!(dead(&rounds(5_000, |n| append(n, vec![sync()]))), 0);
+    let tells = || call("sendto", "send", &[8, 0x1000, 3_000, 0, 0, 0], 3_000).fd("UNIX-STREAM:[7->8]").toll(900);
+    assert_eq!(dead(&rounds(5_000, |n| append(n, vec![tells()]))), 0);
+    let takes = || call("pread64", "pread", &[3, 0x1000, 64, 0], 64).fd("/srv/segment").toll(900);
+    assert_eq!(dead(&rounds(5_000, |n| append(n, vec![takes()]))), 0);
+}

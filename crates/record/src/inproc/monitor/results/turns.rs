@@ -1,0 +1,81 @@
+//! Answers calls in place in turns, and tells what was done up to each.
+
+use crate::backend::{Control, TurnOrder, TurnTotals};
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::results::in_place::in_place_of;
+use crate::inproc::monitor::results::losses;
+use crate::inproc::monitor::results::recording;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::sys;
+use std::collections::{BTreeMap, HashSet};
+use systoll_hooks::layout::global;
+
+/// Has calls be made until an order says otherwise, if they are answered in turns.
+pub(crate) fn begin(session: &Session, in_turns: bool) {
+    if in_turns {
+        session.memory.global().set(global::ANSWERING, 0);
+    }
+}
+
+/// Carries out the orders that have come, and tells the totals after each.
+pub(crate) fn follow(session: &mut Session, control: &mut dyn Control) {
+    if !session.root.attached.is_some_and(|attached| attached.in_turns) {
+        return;
+    }
+    while let Some(order) = control.order() {
+        let answering = match order {
+            TurnOrder::Answer => Some(session.provisioning.elided),
+            TurnOrder::Make => Some(0),
+            TurnOrder::Read => None,
+        };
+        if let Some(bits) = answering {
+            session.memory.global().set(global::ANSWERING, bits.into());
+        }
+        control.totals(totals(session));
+    }
+}
+
+/// Returns the totals up to now.
+fn totals(session: &mut Session) -> TurnTotals {
+    // What follows takes its time, during which calls are counted that belong to the next turn: their processor time
+    // does too.
+    session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
+    let at_ns = session.clock.at(sys::now());
+    let unanswered = unanswered(session);
+    recording::with_the_living(session, |session| {
+        let mut made = BTreeMap::new();
+        for row in &session.table.rows {
+            let sum: &mut u64 = made.entry(row.syscall).or_default();
+            *sum = sum.saturating_add(row.counts.calls);
+        }
+        let rows = || session.table.rows.iter().map(|row| (row.syscall, &row.counts));
+        TurnTotals {
+            at_ns,
+            cpu_ns: session.table.images.iter().fold(0, |sum, image| sum.saturating_add(image.cpu_ns)),
+            in_place: in_place_of(session.provisioning.elided, &session.stats.counted.in_place, rows),
+            made,
+            unanswered,
+            processes: session.programs.values().map(|program| pids(session, program).len()).sum(),
+        }
+    })
+}
+
+/// Returns the processes of a program that are alive.
+fn pids(session: &Session, program: &Program) -> HashSet<i32> {
+    let slots = 0..session.memory.slots_drawn(program.id);
+    let pids = slots.map(|index| session.memory.head(program.id.slot(index)).pid as i32);
+    pids.filter(|pid| *pid > 0 && sys::exists(*pid)).collect()
+}
+
+/// Returns the programs whose calls are not answered, each with the reason.
+fn unanswered(session: &Session) -> Vec<String> {
+    let of = |program: &Program| {
+        let why = losses::why_unanswered(session, program)?;
+        let exe = session.table.images.get(program.image.index()).map_or("", |image| &image.exe);
+        Some(format!("{exe}: {why}"))
+    };
+    let mut all: Vec<String> = session.programs.values().filter_map(of).collect();
+    all.sort();
+    all.dedup();
+    all
+}

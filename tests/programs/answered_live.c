@@ -1,0 +1,113 @@
+/* Calls that may be answered in place, made all the time by several threads and by a handler of signals, each answer held
+   against what it was at the start. Threads change their masks for real now and then. One line is written for each wrong
+   answer; "fine" at the end if there was none. argv: threads, signals a second. Standard input's end ends it. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pid_t process;
+static uid_t user;
+static volatile int over;
+static volatile long wrong;
+static __thread pid_t thread;
+
+static void is(long got, long wanted, const char *what) {
+    if (got != wanted) {
+        __sync_fetch_and_add(&wrong, 1);
+        dprintf(1, "%s: %ld instead of %ld\n", what, got, wanted);
+    }
+}
+
+static void ids(void) {
+    is(getpid(), process, "getpid");
+    is(syscall(SYS_getpid), process, "getpid by number");
+    is(getuid(), user, "getuid");
+    is(geteuid(), user, "geteuid");
+    if (thread) {
+        is(syscall(SYS_gettid), thread, "gettid");
+    }
+}
+
+static void handler(int signal) {
+    (void)signal;
+    ids();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_BLOCK, &none, 0);
+}
+
+static int blocked(int signal) {
+    sigset_t now;
+    is(pthread_sigmask(SIG_BLOCK, 0, &now), 0, "pthread_sigmask");
+    return sigismember(&now, signal);
+}
+
+static void *work(void *unused) {
+    (void)unused;
+    thread = syscall(SYS_gettid);
+    int null = open("/dev/null", O_WRONLY);
+    sigset_t hup, usr;
+    sigemptyset(&hup);
+    sigaddset(&hup, SIGHUP);
+    sigemptyset(&usr);
+    sigaddset(&usr, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &usr, 0);
+    for (long n = 0; !over; n++) {
+        ids();
+        is(blocked(SIGUSR2), 1, "SIGUSR2 blocked");
+        pthread_sigmask(SIG_BLOCK, &usr, 0);
+        pthread_sigmask(SIG_BLOCK, &usr, 0);
+        is(write(null, "x", 1), 1, "write");
+        if (n % 64 == 0) {
+            pthread_sigmask(SIG_BLOCK, &hup, 0);
+            is(blocked(SIGHUP), 1, "SIGHUP blocked");
+            pthread_sigmask(SIG_UNBLOCK, &hup, 0);
+            is(blocked(SIGHUP), 0, "SIGHUP not blocked");
+        }
+        if (n % 8192 == 8191) {
+            pid_t child = fork();
+            if (child == 0) {
+                _exit(getpid() == process || getpid() != syscall(SYS_getpid) || getppid() != process);
+            }
+            int status = -1;
+            is(waitpid(child, &status, 0), child, "waitpid");
+            is(status, 0, "a child's own answers");
+        }
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    process = getpid();
+    user = getuid();
+    long threads = atol(argv[1]), rate = argc > 2 ? atol(argv[2]) : 0;
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, 0);
+    pthread_t all[16];
+    for (long n = 0; n < threads; n++) {
+        pthread_create(&all[n], 0, work, 0);
+    }
+    if (rate) {
+        struct itimerval timer = {{0, 1000000 / rate}, {0, 1000000 / rate}};
+        setitimer(ITIMER_REAL, &timer, 0);
+    }
+    dprintf(1, "ready\n");
+    char byte;
+    while (read(0, &byte, 1) > 0) {
+    }
+    over = 1;
+    for (long n = 0; n < threads; n++) {
+        pthread_join(all[n], 0);
+    }
+    if (!wrong) {
+        dprintf(1, "fine\n");
+    }
+    return wrong != 0;
+}
