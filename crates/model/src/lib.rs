@@ -64,7 +64,7 @@ pub use random::Random;
 pub use recording::{
     Attached, BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
 };
-pub use request::{RequestKind, RequestKindId, RequestProtocol};
+pub use request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
 pub use row::{Row, RowId, RowLine, RowTrunk};
 pub use shown_frames::{ShownStack, before_thread, shares};
 pub use syscalls::constants;

@@ -7,7 +7,7 @@ use crate::names::{Frame, FrameId, Module, ModuleId, Stack, StackId};
 use crate::prices::Prices;
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
-use crate::request::RequestKind;
+use crate::request::{ReceivedCalls, RequestKind};
 use crate::row::{Row, RowId, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::Thread;
@@ -266,6 +266,8 @@ pub struct Recording {
     pub windows: Vec<Window>,
     /// The kinds of received requests, which windows name by number; empty unless requests were to be told.
     pub request_kinds: Vec<RequestKind>,
+    /// The receives that were looked at one by one, by row and kind; empty unless requests were to be told.
+    pub received: Vec<ReceivedCalls>,
     /// The objects of rows' calls over the whole run, most calls first. Some rows have no ledger.
     pub ledgers: Vec<Ledger>,
     /// Whole stacks of the rows that were seen with several, by rising row.
@@ -426,6 +428,9 @@ impl Recording {
         }
         if !self.trunks.iter().all(|t| row(t.row) && stack(t.stack)) || !self.trunks.is_sorted_by_key(|t| t.row) {
             return Err("a whole stack names no row or stack of the file, or stands out of order".into());
+        }
+        if !self.received.iter().all(|r| row(r.row) && kind(r.kind)) {
+            return Err("a receive names no row or request of the file".into());
         }
         if !self.longest.iter().all(|l| row(l.row)) {
             return Err("a long call names no row of the file".into());

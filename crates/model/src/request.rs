@@ -65,3 +65,17 @@ pub struct RequestKind {
 /// Index into [`crate::Recording::request_kinds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKindId(pub u32);
+
+/// Receives of a row that were looked at one by one and began requests of one kind, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReceivedCalls {
+    /// The row whose calls received.
+    pub row: crate::RowId,
+    /// The kind of what they received.
+    pub kind: RequestKindId,
+    /// Number of receives for which each stands: one if every receive was looked at; more if each was drawn at random
+    /// from so many that follow one another.
+    pub stands_for: u64,
+    /// Number of receives that were looked at.
+    pub receives: u64,
+}

@@ -191,6 +191,7 @@ impl NamedTable {
             vdso: self.vdso,
             threads: threads(table),
             windows: windows(kept, all, &numbers),
+            received: kept.received_calls(&numbers),
             request_kinds,
             ledgers: kept.ledger.ledgers(),
             trunks: self.trunks,

@@ -1,9 +1,12 @@
 //! Windows that tell requests: each opens where a thread receives from a socket, and goes on until that request is whole.
-//! What was received is looked at once, and only the kind of the request is kept.
+//! Single receives are looked at as well, to count requests. What was received is looked at once, and only the kind of the
+//! request is kept.
 
 use crate::procfs;
 use crate::raw_window::{RawCall, RawWindow};
-use systoll_model::{Moment, RequestKind, RequestProtocol, Signature};
+use std::collections::{BTreeMap, HashMap};
+use systoll_hooks::layout::capture;
+use systoll_model::{Moment, ReceivedCalls, RequestKind, RequestKindId, RequestProtocol, RowId, Signature};
 use systoll_protocols::{HEAD, Kinds, Received, recognise};
 
 /// Calls from which on a window may end where a thread takes up another request.
@@ -25,9 +28,80 @@ const SOCKET: &str = "socket:";
 /// Flag of recvmsg and recvfrom: the bytes stay and are received again.
 const PEEK: u64 = libc::MSG_PEEK as u64;
 
-/// Windows that tell requests.
+/// Sums of single receives that are kept, at most: one for each row, kind and number for which a receive stands.
+const MOST_SUMS: usize = 1 << 16;
+
+/// A call that has returned and may have received from a socket.
+pub(crate) struct Receive<'a> {
+    pub(crate) signature: &'a Signature,
+    pub(crate) args: &'a [u64; 6],
+    pub(crate) result: i64,
+    /// The first bytes of its buffer, if they were copied; there may be more than it has received.
+    pub(crate) bytes: Option<&'a [u8]>,
+    /// Returns true if its descriptor is a socket, `None` if that is unknown.
+    pub(crate) is_socket: &'a dyn Fn() -> Option<bool>,
+}
+
+impl Receive<'_> {
+    /// Returns the meaning of what the call has received; `None` if it is unknown. `read` reads the memory of its process.
+    fn meaning(&self, read: &dyn Fn(u64, &mut [u8]) -> usize) -> Option<Received> {
+        let received = usize::try_from(self.result).unwrap_or(0);
+        if received == 0 || self.peeks() {
+            return Some(Received::Other);
+        }
+        let copied = self.bytes.map(|bytes| bytes.get(..received.min(HEAD)).unwrap_or(bytes).to_vec());
+        let bytes = copied.unwrap_or_else(|| self.head(received, read));
+        if bytes.is_empty() {
+            return None;
+        }
+        match recognise(&bytes) {
+            Received::Other => Some(Received::Other),
+            // The bytes may be those of a file.
+            known => (self.is_socket)().map(|is_socket| if is_socket { known } else { Received::Other }),
+        }
+    }
+
+    /// Returns true if the bytes stay in the socket and are received again.
+    fn peeks(&self) -> bool {
+        let flags = match self.signature.name {
+            "recvfrom" => self.args.get(3),
+            "recvmsg" => self.args.get(2),
+            _ => None,
+        };
+        flags.is_some_and(|flags| flags & PEEK != 0)
+    }
+
+    /// Reads the first bytes that the call has received.
+    fn head(&self, received: usize, read: &dyn Fn(u64, &mut [u8]) -> usize) -> Vec<u8> {
+        let word = |address: u64| {
+            let mut bytes = [0; 8];
+            (read(address, &mut bytes) == bytes.len()).then(|| u64::from_ne_bytes(bytes))
+        };
+        let [_, buffer, ..] = *self.args;
+        // The first piece: struct iovec, which struct msghdr names at offset 16.
+        let vector = match self.signature.name {
+            "recvmsg" => word(buffer.wrapping_add(16)),
+            "readv" => Some(buffer),
+            _ => None,
+        };
+        let first = match (self.signature.name, vector) {
+            ("read" | "recvfrom", _) => Some((buffer, received)),
+            (_, Some(at)) => word(at).zip(word(at.wrapping_add(8)).and_then(|room| usize::try_from(room).ok())),
+            _ => None,
+        };
+        let Some((address, room)) = first else { return Vec::new() };
+        let mut bytes = vec![0; received.min(room).min(HEAD)];
+        let got = read(address, &mut bytes);
+        bytes.truncate(got);
+        bytes
+    }
+}
+
+/// Windows that tell requests, and sums of single receives.
 pub(crate) struct RequestWindows {
     kinds: Kinds,
+    /// Numbers of receives that were looked at, by row, kind, and the number for which each stands.
+    receives: HashMap<(u32, u32, u64), u64>,
     opened: u64,
     /// When the next window may open, ns since the run's start.
     next_ns: u64,
@@ -38,7 +112,7 @@ impl Default for RequestWindows {
         let mut kinds = Kinds::default();
         // A recording with a kind tells that requests were looked for.
         kinds.number(RequestProtocol::None, "");
-        Self { kinds, opened: 0, next_ns: 0 }
+        Self { kinds, receives: HashMap::new(), opened: 0, next_ns: 0 }
     }
 }
 
@@ -64,17 +138,59 @@ impl RequestWindows {
     /// Marks a call that has returned with what it received, if it receives from a socket. `read` reads the memory of
     /// its process.
     pub(crate) fn note(&mut self, call: &mut RawCall, signature: &Signature, read: &dyn Fn(u64, &mut [u8]) -> usize) {
-        if !is_receive(signature) || !call.fd.as_deref().is_some_and(|fd| fd.starts_with(SOCKET)) {
+        if !is_receive(signature) || !call.fd.as_deref().is_some_and(is_socket_name) {
             return;
         }
-        let kind = match recognise(&head(call, signature, read)) {
-            _ if is_peek(call, signature) => (RequestProtocol::None, String::new()),
+        let data = call.data.iter().find(|data| data.arg == BUFFER && data.at == Moment::Exit);
+        let bytes = data.filter(|_| matches!(signature.name, "read" | "recvfrom")).map(|data| &data.bytes[..]);
+        // A call that was cut short has received nothing.
+        let result = call.result.unwrap_or(0);
+        let receive = Receive { signature, args: &call.args, result, bytes, is_socket: &|| Some(true) };
+        let meaning = receive.meaning(read).unwrap_or(Received::Other);
+        call.begins_request = matches!(meaning, Received::Request(..));
+        call.request = Some(self.number(meaning));
+    }
+
+    /// Counts a receive of a row that was looked at and stands for so many, if it is known what it received. `read` reads
+    /// the memory of its process.
+    pub(crate) fn count(
+        &mut self,
+        (row, stands_for): (u32, u64),
+        receive: &Receive<'_>,
+        read: &dyn Fn(u64, &mut [u8]) -> usize,
+    ) {
+        let Some(meaning) = receive.meaning(read) else { return };
+        let kind = self.number(meaning);
+        let key = (row, kind, stands_for);
+        if self.receives.len() < MOST_SUMS || self.receives.contains_key(&key) {
+            *self.receives.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Returns the number of a kind.
+    fn number(&mut self, meaning: Received) -> u32 {
+        let (protocol, name) = match meaning {
             Received::Request(protocol, name) => (protocol, name),
             Received::Unreadable(protocol) => (protocol, String::new()),
             Received::Other => (RequestProtocol::None, String::new()),
         };
-        call.request = Some(self.kinds.number(kind.0, &kind.1));
-        call.begins_request = kind.0.has_requests();
+        self.kinds.number(protocol, &name)
+    }
+
+    /// Returns the receives that were looked at. `numbers` are those of [`Self::kinds`].
+    pub(crate) fn received(&self, numbers: &[u32]) -> Vec<ReceivedCalls> {
+        let mut sums: BTreeMap<(u32, u32, u64), u64> = BTreeMap::new();
+        for ((row, kind, stands_for), receives) in &self.receives {
+            let Some(kind) = numbers.get(*kind as usize) else { continue };
+            *sums.entry((*row, *kind, *stands_for)).or_default() += receives;
+        }
+        let of = |((row, kind, stands_for), receives)| ReceivedCalls {
+            row: RowId(row),
+            kind: RequestKindId(kind),
+            stands_for,
+            receives,
+        };
+        sums.into_iter().map(of).collect()
     }
 
     /// Returns true if a window has no more calls to record.
@@ -96,12 +212,22 @@ impl RequestWindows {
 
 /// Returns true if a call receives from a socket, should its descriptor be one.
 pub(crate) fn is_receive(signature: &Signature) -> bool {
-    matches!(signature.name, "read" | "readv" | "recvfrom" | "recvmsg")
+    capture::is_receive(signature)
+}
+
+/// Returns true if a descriptor of this name is a socket.
+pub(crate) fn is_socket_name(name: &str) -> bool {
+    name.starts_with(SOCKET)
+}
+
+/// Returns true if a descriptor of a process is a socket; `None` if it is closed.
+pub(crate) fn is_open_socket(pid: i32, fd: u64) -> Option<bool> {
+    procfs::fd_target(pid, fd as i32).map(|target| is_socket_name(&target))
 }
 
 /// Returns true if a descriptor of a process is a socket.
 pub(crate) fn is_socket(pid: i32, fd: u64) -> bool {
-    procfs::fd_target(pid, fd as i32).is_some_and(|target| target.starts_with(SOCKET))
+    is_open_socket(pid, fd) == Some(true)
 }
 
 /// Removes what a call has read or written, also of files: servers write requests to their logs.
@@ -109,42 +235,4 @@ pub(crate) fn forget_contents(call: &mut RawCall, signature: &Signature) {
     if signature.transfers {
         call.data.retain(|data| data.arg != BUFFER);
     }
-}
-
-fn is_peek(call: &RawCall, signature: &Signature) -> bool {
-    let flags = match signature.name {
-        "recvfrom" => call.args.get(3),
-        "recvmsg" => call.args.get(2),
-        _ => None,
-    };
-    flags.is_some_and(|flags| flags & PEEK != 0)
-}
-
-/// Returns the first bytes that a call has received.
-fn head(call: &RawCall, signature: &Signature, read: &dyn Fn(u64, &mut [u8]) -> usize) -> Vec<u8> {
-    let Some(received) = call.result.and_then(|result| usize::try_from(result).ok()).filter(|n| *n > 0) else {
-        return Vec::new();
-    };
-    if let Some(data) = call.data.iter().find(|data| data.arg == BUFFER && data.at == Moment::Exit)
-        && matches!(signature.name, "read" | "recvfrom")
-    {
-        return data.bytes.clone();
-    }
-    let word = |address: u64| {
-        let mut bytes = [0; 8];
-        (read(address, &mut bytes) == bytes.len()).then(|| u64::from_ne_bytes(bytes))
-    };
-    let [_, buffer, ..] = call.args;
-    // The first piece: struct iovec, which struct msghdr names at offset 16.
-    let vector = match signature.name {
-        "recvmsg" => word(buffer.wrapping_add(16)),
-        "readv" => Some(buffer),
-        _ => None,
-    };
-    let first = vector.and_then(|at| Some((word(at)?, usize::try_from(word(at.wrapping_add(8))?).ok()?)));
-    let Some((address, room)) = first else { return Vec::new() };
-    let mut bytes = vec![0; received.min(room).min(HEAD)];
-    let got = read(address, &mut bytes);
-    bytes.truncate(got);
-    bytes
 }

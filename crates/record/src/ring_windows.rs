@@ -2,6 +2,7 @@
 
 use crate::arguments::{string, strings};
 use crate::raw_window::RawCall;
+use crate::request_windows::{Receive, is_socket_name};
 use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ const DELETED: &str = " (deleted)";
 const LONGEST_NAME: usize = libc::PATH_MAX as usize;
 /// Bytes of a memory page.
 const PAGE: u64 = 4096;
+/// Index of the argument that receives name as their buffer.
+const BUFFER: u8 = 1;
 
 /// The names of one thread's descriptors, kept from call to call of a window.
 #[derive(Debug, Default)]
@@ -56,6 +59,27 @@ impl Names {
             FdsChanged::Any => self.known.clear(),
         }
         name
+    }
+}
+
+/// Returns what a written call may have received from a socket, with the bytes that its thread copied; `None` if the
+/// call has not returned, or its bytes are missing.
+pub(crate) fn receive<'c>(
+    call: &'c WrittenCall<'_>,
+    signature: &'c Signature,
+    is_socket: &'c dyn Fn() -> Option<bool>,
+) -> Option<Receive<'c>> {
+    let result = call.result?;
+    let is_copied = |p: &&Piece<'_>| p.read == Read::Return && p.argument == BUFFER;
+    let bytes = call.pieces().find(is_copied).map(|piece| piece.bytes);
+    (result <= 0 || bytes.is_some()).then_some(Receive { signature, args: &call.args, result, bytes, is_socket })
+}
+
+/// Returns true if the descriptor of a written receive is a socket, `None` if that is unknown.
+pub(crate) fn receives_from_socket(call: &WrittenCall<'_>, signature: &Signature) -> Option<bool> {
+    match signature.name {
+        "recvfrom" | "recvmsg" => Some(true),
+        _ => written_name(call, signature.fd_arg()).map(|name| is_socket_name(&name)),
     }
 }
 

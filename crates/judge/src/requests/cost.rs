@@ -1,8 +1,10 @@
 //! What a kind of request costs, as public plain data.
 
+use super::interval::Interval;
 use super::split::Piece;
 use crate::finding::Estimate;
 use crate::hash::Map;
+use std::collections::BTreeMap;
 use systoll_model::{Recording, RequestKindId, RowId, Sysno};
 
 /// What requests cost a server.
@@ -10,15 +12,17 @@ use systoll_model::{Recording, RequestKindId, RowId, Sysno};
 pub struct Requests {
     /// The kinds of requests, dearest first.
     pub costs: Vec<RequestCost>,
-    /// Receives from sockets in windows.
+    /// Number of receives that were looked at.
     pub receives: u64,
+    /// Number of receives of which nothing is known: each may have begun a request.
+    pub unseen: u64,
     /// The part of `receives` that got TLS, in which requests can't be read.
     pub tls: u64,
     /// The part of `receives` that began HTTP/2, whose requests are not read.
     pub http2: u64,
     /// Windows that were opened to tell requests.
     pub windows: u64,
-    /// True if requests of one connection were taken up by several threads: their number is then a rough estimate.
+    /// True if requests of one connection were taken up by several threads: other threads may have worked for them too.
     pub moves: bool,
 }
 
@@ -27,7 +31,7 @@ pub struct Requests {
 pub struct RequestCost {
     /// The kind.
     pub kind: RequestKindId,
-    /// Number of such requests. `low` equals `high` if windows show every receive.
+    /// Number of such requests. `low` equals `high` if every receive was looked at.
     pub requests: Estimate,
     /// Number of requests that the figures below are means of.
     pub looked_at: u64,
@@ -38,10 +42,10 @@ pub struct RequestCost {
     /// Number of requests that were not answered when their thread took up another: calls of one may be counted with
     /// the other.
     pub overlapped: u64,
-    /// Number of calls.
-    pub calls: Figure,
-    /// Number of needless calls.
-    pub needless: Figure,
+    /// Number of calls; `None` if no window shows such a request.
+    pub calls: Option<Figure>,
+    /// Number of needless calls; `None` if no window shows such a request.
+    pub needless: Option<Figure>,
     /// Toll of the calls, ns; each call has the mean toll of its row. `None` if a row's toll is unknown.
     pub toll_ns: Option<f64>,
     /// Time waited in calls from the request to its answer, ns, where windows show the answer; `None` if it is unknown.
@@ -63,20 +67,22 @@ impl RequestCost {
 pub struct Figure {
     /// The mean.
     pub mean: f64,
-    /// Its lower bound.
-    pub low: f64,
-    /// Its upper bound.
-    pub high: f64,
+    /// Its lower bound; `None` if all requests that were looked at lie in one window.
+    pub low: Option<f64>,
+    /// Its upper bound; `None` if all requests that were looked at lie in one window.
+    pub high: Option<f64>,
 }
 
 impl Figure {
-    /// Returns the mean of some values, with two standard errors to both sides.
-    fn of(values: &[f64]) -> Self {
-        let n = values.len().max(1) as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        let doubt = 2.0 * (variance / n).sqrt();
-        Self { mean, low: (mean - doubt).max(0.0), high: mean + doubt }
+    /// Returns the mean of some values, each with the window from which it comes.
+    fn of(values: impl Iterator<Item = (usize, f64)>) -> Self {
+        let mut windows: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for (window, value) in values {
+            let (n, sum) = windows.entry(window).or_default();
+            (*n, *sum) = (*n + 1.0, *sum + value);
+        }
+        let (mean, doubt) = Interval::of_mean(&windows.into_values().collect::<Vec<_>>());
+        Self { mean, low: doubt.map(|doubt| (mean - doubt).max(0.0)), high: doubt.map(|doubt| mean + doubt) }
     }
 }
 
@@ -95,12 +101,14 @@ pub struct RequestCall {
 pub(super) fn cost(
     recording: &Recording,
     (kind, requests): (RequestKindId, Estimate),
-    shown: &[&Piece],
+    shown: &[&(usize, Piece)],
     (at_least, cut): (bool, u64),
 ) -> RequestCost {
     let n = shown.len().max(1) as f64;
-    let each = |of: &dyn Fn(&Piece) -> f64| Figure::of(&shown.iter().map(|piece| of(piece)).collect::<Vec<_>>());
-    let calls = || shown.iter().flat_map(|piece| &piece.calls);
+    let each = |of: &dyn Fn(&Piece) -> f64| {
+        (!shown.is_empty()).then(|| Figure::of(shown.iter().map(|(window, piece)| (*window, of(piece)))))
+    };
+    let calls = || shown.iter().flat_map(|(_, piece)| &piece.calls);
     let toll = |row: RowId| {
         let row = recording.rows.get(row.0 as usize)?;
         // A call that never returns has no toll.
@@ -108,7 +116,8 @@ pub(super) fn cost(
         Some(row.counts.toll_ns.or(never)? as f64 / row.counts.calls.max(1) as f64)
     };
     let toll_ns = calls().map(|call| toll(call.row)).sum::<Option<f64>>().map(|sum| sum / n);
-    let answered: Vec<&&Piece> = shown.iter().filter(|piece| piece.answered).collect();
+    let toll_ns = toll_ns.filter(|_| !shown.is_empty());
+    let answered: Vec<&Piece> = shown.iter().map(|(_, piece)| piece).filter(|piece| piece.answered).collect();
     let waits = answered.iter().flat_map(|piece| &piece.calls).map(|call| Some(call.waited_ns? as f64));
     let waited_ns = waits.sum::<Option<f64>>().filter(|_| !answered.is_empty()).map(|sum| sum / answered.len() as f64);
     let mut by_call: Map<Sysno, (f64, f64)> = Map::default();
@@ -129,7 +138,7 @@ pub(super) fn cost(
         looked_at: shown.len() as u64,
         cut,
         at_least,
-        overlapped: shown.iter().filter(|piece| piece.overlapped).count() as u64,
+        overlapped: shown.iter().filter(|(_, piece)| piece.overlapped).count() as u64,
         calls: each(&|piece| piece.calls.len() as f64),
         needless: each(&|piece| piece.calls.iter().map(|call| call.needless).sum()),
         toll_ns,

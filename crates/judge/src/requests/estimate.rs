@@ -1,266 +1,239 @@
-//! How many requests of each kind were received, from the exact number of receives and the windows that show some.
+//! The number of requests of each kind, from the exact number of receives and those that were looked at one by one.
 //!
-//! Each receive belongs to a request, if only to find that nothing has come or that the client has gone. So the number of
-//! requests is that of the receives divided by the receives that one request takes, kind by kind.
+//! A receive is looked at by its number among its thread's, whatever it receives, so it makes no difference which thread
+//! takes up which request, nor when.
 
-use super::split::{Piece, Whole};
+use super::interval::Interval;
 use crate::finding::Estimate;
-use crate::grouping::unseen_share;
 use crate::hash::Map;
 use std::collections::BTreeMap;
-use systoll_model::{ProcessId, Recording, RequestKindId, RequestProtocol, RowId, Window};
+use systoll_model::{ProcessId, ReceivedCalls, Recording, RequestKindId, RequestProtocol, RowId, Window};
 
 /// The receives of a run.
 #[derive(Default)]
 pub(super) struct Received {
     /// The number of requests of each kind.
-    pub(super) requests: Map<RequestKindId, Estimate>,
-    /// Receives in windows by protocol.
+    pub(super) requests: BTreeMap<RequestKindId, Estimate>,
+    /// Receives that were looked at, by protocol.
     pub(super) calls: Map<RequestProtocol, u64>,
-    /// Windows that tell requests.
-    pub(super) windows: u64,
-    /// True if requests of one connection were begun by several threads.
-    pub(super) moves: bool,
+    /// Receives that no look stands for.
+    pub(super) unseen: u64,
 }
 
-/// The receives of a process.
+/// The receives of a row that were looked at.
 #[derive(Default)]
-struct OfProcess<'a> {
-    /// The thread that began the first request on each connection.
-    connections: Map<&'a str, u32>,
-    /// True if another thread began one there too.
-    moves: bool,
-    /// Receives in windows, without those that end one, and the requests that they begin.
-    received: u64,
-    begun: Map<RequestKindId, u64>,
-    windows: Vec<InWindow>,
-    /// Receives in windows, and other calls of the same rows there.
-    rows: Map<RowId, (u64, u64)>,
+struct OfRow {
+    /// By the number of receives for which each stands: the numbers of those looked at, by kind.
+    parts: BTreeMap<u64, BTreeMap<RequestKindId, u64>>,
 }
 
-impl<'a> OfProcess<'a> {
-    /// Notes which connections requests came by, and how many receives began one.
-    fn note(&mut self, recording: &Recording, window: &'a Window) {
-        let last = window.calls.len().saturating_sub(1);
-        for (at, call) in window.calls.iter().enumerate() {
-            let Some(id) = call.request else { continue };
-            let begins = recording.request_kinds.get(id.0 as usize).is_some_and(|kind| kind.protocol.has_requests());
-            if let Some(fd) = call.fd.as_deref().filter(|_| begins) {
-                self.moves |= *self.connections.entry(fd).or_insert(window.thread) != window.thread;
-            }
-            // A window ends where a request begins: counting that would make requests of other receives.
-            if at == last && at > 0 && begins {
-                continue;
-            }
-            self.received += 1;
-            if begins {
-                *self.begun.entry(id).or_default() += 1;
-            }
-        }
-    }
+/// The requests of a kind in a row, or in a process.
+#[derive(Clone, Copy, Default)]
+struct OfKind {
+    /// Number of requests that stand for themselves.
+    surely: u64,
+    /// Number of requests that were looked at.
+    seen: u64,
+    sampled: Interval,
+}
 
-    /// Returns the number of requests of a kind among `all` receives, if requests of one connection go from thread to
-    /// thread: no thread's calls tell then how many receives one takes. By the share of receives that begin one; the bounds
-    /// are what was seen and all receives.
-    fn roughly(&self, kind: RequestKindId, all: f64) -> Estimate {
-        let n = self.begun.get(&kind).copied().unwrap_or(0);
-        let calls = n as f64 / self.received.max(1) as f64 * all;
+impl OfKind {
+    /// Returns the number of requests if `unseen` receives more may have begun one, each with the probability `share`.
+    fn estimate(&self, unseen: u64, share: f64) -> Estimate {
+        let Interval { estimate, below, above } = self.sampled;
+        let surely = self.surely as f64;
         let round = |calls: f64| calls.round() as u64;
-        Estimate { estimate: round(calls).max(n), low: n, high: round(all).max(n) }
+        let all = round(surely + estimate + unseen as f64 * share).max(self.seen);
+        let (low, high) = ((surely + estimate - below).floor(), (surely + estimate + above).ceil() as u64);
+        Estimate {
+            estimate: all,
+            low: (low.max(0.0) as u64).clamp(self.seen, all),
+            high: high.saturating_add(unseen).max(all),
+        }
     }
 }
 
-/// The receives of one window that belong to requests.
-#[derive(Default)]
-struct InWindow {
-    thread: u32,
-    /// Row of the window's first call, and its number among the thread's calls of the row.
-    first: (RowId, u64),
-    /// True if the window opened where a request began.
-    at_begin: bool,
-    /// Requests of each kind, and their receives.
-    kinds: BTreeMap<RequestKindId, (u64, u64)>,
-    /// Number of receives that the window stands for.
-    weight: f64,
+impl OfRow {
+    fn add(&mut self, of: &ReceivedCalls) {
+        let seen = self.parts.entry(of.stands_for.max(1)).or_default().entry(of.kind).or_default();
+        *seen = seen.saturating_add(of.receives);
+    }
+
+    /// Returns the requests of each kind among `calls` receives, and the number of receives that no look stands for.
+    fn requests(&self, calls: u64) -> (BTreeMap<RequestKindId, OfKind>, u64) {
+        let receives = |kinds: &BTreeMap<RequestKindId, u64>| kinds.values().fold(0, |a: u64, n| a.saturating_add(*n));
+        let single = self.parts.get(&1).map_or(0, receives);
+        let stand_for = |(each, kinds): (&u64, &BTreeMap<_, _>)| *each as f64 * receives(kinds) as f64;
+        let sampled: f64 = self.parts.iter().filter(|(each, _)| **each > 1).map(stand_for).sum();
+        let rest = calls.saturating_sub(single);
+        // The last part of each thread goes on behind its last call.
+        let scale = if sampled > rest as f64 { rest as f64 / sampled } else { 1.0 };
+        let unseen = rest.saturating_sub(sampled as u64);
+        let mut all: BTreeMap<RequestKindId, OfKind> = BTreeMap::new();
+        for kind in self.parts.values().flat_map(BTreeMap::keys) {
+            all.entry(*kind).or_default();
+        }
+        for (kind, sum) in &mut all {
+            for (each, kinds) in &self.parts {
+                let with = kinds.get(kind).copied().unwrap_or(0);
+                sum.seen = sum.seen.saturating_add(with);
+                if *each == 1 {
+                    sum.surely = with;
+                } else {
+                    sum.sampled = sum.sampled + Interval::of_share(with, receives(kinds), *each as f64 * scale);
+                }
+            }
+        }
+        (all, unseen)
+    }
 }
 
-impl InWindow {
-    fn receives(&self) -> u64 {
-        self.kinds.values().map(|(_, receives)| receives).sum()
+/// Returns the number of requests that the rows' exact counts tell, and the receives that were looked at.
+pub(super) fn received(recording: &Recording) -> Received {
+    let mut rows: BTreeMap<RowId, OfRow> = BTreeMap::new();
+    recording.received.iter().for_each(|of| rows.entry(of.row).or_default().add(of));
+    // Where none was looked at by itself, windows show some.
+    let looked_at: Vec<RowId> = rows.keys().copied().collect();
+    for call in recording.windows.iter().flat_map(|window| &window.calls) {
+        if let Some(kind) = call.request.filter(|_| looked_at.binary_search(&call.row).is_err()) {
+            rows.entry(call.row).or_default().add(&ReceivedCalls { row: call.row, kind, stands_for: 1, receives: 1 });
+        }
     }
-
-    /// Returns the number of requests of a kind.
-    fn requests(&self, kind: RequestKindId) -> u64 {
-        self.kinds.get(&kind).map_or(0, |(requests, _)| *requests)
-    }
-
-    /// Returns the thread, and the row whose calls tell the window's place among them.
-    fn place(&self) -> (u32, RowId) {
-        (self.thread, self.first.0)
-    }
-}
-
-/// Returns the number of requests that the rows' exact counts and windows tell. `pieces` are the requests in each
-/// window.
-pub(super) fn received(recording: &Recording, pieces: &[Vec<Piece>]) -> Received {
     let mut received = Received::default();
-    let mut processes: BTreeMap<ProcessId, OfProcess<'_>> = BTreeMap::new();
-    for (window, pieces) in recording.windows.iter().zip(pieces) {
-        if window.calls.iter().all(|call| call.request.is_none()) {
-            continue;
-        }
-        received.windows += 1;
-        for kind in window.calls.iter().filter_map(|call| call.request) {
+    let mut processes: BTreeMap<ProcessId, (BTreeMap<RequestKindId, OfKind>, u64, u64)> = BTreeMap::new();
+    for (id, row) in (0..).map(RowId).zip(&recording.rows) {
+        let of_row = rows.remove(&id);
+        // A read of which nothing is known may be one of a file.
+        let is_of_socket = row.syscall.name().is_some_and(|name| matches!(name, "recvfrom" | "recvmsg"));
+        let Some(of_row) = of_row.or_else(|| is_of_socket.then(OfRow::default)) else { continue };
+        for (kind, n) in of_row.parts.values().flatten() {
             let protocol = recording.request_kinds.get(kind.0 as usize).map(|kind| kind.protocol);
-            *received.calls.entry(protocol.unwrap_or(RequestProtocol::None)).or_default() += 1;
+            let sum = received.calls.entry(protocol.unwrap_or(RequestProtocol::None)).or_default();
+            *sum = sum.saturating_add(*n);
         }
-        let of_process = processes.entry(window.process).or_default();
-        for call in &window.calls {
-            let (receives, others) = of_process.rows.entry(call.row).or_default();
-            *(if call.request.is_some() { receives } else { others }) += 1;
+        let (kinds, unseen) = of_row.requests(row.counts.calls);
+        let (all, all_unseen, seen) = processes.entry(row.process).or_default();
+        *all_unseen = all_unseen.saturating_add(unseen);
+        for (kind, of) in kinds {
+            *seen = seen.saturating_add(of.seen);
+            let sum = all.entry(kind).or_default();
+            sum.surely = sum.surely.saturating_add(of.surely);
+            sum.seen = sum.seen.saturating_add(of.seen);
+            sum.sampled = sum.sampled + of.sampled;
         }
-        of_process.note(recording, window);
-        of_process.windows.extend(in_window(window, pieces));
     }
-    for of_process in processes.into_values() {
-        received.moves |= of_process.moves;
-        add(&mut received.requests, recording, of_process);
+    for (kinds, unseen, seen) in processes.into_values() {
+        received.unseen = received.unseen.saturating_add(unseen);
+        for (kind, of) in kinds {
+            if recording.request_kinds.get(kind.0 as usize).is_some_and(|kind| kind.protocol.has_requests()) {
+                let sum = received.requests.entry(kind).or_default();
+                *sum = sum.and(of.estimate(unseen, of.seen as f64 / seen.max(1) as f64));
+            }
+        }
     }
     received
 }
 
-/// Returns the receives of a window that belong to requests: whole ones, or if there are none, any; `None` if no request
-/// was begun.
-fn in_window(window: &Window, pieces: &[Piece]) -> Option<InWindow> {
-    let any_whole = pieces.iter().any(|piece| piece.end == Whole::Yes);
-    let first = window.calls.first().map(|call| (call.row, call.nth))?;
-    let at_begin =
-        window.calls.first().is_some_and(|call| pieces.first().is_some_and(|piece| call.request == Some(piece.kind)));
-    let mut here = InWindow { thread: window.thread, first, at_begin, ..InWindow::default() };
-    for piece in pieces.iter().filter(|piece| !any_whole || piece.end == Whole::Yes) {
-        let (requests, receives) = here.kinds.entry(piece.kind).or_default();
-        *requests += 1;
-        *receives += piece.calls.iter().filter(|call| call.receives).count() as u64;
-    }
-    (here.receives() > 0).then_some(here)
-}
-
-/// Adds the requests of a process.
-fn add(requests: &mut Map<RequestKindId, Estimate>, recording: &Recording, mut of: OfProcess<'_>) {
-    let calls = |row: RowId| recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
-    let received = of.rows.iter().filter(|(_, (receives, _))| *receives > 0);
-    let (mut all, mut shown) = (0.0, 0);
-    for (row, (receives, others)) in received {
-        // Where a row reads from files too, these are left out as windows show them.
-        all += calls(*row) as f64 * *receives as f64 / (receives + others) as f64;
-        shown += receives;
-    }
-    let is_whole = shown as f64 >= all;
-    // Where requests go from thread to thread, one that often finds nothing opens many windows: those that open at a
-    // request are a sample of requests.
-    if of.windows.iter().any(|window| window.at_begin) {
-        of.windows.retain(|window| window.at_begin || is_whole);
-    }
-    weigh(&mut of.windows, all);
-    let mut kinds: Vec<RequestKindId> = of.windows.iter().flat_map(|window| window.kinds.keys().copied()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    for kind in kinds {
-        let sum = requests.entry(kind).or_default();
-        let rough = of.moves && !is_whole;
-        *sum = sum.and(if rough { of.roughly(kind, all) } else { estimate(&of.windows, kind, all, is_whole) });
-    }
-}
-
-/// Weighs windows: each stands for the calls of its thread up to the next one. Windows open at times, and a thread makes
-/// many calls at some times and few at others. The last one of a thread stands for as many as those before it, or for
-/// what is left of `all` calls if there is no other thread.
-fn weigh(windows: &mut [InWindow], all: f64) {
-    windows.sort_by_key(|window| (window.thread, window.first));
-    let is_one = windows.first().map(InWindow::place) == windows.last().map(InWindow::place);
-    for together in windows.chunk_by_mut(|a, b| a.place() == b.place()) {
-        let firsts: Vec<u64> = together.iter().map(|window| window.first.1).collect();
-        let (start, end) = (firsts.first().copied().unwrap_or(0), firsts.last().copied().unwrap_or(0));
-        let mean = end.saturating_sub(start) as f64 / (firsts.len().saturating_sub(1)).max(1) as f64;
-        for (at, window) in together.iter_mut().enumerate() {
-            let own = window.receives() as f64;
-            window.weight = match firsts.get(at + 1) {
-                Some(next) => (next.saturating_sub(window.first.1) as f64).max(own),
-                None if is_one => (all - window.first.1 as f64).max(own),
-                None => mean.max(own),
-            };
-        }
-        if let Some(first) = together.first_mut() {
-            first.weight += start.saturating_sub(1) as f64;
-        }
-    }
-}
-
-/// Returns the number of requests of a kind among `all` receives. `is_whole`: windows show all of them.
-fn estimate(windows: &[InWindow], kind: RequestKindId, all: f64, is_whole: bool) -> Estimate {
-    let n: u64 = windows.iter().map(|window| window.requests(kind)).sum();
-    if is_whole {
-        return Estimate { estimate: n, low: n, high: n };
-    }
-    let sum = |of: &dyn Fn(&InWindow) -> f64, windows: &[InWindow]| windows.iter().map(of).sum::<f64>();
-    let weight = sum(&|window| window.weight, windows).max(1.0);
-    // The requests for each receive, thread by thread: some threads may do little else than find nothing.
-    let of_thread = |together: &[InWindow]| {
-        let requests = sum(&|window| window.weight * window.requests(kind) as f64, together);
-        let receives = sum(&|window| window.weight * window.receives() as f64, together);
-        sum(&|window| window.weight, together) * requests / receives.max(1.0)
+/// Returns true if windows show requests on one connection that several threads have begun.
+pub(super) fn moves(recording: &Recording) -> bool {
+    let mut threads: Map<(ProcessId, &str), u32> = Map::default();
+    let begins = |id: RequestKindId| {
+        recording.request_kinds.get(id.0 as usize).is_some_and(|kind| kind.protocol.has_requests())
     };
-    let each = windows.chunk_by(|a, b| a.place() == b.place()).map(of_thread).sum::<f64>() / weight;
-    // Windows are what was drawn: the requests of one window are alike.
-    let part = |window: &InWindow| window.requests(kind) as f64 / window.receives().max(1) as f64;
-    let scatter = 2.0 * sum(&|window| (window.weight * (part(window) - each)).powi(2), windows).sqrt() / weight;
-    let several = windows.len() > 1 && scatter > 0.0;
-    let doubt = if several { scatter } else { each * unseen_share(windows.len() as u64, u64::MAX) };
-    let requests = |each: f64| (each.clamp(0.0, 1.0) * all).round() as u64;
-    let estimate = requests(each).max(n);
-    Estimate { estimate, low: requests(each - doubt).clamp(n, estimate), high: requests(each + doubt).max(estimate) }
+    for window in &recording.windows {
+        for call in window.calls.iter().filter(|call| call.request.is_some_and(begins)) {
+            let Some(fd) = call.fd.as_deref() else { continue };
+            if *threads.entry((window.process, fd)).or_insert(window.thread) != window.thread {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systoll_model::{Counts, RequestKind, Row, StackId, Sysno};
 
-    const KIND: RequestKindId = RequestKindId(0);
+    /// The kind of receives that begin no request.
+    const NONE: u32 = 2;
 
-    /// Returns windows of one request each, at each of these calls, with so many receives a request; every second one is
-    /// of [`KIND`].
-    fn windows(firsts: &[u64], receives: u64) -> Vec<InWindow> {
-        let here = |(at, first): (usize, &u64)| InWindow {
-            first: (RowId(0), *first),
-            kinds: BTreeMap::from([(RequestKindId(at as u32 % 2), (1, receives))]),
-            ..InWindow::default()
+    /// Returns a recording whose rows are so many receives by a system call, of which these were looked at: row, kind,
+    /// the number for which each stands, and their number.
+    fn recording(rows: &[(&str, u64)], looked_at: &[(u32, u32, u64, u64)]) -> Recording {
+        let row = |(name, calls): &(&str, u64)| Row {
+            process: ProcessId(0),
+            syscall: Sysno::from_name(name).unwrap(),
+            context: StackId(0),
+            outer: StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: vec![],
+            counts: Counts { calls: *calls, ..Counts::default() },
         };
-        firsts.iter().enumerate().map(here).collect()
+        let kind = |protocol, name: &str| RequestKind { protocol, name: name.into() };
+        let of = |(row, kind, stands_for, receives): &(u32, u32, u64, u64)| ReceivedCalls {
+            row: RowId(*row),
+            kind: RequestKindId(*kind),
+            stands_for: *stands_for,
+            receives: *receives,
+        };
+        Recording {
+            rows: rows.iter().map(row).collect(),
+            request_kinds: vec![
+                kind(RequestProtocol::Http, "GET /a"),
+                kind(RequestProtocol::Http, "GET /b"),
+                kind(RequestProtocol::None, ""),
+            ],
+            received: looked_at.iter().map(of).collect(),
+            ..Recording::default()
+        }
     }
 
-    fn told(mut windows: Vec<InWindow>, all: f64, is_whole: bool) -> Estimate {
-        weigh(&mut windows, all);
-        estimate(&windows, KIND, all, is_whole)
-    }
-
-    fn evenly(windows: u64, calls: u64) -> Vec<u64> {
-        (0..windows).map(|at| 1 + at * calls / windows).collect()
+    fn told(rows: &[(&str, u64)], looked_at: &[(u32, u32, u64, u64)]) -> (Vec<Estimate>, u64) {
+        let received = received(&recording(rows, looked_at));
+        (received.requests.values().copied().collect(), received.unseen)
     }
 
     #[test]
-    fn few_windows_leave_wide_bounds() {
-        assert_eq!(told(windows(&evenly(50, 100), 2), 100.0, true), Estimate { estimate: 25, low: 25, high: 25 });
-        let few = told(windows(&[1], 2), 1_000.0, false);
-        assert!(few.estimate == 500 && few.low < 50 && few.high > 900, "{few:?}");
-        let many = told(windows(&evenly(500, 100_000), 2), 100_000.0, false);
-        assert!(many.estimate == 25_000 && many.low > 22_000 && many.high < 28_000, "{many:?}");
-        let some = told(windows(&evenly(6, 100_000), 2), 100_000.0, false);
-        assert!(some.estimate.abs_diff(25_000) < 10 && some.high - some.low > many.high - many.low, "{some:?}");
+    fn where_every_receive_was_looked_at_the_number_is_exact() {
+        let exact = |n| Estimate { estimate: n, low: n, high: n };
+        let all = told(&[("recvfrom", 100), ("read", 7)], &[(0, 0, 1, 40), (0, 1, 1, 10), (0, NONE, 1, 50), (1, 0, 1, 7)]);
+        assert_eq!(all, (vec![exact(47), exact(10)], 0));
     }
 
     #[test]
-    fn a_window_stands_for_the_calls_up_to_the_next() {
-        // Few windows open while many calls are made.
-        assert_eq!(told(windows(&[1, 1_001, 9_001], 1), 10_001.0, false).estimate, 2_000);
+    fn receives_that_nothing_stands_for_may_all_have_begun_a_request() {
+        // 20 of 100 are missing; of the others half began one.
+        let (of, unseen) = told(&[("recvfrom", 100)], &[(0, 0, 1, 40), (0, NONE, 1, 40)]);
+        assert_eq!((of, unseen), (vec![Estimate { estimate: 50, low: 40, high: 60 }], 20));
+        // Nothing is known of another place where the process receives.
+        let (of, unseen) = told(&[("recvfrom", 80), ("recvmsg", 5)], &[(0, 0, 1, 40), (0, NONE, 1, 40)]);
+        assert_eq!((of[0].low, of[0].high, unseen), (40, 45, 5));
+        // What is read there may be files.
+        assert_eq!(told(&[("recvfrom", 80), ("read", 5)], &[(0, 0, 1, 40), (0, NONE, 1, 40)]).1, 0);
+    }
+
+    #[test]
+    fn samples_have_bounds_around_their_share() {
+        let (of, unseen) =
+            told(&[("recvfrom", 100 + 8_000)], &[(0, 0, 1, 50), (0, NONE, 1, 50), (0, 0, 8, 500), (0, NONE, 8, 500)]);
+        assert!(of[0].estimate == 4_050 && of[0].low < 3_950 && of[0].low > 3_500, "{of:?}");
+        assert!(of[0].high > 4_150 && of[0].high < 4_600 && unseen == 0, "{of:?}");
+        // The last part of a thread goes on behind its last call.
+        let (of, unseen) = told(&[("recvfrom", 7_990)], &[(0, 0, 8, 500), (0, NONE, 8, 500)]);
+        assert_eq!((of[0].estimate, unseen), (3_995, 0));
+        // A kind that no sample has met is not in the report; one that a few have met has wide bounds.
+        let (of, _) = told(&[("recvfrom", 8_000)], &[(0, 0, 8, 1), (0, NONE, 8, 999)]);
+        assert!(of[0].low >= 1 && of[0].low < 3 && of[0].high > 35, "{of:?}");
+    }
+
+    #[test]
+    fn hostile_numbers_do_no_harm() {
+        let most = u64::MAX;
+        let (of, _) = told(&[("read", 3)], &[(0, 0, most, most), (0, 1, 0, 5), (0, NONE, 1, most), (0, 0, 3, 0)]);
+        assert!(of.iter().all(|of| of.low <= of.estimate && of.estimate <= of.high), "{of:?}");
     }
 }

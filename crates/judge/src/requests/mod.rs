@@ -7,6 +7,7 @@
 
 mod cost;
 mod estimate;
+mod interval;
 mod split;
 
 pub use cost::{Figure, RequestCall, RequestCost, Requests};
@@ -16,7 +17,7 @@ use crate::finding::Finding;
 use crate::hash::Map;
 use split::{Piece, Whole};
 use std::cmp::Reverse;
-use systoll_model::{Recording, RequestKindId, RequestProtocol, RowId};
+use systoll_model::{Recording, RequestKindId, RequestProtocol, RowId, Window};
 
 /// Returns the costs of a recording's requests, dearest first; `None` if they were not to be told.
 pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Finding]) -> Option<Requests> {
@@ -31,29 +32,36 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
             split::pieces(recording, window, &|index| needless.of_call(claims, at, index, row(index)))
         })
         .collect();
-    let received = estimate::received(recording, &by_window);
-    let mut pieces: Map<RequestKindId, Vec<Piece>> = Map::default();
-    by_window.into_iter().flatten().for_each(|piece| pieces.entry(piece.kind).or_default().push(piece));
-    let mut costs: Vec<RequestCost> = pieces
-        .into_iter()
-        .filter_map(|(kind, pieces)| {
-            let whole: Vec<&Piece> = pieces.iter().filter(|piece| piece.end == Whole::Yes).collect();
-            let cut = pieces.iter().filter(|piece| piece.end == Whole::Cut).count() as u64;
+    let (received, moves) = (estimate::received(recording), estimate::moves(recording));
+    let mut pieces: Map<RequestKindId, Vec<(usize, Piece)>> = Map::default();
+    for (window, piece) in by_window.into_iter().enumerate().flat_map(|(at, all)| all.into_iter().map(move |p| (at, p))) {
+        pieces.entry(piece.kind).or_default().push((window, piece));
+    }
+    let mut costs: Vec<RequestCost> = received
+        .requests
+        .iter()
+        .map(|(kind, requests)| {
+            let pieces = pieces.remove(kind).unwrap_or_default();
+            // Where threads hand requests on, only an answer tells that the thread has stayed with this one.
+            let is_whole = |piece: &Piece| piece.end == Whole::Yes && (piece.answered || !moves);
+            let whole: Vec<&(usize, Piece)> = pieces.iter().filter(|(_, piece)| is_whole(piece)).collect();
+            let cut = pieces.iter().filter(|(_, piece)| piece.end == Whole::Cut).count() as u64;
             let at_least = whole.is_empty();
-            let shown: Vec<&Piece> = if at_least { pieces.iter().collect() } else { whole };
-            let requests = received.requests.get(&kind).copied()?;
-            Some(cost::cost(recording, (kind, requests), &shown, (at_least, cut)))
+            let shown = if at_least { pieces.iter().collect() } else { whole };
+            cost::cost(recording, (*kind, *requests), &shown, (at_least, cut))
         })
         .collect();
     costs.sort_by_key(|cost| (Reverse((cost.total_ns(), cost.requests.estimate)), cost.kind));
     let of = |protocol: RequestProtocol| received.calls.get(&protocol).copied().unwrap_or(0);
+    let tells = |window: &&Window| window.calls.iter().any(|call| call.request.is_some());
     Some(Requests {
         costs,
         receives: received.calls.values().sum(),
+        unseen: received.unseen,
         tls: of(RequestProtocol::Tls),
         http2: of(RequestProtocol::Http2),
-        windows: received.windows,
-        moves: received.moves,
+        windows: recording.windows.iter().filter(tells).count() as u64,
+        moves,
     })
 }
 

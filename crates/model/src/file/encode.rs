@@ -42,6 +42,7 @@ impl Encoder {
             ledgers: rec.ledgers.iter().map(|l| ledger::encode(l, &mut self.strings)).collect(),
             trunks: rec.trunks.iter().map(trunk).collect(),
             request_kinds: rec.request_kinds.iter().map(|k| self.request_kind(k)).collect(),
+            received: rec.received.iter().map(received).collect(),
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }
@@ -238,6 +239,11 @@ impl Encoder {
     fn long_call(&mut self, l: &crate::recording::LongCall) -> wire::LongCall {
         wire::LongCall { row: l.row.0, ns: l.ns, at_ns: l.at_ns, thread: self.string(&l.thread), startup: l.startup }
     }
+}
+
+fn received(r: &crate::request::ReceivedCalls) -> wire::ReceivedCalls {
+    let crate::request::ReceivedCalls { row, kind, stands_for, receives } = *r;
+    wire::ReceivedCalls { row: row.0, kind: kind.0, stands_for, receives }
 }
 
 fn trunk(t: &crate::row::RowTrunk) -> wire::RowTrunk {

@@ -59,6 +59,22 @@ pub(super) struct Recording {
     pub(super) trunks: Vec<RowTrunk>,
     #[prost(message, repeated, tag = "20")]
     pub(super) request_kinds: Vec<RequestKind>,
+    #[prost(message, repeated, tag = "21")]
+    pub(super) received: Vec<ReceivedCalls>,
+}
+
+/// Receives that were looked at one by one.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct ReceivedCalls {
+    #[prost(uint32, tag = "1")]
+    pub(super) row: u32,
+    /// Index of a kind of requests.
+    #[prost(uint32, tag = "2")]
+    pub(super) kind: u32,
+    #[prost(uint64, tag = "3")]
+    pub(super) stands_for: u64,
+    #[prost(uint64, tag = "4")]
+    pub(super) receives: u64,
 }
 
 /// A kind of request.

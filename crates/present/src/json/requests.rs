@@ -9,6 +9,7 @@ use systoll_model::Recording;
 pub(super) struct WireRequests<'a> {
     windows: u64,
     receives: u64,
+    unseen: u64,
     tls: u64,
     http2: u64,
     moves: bool,
@@ -24,8 +25,8 @@ struct WireKind<'a> {
     cut: u64,
     at_least: bool,
     overlapped: u64,
-    calls: WireFigure,
-    needless: WireFigure,
+    calls: Option<WireFigure>,
+    needless: Option<WireFigure>,
     toll_ns: Option<f64>,
     waited_ns: Option<f64>,
     by_call: Vec<WireRequestCall>,
@@ -50,6 +51,7 @@ pub(super) fn wire_requests<'a>(rec: &'a Recording, requests: &Requests) -> Wire
     WireRequests {
         windows: requests.windows,
         receives: requests.receives,
+        unseen: requests.unseen,
         tls: requests.tls,
         http2: requests.http2,
         moves: requests.moves,
@@ -67,8 +69,8 @@ fn kind<'a>(rec: &'a Recording, cost: &RequestCost) -> Option<WireKind<'a>> {
         cut: cost.cut,
         at_least: cost.at_least,
         overlapped: cost.overlapped,
-        calls: figure(cost.calls),
-        needless: figure(cost.needless),
+        calls: cost.calls.map(figure),
+        needless: cost.needless.map(figure),
         toll_ns: cost.toll_ns.and_then(finite),
         waited_ns: cost.waited_ns.and_then(finite),
         by_call: cost.by_call.iter().map(call).collect(),
@@ -76,7 +78,7 @@ fn kind<'a>(rec: &'a Recording, cost: &RequestCost) -> Option<WireKind<'a>> {
 }
 
 fn figure(figure: Figure) -> WireFigure {
-    WireFigure { mean: finite(figure.mean), low: finite(figure.low), high: finite(figure.high) }
+    WireFigure { mean: finite(figure.mean), low: figure.low.and_then(finite), high: figure.high.and_then(finite) }
 }
 
 fn call(call: &RequestCall) -> WireRequestCall {

@@ -5,7 +5,7 @@ use crate::style::{LONGEST_NAME, Line, Role, Style};
 use crate::text::{clean, columns};
 use crate::units::{calls, counted, grouped, time};
 use std::io;
-use systoll_judge::{Figure, Judgement, RequestCall, RequestCost, Requests};
+use systoll_judge::{Judgement, RequestCall, RequestCost, Requests};
 use systoll_model::{Recording, RequestProtocol};
 
 /// Kinds shown without `--all`.
@@ -99,8 +99,8 @@ impl Report<'_> {
         [
             format!("{}{}", if is_exact { "" } else { "about " }, grouped(requests.estimate)),
             if is_exact { String::new() } else { format!("{} to {}", grouped(requests.low), grouped(requests.high)) },
-            format!("{least}{}", mean(cost.calls)),
-            if cost.needless.mean > 0.0 { mean(cost.needless) } else { "0".into() },
+            cost.calls.map_or("?".into(), |calls| format!("{least}{}", mean(calls.mean))),
+            cost.needless.map_or("?".into(), |needless| mean(needless.mean)),
             cost.toll_ns.map_or("?".into(), |ns| format!("{least}{}{}", self.about(), time(ns.round() as u64))),
             cost.waited_ns.filter(|ns| *ns >= 1.0).map_or_else(String::new, |ns| time(ns.round() as u64)),
         ]
@@ -130,14 +130,13 @@ impl Report<'_> {
 }
 
 /// Returns a mean, with a decimal if it is small and no whole number.
-fn mean(figure: Figure) -> String {
-    let is_whole = (figure.mean - figure.mean.round()).abs() < 0.05;
-    if figure.mean >= 100.0 || is_whole { grouped(figure.mean.round() as u64) } else { format!("{:.1}", figure.mean) }
+fn mean(mean: f64) -> String {
+    let is_whole = (mean - mean.round()).abs() < 0.05;
+    if mean >= 100.0 || is_whole { grouped(mean.round() as u64) } else { format!("{mean:.1}") }
 }
 
 /// Returns the calls of a kind in words, most first.
 fn calls_of(cost: &RequestCost, all: bool) -> String {
-    let number = |mean: f64| self::mean(Figure { mean, low: mean, high: mean });
     let rare = |call: &&RequestCall| all || call.calls >= 0.05;
     let shown: Vec<String> = cost
         .by_call
@@ -146,9 +145,9 @@ fn calls_of(cost: &RequestCost, all: bool) -> String {
         .take(if all { usize::MAX } else { CALLS })
         .map(|call| match call.needless {
             needless if needless >= 0.05 => {
-                format!("{} {} ({} needless)", number(call.calls), call.syscall, number(needless))
+                format!("{} {} ({} needless)", mean(call.calls), call.syscall, mean(needless))
             }
-            _ => format!("{} {}", number(call.calls), call.syscall),
+            _ => format!("{} {}", mean(call.calls), call.syscall),
         })
         .collect();
     let more = cost.by_call.len().saturating_sub(shown.len());
@@ -164,10 +163,20 @@ fn notes(requests: &Requests) -> Vec<String> {
          thread; time in calls as their rows have it; waited: until it was answered",
         counted(looked_at, "request", "requests")
     )];
+    if requests.costs.iter().any(|cost| cost.calls.is_none()) {
+        notes.push("?: no window shows such a request".into());
+    }
     if requests.costs.iter().any(|cost| cost.requests.low != cost.requests.high) {
-        notes.push(
-            "about: from the windows that looked at some receives, between bounds that hold 19 times in 20".into(),
-        );
+        notes.push(format!(
+            "about: {} were looked at, some of which stand for others; the bounds hold 19 times in 20",
+            counted(requests.receives, "receive", "receives")
+        ));
+    }
+    if requests.unseen > 0 {
+        notes.push(format!(
+            "{} not looked at; the bounds are those of all or none of them being requests",
+            if requests.unseen == 1 { "1 receive was".into() } else { format!("{} receives were", grouped(requests.unseen)) }
+        ));
     }
     let overlapped: u64 = requests.costs.iter().map(|cost| cost.overlapped).sum();
     if overlapped > 0 {
@@ -185,8 +194,8 @@ fn notes(requests: &Requests) -> Vec<String> {
     }
     if requests.moves {
         notes.push(
-            "requests of one connection go from thread to thread: their number is a rough estimate, and what \
-             other threads do for one is not in it"
+            "requests of one connection go from thread to thread: what other threads do for one is not in it, and \
+             only those are shown which the thread that received them has answered"
                 .into(),
         );
     }

@@ -5,7 +5,7 @@ use super::state::{Pending, bytes_moved};
 use crate::arguments::argument_data;
 use crate::procfs;
 use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
-use crate::request_windows::{is_receive, is_socket};
+use crate::request_windows::{Receive, is_open_socket, is_receive, is_socket};
 use crate::served_pages;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, ReturnedCall};
@@ -338,10 +338,26 @@ impl Engine {
             self.table.long(RawLong { ns: own_ns, row: pending.row, at_ns, thread, startup: pending.startup });
         }
         self.note_object(tid, pid, &pending, result);
+        if self.windows.tells_requests() {
+            self.count_receive(pid, &pending, result);
+        }
         if pending.in_window {
             self.window_exit(tid, pid, &pending, result, elapsed_ns, waited_ns);
         }
         self.after_call(tid, pid, &pending, result);
+    }
+
+    /// Counts what a call has received, if it receives from a socket: every such call is looked at.
+    fn count_receive(&mut self, pid: i32, pending: &Pending, result: i64) {
+        let Some(signature) = pending.signature.filter(|signature| is_receive(signature)) else { return };
+        let [fd, ..] = pending.args;
+        let is_socket = || match signature.name {
+            "recvfrom" | "recvmsg" => Some(true),
+            _ => is_open_socket(pid, fd),
+        };
+        let receive = Receive { signature, args: &pending.args, result, bytes: None, is_socket: &is_socket };
+        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
+        self.windows.count_receive((pending.row, 1), &receive, &read);
     }
 
     /// Notes in the ledger the question about an object that an expensive call asked; every such call is noted.

@@ -130,7 +130,8 @@ fn set_up_global(session: &Session) {
     g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
     g.set(global::AWAKE, 1);
     g.set(global::ANSWERING, session.provisioning.elided.into());
-    capture::words(session.provisioning.writes_windows).into_iter().for_each(|(at, word)| g.set(at, word));
+    let receives = session.windows.budget.tells_requests();
+    capture::words(session.provisioning.writes_windows, receives).into_iter().for_each(|(at, word)| g.set(at, word));
 }
 
 /// Adds the held child and drives it until its exec has succeeded or failed.

@@ -87,7 +87,10 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                     windows::on_entry(session, &waiter, node, began);
                 }
             }
-            Some(Question::WindowReturn) => windows::on_return(session, &waiter),
+            Some(Question::WindowReturn) => {
+                received::on_return(session, &waiter);
+                windows::on_return(session, &waiter);
+            }
             // The thread finds the answers to these questions by itself, or asks for the context.
             Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
         }

@@ -7,6 +7,7 @@ use crate::table::Table;
 use crate::windows::Windows;
 use std::collections::HashMap;
 use std::time::Duration;
+use systoll_model::Sysno;
 use systoll_symbols::PlacedFrame;
 
 /// An open window of a thread.
@@ -43,6 +44,16 @@ pub(crate) struct Looked {
     pub(crate) stack: Option<u32>,
     /// True if the window has been accounted for.
     pub(crate) opened: bool,
+}
+
+/// A receive under way whose sample the launcher takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SampledReceive {
+    pub(crate) row: u32,
+    pub(crate) syscall: Sysno,
+    pub(crate) args: [u64; 6],
+    /// Number of receives for which it stands.
+    pub(crate) stands_for: u64,
 }
 
 /// Time spent on samples of single calls, by the threads and by us.
@@ -86,6 +97,8 @@ pub(crate) struct OpenWindows {
     pub(crate) next_receiver: usize,
     /// Threads that ask at each call until they receive, each with the number of calls that are left for that.
     pub(crate) armed: HashMap<SlotRef, u32>,
+    /// Receives under way whose samples the launcher takes, with the number for which each stands.
+    pub(crate) sampled: HashMap<SlotRef, SampledReceive>,
     /// Numbers of threads within the recording.
     pub(crate) ordinals: HashMap<SlotRef, u32>,
     next_ordinal: u32,
@@ -109,6 +122,7 @@ impl OpenWindows {
             receivers: Vec::new(),
             next_receiver: 0,
             armed: HashMap::new(),
+            sampled: HashMap::new(),
             ordinals: HashMap::new(),
             next_ordinal: 0,
             looks: Looks::default(),

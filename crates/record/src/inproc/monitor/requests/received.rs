@@ -5,17 +5,23 @@
 //! longer than one that a thread writes by itself.
 
 use crate::inproc::monitor::handles::NodeAddr;
-use crate::inproc::monitor::requests::open_windows::Open;
+use crate::inproc::monitor::handles::SlotRef;
+use crate::inproc::monitor::requests::open_windows::{Open, SampledReceive};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
-use crate::request_windows::{is_receive, is_socket};
+use crate::request_windows::{Receive, is_open_socket, is_receive, is_socket};
+use crate::sys::read_memory;
 use std::sync::atomic::Ordering;
-use systoll_hooks::layout::{may_hold_node, node, slot, want};
+use std::time::Duration;
+use systoll_hooks::layout::ring::call;
+use systoll_hooks::layout::{look, may_hold_node, node, slot, want};
 
 /// Calls at which a thread asks in vain, at most: it may have stopped receiving.
 const PATIENCE: u32 = 512;
+/// Time that a sample takes of a thread that asks for it, before the call and after it.
+const ASKED: Duration = Duration::from_micros(20);
 /// Nodes at which threads receive, at most; at others a thread that writes a window may plan the next place.
 const MOST_NODES: usize = 256;
 /// Threads that receive, at most; others are not chosen again.
@@ -23,12 +29,28 @@ const MOST: usize = 4_096;
 
 /// Handles a call at which a thread asks. Returns true if nothing else is to be done.
 pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) -> bool {
+    if !session.windows.budget.tells_requests() {
+        return false;
+    }
     let thread = waiter.slot;
-    if !session.windows.budget.tells_requests() || session.windows.open.contains_key(&thread) {
+    session.windows.sampled.remove(&thread);
+    let (stands_for, is_open) = (stands_for(session, thread), session.windows.open.contains_key(&thread));
+    if is_open && stands_for == 0 {
         return false;
     }
     let Some(entered) = windows::entered(session, waiter, at) else { return false };
     let receives = entered.syscall.signature().is_some_and(is_receive);
+    // A thread that writes a window writes its samples too.
+    let writes = windows::wanted(session, thread) == want::WRITING;
+    let is_sampled = receives && stands_for > 0 && !writes;
+    if is_sampled {
+        let sample =
+            SampledReceive { row: entered.row, syscall: entered.syscall, args: waiter.args(), stands_for };
+        session.windows.sampled.insert(thread, sample);
+    }
+    if is_open {
+        return false;
+    }
     if receives && is_socket(waiter.tid, waiter.args()[0]) {
         ask_at_first(session, waiter, at);
         let receivers = &mut session.windows.receivers;
@@ -36,8 +58,7 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
             receivers.push(thread);
         }
         let run_ns = session.clock.at(began);
-        let free = windows::wanted(session, thread) != want::WRITING;
-        if free && session.windows.budget.opens_for_request(run_ns) {
+        if !writes && session.windows.budget.opens_for_request(run_ns) {
             session.windows.armed.remove(&thread);
             let mut window = windows::opened(session, waiter, &entered);
             window.tells_requests = true;
@@ -46,14 +67,45 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
             return true;
         }
     }
-    let Some(left) = session.windows.armed.get_mut(&thread) else { return false };
-    *left = left.saturating_sub(1);
-    if *left == 0 {
-        session.windows.armed.remove(&thread);
-        windows::set_wanted(session, thread, want::NOTHING);
+    let armed = session.windows.armed.get_mut(&thread);
+    let is_armed = armed.is_some();
+    if let Some(left) = armed {
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            session.windows.armed.remove(&thread);
+            windows::set_wanted(session, thread, want::NOTHING);
+        }
+        windows::comes_due(session, thread.program, at, &entered);
     }
-    windows::comes_due(session, thread.program, at, &entered);
-    true
+    if is_sampled {
+        // It asks again when the call returns.
+        windows::set_wanted(session, thread, want::HAND_SHAKE);
+    }
+    is_armed || is_sampled
+}
+
+/// Returns the number of calls for which the call stands that a thread is about to make, zero if it is no sample.
+fn stands_for(session: &Session, thread: SlotRef) -> u64 {
+    let flags = session.memory.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::LOOK_FLAGS));
+    let shift = u64::from((flags >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u64);
+    if flags & call::LOOK != 0 { 1 << shift } else { 0 }
+}
+
+/// Handles the return of a call at which a thread asks: counts what it has received, if it is a sample.
+pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
+    let Some(SampledReceive { row, syscall, args, stands_for }) = session.windows.sampled.remove(&waiter.slot) else {
+        return;
+    };
+    let Some(signature) = syscall.signature() else { return };
+    let is_socket = || match signature.name {
+        "recvfrom" | "recvmsg" => Some(true),
+        _ => is_open_socket(waiter.tid, args[0]),
+    };
+    let result = waiter.registers.ax as i64;
+    let receive = Receive { signature, args: &args, result, bytes: None, is_socket: &is_socket };
+    let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
+    session.windows.budget.count_receive((row, stands_for), &receive, &read);
+    session.windows.looks.spend(ASKED, Duration::ZERO);
 }
 
 /// Makes threads ask at their first call at a node if that receives and requests are to be told. Returns true if so.

@@ -25,9 +25,13 @@ use systoll_symbols::PlacedFrame;
 /// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
+/// Factor by which the budget for samples of single calls is larger if requests are to be told: a user who asks for their
+/// number wants it exact.
+const FOR_REQUESTS: u32 = 5;
+
 /// A call that a thread is about to make, and its context.
 pub(crate) struct Entered {
-    row: u32,
+    pub(crate) row: u32,
     /// Number of the call at its node, by the thread's own count.
     nth: u64,
     /// Number of the call in its row. Other than `nth` only where threads come and go.
@@ -152,7 +156,8 @@ pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
 pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
-    let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns)).into();
+    let more = if session.windows.budget.tells_requests() { FOR_REQUESTS } else { 1 };
+    let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns) * more).into();
     let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
     for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };

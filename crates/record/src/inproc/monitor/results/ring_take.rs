@@ -9,7 +9,8 @@ use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::raw_window::{RawCall, RawWindow};
-use crate::ring_windows::{Names, Times, question, raw_call};
+use crate::request_windows::is_receive;
+use crate::ring_windows::{Names, Times, question, raw_call, receive, receives_from_socket};
 use crate::sys::own_cpu;
 use crate::table::{ImageId, Table};
 use foldhash::HashMap;
@@ -21,6 +22,9 @@ use systoll_model::{Looked, Sysno};
 
 /// Time that a thread takes to write a call and the data that its arguments point to, as measured.
 const EACH: Duration = Duration::from_nanos(250);
+
+/// Time that a thread takes to write a receive and its descriptor's name, in units of [`EACH`], less one.
+const RECEIVE_COSTS: u32 = 5;
 
 /// Bytes of all headers of a ring.
 const HEADERS: u64 = ring::COUNT * ring::HEADER;
@@ -212,6 +216,10 @@ fn note_looks<'b>(
     for call in calls {
         all += 1;
         let Some((row, syscall)) = writer.row(session, program, &call) else { continue };
+        if count_receive(session, (row, syscall), &call) {
+            all += RECEIVE_COSTS;
+            continue;
+        }
         let Some(question) = syscall.signature().and_then(|s| question(&call, s, bound)) else { continue };
         let (at_ns, stands_for) = (writer.entry_ns(&call), call.stands_for);
         program.looked = program.looked.saturating_add(stands_for);
@@ -219,6 +227,20 @@ fn note_looks<'b>(
         session.windows.budget.ledger.note_look(look);
     }
     all
+}
+
+/// Counts what a sampled call has received, if requests are to be told and it may receive from a socket. Returns true if
+/// so.
+fn count_receive(session: &mut Session, (row, syscall): (u32, Sysno), call: &WrittenCall<'_>) -> bool {
+    if !session.windows.budget.tells_requests() {
+        return false;
+    }
+    let Some(signature) = syscall.signature().filter(|signature| is_receive(signature)) else { return false };
+    let is_socket = || receives_from_socket(call, signature);
+    if let Some(receive) = receive(call, signature, &is_socket) {
+        session.windows.budget.count_receive((row, call.stands_for), &receive, &|_, _| 0);
+    }
+    true
 }
 
 /// Keeps a window that a thread has written.
@@ -230,6 +252,13 @@ fn keep<'b>(
 ) {
     let began = sys::now();
     let node = calls.clone().next().map(|call| NodeAddr(call.node));
+    if session.windows.budget.tells_requests() {
+        for call in calls.clone().filter(|call| call.stands_for > 0) {
+            if let Some(row) = writer.row(session, program, &call) {
+                count_receive(session, row, &call);
+            }
+        }
+    }
     let Some(window) = raw_window(session, program, writer, calls.clone()) else { return };
     let looked = window.calls.iter().fold(0u64, |all, call| all.saturating_add(call.stands_for));
     program.looked = program.looked.saturating_add(looked);
