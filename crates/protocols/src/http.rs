@@ -28,9 +28,27 @@ const METHODS: [&str; 21] = [
     "PURGE",
 ];
 
+/// Stands for the path of a request whose line comes in pieces.
+const IN_PIECES: &str = "(line in pieces)";
+
 /// Returns the method and the folded path, if bytes begin with a request line. A line may be longer than the bytes that
 /// were looked at, but then all of them must be part of it.
 pub(crate) fn request(head: &[u8]) -> Option<String> {
+    without_first_byte(head).or_else(|| whole(head))
+}
+
+/// Returns the kind of a request whose first byte was received before: Go's `net/http` waits for the end of a connection
+/// by a read of one byte, which gets the first one of a request that comes early.
+fn without_first_byte(head: &[u8]) -> Option<String> {
+    let space = head.iter().take(12).position(|byte| *byte == b' ')?;
+    let tail = head.get(..space)?;
+    let method = METHODS.iter().find(|method| method.as_bytes().get(1..) == Some(tail))?;
+    line(head)?;
+    let first = method.as_bytes().first()?;
+    whole(&[&[*first], head].concat()).filter(|_| head.get(space + 1) == Some(&b'/'))
+}
+
+fn whole(head: &[u8]) -> Option<String> {
     // A client may send empty lines in front (RFC 9112, 2.2).
     let start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).filter(|start| *start <= 4)?;
     let head = head.get(start..)?;
@@ -43,9 +61,8 @@ pub(crate) fn request(head: &[u8]) -> Option<String> {
             let version = line.get(end + 1..)?;
             matches!(version, b"HTTP/1.0" | b"HTTP/1.1").then(|| line.get(..end))??
         }
-        // Fewer bytes are the beginning of a line that comes in pieces, or no HTTP.
         None if start + space + 1 + rest.len() >= HEAD => rest,
-        None => return None,
+        None => return matches!(rest, [b'/', ..]).then(|| format!("{method} {IN_PIECES}")),
     };
     if target.is_empty() || !target.iter().all(|byte| byte.is_ascii_graphic() || *byte >= 0x80) {
         return None;
@@ -85,12 +102,24 @@ mod tests {
     }
 
     #[test]
+    fn lines_in_pieces_are_requests_once() {
+        assert_eq!(kind("G"), None);
+        assert_eq!(kind("ET /a/17 HTTP/1.1\r\n"), Some("GET /a/N".into()));
+        assert_eq!(kind("GET /ord"), Some("GET (line in pieces)".into()));
+        assert_eq!(kind("ers/17 HTTP/1.1\r\n"), None);
+    }
+
+    #[test]
     fn other_lines_are_no_requests() {
         for text in [
             "HTTP/1.1 200 OK\r\n",
             "GET /\r\n",
             "GET / HTTP/2.0\r\n",
-            "GET /a",
+            "GET ",
+            "GET a",
+            "T / HTTP/1.1\r\n",
+            "ET /a",
+            "ET a HTTP/1.1\r\n",
             "get / HTTP/1.1\r\n",
             "GET  HTTP/1.1\r\n",
         ] {

@@ -7,7 +7,7 @@ use super::interval::Interval;
 use crate::finding::Estimate;
 use crate::hash::Map;
 use std::collections::BTreeMap;
-use systoll_model::{ProcessId, ReceivedCalls, Recording, RequestKindId, RequestProtocol, RowId, Window};
+use systoll_model::{ProcessId, ReceivedCalls, Recording, RequestKindId, RequestProtocol, RowId};
 
 /// The receives of a run.
 #[derive(Default)]
@@ -106,10 +106,15 @@ pub(super) fn received(recording: &Recording) -> Received {
         // A read of which nothing is known may be one of a file.
         let is_of_socket = row.syscall.name().is_some_and(|name| matches!(name, "recvfrom" | "recvmsg"));
         let Some(of_row) = of_row.or_else(|| is_of_socket.then(OfRow::default)) else { continue };
-        for (kind, n) in of_row.parts.values().flatten() {
-            let protocol = recording.request_kinds.get(kind.0 as usize).map(|kind| kind.protocol);
-            let sum = received.calls.entry(protocol.unwrap_or(RequestProtocol::None)).or_default();
-            *sum = sum.saturating_add(*n);
+        let protocol = |kind: &RequestKindId| recording.request_kinds.get(kind.0 as usize).map(|kind| kind.protocol);
+        let of_protocol = |(kind, n): (&RequestKindId, &u64)| (protocol(kind).unwrap_or(RequestProtocol::None), *n);
+        let parts: Vec<(RequestProtocol, u64)> = of_row.parts.values().flatten().map(of_protocol).collect();
+        if !is_of_socket && parts.iter().all(|(protocol, _)| *protocol == RequestProtocol::None) {
+            continue;
+        }
+        for (protocol, n) in parts {
+            let sum = received.calls.entry(protocol).or_default();
+            *sum = sum.saturating_add(n);
         }
         let (kinds, unseen) = of_row.requests(row.counts.calls);
         let (all, all_unseen, seen) = processes.entry(row.process).or_default();
