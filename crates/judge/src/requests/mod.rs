@@ -42,8 +42,10 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
         .iter()
         .map(|(kind, requests)| {
             let pieces = pieces.remove(kind).unwrap_or_default();
-            // Where threads hand requests on, only an answer tells that the thread has stayed with this one.
-            let is_whole = |piece: &Piece| piece.end == Whole::Yes && (piece.answered || !moves);
+            // The window may end before the answer, which another thread may also give. Where no thread of a window answers,
+            // a request ends when its thread takes up another.
+            let any_answered = moves || pieces.iter().any(|(_, piece)| piece.answered);
+            let is_whole = |piece: &Piece| piece.end == Whole::Yes && (piece.answered || !any_answered);
             let whole: Vec<&(usize, Piece)> = pieces.iter().filter(|(_, piece)| is_whole(piece)).collect();
             let cut = pieces.iter().filter(|(_, piece)| piece.end == Whole::Cut).count() as u64;
             let at_least = whole.is_empty();
