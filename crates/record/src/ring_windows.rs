@@ -2,7 +2,7 @@
 
 use crate::arguments::{string, strings};
 use crate::raw_window::RawCall;
-use crate::request_windows::{Receive, is_socket_name};
+use crate::request_windows::Receive;
 use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -63,24 +63,22 @@ impl Names {
 }
 
 /// Returns what a written call may have received from a socket, with the bytes that its thread copied; `None` if the
-/// call has not returned, or its bytes are missing.
+/// call has not returned, or its bytes are missing, as they are of calls that receive into several buffers.
 pub(crate) fn receive<'c>(
     call: &'c WrittenCall<'_>,
     signature: &'c Signature,
     is_socket: &'c dyn Fn() -> Option<bool>,
 ) -> Option<Receive<'c>> {
     let result = call.result?;
-    let is_copied = |p: &&Piece<'_>| p.read == Read::Return && p.argument == BUFFER;
+    let is_one = matches!(signature.name, "read" | "recvfrom");
+    let is_copied = |p: &&Piece<'_>| is_one && p.read == Read::Return && p.argument == BUFFER;
     let bytes = call.pieces().find(is_copied).map(|piece| piece.bytes);
     (result <= 0 || bytes.is_some()).then_some(Receive { signature, args: &call.args, result, bytes, is_socket })
 }
 
-/// Returns true if the descriptor of a written receive is a socket, `None` if that is unknown.
-pub(crate) fn receives_from_socket(call: &WrittenCall<'_>, signature: &Signature) -> Option<bool> {
-    match signature.name {
-        "recvfrom" | "recvmsg" => Some(true),
-        _ => written_name(call, signature.fd_arg()).map(|name| is_socket_name(&name)),
-    }
+/// Returns the name that a thread wrote for a call's descriptor.
+pub(crate) fn descriptor_name<'b>(call: &WrittenCall<'b>, signature: &Signature) -> Option<Cow<'b, str>> {
+    written_name(call, signature.fd_arg())
 }
 
 /// Returns the name of the descriptor in an argument, if the thread wrote it beside the call.

@@ -142,9 +142,8 @@ pub(super) fn received(recording: &Recording) -> Received {
 /// Returns true if windows show requests on one connection that several threads have begun.
 pub(super) fn moves(recording: &Recording) -> bool {
     let mut threads: Map<(ProcessId, &str), u32> = Map::default();
-    let begins = |id: RequestKindId| {
-        recording.request_kinds.get(id.0 as usize).is_some_and(|kind| kind.protocol.has_requests())
-    };
+    let begins =
+        |id: RequestKindId| recording.request_kinds.get(id.0 as usize).is_some_and(|kind| kind.protocol.has_requests());
     for window in &recording.windows {
         for call in window.calls.iter().filter(|call| call.request.is_some_and(begins)) {
             let Some(fd) = call.fd.as_deref() else { continue };
@@ -205,7 +204,8 @@ mod tests {
     #[test]
     fn where_every_receive_was_looked_at_the_number_is_exact() {
         let exact = |n| Estimate { estimate: n, low: n, high: n };
-        let all = told(&[("recvfrom", 100), ("read", 7)], &[(0, 0, 1, 40), (0, 1, 1, 10), (0, NONE, 1, 50), (1, 0, 1, 7)]);
+        let all =
+            told(&[("recvfrom", 100), ("read", 7)], &[(0, 0, 1, 40), (0, 1, 1, 10), (0, NONE, 1, 50), (1, 0, 1, 7)]);
         assert_eq!(all, (vec![exact(47), exact(10)], 0));
     }
 

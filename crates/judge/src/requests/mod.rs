@@ -34,7 +34,8 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
         .collect();
     let (received, moves) = (estimate::received(recording), estimate::moves(recording));
     let mut pieces: Map<RequestKindId, Vec<(usize, Piece)>> = Map::default();
-    for (window, piece) in by_window.into_iter().enumerate().flat_map(|(at, all)| all.into_iter().map(move |p| (at, p))) {
+    for (window, piece) in by_window.into_iter().enumerate().flat_map(|(at, all)| all.into_iter().map(move |p| (at, p)))
+    {
         pieces.entry(piece.kind).or_default().push((window, piece));
     }
     let mut costs: Vec<RequestCost> = received

@@ -196,21 +196,23 @@ fn window_call(s: Sizes) -> impl Strategy<Value = WindowCall> {
     let what = (0..s.rows, number(), any::<[u64; 6]>(), vec(piece, 0..3), option::of(name()));
     let when = (option::of(any::<i64>()), number(), number(), option::of(number()), any::<u32>());
     (what, when, option::of(0..s.stacks), option::of(0..s.kinds)).prop_map(
-        |((row, nth, args, data, fd), (result, entry_ns, elapsed_ns, waited_ns, signals_before), stack, kind)| WindowCall {
-            row: RowId(row),
-            nth,
-            args,
-            data,
-            fd,
-            result,
-            entry_ns,
-            elapsed_ns,
-            waited_ns,
-            signals_before,
-            faults: (nth % 3 == 0).then_some(entry_ns),
-            stack: stack.map(StackId),
-            before: [Before::Unknown, Before::Same, Before::OtherWay][(nth % 3) as usize],
-            request: kind.map(RequestKindId),
+        |((row, nth, args, data, fd), (result, entry_ns, elapsed_ns, waited_ns, signals_before), stack, kind)| {
+            WindowCall {
+                row: RowId(row),
+                nth,
+                args,
+                data,
+                fd,
+                result,
+                entry_ns,
+                elapsed_ns,
+                waited_ns,
+                signals_before,
+                faults: (nth % 3 == 0).then_some(entry_ns),
+                stack: stack.map(StackId),
+                before: [Before::Unknown, Before::Same, Before::OtherWay][(nth % 3) as usize],
+                request: kind.map(RequestKindId),
+            }
         },
     )
 }

@@ -175,7 +175,11 @@ fn notes(requests: &Requests) -> Vec<String> {
     if requests.unseen > 0 {
         notes.push(format!(
             "{} not looked at; the bounds are those of all or none of them being requests",
-            if requests.unseen == 1 { "1 receive was".into() } else { format!("{} receives were", grouped(requests.unseen)) }
+            if requests.unseen == 1 {
+                "1 receive was".into()
+            } else {
+                format!("{} receives were", grouped(requests.unseen))
+            }
         ));
     }
     let overlapped: u64 = requests.costs.iter().map(|cost| cost.overlapped).sum();

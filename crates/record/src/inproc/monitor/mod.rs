@@ -73,7 +73,16 @@ fn missing() -> Option<String> {
 fn options(closely: Closely, elide: bool) -> Options {
     let looks = closely == Closely::All;
     let time = clock::is_constant() && looks;
-    Options { results: true, time, waited: time, windows: looks, elide: elide || !looks, long: None, sampled: false, receives: false }
+    Options {
+        results: true,
+        time,
+        waited: time,
+        windows: looks,
+        elide: elide || !looks,
+        long: None,
+        sampled: false,
+        receives: false,
+    }
 }
 
 /// Returns the power of two of cycles from which on the code keeps single calls, for calls that take `longer`. With a

@@ -44,8 +44,7 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     let writes = windows::wanted(session, thread) == want::WRITING;
     let is_sampled = receives && stands_for > 0 && !writes;
     if is_sampled {
-        let sample =
-            SampledReceive { row: entered.row, syscall: entered.syscall, args: waiter.args(), stands_for };
+        let sample = SampledReceive { row: entered.row, syscall: entered.syscall, args: waiter.args(), stands_for };
         session.windows.sampled.insert(thread, sample);
     }
     if is_open {

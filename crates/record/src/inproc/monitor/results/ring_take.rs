@@ -9,8 +9,8 @@ use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::raw_window::{RawCall, RawWindow};
-use crate::request_windows::is_receive;
-use crate::ring_windows::{Names, Times, question, raw_call, receive, receives_from_socket};
+use crate::request_windows::{is_receive, is_socket_name};
+use crate::ring_windows::{Names, Times, descriptor_name, question, raw_call, receive};
 use crate::sys::own_cpu;
 use crate::table::{ImageId, Table};
 use foldhash::HashMap;
@@ -216,7 +216,8 @@ fn note_looks<'b>(
     for call in calls {
         all += 1;
         let Some((row, syscall)) = writer.row(session, program, &call) else { continue };
-        if count_receive(session, (row, syscall), &call) {
+        let fd = syscall.signature().and_then(|signature| descriptor_name(&call, signature));
+        if count_receive(session, (row, syscall), &call, fd.as_deref()) {
             all += RECEIVE_COSTS;
             continue;
         }
@@ -229,14 +230,22 @@ fn note_looks<'b>(
     all
 }
 
-/// Counts what a sampled call has received, if requests are to be told and it may receive from a socket. Returns true if
-/// so.
-fn count_receive(session: &mut Session, (row, syscall): (u32, Sysno), call: &WrittenCall<'_>) -> bool {
+/// Counts what a sampled call has received, if requests are to be told and it may receive from a socket. `fd` is the name of
+/// its descriptor, if that is known. Returns true if so.
+fn count_receive(
+    session: &mut Session,
+    (row, syscall): (u32, Sysno),
+    call: &WrittenCall<'_>,
+    fd: Option<&str>,
+) -> bool {
     if !session.windows.budget.tells_requests() {
         return false;
     }
     let Some(signature) = syscall.signature().filter(|signature| is_receive(signature)) else { return false };
-    let is_socket = || receives_from_socket(call, signature);
+    let is_socket = || match signature.name {
+        "recvfrom" | "recvmsg" => Some(true),
+        _ => fd.map(is_socket_name),
+    };
     if let Some(receive) = receive(call, signature, &is_socket) {
         session.windows.budget.count_receive((row, call.stands_for), &receive, &|_, _| 0);
     }
@@ -252,14 +261,13 @@ fn keep<'b>(
 ) {
     let began = sys::now();
     let node = calls.clone().next().map(|call| NodeAddr(call.node));
-    if session.windows.budget.tells_requests() {
-        for call in calls.clone().filter(|call| call.stands_for > 0) {
-            if let Some(row) = writer.row(session, program, &call) {
-                count_receive(session, row, &call);
-            }
+    let Some(window) = raw_window(session, program, writer, calls.clone()) else { return };
+    for (raw, call) in window.calls.iter().zip(calls.clone()).filter(|(_, call)| call.stands_for > 0) {
+        let syscall = session.table.rows.get(raw.row as usize).map(|row| row.syscall);
+        if let Some(syscall) = syscall {
+            count_receive(session, (raw.row, syscall), &call, raw.fd.as_deref());
         }
     }
-    let Some(window) = raw_window(session, program, writer, calls.clone()) else { return };
     let looked = window.calls.iter().fold(0u64, |all, call| all.saturating_add(call.stands_for));
     program.looked = program.looked.saturating_add(looked);
     let thread = writer.thread;
