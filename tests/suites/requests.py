@@ -78,7 +78,14 @@ def of_recording(box, rec):
     assert r.returncode == 0, text(r.stderr)[-400:]
     screen = box.run([box.systoll, "report", "--by", "request", "--all", rec])
     assert screen.returncode == 0 and SECRET not in text(screen.stdout) + text(r.stdout)
+    page = os.path.join(box.dir, f"page-{time.monotonic_ns()}.html")
+    html = box.run([box.systoll, "report", "--html", "-o", page, rec])
+    assert html.returncode == 0, text(html.stderr)[-400:]
+    with open(page, encoding="utf-8") as f:
+        page = f.read()
+    assert SECRET not in page
     doc = json.loads(r.stdout)
+    assert json.loads(page.split('id="data">')[1].split("</script>")[0])["requests"] == doc["requests"]
     kinds = {kind["name"]: kind for kind in doc["requests"]["kinds"]}
     for name in kinds:
         assert name in text(screen.stdout), (name, text(screen.stdout))

@@ -177,8 +177,9 @@ impl RequestWindows {
         self.kinds.number(protocol, &name)
     }
 
-    /// Returns the receives that were looked at. `numbers` are those of [`Self::kinds`].
-    pub(crate) fn received(&self, numbers: &[u32]) -> Vec<ReceivedCalls> {
+    /// Returns the kinds to keep, the number there of each kind so far, and the receives that were looked at.
+    pub(crate) fn kept(&self) -> (Vec<RequestKind>, Vec<u32>, Vec<ReceivedCalls>) {
+        let (kinds, numbers) = self.kinds.kept();
         let mut sums: BTreeMap<(u32, u32, u64), u64> = BTreeMap::new();
         for ((row, kind, stands_for), receives) in &self.receives {
             let Some(kind) = numbers.get(*kind as usize) else { continue };
@@ -190,7 +191,7 @@ impl RequestWindows {
             stands_for,
             receives,
         };
-        sums.into_iter().map(of).collect()
+        (kinds, numbers, sums.into_iter().map(of).collect())
     }
 
     /// Returns true if a window has no more calls to record.
@@ -202,11 +203,6 @@ impl RequestWindows {
         let another = window.calls.last().is_some_and(|call| call.begins_request);
         let none = || window.calls.iter().all(|call| !call.begins_request);
         calls >= LONGEST || calls > enough && (another || none())
-    }
-
-    /// Returns the kinds to keep, and the number there of each kind so far.
-    pub(crate) fn kinds(&self) -> (Vec<RequestKind>, Vec<u32>) {
-        self.kinds.kept()
     }
 }
 
@@ -234,5 +230,47 @@ pub(crate) fn is_socket(pid: i32, fd: u64) -> bool {
 pub(crate) fn forget_contents(call: &mut RawCall, signature: &Signature) {
     if signature.transfers {
         call.data.retain(|data| data.arg != BUFFER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::Sysno;
+
+    const NO_MEMORY: &dyn Fn(u64, &mut [u8]) -> usize = &|_, _| 0;
+
+    /// Returns the names of the kinds counted by receives of `GET /` by this call, each with its number.
+    fn counted(
+        name: &str,
+        flags: u64,
+        result: i64,
+        bytes: Option<&[u8]>,
+        is_socket: Option<bool>,
+    ) -> Vec<(String, u64)> {
+        let signature = Sysno::from_name(name).and_then(|syscall| syscall.signature()).unwrap();
+        let mut requests = RequestWindows::default();
+        let args = [3, 0x1000, flags, flags, 0, 0];
+        let receive = Receive { signature, args: &args, result, bytes, is_socket: &|| is_socket };
+        requests.count((7, 4), &receive, NO_MEMORY);
+        let (kinds, _, received) = requests.kept();
+        let name = |of: &ReceivedCalls| kinds[of.kind.0 as usize].name.to_string();
+        received.iter().map(|of| (name(of), of.stands_for * of.receives)).collect()
+    }
+
+    #[test]
+    fn a_receive_counts_for_those_for_which_it_stands() {
+        const LINE: &[u8] = b"GET /a HTTP/1.1\r\n";
+        let told = |name, flags, result, bytes, is_socket| counted(name, flags, result, bytes, is_socket);
+        let (request, none) = (vec![("GET /a".to_owned(), 4)], vec![(String::new(), 4)]);
+        assert_eq!(told("read", 0, 17, Some(LINE), Some(true)), request);
+        // The same bytes of a file, bytes that stay in the socket, and a buffer's older content.
+        assert_eq!(told("read", 0, 17, Some(LINE), Some(false)), none);
+        assert_eq!(told("recvfrom", PEEK, 17, Some(LINE), Some(true)), none);
+        assert_eq!(told("recvfrom", 0, -11, Some(LINE), Some(true)), none);
+        assert_eq!(told("recvfrom", 0, 3, Some(LINE), Some(true)), none);
+        // What is not known does not count.
+        assert_eq!(told("read", 0, 17, Some(LINE), None), []);
+        assert_eq!(told("recvmsg", 0, 17, None, Some(true)), []);
     }
 }

@@ -5,7 +5,7 @@ use crate::backend::WindowPolicy;
 use crate::ledger::Ledger;
 use crate::procfs;
 use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
-use crate::request_windows::{Receive, RequestWindows, forget_contents};
+use crate::request_windows::{RequestWindows, forget_contents};
 use crate::sockets::Sockets;
 use crate::spent::Spent;
 use crate::sys::{own_cpu, read_memory};
@@ -13,7 +13,7 @@ use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{Moment, Random, ReceivedCalls, RequestKind, Signature};
+use systoll_model::{Moment, Random, Signature};
 use systoll_price::FaultAndSwitch;
 
 /// First octave that gets two windows, since a row's newest octave has half of its calls.
@@ -55,7 +55,7 @@ pub(crate) struct Windows {
     /// Questions that expensive calls asked about objects, over the whole run.
     pub(crate) ledger: Ledger,
     /// Windows that tell requests, if these are to be told.
-    requests: Option<RequestWindows>,
+    pub(crate) requests: Option<RequestWindows>,
 }
 
 impl Windows {
@@ -299,28 +299,6 @@ impl Windows {
         {
             requests.note(call, signature, read);
         }
-    }
-
-    /// Counts a receive of a row that was looked at and stands for so many. `read` reads the memory of its process.
-    pub(crate) fn count_receive(
-        &mut self,
-        of: (u32, u64),
-        receive: &Receive<'_>,
-        read: &dyn Fn(u64, &mut [u8]) -> usize,
-    ) {
-        if let Some(requests) = &mut self.requests {
-            requests.count(of, receive, read);
-        }
-    }
-
-    /// Returns the receives that were looked at one by one. `numbers` are those of [`Self::request_kinds`].
-    pub(crate) fn received_calls(&self, numbers: &[u32]) -> Vec<ReceivedCalls> {
-        self.requests.as_ref().map_or_else(Vec::new, |requests| requests.received(numbers))
-    }
-
-    /// Returns the kinds of requests, and the number among them of each kind that a call of a window may name.
-    pub(crate) fn request_kinds(&self) -> (Vec<RequestKind>, Vec<u32>) {
-        self.requests.as_ref().map_or_else(Default::default, RequestWindows::kinds)
     }
 
     /// Removes what the calls of a window have received and sent, if requests are to be told.

@@ -357,7 +357,9 @@ impl Engine {
         };
         let receive = Receive { signature, args: &pending.args, result, bytes: None, is_socket: &is_socket };
         let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
-        self.windows.count_receive((pending.row, 1), &receive, &read);
+        if let Some(requests) = &mut self.windows.requests {
+            requests.count((pending.row, 1), &receive, &read);
+        }
     }
 
     /// Notes in the ledger the question about an object that an expensive call asked; every such call is noted.

@@ -103,7 +103,9 @@ pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
     let result = waiter.registers.ax as i64;
     let receive = Receive { signature, args: &args, result, bytes: None, is_socket: &is_socket };
     let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
-    session.windows.budget.count_receive((row, stands_for), &receive, &read);
+    if let Some(requests) = &mut session.windows.budget.requests {
+        requests.count((row, stands_for), &receive, &read);
+    }
     session.windows.looks.spend(ASKED, Duration::ZERO);
 }
 

@@ -246,8 +246,10 @@ fn count_receive(
         "recvfrom" | "recvmsg" => Some(true),
         _ => fd.map(is_socket_name),
     };
-    if let Some(receive) = receive(call, signature, &is_socket) {
-        session.windows.budget.count_receive((row, call.stands_for), &receive, &|_, _| 0);
+    if let Some(receive) = receive(call, signature, &is_socket)
+        && let Some(requests) = &mut session.windows.budget.requests
+    {
+        requests.count((row, call.stands_for), &receive, &|_, _| 0);
     }
     true
 }
