@@ -29,7 +29,7 @@ const SOCKET: &str = "socket:";
 const PEEK: u64 = libc::MSG_PEEK as u64;
 
 /// Sums of single receives that are kept, at most: one for each row, kind and number for which a receive stands.
-const MOST_SUMS: usize = 1 << 16;
+const MOST_SUMS: usize = 1 << 14;
 
 /// A call that has returned and may have received from a socket.
 pub(crate) struct Receive<'a> {
