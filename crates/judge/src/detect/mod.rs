@@ -102,16 +102,18 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(held_back::HeldBack::new(recording, semantics)),
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::new(recording, semantics)),
-        Box::new(edge::Edge),
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();
+    let mut edge = edge::Edge::default();
     for window in &recording.windows {
         let shown = replay.window(window, &mut steps);
         claims.begin(steps.len());
         for detector in detectors.iter_mut().filter(|detector| shown.any(detector.looks_for())) {
             detector.window(&steps, &mut claims);
         }
+        edge.window(&steps, shown, &claims);
     }
+    edge.finish(&mut claims);
     claims
 }
