@@ -17,8 +17,9 @@ const LONGEST: usize = 256;
 const PAUSE_NS: u64 = 5_000_000;
 /// Windows that may follow one another at [`PAUSE_NS`]; later ones may take [`SHARE`] of the run.
 const AT_ONCE: u64 = 20;
-/// Time that a call of a window takes its thread and us, ns.
-const EACH_NS: u64 = 40_000;
+/// Time that a call of a window takes its thread and us, ns: at least, and at most. On a busy machine, threads wait long for
+/// an answer; what they compute between two calls takes time too, and can't be told from that.
+const EACH_NS: (u64, u64) = (40_000, 1_000_000);
 /// Share of the run's time that windows may take, as a divisor.
 const SHARE: u64 = 20;
 /// Buffers that are received into or sent from: the number of the argument.
@@ -128,10 +129,10 @@ impl RequestWindows {
         self.next_ns = run_ns.saturating_add(PAUSE_NS);
     }
 
-    /// Notes a window of so many calls that has ended, `run_ns` after the run's start.
-    pub(crate) fn note_ended(&mut self, calls: usize) {
+    /// Notes a window of these calls that has ended.
+    pub(crate) fn note_ended(&mut self, calls: &[RawCall]) {
         if self.opened > AT_ONCE {
-            self.next_ns = self.next_ns.saturating_add(calls as u64 * EACH_NS * SHARE).saturating_sub(PAUSE_NS);
+            self.next_ns = self.next_ns.saturating_add(taken_ns(calls) * SHARE).saturating_sub(PAUSE_NS);
         }
     }
 
@@ -204,6 +205,15 @@ impl RequestWindows {
         let none = || window.calls.iter().all(|call| !call.begins_request);
         calls >= LONGEST || calls > enough && (another || none())
     }
+}
+
+/// Returns the time that recording a window of these calls has taken, ns: the time between them.
+fn taken_ns(calls: &[RawCall]) -> u64 {
+    let next = calls.iter().skip(1).map(|call| call.entry_ns);
+    let between =
+        calls.iter().zip(next).map(|(call, next)| next.saturating_sub(call.entry_ns.saturating_add(call.elapsed_ns)));
+    let (least, most) = EACH_NS;
+    between.chain([0]).map(|ns| ns.clamp(least, most)).sum()
 }
 
 /// Returns true if a call receives from a socket, should its descriptor be one.

@@ -311,7 +311,7 @@ impl Windows {
             }
         }
         if window.tells_requests {
-            requests.note_ended(window.calls.len());
+            requests.note_ended(&window.calls);
         }
     }
 
