@@ -46,12 +46,15 @@ impl Interval {
         let (n, all) = groups.iter().fold((0.0, 0.0), |(n, sum), group| (n + group.0, sum + group.1));
         let mean = if n > 0.0 { all / n } else { 0.0 };
         let Some(freedom) = groups.len().checked_sub(1).filter(|freedom| *freedom > 0) else { return (mean, None) };
-        let squares: f64 = groups.iter().map(|(values, sum)| (sum - mean * values).powi(2)).sum();
+        // The bounds are those of the mean of the groups' means, which Student's distribution is about, and hold this mean.
+        let means = || groups.iter().map(|(values, sum)| sum / values.max(1.0));
+        let of_groups = means().sum::<f64>() / groups.len() as f64;
+        let squares: f64 = means().map(|of_group| (of_group - of_groups).powi(2)).sum();
         // Groups that are all alike don't exclude one that differs: as if the next value differed by one.
         let least = 1.0 / (n + 1.0);
-        let variance = squares * groups.len() as f64 / freedom as f64 / (n * n);
+        let variance = squares / freedom as f64 / groups.len() as f64;
         let t = STUDENT.get(freedom - 1).or(STUDENT.last()).copied().unwrap_or(ERRORS);
-        (mean, Some((t * variance.sqrt()).max(least)))
+        (mean, Some((t * variance.sqrt() + (mean - of_groups).abs()).max(least)))
     }
 }
 
