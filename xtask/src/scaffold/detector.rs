@@ -24,7 +24,7 @@ pub(crate) fn new_detector(root: &Path, name: &str) -> Result<Vec<String>> {
     insert(
         root,
         LIST,
-        "        Box::new(edge::Edge)",
+        "    ];\n    let mut claims",
         &format!(
             "        // {MARK}: its place; the first that can tell why has the claim.\n        Box::new({name}::{class}),\n"
         ),
@@ -131,7 +131,7 @@ mod tests {
         }
         let list = std::fs::read_to_string(dir.path().join(LIST)).unwrap();
         assert!(list.contains("mod near_reads;\nmod near_writes;\nmod noop;\n"), "{list}");
-        assert!(list.contains("        Box::new(near_writes::NearWrites),\n        Box::new(edge::Edge)"), "{list}");
+        assert!(list.contains("        Box::new(near_writes::NearWrites),\n    ];"), "{list}");
         new_detector(dir.path(), "zeal").unwrap();
         let list = std::fs::read_to_string(dir.path().join(LIST)).unwrap();
         assert!(list.contains("mod walk;\nmod zeal;\n\npub(crate) use "), "{list}");
