@@ -18,7 +18,7 @@ pub(crate) fn new_detector(root: &Path, name: &str) -> Result<Vec<String>> {
     write_new(root, &code, &code_of(&class))?;
     write_new(root, &tests, &tests_of(&class))?;
     let list = std::fs::read_to_string(root.join(LIST)).with_context(|| format!("can't read {LIST}"))?;
-    // The list is in alphabetical order, but its last detector follows all that claim by themselves.
+    // Modules are listed in alphabetical order; a detector has the calls that those before it left.
     let next = list.lines().find(|line| line.starts_with("mod ") && *line > format!("mod {name};").as_str());
     insert(root, LIST, next.unwrap_or("\npub(crate) use "), &format!("mod {name};\n"))?;
     insert(
