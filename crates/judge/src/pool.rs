@@ -79,6 +79,11 @@ pub fn requested(recording: &Recording, rows: &[RowId]) -> Option<Requested> {
     Some(told)
 }
 
+/// Returns true if all calls of `row` are seen to be those of a thread of libuv's pool at work.
+pub(crate) fn is_work(recording: &Recording, row: &Row) -> bool {
+    recording.row_frames(row).flat_map(|frame| &frame.locations).any(|place| &*place.function == WORKS)
+}
+
 /// Returns each call of which a whole stack was sampled.
 fn samples(recording: &Recording) -> impl Iterator<Item = (RowId, StackId)> {
     recording.windows.iter().flat_map(|w| &w.calls).filter_map(|call| Some((call.row, call.stack?)))
@@ -179,6 +184,9 @@ mod tests {
         for rows in [&[own, WAKE][..], &[WAKE], &[]] {
             assert_eq!(requested(&recording(rows), &[RowId(0)]).unwrap_or_else(none), none());
         }
+        let all = recording(&[WORK, WAKE]);
+        let [work, wake] = [0, 1].map(|n| all.rows.get(n).is_some_and(|row| is_work(&all, row)));
+        assert!(work && !wake);
         // A row that makes calls of both kinds is told by neither.
         let mut both = recording(&[WORK, WAKE, own]);
         both.windows
