@@ -16,6 +16,7 @@ const STARTS: &[&str] = &[
     "clone3",
     "__clone",
     "start_thread",
+    "runtime.clone",
     "runtime.mcall",
     "runtime.mstart",
     "runtime.mstart0",
@@ -43,14 +44,17 @@ pub(super) fn caller(recording: &Recording, row: &Row) -> Option<FrameId> {
 /// Returns the outermost frame that tells which part of the loader, the C library or a run-time made a row's calls.
 fn began(recording: &Recording, row: &Row) -> Option<FrameId> {
     let all: Vec<FrameId> = frames(recording, row).collect();
-    let tells = |id: &&FrameId| {
+    let is_code = |id: &&FrameId| {
         let frame = recording.frame(**id);
-        let is_code = frame.class != FrameClass::Unknown && frame.class != FrameClass::Vdso;
-        is_code && has_name(frame) && !STARTS.contains(&frame.function())
+        frame.class != FrameClass::Unknown && frame.class != FrameClass::Vdso && has_name(frame)
     };
-    let outermost = all.iter().rev().find(tells)?;
-    // A stack whose only function is the one that makes the call tells no more than the call.
-    (all.first() != Some(outermost)).then_some(*outermost)
+    let starts = |id: &&FrameId| STARTS.contains(&recording.frame(**id).function());
+    let (innermost, outer) = all.split_first()?;
+    // A function with the name of the call tells no more than the call.
+    let tells_more = |id: &&FrameId| row.syscall.name().is_none_or(|call| call != recording.frame(**id).function());
+    let inner = || Some(innermost).filter(is_code).filter(tells_more).filter(|_| outer.iter().any(|id| starts(&id)));
+    let outermost = outer.iter().rev().filter(is_code).find(|id| !starts(id));
+    outermost.or_else(inner).or_else(|| outer.iter().rev().find(is_code)).copied()
 }
 
 fn frames(recording: &Recording, row: &Row) -> impl Iterator<Item = FrameId> {
@@ -111,9 +115,13 @@ mod tests {
         assert_eq!(named(&loader, None).as_deref(), Some("dl_main"));
         let spawned = [("__libc_sigaction", Libc, 0), ("__spawni_child", Libc, 0), ("clone3", Libc, 0)];
         assert_eq!(named(&spawned, None).as_deref(), Some("__spawni_child"));
+        assert_eq!(named(&[("__spawni_child", Libc, 0), ("clone3", Libc, 0)], None).as_deref(), Some("__spawni_child"));
+        let first = [("mmap", Loader, 0), ("_dl_sysdep_start", Loader, 0), ("_dl_start", Loader, 0)];
+        assert_eq!(named(&first, None).as_deref(), Some("_dl_start"));
         let go = [("runtime.usleep", Runtime, 0), ("runtime.sysmon", Runtime, 0), ("runtime.mstart1", Runtime, 0)];
         assert_eq!(named(&go, None).as_deref(), Some("runtime.sysmon"));
         assert_eq!(named(&[("read", Libc, 0), ("ld.so+0x10", Loader, 0), ("x", Unknown, 0)], None), None);
+        assert_eq!(named(&[("mmap", Loader, 0)], None), None);
         assert_eq!(named(&[], None), None);
     }
 
