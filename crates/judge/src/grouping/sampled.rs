@@ -265,7 +265,7 @@ mod tests {
         let effective = effective_looks(&lines);
         assert!((2.9..3.1).contains(&effective), "{effective}");
         let (low, high) = bounds(0.5, effective);
-        assert!(low < 0.12 && high > 0.88, "{low} {high}");
+        assert!((0.12..0.13).contains(&low) && (0.87..0.88).contains(&high), "{low} {high}");
         assert!((effective_looks(&[line(0, 40, 400), line(1, 60, 600)]) - 100.0).abs() < 0.1);
         assert!((effective_looks(&[]) - 1.0).abs() < 0.1);
     }
