@@ -7,6 +7,7 @@ use crate::replay::Step;
 use crate::semantics::{Act, Effect, INTEREST, Key, POSITION, PROTECTION, State, StateId, Undone};
 use crate::signs::Signs;
 use std::ops::Range;
+use systoll_model::Errno;
 use systoll_model::constants::EPOLLOUT;
 
 /// Largest number of sets within which a value must return.
@@ -82,7 +83,7 @@ impl Detector for Toggle {
         done.extend(histories.into_values());
         self.in_turns(&done, steps, claims);
         in_rotation(&done, steps, claims);
-        for history in &done {
+        for history in done.iter().filter(|history| !waits_to_write(history, steps)) {
             let undone = undone(history, steps);
             let run = Some(periodic(history, undone)).filter(|run| !run.is_empty());
             let run = run.unwrap_or_else(|| if undone == Undone::Back { backs(history) } else { 0..0 });
@@ -176,14 +177,21 @@ fn returns(history: &History<'_>) -> Option<usize> {
     history.windows(3).all(back).then(|| history.len().saturating_sub(2))
 }
 
-/// Returns true if a history sets for which events a descriptor is watched, and room to write is one of them: it is
-/// wanted only while there is something left to write.
+/// Returns true if a history sets for which events a descriptor is watched, room to write is one of them, and the window
+/// shows that there was none: it is wanted while there is something left to write.
 fn waits_to_write(history: &History<'_>, steps: &[Step<'_>]) -> bool {
-    let interest = |(at, _): &(usize, &[u8])| {
-        steps.get(*at).and_then(|step| step.meaning.as_ref()).is_some_and(|m| m.line.about.is(&INTEREST))
-    };
     let events = |value: &[u8]| value.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    history.iter().any(|set| interest(set) && events(set.1) & EPOLLOUT != 0)
+    history.iter().filter(|(_, value)| events(value) & EPOLLOUT != 0).any(|(at, _)| {
+        let Some(step) = steps.get(*at) else { return false };
+        let watched = step.observed.descriptor(2);
+        let is_full = |s: &Step<'_>| {
+            s.observed.call.errno() == Some(Errno::EAGAIN)
+                && s.lines.transfers_out()
+                && s.lines.fd == Some(0)
+                && s.observed.descriptor(0) == watched
+        };
+        step.meaning.as_ref().is_some_and(|m| m.line.about.is(&INTEREST)) && steps.iter().any(is_full)
+    })
 }
 
 /// Returns true if the step unmaps memory, or maps memory that may lie where other memory was.
