@@ -69,7 +69,8 @@ fn a_flush_of_what_was_just_flushed() {
         let sync = call("fdatasync", "fdatasync", &[4], 0).fd("/srv/ledger").waited(400_000).toll(3_000);
         let writes = n.is_multiple_of(40).then(|| write(4, "/srv/ledger", 64));
         let map = call("mmap", "mmap", &[0, 4096, 3, 1, 4, 0], 0x7000_0000).fd("/srv/ledger");
-        [writes.into_iter().collect(), vec![sync], (maps && n.is_multiple_of(40)).then_some(map).into_iter().collect()].concat()
+        [writes.into_iter().collect(), vec![sync], (maps && n.is_multiple_of(40)).then_some(map).into_iter().collect()]
+            .concat()
     };
     let f = only(judged(&rounds(2_000, |n| request(n, false)), BUSY));
     assert_eq!((f.kind, f.cause.as_deref()), (Kind::NoOp, Some("sync-per-op")), "{f:#?}");

@@ -80,8 +80,8 @@ mod tests {
 
     /// Returns the name of the caller of a row with this stack: functions, each with its class and file.
     fn named(stack: &[(&str, FrameClass, u32)], user: Option<usize>) -> Option<String> {
-        let mut recording = Recording::default();
-        recording.modules = (0..3).map(|_| Module::default()).collect();
+        let modules = (0..3).map(|_| Module::default()).collect();
+        let mut recording = Recording { modules, ..Recording::default() };
         for (name, class, module) in stack {
             let location = Location { function: (*name).into(), file: None, line: None };
             recording.frames.push(Frame {
