@@ -2,6 +2,7 @@
 
 SYSTOLL_TEST_NODES may hold other Nodes' paths, with colons between them: 18, 22, 24, 25 and 26 have been run so, beside
 the 20 that is installed."""
+import json
 import os
 import subprocess
 
@@ -247,3 +248,12 @@ each({20 * CALLS});
         raise Skip("this Node's libuv has no names")
     asked = [at for at in told.split("\n") if at.strip().startswith("asked ")]
     assert any("pool.js:5 in each 100 %" in at for at in asked), told[:3000]
+    box.run(box.watch([tool("node"), script], "-q", "--save", "pool.rec"))
+    doc = json.loads(box.run([box.systoll, "report", "--json", "--by", "line", "pool.rec"]).stdout)
+    requested = [f["requested"] for f in doc["findings"] + doc["also"] if f["requested"]]
+    assert requested and all(l["line"] == 5 and l["share"] == 1 for r in requested for l in r["lines"]), requested
+    assert any("uv_fs_stat" in r["operations"] and r["hand_over_calls"] > CALLS for r in requested), requested
+    # The calls of the pool's threads are grouped under the line that asked for them.
+    asks = [g["calls"] for g in doc["grouped"]["groups"] if (g["user"] or {}).get("line") == 5]
+    statx = sum(s["calls"] for s in doc["by_syscall"] if s["syscall"] == "statx")
+    assert sum(asks) > statx > 20 * CALLS * 0.9, (asks, statx)

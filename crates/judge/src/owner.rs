@@ -6,7 +6,7 @@
 
 use crate::language::CodeLanguage;
 use serde::Deserialize;
-use systoll_model::{Frame, FrameClass, Process, Recording, Row, Sysno};
+use systoll_model::{Frame, FrameClass, Process, Recording, Row, Sysno, short_file};
 
 /// A reader who can apply a cure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -236,7 +236,7 @@ fn name_of(path: &str) -> String {
 /// Returns a frame's position, such as `app.py:12`.
 fn place(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
-    Some(format!("{}:{}", name_of(place.file.as_deref()?), place.line?))
+    Some(format!("{}:{}", short_file(place.file.as_deref()?), place.line?))
 }
 
 /// Returns the package of a source file: `/x/site-packages/pymongo/pool.py` belongs to pymongo.

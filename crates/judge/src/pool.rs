@@ -14,6 +14,23 @@ const WORKS: &str = "uv__fs_work";
 /// Names of the functions that ask for an operation, and of those that run it, before the operation's own name.
 const ASKS: &str = "uv_fs_";
 const RUNS: &str = "uv__fs_";
+/// Operations that a thread of the pool runs by calling the C library's function of the same name.
+const DIRECT: &[&str] = &[
+    "access",
+    "chmod",
+    "chown",
+    "fchmod",
+    "fchown",
+    "fsync",
+    "ftruncate",
+    "lchown",
+    "link",
+    "mkdir",
+    "rename",
+    "rmdir",
+    "symlink",
+    "unlink",
+];
 /// The function that each thread of the pool runs, and its file.
 const THREAD: (&str, &str) = ("worker", "/threadpool.c");
 
@@ -79,6 +96,11 @@ pub fn requested(recording: &Recording, rows: &[RowId]) -> Option<Requested> {
     Some(told)
 }
 
+/// Returns true if all calls of `row` are seen to be those of a thread of libuv's pool at work.
+pub(crate) fn is_work(recording: &Recording, row: &Row) -> bool {
+    recording.row_frames(row).flat_map(|frame| &frame.locations).any(|place| &*place.function == WORKS)
+}
+
 /// Returns each call of which a whole stack was sampled.
 fn samples(recording: &Recording) -> impl Iterator<Item = (RowId, StackId)> {
     recording.windows.iter().flat_map(|w| &w.calls).filter_map(|call| Some((call.row, call.stack?)))
@@ -102,7 +124,8 @@ fn functions(recording: &Recording, stack: StackId) -> Vec<Function<'_>> {
 /// Returns the operation that a thread of the pool runs.
 fn operation<'f>(functions: &'f [Function<'_>]) -> Option<&'f str> {
     let works = functions.iter().position(|f| f.name == WORKS)?;
-    functions.get(works.checked_sub(1)?)?.name.strip_prefix(RUNS)
+    let name = functions.get(works.checked_sub(1)?)?.name;
+    name.strip_prefix(RUNS).or_else(|| DIRECT.contains(&name).then_some(name))
 }
 
 /// Returns true if a stack is that of a thread of the pool.
@@ -179,6 +202,13 @@ mod tests {
         for rows in [&[own, WAKE][..], &[WAKE], &[]] {
             assert_eq!(requested(&recording(rows), &[RowId(0)]).unwrap_or_else(none), none());
         }
+        let all = recording(&[WORK, WAKE]);
+        let [work, wake] = [0, 1].map(|n| all.rows.get(n).is_some_and(|row| is_work(&all, row)));
+        assert!(work && !wake);
+        let direct =
+            recording(&[&["mkdir", "uv__fs_work", "worker"], &["futex", "uv__work_submit", "uv_fs_mkdir", "@f"]]);
+        let told = requested(&direct, &[RowId(0)]).map(|told| (told.operations, told.lines.len()));
+        assert_eq!(told, Some((vec!["mkdir".to_owned()], 1)));
         // A row that makes calls of both kinds is told by neither.
         let mut both = recording(&[WORK, WAKE, own]);
         both.windows

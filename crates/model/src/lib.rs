@@ -56,7 +56,7 @@ pub use errno::Errno;
 pub use file::{FileError, PprofColumn};
 pub use in_place::{InPlace, Missed};
 pub use ledger::{Before, Between, Ledger, LedgerObject, Looked, Notes, Question, QuestionAsked, Way};
-pub use names::{Frame, FrameClass, FrameId, Language, Location, Module, ModuleId, Stack, StackId};
+pub use names::{Frame, FrameClass, FrameId, Language, Location, Module, ModuleId, Stack, StackId, short_file};
 pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};

@@ -134,6 +134,28 @@ pub struct Frame {
     pub language: Option<Language>,
 }
 
+/// Names of files that tell only the folder's purpose, without their endings, and folders that tell no more.
+const VAGUE: &[&str] =
+    &["index", "__init__", "__main__", "init", "mod", "lib", "src", "dist", "build", "cjs", "esm", "out", "bin"];
+/// Folders that are shown before a file's name, at most.
+const MAX_FOLDERS: usize = 3;
+
+/// Returns the end of a source file's path by which a reader knows the file: its name, with its folder if the name is
+/// that of many files, as `express/lib/index.js`.
+pub fn short_file(path: &str) -> &str {
+    let mut from = path.rfind('/').map_or(0, |slash| slash + 1);
+    for _ in 0..MAX_FOLDERS {
+        let name = path.get(from..).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        let stem = name.split('.').next().unwrap_or(name);
+        let Some(before) = from.checked_sub(1).and_then(|end| path.get(..end)) else { break };
+        if before.is_empty() || !VAGUE.contains(&stem) {
+            break;
+        }
+        from = before.rfind('/').map_or(0, |slash| slash + 1);
+    }
+    path.get(from..).unwrap_or(path)
+}
+
 impl Frame {
     /// Returns the function to which the code belongs, without the functions inlined into it.
     pub fn function(&self) -> &str {
@@ -155,4 +177,27 @@ pub struct Stack {
     /// True if unwinding reached the first frame of the program or thread. A row's context ends at
     /// the user's frame by design and is not complete.
     pub complete: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_file;
+
+    #[test]
+    fn a_file_whose_name_many_have_is_shown_with_its_folder() {
+        for (path, shown) in [
+            ("/srv/app/server.js", "server.js"),
+            ("/srv/node_modules/express/index.js", "express/index.js"),
+            ("/srv/node_modules/agent-base/dist/index.js", "agent-base/dist/index.js"),
+            ("/srv/node_modules/a/lib/dist/cjs/index.js", "lib/dist/cjs/index.js"),
+            ("/usr/lib/python3/asyncio/__init__.py", "asyncio/__init__.py"),
+            ("src/net/mod.rs", "net/mod.rs"),
+            ("/index.js", "index.js"),
+            ("index.js", "index.js"),
+            ("/a/", ""),
+            ("", ""),
+        ] {
+            assert_eq!(short_file(path), shown, "{path}");
+        }
+    }
 }

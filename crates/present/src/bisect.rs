@@ -8,6 +8,7 @@ use crate::units::{counted, grouped};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use systoll_compare::Place;
+use systoll_model::short_file;
 
 /// Characters of a commit's id that are shown.
 const SHORT: usize = 10;
@@ -109,7 +110,7 @@ fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
     if let Some(place) = &report.place
         && let (Some(file), Some(line)) = (place.file.as_deref(), place.line)
     {
-        what.push(Role::Faint, format!(" {}:{line}", clean(file.rsplit('/').next().unwrap_or(file))));
+        what.push(Role::Faint, format!(" {}:{line}", clean(short_file(file))));
     }
     let (old, new) = (report.calls_before.unwrap_or(0), first.calls.unwrap_or(0));
     what.push(Role::Bad, format!("    {} → {} calls", grouped(old), grouped(new)));

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use systoll_compare::{
     By, Chance, Change, Diff, Figures, FindingChange, Key, Note, Range, RoundChange, RoundFigures, Summary, Verdict,
 };
+use systoll_model::short_file;
 
 /// Changes that are shown without `--all`.
 const CHANGES: usize = 20;
@@ -176,7 +177,7 @@ fn name(change: &Change, by: By) -> Line {
         && let Some(file) = place.file.as_deref()
     {
         let own = change.key.function.as_deref() == Some(&*place.function);
-        let file = clean(file.rsplit('/').next().unwrap_or(file));
+        let file = clean(short_file(file));
         line.push_name(
             Role::Faint,
             if own { format!(" {file}") } else { format!(" by {} {file}", clean(&place.function)) },
@@ -265,7 +266,7 @@ fn rounds(diff: &Diff, options: DiffOptions) -> Vec<Line> {
         let (word, role) = round_word(change);
         let mut line = Line::of(role, format!("  {word}  ")).with(Role::Plain, round_text(change));
         if let Some(place) = &change.place {
-            let file = place.file.as_deref().map(|f| clean(f.rsplit('/').next().unwrap_or(f)));
+            let file = place.file.as_deref().map(|f| clean(short_file(f)));
             let at = place.line.map_or_else(String::new, |n| format!(":{n}"));
             line.push_name(Role::Plain, format!("  < {}", clean(&place.function)));
             line.push_name(Role::Faint, file.map_or_else(String::new, |file| format!(" {file}{at}")));

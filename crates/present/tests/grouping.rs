@@ -150,9 +150,9 @@ fn threads_and_descriptors() {
     "#);
     assert_snapshot!(screen(&rec, By::Fd, &plain, 120), @r#"
     calls       between  looked at  errors     time       of CPU  fd
-    2,489  594 to 3,000          4          7.47 ms         19 %  pipe:[77]
+    2,489  922 to 2,945          4          7.47 ms         19 %  pipe:[77]
     1,000   50 to 1,000          4             2 ms        5.0 %  /tmp/\x1b[2J
-      511    8 to 2,406          8          1.53 ms        3.8 %  TCP:[10.0.0.1:80->10.0.0.2:4711]
+      511   55 to 2,078          8          1.53 ms        3.8 %  TCP:[10.0.0.1:80->10.0.0.2:4711]
       500      0 to 500          0     500   700 µs        1.8 %  (not looked at, or closed)
         3                                    900 ns  below 0.1 %  (no descriptor)
     4,503                              500  11.7 ms         29 %  all

@@ -5,6 +5,7 @@
 //! so.
 
 mod group;
+mod place;
 mod sampled;
 
 pub use group::{Common, Group};
@@ -80,8 +81,8 @@ pub fn grouped(recording: &Recording, by: By, only: Option<&BTreeSet<Sysno>>) ->
     let mut total = Counts::default();
     rows.iter().for_each(|(_, r)| total.merge(&r.counts));
     let mut groups = match by {
-        By::Caller => sampled::by_place(&rows, |f| function(recording, f), Common::Function),
-        By::Line => sampled::by_place(&rows, |f| line(recording, f), Common::Line),
+        By::Caller => sampled::by_place(recording, &rows, |f| function(recording, f), Common::Function),
+        By::Line => sampled::by_place(recording, &rows, |f| line(recording, f), Common::Line),
         By::Api => exact(&rows, |r| r.api.clone().map(|api| (api, r.api_module))),
         By::Library => exact(&rows, |r| library(recording, r)),
         By::Process => exact(&rows, |r| Some(r.process)),
@@ -135,10 +136,11 @@ impl GroupKey for ProcessId {
     }
 }
 
-/// Returns the file of the user's own function; for a script the interpreter's file, the outermost in the exact context.
+/// Returns the file of the function that [`place::caller`] names; for a script the interpreter's file, the outermost in
+/// the exact context.
 fn library(recording: &Recording, row: &Row) -> Option<ModuleId> {
     let module = |frame: FrameId| recording.frame(frame).module;
-    let user = row.user?;
+    let user = place::caller(recording, row)?;
     module(user).or_else(|| recording.stack(row.context).frames.iter().rev().find_map(|frame| module(*frame)))
 }
 

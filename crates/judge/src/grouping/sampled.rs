@@ -1,10 +1,12 @@
 //! Groups that only windows and looks tell apart: descriptors' targets and lines of scripts.
 
 use super::group::{Common, Group, add};
+use super::place::caller;
+use crate::pool::{is_work, requested};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
-use systoll_model::{FrameId, Recording, Row, RowId, Sysno};
+use systoll_model::{FrameId, Recording, Row, RowId, RowLine, Sysno};
 
 /// A row's calls in windows.
 #[derive(Default)]
@@ -50,14 +52,20 @@ pub(super) fn by_fd(recording: &Recording, rows: &[(RowId, &Row)]) -> Vec<Group>
     sums.groups
 }
 
+/// Rows of a pool's threads whose requesters are looked for, at most.
+const MAX_POOL_ROWS: usize = 64;
+
 /// Returns the calls grouped by the user's own position in code, as `key` tells positions apart. If an interpreter
-/// made a row's calls for several lines of a script, each line has the share of the looks that met it.
+/// made a row's calls for several lines of a script, each line has the share of the looks that met it; so has each
+/// line that asked a pool of threads for a row's calls.
 pub(super) fn by_place<K: Eq + Hash>(
+    recording: &Recording,
     rows: &[(RowId, &Row)],
     key: impl Fn(FrameId) -> Option<K>,
     common: impl Fn(FrameId) -> Common,
 ) -> Vec<Group> {
     let mut sums = Sums::default();
+    let mut room = MAX_POOL_ROWS;
     for (id, row) in rows {
         let mut put = |frame: Option<FrameId>, part: &Part| {
             let frame = frame.filter(|f| key(*f).is_some());
@@ -65,18 +73,57 @@ pub(super) fn by_place<K: Eq + Hash>(
         };
         let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
         if row.lines.is_empty() || looks == 0 {
-            put(row.user, &whole(row));
+            let asked = if room > 0 && is_work(recording, row) { requested(recording, &[*id]) } else { None };
+            let asked = asked.map(|told| told.lines).filter(|lines| !lines.is_empty());
+            let Some(asked) = asked else {
+                put(caller(recording, row), &whole(row));
+                continue;
+            };
+            room -= 1;
+            let seen = asked.iter().fold(0u64, |sum, (_, seen)| sum.saturating_add(*seen));
+            asked.iter().for_each(|(frame, n)| put(Some(*frame), &part(row, *n as f64 / seen as f64, *n, seen as f64)));
             continue;
         }
-        let calls = row.counts.calls as f64;
-        let unseen = unseen_share(looks, row.counts.calls);
+        let effective = if looks >= row.counts.calls { looks as f64 } else { effective_looks(&row.lines) };
         for line in &row.lines {
-            let n = calls * row.share(line);
-            let (low, high) = ((n - unseen * calls).max(line.looks as f64), (n + unseen * calls).min(calls));
-            put(Some(line.frame), &Part { calls: n, low: low.min(n), high, looked_at: Some(line.looks) });
+            let part = part(row, row.share(line), line.looks, effective);
+            // The sampled calls are a sure lower bound.
+            let low = part.low.max(line.looks as f64).min(part.calls);
+            put(Some(line.frame), &Part { low, ..part });
         }
     }
     sums.groups
+}
+
+/// Returns the part of a row's calls that a line makes: its `share`, by `n` of the looks at the row, which together are
+/// worth `looks` independent ones.
+fn part(row: &Row, share: f64, n: u64, looks: f64) -> Part {
+    let all = row.counts.calls as f64;
+    let (low, high) = if looks >= all { (share, share) } else { bounds(share, looks) };
+    Part { calls: all * share, low: all * low, high: all * high, looked_at: Some(n) }
+}
+
+/// Returns the number of independent looks that the looks at a row's lines are worth. A look stands for as many calls
+/// as its octave has, so a few late ones decide the shares (Kish's effective sample size).
+fn effective_looks(lines: &[RowLine]) -> f64 {
+    let all: f64 = lines.iter().map(|line| line.weight as f64).sum();
+    let squares: f64 = lines.iter().map(|line| (line.weight as f64).powi(2) / line.looks.max(1) as f64).sum();
+    if squares > 0.0 { all * all / squares } else { 1.0 }
+}
+
+/// Returns the 95 % bounds of a share that was found in `n` independent samples: Wilson's interval, or where all samples
+/// were alike, the bound of the share of those that differ.
+fn bounds(share: f64, n: f64) -> (f64, f64) {
+    /// Quantile of the normal distribution for a two-sided interval of 95 %.
+    const Z: f64 = 1.96;
+    let n = n.max(1.0);
+    if share >= 1.0 {
+        return (1.0 - unseen(n), 1.0);
+    }
+    let scale = 1.0 + Z * Z / n;
+    let middle = (share + Z * Z / (2.0 * n)) / scale;
+    let half = Z / scale * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    ((middle - half).clamp(0.0, share), (middle + half).clamp(share, 1.0))
 }
 
 /// Returns the upper 95 % bound of the share of a row's calls that a line may have without one of the `looks` at the
@@ -85,14 +132,14 @@ pub fn unseen_share(looks: u64, calls: u64) -> f64 {
     match looks {
         0 => 1.0,
         _ if looks >= calls => 0.0,
-        _ => unseen(looks),
+        _ => unseen(looks as f64),
     }
 }
 
 /// Returns the upper 95 % bound of the share of calls that differ, if `n` sampled calls were all alike (1 -
 /// 0.05^(1/n)).
-fn unseen(n: u64) -> f64 {
-    1.0 - 0.05_f64.powf(1.0 / n.max(1) as f64)
+fn unseen(n: f64) -> f64 {
+    1.0 - 0.05_f64.powf(1.0 / n.max(1.0))
 }
 
 /// Returns the group of a call without a known descriptor: `None` if the call may have none (an anonymous mapping, a
@@ -155,12 +202,16 @@ fn parts<'a>(seen: &LookTally<'a>, calls: u64) -> Vec<(Option<&'a Arc<str>>, Par
             parts.entry(*target).or_default().0 += size * *n as f64 / looked_at as f64;
         }
     }
-    let unseen = unseen(seen.windows.len() as u64);
     let part = |(estimate, looked_at): (f64, u64)| {
-        let calls = all * estimate / weight.max(1.0);
-        let (low, high) = (calls - unseen * all, calls + unseen * all);
+        let share = estimate / weight.max(1.0);
+        let (low, high) = bounds(share, seen.windows.len() as f64);
         // The sampled calls are a sure lower bound.
-        Part { calls, low: low.max(looked_at as f64), high: high.min(all), looked_at: Some(looked_at) }
+        Part {
+            calls: all * share,
+            low: (all * low).max(looked_at as f64),
+            high: all * high,
+            looked_at: Some(looked_at),
+        }
     };
     parts.into_iter().map(|(target, p)| (target, part(p))).collect()
 }
@@ -196,5 +247,40 @@ impl<K: Eq + Hash> Sums<K> {
         group.waited_ns = add(group.waited_ns, row.counts.waited_ns.map(of));
         group.looked_at = add(group.looked_at, part.looked_at);
         group.rows.push(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(frame: u32, looks: u64, weight: u64) -> RowLine {
+        RowLine { frame: FrameId(frame), looks, weight }
+    }
+
+    #[test]
+    fn one_look_that_stands_for_half_of_the_calls_proves_little() {
+        // Looks at calls 1, 2, 4 … of 1,024: each stands for its octave.
+        let lines: Vec<RowLine> = (0..10).map(|n| line(n, 1, 1 << n)).collect();
+        let effective = effective_looks(&lines);
+        assert!((2.9..3.1).contains(&effective), "{effective}");
+        let (low, high) = bounds(0.5, effective);
+        assert!((0.12..0.13).contains(&low) && (0.87..0.88).contains(&high), "{low} {high}");
+        assert!((effective_looks(&[line(0, 40, 400), line(1, 60, 600)]) - 100.0).abs() < 0.1);
+        assert!((effective_looks(&[]) - 1.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn bounds_hold_the_share_nineteen_times_in_twenty() {
+        let mut random = systoll_model::Random::new(7);
+        for (n, truth) in [(10u32, 0.5), (30, 0.2), (100, 0.5), (1000, 0.05)] {
+            let held = (0..400).filter(|_| {
+                let seen = (0..n).filter(|_| (random.below(1_000_000) as f64) < truth * 1e6).count();
+                let (low, high) = bounds(seen as f64 / f64::from(n), f64::from(n));
+                (low..=high).contains(&truth)
+            });
+            let held = held.count();
+            assert!(held >= 365, "{n} samples of {truth}: {held} of 400");
+        }
     }
 }

@@ -16,6 +16,7 @@ pub use screen::write_check;
 use crate::text::{clean, sentence};
 use crate::units::{counted, grouped};
 use systoll_compare::{Bound, Breach, Held, HeldFinding, Measured, Place, Who};
+use systoll_model::short_file;
 
 /// The results of a check, and the paths to which they refer.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +155,7 @@ fn who_text(who: &Who) -> String {
 fn place_text(place: &Place) -> String {
     let mut text = clean(&place.function);
     if let (Some(file), Some(line)) = (place.file.as_deref(), place.line) {
-        text.push_str(&format!(" {}:{line}", clean(file.rsplit('/').next().unwrap_or(file))));
+        text.push_str(&format!(" {}:{line}", clean(short_file(file))));
     }
     text
 }

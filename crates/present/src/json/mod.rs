@@ -238,19 +238,35 @@ fn lines<'a>(rec: &'a Recording, rows: &[&'a Row]) -> Vec<WireLine<'a>> {
     }
     let mut lines: Vec<_> = calls.into_iter().collect();
     lines.sort_by(|(a, (x, _)), (b, (y, _))| y.total_cmp(x).then(a.cmp(b)));
-    let line = |(id, (part, looks)): (FrameId, (f64, u64))| {
-        let frame = frame(rec, id)?;
-        let place = frame.location()?;
-        Some(WireLine {
-            function: &place.function,
-            file: place.file.as_deref(),
-            line: place.line,
-            language: frame.language.map(Language::name),
-            looks,
-            share: if all > 0.0 { part / all } else { 0.0 },
-        })
-    };
-    lines.into_iter().filter_map(line).collect()
+    let of = |part: f64| if all > 0.0 { part / all } else { 0.0 };
+    lines.into_iter().filter_map(|(id, (part, looks))| line(rec, id, looks, of(part))).collect()
+}
+
+/// Returns the line of a script's frame, which `looks` samples met and which has a `share` of the calls.
+fn line(rec: &Recording, id: FrameId, looks: u64, share: f64) -> Option<WireLine<'_>> {
+    let frame = frame(rec, id)?;
+    let place = frame.location()?;
+    Some(WireLine {
+        function: &place.function,
+        file: place.file.as_deref(),
+        line: place.line,
+        language: frame.language.map(Language::name),
+        looks,
+        share,
+    })
+}
+
+/// Returns the lines that asked a pool of threads for a finding's calls; `None` if no pool made the calls.
+fn requested<'a>(rec: &'a Recording, f: &Finding) -> Option<WireRequested<'a>> {
+    let told = systoll_judge::requested(rec, &f.rows)?;
+    let all = told.lines.iter().fold(0u64, |sum, (_, looks)| sum.saturating_add(*looks)).max(1);
+    let lines = told.lines.iter().filter_map(|(id, looks)| line(rec, *id, *looks, *looks as f64 / all as f64));
+    Some(WireRequested {
+        operations: told.operations.iter().map(|operation| format!("uv_fs_{operation}")).collect(),
+        lines: lines.collect(),
+        hand_over_calls: told.hand_over_calls,
+        hand_over_ns: told.hand_over_ns,
+    })
 }
 
 fn wire_wait<'a>(sentences: Sentences<'a>, wait: &'a Wait) -> WireWait<'a> {
@@ -324,6 +340,7 @@ fn finding<'a>(sentences: Sentences<'a>, f: &'a Finding) -> WireFinding<'a> {
         apis: f.apis.iter().map(|a| &**a).collect(),
         user: f.user.and_then(|id| user(rec, id)),
         lines: lines(rec, &f.rows.iter().filter_map(|id| row(rec, *id)).collect::<Vec<_>>()),
+        requested: requested(rec, f),
         what: f.what.as_deref(),
         calls: f.calls,
         calls_about: f.calls_about.map(estimate),

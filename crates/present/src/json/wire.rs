@@ -325,6 +325,15 @@ pub(super) struct WireCure<'a> {
     pub(super) applied: bool,
 }
 
+/// The callers whose work a pool's threads do.
+#[derive(Serialize)]
+pub(super) struct WireRequested<'a> {
+    pub(super) operations: Vec<String>,
+    pub(super) lines: Vec<WireLine<'a>>,
+    pub(super) hand_over_calls: u64,
+    pub(super) hand_over_ns: u64,
+}
+
 #[derive(Serialize)]
 pub(super) struct WireFinding<'a> {
     pub(super) cause: Option<&'a str>,
@@ -334,6 +343,7 @@ pub(super) struct WireFinding<'a> {
     pub(super) apis: Vec<&'a str>,
     pub(super) user: Option<User<'a>>,
     pub(super) lines: Vec<WireLine<'a>>,
+    pub(super) requested: Option<WireRequested<'a>>,
     pub(super) what: Option<&'a str>,
     pub(super) calls: u64,
     pub(super) calls_about: Option<Estimate>,

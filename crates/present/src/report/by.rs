@@ -8,7 +8,7 @@ use crate::units::{calls, counted, grouped, percent_of, time};
 use std::cmp::Reverse;
 use std::io;
 use systoll_judge::{By, Common, Group, Grouping, Judgement};
-use systoll_model::{ProcessId, Recording, Row, RowId};
+use systoll_model::{ProcessId, Recording, Row, RowId, short_file};
 
 use super::screen::ReportOptions;
 use crate::access::{frame, module, row};
@@ -211,7 +211,7 @@ impl Report<'_> {
         let place = frame.location()?;
         let mut line = Line::default();
         line.push_name(Role::Plain, clean(&place.function));
-        let file = place.file.as_deref().map(|f| f.rsplit('/').next().unwrap_or(f));
+        let file = place.file.as_deref().map(short_file);
         // The placeholder of a function without a name already contains its module's name.
         let named = !place.function.contains("+0x");
         let home = file.or_else(|| module(self.rec, frame.module).map(|m| m.file_name()).filter(|_| named));

@@ -6,7 +6,7 @@ use crate::style::{Line, Role};
 use crate::text::clean;
 use crate::units::percent_of;
 use std::cmp::Reverse;
-use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId, before_thread};
+use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId, before_thread, short_file};
 
 /// Frames of a chain that are shown without `-k`.
 const FRAMES: usize = 4;
@@ -132,7 +132,7 @@ impl Report<'_> {
         let silent = next.is_some_and(|n| n.module == f.module && n.locations.iter().all(|l| l.file.is_none()));
         let links = f.shown_locations().iter().map(|l| {
             let mut link = Line::default();
-            let name = |file: &str| self.style.name(&clean(file.rsplit('/').next().unwrap_or(file)), PLACE);
+            let name = |file: &str| self.style.name(&clean(short_file(file)), PLACE);
             if let (Some(_), Some(file)) = (f.language, &l.file) {
                 link.push_name(Role::Plain, name(file));
                 link.push(Role::Plain, l.line.map_or_else(String::new, |n| format!(":{n}")));

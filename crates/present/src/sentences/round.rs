@@ -5,7 +5,7 @@ use crate::access::{frame, module};
 use crate::text::clean;
 use crate::units::{bytes, calls, counted, grouped, percent, time};
 use systoll_judge::{Numbers, Round, RoundCall, RoundStep, Times, Variety};
-use systoll_model::{Class, Location};
+use systoll_model::{Class, Location, short_file};
 
 /// Number of samples that suffice to say that no two of them are alike.
 const LOOKS: u64 = 8;
@@ -57,7 +57,7 @@ impl Sentences<'_> {
     fn place_text(&self, round: &Round, location: &Location, is_script: bool) -> String {
         let function = clean(&location.function);
         let line = location.line.map_or_else(String::new, |line| format!(":{line}"));
-        let name = |file: &str| clean(file.rsplit('/').next().unwrap_or(file));
+        let name = |file: &str| clean(short_file(file));
         match (&location.file, is_script) {
             (Some(file), true) => format!("{}{line} in {function}", name(file)),
             (Some(file), false) => format!("{function} {}{line}", name(file)),

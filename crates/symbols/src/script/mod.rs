@@ -44,7 +44,7 @@ use foldhash::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
-use systoll_model::FrameClass;
+use systoll_model::{FrameClass, Language};
 
 /// The interpreters of an address space, and the facts known about their code.
 #[derive(Debug, Default)]
@@ -227,14 +227,19 @@ impl Symbols {
         self.scripts.runtimes.contains(&key) || bundled(path())
     }
 
-    /// Returns the script line that stands for a stack: the innermost of the user's own code, else the innermost that
-    /// has a line number.
+    /// Returns the script line that stands for a stack: the innermost of the user's own code; else, in Java, the
+    /// outermost that tells what its thread is for; else the innermost that has a line number.
     pub fn script_line(&self, stack: &[RawFrame]) -> Option<RawFrame> {
         let lines = stack.iter().filter(|f| f.is_script());
         let own = |f: &&RawFrame| self.scripts.lines.get(**f).is_some_and(|(_, class)| *class == FrameClass::User);
         // A frame without a line number is not taken: in a stack of compiled functions, the interpreted ones may be
         // missing.
         let whole = |f: &&RawFrame| self.scripts.lines.get(**f).is_some_and(|(line, _)| line.line.is_some());
-        lines.clone().find(own).or_else(|| lines.clone().find(whole)).copied()
+        let tells_task = |f: &&RawFrame| {
+            let line = self.scripts.lines.get(**f).map(|(line, _)| line);
+            line.is_some_and(|line| line.language == Language::Java && hotspot::tells_task(&line.function))
+        };
+        let task = || stack.iter().rev().filter(|f| f.is_script()).filter(whole).find(tells_task);
+        lines.clone().find(own).or_else(task).or_else(|| lines.clone().find(whole)).copied()
     }
 }

@@ -96,6 +96,7 @@ function finding(f, data, remark) {
     ["gain", f.told.gain ? `expected: ${f.told.gain} of processor time` : null],
     ["remark", f.told.doubt],
     ["who", who.map((w) => el("div", { class: "mono" }, w))],
+    ["asked", f.requested ? asked(f.requested) : null],
     ["what", f.what ? el("code", {}, shown(f.what)) : null],
     ["evidence", f.told.evidence],
     ["cure", cures.length ? el("ul", {}, cures) : f.stop.length ? el("ul", {}, f.stop.map((s) => el("li", {}, shown(s)))) : null],
@@ -105,6 +106,16 @@ function finding(f, data, remark) {
     el("h3", {}, shown(name)),
     el("p", {}, shown(f.why)), sources.map(excerpt),
     el("dl", {}, facts.filter(([, value]) => value && value.length !== 0).map(([what, value]) => [el("dt", {}, what), el("dd", {}, value)])));
+}
+
+/** Who asked a pool's threads for the calls, and what handing the work over took. */
+function asked(r) {
+  const looks = r.lines.reduce((sum, l) => sum + l.looks, 0);
+  const seen = looks ? `${counted(looks, "look", "looks")} at its wake-ups` : "no caller was seen";
+  const lines = r.lines.slice(0, 4).map((l) => el("div", { class: "mono" }, `${place(l)}  ${Math.round(l.share * 100)} %`));
+  const over = r.hand_over_calls
+    ? el("div", {}, `handing over all work of that pool took at least ${counted(r.hand_over_calls, "call", "calls")} more, ${time(r.hand_over_ns)}`) : null;
+  return [...lines, el("div", { class: "faint" }, `of libuv's pool, by ${r.operations.map(shown).join(", ")}; ${seen}`), over].filter(Boolean);
 }
 
 function excerpt(source) {

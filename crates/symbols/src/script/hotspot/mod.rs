@@ -27,8 +27,11 @@ const MAX_THREADS: u32 = 4096;
 const MAX_FRAMES: usize = 512;
 /// Frames of a thread walked, at most, including those without a method.
 const MAX_STEPS: usize = 2048;
-/// Prefixes of the packages that come with Java.
+/// Prefixes of the packages of Java's library.
 const LIBRARY: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "org.graalvm."];
+/// Prefixes of the packages with the programs that come with Java, such as `javac`, `jshell` and `jar`. For whoever
+/// runs one, its lines are the program's own.
+const TOOLS: [&str; 4] = ["com.sun.tools.", "sun.tools.", "jdk.tools.", "jdk.jshell."];
 
 /// A file that holds HotSpot, with the ELF virtual addresses of its two tables.
 #[derive(Clone, Copy, Debug)]
@@ -258,8 +261,51 @@ fn line(heap: &mut Heap<'_, '_, '_>, lines: &mut ScriptLines, place: Place) -> O
     let is_made_up = method.name.contains("$$Lambda") || method.name.contains("LambdaForm$");
     (method.file.is_some() || !is_made_up).then_some(())?;
     let line = place.index.and_then(|index| heap.line(place.method, index));
-    let is_library = LIBRARY.iter().any(|package| method.name.starts_with(package));
+    let is_library = is_library(&method.name);
     let class = if is_library { FrameClass::Runtime } else { FrameClass::User };
     let file = method.file.map(Into::into);
     lines.frame(ScriptLine { language: Language::Java, function: method.name.into(), file, line }, class)
+}
+
+/// Returns true unless a method only carries tasks: runs whatever a thread or a pool is given.
+pub(crate) fn tells_task(method: &str) -> bool {
+    const CARRIERS: [&str; 5] = [
+        "java.lang.Thread.",
+        "java.lang.VirtualThread",
+        "java.util.concurrent.",
+        "jdk.internal.misc.InnocuousThread.",
+        "jdk.internal.vm.",
+    ];
+    !CARRIERS.iter().any(|carrier| method.starts_with(carrier))
+}
+
+/// Returns true if a method, named with its class's package, is in Java's library.
+fn is_library(method: &str) -> bool {
+    let is_in = |packages: &[&str]| packages.iter().any(|package| method.starts_with(package));
+    is_in(&LIBRARY) && !is_in(&TOOLS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_come_with_java_are_no_library() {
+        for (method, library) in [
+            ("java.nio.file.Files.readString", true),
+            ("com.sun.net.httpserver.Headers.get", true),
+            ("com.sun.tools.javac.main.Main.compile", false),
+            ("jdk.jshell.JShell.eval", false),
+            ("org.apache.maven.cli.MavenCli.main", false),
+        ] {
+            assert_eq!(is_library(method), library, "{method}");
+        }
+    }
+
+    #[test]
+    fn a_pools_own_methods_tell_no_task() {
+        assert!(tells_task("sun.net.httpserver.ServerImpl$Dispatcher.run"));
+        assert!(!tells_task("java.lang.Thread.run"));
+        assert!(!tells_task("java.util.concurrent.ThreadPoolExecutor.runWorker"));
+    }
 }
