@@ -31,7 +31,7 @@ struct Runs {
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let text = budget_text(&args.budget)?;
     let told = |e: BudgetError| Failure::Budget(args.budget.clone(), e.to_string());
     let budget = match &text {
@@ -45,7 +45,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::file("write", &args.budget, e));
     }
     let mut output = Output::open(args.output.as_deref(), Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     let per = args.per.as_ref().or(budget.per.as_ref());
     let runs = runs(args, per)?;
     if let Some(exit) = runs.recordings.iter().map(|r| r.header.exit).find(|e| *e != Some(Exit::Code(budget.exit))) {

@@ -28,7 +28,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         })?],
     };
     let mut output = Output::open(None, Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     let shop = Workshop::new().map_err(|e| Failure::Demo(e.to_string()))?;
     let mut found = true;
     let of = told.len();

@@ -96,7 +96,7 @@ impl Places {
         let idle = counted.is_some_and(|both| !both.made);
         let expected = counted.and_then(|both| both.expected);
         let names = [&sides.a, &sides.b].map(|s| strings(&s.argv()));
-        let style = self.report.style(args.color);
+        let style = self.report.style(args.color.when);
         let report = self.report.write("report", |w| {
             if args.json {
                 let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
@@ -152,7 +152,7 @@ impl Places {
 
 /// Executes the command with the cure applied, or prints how to keep the cure.
 pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let cures = args.cause.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>();
     let only_code = args.keep_for.is_none() && matches!(cures, Err(Failure::NotApplied { .. }));
     if args.print && args.export.is_none() && (args.keep_for == Some(KeepFor::Code) || only_code) {

@@ -35,7 +35,7 @@ impl Shown {
         }
         let page = args.open.then(|| page::place(args.output.as_deref())).transpose()?;
         let output = Output::open(page.as_deref().or(args.output.as_deref()), stream)?;
-        let (catalogue, style) = (catalogue(args.causes.as_deref())?, output.style(args.color));
+        let (catalogue, style) = (catalogue(args.causes.folder.as_deref())?, output.style(args.color.when));
         Ok((output, Self { args: args.clone(), page, catalogue, style }))
     }
 
@@ -156,7 +156,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let path = named.ok_or(Failure::Usage("which recording? systoll report REC, or - for standard input"))?;
     if let Some(folder) = &args.parquet {
         tables::prepare(folder)?;
-        let (recording, catalogue) = (read(&path)?, catalogue(args.show.causes.as_deref())?);
+        let (recording, catalogue) = (read(&path)?, catalogue(args.show.causes.folder.as_deref())?);
         tables::add(folder, &recording, &catalogue, &args.labels.labels(), true)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -193,7 +193,7 @@ pub(crate) fn save(place: &mut Place, recording: &Recording) -> Result<(), Failu
 /// Implements `systoll box`.
 pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
     let mut output = Output::open(None, Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     let mut survey = systoll_price::survey();
     for backend in systoll_record::backends() {
         match backend.cost() {

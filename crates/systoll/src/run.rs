@@ -54,7 +54,7 @@ pub(crate) fn add(
     quiet: u8,
 ) -> Result<(), Failure> {
     let Some(folder) = &keep.save_to else { return Ok(()) };
-    let catalogue = catalogue(show.causes.as_deref())?;
+    let catalogue = catalogue(show.causes.folder.as_deref())?;
     tables::add(folder, recording, &catalogue, labels, quiet > 0)
 }
 
