@@ -4,6 +4,7 @@ use crate::deferred_cost::deferred_cost;
 use crate::detect::{Children, Started};
 use crate::excerpt::{Excerpt, InExcerpt};
 use crate::expected_gain::{NeedlessCalls, expected_gain};
+use crate::fact::Fact;
 use crate::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Kind, Later, ObjectShare, RowNeedless};
 use crate::group::Group;
 use crate::judged_view::JudgedView;
@@ -54,6 +55,8 @@ struct Figures {
     several: bool,
     /// The share of the rows' waiting that claimed calls have, 0 to 1; `None` where it is not known.
     waits_claimed: Option<f64>,
+    /// True if each claimed call is a wait that ran out.
+    runs_out: bool,
     later: Option<Later>,
     /// Weight of each of the group's rows.
     by_row: BTreeMap<RowId, RowWeight>,
@@ -96,6 +99,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             .windows(2)
             .any(|two| matches!(two, [a, b] if recording.row(*a).syscall != recording.row(*b).syscall)),
         waits_claimed: waits_claimed(group, &of_group),
+        runs_out: of_group.iter().flat_map(|v| &v.claimed).all(|c| c.claim.facts.contains(Fact::RunsOut)),
         later: None,
         by_row: BTreeMap::new(),
     };
@@ -513,7 +517,17 @@ fn confidence(
     }
     // A loop that only sleeps may poll memory between its sleeps, as Go's monitor does. A loop that
     // polls by several system calls does nothing else, so that a smaller share of it is enough.
-    let looks = spins && f.several && of_calls >= options.min_spin_share;
+    let often = of_calls >= options.min_spin_share;
+    let looks = spins && f.several && often;
+    // A wake-up costs more than the call: the switch, and a processor that can't rest.
+    if spins
+        && f.runs_out
+        && often
+        && f.any >= options.low_calls as f64
+        && f.waited <= f.calls as f64 * options.short_wait_ns as f64
+    {
+        return Some(Confidence::Low);
+    }
     let least = if spins && !looks { options.dear_share } else { options.min_price };
     let calls = f.any >= options.low_calls as f64;
     let some =
