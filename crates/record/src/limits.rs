@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// Exit code if systoll itself failed.
-pub(crate) const OWN: c_int = 125;
+pub(crate) const EXIT_OF_SYSTOLL: c_int = 125;
 
 /// The limits that are raised.
 const RAISED: [Resource; 5] =
@@ -21,7 +21,7 @@ const LEAST_STACK: u64 = 1 << 20;
 
 /// Bytes that must be available for a thread to start: for its stack, its signal stack, and allocations of other
 /// threads meanwhile.
-const OF_A_THREAD: usize = 4 << 20;
+const BYTES_FOR_THREAD: usize = 4 << 20;
 
 /// Starts a thread if there is memory for one: a Rust thread that can't allocate its signal stack panics as it starts.
 ///
@@ -57,8 +57,8 @@ fn has_memory_for_a_thread() -> bool {
     // SAFETY: a new mapping at an address of the kernel's choice, which nobody else knows and which is unmapped at
     // once.
     unsafe {
-        let at = libc::mmap(std::ptr::null_mut(), OF_A_THREAD, protection, flags, -1, 0);
-        at != libc::MAP_FAILED && libc::munmap(at, OF_A_THREAD) == 0
+        let at = libc::mmap(std::ptr::null_mut(), BYTES_FOR_THREAD, protection, flags, -1, 0);
+        at != libc::MAP_FAILED && libc::munmap(at, BYTES_FOR_THREAD) == 0
     }
 }
 
@@ -209,7 +209,10 @@ fn on_limit(signal: c_int, handler: extern "C" fn(c_int)) {
 extern "C" fn file_too_large(_: c_int) {}
 
 extern "C" fn time_used_up(_: c_int) {
-    last_words(b"systoll: its own processor time is used up (ulimit -t); what it watched runs on unwatched\n", OWN)
+    last_words(
+        b"systoll: its own processor time is used up (ulimit -t); what it watched runs on unwatched\n",
+        EXIT_OF_SYSTOLL,
+    )
 }
 
 /// Writes `line` to standard error and ends this process. Async-signal-safe.

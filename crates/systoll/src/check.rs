@@ -5,7 +5,7 @@ use crate::diff::{judgements, read_all};
 use crate::drain_pipe::DrainPipe;
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::{Left, Output, Place, keep, progress_line, to_stderr};
+use crate::output::{Left, Output, ResultPath, keep, progress_line, to_stderr};
 use crate::watched_run::WatchedRun;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         None => return Err(Failure::NoBudget(args.budget.clone())),
     };
     // The budget's place is checked before anything is run.
-    let mut place = args.update.then(|| Place::open(&args.budget)).transpose();
+    let mut place = args.update.then(|| ResultPath::open(&args.budget)).transpose();
     if let Err(e) = place {
         return Err(Failure::file("write", &args.budget, e));
     }

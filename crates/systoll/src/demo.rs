@@ -8,7 +8,7 @@ use crate::output::{Output, progress_line, to_stderr};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-use systoll_cure::{Spec, Story, Workshop, interrupted, interrupted_after, stories, story};
+use systoll_cure::{PrivateFolder, Spec, Story, interrupted, interrupted_after, stories, story};
 use systoll_judge::{Catalogue, Finding, judge};
 use systoll_model::Recording;
 use systoll_present::{Role, Style, write_comparison, write_finding, write_ways};
@@ -29,7 +29,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     };
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color.when);
-    let shop = Workshop::new().map_err(|e| Failure::Demo(e.to_string()))?;
+    let shop = PrivateFolder::new().map_err(|e| Failure::Demo(e.to_string()))?;
     let mut found = true;
     let of = told.len();
     let stories = if of == 1 { "one story" } else { "true stories" };
@@ -60,7 +60,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
 
 fn tell(
     story: &'static Story,
-    shop: &Workshop,
+    shop: &PrivateFolder,
     prove: bool,
     style: &Style,
     found: &mut bool,

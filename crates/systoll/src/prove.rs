@@ -13,7 +13,7 @@ mod watching;
 use crate::cli::{Command, CureArgs, KeepFor, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
-use crate::output::{Output, Place, keep, to_stderr};
+use crate::output::{Output, ResultPath, keep, to_stderr};
 use counts::PairCounts;
 use cure_choice::{check_reach, chosen};
 use pair::{Pair, SideWords, spec, strings};
@@ -67,14 +67,14 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
 /// The outputs, which are opened before anything is started.
 struct Places {
     report: Output,
-    export_json: Option<Place>,
-    export_markdown: Option<Place>,
+    export_json: Option<ResultPath>,
+    export_markdown: Option<ResultPath>,
 }
 
 impl Places {
     fn open(args: &ProveArgs, stream: Output) -> Result<Self, Failure> {
         let file = |path: &Option<PathBuf>| {
-            let place = |path: &Path| Place::open(path).map_err(|e| Failure::file("write", path, e));
+            let place = |path: &Path| ResultPath::open(path).map_err(|e| Failure::file("write", path, e));
             path.as_deref().map(place).transpose()
         };
         Ok(Self {

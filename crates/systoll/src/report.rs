@@ -4,7 +4,7 @@ use crate::call_set::CallSet;
 use crate::cli::{PlainArgs, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::{Output, Place, keep, to_stderr, whole};
+use crate::output::{Output, ResultPath, keep, to_stderr, whole};
 use crate::{page, tables};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
@@ -176,8 +176,8 @@ pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
 }
 
 /// Opens the place for a recording. Another kind of file there is not replaced, unless `forced`.
-pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<Place, Failure> {
-    let place = Place::open(path).map_err(|e| Failure::file("write", path, e))?;
+pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<ResultPath, Failure> {
+    let place = ResultPath::open(path).map_err(|e| Failure::file("write", path, e))?;
     if !forced && place.holds_other(Recording::is_in) {
         return Err(Failure::NotOurs(path.to_owned()));
     }
@@ -185,7 +185,7 @@ pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<Place, Failure>
 }
 
 /// Writes a recording to its place.
-pub(crate) fn save(place: &mut Place, recording: &Recording) -> Result<(), Failure> {
+pub(crate) fn save(place: &mut ResultPath, recording: &Recording) -> Result<(), Failure> {
     let bytes = whole(|w| recording.write(w).map_err(io::Error::other));
     keep("recording", place, &bytes.map_err(|e| Failure::file("write", &place.path, e))?)
 }

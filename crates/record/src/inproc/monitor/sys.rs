@@ -213,7 +213,8 @@ pub(crate) fn process_cpu(pid: i32) -> Option<u64> {
 
 /// Returns the time stamp counter.
 pub(crate) fn tsc() -> u64 {
-    // SAFETY: every x86-64 processor has it; the probe reports first if a program may not read it.
+    // SAFETY: every x86-64 processor has it. A process that gave it up by PR_SET_TSC would get SIGSEGV; systoll does
+    // not.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

@@ -1,7 +1,7 @@
 //! Tells programs the files in which there is nothing to hook, so that their loaders need not ask about them again. The
 //! mappings of such files are read with the program's next question.
 
-use crate::inproc::monitor::exec::kept_no_calls::{LoaderSite, MappedAs};
+use crate::inproc::monitor::exec::call_free_files::{LoaderSite, MappedAs};
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::program::CheckedMappings;

@@ -1,6 +1,6 @@
 //! Makes a file's code ready to be mapped into a process.
 
-use crate::inproc::monitor::exec::files::{Known, Unwatchable};
+use crate::inproc::monitor::exec::files::{PlannedFile, Unwatchable};
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::session::Session;
@@ -67,7 +67,7 @@ pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<
     }
 }
 
-fn note_uncounted(session: &mut Session, path: &str, known: &Rc<Known>, places: usize) {
+fn note_uncounted(session: &mut Session, path: &str, known: &Rc<PlannedFile>, places: usize) {
     if places > 0 {
         let interrupts = known.plan.unplanned.iter().filter(|u| u.why == UnpatchableReason::Int80).count();
         let all = known.plan.sites.len() + interrupts;
