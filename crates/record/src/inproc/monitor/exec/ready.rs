@@ -5,6 +5,7 @@ use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::Layout;
+use crate::problems::Problems;
 use std::ops::Range;
 use std::rc::Rc;
 use systoll_hooks::layout::image;
@@ -56,7 +57,7 @@ pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<
     match session.provisioning.files.code(session.memory.codes(), file.module, &known, file.bias, &is_free) {
         Ok((code, at)) => {
             taken.ours.push(at..at + code.size());
-            note_uncounted(session, &path, &known, code.uncounted);
+            note_uncounted(&mut session.problems, &path, &known, code.uncounted);
             let patched = Patched { key: file.module, known, code, bias: file.bias };
             Ok(Some(Ready { patched, at }))
         }
@@ -67,11 +68,11 @@ pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<
     }
 }
 
-fn note_uncounted(session: &mut Session, path: &str, known: &Rc<PlannedFile>, places: usize) {
+fn note_uncounted(problems: &mut Problems, path: &str, known: &Rc<PlannedFile>, places: usize) {
     if places > 0 {
         let interrupts = known.plan.unplanned.iter().filter(|u| u.why == UnpatchableReason::Int80).count();
         let all = known.plan.sites.len() + interrupts;
-        session.problems.note(
+        problems.note(
             ProblemKind::Lost,
             format!("{path}: {places} of {all} places that make system calls can't be counted; whether they did is not known"),
         );

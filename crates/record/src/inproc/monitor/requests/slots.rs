@@ -125,6 +125,6 @@ fn end_forks(session: &mut Session, program: &mut Program, pids: &[u32]) {
         }
         program.processes.cpu_seen.remove(&pid);
         program.processes.execed.remove(&pid);
-        images::end_image(session, image, now);
+        images::end_image(&mut session.table, image, now);
     }
 }
