@@ -61,12 +61,7 @@ fn counts() -> impl Strategy<Value = Counts> {
 }
 
 fn frame(modules: u32) -> impl Strategy<Value = Frame> {
-    let class = prop_oneof![
-        Just(FrameClass::User),
-        Just(FrameClass::Libc),
-        Just(FrameClass::Loader),
-        Just(FrameClass::Unknown)
-    ];
+    let class = proptest::sample::select(&FrameClass::ALL[..]);
     let location = (text(), option::of(text()), option::of(any::<u32>())).prop_map(|(function, file, line)| Location {
         function: function.into(),
         file: file.map(Into::into),
