@@ -449,21 +449,27 @@ fn top(above: &mut [usize], mut at: usize) -> usize {
 
 fn group<'a>(cause: Option<Suspect<'a>>, rows: Vec<RowId>, views: &[RowView<'_>]) -> Group<'a> {
     let views: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
-    let mut kinds: [(usize, Option<&Claim>); Kind::ALL.len()] = Default::default();
+    // The claims by kind and reason, with their number; they are few, and most claims are like the one before.
+    let mut reasons: Vec<(usize, &Claim)> = Vec::new();
     let (mut waits, mut all) = (0, 0);
     for Claimed { claim, .. } in views.iter().flat_map(|v| &v.claimed) {
-        if let Some((n, first)) = kinds.get_mut(claim.kind as usize) {
-            *n += 1;
-            first.get_or_insert(claim);
+        let like = |of: &(usize, &Claim)| of.1.kind == claim.kind && std::ptr::eq(of.1.about, claim.about);
+        match reasons.iter_mut().find(|of| like(of)) {
+            Some((n, _)) => *n += 1,
+            None => reasons.push((1, claim)),
         }
         waits += usize::from(claim.by_wait);
         all += 1;
     }
-    let most = Kind::ALL.into_iter().zip(kinds).filter(|(_, (n, _))| *n > 0).max_by_key(|(_, (n, _))| *n);
+    let of_kind = |kind: Kind| reasons.iter().filter(move |(_, claim)| claim.kind == kind);
+    let kind = Kind::ALL.into_iter().max_by_key(|kind| of_kind(*kind).map(|(n, _)| n).sum::<usize>());
+    let kind = kind.filter(|_| all > 0);
+    // Of equals the first.
+    let claim = kind.and_then(|kind| of_kind(kind).rev().max_by_key(|(n, _)| *n)).map(|(_, claim)| *claim);
     Group {
         cause,
-        kind: most.map_or(Kind::Repeat, |(kind, _)| kind),
-        claim: most.and_then(|(_, (_, claim))| claim.cloned()),
+        kind: kind.unwrap_or(Kind::Repeat),
+        claim: claim.cloned(),
         by_wait: 2 * waits > all,
         startup: None,
         children: None,

@@ -81,7 +81,9 @@ fn call_less(
         cure.fit_of_any_call(author, about).is_some() && !cure.is_for_called(author) && calls.ask_for(cure)
     };
     let is_for_it = |cure: &&Cure| !cure.called.is_empty() || cure.fit(author, about) == Some(Fit::Particular);
-    let left = cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);
+    // A function that is called for another thing each time has nothing to keep.
+    let again = matches!(calls.kind, Kind::Repeat | Kind::NoOp | Kind::Failing | Kind::Toggle);
+    let left = again && cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);
     left.then(|| format!("call {called} less often: keep what it told, or that it was done"))
 }
 
@@ -211,6 +213,18 @@ pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
     let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
+}
+
+/// Returns true if the group starts programs, and no cure names most of them or the program that starts them. Each
+/// start may then do another job: a compressor for each file, a test, a handler for each connection.
+pub(crate) fn may_have_other_jobs(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    let Some(children) = &group.children else { return false };
+    let author = group.rows.first().map(|id| Author::of(shown.recording, shown.recording.row(*id))).unwrap_or_default();
+    let cures = || group.cause.and_then(Suspect::cause).into_iter().flat_map(|cause| &cause.cures);
+    let is_named = |program: &str| cures().any(|cure| cure.fit(&author, &[program]) == Some(Fit::Particular));
+    let within = || children.within.iter().any(|program| is_named(program));
+    let named: u64 = children.programs.iter().filter(|s| is_named(&s.program)).map(|started| started.count).sum();
+    2 * named < children.count && !within()
 }
 
 /// The claimed calls of a finding, which patterns are compared with.

@@ -12,7 +12,7 @@ use crate::semantics::{
     PROTECTION, SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer,
     Value, answer, value,
 };
-use crate::settled::settled;
+use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;
 pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
 use std::cell::RefCell;
@@ -225,8 +225,10 @@ impl<'a> Replay<'a> {
     }
 
     /// Returns a part of a key that differs in each window if the answer can't be kept; `None` if it can.
-    fn gap(&self, state: &'static State, process: u32) -> Option<u64> {
-        (self.is_many(process) || !self.is_kept(state, process)).then_some(self.window)
+    fn gap(&self, state: &'static State, observed: &ObservedCall<'_>) -> Option<u64> {
+        let process = observed.window.process.0;
+        let is_kept = !self.is_many(process) && self.is_kept(state, process) && is_one_object(state, observed);
+        (!is_kept).then_some(self.window)
     }
 
     /// Returns true if a process's answers about a state hold from window to window.
@@ -234,7 +236,7 @@ impl<'a> Replay<'a> {
         match state.across {
             Across::Keep => true,
             Across::Drop => false,
-            Across::Settled => self.settled.contains(&(process, state.id())),
+            Across::Settled | Across::SettledOpen => self.settled.contains(&(process, state.id())),
             Across::Unless(calls) => {
                 let made = |call: &&'static str| self.made.contains(&(process, *call));
                 *self.kept.borrow_mut().entry((process, state.id())).or_insert_with(|| !calls.iter().any(made))
@@ -244,7 +246,7 @@ impl<'a> Replay<'a> {
 
     fn meaning(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<Meaning<'a>> {
         let process = observed.window.process.0;
-        let gap = self.gap(line.about, process);
+        let gap = self.gap(line.about, observed);
         let (key, newest) = self.known.key(&self.generations, &mut self.paths, line, observed, gap)?;
         let from_before = gap.is_some() && newest <= self.began;
         let version = self.generations.version;
@@ -331,7 +333,7 @@ impl<'a> Replay<'a> {
         }
         let mut key = meaning.key;
         if meaning.version != self.generations.version {
-            let gap = self.gap(line.about, process);
+            let gap = self.gap(line.about, observed);
             let Some((renewed, _)) = self.known.key(&self.generations, &mut self.paths, line, observed, gap) else {
                 return;
             };

@@ -355,10 +355,12 @@ fn certainty(
     // If the usual bounds are not met, an excerpt may show too little to meet them.
     let too_few = usual.is_none_or(|usual| usual == Confidence::Low);
     let excerpt = Excerpt::of(shown.recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
-    let remark = phrasing::makes_a_remark(group, shown);
+    let other_jobs = phrasing::may_have_other_jobs(group, shown);
+    let remark = other_jobs || phrasing::makes_a_remark(group, shown);
     let confidence = usual.max(excerpt).map(|c| if remark { c.min(Confidence::Low) } else { c })?;
     let doubt = (confidence == Confidence::Low).then(|| match usual {
         None => Doubt::Excerpt,
+        Some(_) if other_jobs => Doubt::Unsure,
         Some(_) => doubt(group, f, &shares.cpu, options),
     });
     let confidence = if weakened(shown.recording) { confidence.min(Confidence::Medium) } else { confidence };
@@ -612,8 +614,11 @@ fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &CpuShares, options: &Options) 
     if unsure {
         return Doubt::Unsure;
     }
-    if f.strong_share() < options.min_row_share {
+    if f.any < options.min_row_share * f.calls as f64 {
         return Doubt::PartOfRow;
+    }
+    if f.strong_share() < options.min_row_share {
+        return Doubt::Unsure;
     }
     if !f.looked_at(options) || f.agreeing < enough_agree { Doubt::FewSamples } else { Doubt::Cheap }
 }

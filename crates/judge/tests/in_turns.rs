@@ -111,3 +111,39 @@ fn waits_that_run_out() {
     // Waits that run out now and then are healthy.
     assert!(!told(&rounds(2_000, |n| if n % 4 == 0 { vec![poll(0)] } else { vec![poll(1), reads()] })));
 }
+
+/// Returns an `epoll_ctl` that adds (1), takes away (2) or changes (3) an interest in reading; `events` are those asked
+/// for.
+fn interest(operation: u64, fd: u64, events: u32) -> Call {
+    let event = [events.to_le_bytes(), (fd as u32).to_le_bytes(), [0; 4]].concat();
+    let call = call("epoll_ctl", "epoll_ctl", &[3, operation, fd, 0x7fff_0000], 0).fd("anon_inode:[eventpoll]");
+    call.input(3, &event).toll(400)
+}
+
+#[test]
+fn the_interest_of_one_connection_after_the_other_set_to_what_it_is() {
+    let serves = |n: u64| vec![call("read", "read", &[5 + n % 40, 0x1000, 64], 20).fd("socket:[9]").toll(600)];
+    let again = |n: u64| [serves(n), vec![interest(3, 5 + n % 40, 1)]].concat();
+    let f = only(judged(&rounds(8_000, again), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::NoOp, Some("epoll-churn")), "{f:#?}");
+    // Not claimed: another interest each time, and a descriptor that is added anew.
+    no_finding(&rounds(8_000, |n| vec![interest(3, 5 + n % 40, 1 + (n / 40 % 2) as u32 * 4)]), BUSY);
+    no_finding(&rounds(8_000, |n| [vec![interest(1, 5 + n % 40, 1)], serves(n)].concat()), BUSY);
+}
+
+#[test]
+fn interests_taken_away_and_given_back_in_turn() {
+    let step = |n: u64| {
+        let read = call("read", "read", &[5 + n % 4, 0x1000, 64], 20).fd("socket:[9]").toll(600);
+        vec![interest(2, 5 + n % 4, 1), read, interest(1, 5 + n % 4, 1)]
+    };
+    let f = only(judged(&rounds(6_000, step), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, Some("epoll-churn")), "{f:#?}");
+    assert!(f.needless.estimate > 11_000, "{:?}", f.needless);
+    // Not claimed: room to write, which is asked for only while something is left to write.
+    let writes =
+        |n: u64, result: i64| call("write", "write", &[5 + n % 4, 0x1000, 64], result).fd("socket:[9]").toll(600);
+    let full = |n: u64| vec![writes(n, -11), interest(3, 5 + n % 4, 5), writes(n, 64), interest(3, 5 + n % 4, 1)];
+    let judgement = judged(&rounds(6_000, full), BUSY);
+    assert!(judgement.findings.iter().all(|f| f.kind != Kind::Toggle), "{judgement:#?}");
+}

@@ -61,6 +61,19 @@ fn a_flush_of_what_was_just_flushed() {
     let f = only(judged(&rounds(1_000, |_| commit(true)), BUSY));
     assert_eq!((f.kind, &*f.apis[0], f.calls), (Kind::NoOp, "fsync", 1_000), "{f:#?}");
     no_finding(&rounds(1_000, |_| commit(false)), BUSY);
+    // A sync at the end of each request, though one in forty writes; and the same file mapped, whose stores no call
+    // shows.
+    let request = |n: u64, maps: bool| {
+        let sync = call("fdatasync", "fdatasync", &[4], 0).fd("/srv/ledger").waited(400_000).toll(3_000);
+        let writes = n.is_multiple_of(40).then(|| write(4, "/srv/ledger", 64));
+        let map = call("mmap", "mmap", &[0, 4096, 3, 1, 4, 0], 0x7000_0000).fd("/srv/ledger");
+        [writes.into_iter().collect(), vec![sync], (maps && n.is_multiple_of(40)).then_some(map).into_iter().collect()]
+            .concat()
+    };
+    let f = only(judged(&rounds(2_000, |n| request(n, false)), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::NoOp, Some("sync-per-op")), "{f:#?}");
+    let mapped = judged(&rounds(2_000, |n| request(n, true)), BUSY);
+    assert!(mapped.findings.iter().all(|f| f.kind != Kind::NoOp), "{mapped:#?}");
 }
 
 /// Returns the calls that take and release a System V semaphore.

@@ -120,6 +120,9 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     }
     // On a busy box processes live long and work little: all together took at most the run's processor time.
     let most = recording.header.own_cpu_ns.or(recording.header.own_cpu_most_ns).unwrap_or(u64::MAX);
+    for family in families.values_mut() {
+        family.count = family.count.min(executed(recording, family));
+    }
     let is_short = |f: &Family| f.cpu_ns.min(most) / f.count.max(1) <= options.short_life_ns;
     let many = |f: &Family| f.count >= options.min_children && is_short(f);
     let idle = idle(recording, semantics, &families);
@@ -187,6 +190,20 @@ fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Proces
     image.instances.saturating_sub(forked).max(1)
 }
 
+/// Returns the number of programs that the family's processes began to run: by exact counts, each at one `execve`. Returns
+/// the largest number if the recording has no such calls, as that of a trace without them.
+fn executed(recording: &Recording, family: &Family) -> u64 {
+    let of_family = |process: &ProcessId| {
+        family.makers.contains(process) || family.stubs.contains(process) || family.images.contains(process)
+    };
+    let begins = |row: &&Row| of_family(&row.process) && row.syscall.name().is_some_and(|name| BECOMES.contains(&name));
+    let began = recording.rows.iter().filter(begins).map(|row| row.counts.calls.saturating_sub(row.counts.failed()));
+    match began.fold(0, u64::saturating_add) {
+        0 => u64::MAX,
+        calls => calls,
+    }
+}
+
 /// Returns the image into which several processes of the same program were folded.
 fn folded_like(recording: &Recording, image: &Process) -> Option<ProcessId> {
     let at = recording.processes.iter().position(|p| p.instances > 1 && p.exe == image.exe)?;
@@ -228,7 +245,10 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
             }
         }
     }
-    let start_ns = families.iter().map(|(_, f)| f.started_ns()).sum::<f64>() + toll as f64;
+    // The known parts of a start are estimates where processes were folded; all starts together took no more than the
+    // run.
+    let most = recording.header.own_cpu_ns.or(recording.header.own_cpu_most_ns).map_or(f64::INFINITY, |ns| ns as f64);
+    let start_ns = (families.iter().map(|(_, f)| f.started_ns()).sum::<f64>() + toll as f64).min(most);
     let images = families.iter().flat_map(|(_, f)| f.images.iter().copied()).collect();
     let mut programs: Vec<Started> =
         families.into_iter().map(|(program, f)| Started { program, count: f.count }).collect();

@@ -123,8 +123,6 @@ pub(crate) struct Claims {
     starts: Vec<usize>,
     /// Index of the newest window's first call in `places`.
     window: usize,
-    /// True if the newest window has a claim.
-    any: bool,
 }
 
 impl Claims {
@@ -136,14 +134,8 @@ impl Claims {
     /// Begins a window of `calls` calls.
     pub(super) fn begin(&mut self, calls: usize) {
         self.window = self.places.len();
-        self.any = false;
         self.starts.push(self.window);
         self.places.resize(self.window + calls, 0);
-    }
-
-    /// Returns true if a call of the newest window has a claim.
-    pub(super) fn any(&self) -> bool {
-        self.any
     }
 
     /// Returns the claim on a call of the newest window.
@@ -164,7 +156,6 @@ impl Claims {
             self.made.push(claim);
         }
         *place = claimed;
-        self.any = true;
     }
 
     /// Takes the claim on a call of the newest window back.
@@ -177,6 +168,15 @@ impl Claims {
     /// Excludes a call of the newest window from the share, unless it has a claim.
     pub(super) fn leave_out(&mut self, index: usize) {
         if let Some(place) = self.places.get_mut(self.window + index).filter(|place| **place == 0) {
+            *place = LEFT_OUT;
+        }
+    }
+
+    /// Excludes a call of any window from the share, unless it has a claim. Takes the indices of its window and of the
+    /// call in it.
+    pub(super) fn leave_out_at(&mut self, window: usize, index: usize) {
+        let place = self.starts.get(window).and_then(|start| self.places.get_mut(start + index));
+        if let Some(place) = place.filter(|place| **place == 0) {
             *place = LEFT_OUT;
         }
     }

@@ -1,10 +1,15 @@
-//! Leaves out the first question about a thing in a window, and the first set of it: the window does not show whether
-//! the answer or the value was known before.
+//! Leaves out calls of which no window shows whether they are needless, since what they repeat may lie before the
+//! window's first call.
 //!
-//! Such a call counts neither as needless nor as useful, so that the share is that of calls that could be judged. It
-//! is left out only if later calls on the same thing in the same window are claimed.
+//! A question, or a set of state, is claimed if the window shows an earlier call about the same thing. Of the first
+//! call about a thing in a window nothing is known but that no such call is among the calls before it in the window.
+//! If a program goes through several things in turn, most calls about them are firsts. How far apart the calls about
+//! one thing are, is told by the claimed ones: a first call that stands nearer to the window's beginning than that
+//! counts neither as needless nor as useful. The estimate is that of Kaplan and Meier ("Nonparametric estimation from
+//! incomplete observations", 1958): a claimed call is an event at its distance, a first call is censored at its place.
 
-use super::claim::{Claims, Detector, leave_out_later};
+use super::claim::Claims;
+use super::rearm::{self, Timer};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -12,38 +17,156 @@ use crate::semantics::Key;
 use crate::signs::Signs;
 use systoll_model::RowId;
 
-/// Least number of later calls that are claimed. One is not enough: of two calls that belong together, one is claimed
-/// and the other is useful.
-const CLAIMED: usize = 2;
+/// Least number of a row's claimed calls whose distance is known, for an estimate.
+const ENOUGH: usize = 4;
+/// Chance, 0 to 1, that a first call repeats one before the window, from which on the call is left out.
+const LIKELY: f64 = 0.5;
 
-/// Leaves out each thing's first call in a window, if nothing tells what was known and the calls that follow are
-/// needless. Runs last, when all claims are made.
-pub(super) struct Edge;
+/// What a call asks about or sets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Thing {
+    State(Key),
+    Timer(Timer),
+}
 
-impl Detector for Edge {
-    fn looks_for(&self) -> Signs {
-        Signs::FROM_BEFORE
-    }
+/// A call that is the first about its thing in a window.
+struct FirstCall {
+    window: usize,
+    index: usize,
+    /// Number of calls before it in the window.
+    before: usize,
+}
 
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        if !claims.any() {
+/// The calls of a row that the windows show, as far as a thing is known of them.
+#[derive(Default)]
+struct RowGaps {
+    /// Distances of claimed calls from the call before about the same thing, in calls.
+    gaps: Vec<usize>,
+    /// The unclaimed calls that are the first about their thing.
+    firsts: Vec<FirstCall>,
+}
+
+/// The first calls of all windows, and the distances of claimed ones.
+#[derive(Default)]
+pub(super) struct Edge {
+    rows: Map<RowId, RowGaps>,
+    /// Number of windows so far.
+    windows: usize,
+}
+
+impl Edge {
+    /// Reads one window, after all claims on it are made.
+    pub(super) fn window(&mut self, steps: &[Step<'_>], shown: Signs, claims: &Claims) {
+        let window = self.windows;
+        self.windows += 1;
+        if !shown.any(Signs::FROM_BEFORE.and(Signs::ARMS)) {
             return;
         }
-        // For each key the first hidden call, and the number of claimed calls that follow it.
-        let mut firsts: Map<Key, (usize, RowId, usize)> = Map::default();
+        // For each thing the index of the newest call about it.
+        let mut newest: Map<Thing, usize> = Map::default();
         for (at, step) in steps.iter().enumerate() {
-            let Some(meaning) = step.meaning.as_ref().filter(|m| m.from_before) else { continue };
-            let row = step.observed.call.row;
-            let known = |c: &super::claim::Claim| matches!(c.kind, Kind::Repeat | Kind::NoOp | Kind::Failing);
-            let claimed = claims.get(step.index).is_some_and(known);
-            let (_, of, later) = firsts.entry(meaning.key).or_insert((at, row, 0));
-            *later += usize::from(claimed && *of == row);
-        }
-        for (at, _, later) in firsts.into_values() {
-            let Some(step) = steps.get(at).filter(|_| later >= CLAIMED) else { continue };
-            if step.meaning.as_ref().is_some_and(|m| m.known.is_none()) {
-                leave_out_later(step, claims);
+            let Some(thing) = thing(step) else { continue };
+            let before = newest.insert(thing, at);
+            let call = step.observed.call;
+            let rests_on_earlier = |kind| matches!(kind, Kind::Repeat | Kind::NoOp | Kind::Failing | Kind::Toggle);
+            match (claims.get(step.index), before) {
+                (Some(claim), Some(before)) if rests_on_earlier(claim.kind) => {
+                    self.rows.entry(call.row).or_default().gaps.push(at - before);
+                }
+                (None, None) if call.nth > 1 && is_hidden(thing, step, steps.get(..at).unwrap_or_default()) => {
+                    let first = FirstCall { window, index: step.index, before: at };
+                    self.rows.entry(call.row).or_default().firsts.push(first);
+                }
+                _ => {}
             }
         }
+    }
+
+    /// Leaves out the first calls that are likely to repeat one before their window.
+    pub(super) fn finish(self, claims: &mut Claims) {
+        for row in self.rows.into_values().filter(|row| row.gaps.len() >= ENOUGH) {
+            let within = Within::of(&row);
+            let hidden = row.firsts.iter().filter(|first| within.beyond(first.before) >= LIKELY);
+            hidden.for_each(|first| claims.leave_out_at(first.window, first.index));
+        }
+    }
+}
+
+/// Returns the thing that a call is about, if what was known of it before the window is unknown.
+fn thing(step: &Step<'_>) -> Option<Thing> {
+    let timer = rearm::timer(step).map(Thing::Timer);
+    timer.or_else(|| step.meaning.as_ref().filter(|m| m.from_before).map(|m| Thing::State(m.key)))
+}
+
+/// Returns true if the calls `before` the first one about a thing don't tell how the thing was.
+fn is_hidden(thing: Thing, step: &Step<'_>, before: &[Step<'_>]) -> bool {
+    match thing {
+        Thing::State(_) => step.meaning.as_ref().is_some_and(|m| m.known.is_none()),
+        Thing::Timer(timer) => rearm::is_hidden(timer, step, before),
+    }
+}
+
+/// The estimated share of a row's calls that repeat one within so many calls.
+struct Within {
+    /// Distances in ascending order, each with the share of calls, 0 to 1, that repeat none within it.
+    left: Vec<(usize, f64)>,
+}
+
+impl Within {
+    fn of(row: &RowGaps) -> Self {
+        let mut gaps = row.gaps.clone();
+        gaps.sort_unstable();
+        let mut censored: Vec<usize> = row.firsts.iter().map(|first| first.before).collect();
+        censored.sort_unstable();
+        let (mut left, mut share) = (Vec::new(), 1.0);
+        let mut at = 0;
+        for same in gaps.chunk_by(|a, b| a == b) {
+            let gap = same.first().copied().unwrap_or_default();
+            // A call is at risk at this distance if it neither repeats a nearer one nor is hidden by the edge sooner:
+            // the call at that distance would be in the window.
+            let at_risk = gaps.len() - at + censored.len() - censored.partition_point(|before| *before < gap);
+            share *= 1.0 - same.len() as f64 / at_risk.max(1) as f64;
+            at += same.len();
+            left.push((gap, share));
+        }
+        Self { left }
+    }
+
+    /// Returns the chance, 0 to 1, that a call repeats one farther away than the `before` calls that the window shows,
+    /// but no farther than any claimed call, given that it repeats none of those.
+    fn beyond(&self, before: usize) -> f64 {
+        let known = self.left.partition_point(|(gap, _)| *gap <= before);
+        let so_far = known.checked_sub(1).and_then(|at| self.left.get(at)).map_or(1.0, |(_, share)| *share);
+        let last = self.left.last().map_or(1.0, |(_, share)| *share);
+        if so_far > 0.0 { (so_far - last) / so_far } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(gaps: &[usize], firsts: &[usize]) -> RowGaps {
+        let first = |before: &usize| FirstCall { window: 0, index: 0, before: *before };
+        RowGaps { gaps: gaps.into(), firsts: firsts.iter().map(first).collect() }
+    }
+
+    #[test]
+    fn things_in_turn_are_firsts_up_to_one_turn_from_the_beginning() {
+        let of = Within::of(&row(&[32; 32], &Vec::from_iter(0..32)));
+        assert!(of.beyond(0) > 0.99 && of.beyond(31) > 0.99 && of.beyond(32) < 0.01);
+    }
+
+    #[test]
+    fn of_each_thing_asked_about_twice_the_first_call_is_useful() {
+        // Things one after the other, each asked about by two calls next to each other.
+        let of = Within::of(&row(&[1; 32], &Vec::from_iter((0..64).step_by(2))));
+        assert!((0.4..0.6).contains(&of.beyond(0)), "{}", of.beyond(0));
+        assert!(of.beyond(2) < 0.01 && of.beyond(60) < 0.01);
+    }
+
+    #[test]
+    fn without_a_distance_nothing_is_left_out() {
+        assert!(Within::of(&row(&[], &[0, 1, 2])).beyond(0) < 0.01);
     }
 }

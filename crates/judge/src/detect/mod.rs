@@ -71,14 +71,14 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(repeat::Repeat::new(recording)),
         Box::new(missing::Missing::default()),
         Box::new(own_writes::OwnWrites::new(recording, semantics)),
-        Box::new(noop::NoOp),
+        Box::new(noop::NoOp::new(recording, semantics)),
         Box::new(seek_back::SeekBack),
         Box::new(refill::Refill),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
         Box::new(toggle::Toggle::default()),
         Box::new(presized::Presized),
-        Box::new(dead_store::DeadStore),
+        Box::new(dead_store::DeadStore::new(recording, semantics)),
         Box::new(rewritten::Rewritten),
         Box::new(made_again::MadeAgain::default()),
         Box::new(reconnect::Reconnect::new(recording, semantics)),
@@ -102,16 +102,18 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(held_back::HeldBack::new(recording, semantics)),
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::new(recording, semantics)),
-        Box::new(edge::Edge),
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();
+    let mut edge = edge::Edge::default();
     for window in &recording.windows {
         let shown = replay.window(window, &mut steps);
         claims.begin(steps.len());
         for detector in detectors.iter_mut().filter(|detector| shown.any(detector.looks_for())) {
             detector.window(&steps, &mut claims);
         }
+        edge.window(&steps, shown, &claims);
     }
+    edge.finish(&mut claims);
     claims
 }

@@ -2,12 +2,63 @@
 
 use super::claim::{Claims, Detector, about_state, put};
 use crate::finding::Kind;
+use crate::hash::Set;
 use crate::replay::Step;
-use crate::semantics::{Act, SYNCED, State, Undone, Way};
+use crate::semantics::{Act, SYNCED, Semantics, State, Undone, Way};
 use crate::signs::Signs;
+use std::sync::Arc;
+use systoll_model::Recording;
 
 /// Claims sets that change nothing.
-pub(super) struct NoOp;
+pub(super) struct NoOp {
+    /// Files, by process, that windows show the process write to by calls and not map.
+    written: Set<(u32, Arc<str>)>,
+    /// Processes with one thread.
+    single: Set<u32>,
+}
+
+impl NoOp {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let (mut written, mut mapped) = (Set::default(), Set::default());
+        if recording.rows.iter().any(|row| semantics.of(row.syscall).sets(&SYNCED)) {
+            for window in &recording.windows {
+                for call in window.calls.iter().filter(|call| call.errno().is_none()) {
+                    let Some(file) = call.fd.as_ref().filter(|file| file.starts_with('/')) else { continue };
+                    let lines = semantics.of(recording.row(call.row).syscall);
+                    if lines.maps() {
+                        mapped.insert((window.process.0, file.clone()));
+                    } else if lines.transfers_out() {
+                        written.insert((window.process.0, file.clone()));
+                    }
+                }
+            }
+        }
+        written.retain(|file| !mapped.contains(file));
+        let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads <= 1);
+        Self { written, single: single.map(|(at, _)| at).collect() }
+    }
+
+    /// Returns true if nothing can have been written to the file since it was brought to the disk: the program writes
+    /// it by calls, and between the two it made no call that writes to the file, nor let another thread do so.
+    fn is_clean(&self, step: &Step<'_>, steps: &[Step<'_>]) -> bool {
+        let process = step.observed.window.process.0;
+        let Some(file) = step.observed.call.fd.as_ref() else { return false };
+        let fd = step.observed.descriptor(0);
+        let syncs = |s: &Step<'_>| {
+            s.meaning.as_ref().is_some_and(|m| m.line.about.is(&SYNCED)) && s.observed.descriptor(0) == fd
+        };
+        let before = steps.get(..step.index).unwrap_or_default();
+        let Some(synced) = before.iter().rposition(syncs) else { return false };
+        let writes = |s: &Step<'_>| {
+            s.moved.is_some_and(|m| m.line.way == Way::Out)
+                && s.observed.call.fd.as_ref().is_none_or(|other| other == file)
+        };
+        let quiet = |s: &Step<'_>| !s.forks && !writes(s) && (!s.pauses || self.single.contains(&process));
+        self.written.contains(&(process, file.clone()))
+            && before.get(synced + 1..).unwrap_or_default().iter().all(quiet)
+            && !steps.iter().any(|s| s.lines.maps())
+    }
+}
 
 impl Detector for NoOp {
     fn looks_for(&self) -> Signs {
@@ -25,7 +76,7 @@ impl Detector for NoOp {
                     claim.instead = Some("keep it for a while: give back what has not been used for seconds");
                 }
                 if meaning.line.about.is(&SYNCED) {
-                    claim.weak = !is_clean(step, steps);
+                    claim.weak = !self.is_clean(step, steps);
                     claim.by_wait = step.observed.call.waited_ns.is_some_and(|ns| ns > 0);
                     claim.gives_up = "the time of the last change may reach the disk later";
                 }
@@ -39,18 +90,4 @@ impl Detector for NoOp {
 /// undoes such state.
 fn kind_of(state: &State) -> Kind {
     if state.undone == Undone::Unseen { Kind::Toggle } else { Kind::NoOp }
-}
-
-/// Returns true if nothing can have been written to the file since it was brought to the disk: the program wrote it
-/// itself, and between the two calls it neither waited for anyone nor made a call about the file.
-fn is_clean(step: &Step<'_>, steps: &[Step<'_>]) -> bool {
-    let fd = step.observed.descriptor(0);
-    let about = |s: &Step<'_>| s.lines.fd == Some(0) && s.observed.descriptor(0) == fd;
-    let syncs = |s: &Step<'_>| s.meaning.as_ref().is_some_and(|m| m.line.about.is(&SYNCED)) && about(s);
-    let before = steps.get(..step.index).unwrap_or_default();
-    let Some(synced) = before.iter().rposition(syncs) else { return false };
-    let (written, between) = before.split_at(synced);
-    let writes = |s: &Step<'_>| about(s) && s.moved.is_some_and(|m| m.line.way == Way::Out && m.got.is_some());
-    let quiet = |s: &Step<'_>| !s.forks && !s.pauses && s.moved.is_none();
-    written.iter().any(writes) && between.iter().skip(1).all(quiet) && !steps.iter().any(|s| s.lines.maps())
 }

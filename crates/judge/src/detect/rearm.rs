@@ -15,35 +15,40 @@ pub(super) struct Rearm;
 /// Least number of times that a timer is armed and disarmed without a call in between for a habit.
 const MOMENTS: usize = 3;
 
-/// Number of later settings claimed from which on the window's first setting of a timer is left out.
-const CLAIMED: usize = 2;
+/// A timer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Timer {
+    /// The call that the timer belongs to.
+    of: &'static str,
+    /// The timer's number, or its descriptor.
+    number: u64,
+}
 
-/// A timer: the call that owns it, and its number.
-type Timer = (&'static str, u64);
-
-/// A timer's first setting in a window, the calls before it, and the number of later ones that are claimed.
+/// A timer's first setting in a window, and the calls before it.
 struct First<'s> {
     step: &'s Step<'s>,
     before: Option<&'s [Step<'s>]>,
-    claimed: usize,
 }
 
-impl First<'_> {
-    /// Returns true if the window doesn't show the timer's earlier setting, nor a firing since: the first setting
-    /// can't be judged.
-    fn is_hidden(&self, (_, timer): Timer) -> bool {
-        let Some(arm) = self.step.lines.arm() else { return false };
-        let before = self.before.unwrap_or_default();
-        let signalled = |s: &Step<'_>| s.observed.call.signals_before > 0;
-        let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer as i32));
-        let makes = |s: &Step<'_>| s.observed.call.result == Some(timer as i64);
-        let told = if arm.signals {
-            before.iter().chain([self.step]).any(signalled)
-        } else {
-            before.iter().any(|s| reads(s) || makes(s))
-        };
-        !told
-    }
+/// Returns the timer that the call sets.
+pub(super) fn timer(step: &Step<'_>) -> Option<Timer> {
+    let arm = step.lines.arm().filter(|_| step.observed.call.errno().is_none())?;
+    Some(Timer { of: arm.of, number: arm.timer.map_or(0, |a| step.observed.arg(a)) })
+}
+
+/// Returns true if the calls `before` a timer's first setting in a window show no firing of it and not how it was
+/// made: the setting can't be judged.
+pub(super) fn is_hidden(timer: Timer, step: &Step<'_>, before: &[Step<'_>]) -> bool {
+    let Some(arm) = step.lines.arm() else { return false };
+    let signalled = |s: &Step<'_>| s.observed.call.signals_before > 0;
+    let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer.number as i32));
+    let makes = |s: &Step<'_>| s.observed.call.result == Some(timer.number as i64);
+    let told = if arm.signals {
+        before.iter().chain([step]).any(signalled)
+    } else {
+        before.iter().any(|s| reads(s) || makes(s))
+    };
+    !told
 }
 
 impl Detector for Rearm {
@@ -62,14 +67,12 @@ impl Detector for Rearm {
                 armed.retain(|_, (arm, _)| !arm.signals);
             }
             fired(step, &mut armed);
-            let Some(arm) = step.lines.arm().filter(|_| step.observed.call.errno().is_none()) else { continue };
-            let timer = (arm.of, arm.timer.map_or(0, |a| step.observed.arg(a)));
-            let first = firsts.entry(timer).or_insert_with(|| First { step, before: steps.get(..at), claimed: 0 });
+            let (Some(arm), Some(timer)) = (step.lines.arm(), timer(step)) else { continue };
+            firsts.entry(timer).or_insert_with(|| First { step, before: steps.get(..at) });
             match time(arm, step) {
                 Some(time) if time > 0 => {
                     if armed.insert(timer, (arm, time)).is_some_and(|(_, before)| time >= before) {
                         put(claims, step.index, claim());
-                        first.claimed += 1;
                     }
                 }
                 Some(_) => {
@@ -98,12 +101,14 @@ fn leave_out(
     steps: &[Step<'_>],
     claims: &mut Claims,
 ) {
-    for (timer, first) in firsts.iter().filter(|(timer, first)| first.is_hidden(**timer)) {
+    let hidden =
+        |(timer, first): &(&Timer, &First<'_>)| is_hidden(**timer, first.step, first.before.unwrap_or_default());
+    for (timer, first) in firsts.iter().filter(hidden) {
         let pair = moments.get(timer).map_or(&[][..], |indices| indices.get(..2).unwrap_or_default());
         let disarms = first.step.lines.arm().and_then(|arm| time(arm, first.step)) == Some(0);
         let within = disarms || pair.first() == Some(&first.step.index);
         pair.iter().filter(|_| within).filter_map(|at| steps.get(*at)).for_each(|s| leave_out_later(s, claims));
-        if first.claimed >= CLAIMED || !pair.is_empty() {
+        if !pair.is_empty() {
             leave_out_later(first.step, claims);
         }
     }
@@ -131,7 +136,7 @@ fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
 /// Forgets a timer whose descriptor the program reads, since it knows then that the timer fired.
 fn fired(step: &Step<'_>, armed: &mut Map<Timer, (&'static Arm, u128)>) {
     let Some(fd) = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd) else { return };
-    armed.retain(|(_, timer), (arm, _)| arm.signals || *timer as i32 != fd);
+    armed.retain(|timer, (arm, _)| arm.signals || timer.number as i32 != fd);
 }
 
 fn claim() -> Claim {

@@ -188,15 +188,15 @@ fn extends(walk: &[usize], steps: &[Step<'_>], step: &Step<'_>) -> bool {
 }
 
 impl Repeat {
-    /// Claims a walk if its end was asked about before: walks to different ends share their beginnings for good
-    /// reason. If most calls of the row repeat over the whole run, the beginnings get a weak claim: there are many
-    /// walks and few folders.
+    /// Claims a walk if its end was asked about before: two walks to different ends share their beginnings for good
+    /// reason. If most calls of the row repeat over the whole run, the beginnings are claimed too: there are many
+    /// walks through few folders, and what a folder's path leads to was told by the first.
     fn finish(&self, walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
         let walked = || walk.iter().filter_map(|at| steps.get(*at));
         let again = walked().next_back().is_some_and(asked_before);
         for step in walked().filter(|s| asked_before(s) && (again || self.is_habit(s))) {
             if let Some(claim) = about_state(Kind::Repeat, step, claims) {
-                put(claims, step.index, Claim { weak: claim.weak || !again, ..claim });
+                put(claims, step.index, claim);
             }
         }
         walk.clear();

@@ -4,14 +4,20 @@ use super::claim::{Claims, Detector, about_state, leave_out_later, put};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, Key, POSITION, PROTECTION, Undone};
+use crate::semantics::{Act, Effect, INTEREST, Key, POSITION, PROTECTION, State, StateId, Undone};
 use crate::signs::Signs;
 use std::ops::Range;
+use systoll_model::Errno;
+use systoll_model::constants::EPOLLOUT;
 
 /// Largest number of sets within which a value must return.
 const LONGEST_PERIOD: usize = 8;
 /// Least number of whole periods for a toggle: fewer can be chance.
 const PERIODS: usize = 3;
+
+/// Least number of sets that return to the value before the last, of all objects of a kind together, for a toggle in
+/// rotation: as many as [`PERIODS`] whole periods of one object have.
+const RETURNS: usize = 2 * (PERIODS - 1);
 
 /// Largest number of sets that reverse the direction of the set before and are still chance.
 const TURNS: usize = 6;
@@ -76,7 +82,8 @@ impl Detector for Toggle {
         }
         done.extend(histories.into_values());
         self.in_turns(&done, steps, claims);
-        for history in &done {
+        in_rotation(&done, steps, claims);
+        for history in done.iter().filter(|history| !waits_to_write(history, steps)) {
             let undone = undone(history, steps);
             let run = Some(periodic(history, undone)).filter(|run| !run.is_empty());
             let run = run.unwrap_or_else(|| if undone == Undone::Back { backs(history) } else { 0..0 });
@@ -122,6 +129,69 @@ impl Toggle {
         let room = REMEMBERED.saturating_sub(self.ranges.len());
         self.ranges.extend(turns.iter().take(room).map(|(turn, _)| *turn));
     }
+}
+
+/// Claims sets of state that goes to and fro for each of several objects, of which the window shows too little for a
+/// run of any one: if there are enough returns among them, each set but the object's first is claimed.
+fn in_rotation(done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
+    let mut kinds: Map<StateId, Vec<&History<'_>>> = Map::default();
+    for history in done {
+        let first = history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref());
+        if let Some(about) = first.map(|meaning| meaning.line.about).filter(|about| may_rotate(about)) {
+            kinds.entry(about.id()).or_default().push(history);
+        }
+    }
+    let returns = |history: &&History<'_>| returns(history).unwrap_or(0);
+    let several = |of: &Vec<&History<'_>>| {
+        of.iter().filter(|history| returns(history) > 0).count() > 1
+            && of.iter().map(returns).sum::<usize>() >= RETURNS
+            && !of.iter().any(|history| waits_to_write(history, steps))
+    };
+    for history in kinds.into_values().filter(several).flatten() {
+        let of = |(at, _): &(usize, &[u8])| steps.get(*at);
+        let cut = |step: &&Step<'_>| step.meaning.as_ref().is_some_and(|m| m.from_before);
+        // Without a return, neither of the two sets can be judged if there may be one before the window.
+        let unknown = if returns(&history) == 0 { history.len() } else { 1 };
+        if history.first().and_then(of).filter(cut).is_some() {
+            history.iter().take(unknown).filter_map(of).for_each(|step| leave_out_later(step, claims));
+        }
+        if returns(&history) == 0 {
+            continue;
+        }
+        for step in history.iter().skip(1).filter_map(of) {
+            if let Some(claim) = about_state(Kind::Toggle, step, claims) {
+                put(claims, step.index, claim);
+            }
+        }
+    }
+}
+
+/// Returns true if windows show what undoes such state, and each object has its own.
+fn may_rotate(about: &State) -> bool {
+    matches!(about.undone, Undone::Returns | Undone::Alternates) && !about.is(&POSITION) && !about.is(&PROTECTION)
+}
+
+/// Returns the number of sets that return to the value before the last, if all do; `None` if one does not.
+fn returns(history: &History<'_>) -> Option<usize> {
+    let back = |three: &[(usize, &[u8])]| matches!(three, [a, b, c] if a.1 == c.1 && a.1 != b.1);
+    history.windows(3).all(back).then(|| history.len().saturating_sub(2))
+}
+
+/// Returns true if a history sets for which events a descriptor is watched, room to write is one of them, and the window
+/// shows that there was none: it is wanted while there is something left to write.
+fn waits_to_write(history: &History<'_>, steps: &[Step<'_>]) -> bool {
+    let events = |value: &[u8]| value.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    history.iter().filter(|(_, value)| events(value) & EPOLLOUT != 0).any(|(at, _)| {
+        let Some(step) = steps.get(*at) else { return false };
+        let watched = step.observed.descriptor(2);
+        let is_full = |s: &Step<'_>| {
+            s.observed.call.errno() == Some(Errno::EAGAIN)
+                && s.lines.transfers_out()
+                && s.lines.fd == Some(0)
+                && s.observed.descriptor(0) == watched
+        };
+        step.meaning.as_ref().is_some_and(|m| m.line.about.is(&INTEREST)) && steps.iter().any(is_full)
+    })
 }
 
 /// Returns true if the step unmaps memory, or maps memory that may lie where other memory was.

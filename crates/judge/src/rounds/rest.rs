@@ -12,6 +12,8 @@ const SHOWN: usize = 3;
 const MUCH: f64 = 0.1;
 /// Share of that cost that findings must claim to report enough of it, 0 to 1.
 const CLAIMED: f64 = 0.5;
+/// Share of a round's own cost, 0 to 1, from which on findings tell all of it, so that it is no rest.
+const TOLD: f64 = 0.9;
 /// Least share of the run that a round takes beyond its claimed calls to be shown, 0 to 1.
 const WORTH: f64 = 0.05;
 /// Least number of rounds in a process, on average: a few in each of many processes belong to starting it.
@@ -44,7 +46,9 @@ pub(super) fn mark(
         .iter()
         .enumerate()
         .map(|(at, round)| (worth(round), at))
-        .filter(|(worth, at)| *worth >= WORTH && rounds.get(*at).is_some_and(is_habit))
+        .filter(|(worth, at)| {
+            *worth >= WORTH && rounds.get(*at).is_some_and(|round| is_habit(round) && !is_told(round))
+        })
         .collect();
     shown.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(Reverse(*y).cmp(&Reverse(*x))));
     for (_, at) in shown.into_iter().take(SHOWN) {
@@ -57,6 +61,11 @@ pub(super) fn mark(
 /// Returns true if a process makes the round often.
 fn is_habit(round: &Round) -> bool {
     round.count.low / round.processes.max(1) >= OFTEN
+}
+
+/// Returns true if findings tell nearly all of what the round costs.
+fn is_told(round: &Round) -> bool {
+    round.toll_ns > 0 && round.claimed.toll_ns as f64 >= TOLD * round.toll_ns as f64
 }
 
 /// Returns true if calls cost much of the run and findings claim less than half of that cost.

@@ -51,8 +51,8 @@ pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, valu
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
-    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SETTLED, SIZE, SOCKET_OPTION, STATUS_FLAGS, SYNCED, Shared,
-    State, StateId, Undone,
+    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SETTLED, SETTLED_OPEN, SIZE, SOCKET_OPTION, STATUS_FLAGS,
+    SYNCED, Shared, State, StateId, Undone, names_one,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};

@@ -1,7 +1,7 @@
 //! Values of calls in windows. They come from strangers: any part may be missing.
 
 use super::io::{DEVICES, MADE_UP, PIPES};
-use super::state::{ATTEMPT, NAME, RIGHTS, RIGHTS_OF_FILE, Scope, State, StateId};
+use super::state::{ATTEMPT, Across, NAME, RIGHTS, RIGHTS_OF_FILE, Scope, State, StateId, names_one};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
 use crate::hash::{Map, Spellings};
@@ -392,6 +392,9 @@ impl Generations {
                 let file = self.files.get(&(process, fd, state.id())).copied().unwrap_or(0);
                 let parts = [fd as u32, generation, table, file].map(u32::to_le_bytes);
                 push(bytes, parts.as_flattened());
+                if arg == 0 && matches!(state.across, Across::SettledOpen) {
+                    push(bytes, call.call.fd.as_deref().filter(|name| names_one(name)).unwrap_or_default().as_bytes());
+                }
                 Some(generation.max(table).max(file))
             }
             Source::Path { at, path } => {

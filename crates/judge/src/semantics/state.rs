@@ -20,6 +20,9 @@ pub(crate) enum Across {
     /// An answer may be kept while no window shows that the process set the state to something
     /// else, or removed the file.
     Settled,
+    /// An answer may be kept while no window shows that the process set the state of an open file or socket to
+    /// something else. They are told apart by the name behind the descriptor; see [`names_one`].
+    SettledOpen,
     /// An answer may not be kept.
     Drop,
 }
@@ -308,6 +311,7 @@ pub(crate) static STATUS_FLAGS: State = State {
     name: "status-flags",
     thing: "a descriptor's flags",
     gives_up: "flags changed by a process that shares the descriptor are no longer noticed",
+    across: Across::SettledOpen,
     shared: Shared::ByFile,
     ..PLAIN
 };
@@ -319,7 +323,8 @@ pub(crate) static FD_FLAGS: State = State { name: "fd-flags", thing: "close-on-e
 pub(crate) static SOCKET_NAME: State = State { name: "socket-name", thing: "a socket's address", ..PLAIN };
 
 /// A socket's option.
-pub(crate) static SOCKET_OPTION: State = State { name: "socket-option", thing: "a socket option", ..PLAIN };
+pub(crate) static SOCKET_OPTION: State =
+    State { name: "socket-option", thing: "a socket option", across: Across::SettledOpen, ..PLAIN };
 
 /// A terminal's settings and size.
 pub(crate) static TERMINAL: State = State {
@@ -356,8 +361,13 @@ pub(crate) static SIZE: State = State { name: "size", thing: "a file's size", sh
 pub(crate) static SYNCED: State = State { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
 
 /// The events for which an epoll descriptor watches a descriptor.
-pub(crate) static INTEREST: State =
-    State { name: "interest", thing: "an epoll interest", undone: Undone::Alternates, ..PLAIN };
+pub(crate) static INTEREST: State = State {
+    name: "interest",
+    thing: "an epoll interest",
+    undone: Undone::Alternates,
+    across: Across::SettledOpen,
+    ..PLAIN
+};
 
 /// The events for which an inotify descriptor watches a path.
 pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a file", ..PLAIN };
@@ -402,6 +412,15 @@ pub(crate) static UMASK: State = State { name: "umask", thing: "the file creatio
 /// Kinds of state whose sets hold from window to window if windows show nothing else, each with the
 /// kind of the same state behind a descriptor.
 pub(crate) static SETTLED: &[(&State, &State)] = &[(&RIGHTS, &RIGHTS_OF_FILE), (&TIMES, &TIMES_OF_FILE)];
+
+/// Kinds of state of open files and sockets whose sets hold from window to window if windows show nothing else.
+pub(crate) static SETTLED_OPEN: &[&State] = &[&STATUS_FLAGS, &SOCKET_OPTION, &INTEREST];
+
+/// Returns true if the name behind a descriptor is that of one object only, however often its number is given to
+/// others: a pipe's or socket's, which has the inode's number or both addresses. A file may be open several times.
+pub(crate) fn names_one(name: &str) -> bool {
+    name.contains(":[") && !name.starts_with("anon_inode:")
+}
 
 /// Kinds of state whose answers hold from window to window unless certain calls are made.
 pub(super) static KEPT_UNLESS: &[&State] = &[&IDENTITY, &CWD, &LIMITS, &SCHEDULING, &CAPABILITIES, &NAME];

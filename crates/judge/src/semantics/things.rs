@@ -180,17 +180,14 @@ const AF_NETLINK: u32 = 16;
 
 /// Returns a line for a temporary file without a name, of which nothing remains.
 const fn scratch(makes: &'static str, flags: &'static [When], sort: &'static [Source]) -> Thing {
-    Thing { life: 24, holds: true, ..thing(makes, SCRATCH).when(flags).sort(sort) }
+    let instead = "keep what would be written there in memory (a string, StringIO, BytesIO, open_memstream)";
+    Thing { life: 24, holds: true, instead, ..thing(makes, SCRATCH).when(flags).sort(sort) }
 }
 
 /// Returns a line for a temporary file with a path, which O_EXCL makes sure is new; `flags` are the
 /// conditions of its opening.
 const fn named(makes: &'static str, flags: &'static [When], sort: &'static [Source]) -> Thing {
-    Thing {
-        unnamed_by: &["unlink", "unlinkat"],
-        instead: "keep what would be written there in memory (a string, StringIO, BytesIO, open_memstream)",
-        ..scratch(makes, flags, sort)
-    }
+    Thing { unnamed_by: &["unlink", "unlinkat"], ..scratch(makes, flags, sort) }
 }
 
 /// Returns a line for a duplicate of a descriptor.

@@ -55,6 +55,8 @@ pub(crate) static FLOCK: &Names = &[
 
 /// epoll: report once, until the interest is set again.
 pub const EPOLLONESHOT: u32 = 1 << 30;
+/// epoll: there is room to write.
+pub const EPOLLOUT: u32 = 4;
 /// epoll: report changes only (edge-triggered).
 pub const EPOLLET: u32 = 1 << 31;
 
