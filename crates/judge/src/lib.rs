@@ -73,6 +73,7 @@ mod pool;
 mod program_facts;
 mod replay;
 mod rounds;
+mod row_order;
 mod semantics;
 mod settled;
 mod share_out;
