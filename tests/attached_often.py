@@ -13,9 +13,11 @@ A round of a program takes about a quarter of a second: all of them a hundred ti
 import argparse
 import collections
 import contextlib
+import glob
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import socket
@@ -27,6 +29,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs")
 sys.path.insert(0, HERE)
+from harness import AS_NOBODY, NOBODY  # noqa: E402
 from suites.attach import NGINX, changed_code, ours_in  # noqa: E402
 
 NODE = """
@@ -171,6 +174,10 @@ def is_whole_ab(out):
     return "Failed requests:        0" in out and "apr_" not in out
 
 
+def is_whole_pgbench(out):
+    return "number of failed transactions: 0 " in out and "aborted" not in out
+
+
 def http(argv, port, n=20000):
     ab = ["ab", "-q", "-n", str(n), "-c", "10", f"http://127.0.0.1:{port}/"]
     return lambda flags=(): Program(argv, port, ab, is_whole_ab, flags)
@@ -218,8 +225,27 @@ def programs(folder):
         port = free_port()
         return http(["java", "-Xmx200m", written("Server.java", JAVA), str(port)], port)()
 
+    def postgres():
+        port, data, binaries = free_port(), os.path.join(folder, "data"), sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
+
+        def of(name, *words):
+            return [*AS_NOBODY, os.path.join(binaries, name), *words]
+        # The server does not run as root.
+        argv = of("postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", data)
+        to = ["-h", "127.0.0.1", "-p", str(port), "-U", "nobody", "postgres"]
+        if not os.path.exists(data):
+            os.mkdir(data, 0o700)
+            os.chown(data, NOBODY, NOBODY)
+            once = {"check": True, "stdout": subprocess.DEVNULL, "cwd": "/"}
+            subprocess.run(of("initdb", "-A", "trust", "-U", "nobody", "-D", data), **once)
+            subprocess.run(of("pg_ctl", "start", "-w", "-D", data, "-l", os.path.join(data, "log"), "-o", shlex.join(argv[-6:])), **once)
+            subprocess.run(of("pgbench", "-q", "-i", "-s", "1", *to), stderr=subprocess.DEVNULL, **once)
+            subprocess.run(of("pg_ctl", "stop", "-w", "-D", data), **once)
+        ready, load = (shlex.join(of(*words)) for words in (["pg_isready", "-q", *to[:4]], ["pgbench", "-n", "-c", "8", "-j", "2", "-T", "2", *to]))
+        return Program(argv, port, ["sh", "-c", f"until {ready}; do sleep 0.02; done; exec {load}"], is_whole_pgbench, ["--tree"])
+
     return {
-        "redis": redis, "nginx": nginx, "node": node, "go": go, "java": java,
+        "redis": redis, "postgres": postgres, "nginx": nginx, "node": node, "go": go, "java": java,
         "python": lambda: Program(["/usr/bin/python3", "-c", PYTHON]),
         "forks": lambda: Program([built("attached_forks")]),
         "libraries": lambda: Program([built("attached_libraries")]),
@@ -301,7 +327,7 @@ def kill_systoll(a, program, times):
         left += bool(traces(program))
         for pid in program.pids():
             r = subprocess.run([a.systoll, "attach", "--clean", str(pid)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
-            if r.returncode:
+            if r.returncode and os.path.exists(f"/proc/{pid}/maps") and "ended" not in r.stderr.decode():
                 wrong = wrong or r.stderr.decode(errors="replace")
         wrong = wrong or program.go_on() or traces(program)
         if wrong:

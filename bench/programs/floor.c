@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SHARED_AT 0x200000000000UL
+#define SHARED_AT 0x500000000000UL
 #define SHARED_SIZE (18UL << 20)
 #define TOUCHED 16
 #ifndef MADV_POPULATE_WRITE

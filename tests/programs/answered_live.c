@@ -1,9 +1,12 @@
 /* Calls that may be answered in place, made all the time by several threads and by a handler of signals, each answer held
    against what it was at the start. Threads change their masks for real now and then. One line is written for each wrong
-   answer; "fine" at the end if there was none. argv: threads, signals a second. Standard input's end ends it. */
+   answer; "fine" at the end if there was none. Children in a user namespace of their own have no name there until they write
+   it, then they are its root. argv: threads, signals a second. Standard input's end ends it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +46,50 @@ static void handler(int signal) {
     sigprocmask(SIG_BLOCK, &none, 0);
 }
 
+/* Makes a process with a user namespace of its own by `clone3`; `clone` and `unshare` are libc's. */
+static pid_t begin_clone3(void) {
+    struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+    long made;
+    __asm__ volatile("syscall" : "=a"(made) : "0"(SYS_clone3), "D"(&args), "S"(sizeof args) : "rcx", "r11", "memory");
+    return made;
+}
+
+static pid_t begin_clone(void) {
+    return syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+}
+
+static pid_t begin_unshare(void) {
+    pid_t child = fork();
+    if (child == 0 && unshare(CLONE_NEWUSER)) {
+        _exit(0);
+    }
+    return child;
+}
+
+static int is_named_late(void) {
+    for (int n = 0; n < 3; n++) {
+        if (getuid() != 65534 || geteuid() != 65534) {
+            return 0;
+        }
+    }
+    char names[64];
+    int length = snprintf(names, sizeof names, "0 %d 1\n", (int)user), file = open("/proc/self/uid_map", O_WRONLY);
+    return write(file, names, length) != length || (getuid() == 0 && geteuid() == 0 && getuid() == 0);
+}
+
+static void begin_namespaces(void) {
+    pid_t (*all[])(void) = {begin_clone3, begin_clone, begin_unshare};
+    for (unsigned n = 0; n < sizeof all / sizeof *all; n++) {
+        pid_t child = all[n]();
+        if (child == 0) {
+            _exit(!is_named_late());
+        }
+        int status = 0;
+        is(child > 0 ? waitpid(child, &status, 0) : child, child, "a child in a namespace");
+        is(status, 0, "the answers of a child in a namespace");
+    }
+}
+
 static int blocked(int signal) {
     sigset_t now;
     is(pthread_sigmask(SIG_BLOCK, 0, &now), 0, "pthread_sigmask");
@@ -79,6 +126,7 @@ static void *work(void *unused) {
             int status = -1;
             is(waitpid(child, &status, 0), child, "waitpid");
             is(status, 0, "a child's own answers");
+            begin_namespaces();
         }
     }
     return 0;

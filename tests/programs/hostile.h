@@ -28,7 +28,7 @@
 #define F_SEAL_FUTURE_WRITE 0x10
 #endif
 
-#define IMAGE 0x200000000000ul
+#define IMAGE 0x500000000000ul
 /* Of the image's header. */
 #define ID 0x08
 #define NEXT_SLOT 0x10

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOW ((char *)0x100000000000)
-#define SIZE 0x200000000000ul
+#define LOW ((char *)0x400000000000)
+#define SIZE 0x150000000000ul
 
 static volatile int over;
 static volatile long calls;
@@ -147,7 +147,7 @@ static int run(const char *how)
             else if (!strcmp(how, "remove"))
                 madvise(at, len, MADV_REMOVE);
             else if (!strcmp(how, "moves"))
-                failed += mremap(at, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, LOW + 0x180000000000 + (size_t)i * 0x1000000000) == MAP_FAILED;
+                failed += mremap(at, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, LOW + 0x080000000000 + (size_t)i * 0x1000000000) == MAP_FAILED;
             else
                 return 2;
         }

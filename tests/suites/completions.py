@@ -18,6 +18,8 @@ TYPED = [
     ("systoll prove --cure tz-", "systoll prove --cure tz-unset"),
     ("systoll demo localt", "systoll demo localtime"),
     ("systoll prove --elide gete", "systoll prove --elide geteuid"),
+    ("systoll prove --live 1 --per clock_nanos", "systoll prove --live 1 --per clock_nanosleep"),
+    ("systoll top --no-ch", "systoll top --no-children"),
     ("systoll run --by lib", "systoll run --by library"),
     ("systoll run -e newfst", "systoll run -e newfstatat"),
     ("systoll report -e %netw", "systoll report -e %network"),

@@ -32,9 +32,9 @@ tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ {
   // Calls by which a thread writes a window: readlink, getrusage and process_vm_readv that are given our memory,
   // and rt_sigprocmask that can change nothing. An fstat into our memory tells it a file that it has mapped, an ioctl
   // what its heap is.
-  // That memory is an image's (crates/hooks/src/layout.rs), and no more: Go's heap may begin not far from it.
+  // That memory is an image's (crates/hooks/src/layout.rs).
   $ours = 0;
-  $image = (uint64)0x200000000000; $behind = $image + (uint64)0x410000000;
+  $image = (uint64)0x500000000000; $behind = $image + (uint64)0x410000000;
   if (args->id == 14 && args->args[0] > 2 && args->args[2] == 0) { $ours = 1; }
   if (args->id == 89 && args->args[0] >= $image && args->args[0] < $behind) { $ours = INPROC; }
   if (args->id == 16 && args->args[2] >= $image && args->args[2] < $behind) { $ours = INPROC; }

@@ -134,7 +134,7 @@ def workers_forked_after_systoll_was_killed(box):
     """No launcher is there to ask: the workers take a private copy of the memory that they count in."""
     script = (
         "import os, sys\n"
-        "def flags(): return {l.split()[1] for l in open('/proc/self/maps') if l.startswith('200000000000-')}\n"
+        "def flags(): return {l.split()[1] for l in open('/proc/self/maps') if l.startswith('500000000000-')}\n"
         "print('ready', flush=True); sys.stdin.read()\n"
         "if os.fork() == 0:\n"
         "    os.setgid(65534); os.setuid(65534); print(flags(), flush=True); os._exit(0)\n"

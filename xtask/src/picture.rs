@@ -25,10 +25,13 @@ const PICTURES: &[Picture] = &[
     Picture { file: "fleet.svg", typed: "fleet -n 8 runs" },
     Picture { file: "fleet-new.svg", typed: "fleet runs new" },
     Picture { file: "fleet-odd-hosts.svg", typed: "fleet runs odd-hosts" },
+    Picture { file: "top.svg", typed: "top service" },
 ];
 
 /// Source of `./app` in the pictures.
 const APP: &str = include_str!("../pictures/app.c");
+/// Source of the program that `systoll top` shows.
+const SERVICE: &str = include_str!("../pictures/service.c");
 
 /// Draws all pictures of the docs, with the program `systoll`.
 pub(crate) fn write_all(systoll: &Path) -> Result<()> {
@@ -45,10 +48,17 @@ fn draw_all(systoll: &Path, folder: &Path) -> Result<()> {
     let python = python()?;
     let run = Run { systoll, folder, python: Some(&python) };
     run.shell("cc -O2 -g -o app app.c")?;
+    std::fs::write(folder.join("service.c"), SERVICE).context("can't write service.c")?;
+    run.shell("cc -O2 -g -pthread -o service service.c")?;
     let fleet = crate::repository::root().join("tests/fleet.py");
     let (python, fleet) = (python.display(), fleet.display());
     run.shell(&format!("{python} {fleet} --systoll \"$0\" --hosts 12 --services 6 --days 4 runs"))?;
     for picture in PICTURES {
+        if picture.typed.starts_with("top ") {
+            let said = run.shell(&top(picture.typed))?;
+            write(&pictures().join(picture.file), &format!("systoll {}", picture.typed), last_screen(&said))?;
+            continue;
+        }
         // Both streams are shown, as on a terminal, without the output of the program itself.
         let (own, command) = picture.typed.split_once(" -- ").unwrap_or((picture.typed, ""));
         let streams = if own.starts_with("run") { "2>&1 > /dev/null" } else { "2>&1" };
@@ -57,6 +67,19 @@ fn draw_all(systoll: &Path, folder: &Path) -> Result<()> {
         write(&pictures().join(picture.file), &format!("systoll {}", picture.typed), &said)?;
     }
     crate::screenshot::write_all(systoll, folder)
+}
+
+/// Returns the script that prints screens of the program `service`, as `systoll` with these words shows them.
+fn top(typed: &str) -> String {
+    let screens = format!("\"$0\" {typed} --batch 2 --every 2s --color always");
+    format!("./service > /dev/null & s=$!; sleep 0.3; {screens}; told=$?; kill $s; exit $told")
+}
+
+/// Returns the last of several screens, each of which begins with a line that says for how long it watched.
+fn last_screen(screens: &str) -> &str {
+    let head = screens.rfind("watched").and_then(|at| screens.get(..at)).unwrap_or_default();
+    let begin = head.rfind('\n').map_or(0, |at| at + 1);
+    screens.get(begin..).unwrap_or(screens)
 }
 
 /// Returns the Python that tests/readers.py installed, which has DuckDB.
@@ -193,6 +216,7 @@ mod tests {
         let red = picture.lines().find(|line| line.contains("b&lt;c")).unwrap();
         assert!(red.contains("x=\"32.8\"") && red.contains("#ff7b72"), "{red}");
         assert!(!picture.contains('\u{1b}'));
+        assert_eq!(last_screen("x watched 1 s\na\n\nx watched 2 s\nb\n"), "x watched 2 s\nb\n");
         assert_eq!(words("  a b   c    é  "), [(2, "a b"), (8, "c"), (13, "é")]);
     }
 

@@ -37,10 +37,11 @@ pub use saved::Saved;
 use systoll_model::Sysno;
 
 /// Version of everything in this file; memory laid out by another version can't be read.
-pub const VERSION: u64 = 13;
+pub const VERSION: u64 = 14;
 
-/// Address of the image: far from where Linux maps anything by itself, with or without ASLR.
-pub const IMAGE: u64 = 0x2000_0000_0000;
+/// Address of the image: far from where Linux maps anything by itself, with or without ASLR, and from where programs do:
+/// V8 maps its heap at random places below 2^46, race detectors keep their shadows from 2^44 to 0x3800_0000_0000.
+pub const IMAGE: u64 = 0x5000_0000_0000;
 /// Bytes of code in a run, at most.
 pub const BLOBS_SIZE: u64 = 1 << 30;
 /// Address of all code in every process; each file's code is mapped again near the file.
@@ -186,7 +187,7 @@ pub mod image {
     /// image.
     pub const MAPPED_FILE: u64 = 0x418;
     /// The kernel's name of the mapping at [`super::IMAGE`] (proc(5), /proc/pid/map_files).
-    pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/200000000000-201f10000000\0\0";
+    pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/500000000000-501f10000000\0\0";
     /// u32: the party that opens windows, one of [`super::windows`].
     pub const WINDOWS: u64 = 0x448;
     /// u32, not zero: the image has had threads that share memory, so that one of them may unmap what another is about
@@ -213,6 +214,9 @@ pub mod image {
     pub const GUARDED: u64 = 0x498;
     /// u32, not zero: a thread whose stack differs from the context's trunk no longer asks the launcher for a sample.
     pub const LOOKED_ENOUGH: u64 = 0x4a0;
+    /// u32, not zero: the user namespace in which the program began has its names, which are given once, so that a user
+    /// who has none there never gets one. For processes that may be in another, see [`super::slot::USERS_UNNAMED`].
+    pub const USERS_NAMED: u64 = 0x4a8;
     /// A byte for each system call number below [`super::NUMBERS`], not zero if its calls need more than counting; read
     /// where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -543,7 +547,7 @@ const _: () = {
     assert!(ring::DATA.is_multiple_of(8) && ring::DATA + ring::MOST * 16 < ring::BUFFER);
     assert!(image::RING_LEN.is_power_of_two() && image::RING + 8 * image::RING_LEN <= image::CODE_COUNT);
     assert!(image::RSEQ_ABORT < image::DEAD && image::MAPPED_FILE + 48 <= image::HEEDED);
-    assert!(IMAGE == 0x2000_0000_0000 && IMAGE + image::SIZE == 0x201f_1000_0000);
+    assert!(IMAGE == 0x5000_0000_0000 && IMAGE + image::SIZE == 0x501f_1000_0000);
     assert!(image::HEEDED.is_multiple_of(8) && image::HEEDED + NUMBERS <= image::RING);
     assert!(image::FIRST_SLOTS.is_multiple_of(2) && image::FIRST_SLOTS < image::SLOT_COUNT - 2);
     assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);

@@ -63,7 +63,7 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     if finding.cures.is_empty() {
         finding.cures = vec![Advice::general("leave the calls out")];
     }
-    finding.prove = next_command(cause, applied, finding, &recording.header);
+    finding.prove = next_command(cause, applied, finding, recording);
     whole
 }
 
@@ -421,15 +421,25 @@ fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
 
 /// Returns the next command to type, as argv; it is one of this version's commands. If systoll can
 /// apply the cure itself, the command proves its gain.
-fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
-    let backend = recording.backend;
-    // A command that the trace cut off can't be typed.
-    let cut = backend == BackendKind::Import && recording.command.iter().any(|word| word.ends_with('…'));
+fn next_command(
+    cause: Option<&Cause>,
+    applied: Option<String>,
+    finding: &Finding,
+    recording: &Recording,
+) -> Vec<String> {
+    let Header { backend, command, attached, .. } = &recording.header;
+    let backend = *backend;
+    // A command that the trace cut off can't be typed, nor one over which a server has written what it does.
+    let cut = backend == BackendKind::Import && command.iter().any(|word| word.ends_with('…'));
+    let is_title = attached.is_some() && command.len() == 1 && command.iter().any(|word| word.contains(' '));
     let unknown = ["CMD".to_owned()];
-    let command = if cut { unknown.as_slice() } else { recording.command.as_slice() };
+    let command = if cut || is_title { unknown.as_slice() } else { command.as_slice() };
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let elide = answered_in_place(finding).filter(|_| backend == BackendKind::Inproc && !command.is_empty());
     let experiment = |calls: String| {
+        if let Some(pid) = runs_on(finding, recording) {
+            return words(&["systoll", "prove", "--live", &pid.to_string(), "--elide", &calls]);
+        }
         let mut argv = words(&["systoll", "prove", "--elide", &calls, "--"]);
         argv.extend_from_slice(command);
         argv
@@ -452,6 +462,14 @@ fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Findin
     let mut argv = words(&["systoll", "prove", "--cure", &applied, "--"]);
     argv.extend_from_slice(command);
     argv
+}
+
+/// Returns the id of the process of a finding's first row, if systoll has watched it for a while and it runs on.
+fn runs_on(finding: &Finding, recording: &Recording) -> Option<u32> {
+    recording.header.attached.filter(|attached| attached.left_running)?;
+    let row = recording.rows.get(finding.rows.first()?.0 as usize)?;
+    let process = recording.processes.get(row.process.0 as usize)?;
+    (process.end_ns == 0 && process.pid > 0).then_some(process.pid)
 }
 
 /// Returns the finding's system calls, separated by commas, if each of its needless calls can be answered without the

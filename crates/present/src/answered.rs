@@ -6,8 +6,7 @@ use crate::text::clean;
 use crate::units::grouped;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use systoll_model::Missed;
-use systoll_prove::Answered;
+use systoll_prove::{Answered, missed, words_of};
 
 /// Indent of the text behind a label.
 const INDENT: &str = "             ";
@@ -51,27 +50,10 @@ pub(crate) fn lines_of(a: &Answered, of: &str) -> Vec<Line> {
     }
     let plain = |text: String| Line::of(Role::Plain, format!("{INDENT}{text}"));
     let mut lines = vec![strong("  not predicted   ", TOO_FEW.into()), plain(format!("answered: {}", summary(a, of)))];
-    let mut why: BTreeMap<Missed, u64> = BTreeMap::new();
-    for (reason, n) in a.calls.iter().flat_map(|p| &p.missed) {
-        let sum = why.entry(*reason).or_default();
-        *sum = sum.saturating_add(*n);
-    }
-    let mut why: Vec<(Missed, u64)> = why.into_iter().collect();
-    why.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let a_run = |n: u64| grouped(n.div_ceil(u64::from(a.runs.max(1))));
-    lines.extend(why.into_iter().map(|(reason, n)| plain(format!("{} {}", a_run(n), words(reason)))));
+    lines.extend(missed(&a.calls).into_iter().map(|(reason, n)| plain(format!("{} {}", a_run(n), words_of(reason)))));
     lines.extend(a.told.iter().map(|text| plain(clean(text))));
     lines
-}
-
-fn words(why: Missed) -> &'static str {
-    match why {
-        Missed::Changes => "looked as if they changed something",
-        Missed::Unknown => "came after a signal or a wait, or first in their thread: the mask was not known",
-        Missed::Elsewhere => "point to memory that the kernel has not touched since some was taken away",
-        Missed::Down => "were made while new code was being looked at",
-        Missed::Unseen => "were made where nothing is answered: by number, or where not every call is seen",
-    }
 }
 
 #[derive(Serialize)]
@@ -106,7 +88,7 @@ pub(crate) fn json(a: &Answered) -> AnsweredJson {
 mod tests {
     use super::*;
     use crate::style::Style;
-    use systoll_model::{InPlace, Sysno};
+    use systoll_model::{InPlace, Missed, Sysno};
 
     fn answered(answered: u64, missed: Vec<(Missed, u64)>) -> Answered {
         let calls = vec![InPlace { syscall: Sysno(14), answered, needed: 7, missed }];

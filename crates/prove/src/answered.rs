@@ -1,7 +1,8 @@
 //! Counts the calls that an experiment answered in place, and decides whether they are enough to
 //! predict the gain of all.
 
-use systoll_model::{InPlace, Recording};
+use std::collections::BTreeMap;
+use systoll_model::{InPlace, Missed, Recording};
 
 /// Share of the answerable calls that must be answered for a prediction: the gain of some calls
 /// tells nothing about the gain of all.
@@ -52,6 +53,34 @@ impl Answered {
     /// Returns true if enough calls were answered to predict the gain of all.
     pub fn is_enough(&self) -> bool {
         self.share().is_none_or(|share| share >= ENOUGH)
+    }
+}
+
+/// Returns how many calls could have been answered and were not, by reason, the most frequent first.
+#[must_use]
+pub fn missed(calls: &[InPlace]) -> Vec<(Missed, u64)> {
+    let mut sums: BTreeMap<Missed, u64> = BTreeMap::new();
+    for (reason, n) in calls.iter().flat_map(|p| &p.missed) {
+        let sum = sums.entry(*reason).or_default();
+        *sum = sum.saturating_add(*n);
+    }
+    let mut all: Vec<(Missed, u64)> = sums.into_iter().collect();
+    all.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    all
+}
+
+/// Returns a reason in words, as they follow a number of calls.
+#[must_use]
+pub fn words_of(why: Missed) -> &'static str {
+    match why {
+        Missed::Changes => "looked as if they changed something",
+        Missed::Unknown => "came after a signal or a wait, or first in their thread: the mask was not known",
+        Missed::Elsewhere => "point to memory that the kernel has not touched since some was taken away",
+        Missed::Down => "were made while new code was being looked at",
+        Missed::Unseen => {
+            "were made where nothing is answered: by number, where not every call is seen, or by a thread whose user has \
+             changed or has no name"
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! Both sides run with the same hooks, which only count: their cost is on both sides.
 
 use crate::executor::Files;
-use crate::{Answered, Executor, Output, Processes, ProveError, Run};
+use crate::{Answered, Executor, Output, Processes, ProveError, Run, missed, words_of};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,9 +114,10 @@ fn nothing_answered(spec: &Spec, recording: &Recording) -> ProveError {
     } else if made == 0 {
         "the program makes no such calls".into()
     } else {
-        format!(
-            "of {made} calls none was one whose answer is known: each changes something, or they are made by number (syscall())"
-        )
+        let needed = recording.in_place.iter().map(|p| p.needed).fold(0, u64::saturating_add);
+        let parts = missed(&recording.in_place).into_iter().map(|(why, n)| format!("{n} {}", words_of(why)));
+        let first = (needed > 0).then(|| format!("{needed} changed something, failed, or were their thread's first"));
+        format!("of {made}, {}", parts.chain(first).collect::<Vec<_>>().join("; "))
     };
     ProveError::NothingAnswered { calls: names.join(", "), why }
 }

@@ -42,7 +42,7 @@ mod stats;
 mod turns;
 mod undecided;
 
-pub use answered::Answered;
+pub use answered::{Answered, missed, words_of};
 pub use calls::{CallCounts, ChangedCount, CountChange, Range};
 pub use compare::{Progress, compare};
 pub use digest::{Digest, Sameness};

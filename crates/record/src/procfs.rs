@@ -82,6 +82,11 @@ pub(crate) fn has_our_namespaces(pid: i32) -> bool {
     theirs.is_some() && theirs == *OURS.get_or_init(|| of("self"))
 }
 
+/// Returns true if the users of a process's namespace have been given their names there.
+pub(crate) fn has_user_names(pid: i32) -> bool {
+    text(format!("/proc/{pid}/uid_map")).is_some_and(|names| !names.trim().is_empty())
+}
+
 /// Returns true if a process can gain no privilege by exec any more.
 pub(crate) fn no_new_privs(pid: i32) -> bool {
     status_field(pid, "NoNewPrivs:").as_deref() == Some("1")

@@ -45,8 +45,14 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
         ends_process: true,
         ..Launch::default()
     };
-    let running =
-        Running { pids, how, limit: args.window, calls: args.calls, no_children: args.no_children, in_turns: false };
+    let running = Running {
+        pids,
+        how,
+        limit: args.window,
+        calls: args.calls,
+        no_children: args.select.no_children,
+        in_turns: false,
+    };
     let mut backend: Box<dyn Backend> = match args.backend {
         BackendChoice::Ptrace => backend(BackendKind::Ptrace),
         BackendChoice::Auto | BackendChoice::Inproc => backend(BackendKind::Inproc),

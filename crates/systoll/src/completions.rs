@@ -196,8 +196,8 @@ fn completed() -> Command {
     // clap needs static names; this process ends after the text.
     let causes: Vec<&'static str> = Catalogue::builtin().iter().map(|cause| &*cause.id.to_string().leak()).collect();
     let stories: Vec<&'static str> = systoll_cure::stories().iter().map(|story| story.id).collect();
-    let of_tables = signatures().iter().filter_map(|signature| signature.sysno.name());
-    let calls: Vec<&'static str> = Class::all().map(Class::name).chain(of_tables).collect();
+    let of_tables: Vec<&'static str> = signatures().iter().filter_map(|signature| signature.sysno.name()).collect();
+    let calls: Vec<&'static str> = Class::all().map(Class::name).chain(of_tables.iter().copied()).collect();
     let with = |command: Command, of: &'static str, arg: &'static str, values: &[&'static str]| {
         let values = PossibleValuesParser::new(values.to_vec());
         command.mut_subcommand(of, |c| c.mut_arg(arg, |a: Arg| a.value_parser(values)))
@@ -207,6 +207,7 @@ fn completed() -> Command {
     // mut_arg moves an argument to the end, and the program must follow its causes.
     let command = command.mut_subcommand("cure", |c| c.mut_arg("command", |program| program));
     let command = with(command, "prove", "cure", &causes);
+    let command = with(command, "prove", "per", &of_tables);
     let command = with(command, "prove", "elide", &Elision::ALL.map(Elision::name));
     let command = with(command, "demo", "story", &stories);
     let command = with(command, "fleet", "cause", &causes);

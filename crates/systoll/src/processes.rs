@@ -72,9 +72,15 @@ pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// Returns the words of a process's command; empty if they can't be read.
+/// Returns the words of a process's command; empty if they can't be read, or if the process has written over them what it
+/// does.
 pub(crate) fn command(pid: i32) -> Vec<String> {
-    text(pid, "cmdline").trim_end_matches('\0').split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    let text = text(pid, "cmdline");
+    let words: Vec<&str> = text.trim_end_matches('\0').split('\0').filter(|word| !word.is_empty()).collect();
+    match words.as_slice() {
+        [title] if title.contains(' ') => Vec::new(),
+        words => words.iter().map(|word| (*word).to_owned()).collect(),
+    }
 }
 
 /// Returns the ids of all processes.

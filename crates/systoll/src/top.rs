@@ -44,7 +44,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
             how: launch,
             limit: args.window,
             calls: None,
-            no_children: false,
+            no_children: args.select.no_children,
             in_turns: false,
         };
         backend(BackendKind::Inproc).attach(&running, &mut watcher)
@@ -77,7 +77,9 @@ fn state(args: &TopArgs) -> State {
         TopSort::Waited => SortBy::Waited,
         TopSort::Name => SortBy::Name,
     };
-    let look = Look { has_colour: args.color.colours(true), is_ascii: ascii::wanted(), is_batch: args.batch.is_some() };
+    // A text is plain unless colours are asked for.
+    let has_colour = args.color.colours(args.batch.is_none());
+    let look = Look { has_colour, is_ascii: ascii::wanted(), is_batch: args.batch.is_some() };
     State::new(Choice { group, sort, is_reversed: false, filter: args.filter.clone() }, look)
 }
 
@@ -134,6 +136,7 @@ fn told(recording: &Recording, pids: &[i32]) -> String {
         (None, Some(Exit::Signal(signal))) => {
             format!("the program was ended by {}", systoll_model::signal_name(signal))
         }
+        (None, None) if which.is_empty() => "the program runs on, unwatched".into(),
         (None, None) => format!("{process} {which} {runs} on, unwatched"),
     };
     format!("systoll: watched for {time}; {end}\n")

@@ -112,6 +112,13 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// Returns a text without the sequences of bold, faint and coloured.
+fn without_looks(text: &str) -> String {
+    ["0", "1", "2", "7", "31", "32", "33", "36"]
+        .iter()
+        .fold(text.to_owned(), |text, look| text.replace(&format!("\x1b[{look}m"), ""))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -146,7 +153,8 @@ proptest! {
                 prop_assert!(buffer == again, "{:?}", state.page);
                 state.note_length(length, page_height(lines));
             }
-            let text = text(&state, columns, height(&state));
+            let text = without_looks(&text(&state, columns, height(&state)));
+            prop_assert!(!text.contains('\x1b'));
             prop_assert!(text.lines().all(|line| ratatui::text::Span::raw(line).width() <= columns.into()), "{}", text);
         }
     }

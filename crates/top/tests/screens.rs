@@ -120,6 +120,23 @@ fn the_table_at_80_columns() {
 }
 
 #[test]
+fn colours_end_with_their_line_and_change_no_letter() {
+    let plain = text(&state(Look::default()), 80, 20);
+    let coloured = text(&state(Look { has_colour: true, ..Look::default() }), 80, 20);
+    let sequence = |part: &str| part.split_once('m').map_or(String::new(), |(_, rest)| rest.to_owned());
+    let mut stripped = String::new();
+    for line in coloured.lines() {
+        let mut parts = line.split('\u{1b}');
+        stripped += parts.next().unwrap_or_default();
+        stripped += &parts.clone().map(sequence).collect::<String>();
+        stripped += "\n";
+        assert!(parts.next_back().is_none_or(|last| last.starts_with("[0m")), "{line:?}");
+    }
+    assert_eq!(stripped, plain);
+    assert!(coloured.contains("\u{1b}[36m") && coloured.contains("\u{1b}[1m"), "{coloured:?}");
+}
+
+#[test]
 fn the_table_at_120_columns() {
     assert_snapshot!(text(&state(Look::default()), 120, 20), @r"
     systoll  app --port 8080                                                                   2 processes  watched 5.00 s

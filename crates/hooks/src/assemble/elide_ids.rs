@@ -1,8 +1,8 @@
 //! Answers calls for a thread's ids in place. For unchanged signal masks see [`super::elide_masks`].
 //!
 //! **Answers** hold for a thread's life: its ids always, its user until it first changes that. A user without a name in
-//! its namespace (65534) may get one from outside, so it is asked for again. The parent's id is not answered: it
-//! changes when the parent dies.
+//! its namespace (65534) may get one from outside until the namespace's names are given ([`image::USERS_NAMED`]), so it
+//! is asked for again. The parent's id is not answered: it changes when the parent dies.
 //!
 //! This requires seeing every call of the process. If a file has places that are not counted, no call is answered;
 //! memory that becomes executable clears [`image::ELIDE`], for good if it is no file that can be examined.
@@ -15,8 +15,8 @@ use super::entry::Entry;
 use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, elide, image, slot};
 use crate::numbers::{
-    GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RSEQ, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID,
-    SETUID, UNSHARE,
+    CLONE, CLONE3, GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RSEQ, RT_SIGPROCMASK, SETNS,
+    SETRESUID, SETREUID, SETUID, UNSHARE,
 };
 use iced_x86::code_asm::*;
 
@@ -27,6 +27,8 @@ const MAP_SHARED: i32 = 1;
 const OVERFLOW_USER: i32 = 65534;
 /// Calls after which the thread may have another user.
 const CHANGE_USER: [u32; 5] = [SETUID, SETREUID, SETRESUID, UNSHARE, SETNS];
+/// Flag of clone's family: the new process begins a user namespace.
+const CLONE_NEWUSER: i32 = 0x1000_0000;
 
 /// The calls that [`slot::ANSWERS`] answer.
 const ANSWERED: [u32; slot::ANSWER_COUNT as usize] = [GETPID, GETTID, GETUID, GETEUID];
@@ -124,11 +126,39 @@ pub(super) fn before_others(e: &mut Emitter, number: u32) -> Emitted {
     if CHANGE_USER.contains(&number) {
         user_changes(e)?;
     }
+    if matches!(number, UNSHARE | SETNS) {
+        other_namespace(e)?;
+    }
     before_maps(e, number)
 }
 
+/// Notes that the thread may be in another user namespace, whose users may get their names yet.
+fn other_namespace(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(gs32(slot::USERS_UNNAMED), 1););
+    Ok(())
+}
+
+/// Does that in what a call of clone's family has made, if it may have begun a user namespace. The flags of `clone` are
+/// in edi; those of `clone3` lie in memory that need not be readable, but no thread of the same process begins one.
+/// `identified` is true if the new slot's ids are known. Lost: rcx, flags.
+pub(super) fn begins(e: &mut Emitter, number: u32, identified: bool) -> Emitted {
+    let done = e.label();
+    match number {
+        CLONE => asm!(e; test(edi, CLONE_NEWUSER); je(done);),
+        CLONE3 if identified => {
+            asm!(e; mov(rcx, gs(slot::PARENT)); mov(ecx, dword_ptr(rcx + slot::PID as i32)););
+            asm!(e; cmp(gs32(slot::PID), ecx); je(done););
+        }
+        CLONE3 => {}
+        _ => return Ok(()),
+    }
+    other_namespace(e)?;
+    e.here(done)?;
+    Ok(())
+}
+
 fn user_changes(e: &mut Emitter) -> Emitted {
-    asm!(e; mov(gs(slot::USER_CHANGES), 1););
+    asm!(e; mov(gs32(slot::USER_CHANGES), 1););
     for answer in USER_ANSWERS {
         asm!(e; mov(gs(slot::ANSWERS + 8 * answer), 0););
     }
@@ -149,6 +179,7 @@ pub(super) fn forget(e: &mut Emitter) -> Emitted {
     e.cold(move |e| {
         e.here(user)?;
         user_changes(e)?;
+        other_namespace(e)?;
         asm!(e; jmp(done););
         e.here(code)?;
         asm!(e; test(edx, PROT_EXEC); je(done););
@@ -196,7 +227,15 @@ pub(super) fn remember(e: &mut Emitter, answer: u64) -> Emitted {
     unless_shared(e, done)?;
     let user = USER_ANSWERS.contains(&answer);
     if user {
-        asm!(e; cmp(eax, OVERFLOW_USER); je(done););
+        let (nameless, stays) = (e.label(), e.label());
+        asm!(e; cmp(eax, OVERFLOW_USER); je(nameless););
+        e.here(stays)?;
+        e.cold(move |e| {
+            e.here(nameless)?;
+            asm!(e; cmp(gs32(slot::USERS_UNNAMED), 0); jne(done););
+            asm!(e; mov(r11, IMAGE + image::USERS_NAMED); cmp(dword_ptr(r11), 0); jne(stays); jmp(done););
+            Ok(())
+        });
     }
     asm!(e; cmp(gs(slot::ANSWERS + 8 * answer), 0); jne(known););
     if user {

@@ -6,7 +6,7 @@ use super::call_kinds::{self, changes_identity};
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::no_program;
 use super::who::identify;
-use super::{faults_served, own_memory, rseq_areas, stack_bounds};
+use super::{elide_ids, faults_served, own_memory, rseq_areas, stack_bounds};
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
     ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
@@ -62,7 +62,8 @@ pub(super) fn clone(e: &mut Emitter, number: u32, ways: Ways) -> Emitted {
 /// Emits the call with a slot for the new thread. `copies` is true if the call makes a process with a copy of the memory
 /// (fork): the child then continues the call that was under way, and keeps its rseq area.
 fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
-    let (none, taken, homeless, maker, made) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let (none, taken, homeless, maker) = (e.label(), e.label(), e.label(), e.label());
+    let (quiet, made) = (e.label(), e.label());
     take_slot(e, none)?;
     let taken = e.here(taken)?;
     asm!(e; mov(at(rcx, slot::MAKER_R9), r9); mov(r9, rcx););
@@ -74,13 +75,17 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     shares_memory(e, number, copies)?;
     asm!(e; mov(eax, number); syscall(); test(rax, rax); jne(maker););
     asm!(e; wrgsbase(r9); mov(r9, gs(slot::MAKER_R9)););
-    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(made););
+    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(quiet););
     identify(e)?;
     rseq_areas::begin(e, rseq_areas::Begins::of(number, copies))?;
+    elide_ids::begins(e, number, true)?;
     e.here(made)?;
     asm!(e; xor(eax, eax); jmp(ways.child););
     e.cold(move |e| {
         let failed = e.label();
+        e.here(quiet)?;
+        elide_ids::begins(e, number, false)?;
+        asm!(e; jmp(made););
         e.here(maker)?;
         // Once MADE_AS is written, or if the thread was never made, the slot may be given to another.
         asm!(e; mov(rcx, r9); mov(r9, at(rcx, slot::MAKER_R9)););
@@ -100,7 +105,9 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
         shares_memory(e, number, copies)?;
         asm!(e; mov(eax, number); syscall(); test(rax, rax); jne(ways.parent););
         let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
-        asm!(e; mov(rcx, IMAGE + last); wrgsbase(rcx); jmp(ways.child););
+        asm!(e; mov(rcx, IMAGE + last); wrgsbase(rcx););
+        elide_ids::begins(e, number, false)?;
+        asm!(e; jmp(ways.child););
         Ok(())
     });
     Ok(())
@@ -136,6 +143,7 @@ fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     {
         asm!(e; mov(at(rcx, offset), 0););
     }
+    asm!(e; mov(eax, gs32(slot::USERS_UNNAMED)); mov(dword_ptr(rcx + slot::USERS_UNNAMED as i32), eax););
     asm!(e; mov(at(rcx, slot::TAG), r11); mov(at(rcx, slot::SELF), rcx););
     asm!(e; mov(rax, gs(slot::SELF)); mov(at(rcx, slot::PARENT), rax););
     Ok(())
@@ -196,7 +204,7 @@ fn confine(e: &mut Emitter, asking: AskingSite, (go, plain): (CodeLabel, CodeLab
     let root = asking.root;
     let (prctl, tsc, last, keeps) = (e.label(), e.label(), e.label(), e.label());
     let (filter, strict, dispatch) = (e.label(), e.label(), e.label());
-    super::elide_ids::seal(e)?;
+    elide_ids::seal(e)?;
     asm!(e; cmp(eax, PRCTL as i32); je(prctl););
     // libseccomp finds out in these ways what the kernel can do: by a strict mode with flags or an argument, filters
     // at address 0, and operations that only ask. A program that only does that is not confined.

@@ -124,8 +124,11 @@ pub const FRAMES: u64 = 0x1000;
 /// Number of pieces of [`FRAMES`], a power of two.
 pub const FRAMES_LEN: u64 = 16;
 
-/// u64, not zero: the thread has changed its user, and may again.
+/// u32, not zero: the thread has changed its user, and may again. Cleared for a new thread together with the next word.
 pub const USER_CHANGES: u64 = 0x4d8;
+/// u32, not zero: the thread may be in another user namespace than that of [`super::image::USERS_NAMED`]. A new thread
+/// has its maker's.
+pub const USERS_UNNAMED: u64 = USER_CHANGES + 4;
 /// u64: index in [`ANSWERS`], plus one, of the pending call that is made by number; zero: none of them.
 pub const ASKED: u64 = 0x4e0;
 /// u32, not zero: the thread's rseq area is being changed, and [`AREA_ASIDE`] is in use; or the thread had one that

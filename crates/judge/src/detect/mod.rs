@@ -68,7 +68,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording, semantics)),
         Box::new(ritual::Ritual::default()),
-        Box::new(repeat::Repeat::new(recording)),
+        Box::new(repeat::Repeat::new(recording, semantics)),
         Box::new(missing::Missing::default()),
         Box::new(own_writes::OwnWrites::new(recording, semantics)),
         Box::new(noop::NoOp::new(recording, semantics)),

@@ -7,7 +7,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
 use crate::replay::Step;
-use crate::semantics::{Act, FILE_STATUS, NAME, PATH, Way};
+use crate::semantics::{Act, Effect, FILE_STATUS, NAME, PATH, Semantics, TIMES, Way};
 use crate::signs::Signs;
 use std::cell::LazyCell;
 use std::ops::Range;
@@ -34,16 +34,26 @@ const HABIT_CALLS: f64 = 500.0;
 pub(super) struct Repeat {
     /// Rows whose ledgers show that they ask known questions by habit.
     habits: Set<RowId>,
+    /// Files that windows show processes change, each with these processes.
+    changers: Map<String, Vec<u32>>,
 }
 
 impl Repeat {
-    pub(super) fn new(recording: &Recording) -> Self {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let habit = |(row, l): &(RowId, &Ledger)| {
             let calls = recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
             let low = l.known_share(calls).low;
             low >= HABIT && low * calls as f64 >= HABIT_CALLS
         };
-        Self { habits: of_rows(recording).filter(habit).map(|(row, _)| row).collect() }
+        let habits = of_rows(recording).filter(habit).map(|(row, _)| row).collect();
+        Self { habits, changers: changers(recording, semantics) }
+    }
+
+    /// Returns true if another process changes the file that the step asks about: who asks again waits for that.
+    fn is_changed_by_others(&self, step: &Step<'_>) -> bool {
+        let own = step.observed.window.process.0;
+        let changers = || step.observed.call.object(step.observed.syscall).and_then(|file| self.changers.get(&file));
+        !self.changers.is_empty() && changers().is_some_and(|of| of.iter().any(|process| *process != own))
     }
 
     /// Returns true if the ledger knows the question, and the row has the habit.
@@ -51,6 +61,25 @@ impl Repeat {
         let call = step.observed.call;
         call.before != Before::Unknown && self.habits.contains(&call.row)
     }
+}
+
+/// Returns the files whose names, rights or times windows show processes change, each with these processes.
+fn changers(recording: &Recording, semantics: &Semantics) -> Map<String, Vec<u32>> {
+    let mut changers: Map<String, Vec<u32>> = Map::default();
+    for window in recording.windows.iter().filter(|_| recording.processes.len() > 1) {
+        for call in window.calls.iter().filter(|call| call.errno().is_none()) {
+            let syscall = recording.row(call.row).syscall;
+            let lines = semantics.of(syscall);
+            let changes = |effect| matches!(effect, Effect::Path { .. });
+            let may_change = lines.sets(&TIMES) || lines.does(changes);
+            let Some(file) = may_change.then(|| call.object(syscall)).flatten() else { continue };
+            let of = changers.entry(file).or_default();
+            if !of.contains(&window.process.0) {
+                of.push(window.process.0);
+            }
+        }
+    }
+    changers
 }
 
 impl Detector for Repeat {
@@ -73,6 +102,7 @@ impl Detector for Repeat {
             } else if (asked_before(step) || looks.same_search(at))
                 && (looks.enough(at, step) || self.is_habit(step))
                 && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
+                && !self.is_changed_by_others(step)
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);

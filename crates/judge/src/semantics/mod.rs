@@ -52,7 +52,7 @@ pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
     INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SETTLED, SETTLED_OPEN, SIZE, SOCKET_OPTION, STATUS_FLAGS,
-    SYNCED, Shared, State, StateId, Undone, names_one,
+    SYNCED, Shared, State, StateId, TIMES, Undone, names_one,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};

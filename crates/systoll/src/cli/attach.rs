@@ -34,6 +34,10 @@ pub struct SelectArgs {
     /// All processes of a container, by its name or id as they stand in its control group's path; no daemon is asked
     #[arg(long = "container", value_name = "NAME")]
     pub containers: Vec<String>,
+    /// Only these processes: nothing is told of those that they make from now on, and programs that those execute are
+    /// not watched
+    #[arg(long)]
+    pub no_children: bool,
     /// The processes: a process id, a name, or :PORT for who listens there
     #[arg(value_name = "PROCESS")]
     pub processes: Vec<String>,
@@ -66,10 +70,6 @@ pub struct AttachArgs {
     pub calls: Option<u64>,
     #[command(flatten)]
     pub(crate) select: SelectArgs,
-    /// Only these processes: nothing is told of those that they make from now on, and programs that those execute are
-    /// not watched
-    #[arg(long)]
-    pub no_children: bool,
     /// Take out what a systoll that was killed has left in these processes
     #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,

@@ -73,7 +73,7 @@ pub struct TopArgs {
     /// Which calls to read the clock around, as for `run`
     #[arg(long, value_name = "WHICH", default_value = "all")]
     pub time: Timed,
-    /// When to colour: auto (unless NO_COLOR is set), always or never
+    /// When to colour: auto (unless NO_COLOR is set, and without --batch), always or never
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
     #[command(flatten)]
@@ -85,6 +85,6 @@ pub struct TopArgs {
     #[arg(long, value_name = "HOW", default_value = "auto", hide = true)]
     pub backend: BackendChoice,
     /// A program to start and watch, with its arguments
-    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pids", "tree", "units", "cgroup", "processes"], value_hint = ValueHint::CommandWithArguments)]
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pids", "tree", "units", "cgroup", "containers", "no_children", "processes"], value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

@@ -163,7 +163,8 @@ fn compare(args: &ProveArgs, plan: &Plan, pids: &[i32], elided: &[Elision]) -> R
     let entered = match told {
         Ok(_) => Ok(()),
         Err(Told::Refused(reason, advice)) => {
-            return Err(Failure::NotEntered { reason, advice: advice.map(|advice| for_prove(&advice, pids)) });
+            let own: Vec<String> = std::env::args().skip(1).collect();
+            return Err(Failure::NotEntered { reason, advice: advice.map(|advice| for_prove(&advice, pids, &own)) });
         }
         Err(Told::Over(ended)) => Err(LiveError::Ended(ended)),
     };
@@ -211,13 +212,13 @@ fn exactly(time: Duration) -> String {
 }
 
 /// Returns a command that helps `systoll attach`, as it helps this command.
-fn for_prove(advice: &str, pids: &[i32]) -> String {
-    let own: Vec<String> = std::env::args().skip(1).collect();
-    let sudo = pids.iter().map(|pid| format!("sudo systoll attach {pid}"));
-    if sudo.into_iter().any(|line| line == advice) {
-        return format!("sudo systoll {}", shell_words(&own));
-    }
-    advice.to_owned()
+fn for_prove(advice: &str, pids: &[i32], own: &[String]) -> String {
+    let attach = advice.rsplit_once("systoll attach ").filter(|(before, _)| before.starts_with("sudo "));
+    let Some((before, pid)) = attach.filter(|(_, pid)| pid.parse::<i32>().is_ok()) else { return advice.to_owned() };
+    // In another PID namespace the process has another number.
+    let is_known = |word: &String| pids.iter().any(|known| known.to_string() == *word);
+    let words: Vec<&str> = own.iter().map(|word| if is_known(word) { pid } else { word }).collect();
+    format!("{before}systoll {}", shell_words(&words))
 }
 
 struct Turns<'a> {
@@ -312,6 +313,18 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use systoll_model::{InPlace, Missed};
+
+    #[test]
+    fn what_helps_attach_helps_this_command() {
+        let own = ["prove", "--live", "700", "--elide", "getpid"].map(str::to_owned);
+        let of = |advice: &str| for_prove(advice, &[700], &own);
+        assert_eq!(of("sudo systoll attach 700"), "sudo systoll prove --live 700 --elide getpid");
+        let inside = "sudo nsenter -t 700 -p unshare --mount-proc systoll ";
+        assert_eq!(of(&format!("{inside}attach 1")), format!("{inside}prove --live 1 --elide getpid"));
+        for other in ["kill -CONT 700 lets it go on", "systoll attach --clean 700 takes out what was left"] {
+            assert_eq!(of(other), other);
+        }
+    }
 
     #[test]
     fn a_turn_is_what_was_done_between_two_moments() {

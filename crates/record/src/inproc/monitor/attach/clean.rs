@@ -4,6 +4,7 @@
 //! the program's file and leads into that memory.
 
 use crate::error::Error;
+use crate::inproc::monitor::attach::errands::FILE_NAME;
 use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
 use crate::inproc::monitor::attach::target::{self, Refusal};
 use crate::inproc::monitor::shared::maps::Maps;
@@ -18,8 +19,6 @@ use systoll_files::Links;
 use systoll_hooks::assemble::errand;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, global, image};
 
-/// Beginning of the name that our files have in `maps`.
-const NAME: &[u8] = b"/memfd:systoll";
 /// First byte of a jump with a 32-bit distance.
 const JUMP: u8 = 0xe9;
 const JUMP_LEN: usize = 5;
@@ -97,7 +96,7 @@ impl<T: Into<String>> From<T> for Unseen {
 }
 
 fn is_ours(line: &Line<'_>) -> bool {
-    line.path.starts_with(NAME)
+    line.path.starts_with(FILE_NAME)
 }
 
 /// Searches a process for the jumps, code and memory of systoll, and returns them.

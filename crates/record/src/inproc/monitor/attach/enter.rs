@@ -38,6 +38,8 @@ use systoll_hooks::numbers::{ARCH_PRCTL, CLONE, CLONE3, FORK, VFORK};
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
 
+/// Why a 32-bit program is not entered.
+const A_32_BIT_PROGRAM: &str = "it is a 32-bit program";
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
 /// Number of attempts to enter a process, and the time by which the pause grows before each further one.
@@ -134,6 +136,12 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     }
     if target::is_entered(&maps) {
         return Err(target::entered_already(pid));
+    }
+    if target::is_in_the_way(&maps) {
+        return Err(Refusal::new("its own memory lies where that of systoll would have to"));
+    }
+    if target::is_32_bit(pid, &mem, &maps.text) {
+        return Err(Refusal::new(A_32_BIT_PROGRAM));
     }
     let elides = session.provisioning.elided != 0;
     if let Some(why) = answering::obstacle(&maps.text).filter(|_| elides) {
@@ -233,7 +241,7 @@ fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
         return never("its first thread has ended");
     }
     if threads.iter().any(|thread| thread.regs.cs != USER_CS) {
-        return never("it is a 32-bit program");
+        return never(A_32_BIT_PROGRAM);
     }
     if threads.iter().any(|thread| thread.regs.gs_base != 0 || thread.regs.gs != 0) {
         return never("it uses the gs segment for itself");
@@ -337,6 +345,7 @@ fn enter_stopped(
         take_back();
         return Err(why);
     }
+    ready::note_users(session, id);
     ready::allow_elision(session, id, session.problems.losses);
     if let Some(program) = session.programs.get_mut(&id) {
         program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
@@ -428,7 +437,7 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
     };
     // How they are entered depends on it.
     session.root.attached = Some(attached);
-    let (mut first, mut under_way) = (None, 0);
+    let (mut first, mut under_way, mut ended) = (None, 0, 0);
     for pid in &running.pids {
         let image = image(session, *pid);
         match enter(session, *pid, image) {
@@ -439,13 +448,21 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
             }
             Err(refusal) => {
                 let error = not_entered(*pid, refusal);
-                session.problems.note(ProblemKind::Unwatched, error.to_string());
+                if target::has_ended(*pid) {
+                    ended += 1;
+                } else {
+                    session.problems.note(ProblemKind::Unwatched, error.to_string());
+                }
                 first.get_or_insert(error);
             }
         }
     }
     if attached.processes == 0 {
         return Err(first.unwrap_or(Error::NoCommand));
+    }
+    if ended > 0 {
+        let text = format!("{ended} of {} processes ended before they could be entered", running.pids.len());
+        session.problems.note(ProblemKind::Unwatched, text);
     }
     if under_way > 0 {
         let (were, are) = if under_way == 1 { ("call was", "it is") } else { ("calls were", "they are") };

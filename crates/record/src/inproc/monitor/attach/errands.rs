@@ -11,14 +11,17 @@ use crate::inproc::monitor::sys;
 use crate::tracee::{self, Pause, Stop, Waited};
 use std::ops::Range;
 use std::time::Duration;
+use systoll_binfile::maps::{Line, lines};
 use systoll_hooks::assemble::errand::{CALL, CALLS, DONE, Errand, GO, READ, RESULT};
-use systoll_hooks::layout::GLOBAL;
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL};
 
 /// The two addresses at which the errand's memory may be mapped, below all our other memory, and its size in bytes.
 const PAGES: [u64; 2] = [GLOBAL - (1 << 20), GLOBAL - (2 << 20)];
 const SIZE: u64 = 1 << 14;
 /// Offset in that memory of the bytes that calls point to.
 const DATA: u64 = 1 << 13;
+/// Beginning of the name that our files have in `maps`.
+pub(crate) const FILE_NAME: &[u8] = b"/memfd:systoll";
 /// Time limit for all calls of an errand.
 const LIMIT: Duration = Duration::from_millis(1_500);
 /// Cycles for which the thread waits for systoll before it continues by itself: half a second at 2 GHz.
@@ -59,8 +62,17 @@ pub(crate) struct Errands {
 
 /// Returns the errand memory that is mapped in a process, left by a systoll that was killed.
 pub(crate) fn left_pages(maps: &Maps) -> impl Iterator<Item = Range<u64>> {
-    let is_there = |page: &Range<u64>| !Layout::Known(&maps.all).is_free(page);
+    // It has no name, so that only its place and its size tell.
+    let is_there = |page: &Range<u64>| maps.all.iter().any(|mapped| mapped.range == *page);
     PAGES.map(|page| page..page + SIZE).into_iter().filter(is_there)
+}
+
+/// Returns the mappings of our files at their fixed addresses in a process. A mapping of the program's own there is not
+/// among them.
+pub(crate) fn our_mappings(maps: &Maps) -> impl Iterator<Item = Range<u64>> {
+    let fixed = GLOBAL..BLOBS_AT + BLOBS_SIZE;
+    let is_ours = move |line: &Line<'_>| line.path.starts_with(FILE_NAME) && fixed.contains(&line.range.start);
+    lines(&maps.text).filter(is_ours).map(|line| line.range)
 }
 
 impl Errands {
@@ -280,6 +292,23 @@ impl Sent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inproc::monitor::shared::maps::Mapped;
+
+    #[test]
+    fn memory_of_the_programs_own_is_not_taken_for_ours() {
+        let text = b"3fffe0040000-3fffe0080000 rw-p 00000000 00:00 0 \n\
+            500000000000-501f10000000 rw-s 00000000 00:01 7 /memfd:systoll (deleted)\n\
+            501f80000000-501f80040000 rw-p 00000000 00:00 0 \n\
+            502000000000-502040000000 r-xs 00000000 00:01 8 /memfd:systoll (deleted)\n\
+            7f0000000000-7f0000001000 r-xs 00000000 00:01 8 /memfd:systoll (deleted)\n";
+        let found: Vec<_> = our_mappings(&Maps { all: Vec::new(), text: text.to_vec() }).collect();
+        assert_eq!(found, [0x5000_0000_0000..0x501f_1000_0000, 0x5020_0000_0000..0x5020_4000_0000]);
+        let pages = |range: Range<u64>| {
+            let mapped = Mapped { range, writable: true, executable: false, shared: false };
+            left_pages(&Maps { all: vec![mapped], text: Vec::new() }).count()
+        };
+        assert_eq!((pages(PAGES[1]..PAGES[1] + SIZE), pages(PAGES[1]..PAGES[1] + (1 << 18))), (1, 0));
+    }
 
     #[test]
     fn calls_point_to_what_they_are_made_with() {

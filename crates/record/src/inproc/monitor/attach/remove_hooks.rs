@@ -5,7 +5,7 @@
 //! same call in the program's code. Once no thread is inside and no handler returns there, each thread loses its slot
 //! and our rseq area, and one of them unmaps our memory. If that takes too long, the memory stays mapped, unused.
 
-use crate::inproc::monitor::attach::errands::{Errands, left_pages};
+use crate::inproc::monitor::attach::errands::{Errands, left_pages, our_mappings};
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::mapping::Process;
 use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
@@ -15,7 +15,7 @@ use crate::inproc::monitor::sys;
 use crate::tracee;
 use std::ops::Range;
 use std::time::Duration;
-use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, code, image, slot, slot_index};
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, IMAGE, areas, code, image, slot, slot_index};
 
 /// Time within which all threads must have left our code; then our memory stays.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -206,11 +206,11 @@ impl Ours {
 
     /// Makes one of the stopped threads unmap all our memory. Returns true if it did.
     fn unmap(&self, threads: &[Stopped], maps: &Maps, given: bool) -> bool {
-        let fixed = [BLOBS_AT..BLOBS_AT + BLOBS_SIZE, GLOBAL..IMAGE + image::SIZE];
         let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
         // The image comes last: if we are killed in between, it still lists our other memory.
+        let (image, fixed): (Vec<_>, Vec<_>) = our_mappings(maps).partition(|range| range.contains(&IMAGE));
         let all: Vec<Range<u64>> =
-            left_pages(maps).chain(areas).chain(self.near.iter().cloned()).chain(fixed).collect();
+            left_pages(maps).chain(areas).chain(self.near.iter().cloned()).chain(fixed).chain(image).collect();
         Process { pid: self.pid, threads, mem: &self.mem, maps }.unmap(&all).is_ok()
     }
 }

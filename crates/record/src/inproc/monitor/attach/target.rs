@@ -1,13 +1,15 @@
 //! Looks at a process that is to be entered, and returns the obstacle, if there is one.
 
-use crate::inproc::monitor::attach::errands::left_pages;
+use crate::inproc::monitor::attach::errands::{left_pages, our_mappings};
 use crate::inproc::monitor::exec::confinement::{Filters, filters_in, status};
 use crate::inproc::monitor::exec::seccomp;
-use crate::inproc::monitor::shared::maps::Maps;
+use crate::inproc::monitor::shared::maps::{Layout, Maps};
 use crate::inproc::monitor::shared::peer;
+use crate::inproc::monitor::shared::remote::Mem;
 use crate::procfs;
 use nix::errno::Errno;
-use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL};
+use systoll_binfile::maps::{Line, lines};
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, areas};
 
 /// The reason why a process is not entered. Nothing has been done to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +57,10 @@ pub(crate) fn obstacle(pid: i32) -> Option<Refusal> {
     }
     if let Some(tracer) = field("TracerPid:").filter(|tracer| *tracer != "0") {
         let name = tracer.parse().map(procfs::comm).unwrap_or_default();
-        return Some(Refusal::new(format!("process {tracer} ({name}) traces it already")));
+        return Some(Refusal::with(
+            format!("process {tracer} ({name}) traces it already"),
+            "a process has one tracer at a time: end that one first, gdb by detach",
+        ));
     }
     if let Some(confined) = confinement(pid, &status) {
         return Some(confined);
@@ -69,11 +74,37 @@ pub(crate) fn obstacle(pid: i32) -> Option<Refusal> {
     None
 }
 
+/// Returns true if a process has ended, or is about to.
+pub(crate) fn has_ended(pid: i32) -> bool {
+    procfs::status_field(pid, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
+}
+
 fn confinement(pid: i32, status: &str) -> Option<Refusal> {
     let why = seccomp::obstacle(pid)?;
     let own = filters_in(status) != Filters::None;
+    if !own && let Some(inner) = inner_id(status) {
+        return Some(Refusal::with(
+            "it lives in another PID namespace than systoll, as programs of containers do",
+            format!("sudo nsenter -t {pid} -p unshare --mount-proc systoll attach {inner}"),
+        ));
+    }
     let reason = if own { "it has a seccomp filter, which may end it for what watching does".to_owned() } else { why };
     Some(Refusal::with(reason, "started by systoll it can be watched: systoll run -- CMD"))
+}
+
+/// Returns the id of a process in its own PID namespace, by its `status`, if that is another than the namespace of /proc.
+fn inner_id(status: &str) -> Option<i32> {
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_ascii_whitespace().skip(1).last()?.parse().ok()
+}
+
+/// Returns true if a process runs a 32-bit program, by its memory and the text of its `maps`.
+pub(crate) fn is_32_bit(pid: i32, mem: &Mem, maps: &[u8]) -> bool {
+    const MAGIC_32: [u8; 5] = *b"\x7fELF\x01";
+    let exe = procfs::exe(pid);
+    let is_start = |line: &Line<'_>| line.offset == 0 && exe.as_ref().is_some_and(|exe| line.path == exe.as_bytes());
+    let mut magic = [0; MAGIC_32.len()];
+    lines(maps).find(is_start).is_some_and(|line| mem.read(line.range.start, &mut magic).is_ok()) && magic == MAGIC_32
 }
 
 /// Returns true if the process has a limit on its address space (RLIMIT_AS), or if that can't be read.
@@ -86,8 +117,12 @@ fn bounds_memory(pid: i32) -> bool {
 
 /// Returns true if a process has memory of systoll: of one that watches it, or of one that was killed.
 pub(crate) fn is_entered(maps: &Maps) -> bool {
-    let ours = GLOBAL..BLOBS_AT + BLOBS_SIZE;
-    left_pages(maps).next().is_some() || maps.all.iter().any(|m| m.range.start < ours.end && ours.start < m.range.end)
+    left_pages(maps).next().is_some() || our_mappings(maps).next().is_some()
+}
+
+/// Returns true if a process has memory of its own where ours would have to lie.
+pub(crate) fn is_in_the_way(maps: &Maps) -> bool {
+    !Layout::Known(&maps.all).is_free(&(areas::AT..BLOBS_AT + BLOBS_SIZE))
 }
 
 /// Returns the refusal for a process that already has memory of systoll.
@@ -100,11 +135,19 @@ pub(crate) fn entered_already(pid: i32) -> Refusal {
 
 /// Returns the refusal for a process that the kernel does not let us attach to.
 pub(crate) fn denied(pid: i32, errno: Errno) -> Refusal {
+    if matches!(errno, Errno::ENOENT | Errno::ESRCH) {
+        return Refusal::new("it has ended");
+    }
     let scope = procfs::read("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let user = nix::unistd::geteuid();
     // /proc/PID belongs to root if the process may not be dumped, so its owner is read from the process's ids.
-    let own = procfs::ids(pid).is_some_and(|ids| ids.users == [user.as_raw(); 4]);
-    let rights = Rights { scope: String::from_utf8_lossy(&scope).trim().to_owned(), root: user.is_root(), own };
+    let users = procfs::ids(pid).map(|ids| ids.users.map(|id| id == user.as_raw()));
+    let owner = match users {
+        Some([true, true, true, true]) => Owner::We,
+        Some([true, ..]) => Owner::WeWithRights,
+        _ => Owner::Another,
+    };
+    let rights = Rights { scope: String::from_utf8_lossy(&scope).trim().to_owned(), root: user.is_root(), owner };
     rights.refusal(pid, errno)
 }
 
@@ -114,8 +157,18 @@ struct Rights {
     scope: String,
     /// True if we are root.
     root: bool,
-    /// True if the process is our own user's.
-    own: bool,
+    owner: Owner,
+}
+
+/// Whose process it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// Our own user's.
+    We,
+    /// Our own user's, with another user's rights: a set-id program.
+    WeWithRights,
+    /// Another user's.
+    Another,
 }
 
 impl Rights {
@@ -127,14 +180,19 @@ impl Rights {
                 let reason = format!("the kernel does not let this process trace it ({})", errno.desc());
                 Refusal::with(reason, "in a container: --cap-add SYS_PTRACE, or from its host")
             }
-            "1" | "2" if self.own => {
+            "1" | "2" if self.owner == Owner::We => {
                 let scope = &self.scope;
                 Refusal::with(
                     format!("Yama lets nobody but root trace processes that run (ptrace_scope is {scope})"),
                     sudo,
                 )
             }
-            _ if self.own => Refusal::with("the kernel lets nobody but root trace it (it may not be dumped)", sudo),
+            _ if self.owner == Owner::We => {
+                Refusal::with("the kernel lets nobody but root trace it (it may not be dumped)", sudo)
+            }
+            _ if self.owner == Owner::WeWithRights => {
+                Refusal::with("it has another user's rights (a set-id program), so that only root may trace it", sudo)
+            }
             _ => Refusal::with("it is another user's", sudo),
         }
     }
@@ -198,25 +256,36 @@ mod tests {
 
     #[test]
     fn each_refusal_has_its_reason_and_what_helps() {
-        let told = |scope: &str, root, own| {
-            let refusal = Rights { scope: scope.into(), root, own }.refusal(7, Errno::EPERM);
+        let told = |scope: &str, root, owner| {
+            let refusal = Rights { scope: scope.into(), root, owner }.refusal(7, Errno::EPERM);
             (refusal.reason, refusal.advice.unwrap_or_default())
         };
         let sudo = "sudo systoll attach 7";
-        for (scope, root, own, reason, advice) in [
-            ("1", false, true, "Yama", sudo),
-            ("2", false, true, "ptrace_scope is 2", sudo),
-            ("1", false, false, "another user's", sudo),
-            ("0", false, true, "may not be dumped", sudo),
-            ("", false, true, "may not be dumped", sudo),
-            ("", false, false, "another user's", sudo),
-            ("2", true, true, "the kernel does not let", "SYS_PTRACE"),
-            ("3", true, true, "until the next start", ""),
-            ("3", false, true, "until the next start", ""),
+        use Owner::{Another, We, WeWithRights};
+        for (scope, root, owner, reason, advice) in [
+            ("1", false, We, "Yama", sudo),
+            ("2", false, We, "ptrace_scope is 2", sudo),
+            ("1", false, Another, "another user's", sudo),
+            ("0", false, We, "may not be dumped", sudo),
+            ("", false, We, "may not be dumped", sudo),
+            ("", false, Another, "another user's", sudo),
+            ("2", true, We, "the kernel does not let", "SYS_PTRACE"),
+            ("3", true, We, "until the next start", ""),
+            ("3", false, We, "until the next start", ""),
+            ("", false, WeWithRights, "set-id", sudo),
+            ("1", false, WeWithRights, "set-id", sudo),
         ] {
-            let (why, what) = told(scope, root, own);
-            assert!(why.contains(reason) && what.contains(advice), "{scope} {root} {own}: {why}; {what}");
+            let (why, what) = told(scope, root, owner);
+            assert!(why.contains(reason) && what.contains(advice), "{scope} {root} {owner:?}: {why}; {what}");
             assert_eq!(what.is_empty(), advice.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_process_of_a_container_has_an_id_there() {
+        assert_eq!(inner_id("Name:\tx\nNSpid:\t700\t41\t1\n"), Some(1));
+        for none in ["NSpid:\t700\n", "NSpid:\n", "Name:\tx\n", "NSpid:\t700\tx\n"] {
+            assert_eq!(inner_id(none), None, "{none}");
         }
     }
 

@@ -303,6 +303,7 @@ pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) -> bool {
     for index in 0..files {
         provision::write_jumps(session, FileOf { by: thread, index, arrival: Arrival::AtStart }, Layout::Known(&maps));
     }
+    ready::note_users(session, thread.program);
     ready::allow_elision(session, thread.program, losses_before);
     false
 }

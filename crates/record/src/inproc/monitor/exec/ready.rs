@@ -6,6 +6,7 @@ use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::Layout;
 use crate::problems::Problems;
+use crate::procfs;
 use std::ops::Range;
 use std::rc::Rc;
 use systoll_hooks::layout::image;
@@ -76,6 +77,15 @@ fn note_uncounted(problems: &mut Problems, path: &str, known: &Rc<PlannedFile>, 
             ProblemKind::Lost,
             format!("{path}: {places} of {all} places that make system calls can't be counted; whether they did is not known"),
         );
+    }
+}
+
+/// Notes if the users of a program that begins have their names: a process's user namespace gets them once
+/// (user_namespaces(7)), and shows a user without one as 65534 until then.
+pub(crate) fn note_users(session: &Session, id: ProgramId) {
+    let Some(program) = session.programs.get(&id).filter(|_| session.provisioning.elided != 0) else { return };
+    if let Some(area) = session.memory.image(id) {
+        area.set(image::USERS_NAMED, u64::from(procfs::has_user_names(program.pid)));
     }
 }
 
