@@ -9,12 +9,14 @@ mod agents;
 mod ledgers;
 pub mod mutate;
 mod packets;
+mod received;
 pub mod seeds;
 pub mod traces;
 mod watched;
 
 pub use agents::{clients, mcp};
 pub use ledgers::{ledger, ledgers};
+pub use received::{request, requests};
 pub use watched::{IMAGE_BYTES, image, plan, shared, stack, stored, target};
 
 use flate2::Compression;

@@ -122,6 +122,7 @@ fn stat(nth: u64) -> WindowCall {
         faults: None,
         stack: Some(StackId(1)),
         before: systoll_model::Before::OtherWay,
+        request: None,
     }
 }
 

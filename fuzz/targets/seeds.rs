@@ -20,6 +20,7 @@ fn main() -> std::io::Result<()> {
         ("stored", seeds::kept()),
         ("target", seeds::memories()),
         ("stack", seeds::programs()),
+        ("request", systoll_fuzz::requests()),
     ];
     for (target, seeds) in all {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);

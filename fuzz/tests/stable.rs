@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
 use systoll_fuzz::{
-    budget, cause, clients, file, image, ledger, ledgers, mcp, plan, recording, seeds, shared, stack, stored, target,
+    budget, cause, clients, file, image, ledger, ledgers, mcp, plan, recording, request, requests, seeds, shared, stack, stored, target,
     trace, traces,
 };
 use systoll_judge::{Catalogue, Options, judge};
@@ -112,6 +112,11 @@ fn stored_plans_do_no_harm() {
 #[test]
 fn memories_do_no_harm() {
     survives("target", target, &seeds::memories());
+}
+
+#[test]
+fn requests_do_no_harm() {
+    survives("request", request, &requests());
 }
 
 #[test]

@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-symbols", &["systoll-binfile", "systoll-files", "systoll-model", "systoll-trust"]),
     ("systoll-price", &["systoll-model"]),
     ("systoll-import", &["systoll-model"]),
+    ("systoll-protocols", &["systoll-model"]),
     (
         "systoll-record",
         &[
@@ -23,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-files",
             "systoll-hooks",
             "systoll-model",
+            "systoll-protocols",
             "systoll-symbols",
             "systoll-price",
             "systoll-trust",

@@ -114,6 +114,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 faults: None,
                 stack: None,
                 before: systoll_model::Before::Unknown,
+                request: None,
             };
             let calls: Vec<WindowCall> = calls.into_iter().map(call).collect();
             rec.windows.push(Window { process: ProcessId(thread % 2), thread, row: calls[0].row, octave: 1, calls });

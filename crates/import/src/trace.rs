@@ -302,6 +302,7 @@ impl Trace {
             faults: None,
             stack: (context.whole != StackId(0)).then_some(context.whole),
             before: Before::Unknown,
+            request: None,
         }
     }
 

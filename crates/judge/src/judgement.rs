@@ -1,6 +1,7 @@
 //! The judge's whole result.
 
 use crate::finding::{Beneath, Counted, Finding, Unjudged, Untold, Wait};
+use crate::requests::Requests;
 use crate::rounds::Round;
 
 /// The judge's whole result on a recording.
@@ -18,6 +19,8 @@ pub struct Judgement {
     pub unjudged: Unjudged,
     /// Sequences of calls that threads make again and again, costliest first.
     pub rounds: Vec<Round>,
+    /// What requests cost; `None` if they were not to be told.
+    pub requests: Option<Requests>,
     /// Waits of an imported trace.
     pub waits: Vec<Wait>,
     /// Rows of tables that are worth a closer look.

@@ -23,7 +23,7 @@
 //! for octave in 4..14 {
 //!     let call = |n: u64| WindowCall {
 //!         row, nth: (1 << octave) + n, args: [0; 6], data: vec![], fd: None, result: Some(4711), entry_ns: n,
-//!         elapsed_ns: 100, waited_ns: None, signals_before: 0, faults: None, stack: None, before: Before::Unknown,
+//!         elapsed_ns: 100, waited_ns: None, signals_before: 0, faults: None, stack: None, before: Before::Unknown, request: None,
 //!     };
 //!     recording.windows.push(Window { process, thread: 0, row, octave, calls: (0..16).map(call).collect() });
 //! }
@@ -72,6 +72,7 @@ mod phrasing;
 mod pool;
 mod program_facts;
 mod replay;
+mod requests;
 mod rounds;
 mod row_order;
 mod semantics;
@@ -101,6 +102,7 @@ pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
 pub use pool::{Requested, requested};
+pub use requests::{Figure, RequestCall, RequestCost, Requests};
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 pub use target::Target;
 pub use upgrade::Upgrade;
@@ -150,7 +152,8 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let unjudged = unreported::unjudged(shown);
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
     let rounds = rounds::rounds(recording, &semantics, &phases, &findings);
+    let requests = requests::requests(recording, &claims, &findings);
     let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));
     let is_excerpt = excerpt::Excerpt::of(recording).is_some();
-    Judgement { findings, also, untold, beneath, unjudged, rounds, waits, counted, is_excerpt }
+    Judgement { findings, also, untold, beneath, unjudged, rounds, requests, waits, counted, is_excerpt }
 }

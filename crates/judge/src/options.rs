@@ -37,9 +37,6 @@ pub struct Options {
     /// Least share of all calls, 0 to 1, of polls that find nothing; [`Options::dear_share`] may take its place. A
     /// spinning program's cost is the spinning itself.
     pub min_spin_share: f64,
-    /// Largest mean length, ns, of waits that run out for a remark about them. A hundred wake-ups a second keep a
-    /// processor from its deeper sleep; a program that wakes up less often to look around is usual.
-    pub short_wait_ns: u64,
     /// Least number of needless calls in a remark.
     pub low_calls: u64,
     /// Least price of a remark, ns: a program that reads its processor time 120 times in a run of a millisecond is
@@ -83,7 +80,6 @@ impl Default for Options {
             short_life_ns: 10_000_000,
             min_start_share: 0.15,
             min_spin_share: 0.50,
-            short_wait_ns: 10_000_000,
             low_calls: 100,
             low_ns: 100_000,
             many_low_calls: 500,

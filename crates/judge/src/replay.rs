@@ -455,9 +455,7 @@ impl<'a> Replay<'a> {
                 }
                 self.written(process, observed, arg);
             }
-            Effect::Reads(arg) => {
-                self.generations.void_file(process, observed.descriptor(arg), &FILE_STATUS);
-            }
+            Effect::Reads(arg) => self.generations.void_file(process, observed.descriptor(arg), &FILE_STATUS),
             Effect::Advances(arg) => self.advance((process, observed.descriptor(arg)), result, observed.syscall),
             Effect::Moves(arg) => {
                 self.moved_beside(process, observed.descriptor(arg));
@@ -480,9 +478,7 @@ impl<'a> Replay<'a> {
 
     /// Forgets all values of these states in a process.
     fn void_states(&mut self, process: u32, states: &[&'static State]) {
-        for state in states {
-            self.generations.void_state(process, None, state);
-        }
+        states.iter().for_each(|state| self.generations.void_state(process, None, state));
     }
 
     /// Notes that descriptor `fd` is a file that a call with these arguments has opened.

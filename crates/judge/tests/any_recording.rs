@@ -82,6 +82,7 @@ fn window_call() -> impl Strategy<Value = WindowCall> {
         faults: (nth % 3 != 0).then_some(ns),
         stack: None,
         before: systoll_model::Before::Unknown,
+        request: None,
     })
 }
 

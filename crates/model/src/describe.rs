@@ -342,6 +342,7 @@ mod tests {
             faults: None,
             stack: None,
             before: crate::Before::Unknown,
+            request: None,
         }
     }
 

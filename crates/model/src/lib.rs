@@ -37,6 +37,7 @@ mod problem;
 mod process;
 mod random;
 mod recording;
+mod request;
 mod row;
 mod shown_frames;
 mod syscalls;
@@ -63,6 +64,7 @@ pub use random::Random;
 pub use recording::{
     Attached, BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
 };
+pub use request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
 pub use row::{Row, RowId, RowLine, RowTrunk};
 pub use shown_frames::{ShownStack, before_thread, shares};
 pub use syscalls::constants;

@@ -7,6 +7,7 @@ use crate::names::{Frame, FrameId, Module, ModuleId, Stack, StackId};
 use crate::prices::Prices;
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
+use crate::request::{ReceivedCalls, RequestKind};
 use crate::row::{Row, RowId, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::Thread;
@@ -264,6 +265,10 @@ pub struct Recording {
     pub threads: Vec<Thread>,
     /// Windows, in the order they were opened.
     pub windows: Vec<Window>,
+    /// The kinds of received requests, which windows name by number; empty unless requests were to be told.
+    pub request_kinds: Vec<RequestKind>,
+    /// The receives that were looked at one by one, by row and kind; empty unless requests were to be told.
+    pub received: Vec<ReceivedCalls>,
     /// The objects of rows' calls over the whole run, most calls first. Some rows have no ledger.
     pub ledgers: Vec<Ledger>,
     /// Whole stacks of the rows that were seen with several, by rising row.
@@ -411,17 +416,22 @@ impl Recording {
         if !self.threads.iter().all(|t| process(t.process)) {
             return Err("a thread names no process of the file".into());
         }
-        let call_ok = |c: &crate::window::WindowCall| row(c.row) && c.stack.is_none_or(stack);
+        let kind = |k: crate::request::RequestKindId| (k.0 as usize) < self.request_kinds.len();
+        let call_ok =
+            |c: &crate::window::WindowCall| row(c.row) && c.stack.is_none_or(stack) && c.request.is_none_or(kind);
         let window_ok =
             |w: &Window| process(w.process) && row(w.row) && !w.calls.is_empty() && w.calls.iter().all(call_ok);
         if !self.windows.iter().all(window_ok) {
-            return Err("a window names no process or row of the file".into());
+            return Err("a window names no process, row, stack or request of the file".into());
         }
         if !self.ledgers.iter().all(|l| row(l.row)) {
             return Err("a ledger names no row of the file".into());
         }
         if !self.trunks.iter().all(|t| row(t.row) && stack(t.stack)) || !self.trunks.is_sorted_by_key(|t| t.row) {
             return Err("a whole stack names no row or stack of the file, or stands out of order".into());
+        }
+        if !self.received.iter().all(|r| row(r.row) && kind(r.kind)) {
+            return Err("a receive names no row or request of the file".into());
         }
         if !self.longest.iter().all(|l| row(l.row)) {
             return Err("a long call names no row of the file".into());

@@ -3,6 +3,7 @@
 use crate::ledger::Before;
 use crate::names::StackId;
 use crate::process::ProcessId;
+use crate::request::RequestKindId;
 use crate::row::RowId;
 use crate::syscalls::{ArgKind, Moment};
 use crate::sysno::Sysno;
@@ -54,6 +55,8 @@ pub struct WindowCall {
     pub stack: Option<StackId>,
     /// The relation of the call's question to earlier ones, from the ledger.
     pub before: Before,
+    /// For a call that receives from a socket, in a window that was opened to tell requests: what it received.
+    pub request: Option<RequestKindId>,
 }
 
 impl WindowCall {

@@ -57,7 +57,7 @@ pub use host_report::{box_json, write_box};
 pub use json::{SCHEMA_VERSION, SideCommand, diff_json, prove_json, report_json};
 pub use live::{LiveSubject, live_json, write_live};
 pub use narrowing::Narrowing;
-pub use report::{Parts, Pieces, ReportOptions, write_finding, write_grouping, write_report};
+pub use report::{Parts, Pieces, ReportOptions, write_finding, write_grouping, write_report, write_requests};
 pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};
 pub use style::{Role, Style};

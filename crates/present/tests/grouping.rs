@@ -63,6 +63,7 @@ fn call(row: RowId, nth: u64, fd: (u64, &str), stack: Option<StackId>) -> Window
         faults: None,
         stack,
         before: systoll_model::Before::Unknown,
+        request: None,
     }
 }
 

@@ -154,6 +154,8 @@ fn recording() -> impl Strategy<Value = Recording> {
             let (problems, vdso) = problems.into_iter().unzip();
             let longest = if rows.is_empty() { vec![] } else { longest.into_iter().map(long).collect() };
             Recording {
+                request_kinds: Vec::new(),
+                received: Vec::new(),
                 header,
                 processes: vec![Process { instances: 1, ..Process::default() }],
                 modules,

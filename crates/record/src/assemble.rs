@@ -6,6 +6,7 @@ use crate::naming::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::packages::packages;
 use crate::procfs::{argv, own_times, running_times, time_zone_of};
 use crate::raw_window::RawWindow;
+use crate::request_windows::RequestWindows;
 use crate::sys::children_times;
 use crate::table::Table;
 use crate::windows::Windows;
@@ -179,6 +180,8 @@ impl NamedTable {
     /// Joins the named table and the backend's results to a recording.
     pub(crate) fn recording(self, table: &Table, kept: &Windows, parts: Parts) -> Recording {
         let Parts { header, processes, prices, longest, in_place, windows: all } = parts;
+        let requests = kept.requests.as_ref().map(RequestWindows::kept);
+        let (request_kinds, numbers, received) = requests.unwrap_or_default();
         Recording {
             packages: packages(&self.names.frames, &self.rows),
             header,
@@ -189,7 +192,9 @@ impl NamedTable {
             rows: self.rows,
             vdso: self.vdso,
             threads: threads(table),
-            windows: windows(kept, all),
+            windows: windows(kept, all, &numbers),
+            received,
+            request_kinds,
             ledgers: kept.ledger.ledgers(),
             trunks: self.trunks,
             longest,

@@ -24,11 +24,21 @@ pub struct WindowPolicy {
     pub share: f64,
     /// Bytes read of one argument, at most.
     pub bytes: usize,
+    /// True if some windows open where threads receive, to tell requests. What calls read and write is not kept then.
+    pub tells_requests: bool,
 }
 
 impl Default for WindowPolicy {
     fn default() -> Self {
-        Self { calls: 32, kept_per_row: 8, kept: 2_048, allowance: Duration::from_millis(20), share: 0.01, bytes: 256 }
+        Self {
+            calls: 32,
+            kept_per_row: 8,
+            kept: 2_048,
+            allowance: Duration::from_millis(20),
+            share: 0.01,
+            bytes: 256,
+            tells_requests: false,
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use crate::windows::Windows;
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 use systoll_model::{
-    Before, Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, Row, RowId, RowLine, RowTrunk, Stack,
-    StackId, Sysno, Thread, VdsoRow, Window, WindowCall,
+    Before, Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, RequestKindId, Row, RowId, RowLine,
+    RowTrunk, Stack, StackId, Sysno, Thread, VdsoRow, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
@@ -135,8 +135,9 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
     rows
 }
 
-/// Returns the windows `all`, with names. `kept` provides the names of sockets and the ledger.
-pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>) -> Vec<Window> {
+/// Returns the windows `all`, with names. `kept` provides the names of sockets and the ledger, `numbers` those of the kinds
+/// of requests.
+pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>, numbers: &[u32]) -> Vec<Window> {
     let sockets = kept.socket_names();
     let named = |fd: Arc<str>| sockets.get(&*fd).cloned().unwrap_or(fd);
     let call = |c: RawCall| WindowCall {
@@ -153,6 +154,7 @@ pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>) -> Vec<Window> {
         signals_before: c.signals_before,
         faults: c.faults,
         stack: c.stack.map(StackId),
+        request: c.request.and_then(|number| numbers.get(number as usize)).copied().map(RequestKindId),
     };
     let window = |w: RawWindow| Window {
         process: w.image.process(),

@@ -24,6 +24,10 @@ pub(crate) struct RawCall {
     pub(crate) stands_for: u64,
     /// The question about an object that the call asked, once the ledger knows it.
     pub(crate) asked: Option<QuestionAsked>,
+    /// Number of the kind of what it received, in a window that tells requests.
+    pub(crate) request: Option<u32>,
+    /// True if it received the beginning of a request.
+    pub(crate) begins_request: bool,
 }
 
 impl RawCall {
@@ -66,6 +70,8 @@ pub(crate) struct RawWindow {
     pub(crate) thread: u32,
     pub(crate) row: u32,
     pub(crate) octave: u8,
+    /// True if it was opened to tell requests.
+    pub(crate) tells_requests: bool,
     pub(crate) calls: Vec<RawCall>,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::arguments::{string, strings};
 use crate::raw_window::RawCall;
+use crate::request_windows::Receive;
 use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ const DELETED: &str = " (deleted)";
 const LONGEST_NAME: usize = libc::PATH_MAX as usize;
 /// Bytes of a memory page.
 const PAGE: u64 = 4096;
+/// Index of the argument that receives name as their buffer.
+const BUFFER: u8 = 1;
 
 /// The names of one thread's descriptors, kept from call to call of a window.
 #[derive(Debug, Default)]
@@ -57,6 +60,25 @@ impl Names {
         }
         name
     }
+}
+
+/// Returns what a written call may have received from a socket, with the bytes that its thread copied; `None` if the
+/// call has not returned, or its bytes are missing, as they are of calls that receive into several buffers.
+pub(crate) fn receive<'c>(
+    call: &'c WrittenCall<'_>,
+    signature: &'c Signature,
+    is_socket: &'c dyn Fn() -> Option<bool>,
+) -> Option<Receive<'c>> {
+    let result = call.result?;
+    let is_one = matches!(signature.name, "read" | "recvfrom");
+    let is_copied = |p: &&Piece<'_>| is_one && p.read == Read::Return && p.argument == BUFFER;
+    let bytes = call.pieces().find(is_copied).map(|piece| piece.bytes);
+    (result <= 0 || bytes.is_some()).then_some(Receive { signature, args: &call.args, result, bytes, is_socket })
+}
+
+/// Returns the name that a thread wrote for a call's descriptor.
+pub(crate) fn descriptor_name<'b>(call: &WrittenCall<'b>, signature: &Signature) -> Option<Cow<'b, str>> {
+    written_name(call, signature.fd_arg())
 }
 
 /// Returns the name of the descriptor in an argument, if the thread wrote it beside the call.
@@ -200,6 +222,8 @@ pub(crate) fn raw_call(
         stack: None,
         stands_for: call.stands_for,
         asked: None,
+        request: None,
+        begins_request: false,
     }
 }
 

@@ -5,7 +5,9 @@ use crate::backend::WindowPolicy;
 use crate::ledger::Ledger;
 use crate::procfs;
 use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
+use crate::request_windows::{RequestWindows, forget_contents};
 use crate::sockets::Sockets;
+use crate::spent::Spent;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
@@ -16,10 +18,6 @@ use systoll_price::FaultAndSwitch;
 
 /// First octave that gets two windows, since a row's newest octave has half of its calls.
 const TWO_FROM: u32 = 5;
-/// Shares of the budget that are reserved for later calls: windows of octaves below the first number may use at most
-/// the second, a share. Otherwise a program that starts many others, or has many contexts, would spend the whole budget
-/// before its most frequent calls begin.
-const RESERVES: [(u8, f64); 2] = [(6, 0.4), (10, 0.75)];
 /// First octave that gets windows even if the budget is spent, and the number that each octave gets. On a busy machine,
 /// other programs' time slices had used up a short program's budget, and a call made 8,000 times was never sampled.
 const IN_ANY_CASE: (u8, u8) = (8, 4);
@@ -33,6 +31,8 @@ const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
 /// Number of a row's calls from which on its page faults, or its waits, are worth a price.
 const HABIT: u64 = 100;
+/// Number of windows that are kept of each row if requests are to be told.
+const KEPT_FOR_REQUESTS: usize = 256;
 /// Number of sampled calls that must have waited for a context switch to be priced; fewer are no basis for an estimate.
 const WAITS: usize = 8;
 
@@ -54,11 +54,14 @@ pub(crate) struct Windows {
     sockets: Sockets,
     /// Questions that expensive calls asked about objects, over the whole run.
     pub(crate) ledger: Ledger,
+    /// Windows that tell requests, if these are to be told.
+    pub(crate) requests: Option<RequestWindows>,
 }
 
 impl Windows {
     pub(crate) fn new(policy: WindowPolicy, seed: u64) -> Self {
         Self {
+            requests: policy.tells_requests.then(RequestWindows::default),
             policy,
             random: Random::new(seed),
             kept: Vec::new(),
@@ -228,7 +231,7 @@ impl Windows {
         let image = table.rows.get(row as usize).map_or(ImageId::FIRST, |r| r.image);
         table.name_thread(image, tid as u32, &procfs::comm(tid));
         let process = table.process(image, process);
-        RawWindow { image, process, thread, row, octave, calls: Vec::new() }
+        RawWindow { image, process, thread, row, octave, tells_requests: false, calls: Vec::new() }
     }
 
     /// Returns a window's call that is about to be made, with the data to which its arguments point.
@@ -252,11 +255,69 @@ impl Windows {
             stack,
             stands_for: 0,
             asked: None,
+            request: None,
+            begins_request: false,
         }
     }
 
     pub(crate) fn full(&self, calls: usize) -> bool {
         calls >= self.policy.calls
+    }
+
+    /// Returns true if a window has no more calls to record.
+    pub(crate) fn is_over(&self, window: &RawWindow) -> bool {
+        if window.tells_requests { RequestWindows::is_over(window) } else { self.full(window.calls.len()) }
+    }
+
+    /// Returns true if requests are to be told.
+    pub(crate) fn tells_requests(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    /// Returns true if a window that tells requests may open in a run that has lasted `run_ns`.
+    pub(crate) fn request_is_due(&self, run_ns: u64) -> bool {
+        self.requests.as_ref().is_some_and(|requests| requests.is_due(run_ns))
+    }
+
+    /// Decides if a window opens that tells requests, in a run that has lasted `run_ns`.
+    pub(crate) fn opens_for_request(&mut self, run_ns: u64) -> bool {
+        let Some(requests) = self.requests.as_mut().filter(|requests| requests.is_due(run_ns)) else { return false };
+        requests.note_opened(run_ns);
+        self.opened += 1;
+        true
+    }
+
+    /// Notes what a call of a window has received, if the window tells requests. `read` reads memory of its process.
+    pub(crate) fn received(
+        &mut self,
+        window: &mut RawWindow,
+        signature: &Signature,
+        read: &dyn Fn(u64, &mut [u8]) -> usize,
+    ) {
+        if let (Some(requests), true) = (&mut self.requests, window.tells_requests)
+            && let Some(call) = window.calls.last_mut()
+        {
+            requests.note(call, signature, read);
+        }
+    }
+
+    /// Removes what the calls of a window have received and sent, if requests are to be told.
+    fn forget_contents(&mut self, table: &Table, window: &mut RawWindow) {
+        let Some(requests) = &mut self.requests else { return };
+        for call in &mut window.calls {
+            let syscall = table.rows.get(call.row as usize).map(|row| row.syscall);
+            if let Some(signature) = syscall.and_then(|syscall| syscall.signature()) {
+                forget_contents(call, signature);
+            }
+        }
+        if window.tells_requests {
+            requests.note_ended(&window.calls);
+        }
+    }
+
+    /// Returns the number of windows kept of each row: more where they tell requests, which differ.
+    fn kept_per_row(&self) -> usize {
+        if self.requests.is_some() { KEPT_FOR_REQUESTS } else { self.policy.kept_per_row }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -268,12 +329,16 @@ impl Windows {
         if window.calls.is_empty() {
             return;
         }
+        self.forget_contents(table, &mut window);
         for call in &mut window.calls {
             call.asked = self.ledger.note(table, window.process, call.looked_at());
         }
         let row = window.row as usize;
-        if table.rows[row].windows.len() >= self.policy.kept_per_row {
-            let which = self.least_telling(&table.rows[row].windows, window.octave);
+        if table.rows[row].windows.len() >= self.kept_per_row() {
+            // Of many windows that tell requests, any may go: the rest are a sample of all.
+            let any = 1 + self.random.below(KEPT_FOR_REQUESTS as u64 - 1) as usize;
+            let told = self.requests.is_some().then_some(any);
+            let which = told.unwrap_or_else(|| self.least_telling(&table.rows[row].windows, window.octave));
             let dropped = table.rows[row].windows.remove(which);
             self.release(dropped);
         } else if self.kept.len() - self.free.len() >= self.policy.kept {
@@ -361,28 +426,6 @@ pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> FaultAndSwitch {
     FaultAndSwitch { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
 }
 
-/// Time spent on windows, by the classes of [`RESERVES`]; the last item is for windows beyond all classes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spent([Duration; RESERVES.len() + 1]);
-
-impl Spent {
-    /// Returns the class that a window of `octave` belongs to.
-    fn class(octave: u8) -> usize {
-        RESERVES.iter().take_while(|(from, _)| octave >= *from).count()
-    }
-
-    fn allows(&self, octave: u8, budget: Duration) -> bool {
-        let class = Self::class(octave);
-        let sum = |classes: &[Duration]| classes.iter().sum::<Duration>();
-        let share = RESERVES.get(class).map_or(1.0, |(_, share)| *share);
-        sum(&self.0[..=class]) <= budget.mul_f64(share) && sum(&self.0) <= budget
-    }
-
-    fn add(&mut self, octave: u8, time: Duration) {
-        self.0[Self::class(octave)] += time;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,6 +447,8 @@ mod tests {
             stack: None,
             stands_for: 0,
             asked: None,
+            request: None,
+            begins_request: false,
         }
     }
 
@@ -423,6 +468,7 @@ mod tests {
                         thread: 0,
                         row,
                         octave,
+                        tells_requests: false,
                         calls: vec![call(row, nth)],
                     },
                 );
@@ -532,6 +578,7 @@ mod tests {
                     thread: 0,
                     row,
                     octave: 0,
+                    tells_requests: false,
                     calls: vec![call(row, nth)],
                 };
                 windows.keep(&mut table, w);

@@ -5,11 +5,11 @@ use crate::control::Live;
 use crate::failure::Failure;
 use crate::output::to_stderr;
 use crate::processes;
-use crate::run::{Places, add};
+use crate::run::{Places, add, windows};
 use crate::turns::{self, Answer, LeftState};
 use std::process::ExitCode;
 use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
-use systoll_record::{Backend, Closely, Launch, Running, WindowPolicy, backend};
+use systoll_record::{Backend, Closely, Launch, Running, backend};
 
 /// Watches running processes for a while, and shows the requested report.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
@@ -37,7 +37,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
 
 fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recording, Failure> {
     let how = Launch {
-        windows: WindowPolicy::default(),
+        windows: windows(&args.show),
         longer: args.show.longer,
         sampled_time: args.time == Timed::Sampled,
         seed: args.seed.unwrap_or_else(crate::seed::fresh),

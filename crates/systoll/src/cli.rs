@@ -4,6 +4,7 @@
 mod attach;
 mod bisect;
 mod check;
+mod color;
 mod diff;
 mod export;
 mod fleet;
@@ -15,6 +16,7 @@ mod values;
 pub use attach::{AttachArgs, SelectArgs};
 pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
+pub use color::{ColorArgs, When};
 pub use diff::DiffArgs;
 pub use export::ExportArgs;
 pub use fleet::{BuildLabelArgs, EngineName, FleetArgs, LabelArgs};
@@ -29,9 +31,10 @@ use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use systoll_judge::{By, CodeLanguage};
+use systoll_judge::CodeLanguage;
 use systoll_model::{Elision, EnvChange};
 use systoll_present::TableSort;
+pub use values::Regroup;
 use values::{any_of, by, column_names, columns, duration, env_change, language, number, overhead, period, sort_by};
 
 /// Exit codes, as text for `--help` and the man page.
@@ -54,6 +57,7 @@ const RUN_EXAMPLES: &str = "Examples:
   systoll run -c -- git status             strace's table, exact counts
   systoll run --by line -- python3 app.py  which lines call most; or caller, api, library, ...
   systoll run --by fd -e %desc -- ./app    what the calls on descriptors are about
+  systoll run --by request -- ./server     what each kind of request costs: GET /orders/N, ...
   systoll run -k -y -- ./app               findings with whole stacks and descriptors
   systoll run --json -o r.json -- ./app    for scripts; docs/reference/json.md tells the contract
   systoll run --open -- ./app              the report as a page in the browser
@@ -283,7 +287,7 @@ pub struct ShowArgs {
     pub summary_syscall_overhead: Duration,
     /// Calls regrouped, one line a group
     #[arg(long, help = by_help(), value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true, value_parser = by())]
-    pub by: Option<By>,
+    pub by: Option<Regroup>,
     /// At most N groups (default: 20; --all shows all)
     #[arg(short = 'n', long, value_name = "N", requires = "by", allow_negative_numbers = true, value_parser = number)]
     pub limit: Option<usize>,
@@ -316,7 +320,7 @@ fn columns_help() -> String {
 }
 
 fn by_help() -> String {
-    format!("Calls regrouped, one line a group: by {}", any_of(&By::ALL.map(By::name)))
+    format!("Calls regrouped, one line a group: by {}", any_of(&Regroup::names()))
 }
 
 /// Where to keep what was recorded.
@@ -453,32 +457,12 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// The option that says when to colour.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub struct ColorArgs {
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(id = "color", long = "color", value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub when: When,
-}
-
 /// The option that names more causes.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ExtraCauses {
     /// Add the causes (*.toml) in DIR to those built in
     #[arg(id = "causes", long = "causes", value_name = "DIR")]
     pub folder: Option<PathBuf>,
-}
-
-/// When to colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum When {
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// The backend to use.
@@ -591,7 +575,7 @@ mod tests {
             assert!(run(wrong).is_err(), "{wrong:?}");
         }
         assert!(run(&["-c", "--by", "line"]).is_err() && run(&["--by", "moon"]).is_err());
-        assert_eq!(run(&["--by", "fd", "-n", "3"]).unwrap().show.by, Some(By::Fd));
+        assert_eq!(run(&["--by", "fd", "-n", "3"]).unwrap().show.by, Some(Regroup::By(systoll_judge::By::Fd)));
     }
 
     #[test]

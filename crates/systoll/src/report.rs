@@ -1,7 +1,7 @@
 //! Shows a recording as the user asked for it.
 
 use crate::call_set::CallSet;
-use crate::cli::{PlainArgs, ReportArgs, ShowArgs};
+use crate::cli::{PlainArgs, Regroup, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Output, ResultPath, keep, to_stderr, whole};
@@ -14,7 +14,7 @@ use systoll_judge::{Catalogue, Finding, RoundClaimed, grouped, judge};
 use systoll_model::{Counts, Recording, Sysno};
 use systoll_present::{
     ReportOptions, Style, TableColumn, TableOptions, box_json, report_json, write_box, write_grouping, write_report,
-    write_strace_table,
+    write_requests, write_strace_table,
 };
 
 /// The output of a recording, in the form that the user chose.
@@ -32,6 +32,9 @@ impl Shown {
         let terminal = args.output.is_none() && stream.is_terminal_or_stderr();
         if args.html && !args.open && terminal {
             return Err(Failure::Usage("a page is for a browser and not for a terminal: -o FILE.html, or --open"));
+        }
+        if args.by == Some(Regroup::Request) && args.trace.is_some() {
+            return Err(Failure::Usage("a request is told by all of its calls: leave -e away, or --by request"));
         }
         let page = args.open.then(|| page::place(args.output.as_deref())).transpose()?;
         let output = Output::open(page.as_deref().or(args.output.as_deref()), stream)?;
@@ -84,7 +87,8 @@ impl Shown {
         if self.args.counts {
             return self.write_table(w, recording, only);
         }
-        let grouping = self.args.by.map(|by| grouped(recording, by, only));
+        let by = self.args.by.and_then(Regroup::by);
+        let grouping = by.map(|by| grouped(recording, by, only));
         let options = ReportOptions {
             all: self.args.all,
             rounds: self.args.rounds,
@@ -103,6 +107,9 @@ impl Shown {
         if self.args.json {
             serde_json::to_writer_pretty(&mut *w, &report_json(recording, &judgement, grouping.as_ref()))?;
             return writeln!(w);
+        }
+        if self.args.by == Some(Regroup::Request) {
+            return write_requests(w, recording, &judgement, self.args.limit, &options, &self.style);
         }
         match only {
             None => write_report(w, recording, &judgement, &options, &self.style),

@@ -2,7 +2,7 @@
 
 mod straight;
 
-use crate::cli::{BackendChoice, KeepArgs, RunArgs, ShowArgs};
+use crate::cli::{BackendChoice, KeepArgs, Regroup, RunArgs, ShowArgs};
 use crate::control::Live;
 use crate::explain::catalogue;
 use crate::failure::{EXIT_OF_SYSTOLL, Failure};
@@ -70,7 +70,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     let launch = Launch {
         command: args.command.clone(),
         env: args.env.clone(),
-        windows: WindowPolicy::default(),
+        windows: windows(&args.show),
         longer: args.show.longer,
         sampled_time: args.time == crate::cli::Timed::Sampled,
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
@@ -92,6 +92,11 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         None => run_with_first(&mut backends, &launch, &mut systoll_record::Quiet),
     };
     Ok(recording?)
+}
+
+/// Returns the limits of windows for what is to be shown.
+pub(crate) fn windows(show: &ShowArgs) -> WindowPolicy {
+    WindowPolicy { tells_requests: show.by == Some(Regroup::Request), ..WindowPolicy::default() }
 }
 
 /// The outputs for report and recording, checked before anything is watched.

@@ -20,7 +20,8 @@ const SOURCES: usize = 60;
 const LINE: usize = 200;
 
 /// Fields of the report's JSON that are copied into the page.
-const KEPT: [&str; 22] = [
+const KEPT: [&str; 23] = [
+    "requests",
     "systoll",
     "exit",
     "backend",
@@ -128,8 +129,10 @@ fn slim(rec: &Recording, bounds: &Bounds) -> Recording {
         // The verdict depends on whether there is a window.
         windows: rec.windows.iter().take(1).cloned().collect(),
         stacks,
+        request_kinds: rec.request_kinds.clone(),
         ..Recording::default()
     };
+    slim.request_kinds.iter_mut().for_each(|kind| kind.name = cut(&kind.name));
     for process in &mut slim.processes {
         process.exe = cut(&process.exe);
         process.argv.clear();

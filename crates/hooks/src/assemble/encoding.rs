@@ -69,8 +69,8 @@ impl Options {
     /// Returns a number that differs for each choice of options.
     #[must_use]
     pub fn bits(self) -> u32 {
-        let Self { results, time, waited, sampled, windows, elide, long } = self;
-        let all = (0..).zip([results, time, waited, windows, elide, sampled]);
+        let Self { results, time, waited, sampled, windows, receives, elide, long } = self;
+        let all = (0..).zip([results, time, waited, windows, elide, sampled, receives]);
         let flags: u32 = all.map(|(bit, set)| u32::from(set) << bit).sum();
         flags | long.map_or(0, |power| (u32::from(power) + 1) << LONG_BIT)
     }
@@ -85,6 +85,7 @@ impl Options {
             windows: has(3),
             elide: has(4),
             sampled: has(5),
+            receives: has(6),
             long,
         };
         (options.bits() == bits).then_some(options)

@@ -8,7 +8,7 @@ use super::tree_walk::{Start, walk, walk_for_the_last_time};
 use crate::layout::{capture, node, record, slot};
 use crate::numbers::EXIT;
 use iced_x86::code_asm::*;
-use systoll_model::Sysno;
+use systoll_model::{Signature, Sysno};
 
 /// Facts about a site that [`before`] needs.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
     count(e, rcx)?;
     let asked = e.label();
     if options.windows {
-        window(e, entry.number, asked)?;
+        window(e, options, entry.number, asked)?;
     }
     let arms = |e: &mut Emitter| if entry.arms { arm(e, options.elide) } else { Ok(()) };
     match entry.timing {
@@ -92,9 +92,10 @@ fn interrupted(e: &mut Emitter) -> Emitted {
 
 /// Hands the call to the launcher if a window is open, or due by this thread's count, or if the call is to be sampled;
 /// then it continues at `asked`. In: r11 the node, rcx its record.
-fn window(e: &mut Emitter, number: Option<u32>, asked: CodeLabel) -> Emitted {
+fn window(e: &mut Emitter, options: &Options, number: Option<u32>, asked: CodeLabel) -> Emitted {
     let ask = e.label();
-    if number.is_none_or(|n| Sysno(n).signature().is_some_and(capture::is_looked_at)) {
+    let is_sampled = |s: &Signature| capture::is_looked_at(s) || options.receives && capture::is_receive(s);
+    if number.is_none_or(|n| Sysno(n).signature().is_some_and(is_sampled)) {
         asm!(e; dec(gs_at(rcx, record::LOOK_LEFT)); js(ask););
     }
     asm!(e; cmp(gs(slot::WANT), 0); jne(ask););

@@ -18,7 +18,7 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
     asm!(e; cmp(gs_at(r11, record::LOOK_LEFT), 0); jl(due););
     e.here(done)?;
     e.cold(move |e| {
-        let (known, never, named, later) = (e.label(), e.label(), e.label(), e.label());
+        let (known, never, named, own, later) = (e.label(), e.label(), e.label(), e.label(), e.label());
         let (ahead, few, new, shifted) = (e.label(), e.label(), e.label(), e.label());
         e.here(due)?;
         asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48 + NUMBER_BIT); sub(eax, 1); jae(known););
@@ -28,11 +28,15 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
         asm!(e; mov(r8, GLOBAL + global::CAPTURES); add(r8, rax););
         asm!(e; test(byte_ptr(r8 + capture::FLAGS as i32), i32::from(capture::LOOKS)); je(never););
         // A name relative to a descriptor would need another call to resolve, which costs more than the sample.
-        asm!(e; cmp(byte_ptr(r8 + capture::FD as i32), 0); je(named); cmp(gs32(Saved::Rdi.offset()), libc::AT_FDCWD); jne(later););
+        asm!(e; cmp(byte_ptr(r8 + capture::FD as i32), 0); je(named););
+        asm!(e; cmp(byte_ptr(r8 + capture::RECEIVE as i32), 0); jne(named); cmp(gs32(Saved::Rdi.offset()), libc::AT_FDCWD); jne(later););
         e.here(named)?;
         // A call whose memory can't be copied is not sampled.
-        asm!(e; mov(r8, IMAGE + image::QUIET); cmp(dword_ptr(r8), 0); jne(later););
+        asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(later););
         asm!(e; mov(rax, gs_at(r11, record::LOOK_SHIFT)); shl(eax, call::LOOK_SHIFT); or(eax, call::LOOK as i32););
+        asm!(e; cmp(byte_ptr(r8 + capture::RECEIVE as i32), i32::from(capture::BUFFERS)); jne(own););
+        asm!(e; or(eax, call::BY_LAUNCHER as i32););
+        e.here(own)?;
         asm!(e; mov(gs(slot::LOOK_FLAGS), rax););
         e.here(later)?;
         // r8 is the first call of the next part, after this call.

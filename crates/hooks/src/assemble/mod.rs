@@ -100,6 +100,8 @@ pub struct Options {
     pub sampled: bool,
     /// True if calls of windows are handed to the launcher.
     pub windows: bool,
+    /// True if calls that may receive from a socket are sampled one by one. Needs `windows`.
+    pub receives: bool,
     /// True if getpid, gettid, getuid, geteuid and `rt_sigprocmask` are answered in place where the answer is known
     /// and `image::ELIDE` allows it. Implies `results`; uses the thread's rseq area.
     pub elide: bool,

@@ -55,6 +55,7 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         e.here(entry)?;
         look::plan(e)?;
         look::unfinished(e)?;
+        asm!(e; test(gs(slot::LOOK_FLAGS), call::BY_LAUNCHER as i32); jne(ways.ask););
         asm!(e; mov(r11, IMAGE + image::WINDOWS); mov(ecx, dword_ptr(r11)); mov(rax, gs(slot::WANT)););
         asm!(e; cmp(eax, want::HAND_SHAKE as i32); je(ways.ask); jb(own); cmp(eax, want::RING as i32); je(open););
         // Within a window, the launcher is asked only if it wants a sample.

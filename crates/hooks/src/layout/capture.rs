@@ -62,6 +62,13 @@ const fn mask(errors: &[i32], first: i32) -> u64 {
 /// Commands of `fcntl` that duplicate a descriptor.
 pub const DUPLICATE: [u32; 2] = [libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
 
+/// Offset of the byte that tells how samples of a receive are taken, one of the values below; zero for other calls.
+pub const RECEIVE: u64 = 14;
+/// In [`RECEIVE`]: the thread copies what it has received.
+pub const ONE_BUFFER: u8 = 1;
+/// In [`RECEIVE`]: what is received may lie in several buffers, and the thread asks the launcher to read them.
+pub const BUFFERS: u8 = 2;
+
 /// Value of an argument's byte: copy up to the NUL.
 pub const STRING: u8 = 0xff;
 /// Bits of an argument's byte that hold the bytes to copy at most, in units of eight.
@@ -144,6 +151,16 @@ const LOOKED_AT: [&str; 17] = [
     "statfs",
 ];
 
+/// Calls that may receive from a socket into one buffer, and into several.
+const RECEIVES: [(&str, u8); 4] =
+    [("read", ONE_BUFFER), ("recvfrom", ONE_BUFFER), ("readv", BUFFERS), ("recvmsg", BUFFERS)];
+
+/// Returns true if calls of this kind may receive from a socket.
+#[must_use]
+pub fn is_receive(signature: &Signature) -> bool {
+    RECEIVES.iter().any(|(name, _)| *name == signature.name)
+}
+
 /// Returns true if some calls of this kind are sampled over the whole run, see [`super::look`].
 #[must_use]
 pub fn is_looked_at(signature: &Signature) -> bool {
@@ -167,6 +184,7 @@ pub fn entry(number: u32) -> [u8; 16] {
         }
     }
     let fd = signature.fd_arg().and_then(|at| u8::try_from(at + 1).ok());
+    entry[RECEIVE as usize] = RECEIVES.iter().find(|(name, _)| *name == signature.name).map_or(0, |(_, how)| *how);
     let flag = |all: &[&str], flag: u8| if all.contains(&signature.name) { flag } else { 0 };
     entry[FD as usize] = fd.unwrap_or(0);
     entry[FLAGS as usize] = flag(&CHANGE_FDS, CHANGES_FDS)
@@ -212,13 +230,15 @@ pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) 
 }
 
 /// Returns the words of all entries, as (offset in the global area, value). `looks` is true if single calls are
-/// sampled.
+/// sampled, `receives` if receives are sampled too.
 #[must_use]
-pub fn words(looks: bool) -> Vec<(u64, u64)> {
+pub fn words(looks: bool, receives: bool) -> Vec<(u64, u64)> {
     let of = |number: u64| {
         let mut halves = entry(u32::try_from(number).unwrap_or(u32::MAX));
         if !looks {
             halves[FLAGS as usize] &= !LOOKS;
+        } else if receives && halves[RECEIVE as usize] != 0 {
+            halves[FLAGS as usize] |= LOOKS;
         }
         let at = super::global::CAPTURES + number * super::global::CAPTURE_ENTRY;
         let (first, second) = (halves.first_chunk().copied(), halves.last_chunk().copied());

@@ -114,6 +114,8 @@ pub mod call {
     /// In [`FLAGS`]: the name of the descriptor that the call returned follows from its arguments, see
     /// [`crate::layout::capture::OPENS_BELOW`] and [`crate::layout::capture::COPIES_FD`].
     pub const NAMES: u64 = 128;
+    /// In [`crate::layout::slot::LOOK_FLAGS`]: the launcher takes the sample.
+    pub const BY_LAUNCHER: u64 = 1 << 16;
     /// Lowest bit of the byte of [`FLAGS`] that holds log2 of the number of calls for which a sample stands.
     pub const LOOK_SHIFT: u32 = 8;
 

@@ -1,10 +1,12 @@
 //! Tests of samples: single calls that name an object, written over the whole run.
 
 use crate::lab::{apart, half};
-use crate::ring::{GETPPID, OPENAT, STAT, drain, in_state, lab, open, piece, word};
+use crate::ring::{GETPPID, OPENAT, READ, STAT, WINDOWS, drain, in_state, lab, lab_with, open, piece, word};
 use crate::server::Server;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::SeqCst;
-use systoll_hooks::assemble::{Read, WrittenCall};
+use systoll_hooks::assemble::{Options, Read, WrittenCall};
 use systoll_hooks::layout::{IMAGE, image, look, ring, slot, want, windows};
 
 /// Returns the samples written since the last reading, without a window's calls.
@@ -120,5 +122,40 @@ fn samples_are_rarer_up_to_the_calls_of_earlier_programs() {
         assert!(new.len() as u64 >= ASKED - part && new.iter().skip(1).all(|(_, calls)| *calls == 1), "{new:?}");
         assert!(seen.iter().map(|(_, calls)| calls).sum::<u64>().abs_diff(2 * ASKED) <= part);
         assert_eq!(lab.total(STAT).0, 2 * ASKED);
+    });
+}
+
+#[test]
+fn receives_are_sampled_with_their_bytes_and_descriptor() {
+    apart("looks::receives_are_sampled_with_their_bytes_and_descriptor", || {
+        let lab = lab_with(Options { receives: true, ..WINDOWS });
+        half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (fd, mut bytes) = (theirs.as_raw_fd() as u64, [0u8; 32]);
+        for n in 0..100 {
+            ours.write_all(format!("GET /{n:02} ").as_bytes()).unwrap();
+            assert_eq!(lab.call("read", &[fd, bytes.as_mut_ptr() as u64, 32]), 8);
+        }
+        // Behind vectors only the launcher can read, which is asked before and after the call.
+        let asked = word(0, slot::LOOK_FLAGS).load(SeqCst);
+        assert_eq!(asked & ring::call::BY_LAUNCHER, 0);
+        ours.write_all(b"GET /").unwrap();
+        let vector = [bytes.as_mut_ptr() as u64, 32];
+        assert_eq!(lab.call("readv", &[fd, vector.as_ptr() as u64, 1]), 5);
+        assert_ne!(word(0, slot::LOOK_FLAGS).load(SeqCst) & ring::call::BY_LAUNCHER, 0);
+        server.stop();
+        let looks = looks();
+        let reads: Vec<_> = looks.iter().filter(|call| call.number == READ).collect();
+        // The test's launcher is asked about the first call.
+        assert!(reads.len() >= 99 && reads.len() == looks.len(), "{}", looks.len());
+        for call in reads {
+            assert!(call.stands_for == 1 && call.result == Some(8), "{call:?}");
+            let name = call.pieces().find(|p| p.read == Read::Name).map(|p| p.bytes);
+            assert!(name.is_some_and(|name| name.starts_with(b"socket:[")), "{call:?}");
+            let expected = format!("GET /{:02} ", call.nth - 1);
+            assert_eq!(piece(call, 1, Read::Return), Some(expected.as_bytes()), "{call:?}");
+        }
     });
 }

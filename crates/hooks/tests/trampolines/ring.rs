@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use systoll_hooks::assemble::{Losses, Options, Read, WrittenCall, written_calls};
 use systoll_hooks::layout::{IMAGE, Question, image, ring, slot, slot_address, want, windows};
 
-const WINDOWS: Options = Options { windows: true, ..TIMED };
-const READ: u32 = 0;
+pub(crate) const WINDOWS: Options = Options { windows: true, ..TIMED };
+pub(crate) const READ: u32 = 0;
+const READV: u32 = 19;
 const CLOSE: u32 = 3;
 pub(crate) const STAT: u32 = 4;
 const MUNMAP: u32 = 11;
@@ -25,6 +26,10 @@ pub(crate) const OPENAT: u32 = 257;
 pub(crate) const BAD: u64 = 0x6666_0000;
 
 pub(crate) fn lab() -> Lab {
+    lab_with(WINDOWS)
+}
+
+pub(crate) fn lab_with(options: Options) -> Lab {
     let mut file = crate::counts::file();
     file.wrapper("stat", STAT);
     file.wrapper("munmap", MUNMAP);
@@ -33,7 +38,8 @@ pub(crate) fn lab() -> Lab {
     file.wrapped("fork", FORK);
     let openat = file.wrapper("openat", OPENAT);
     file.repeat("openats", openat);
-    let lab = Lab::new(file, WINDOWS);
+    file.wrapper("readv", READV);
+    let lab = Lab::new(file, options);
     half(IMAGE + image::WINDOWS).store(windows::OWN, SeqCst);
     lab
 }

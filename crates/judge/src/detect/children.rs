@@ -437,6 +437,7 @@ mod tests {
             faults: None,
             stack: None,
             before: systoll_model::Before::Unknown,
+            request: None,
         };
         // CLONE_THREAD, and the SIGCHLD of a fork.
         let calls = vec![call(1, 0x1_0000), call(2, 17)];

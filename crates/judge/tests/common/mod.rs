@@ -257,6 +257,7 @@ fn window_call(call: &Call, at: u64) -> WindowCall {
         faults: call.faults,
         stack: None,
         before: systoll_model::Before::Unknown,
+        request: None,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::prices::{Price, Prices, Spread};
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
 use crate::recording::{Attached, BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
+use crate::request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
 use crate::row::{Row, RowId, RowLine, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::{Thread, ThreadCalls};
@@ -37,9 +38,22 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         in_place: w.in_place.into_iter().map(in_place).collect(),
         ledgers: w.ledgers.iter().map(|l| ledger::decode(l, &strings)).collect::<Result<_, _>>()?,
         trunks: w.trunks.into_iter().map(trunk).collect(),
+        request_kinds: w.request_kinds.iter().map(|k| request_kind(k, &strings)).collect::<Result<_, _>>()?,
+        received: w.received.into_iter().map(received).collect(),
     };
     rec.check().map_err(FileError::Damaged)?;
     Ok(rec)
+}
+
+fn request_kind(k: &wire::RequestKind, strings: &Strings) -> Result<RequestKind, FileError> {
+    // A later version may know more protocols: their requests are not told.
+    let protocol = RequestProtocol::from_name(&k.protocol).unwrap_or(RequestProtocol::None);
+    Ok(RequestKind { protocol, name: strings.get(k.name)? })
+}
+
+fn received(r: wire::ReceivedCalls) -> ReceivedCalls {
+    let wire::ReceivedCalls { row, kind, stands_for, receives } = r;
+    ReceivedCalls { row: RowId(row), kind: RequestKindId(kind), stands_for, receives }
 }
 
 fn trunk(t: wire::RowTrunk) -> RowTrunk {

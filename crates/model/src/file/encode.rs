@@ -41,6 +41,8 @@ impl Encoder {
             in_place: rec.in_place.iter().map(in_place).collect(),
             ledgers: rec.ledgers.iter().map(|l| ledger::encode(l, &mut self.strings)).collect(),
             trunks: rec.trunks.iter().map(trunk).collect(),
+            request_kinds: rec.request_kinds.iter().map(|k| self.request_kind(k)).collect(),
+            received: rec.received.iter().map(received).collect(),
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }
@@ -68,6 +70,10 @@ impl Encoder {
             exit_code,
             exit_signal,
         }
+    }
+
+    fn request_kind(&mut self, kind: &crate::request::RequestKind) -> wire::RequestKind {
+        wire::RequestKind { protocol: kind.protocol.name().into(), name: self.string(&kind.name) }
     }
 
     fn module(&mut self, m: &crate::names::Module) -> wire::Module {
@@ -201,6 +207,10 @@ impl Encoder {
             flags |= flag::FD;
             out.fds.push(self.string(fd));
         }
+        if let Some(kind) = call.request {
+            flags |= flag::REQUEST;
+            out.requests.push(kind.0);
+        }
         flags |= match call.before {
             Before::Unknown => 0,
             Before::Same => flag::ASKED_BEFORE,
@@ -229,6 +239,11 @@ impl Encoder {
     fn long_call(&mut self, l: &crate::recording::LongCall) -> wire::LongCall {
         wire::LongCall { row: l.row.0, ns: l.ns, at_ns: l.at_ns, thread: self.string(&l.thread), startup: l.startup }
     }
+}
+
+fn received(r: &crate::request::ReceivedCalls) -> wire::ReceivedCalls {
+    let crate::request::ReceivedCalls { row, kind, stands_for, receives } = *r;
+    wire::ReceivedCalls { row: row.0, kind: kind.0, stands_for, receives }
 }
 
 fn trunk(t: &crate::row::RowTrunk) -> wire::RowTrunk {

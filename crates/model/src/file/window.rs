@@ -8,6 +8,7 @@ use super::wire::{self, flag};
 use crate::ledger::Before;
 use crate::names::StackId;
 use crate::process::ProcessId;
+use crate::request::RequestKindId;
 use crate::row::RowId;
 use crate::syscalls::Moment;
 use crate::window::{ArgData, Window, WindowCall};
@@ -46,6 +47,7 @@ struct Columns<'a> {
     data: Column<'a, u32>,
     data_keys: Column<'a, u32>,
     data_blobs: Column<'a, u32>,
+    requests: Column<'a, u32>,
 }
 
 struct Column<'a, T>(std::slice::Iter<'a, T>);
@@ -83,6 +85,7 @@ impl<'a> Columns<'a> {
             data: Column::new(&w.data),
             data_keys: Column::new(&w.data_keys),
             data_blobs: Column::new(&w.data_blobs),
+            requests: Column::new(&w.requests),
         }
     }
 
@@ -119,6 +122,7 @@ impl<'a> Columns<'a> {
                 stack: self.stacks.next_if(flags, flag::STACK)?.map(StackId),
                 data: self.memory(flags, blobs, room)?,
                 before: before(flags),
+                request: self.requests.next_if(flags, flag::REQUEST)?.map(RequestKindId),
             });
         }
         let octave = u8::try_from(w.octave).map_err(|_| damaged("a window's octave is out of range"))?;

@@ -57,6 +57,35 @@ pub(super) struct Recording {
     pub(super) packages: Vec<Package>,
     #[prost(message, repeated, tag = "19")]
     pub(super) trunks: Vec<RowTrunk>,
+    #[prost(message, repeated, tag = "20")]
+    pub(super) request_kinds: Vec<RequestKind>,
+    #[prost(message, repeated, tag = "21")]
+    pub(super) received: Vec<ReceivedCalls>,
+}
+
+/// Receives that were looked at one by one.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct ReceivedCalls {
+    #[prost(uint32, tag = "1")]
+    pub(super) row: u32,
+    /// Index of a kind of requests.
+    #[prost(uint32, tag = "2")]
+    pub(super) kind: u32,
+    #[prost(uint64, tag = "3")]
+    pub(super) stands_for: u64,
+    #[prost(uint64, tag = "4")]
+    pub(super) receives: u64,
+}
+
+/// A kind of request.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct RequestKind {
+    /// The protocol's name.
+    #[prost(string, tag = "1")]
+    pub(super) protocol: String,
+    /// Index of a string.
+    #[prost(uint32, tag = "2")]
+    pub(super) name: u32,
 }
 
 /// Facts about watching programs that ran already.
@@ -433,6 +462,9 @@ pub(super) struct Window {
     /// Page faults, as differences to the window's previous call that has a value.
     #[prost(sint64, repeated, tag = "19")]
     pub(super) faults: Vec<i64>,
+    /// Indices of kinds of requests.
+    #[prost(uint32, repeated, tag = "20")]
+    pub(super) requests: Vec<u32>,
 }
 
 /// Flags of a call of a window: the columns that have an entry for it.
@@ -446,6 +478,7 @@ pub(super) mod flag {
     pub(in super::super) const FAULTS: u32 = 64;
     pub(in super::super) const ASKED_BEFORE: u32 = 128;
     pub(in super::super) const ASKED_THE_OTHER_WAY: u32 = 256;
+    pub(in super::super) const REQUEST: u32 = 512;
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -99,6 +99,7 @@ fn window(index: u32, rows: u32, noise: &mut Noise) -> Window {
             faults: None,
             stack: Some(StackId(row.0 * 2)),
             before: systoll_model::Before::Unknown,
+            request: None,
         }
     };
     let calls = (0..32).map(call).collect();

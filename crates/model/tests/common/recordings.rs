@@ -141,6 +141,7 @@ struct Sizes {
     frames: u32,
     stacks: u32,
     rows: u32,
+    kinds: u32,
 }
 
 fn vdso(s: Sizes) -> impl Strategy<Value = VdsoRow> {
@@ -187,23 +188,40 @@ fn window_call(s: Sizes) -> impl Strategy<Value = WindowCall> {
     });
     let what = (0..s.rows, number(), any::<[u64; 6]>(), vec(piece, 0..3), option::of(name()));
     let when = (option::of(any::<i64>()), number(), number(), option::of(number()), any::<u32>());
-    (what, when, option::of(0..s.stacks)).prop_map(
-        |((row, nth, args, data, fd), (result, entry_ns, elapsed_ns, waited_ns, signals_before), stack)| WindowCall {
-            row: RowId(row),
-            nth,
-            args,
-            data,
-            fd,
-            result,
-            entry_ns,
-            elapsed_ns,
-            waited_ns,
-            signals_before,
-            faults: (nth % 3 == 0).then_some(entry_ns),
-            stack: stack.map(StackId),
-            before: [Before::Unknown, Before::Same, Before::OtherWay][(nth % 3) as usize],
+    (what, when, option::of(0..s.stacks), option::of(0..s.kinds)).prop_map(
+        |((row, nth, args, data, fd), (result, entry_ns, elapsed_ns, waited_ns, signals_before), stack, kind)| {
+            WindowCall {
+                row: RowId(row),
+                nth,
+                args,
+                data,
+                fd,
+                result,
+                entry_ns,
+                elapsed_ns,
+                waited_ns,
+                signals_before,
+                faults: (nth % 3 == 0).then_some(entry_ns),
+                stack: stack.map(StackId),
+                before: [Before::Unknown, Before::Same, Before::OtherWay][(nth % 3) as usize],
+                request: kind.map(RequestKindId),
+            }
         },
     )
+}
+
+fn request_kind() -> impl Strategy<Value = RequestKind> {
+    (proptest::sample::select(RequestProtocol::ALL.to_vec()), name())
+        .prop_map(|(protocol, name)| RequestKind { protocol, name })
+}
+
+fn received(s: Sizes) -> impl Strategy<Value = ReceivedCalls> {
+    (0..s.rows, 0..s.kinds, number(), number()).prop_map(|(row, kind, stands_for, receives)| ReceivedCalls {
+        row: RowId(row),
+        kind: RequestKindId(kind),
+        stands_for,
+        receives,
+    })
 }
 
 fn trunk(s: Sizes) -> impl Strategy<Value = RowTrunk> {
@@ -311,8 +329,9 @@ fn thread(s: Sizes) -> impl Strategy<Value = Thread> {
 
 /// Generates any recording that passes `Recording::check`.
 pub(crate) fn recording() -> impl Strategy<Value = Recording> {
-    let sizes = (1u32..4, 1u32..4, 1u32..6, 1u32..6, 1u32..5)
-        .prop_map(|(processes, modules, frames, stacks, rows)| Sizes { processes, modules, frames, stacks, rows });
+    let sizes = (1u32..4, 1u32..4, 1u32..6, 1u32..6, 1u32..5, 1u32..4).prop_map(
+        |(processes, modules, frames, stacks, rows, kinds)| Sizes { processes, modules, frames, stacks, rows, kinds },
+    );
     sizes.prop_flat_map(|s| {
         let module = (name(), option::of(name())).prop_map(|(path, build_id)| Module { path, build_id });
         let stack = (vec((0..s.frames).prop_map(FrameId), 0..5), any::<bool>())
@@ -337,15 +356,19 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             vec(in_place(), 0..3),
             vec(package(), 0..3),
             vec(trunk(s), 0..6),
+            vec(request_kind(), s.kinds as usize),
+            vec(received(s), 0..4),
         );
         (header(), tables, rest).prop_map(
             |(
                 header,
                 (processes, modules, frames, stacks, rows, vdso, threads),
-                (windows, ledgers, longest, prices, problems, in_place, packages, mut trunks),
+                (windows, ledgers, longest, prices, problems, in_place, packages, mut trunks, request_kinds, received),
             )| {
                 trunks.sort_by_key(|t| t.row);
                 Recording {
+                    request_kinds,
+                    received,
                     header,
                     processes,
                     modules,

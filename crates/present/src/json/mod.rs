@@ -10,6 +10,7 @@ mod groups;
 mod ledger;
 mod parts;
 mod proof;
+mod requests;
 mod rounds;
 mod wire;
 
@@ -97,6 +98,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         rows: (0..).map(RowId).zip(&rec.rows).map(|(id, r)| wire_row(rec, r, ledgers.get(&id).copied())).collect(),
         vdso: rec.vdso.iter().map(|v| wire_vdso(rec, v)).collect(),
         grouped: grouping.map(|g| groups::grouped(rec, g)),
+        requests: judgement.requests.as_ref().map(|requests| requests::wire_requests(rec, requests)),
         findings: judgement.findings.iter().map(|f| finding(sentences, f)).collect(),
         also: judgement.also.iter().map(|f| finding(sentences, f)).collect(),
         rounds: judgement.rounds.iter().map(|round| rounds::wire_round(sentences, round)).collect(),

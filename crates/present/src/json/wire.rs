@@ -42,6 +42,7 @@ pub(super) struct Report<'a> {
     pub(super) rows: Vec<WireRow<'a>>,
     pub(super) vdso: Vec<WireVdso<'a>>,
     pub(super) grouped: Option<WireGrouping<'a>>,
+    pub(super) requests: Option<super::requests::WireRequests<'a>>,
     pub(super) findings: Vec<WireFinding<'a>>,
     pub(super) also: Vec<WireFinding<'a>>,
     pub(super) rounds: Vec<super::rounds::WireRound<'a>>,

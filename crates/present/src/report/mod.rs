@@ -8,6 +8,7 @@ mod flags;
 mod header;
 mod long_calls;
 mod pieces;
+mod requests;
 mod rounds;
 mod screen;
 mod stacks;
@@ -15,4 +16,5 @@ mod trace;
 
 pub use by::write_grouping;
 pub use pieces::{Parts, Pieces};
+pub use requests::write_requests;
 pub use screen::{ReportOptions, write_finding, write_report};

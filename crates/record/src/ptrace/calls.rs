@@ -4,7 +4,8 @@ use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
 use crate::arguments::argument_data;
 use crate::procfs::{self, SchedTimes};
-use crate::raw_window::{EnteredCall, Opener, RawCall};
+use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
+use crate::request_windows::{Receive, is_open_socket, is_receive, is_socket};
 use crate::served_pages;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, ReturnedCall};
@@ -203,11 +204,21 @@ impl Engine {
 
     /// Records the call in the thread's window, and opens one if it is due. Returns true if the call was recorded.
     fn window_entry(&mut self, tid: i32, entered: &EnteredCall, new: bool) -> bool {
-        let EnteredCall { tid: pid, row, nth, signature, run_ns, .. } = *entered;
+        let EnteredCall { tid: pid, row, nth, signature, args, run_ns } = *entered;
         let scripts = self.processes.get(&pid).is_some_and(|p| p.space.runs_scripts());
         let refused = self.windows.refused;
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
-        if thread.window.is_some() {
+        let receives = thread.window.is_none() && signature.is_some_and(is_receive);
+        let tells_requests = receives
+            && self.windows.request_is_due(run_ns)
+            && is_socket(pid, args[0])
+            && self.windows.opens_for_request(run_ns);
+        if tells_requests {
+            self.windows.due(&mut self.table, row, nth);
+            let by = Opener { thread: thread.ordinal, tid, process: pid as u32 };
+            let window = Windows::open(&mut self.table, row, nth.max(1).ilog2() as u8, by);
+            thread.window = Some(RawWindow { tells_requests, ..window });
+        } else if thread.window.is_some() {
             self.windows.due(&mut self.table, row, nth);
         } else if self.windows.opens(&mut self.table, row, nth, run_ns) {
             let octave = nth.max(1).ilog2() as u8;
@@ -232,7 +243,9 @@ impl Engine {
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
             window.calls.push(call);
         }
-        self.windows.spend(octave, own_cpu().saturating_sub(began));
+        if !self.threads[&tid].window.as_ref().is_some_and(|w| w.tells_requests) {
+            self.windows.spend(octave, own_cpu().saturating_sub(began));
+        }
         true
     }
 
@@ -306,6 +319,9 @@ impl Engine {
         let own_ns = |inside: SchedTimes| surely_ns.saturating_sub(inside.queued_ns).max(inside.cpu_ns.min(elapsed_ns));
         self.list_if_long(tid, &pending, inside.map_or(0, own_ns));
         self.note_object(tid, pid, &pending, result);
+        if self.windows.tells_requests() {
+            self.count_receive(pid, &pending, result);
+        }
         if pending.in_window {
             self.window_exit(tid, pid, &pending, &call);
         }
@@ -318,6 +334,21 @@ impl Engine {
             let at_ns = self.at(pending.resumed_ns);
             let thread = format!("{} {tid}", procfs::comm(tid)).into();
             self.table.long(RawLong { ns: own_ns, row: pending.row, at_ns, thread, startup: pending.startup });
+        }
+    }
+
+    /// Counts what a call has received, if it receives from a socket: every such call is looked at.
+    fn count_receive(&mut self, pid: i32, pending: &Pending, result: i64) {
+        let Some(signature) = pending.signature.filter(|signature| is_receive(signature)) else { return };
+        let [fd, ..] = pending.args;
+        let is_socket = || match signature.name {
+            "recvfrom" | "recvmsg" => Some(true),
+            _ => is_open_socket(pid, fd),
+        };
+        let receive = Receive { signature, args: &pending.args, result, bytes: None, is_socket: &is_socket };
+        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
+        if let Some(requests) = &mut self.windows.requests {
+            requests.count((pending.row, 1), &receive, &read);
         }
     }
 
@@ -356,6 +387,8 @@ impl Engine {
             stack: None,
             stands_for: 1,
             asked: None,
+            request: None,
+            begins_request: false,
         };
         self.windows.ledger.note(&self.table, self.table.process(image, pid as u32), call.looked_at());
     }
@@ -371,9 +404,12 @@ impl Engine {
         let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
         if let Some(s) = pending.signature {
             call.data.extend(argument_data(s, Moment::Exit, &pending.args, Some(returned.result), bound, &read));
+            self.windows.received(window, s, &read);
         }
-        let (full, octave) = (self.windows.full(window.calls.len()), window.octave);
-        self.windows.spend(octave, own_cpu().saturating_sub(began));
+        let (full, octave, tells_requests) = (self.windows.is_over(window), window.octave, window.tells_requests);
+        if !tells_requests {
+            self.windows.spend(octave, own_cpu().saturating_sub(began));
+        }
         if full {
             self.close_window(tid);
         }

@@ -10,9 +10,40 @@ use systoll_present::{TableColumn, TableSort};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns(pub Vec<TableColumn>);
 
-pub(super) fn by() -> impl TypedValueParser<Value = By> {
-    PossibleValuesParser::new(By::ALL.map(By::name))
-        .try_map(|name| By::from_name(&name).ok_or("nothing calls are regrouped by"))
+/// What calls are regrouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regroup {
+    /// A property of each call.
+    By(By),
+    /// The request that a server makes it for.
+    Request,
+}
+
+impl Regroup {
+    /// Name of [`Regroup::Request`].
+    const REQUEST: &str = "request";
+
+    /// Returns all names.
+    pub(super) fn names() -> Vec<&'static str> {
+        By::ALL.iter().map(|by| by.name()).chain([Self::REQUEST]).collect()
+    }
+
+    /// Returns the property of each call, unless it is the request.
+    pub(crate) fn by(self) -> Option<By> {
+        match self {
+            Self::By(by) => Some(by),
+            Self::Request => None,
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        if name == Self::REQUEST { Some(Self::Request) } else { By::from_name(name).map(Self::By) }
+    }
+}
+
+pub(super) fn by() -> impl TypedValueParser<Value = Regroup> {
+    PossibleValuesParser::new(Regroup::names())
+        .try_map(|name| Regroup::from_name(&name).ok_or("nothing calls are regrouped by"))
 }
 
 /// Parses a language: its name, a common alias, or the program that runs it (`js` and `node` for

@@ -54,6 +54,28 @@ function rounds(data) {
   if (others.length) at("rounds-list").append(el("details", { open: shown.length ? null : "" }, el("summary", {}, counted(others.length, "round", "rounds") + (shown.length ? " more" : "")), others.map(oneRound)));
 }
 
+/** A mean, with a decimal if it is small; "?" if no window shows such a request. */
+function mean(figure, least) {
+  if (!figure || figure.mean === null) return "?";
+  return (least ? "at least " : "") + (figure.mean >= 100 ? count(Math.round(figure.mean)) : String(Number(figure.mean.toFixed(1))));
+}
+
+// What each kind of request costs, where --by request recorded it.
+function requests(data) {
+  at("requests").hidden = !data.requests;
+  if (!data.requests) return;
+  const { kinds, receives, unseen } = data.requests;
+  if (!kinds.length) return at("requests-body").append(el("p", {}, `No request was recognised in ${counted(receives, "receive", "receives")}.`));
+  const number = ({ estimate, low, high }) => (low === high ? count(estimate) : `about ${count(estimate)} (${count(low)} to ${count(high)})`);
+  const least = (k) => (k.at_least ? "at least " : "");
+  const cells = (k) => [number(k.requests), mean(k.calls, k.at_least), mean(k.needless), k.toll_ns === null ? "?" : least(k) + time(k.toll_ns), k.waited_ns === null ? "?" : time(k.waited_ns)];
+  const heads = ["requests", "each: calls", "needless", "in calls", "waited", "request"];
+  at("requests-body").append(el("div", { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "requests-head" },
+    el("table", {}, el("thead", {}, el("tr", {}, heads.map((h, i) => el("th", { scope: "col", class: i < 5 ? "n" : null }, h)))),
+      el("tbody", {}, kinds.map((k) => el("tr", {}, cells(k).map((c) => el("td", { class: "n" }, c)), el("td", { class: "name" }, `${shown(k.name)} `, el("span", { class: "faint" }, k.protocol))))))));
+  if (unseen) at("requests-body").append(el("p", { class: "faint" }, `${counted(unseen, "receive was", "receives were")} not looked at.`));
+}
+
 function oneRound(r) {
   const about = [r.told.place, ...r.told.notes, ...r.told.seen].filter(Boolean);
   return el("article", { class: "finding remark", "aria-label": `round ${shown(r.told.motif)}` },

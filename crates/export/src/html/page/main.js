@@ -7,6 +7,7 @@ for (const row of data.rows) {
 verdict(data);
 findings(data);
 rounds(data);
+requests(data);
 flame(data);
 timeline(data);
 table(data);

@@ -73,7 +73,16 @@ fn missing() -> Option<String> {
 fn options(closely: Closely, elide: bool) -> Options {
     let looks = closely == Closely::All;
     let time = clock::is_constant() && looks;
-    Options { results: true, time, waited: time, windows: looks, elide: elide || !looks, long: None, sampled: false }
+    Options {
+        results: true,
+        time,
+        waited: time,
+        windows: looks,
+        elide: elide || !looks,
+        long: None,
+        sampled: false,
+        receives: false,
+    }
 }
 
 /// Returns the power of two of cycles from which on the code keeps single calls, for calls that take `longer`. With a
@@ -286,6 +295,7 @@ impl Begun {
         let mut options = options(launch.closely, !launch.elisions.is_empty());
         let longer = launch.longer.filter(|_| options.time);
         options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
+        options.receives = options.windows && launch.windows.tells_requests;
         options.sampled = options.time && launch.sampled_time && longer.is_none();
         let measured = overhead::measure(&options, &cache);
         let ratio = ratio.settled();

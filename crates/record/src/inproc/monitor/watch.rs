@@ -15,6 +15,7 @@ use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
+use crate::inproc::monitor::requests::received;
 use crate::inproc::monitor::requests::serve;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::requests::{short_threads, slots};
@@ -55,6 +56,8 @@ const CALM_AFTER_NS: u64 = 300_000_000;
 /// Longest sleep while there are programs that may not wake it, or that make threads so quickly that they would have to
 /// wait for slots.
 const QUIET_SLEEP: Duration = Duration::from_micros(300);
+/// Longest sleep while windows are to open where threads receive.
+const RECEIVING_SLEEP: Duration = Duration::from_millis(5);
 /// Longest sleep where calls are answered in turns: orders wake nobody.
 const TURN_SLEEP: Duration = Duration::from_millis(10);
 /// Interval between progress reports, and between searches for ended programs at most, ns.
@@ -127,7 +130,8 @@ fn set_up_global(session: &Session) {
     g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
     g.set(global::AWAKE, 1);
     g.set(global::ANSWERING, session.provisioning.elided.into());
-    capture::words(session.provisioning.writes_windows).into_iter().for_each(|(at, word)| g.set(at, word));
+    let receives = session.windows.budget.tells_requests();
+    capture::words(session.provisioning.writes_windows, receives).into_iter().for_each(|(at, word)| g.set(at, word));
 }
 
 /// Adds the held child and drives it until its exec has succeeded or failed.
@@ -194,6 +198,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
                 session.polling.answered = sys::now();
                 ring_take::take_new(session);
                 windows::settle_who_opens(session);
+                received::arm_one(session);
                 provision::make_ahead(session);
             } else {
                 session.polling.done = before;
@@ -215,6 +220,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         let brisk = slots::recycle_some(session);
         ring_take::take_new(session);
         windows::settle_who_opens(session);
+        received::arm_one(session);
         look(session, signals, control, linger);
         housekeeping(session, control);
         let more = collect::collect_ended(session) | std::mem::take(&mut session.root.just_ended);
@@ -244,6 +250,8 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
             QUIET_SLEEP
         } else if ended {
             Duration::from_millis(2)
+        } else if !session.windows.receive_nodes.is_empty() {
+            RECEIVING_SLEEP
         } else if sys::now().saturating_sub(session.polling.answered) >= CALM_AFTER_NS {
             CALM_SLEEP
         } else {

@@ -190,7 +190,8 @@ fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Orig
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
     // Calls that earlier programs of the file have shown are sampled more rarely; further calls are sampled as usual.
-    if let Some(area) = session.memory.image(id).filter(|_| !program.is_looked_at()) {
+    let is_familiar = !program.is_looked_at() && !session.windows.budget.tells_requests();
+    if let Some(area) = session.memory.image(id).filter(|_| is_familiar) {
         area.set(image::FAMILIAR, earlier.looked);
     }
     program.processes.only = session.root.attached.filter(|attached| attached.no_children).map(|_| pid);

@@ -6,9 +6,11 @@ use crate::inproc::monitor::program::{Above, Program};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
+use crate::request_windows::is_receive;
 use std::rc::Rc;
 use systoll_hooks::assemble::{self, Due, Step, Trunk, grow_due};
 use systoll_hooks::layout::{NODE_SIZE, slot, trunk};
+use systoll_model::Sysno;
 use systoll_symbols::ModuleKey;
 
 /// Records left for contexts that the program itself finds: half of all.
@@ -57,7 +59,11 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
         let is_known = if is_early { trunk.is_some() } else { known.is_seen() };
         is_known.then(|| Given { due: due(known), trunk })
     };
-    for Preloaded { node, known, above } in nodes_of_known(session.reuse.contexts.pairs(), program, area, given) {
+    // Threads are to ask where they receive.
+    let leaves_receives = session.windows.budget.tells_requests();
+    for Preloaded { node, known, above } in
+        nodes_of_known(session.reuse.contexts.pairs(), program, area, given, leaves_receives)
+    {
         let main = known.context.main;
         if let Some(above) = above {
             program.contexts.trunks.insert(node, Rc::new(above));
@@ -102,6 +108,7 @@ fn nodes_of_known(
     program: &mut Program,
     area: &Area,
     given: impl Fn(&KnownContext, &Biases) -> Option<Given>,
+    leaves_receives: bool,
 ) -> Vec<Preloaded> {
     let mut nodes = Vec::new();
     let biases: Biases = program.space.files().map(|f| (f.module, f.bias)).collect();
@@ -124,7 +131,7 @@ fn nodes_of_known(
             program.hooks.room.has(OWN_RECORDS).then_some(())?;
             let Some(Given { due, trunk }) = given(known, &biases) else { return Some(None) };
             let (trunk, above) = trunk.map(|placed| (placed.trunk, placed.above)).unzip();
-            let node = grow_known(&known.context, program, area, (file, &biases), due, trunk.as_ref());
+            let node = grow_known(&known.context, program, area, (file, &biases), due, trunk.as_ref(), leaves_receives);
             Some(node.map(|node| Preloaded { node, known: Rc::clone(known), above }))
         };
         nodes.extend(all.iter().map_while(node).flatten());
@@ -140,11 +147,16 @@ fn grow_known(
     (file, biases): (usize, &Biases),
     due: Due,
     trunk: Option<&Trunk>,
+    leaves_receives: bool,
 ) -> Option<NodeAddr> {
     let patched = program.hooks.files.get(file)?;
     let (site, address) = context.site;
     let region = patched.known.region;
     let counted = patched.code.blob.sites.get(site).filter(|s| s.address == address)?;
+    let number = counted.number.or(context.number);
+    if leaves_receives && number.and_then(|n| Sysno::made(n).signature()).is_some_and(is_receive) {
+        return None;
+    }
     let root = match context.number {
         None => region + site as u64 * NODE_SIZE,
         Some(number) => {

@@ -14,6 +14,7 @@ use crate::inproc::monitor::requests::exec_asked;
 use crate::inproc::monitor::requests::identity;
 use crate::inproc::monitor::requests::late_code;
 use crate::inproc::monitor::requests::leave;
+use crate::inproc::monitor::requests::received;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::stack_memory;
@@ -82,9 +83,14 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                 let began = sys::now();
                 context::look_for_main(session, thread, node);
                 session.windows.unwound = unwound.filter(|last| last.is_of(&waiter, node));
-                windows::on_entry(session, &waiter, node, began);
+                if !received::on_entry(session, &waiter, node, began) {
+                    windows::on_entry(session, &waiter, node, began);
+                }
             }
-            Some(Question::WindowReturn) => windows::on_return(session, &waiter),
+            Some(Question::WindowReturn) => {
+                received::on_return(session, &waiter);
+                windows::on_return(session, &waiter);
+            }
             // The thread finds the answers to these questions by itself, or asks for the context.
             Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
         }

@@ -5,6 +5,7 @@ use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
+use crate::inproc::monitor::requests::received;
 use crate::inproc::monitor::requests::trunk::{self, SeenAbove};
 use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -67,6 +68,9 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
 
 /// Opens a window at the first call at a node, if the budget allows it.
 fn on_first(session: &mut Session, waiter: &Waiter, node: NodeAddr) {
+    if received::on_first(session, waiter, node) {
+        return;
+    }
     let who = windows::opened_by(session, waiter.slot.program);
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     if matches!(who, ASKED_ONCE | OWN) && affordable {

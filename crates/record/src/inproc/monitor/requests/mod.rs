@@ -13,6 +13,7 @@ pub(crate) mod leave_alone;
 pub(crate) mod mapper_roles;
 pub(crate) mod open_windows;
 pub(crate) mod queue;
+pub(crate) mod received;
 pub(crate) mod request;
 pub(crate) mod serve;
 pub(crate) mod short_threads;

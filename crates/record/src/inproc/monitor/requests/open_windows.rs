@@ -7,6 +7,7 @@ use crate::table::Table;
 use crate::windows::Windows;
 use std::collections::HashMap;
 use std::time::Duration;
+use systoll_model::Sysno;
 use systoll_symbols::PlacedFrame;
 
 /// An open window of a thread.
@@ -45,6 +46,16 @@ pub(crate) struct Looked {
     pub(crate) opened: bool,
 }
 
+/// A receive under way whose sample the launcher takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SampledReceive {
+    pub(crate) row: u32,
+    pub(crate) syscall: Sysno,
+    pub(crate) args: [u64; 6],
+    /// Number of receives for which it stands.
+    pub(crate) stands_for: u64,
+}
+
 /// Time spent on samples of single calls, by the threads and by us.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Looks {
@@ -78,6 +89,16 @@ pub(crate) struct OpenWindows {
     pub(crate) open: HashMap<SlotRef, Open>,
     /// First calls of windows that threads write.
     pub(crate) looked: HashMap<SlotRef, Looked>,
+    /// Nodes at which threads receive, and ask at their first call, if requests are to be told.
+    pub(crate) receive_nodes: Vec<(ProgramId, NodeAddr)>,
+    /// Threads that were seen to receive from a socket, if requests are to be told.
+    pub(crate) receivers: Vec<SlotRef>,
+    /// Index of the one of them to be asked next.
+    pub(crate) next_receiver: usize,
+    /// Threads that ask at each call until they receive, each with the number of calls that are left for that.
+    pub(crate) armed: HashMap<SlotRef, u32>,
+    /// Receives under way whose samples the launcher takes, with the number for which each stands.
+    pub(crate) sampled: HashMap<SlotRef, SampledReceive>,
     /// Numbers of threads within the recording.
     pub(crate) ordinals: HashMap<SlotRef, u32>,
     next_ordinal: u32,
@@ -97,6 +118,11 @@ impl OpenWindows {
             budget,
             open: HashMap::new(),
             looked: HashMap::new(),
+            receive_nodes: Vec::new(),
+            receivers: Vec::new(),
+            next_receiver: 0,
+            armed: HashMap::new(),
+            sampled: HashMap::new(),
             ordinals: HashMap::new(),
             next_ordinal: 0,
             looks: Looks::default(),

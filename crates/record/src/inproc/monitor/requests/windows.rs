@@ -12,7 +12,8 @@ use crate::inproc::monitor::results::images::{self, process_number};
 use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
-use crate::raw_window::{EnteredCall, Opener, RawCall};
+use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
+use crate::request_windows::is_receive;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::Windows;
@@ -24,16 +25,20 @@ use systoll_symbols::PlacedFrame;
 /// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
+/// Factor by which the budget for samples of single calls is larger if requests are to be told: a user who asks for their
+/// number wants it exact.
+const FOR_REQUESTS: u32 = 5;
+
 /// A call that a thread is about to make, and its context.
-struct Entered {
-    row: u32,
+pub(crate) struct Entered {
+    pub(crate) row: u32,
     /// Number of the call at its node, by the thread's own count.
     nth: u64,
     /// Number of the call in its row. Other than `nth` only where threads come and go.
     nth_of_row: u64,
     /// Offset of the thread's record at the node.
     record: u64,
-    syscall: Sysno,
+    pub(crate) syscall: Sysno,
     /// Address of the node at which the call is counted.
     node: NodeAddr,
     /// Root of the tree in which the node lies.
@@ -60,14 +65,25 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
         return look_at_line(session, waiter, &entered, run_ns);
     }
     if opens {
-        let process = process_number(waiter.slot.program, session.memory.head(waiter.slot).pid as i32);
-        let by = Opener { thread: session.windows.ordinal(waiter.slot), tid: waiter.tid, process };
-        let window = Windows::open(&mut session.table, entered.row, octave, by);
+        let window = opened(session, waiter, &entered);
         session.windows.open.insert(waiter.slot, Open { window, under_way: None });
     }
-    note_entry(session, waiter, (&entered, octave), run_ns);
-    want(session, waiter.slot, true);
+    record(session, waiter, &entered, run_ns);
     spend(session, octave, began);
+}
+
+/// Returns a new window of the waiting thread.
+pub(crate) fn opened(session: &mut Session, waiter: &Waiter, entered: &Entered) -> RawWindow {
+    let process = process_number(waiter.slot.program, session.memory.head(waiter.slot).pid as i32);
+    let by = Opener { thread: session.windows.ordinal(waiter.slot), tid: waiter.tid, process };
+    Windows::open(&mut session.table, entered.row, entered.nth.max(1).ilog2() as u8, by)
+}
+
+/// Adds a call that is about to be made to the window of its thread, which asks at each of its calls.
+pub(crate) fn record(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
+    let octave = session.windows.open.get(&waiter.slot).map_or(0, |open| open.window.octave);
+    note_entry(session, waiter, (entered, octave), run_ns);
+    want(session, waiter.slot, true);
 }
 
 /// Handles a call at which a window is due, in a program whose threads write their windows: the launcher decides if it
@@ -140,7 +156,8 @@ pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
 pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
-    let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns)).into();
+    let more = if session.windows.budget.tells_requests() { FOR_REQUESTS } else { 1 };
+    let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns) * more).into();
     let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
     for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };
@@ -195,7 +212,11 @@ pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
     let bound = session.windows.budget.bytes();
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
     let base = waiter.slot.offset();
-    let Some(open) = session.windows.open.get_mut(&waiter.slot) else { return want(session, waiter.slot, false) };
+    let Some(open) = session.windows.open.get_mut(&waiter.slot) else {
+        // A thread that is to ask until it receives was in a call when that was decided.
+        let goes_on = session.windows.armed.contains_key(&waiter.slot);
+        return want(session, waiter.slot, goes_on);
+    };
     let (Some((at, cycles, waited)), Some(call)) = (open.under_way.take(), open.window.calls.last_mut()) else {
         return;
     };
@@ -208,13 +229,16 @@ pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
     if let Some(signature) = syscall.and_then(Sysno::signature) {
         let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
         call.data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &read));
+        session.windows.budget.received(&mut open.window, signature, &read);
     }
-    let octave = open.window.octave;
-    if session.windows.budget.full(open.window.calls.len()) {
+    let (octave, tells_requests) = (open.window.octave, open.window.tells_requests);
+    if session.windows.budget.is_over(&open.window) {
         session.windows.close(&mut session.table, waiter.slot);
         want(session, waiter.slot, false);
     }
-    spend(session, octave, began);
+    if !tells_requests {
+        spend(session, octave, began);
+    }
 }
 
 /// Accounts for a window's work since `began`.
@@ -228,20 +252,24 @@ fn want(session: &Session, thread: SlotRef, wanted: bool) {
 }
 
 /// Sets the slot's word that tells the waiting thread how to treat each call, one of [`want`].
-fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
+pub(crate) fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
     if let Some(area) = session.memory.image(thread.program) {
         area.set(thread.offset() + slot::WANT, wanted);
     }
 }
 
-fn wanted(session: &Session, thread: SlotRef) -> u64 {
+pub(crate) fn wanted(session: &Session, thread: SlotRef) -> u64 {
     session.memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
 }
 
 /// Returns true if the node at `at` is due to be sampled at this call; if so, draws the next place.
-fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Entered) -> bool {
+pub(crate) fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Entered) -> bool {
     let Some(area) = session.memory.image(id) else { return false };
     let planned = area.get(at.offset() + node::WINDOW_AT);
+    // There, threads ask at their first calls only.
+    if session.windows.budget.tells_requests() && entered.syscall.signature().is_some_and(is_receive) {
+        return false;
+    }
     // Zero means that no call is sampled.
     if planned == 0 || entered.nth < planned {
         return false;
@@ -269,7 +297,7 @@ fn is_told(session: &Session, thread: SlotRef) -> bool {
 }
 
 /// Returns the call that a thread is about to make, by the node at address `at`, which counts it.
-fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
+pub(crate) fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
     is_told(session, waiter.slot).then_some(())?;
     let image_id = images::image_of_slot(session, waiter.slot)?;
     let area = session.memory.image(waiter.slot.program)?;

@@ -376,6 +376,7 @@ mod tests {
             elide: false,
             long: None,
             sampled: false,
+            receives: false,
         };
         let Measurement { share, plain, again } =
             measure(&options, &Cache::none()).expect("this process is not watched and may map code");

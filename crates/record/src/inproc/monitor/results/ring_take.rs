@@ -9,7 +9,8 @@ use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::raw_window::{RawCall, RawWindow};
-use crate::ring_windows::{Names, Times, question, raw_call};
+use crate::request_windows::{is_receive, is_socket_name};
+use crate::ring_windows::{Names, Times, descriptor_name, question, raw_call, receive};
 use crate::sys::own_cpu;
 use crate::table::{ImageId, Table};
 use foldhash::HashMap;
@@ -21,6 +22,9 @@ use systoll_model::{Looked, Sysno};
 
 /// Time that a thread takes to write a call and the data that its arguments point to, as measured.
 const EACH: Duration = Duration::from_nanos(250);
+
+/// Time that a thread takes to write a receive and its descriptor's name, in units of [`EACH`], less one.
+const RECEIVE_COSTS: u32 = 5;
 
 /// Bytes of all headers of a ring.
 const HEADERS: u64 = ring::COUNT * ring::HEADER;
@@ -212,6 +216,11 @@ fn note_looks<'b>(
     for call in calls {
         all += 1;
         let Some((row, syscall)) = writer.row(session, program, &call) else { continue };
+        let fd = syscall.signature().and_then(|signature| descriptor_name(&call, signature));
+        if count_receive(session, (row, syscall), &call, fd.as_deref()) {
+            all += RECEIVE_COSTS;
+            continue;
+        }
         let Some(question) = syscall.signature().and_then(|s| question(&call, s, bound)) else { continue };
         let (at_ns, stands_for) = (writer.entry_ns(&call), call.stands_for);
         program.looked = program.looked.saturating_add(stands_for);
@@ -219,6 +228,30 @@ fn note_looks<'b>(
         session.windows.budget.ledger.note_look(look);
     }
     all
+}
+
+/// Counts what a sampled call has received, if requests are to be told and it may receive from a socket. `fd` is the name of
+/// its descriptor, if that is known. Returns true if so.
+fn count_receive(
+    session: &mut Session,
+    (row, syscall): (u32, Sysno),
+    call: &WrittenCall<'_>,
+    fd: Option<&str>,
+) -> bool {
+    if !session.windows.budget.tells_requests() {
+        return false;
+    }
+    let Some(signature) = syscall.signature().filter(|signature| is_receive(signature)) else { return false };
+    let is_socket = || match signature.name {
+        "recvfrom" | "recvmsg" => Some(true),
+        _ => fd.map(is_socket_name),
+    };
+    if let Some(receive) = receive(call, signature, &is_socket)
+        && let Some(requests) = &mut session.windows.budget.requests
+    {
+        requests.count((row, call.stands_for), &receive, &|_, _| 0);
+    }
+    true
 }
 
 /// Keeps a window that a thread has written.
@@ -231,6 +264,12 @@ fn keep<'b>(
     let began = sys::now();
     let node = calls.clone().next().map(|call| NodeAddr(call.node));
     let Some(window) = raw_window(session, program, writer, calls.clone()) else { return };
+    for (raw, call) in window.calls.iter().zip(calls.clone()).filter(|(_, call)| call.stands_for > 0) {
+        let syscall = session.table.rows.get(raw.row as usize).map(|row| row.syscall);
+        if let Some(syscall) = syscall {
+            count_receive(session, (raw.row, syscall), &call, raw.fd.as_deref());
+        }
+    }
     let looked = window.calls.iter().fold(0u64, |all, call| all.saturating_add(call.stands_for));
     program.looked = program.looked.saturating_add(looked);
     let thread = writer.thread;
@@ -297,7 +336,7 @@ fn raw_window<'b>(
     }
     let thread = session.windows.ordinal(writer.thread);
     let (image, process) = (writer.image, writer.process(&session.table));
-    Some(RawWindow { image, process, thread, row, octave: nth.max(1).ilog2() as u8, calls })
+    Some(RawWindow { image, process, thread, row, octave: nth.max(1).ilog2() as u8, tells_requests: false, calls })
 }
 
 /// Returns the calls of a window that a thread has written, by the rows of its image, up to the first call whose row is

@@ -1,0 +1,105 @@
+//! What each kind of request costs a server, from the windows that were opened to tell requests.
+//!
+//! A request is what its thread does from the receive that begins it to the next receive that begins one. A call on the
+//! connection of a request that was begun and not answered belongs to that one; other calls belong to the request that
+//! the thread has taken up last. A window goes on until its first requests are whole, so long requests are seen as often
+//! as short ones.
+
+mod cost;
+mod estimate;
+mod interval;
+mod split;
+
+pub use cost::{Figure, RequestCall, RequestCost, Requests};
+
+use crate::detect::Claims;
+use crate::finding::Finding;
+use crate::hash::Map;
+use split::{Piece, Whole};
+use std::cmp::Reverse;
+use systoll_model::{Recording, RequestKindId, RequestProtocol, RowId, Window};
+
+/// Returns the costs of a recording's requests, dearest first; `None` if they were not to be told.
+pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Finding]) -> Option<Requests> {
+    if recording.request_kinds.is_empty() {
+        return None;
+    }
+    let needless = Needless::of(recording, claims, findings);
+    let windows = recording.windows.iter().enumerate();
+    let by_window: Vec<Vec<Piece>> = windows
+        .map(|(at, window)| {
+            let row = |index: usize| window.calls.get(index).map(|call| call.row);
+            split::pieces(recording, window, &|index| needless.of_call(claims, at, index, row(index)))
+        })
+        .collect();
+    let (received, moves) = (estimate::received(recording), estimate::moves(recording));
+    let mut pieces: Map<RequestKindId, Vec<(usize, Piece)>> = Map::default();
+    for (window, piece) in by_window.into_iter().enumerate().flat_map(|(at, all)| all.into_iter().map(move |p| (at, p)))
+    {
+        pieces.entry(piece.kind).or_default().push((window, piece));
+    }
+    let mut costs: Vec<RequestCost> = received
+        .requests
+        .iter()
+        .map(|(kind, requests)| {
+            let pieces = pieces.remove(kind).unwrap_or_default();
+            // The window may end before the answer, which another thread may also give. Where no thread of a window answers,
+            // a request ends when its thread takes up another.
+            let any_answered = moves || pieces.iter().any(|(_, piece)| piece.answered);
+            let is_whole = |piece: &Piece| piece.end == Whole::Yes && (piece.answered || !any_answered);
+            let whole: Vec<&(usize, Piece)> = pieces.iter().filter(|(_, piece)| is_whole(piece)).collect();
+            let cut = pieces.iter().filter(|(_, piece)| piece.end == Whole::Cut).count() as u64;
+            let at_least = whole.is_empty();
+            let shown = if at_least { pieces.iter().collect() } else { whole };
+            cost::cost(recording, (*kind, *requests), &shown, (at_least, cut))
+        })
+        .collect();
+    costs.sort_by_key(|cost| (Reverse((cost.total_ns(), cost.requests.estimate)), cost.kind));
+    let of = |protocol: RequestProtocol| received.calls.get(&protocol).copied().unwrap_or(0);
+    let tells = |window: &&Window| window.calls.iter().any(|call| call.request.is_some());
+    Some(Requests {
+        costs,
+        receives: received.calls.values().sum(),
+        unseen: received.unseen,
+        tls: of(RequestProtocol::Tls),
+        http2: of(RequestProtocol::Http2),
+        windows: recording.windows.iter().filter(tells).count() as u64,
+        moves,
+    })
+}
+
+/// The needless share of the calls of rows that only looks at single calls tell of.
+struct Needless {
+    /// By row, 0 to 1.
+    by_looks: Map<RowId, f64>,
+}
+
+impl Needless {
+    fn of(recording: &Recording, claims: &Claims, findings: &[Finding]) -> Self {
+        let mut by_looks: Map<RowId, f64> = Map::default();
+        for finding in findings {
+            for (row, needless) in finding.rows.iter().zip(&finding.by_row) {
+                let calls = recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls).max(1);
+                let share = by_looks.entry(*row).or_default();
+                *share = (*share + needless.calls as f64 / calls as f64).min(1.0);
+            }
+        }
+        // What windows claim is told call by call.
+        for (at, window) in recording.windows.iter().enumerate() {
+            for (index, call) in window.calls.iter().enumerate() {
+                if claims.at(at, index).is_some_and(|claim| !claim.weak) {
+                    by_looks.remove(&call.row);
+                }
+            }
+        }
+        Self { by_looks }
+    }
+
+    /// Returns how much of a call of a window is needless, 0 to 1.
+    fn of_call(&self, claims: &Claims, window: usize, index: usize, row: Option<RowId>) -> f64 {
+        match claims.at(window, index) {
+            Some(claim) if !claim.weak => 1.0,
+            _ => row.and_then(|row| self.by_looks.get(&row)).copied().unwrap_or(0.0),
+        }
+    }
+}
