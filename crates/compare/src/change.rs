@@ -54,7 +54,7 @@ pub struct Change {
     /// The verdict on the difference.
     pub verdict: Verdict,
     /// The place in the source that makes the calls, on the side with more calls.
-    pub place: Option<Place>,
+    pub place: Option<SourcePlace>,
     /// The object of the calls, if all sampled calls have the same one.
     pub object: Option<String>,
     /// The callers whose rows changed, those with most calls first. Only for changes by system
@@ -64,7 +64,7 @@ pub struct Change {
 
 /// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePlace {
     /// The function.
     pub function: Arc<str>,
     /// The file, as debug information or the interpreter names it.

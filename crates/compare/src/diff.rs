@@ -1,7 +1,7 @@
 //! Computes the changes between two sides.
 
 use crate::attribution;
-use crate::change::{Change, Figures, Place, Side, Verdict};
+use crate::change::{Change, Figures, Side, SourcePlace, Verdict};
 use crate::findings::{self, FindingChange, Judged};
 use crate::key::{By, Key};
 use crate::lines;
@@ -317,11 +317,11 @@ fn figures(tables: &[Table], key: &Key) -> Figures {
 }
 
 /// Returns the place of the row with most calls.
-fn place(recording: &Recording, cell: &Cell) -> Option<Place> {
+fn place(recording: &Recording, cell: &Cell) -> Option<SourcePlace> {
     let rows = cell.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
     let row = rows.filter(|r| r.user.is_some()).max_by_key(|r| r.counts.calls)?;
     let place = recording.frames.get(row.user?.0 as usize)?.location()?;
-    Some(Place { function: place.function.clone(), file: place.file.clone(), line: place.line })
+    Some(SourcePlace { function: place.function.clone(), file: place.file.clone(), line: place.line })
 }
 
 fn summary(side: Side<'_>) -> Summary {

@@ -48,7 +48,7 @@ mod vary;
 pub use budget::{
     Bound, Breach, Budget, BudgetError, Held, HeldFinding, Limit, MAX_TEXT, Measured, Run, Units, Who, hold, learn,
 };
-pub use change::{Change, Figures, Place, Side, Verdict};
+pub use change::{Change, Figures, Side, SourcePlace, Verdict};
 pub use diff::{Diff, Note, Summary, diff};
 pub use findings::FindingChange;
 pub use key::{By, Key};

@@ -1,6 +1,6 @@
 //! Finds rounds that appeared, disappeared, grew or shrank, or are made more or less often.
 
-use crate::change::{Place, Side};
+use crate::change::{Side, SourcePlace};
 use crate::key::Key;
 use crate::names::Names;
 use crate::range::Range;
@@ -60,7 +60,7 @@ pub struct RoundChange {
     /// The program.
     pub program: Option<Arc<str>>,
     /// The function that all the round's calls come from, on the new side if it is there.
-    pub place: Option<Place>,
+    pub place: Option<SourcePlace>,
     /// The round on the old side.
     pub old: RoundFigures,
     /// The round on the new side.
@@ -72,7 +72,7 @@ pub struct RoundChange {
 struct Kept {
     program: Option<Arc<str>>,
     function: Option<Arc<str>>,
-    place: Option<Place>,
+    place: Option<SourcePlace>,
     calls: Vec<RoundPart>,
     /// Number of rounds in each run.
     counts: Vec<u64>,
@@ -174,7 +174,7 @@ fn of_round(recording: &Recording, round: &Round, names: &Names, runs: usize) ->
     Kept {
         program: row.and_then(|row| names.program(recording, row.process)),
         function: frame.zip(location).map(|(frame, l)| names.function(recording, frame, &l.function)),
-        place: location.map(|l| Place { function: l.function.clone(), file: l.file.clone(), line: l.line }),
+        place: location.map(|l| SourcePlace { function: l.function.clone(), file: l.file.clone(), line: l.line }),
         calls: calls.map(|call| RoundPart { syscall: call.syscall, each: each(call.calls) }).collect(),
         counts: vec![0; runs],
         tolls: vec![0; runs],

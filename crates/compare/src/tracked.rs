@@ -1,6 +1,6 @@
 //! Follows one row through recordings of many builds.
 
-use crate::change::{Place, Side};
+use crate::change::{Side, SourcePlace};
 use crate::diff::diff;
 use crate::key::{By, Key};
 use crate::names::Names;
@@ -87,10 +87,10 @@ impl Tracked {
 
     /// Returns the places in the source that make the calls in `recording`: a script's lines, then
     /// the places nearest to the call.
-    pub fn places(&self, recording: &Recording) -> Vec<Place> {
+    pub fn places(&self, recording: &Recording) -> Vec<SourcePlace> {
         let mut rows = self.rows(recording);
         rows.sort_by_key(|row| std::cmp::Reverse(row.counts.calls));
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<SourcePlace> = Vec::new();
         for row in rows.into_iter().take(MOST_ROWS) {
             let frames =
                 |id: systoll_model::StackId| recording.stacks.get(id.0 as usize).map_or(&[][..], |s| &s.frames);
@@ -98,7 +98,7 @@ impl Tracked {
             let all = lines.chain(row.user).chain(frames(row.context).iter().chain(frames(row.outer)).copied());
             let located = all.filter_map(|id| recording.frames.get(id.0 as usize)).flat_map(|f| &f.locations);
             for at in located.filter(|l| l.file.is_some()) {
-                let place = Place { function: at.function.clone(), file: at.file.clone(), line: at.line };
+                let place = SourcePlace { function: at.function.clone(), file: at.file.clone(), line: at.line };
                 if places.len() < MOST_PLACES && !places.contains(&place) {
                     places.push(place);
                 }

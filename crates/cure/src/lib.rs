@@ -1,6 +1,6 @@
 //! Changes of a run, unwatched runs, and the small sick programs of `systoll demo`.
 //!
-//! Invariant: everything built here is in a private folder that is removed with its [`Workshop`],
+//! Invariant: everything built here is in a private folder that is removed with its [`PrivateFolder`],
 //! also after a fatal signal; a program that was started has ended when the call returns. A shim is
 //! loaded only from a file that no other user can have written, at a path that no other user can
 //! redirect; the demo's programs run from such paths too.
@@ -22,6 +22,7 @@
 
 mod cc;
 mod interrupt;
+mod private_folder;
 mod reach;
 mod server;
 mod shim;
@@ -29,10 +30,10 @@ mod spec;
 mod story;
 mod tree;
 mod unwatched;
-mod workshop;
 
 pub use cc::compiler;
 pub use interrupt::{Temporary, catch_interrupts, end_at_once, interrupted, interrupted_after, settle, spare, telling};
+pub use private_folder::PrivateFolder;
 pub use reach::{Unreached, reached};
 pub use server::Running;
 pub use shim::{Shim, preload};
@@ -40,7 +41,6 @@ pub use spec::Spec;
 pub use story::{Built, Pair, Story, stories, story};
 pub use tree::{children, kill_tree};
 pub use unwatched::{Deadline, RunError, Streams, Usage, children_so_far, run_unwatched};
-pub use workshop::Workshop;
 
 use std::io;
 use std::path::PathBuf;

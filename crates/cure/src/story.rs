@@ -207,12 +207,12 @@ static STORIES: [Story; 5] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Workshop;
+    use crate::PrivateFolder;
     use std::collections::BTreeSet;
 
     #[test]
     fn sick_and_cured_give_the_same_answer() {
-        let shop = Workshop::new().unwrap();
+        let shop = PrivateFolder::new().unwrap();
         for story in stories() {
             let built = story.build(shop.path()).unwrap();
             let run = |spec: &Spec| spec.to_command().output().unwrap();
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_environment_cure_changes_nothing_but_the_environment() {
-        let shop = Workshop::new().unwrap();
+        let shop = PrivateFolder::new().unwrap();
         let built = story("localtime").unwrap().build(shop.path()).unwrap();
         let (sick, cured) = (&built.timed.sick, &built.timed.cured);
         assert_eq!((&sick.program, &sick.args), (&cured.program, &cured.args));

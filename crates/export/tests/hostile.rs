@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::Component;
 use std::sync::Arc;
 use systoll_export::{Format, JudgedRecording, Labels, Value, export, for_fleet, html};
-use systoll_judge::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, RowNeedless};
+use systoll_judge::{Confidence, Estimate, Finding, Judgement, Kind, RowNeedless};
 use systoll_model::*;
 
 /// Names that some tool has taken for more than a name.
@@ -142,32 +142,15 @@ fn judgement(rec: &Recording, names: &[&str]) -> Judgement {
         apis: vec![names[1].into()],
         user: Some(FrameId(0)),
         what: Some(names[2].into()),
-        objects: vec![],
-        objects_seen: 0,
         calls: estimate,
         needless: Estimate { estimate, low: 0, high: estimate },
-        starts: false,
-        toll_ns: 0,
         needless_toll_ns: by_row.iter().map(|r| r.toll_ns).sum(),
         by_row,
         rows,
-        per_unit: None,
-        later: None,
-        expected_gain: None,
-        waited_ns: None,
-        share_of_cpu: None,
-        share_of_wall: None,
         share_of_calls: 0.5,
-        phase: Phase::Steady,
-        evidence: Evidence::default(),
-        basis: systoll_judge::Basis::Samples,
-        calls_about: None,
-        doubt: None,
         why: names[3].into(),
-        language: None,
-        language_api: None,
-        cures: vec![],
         prove: vec![names[4].into()],
+        ..Finding::default()
     };
     Judgement { findings: vec![finding.clone()], also: vec![finding], ..Judgement::default() }
 }

@@ -57,7 +57,7 @@ struct Making {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct ToldProcess {
     pid: u32,
     words: Vec<Arc<str>>,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Family {
     processes: Map<u32, Running>,
     births: Map<u32, Birth>,
     /// Facts that the trace tells beside its calls, by thread: its process and command line.
-    told: Map<u32, Told>,
+    told: Map<u32, ToldProcess>,
     /// Numbers of the processes of threads that were told of, by process id.
     of_pid: Map<u32, u32>,
     next_process: u32,

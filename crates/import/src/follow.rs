@@ -63,21 +63,13 @@ pub(crate) fn descriptors(all: &mut Descriptors, process: u32, name: &str, call:
     }
     let stays_over_exec = memchr::memmem::find(&call.text, b"CLOEXEC").is_none();
     let told = behind(&call.told).1.map(file_name);
-    let opened = |made_of: &str| (told.clone().unwrap_or_else(|| Arc::from(made_of)), !stays_over_exec);
+    if let Some(kind) = unnamed_kind(name) {
+        all.open(process, result, told.unwrap_or_else(|| Arc::from(kind)), !stays_over_exec);
+        return;
+    }
     match name {
         "open" | "creat" | "openat" | "openat2" => {
-            let at = usize::from(name.starts_with("openat"));
-            let path = || {
-                let path = string_at(call, at)?;
-                if path.starts_with('/') {
-                    return Some(path);
-                }
-                let folder = if at == 1 { argument(0).and_then(|fd| all.name(process, fd)) } else { None };
-                // A file in an unknown folder is still known to be a file.
-                let folder = folder.unwrap_or_else(|| Arc::from(SOMEWHERE));
-                Some(format!("{}/{path}", folder.trim_end_matches('/')))
-            };
-            match told.clone().or_else(|| path().map(Arc::from)) {
+            match told.or_else(|| opened_path(all, process, name, call).map(Arc::from)) {
                 Some(name) => all.open(process, result, name, !stays_over_exec),
                 None => all.close(process, result),
             }
@@ -102,36 +94,37 @@ pub(crate) fn descriptors(all: &mut Descriptors, process: u32, name: &str, call:
             let kind = if name == "socketpair" { "socket:[?]" } else { "pipe:[?]" };
             pair(all, process, &call.text, kind, !stays_over_exec);
         }
-        "socket" | "accept" | "accept4" => {
-            let (name, closed) = opened("socket:[?]");
-            all.open(process, result, name, closed);
-        }
-        "eventfd" | "eventfd2" => {
-            let (name, closed) = opened("anon_inode:[eventfd]");
-            all.open(process, result, name, closed);
-        }
-        "epoll_create" | "epoll_create1" => {
-            let (name, closed) = opened("anon_inode:[eventpoll]");
-            all.open(process, result, name, closed);
-        }
-        "timerfd_create" => {
-            let (name, closed) = opened("anon_inode:[timerfd]");
-            all.open(process, result, name, closed);
-        }
-        "signalfd" | "signalfd4" => {
-            let (name, closed) = opened("anon_inode:[signalfd]");
-            all.open(process, result, name, closed);
-        }
-        "inotify_init" | "inotify_init1" => {
-            let (name, closed) = opened("anon_inode:inotify");
-            all.open(process, result, name, closed);
-        }
         "memfd_create" => {
             let name = told.or_else(|| string_at(call, 0).map(|n| Arc::from(format!("/memfd:{n} (deleted)"))));
             all.open(process, result, name.unwrap_or_default(), !stays_over_exec);
         }
         _ => {}
     }
+}
+
+/// Returns the name of the files that a call makes which have no names.
+fn unnamed_kind(call: &str) -> Option<&'static str> {
+    Some(match call {
+        "socket" | "accept" | "accept4" => "socket:[?]",
+        "eventfd" | "eventfd2" => "anon_inode:[eventfd]",
+        "epoll_create" | "epoll_create1" => "anon_inode:[eventpoll]",
+        "timerfd_create" => "anon_inode:[timerfd]",
+        "signalfd" | "signalfd4" => "anon_inode:[signalfd]",
+        "inotify_init" | "inotify_init1" => "anon_inode:inotify",
+        _ => return None,
+    })
+}
+
+/// Returns the path of the file that a call has opened. A file in an unknown folder is still known to be a file.
+fn opened_path(all: &Descriptors, process: u32, name: &str, call: &Call) -> Option<String> {
+    let at = usize::from(name.starts_with("openat"));
+    let path = string_at(call, at)?;
+    if path.starts_with('/') {
+        return Some(path);
+    }
+    let folder = number_at(call, 0).filter(|_| at == 1).and_then(|fd| all.name(process, i32::try_from(fd).ok()?));
+    let folder = folder.unwrap_or_else(|| Arc::from(SOMEWHERE));
+    Some(format!("{}/{path}", folder.trim_end_matches('/')))
 }
 
 /// Notes the two descriptors of a list such as `[3, 4]`, in whichever argument it stands.

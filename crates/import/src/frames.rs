@@ -22,7 +22,7 @@ pub(crate) struct SourceLine {
 
 /// A frame as a trace tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Told {
+pub(crate) struct TracedFrame {
     /// The file that holds the frame's code.
     pub(crate) module: String,
     /// The frame's function, if it has a name.
@@ -61,7 +61,7 @@ pub(crate) struct Frames {
     pub(crate) frames: Vec<Frame>,
     pub(crate) stacks: Vec<Stack>,
     module_index: Map<String, ModuleId>,
-    frame_index: Map<Told, FrameId>,
+    frame_index: Map<TracedFrame, FrameId>,
     stack_index: Map<Vec<FrameId>, StackId>,
     /// True if frames or stacks were left out.
     pub(crate) bounded: bool,
@@ -82,7 +82,7 @@ impl Frames {
     }
 
     /// Returns the parts of a stack, which has its innermost frame first.
-    pub(crate) fn context(&mut self, told: &[Told]) -> Context {
+    pub(crate) fn context(&mut self, told: &[TracedFrame]) -> Context {
         let ids: Vec<FrameId> = told.iter().take(MAX_DEPTH).map_while(|frame| self.frame(frame)).collect();
         if ids.is_empty() || self.stacks.len() + 3 > MAX_STACKS {
             self.bounded |= !ids.is_empty();
@@ -120,7 +120,7 @@ impl Frames {
         id
     }
 
-    fn frame(&mut self, told: &Told) -> Option<FrameId> {
+    fn frame(&mut self, told: &TracedFrame) -> Option<FrameId> {
         if let Some(id) = self.frame_index.get(told) {
             return Some(*id);
         }
@@ -197,8 +197,8 @@ fn class(file: &str) -> FrameClass {
 mod tests {
     use super::*;
 
-    fn told(module: &str, function: &str) -> Told {
-        Told { module: module.into(), function: Some(function.into()), address: 1, source: None }
+    fn told(module: &str, function: &str) -> TracedFrame {
+        TracedFrame { module: module.into(), function: Some(function.into()), address: 1, source: None }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 const MOST: usize = 1 << 20;
 
 /// A line without its end.
-pub(crate) struct Line<'a> {
+pub(crate) struct InputLine<'a> {
     pub(crate) text: &'a [u8],
     /// True if the line has an end; the last line of a file that is cut has none.
     pub(crate) whole: bool,
@@ -24,7 +24,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Returns the next line; `None` at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<InputLine<'_>>> {
         self.line.clear();
         let (mut any, mut whole) = (false, false);
         while !whole {
@@ -47,7 +47,7 @@ impl<R: BufRead> Lines<R> {
             return Ok(None);
         }
         let text = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
-        Ok(Some(Line { text, whole }))
+        Ok(Some(InputLine { text, whole }))
     }
 }
 

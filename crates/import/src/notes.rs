@@ -110,7 +110,7 @@ impl Notes {
     }
 
     /// Returns what the trace lacks, in words.
-    pub(crate) fn problems(self, has_stacks: bool) -> Vec<Problem> {
+    pub(crate) fn problems(&self, has_stacks: bool) -> Vec<Problem> {
         let mut all = self.others.clone();
         all.extend(self.missing_calls());
         all.extend(self.lines_left_out());

@@ -1,7 +1,7 @@
 //! Keeps calls that have been entered and have not returned, one for each thread.
 
 use crate::call::{Call, Syscall, Times, Written};
-use crate::frames::Told;
+use crate::frames::TracedFrame;
 use crate::hash::Map;
 
 /// Largest number of threads whose calls are kept.
@@ -16,7 +16,7 @@ pub(crate) struct Entered {
     pub(crate) text: Vec<u8>,
     pub(crate) written: Written,
     pub(crate) entry_ns: Option<u64>,
-    pub(crate) stack: Vec<Told>,
+    pub(crate) stack: Vec<TracedFrame>,
     /// True if the line ended in the middle: the program wrote in between, or the trace is cut.
     pub(crate) broken: bool,
 }
@@ -57,7 +57,7 @@ impl Pending {
     }
 
     /// Returns the stack of the call that a thread is in, for adding frames.
-    pub(crate) fn stack_mut(&mut self, tid: u32) -> Option<&mut Vec<Told>> {
+    pub(crate) fn stack_mut(&mut self, tid: u32) -> Option<&mut Vec<TracedFrame>> {
         self.calls.get_mut(&tid).map(|entered| &mut entered.stack)
     }
 
@@ -80,7 +80,7 @@ impl Pending {
 impl Entered {
     /// Returns the call and its stack as they were when the call returned; the result is `None` if
     /// it never did.
-    pub(crate) fn returned(self, tid: u32, result: Option<i64>, elapsed_ns: Option<u64>) -> (Call, Vec<Told>) {
+    pub(crate) fn returned(self, tid: u32, result: Option<i64>, elapsed_ns: Option<u64>) -> (Call, Vec<TracedFrame>) {
         let times = Times { entry_ns: self.entry_ns, elapsed_ns };
         let Self { syscall, text, written, stack, .. } = self;
         (Call { tid, syscall, text, written, result, told: Vec::new(), times }, stack)

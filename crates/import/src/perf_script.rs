@@ -2,7 +2,7 @@
 //! raw_syscalls:sys_enter: NR 12 (0, …)`.
 
 use crate::call::{Call, Syscall, Times, Written};
-use crate::frames::Told;
+use crate::frames::TracedFrame;
 use crate::pending::{Entered, Pending};
 use crate::strace::named;
 use crate::trace::Trace;
@@ -187,7 +187,7 @@ fn seconds(text: &[u8]) -> Option<u64> {
 }
 
 /// Reads a frame such as `\t    7f12 read+0x14 (/usr/lib/libc.so.6)`.
-fn frame(line: &[u8]) -> Option<Told> {
+fn frame(line: &[u8]) -> Option<TracedFrame> {
     if !line.first().is_some_and(u8::is_ascii_whitespace) {
         return None;
     }
@@ -199,7 +199,7 @@ fn frame(line: &[u8]) -> Option<Told> {
     let name = function.rsplit_once("+0x").map_or(function, |(name, _)| name);
     let function = (name != "[unknown]").then(|| name.to_owned());
     let module = if module == "[unknown]" || module.starts_with("[kernel") { "" } else { module };
-    Some(Told { module: module.to_owned(), function, address, source: None })
+    Some(TracedFrame { module: module.to_owned(), function, address, source: None })
 }
 
 #[cfg(test)]

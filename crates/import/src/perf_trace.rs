@@ -18,7 +18,7 @@ pub(crate) struct PerfTrace {
 }
 
 /// The parts of a line.
-struct Line<'a> {
+struct PerfCall<'a> {
     /// Time since the trace's start, ns.
     at_ns: Option<u64>,
     elapsed_ns: Option<u64>,
@@ -113,7 +113,7 @@ pub(crate) fn recognise(line: &[u8]) -> bool {
     taken_apart(line).is_some_and(|told| named(told.name).is_some())
 }
 
-fn taken_apart(line: &[u8]) -> Option<Line<'_>> {
+fn taken_apart(line: &[u8]) -> Option<PerfCall<'_>> {
     let text = line.trim_ascii();
     let (at_ns, text) = match text.strip_prefix(b"?") {
         Some(rest) => (None, rest),
@@ -145,7 +145,7 @@ fn taken_apart(line: &[u8]) -> Option<Line<'_>> {
     let rest = text.get(open + 1..)?;
     // If the call goes on, only the brackets stand here, one of them twice.
     let rest = if continued && rest.starts_with(b"))") { rest.get(1..)? } else { rest };
-    (!name.is_empty()).then_some(Line { at_ns, elapsed_ns, tid: tid.unwrap_or(0), name, rest, continued })
+    (!name.is_empty()).then_some(PerfCall { at_ns, elapsed_ns, tid: tid.unwrap_or(0), name, rest, continued })
 }
 
 /// Returns a time such as `0.271`, ms, in ns.

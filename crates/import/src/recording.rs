@@ -14,6 +14,9 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         image.start_ns = image.start_ns.saturating_sub(late);
         image.end_ns = image.end_ns.saturating_sub(late);
     }
+    let command = command(&trace);
+    let computed = trace.gaps.computed();
+    let problems = problems(&trace, &computed);
     let windows_opened = trace.windows.opened;
     let mut windows = trace.windows.finish();
     for call in windows.iter_mut().flat_map(|window| &mut window.calls) {
@@ -21,21 +24,6 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
     }
     let started_unix = trace.clock.started_unix();
     let (exit, threads) = (trace.family.exit, trace.family.seen);
-    let is_told = !trace.notes.only_summed_up || trace.table.images.len() == 1;
-    let command = trace.table.images.first().filter(|_| is_told).map_or_else(Vec::new, |image| {
-        if image.argv.is_empty() && !image.exe.is_empty() {
-            vec![image.exe.to_string()]
-        } else {
-            image.argv.iter().map(|word| word.to_string()).collect()
-        }
-    });
-    let mut bounded = Vec::new();
-    if trace.table.images_folded() {
-        bounded.push(Problem::new(ProblemKind::Bounded, "processes beyond the first 96 are told by program"));
-    }
-    if trace.table.rows_folded || trace.frames.bounded {
-        bounded.push(Problem::new(ProblemKind::Bounded, "callers beyond a bound are told as one"));
-    }
     let mut longest: Vec<_> = trace.longest.into_iter().map(|long| long.0).collect();
     longest.sort_unstable_by(|a, b| b.cmp(a));
     let longest = longest.into_iter().map(|long| LongCall {
@@ -45,16 +33,6 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         thread: Arc::from(if long.tid == 0 { String::new() } else { long.tid.to_string() }),
         startup: false,
     });
-    let has_stacks = !trace.frames.frames.is_empty();
-    let computed = trace.gaps.computed();
-    let mut problems = trace.notes.problems(has_stacks);
-    if computed == Computed::Disturbed {
-        problems.push(Problem::new(
-            ProblemKind::Partial,
-            "other programs kept the processors busy while this was traced: how much processor time the program took can't be told",
-        ));
-    }
-    problems.extend(bounded);
     let header = Header {
         version: env!("CARGO_PKG_VERSION").into(),
         command,
@@ -85,4 +63,34 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         problems,
         ..Recording::default()
     }
+}
+
+/// Returns the command's words; none if the trace does not tell them.
+fn command(trace: &Trace) -> Vec<String> {
+    let is_told = !trace.notes.only_summed_up || trace.table.images.len() == 1;
+    trace.table.images.first().filter(|_| is_told).map_or_else(Vec::new, |image| {
+        if image.argv.is_empty() && !image.exe.is_empty() {
+            vec![image.exe.to_string()]
+        } else {
+            image.argv.iter().map(|word| word.to_string()).collect()
+        }
+    })
+}
+
+/// Returns what weakens the trace's figures.
+fn problems(trace: &Trace, computed: &Computed) -> Vec<Problem> {
+    let mut problems = trace.notes.problems(!trace.frames.frames.is_empty());
+    if *computed == Computed::Disturbed {
+        problems.push(Problem::new(
+            ProblemKind::Partial,
+            "other programs kept the processors busy while this was traced: how much processor time the program took can't be told",
+        ));
+    }
+    if trace.table.images_folded() {
+        problems.push(Problem::new(ProblemKind::Bounded, "processes beyond the first 96 are told by program"));
+    }
+    if trace.table.rows_folded || trace.frames.bounded {
+        problems.push(Problem::new(ProblemKind::Bounded, "callers beyond a bound are told as one"));
+    }
+    problems
 }

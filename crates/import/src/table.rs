@@ -14,7 +14,7 @@ const MAX_THREADS: usize = 512;
 
 /// The row that counted a call, and the call's number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct RowCall {
     pub(crate) row: RowId,
     /// Number of the call in its row, from 1.
     pub(crate) nth: u64,
@@ -118,13 +118,13 @@ impl Table {
     }
 
     /// Counts a call.
-    pub(crate) fn count(&mut self, id: RowId, tid: u32, ended: Ended) -> Counted {
+    pub(crate) fn count(&mut self, id: RowId, tid: u32, ended: Ended) -> RowCall {
         let at = id.0 as usize;
         let nth = self.entered.get_mut(at).map_or(1, |n| {
             *n = n.saturating_add(1);
             *n
         });
-        let Some(row) = self.rows.get_mut(at) else { return Counted { row: id, nth } };
+        let Some(row) = self.rows.get_mut(at) else { return RowCall { row: id, nth } };
         let failed = add(&mut row.counts, ended);
         if ended.answer != Answer::None {
             let key = if self.threads.len() < MAX_THREADS || self.threads.contains_key(&(row.process, tid)) {
@@ -142,7 +142,7 @@ impl Table {
             calls.calls = calls.calls.saturating_add(1);
             calls.failed = calls.failed.saturating_add(u64::from(failed));
         }
-        Counted { row: id, nth }
+        RowCall { row: id, nth }
     }
 
     /// Adds the time of a call that was counted before, all of it waiting.

@@ -6,10 +6,10 @@ use crate::decode::{self, Decoded, decode};
 use crate::descriptors::Descriptors;
 use crate::family::{Family, Forked, Gone, Met, Thread};
 use crate::follow;
-use crate::frames::{Context, Frames, Told};
+use crate::frames::{Context, Frames, TracedFrame};
 use crate::gaps::Gaps;
 use crate::notes::Notes;
-use crate::table::{Answer, Counted, Ended, Table};
+use crate::table::{Answer, Ended, RowCall, Table};
 use crate::waits::{Untimed, WaitsFor, is_futex_wait, ran_out};
 use crate::windows::Windows;
 use std::cmp::Reverse;
@@ -51,10 +51,10 @@ pub(crate) struct Timed {
 
 /// The position of a call in the trace.
 #[derive(Clone, Copy)]
-struct Place {
+struct CallPosition {
     /// The process, by our number.
     process: u32,
-    counted: Counted,
+    counted: RowCall,
     /// Time of entry since the trace's beginning, ns.
     entry_ns: u64,
     /// Elapsed time, as far as the trace tells.
@@ -169,7 +169,7 @@ impl Trace {
     }
 
     /// Takes in a call with its stack, innermost frame first.
-    pub(crate) fn call(&mut self, call: &Call, stack: &[Told]) {
+    pub(crate) fn call(&mut self, call: &Call, stack: &[TracedFrame]) {
         let syscall = call.syscall.0;
         let signature = syscall.signature();
         let at = self.clock.since(call.times.entry_ns);
@@ -196,7 +196,7 @@ impl Trace {
             if wanted {
                 self.notes.looked_at(&decoded);
             }
-            let place = Place { process, counted, entry_ns: entry, elapsed_ns: ended_in, signals: met.signals };
+            let place = CallPosition { process, counted, entry_ns: entry, elapsed_ns: ended_in, signals: met.signals };
             let mut looked = self.looked_at(call, decoded, place, &context);
             looked.before = self.note(image, syscall, &looked, wanted);
             if wanted {
@@ -225,13 +225,13 @@ impl Trace {
             return;
         }
         self.table.waited(untimed.row, ns);
-        self.windows.waited(ordinal, Counted { row: untimed.row, nth: untimed.nth }, ns);
+        self.windows.waited(ordinal, RowCall { row: untimed.row, nth: untimed.nth }, ns);
         self.note_long(Long { ns, row: untimed.row.0, at_ns: untimed.entry_ns, tid });
     }
 
     /// Notes the time of a thread's call. `met` is the thread before the call; times are since the
     /// trace's beginning.
-    fn took(&mut self, tid: u32, counted: Counted, met: &Thread, times: Times, waits_for: WaitsFor) {
+    fn took(&mut self, tid: u32, counted: RowCall, met: &Thread, times: Times, waits_for: WaitsFor) {
         let (at, row) = (times.entry_ns, counted.row);
         let mut untimed = None;
         if let (Some(at), None, WaitsFor::Surely) = (at, times.elapsed_ns, waits_for) {
@@ -281,8 +281,8 @@ impl Trace {
         }
     }
 
-    fn looked_at(&self, call: &Call, decoded: Decoded, place: Place, context: &Context) -> WindowCall {
-        let Place { process, counted: Counted { row, nth }, entry_ns, elapsed_ns: elapsed, signals } = place;
+    fn looked_at(&self, call: &Call, decoded: Decoded, place: CallPosition, context: &Context) -> WindowCall {
+        let CallPosition { process, counted: RowCall { row, nth }, entry_ns, elapsed_ns: elapsed, signals } = place;
         let signature = call.syscall.0.signature();
         let fd = || {
             let word = *decoded.args.get(signature?.fd_arg()?)? as i32;

@@ -4,7 +4,7 @@
 //! The rules are those for a program that is watched, with two differences: looking costs nothing
 //! here, so that no budget refuses a window, and the first calls are all kept.
 
-use crate::table::Counted;
+use crate::table::RowCall;
 use systoll_model::{ProcessId, Random, RowId, Window, WindowCall};
 
 /// Number of a trace's first calls that are kept, whatever their row.
@@ -77,7 +77,7 @@ impl Windows {
     }
 
     /// Returns true if the call is to be recorded; a window is then open for it.
-    pub(crate) fn wants(&mut self, process: ProcessId, thread: u32, counted: Counted) -> bool {
+    pub(crate) fn wants(&mut self, process: ProcessId, thread: u32, counted: RowCall) -> bool {
         let due = self.due(counted);
         let at = thread as usize;
         if self.open.len() <= at {
@@ -114,7 +114,7 @@ impl Windows {
     }
 
     /// Notes that the thread's last call waited for `ns`, if it is the call `counted`.
-    pub(crate) fn waited(&mut self, thread: u32, counted: Counted, ns: u64) {
+    pub(crate) fn waited(&mut self, thread: u32, counted: RowCall, ns: u64) {
         let open = self.open.get_mut(thread as usize).and_then(Option::as_mut);
         let last = open.and_then(|open| open.calls.last_mut());
         if let Some(call) = last.filter(|call| (call.row, call.nth) == (counted.row, counted.nth)) {
@@ -151,7 +151,7 @@ impl Windows {
     }
 
     /// Returns true if a place picked for the row has come; picks the next octave's when it begins.
-    fn due(&mut self, counted: Counted) -> bool {
+    fn due(&mut self, counted: RowCall) -> bool {
         let octave = counted.nth.max(1).ilog2();
         let start = 1u64 << octave;
         let mut new = Vec::new();
@@ -243,7 +243,7 @@ mod tests {
     fn go_through(calls: u64) -> Vec<Window> {
         let mut windows = Windows::new(1);
         for nth in 1..=calls {
-            if windows.wants(ProcessId(0), 0, Counted { row: RowId(0), nth }) {
+            if windows.wants(ProcessId(0), 0, RowCall { row: RowId(0), nth }) {
                 windows.add(0, call(0, nth));
             }
         }
@@ -270,7 +270,7 @@ mod tests {
     fn an_image_ends_its_threads_window() {
         let mut windows = Windows::new(1);
         for (image, nth) in [(0, 1), (0, 2), (1, 3)] {
-            assert!(windows.wants(ProcessId(image), 0, Counted { row: RowId(0), nth }));
+            assert!(windows.wants(ProcessId(image), 0, RowCall { row: RowId(0), nth }));
             windows.add(0, call(0, nth));
         }
         let lengths: Vec<usize> = windows.finish().iter().map(|w| w.calls.len()).collect();

@@ -438,7 +438,8 @@ impl CauseFile {
 }
 
 impl CureFile {
-    fn into_cure(self) -> Result<Cure, String> {
+    /// Checks what one field says of another.
+    fn check(&self) -> Result<(), String> {
         if self.kind == CureKind::Environment && self.env.is_empty() {
             return Err(format!("the cure {:?} is an environment without env", self.how));
         }
@@ -448,59 +449,59 @@ impl CureFile {
         if let Some(name) = self.env.keys().find(|n| n.is_empty() || n.contains(['=', '\0'])) {
             return Err(format!("{name:?} can't be the name of an environment variable"));
         }
-        let when = self.when.map(PatternFile::into_pattern).transpose()?;
-        let languages = self.languages.iter().map(|name| CodeLanguage::read(name)).collect::<Result<Vec<_>, _>>()?;
         if let Some(pattern) = self.modules.iter().find(|m| m.is_empty() || m.contains('/')) {
             return Err(format!("{pattern:?} in modules is no pattern of a file's name"));
         }
+        let has_versions = self.since.is_some() || self.older_than.is_some();
+        if has_versions && self.languages.len() != 1 {
+            return Err(format!("the cure {:?}: since and older_than need the one language they are of", self.how));
+        }
+        let is_blank = |text: &Option<String>| text.as_ref().is_some_and(|text| text.trim().is_empty());
+        match (&self.before, &self.after) {
+            (None, None) => Ok(()),
+            (Some(_), Some(_)) if self.languages.is_empty() || is_blank(&self.before) || is_blank(&self.after) => {
+                Err(format!("the cure {:?}: an example needs languages, and lines", self.how))
+            }
+            (Some(_), Some(_)) => Ok(()),
+            _ => Err(format!("the cure {:?}: before and after go together", self.how)),
+        }
+    }
+
+    fn into_cure(self) -> Result<Cure, String> {
+        self.check()?;
+        let when = self.when.map(PatternFile::into_pattern).transpose()?;
+        let mut languages =
+            self.languages.iter().map(|name| CodeLanguage::read(name)).collect::<Result<Vec<_>, _>>()?;
+        languages.sort_unstable();
         let version = |text: Option<String>| {
             let parse = |text: String| {
                 Version::parse(&text).ok_or_else(|| format!("{text:?} is no version: numbers between dots"))
             };
             text.map(parse).transpose()
         };
-        let (since, older_than) = (version(self.since)?, version(self.older_than)?);
-        if (since.is_some() || older_than.is_some()) && languages.len() != 1 {
-            return Err(format!("the cure {:?}: since and older_than need the one language they are of", self.how));
-        }
-        let example = match (self.before, self.after) {
-            (Some(before), Some(after))
-                if languages.is_empty() || before.trim().is_empty() || after.trim().is_empty() =>
-            {
-                return Err(format!("the cure {:?}: an example needs languages, and lines", self.how));
-            }
-            (Some(before), Some(after)) => Some(Example { before, after }),
-            (None, None) => None,
-            _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
-        };
-        let Self { situation, how, kind, gives_up, env, shim, modules, sources, whole, functions, about, .. } = self;
-        let (actors, served, several, listed, called) =
-            (self.actors, self.served, self.several, self.listed, self.called);
-        let mut cure = Cure {
-            situation,
-            how,
-            kind,
-            gives_up,
-            env,
-            shim,
+        Ok(Cure {
+            situation: self.situation,
+            how: self.how,
+            kind: self.kind,
+            gives_up: self.gives_up,
+            env: self.env,
+            shim: self.shim,
             when,
             languages,
-            modules,
-            sources,
-            whole,
-            functions,
-            called,
-            about,
-            actors,
-            served,
-            several,
-            listed,
-            since,
-            older_than,
-            example,
-        };
-        cure.languages.sort_unstable();
-        Ok(cure)
+            modules: self.modules,
+            sources: self.sources,
+            whole: self.whole,
+            functions: self.functions,
+            called: self.called,
+            about: self.about,
+            actors: self.actors,
+            served: self.served,
+            several: self.several,
+            listed: self.listed,
+            since: version(self.since)?,
+            older_than: version(self.older_than)?,
+            example: self.before.zip(self.after).map(|(before, after)| Example { before, after }),
+        })
     }
 }
 

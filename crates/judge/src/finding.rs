@@ -6,9 +6,10 @@ use std::sync::Arc;
 use systoll_model::{FrameId, Phase, ProcessId, RowId, Sysno};
 
 /// The kinds of waste.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A question is asked again and gets the same answer.
+    #[default]
     Repeat,
     /// A setting is set to the value that it has.
     NoOp,
@@ -60,9 +61,10 @@ impl Kind {
 }
 
 /// The certainty that a finding's calls are needless.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
     /// A remark.
+    #[default]
     Low,
     /// A finding that rests on incomplete windows, as a problem of the recording says.
     Medium,
@@ -291,7 +293,7 @@ pub struct Advice {
 }
 
 /// A claim that calls are needless, with its price and its cure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finding {
     /// The id of the cause, if a cause of the catalogue matches.
     pub cause: Option<Arc<str>>,

@@ -247,10 +247,11 @@ fn row_cause<'a>(
     cause_of(recording, row, view.claimed.iter(), patterns)
 }
 
-/// Returns the cause that explains most of these claims of a row. A weak claim counts for half: if
-/// each item is asked about in two ways, two causes explain as many calls, and the windows' edges
-/// would decide between them. Claims without a cause count by kind: all of them together may be
-/// more than a cause explains, and still have no reason in common.
+/// Returns the cause that explains most of these claims of a row. A weak claim counts half as much
+/// as another: where a program asks about each object in two ways, two causes explain equally many
+/// calls, and without this it would depend on where windows begin and end which of them is named.
+/// Claims without a cause count by kind: all of them together may be more than a cause explains,
+/// and still have no reason in common.
 pub(crate) fn cause_of<'a, 'c>(
     recording: &Recording,
     row: &Row,

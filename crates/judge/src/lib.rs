@@ -74,6 +74,7 @@ mod program_facts;
 mod replay;
 mod requests;
 mod rounds;
+mod row_order;
 mod semantics;
 mod settled;
 mod share_out;

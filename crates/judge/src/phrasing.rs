@@ -488,11 +488,12 @@ fn answered_in_place(finding: &Finding) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::Finding;
     use crate::catalogue::PLACEHOLDERS;
 
     #[test]
     fn every_placeholder_is_filled() {
-        let finding = crate::verdict::blank();
+        let finding = Finding::default();
         for name in PLACEHOLDERS {
             let text = super::fill(&format!("a {{{name}}} b"), &finding, Some("localtime"));
             assert!(!text.contains(name) || *name == "what", "{text}");

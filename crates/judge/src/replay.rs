@@ -17,7 +17,7 @@ use crate::signs::Signs;
 pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
 use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Before, Process, Recording, Row};
+use systoll_model::{Before, Process, Recording, Row, Sysno};
 
 /// Largest number of keys kept for state that descriptors share. The list is searched linearly, and an imported trace
 /// is one long window.
@@ -435,35 +435,16 @@ impl<'a> Replay<'a> {
                     self.replace(process, result as i32);
                 }
             }
-            Effect::OpensPath { .. } => {
-                let flags = observed.call.args;
-                self.replace(process, result as i32);
-                // With O_APPEND a write moves the position to the end of the file, which is unknown.
-                if (flags[1] | flags[2]) & u64::from(O_APPEND) == 0 {
-                    self.positions.insert((process, result as i32), 0);
-                }
-            }
+            Effect::OpensPath { .. } => self.open_path(process, result as i32, observed.call.args),
             Effect::Descriptors => {
                 self.generations.void_descriptors(process);
                 self.positions.retain(|(p, _), _| *p != process);
             }
             Effect::Path { at, path } => match observed.path_id(&mut self.paths, at, path) {
-                Some(path) => {
-                    // The path was moved or removed: the next opening of it opens another file.
-                    if !self.semantics.of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
-                        self.opened.remove(&(process, true, path));
-                    }
-                    self.generations.void_path(path, self.paths.folder(path));
-                    if !self.stays_the_file(observed) {
-                        self.generations.void_file_at(path);
-                    }
-                    let text = self.paths.text(path);
-                    self.doubt_size(process, Some(&*text).filter(|path| path.starts_with('/')));
-                }
+                Some(path) => self.change_path(observed, path),
                 None => {
                     self.doubt_size(process, None);
-                    self.generations.void_state(process, None, &PATH);
-                    self.generations.void_state(process, None, &NAME);
+                    self.void_states(process, &[&PATH, &NAME]);
                 }
             },
             Effect::Writes(arg) => self.written(process, observed, arg),
@@ -474,19 +455,8 @@ impl<'a> Replay<'a> {
                 }
                 self.written(process, observed, arg);
             }
-            Effect::Reads(arg) => {
-                self.generations.void_file(process, observed.descriptor(arg), &FILE_STATUS);
-            }
-            Effect::Advances(arg) => {
-                self.moved_beside(process, observed.descriptor(arg));
-                if let Some(at) = self.positions.get_mut(&(process, observed.descriptor(arg))) {
-                    *at = at.saturating_add_signed(result);
-                }
-                let of = (process, observed.descriptor(arg));
-                if self.semantics.of(observed.syscall).transfers_out() {
-                    self.ends.written(of, self.positions.get(&of).copied());
-                }
-            }
+            Effect::Reads(arg) => self.generations.void_file(process, observed.descriptor(arg), &FILE_STATUS),
+            Effect::Advances(arg) => self.advance((process, observed.descriptor(arg)), result, observed.syscall),
             Effect::Moves(arg) => {
                 self.moved_beside(process, observed.descriptor(arg));
                 self.positions.remove(&(process, observed.descriptor(arg)));
@@ -498,18 +468,51 @@ impl<'a> Replay<'a> {
                     self.generations.void_state(process, None, &FOLDER);
                 }
             }
-            Effect::Identity => {
-                for state in [&IDENTITY, &CAPABILITIES, &CREDENTIALS, &ATTRIBUTES] {
-                    self.generations.void_state(process, None, state);
-                }
-            }
-            Effect::Memory => {
-                self.generations.void_state(process, None, &PROTECTION);
-                self.generations.void_state(process, None, &ADVICE);
-            }
+            Effect::Identity => self.void_states(process, &[&IDENTITY, &CAPABILITIES, &CREDENTIALS, &ATTRIBUTES]),
+            Effect::Memory => self.void_states(process, &[&PROTECTION, &ADVICE]),
             Effect::Changes(state) => self.generations.void_state(process, None, state),
             Effect::ChangesOf(arg, state) => self.generations.void_file(process, observed.descriptor(arg), state),
             Effect::Signals => self.shake(observed),
+        }
+    }
+
+    /// Forgets all values of these states in a process.
+    fn void_states(&mut self, process: u32, states: &[&'static State]) {
+        states.iter().for_each(|state| self.generations.void_state(process, None, state));
+    }
+
+    /// Notes that descriptor `fd` is a file that a call with these arguments has opened.
+    fn open_path(&mut self, process: u32, fd: i32, args: [u64; 6]) {
+        self.replace(process, fd);
+        // With O_APPEND a write moves the position to the end of the file, which is unknown.
+        if (args[1] | args[2]) & u64::from(O_APPEND) == 0 {
+            self.positions.insert((process, fd), 0);
+        }
+    }
+
+    /// Forgets what a call that changes something about a path makes uncertain.
+    fn change_path(&mut self, observed: &ObservedCall<'_>, path: PathId) {
+        let process = observed.window.process.0;
+        // The path was moved or removed: the next opening of it opens another file.
+        if !self.semantics.of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
+            self.opened.remove(&(process, true, path));
+        }
+        self.generations.void_path(path, self.paths.folder(path));
+        if !self.stays_the_file(observed) {
+            self.generations.void_file_at(path);
+        }
+        let text = self.paths.text(path);
+        self.doubt_size(process, Some(&*text).filter(|path| path.starts_with('/')));
+    }
+
+    /// Moves the position of a process's descriptor by the `bytes` that a call has transferred.
+    fn advance(&mut self, of: (u32, i32), bytes: i64, syscall: Sysno) {
+        self.moved_beside(of.0, of.1);
+        if let Some(at) = self.positions.get_mut(&of) {
+            *at = at.saturating_add_signed(bytes);
+        }
+        if self.semantics.of(syscall).transfers_out() {
+            self.ends.written(of, self.positions.get(&of).copied());
         }
     }
 

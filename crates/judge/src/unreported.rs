@@ -42,7 +42,8 @@ pub(crate) fn untold<'f>(
         // Half a call of each of many rows may be some calls in the sum, and is none in any place.
         if strong + weak >= 0.5 {
             let cause = cause_of(shown.recording, row, view.claimed.iter(), &mut patterns).map(|cause| cause.id.into());
-            let key = Place { syscall: row.syscall, user: row.user, api: row.api.clone(), cause, kind: kind(view) };
+            let key =
+                UnreportedKey { syscall: row.syscall, user: row.user, api: row.api.clone(), cause, kind: kind(view) };
             places.add(id, key, strong, weak, price);
         }
     }
@@ -67,7 +68,7 @@ fn kind(view: &RowView<'_>) -> Kind {
 
 /// Key of a place: rows that share these properties are reported together.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct UnreportedKey {
     syscall: Sysno,
     user: Option<FrameId>,
     api: Option<Arc<str>>,
@@ -84,12 +85,12 @@ struct OfPlace {
 
 #[derive(Default)]
 struct Places {
-    at: Map<Place, usize>,
-    all: Vec<(Place, OfPlace)>,
+    at: Map<UnreportedKey, usize>,
+    all: Vec<(UnreportedKey, OfPlace)>,
 }
 
 impl Places {
-    fn add(&mut self, row: RowId, place: Place, strong: f64, weak: f64, price: f64) {
+    fn add(&mut self, row: RowId, place: UnreportedKey, strong: f64, weak: f64, price: f64) {
         let at = *self.at.entry(place.clone()).or_insert(self.all.len());
         if at == self.all.len() {
             self.all.push((place, OfPlace { row, sure: (0.0, 0.0), unsure: (0.0, 0.0) }));
@@ -101,7 +102,7 @@ impl Places {
     }
 
     fn beneath(self) -> Vec<Beneath> {
-        let of = |(place, of): (Place, OfPlace)| Beneath {
+        let of = |(place, of): (UnreportedKey, OfPlace)| Beneath {
             row: of.row,
             cause: place.cause,
             kind: place.kind,

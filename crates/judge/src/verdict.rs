@@ -12,11 +12,10 @@ use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
 use crate::phases::{Phases, toll, waited};
 use crate::phrasing;
-use crate::semantics::{Effect, Semantics};
+use crate::row_order::ordered_rows;
 use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
 use crate::survey::{Interval, LedgerScatter, RowView, interval};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{Phase, Recording, Row, RowId, WindowCall};
 
@@ -104,44 +103,9 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         by_row: BTreeMap::new(),
     };
     for id in &group.rows {
-        let row = recording.row(*id);
-        let calls = row.counts.calls;
-        let toll = toll(recording, row);
-        let needless = if group.startup.is_some() {
-            // These waits are exact: they were counted, not sampled. Later calls of the row may be claimed as well.
-            let startup = row.counts.startup_calls.min(calls) as f64;
-            let counted = crate::survey::Needless { strong: startup, any: startup, exact: true };
-            let looked_at = views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default();
-            if looked_at.strong > startup { looked_at } else { counted }
-        } else {
-            views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default()
-        };
-        f.calls = f.calls.saturating_add(calls);
-        f.failed = f.failed.saturating_add(row.counts.failed());
-        f.strong += needless.strong;
-        f.any += needless.any;
-        f.exact &= needless.exact;
-        f.toll += toll;
-        let price = toll / calls.max(1) as f64;
-        let saved = views.get(id.0 as usize).map_or(1.0, |view| saved_share(view, price));
-        f.by_row.insert(*id, RowWeight { strong: needless.strong, any: needless.any, price: price * saved });
-        f.needless_toll += price * saved * needless.strong;
-        f.any_toll += price * saved * needless.any;
-        f.waited += match group.startup {
-            Some(_) if row.counts.waited_ns.is_some() => row.counts.startup_waited_ns as f64,
-            _ => waited(phases, recording, row),
-        };
+        f.add_row(*id, group, recording, views, phases);
     }
-    let of_row = |id: &RowId| views.get(id.0 as usize)?.ledger_scatter(recording.row(*id).counts.calls);
-    let scatters: Option<Vec<LedgerScatter>> = group.rows.iter().map(of_row).collect();
-    if let Some(scatters) = scatters.filter(|all| !all.is_empty()) {
-        let scatter = scatters.iter().map(|s| s.calls).sum::<f64>() / f.calls.max(1) as f64;
-        // If windows claim more than the ledger, the ledger is the lower bound.
-        if scatters.iter().all(|s| s.decides) || scatter < f.interval.scatter {
-            f.interval = Interval { scatter, unseen: 0.0, ..f.interval };
-            f.by_ledger = true;
-        }
-    }
+    f.narrow_by_ledger(group, recording, views);
     if let Some(share) = f.waits_claimed.filter(|_| group.startup.is_none()) {
         f.waited *= share;
     }
@@ -176,6 +140,51 @@ fn saved_share(view: &RowView<'_>, price: f64) -> f64 {
 }
 
 impl Figures {
+    /// Adds the figures of one of the group's rows.
+    fn add_row(&mut self, id: RowId, group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phases: &Phases) {
+        let row = recording.row(id);
+        let calls = row.counts.calls;
+        let toll = toll(recording, row);
+        let needless = if group.startup.is_some() {
+            // These waits are exact: they were counted, not sampled. Later calls of the row may be claimed as well.
+            let startup = row.counts.startup_calls.min(calls) as f64;
+            let counted = crate::survey::Needless { strong: startup, any: startup, exact: true };
+            let looked_at = views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default();
+            if looked_at.strong > startup { looked_at } else { counted }
+        } else {
+            views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default()
+        };
+        self.calls = self.calls.saturating_add(calls);
+        self.failed = self.failed.saturating_add(row.counts.failed());
+        self.strong += needless.strong;
+        self.any += needless.any;
+        self.exact &= needless.exact;
+        self.toll += toll;
+        let price = toll / calls.max(1) as f64;
+        let saved = views.get(id.0 as usize).map_or(1.0, |view| saved_share(view, price));
+        self.by_row.insert(id, RowWeight { strong: needless.strong, any: needless.any, price: price * saved });
+        self.needless_toll += price * saved * needless.strong;
+        self.any_toll += price * saved * needless.any;
+        self.waited += match group.startup {
+            Some(_) if row.counts.waited_ns.is_some() => row.counts.startup_waited_ns as f64,
+            _ => waited(phases, recording, row),
+        };
+    }
+
+    /// Takes the interval from the ledger if it has all rows and is narrower than the windows'.
+    fn narrow_by_ledger(&mut self, group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) {
+        let of_row = |id: &RowId| views.get(id.0 as usize)?.ledger_scatter(recording.row(*id).counts.calls);
+        let scatters: Option<Vec<LedgerScatter>> = group.rows.iter().map(of_row).collect();
+        if let Some(scatters) = scatters.filter(|all| !all.is_empty()) {
+            let scatter = scatters.iter().map(|s| s.calls).sum::<f64>() / self.calls.max(1) as f64;
+            // If windows claim more than the ledger, the ledger is the lower bound.
+            if scatters.iter().all(|s| s.decides) || scatter < self.interval.scatter {
+                self.interval = Interval { scatter, unseen: 0.0, ..self.interval };
+                self.by_ledger = true;
+            }
+        }
+    }
+
     /// Returns `needless` calls and their toll divided among `rows`, in their order.
     fn by_row(&self, rows: &[RowId], low: bool, started: bool, needless: u64, toll_ns: u64) -> Vec<RowNeedless> {
         let weights = |of: fn(&RowWeight) -> f64| rows.iter().map(move |id| self.by_row.get(id).map_or(0.0, of));
@@ -205,6 +214,11 @@ impl Figures {
             of_cpu: of_cpu.strong,
             waited_ns: group.by_wait.then_some(self.waited),
         }
+    }
+
+    /// Returns the time that needless calls take, ns; if `low`, of weak claims as well.
+    fn toll_of_needless(&self, low: bool) -> f64 {
+        if low { self.any_toll } else { self.needless_toll }
     }
 
     /// Returns the number of needless calls: lower bound, estimate, upper bound.
@@ -257,137 +271,170 @@ impl Figures {
     }
 }
 
+/// Shares of the run that a group's calls have, 0 to 1.
+struct Shares {
+    /// The phase with most of the calls, whose times those of the needless calls are compared with.
+    phase: Phase,
+    cpu: CpuShares,
+    /// Share of elapsed time that the calls waited.
+    wall: f64,
+    /// Share of all calls.
+    calls: f64,
+}
+
+impl Shares {
+    fn new(group: &Group<'_>, f: &Figures, phases: &Phases, recording: &Recording) -> Self {
+        let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
+        let phase = phase(&group.rows, recording);
+        let cpu = phases.cpu(phase);
+        // Only the lower bound of the deferred cost counts.
+        let cpu = CpuShares {
+            strong: share(f.needless_toll + f.surely_later(), cpu),
+            at_least: share(f.needless_toll + f.surely_later(), cpu + phases.doubt),
+            any: share(f.any_toll + f.surely_later(), phases.all_cpu()),
+        };
+        // The observer's share is an estimate; the phase was at least as long as its waits.
+        let wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
+        Self { phase, cpu, wall, calls: share(f.calls as f64, phases.calls as f64) }
+    }
+}
+
+/// Certainty that a group's calls are needless.
+struct Certainty {
+    confidence: Confidence,
+    doubt: Option<Doubt>,
+    /// True if an excerpt alone is the reason, of calls that write something out for somebody.
+    is_handed_over: bool,
+}
+
+impl Certainty {
+    fn is_low(&self) -> bool {
+        self.confidence == Confidence::Low
+    }
+}
+
 /// Returns the group as a finding or remark; `None` if it is worth neither.
 pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases, options: &Options) -> Option<Finding> {
-    let JudgedView { recording, views, .. } = shown;
-    let mut f = figures(group, recording, views, phases);
+    let recording = shown.recording;
+    let mut f = figures(group, recording, shown.views, phases);
     // If the price is waiting, or a child, switches are part of it.
     f.later = (!group.by_wait && group.children.is_none())
         .then(|| deferred_cost(&group.rows, f.needless(), f.shares(), shown))
         .flatten();
-    let f = f;
-    let phase = phase(&group.rows, recording);
-    let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
-    let cpu = phases.cpu(phase);
-    // Only the lower bound of the deferred cost counts.
-    let of_cpu = CpuShares {
-        strong: share(f.needless_toll + f.surely_later(), cpu),
-        at_least: share(f.needless_toll + f.surely_later(), cpu + phases.doubt),
-        any: share(f.any_toll + f.surely_later(), phases.all_cpu()),
-    };
-    // The observer's share is an estimate; the phase was at least as long as its waits.
-    let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
-    let of_calls = share(f.calls as f64, phases.calls as f64);
-    let free_cure = || phrasing::offers_free_cure(group, shown);
-    let usual = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options);
-    let in_excerpt = f.in_excerpt(group, &of_cpu, views);
+    let shares = Shares::new(group, &f, phases, recording);
+    let certainty = certainty(group, &f, &shares, shown, options)?;
+    let mut finding = wordless(group, &f, &shares, &certainty, shown);
+    let api = finding.rows.first().and_then(|id| recording.row(*id).api.clone());
+    let whole = phrasing::put(&mut finding, group, shown, api.as_deref());
+    if certainty.is_handed_over {
+        finding.why = phrasing::handed_to_somebody(&finding);
+    }
+    if !group.by_wait && group.startup.is_none() {
+        let gone = NeedlessCalls {
+            rows: &finding.rows,
+            weak: certainty.is_low(),
+            starts: finding.starts,
+            whole,
+            count: finding.needless,
+            toll_ns: f.toll_of_needless(certainty.is_low()),
+            later: f.later,
+        };
+        finding.expected_gain = expected_gain(&gone, recording.own_cpu_ns().map(|own| own as f64), shown);
+    }
+    Some(finding)
+}
+
+/// Returns how certain it is that the calls are needless and cost enough; `None` if they are not worth a remark.
+fn certainty(
+    group: &Group<'_>,
+    f: &Figures,
+    shares: &Shares,
+    shown: JudgedView<'_>,
+    options: &Options,
+) -> Option<Certainty> {
+    let usual = confidence(group, f, shares, || phrasing::offers_free_cure(group, shown), options);
+    let in_excerpt = f.in_excerpt(group, &shares.cpu, shown.views);
     // If the usual bounds are not met, an excerpt may show too little to meet them.
     let too_few = usual.is_none_or(|usual| usual == Confidence::Low);
-    let excerpt = Excerpt::of(recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
+    let excerpt = Excerpt::of(shown.recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
     let other_jobs = phrasing::may_have_other_jobs(group, shown);
     let remark = other_jobs || phrasing::makes_a_remark(group, shown);
     let confidence = usual.max(excerpt).map(|c| if remark { c.min(Confidence::Low) } else { c })?;
     let doubt = (confidence == Confidence::Low).then(|| match usual {
         None => Doubt::Excerpt,
         Some(_) if other_jobs => Doubt::Unsure,
-        Some(_) => doubt(group, &f, &of_cpu, options),
+        Some(_) => doubt(group, f, &shares.cpu, options),
     });
-    let confidence = if weakened(recording) { confidence.min(Confidence::Medium) } else { confidence };
-    let low = confidence == Confidence::Low;
+    let confidence = if weakened(shown.recording) { confidence.min(Confidence::Medium) } else { confidence };
+    Some(Certainty { confidence, doubt, is_handed_over: excerpt.is_some() && in_excerpt.for_somebody })
+}
+
+/// Returns the group's finding without words and cures.
+fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certainty, shown: JudgedView<'_>) -> Finding {
+    let recording = shown.recording;
+    let low = certainty.is_low();
     let needless = f.estimate(low);
-    let needless_toll = if low { f.any_toll } else { f.needless_toll };
+    let needless_toll = f.toll_of_needless(low);
+    let needless_toll_ns = needless_toll.round() as u64;
     let sampled = group.children.is_none() && group.startup.is_none();
     let wanted = Wanted { rows: &group.rows, weak: low, needless };
     let per_unit = sampled.then(|| per_unit(wanted, shown)).flatten();
     // The group is judged by its phase, and reported as a share of the whole run, as the header's shares are.
     let own_cpu = recording.own_cpu_ns().map(|own| own as f64);
     // A part above the whole is an error of measurement: the share is then unknown.
-    let part = |ns: f64, of: f64| Some(ns / of).filter(|part| *part <= 1.0);
-    let mut rows = costliest_first(&group.rows, recording, group.by_wait);
-    if !group.by_wait {
-        open_before_close(&mut rows, recording, shown.semantics);
-    }
-    if group.children.is_some() {
-        // Rows without a user's frame come last: a fork that shares its parent's stack often shows
-        // no caller, and any other call of a start shows it.
-        rows.sort_by_key(|id| recording.row(*id).user.is_none());
-    }
-    let lead = rows.first().map(|id| recording.row(*id));
-    let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
-    let api = lead.and_then(|r| r.api.clone());
-    let what = match &group.children {
-        Some(children) => children.single().map(|started| started.program.to_string()),
-        None => subject(&rows, recording, views),
-    };
-    let objects = match &group.children {
-        Some(children) if what.is_none() => programs(children),
-        None if what.is_none() => objects(&rows, recording, views),
-        _ => Objects::default(),
-    };
-    let needless_toll_ns = needless_toll.round() as u64;
-    let by_row = f.by_row(&rows, low, group.children.is_some(), needless.estimate, needless_toll_ns);
-    let mut finding = Finding {
+    let share_of_cpu = |ns: f64| own_cpu.map(|own| ns / own).filter(|part| *part <= 1.0);
+    let rows = ordered_rows(group, shown);
+    let (what, objects) = targets(group, &rows, shown);
+    Finding {
         cause: group.cause.map(|c| c.id.into()),
         kind: group.kind,
-        confidence,
+        confidence: certainty.confidence,
         syscalls: by_calls(&rows, recording, |r| Some(r.syscall)),
         apis: by_calls(&rows, recording, |r| r.api.clone()),
-        user: lead.and_then(|r| r.user),
+        user: rows.first().and_then(|id| recording.row(*id).user),
         what,
         objects: objects.most,
         objects_seen: objects.seen,
         calls: f.calls,
-        calls_about: None,
         needless,
         starts: group.children.is_some(),
         toll_ns: f.toll.round() as u64,
         needless_toll_ns,
-        by_row,
+        by_row: f.by_row(&rows, low, group.children.is_some(), needless.estimate, needless_toll_ns),
         per_unit,
-        later: f.later.map(|l| {
-            let share_of_cpu = own_cpu.and_then(|own| part(l.ns.estimate as f64, own));
-            Later { share_of_cpu, ..l }
-        }),
-        expected_gain: None,
+        later: f.later.map(|l| Later { share_of_cpu: share_of_cpu(l.ns.estimate as f64), ..l }),
         waited_ns: match f.waits_claimed {
             Some(_) => Some(f.waited.round() as u64),
             None => waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
         },
-        share_of_cpu: own_cpu.and_then(|own| part(needless_toll, own)),
-        share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
-        share_of_calls: of_calls,
-        phase,
-        evidence,
+        share_of_cpu: share_of_cpu(needless_toll),
+        share_of_wall: (group.by_wait && f.single_thread).then_some(shares.wall),
+        share_of_calls: shares.calls,
+        phase: shares.phase,
+        evidence: Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed },
         basis: match f.by_ledger && 2 * f.interval.agree < f.interval.windows {
-            _ if group.children.is_some() || group.startup.is_some() => Basis::Counts,
+            _ if !sampled => Basis::Counts,
             true => Basis::Looks,
             false => Basis::Samples,
         },
-        doubt,
+        doubt: certainty.doubt,
         rows,
-        why: String::new(),
-        language: None,
-        language_api: None,
-        cures: Vec::new(),
-        prove: Vec::new(),
+        ..Finding::default()
+    }
+}
+
+/// Returns the name of the only thing that the calls are about, or else the most frequent ones.
+fn targets(group: &Group<'_>, rows: &[RowId], shown: JudgedView<'_>) -> (Option<String>, Objects) {
+    let what = match &group.children {
+        Some(children) => children.single().map(|started| started.program.to_string()),
+        None => subject(rows, shown.recording, shown.views),
     };
-    let whole = phrasing::put(&mut finding, group, shown, api.as_deref());
-    if excerpt.is_some() && in_excerpt.for_somebody {
-        finding.why = phrasing::handed_to_somebody(&finding);
-    }
-    if !group.by_wait && group.startup.is_none() {
-        let gone = NeedlessCalls {
-            rows: &finding.rows,
-            weak: low,
-            starts: finding.starts,
-            whole,
-            count: needless,
-            toll_ns: needless_toll,
-            later: f.later,
-        };
-        finding.expected_gain = expected_gain(&gone, own_cpu, shown);
-    }
-    Some(finding)
+    let objects = match &group.children {
+        _ if what.is_some() => Objects::default(),
+        Some(children) => programs(children),
+        None => objects(rows, shown.recording, shown.views),
+    };
+    (what, objects)
 }
 
 /// Returns the programs that are started, each with its share of the starts.
@@ -408,59 +455,6 @@ fn phase(rows: &[RowId], recording: &Recording) -> Phase {
     let (startup, all) =
         counts.fold((0u64, 0u64), |(s, a), c| (s.saturating_add(c.startup_calls), a.saturating_add(c.calls)));
     if startup > all / 2 { Phase::StartUp } else { Phase::Steady }
-}
-
-/// Ratio of a row's cost to the costliest row's from which on both count as equally costly: which of them a run
-/// measures as costlier is chance, and must not decide whose function a finding names. The same ratio of their exact
-/// counts may decide it.
-const AS_DEAR: f64 = 0.5;
-
-/// If the first row closes, puts a row that opens about as often before it: the opening decides that there is
-/// something to close, and the cost of a close varies.
-fn open_before_close(rows: &mut [RowId], recording: &Recording, semantics: &Semantics) {
-    let row = |id: &RowId| recording.row(*id);
-    let closes = |row: &&Row| semantics.of(row.syscall).always_does(|effect| matches!(effect, Effect::Closes(_)));
-    let opens = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
-    let Some(first) = rows.first().map(row).filter(closes) else { return };
-    let opens_as_often = |id: &RowId| {
-        let row = row(id);
-        semantics.of(row.syscall).always_does(opens)
-            && row.counts.calls as f64 >= AS_DEAR * first.counts.calls as f64
-            && row.user.is_some() == first.user.is_some()
-    };
-    if let Some(at) = rows.iter().position(opens_as_often) {
-        rows.get_mut(..=at).unwrap_or_default().rotate_right(1);
-    }
-}
-
-/// Returns the rows by cost. Among rows about as costly as the first, those with a name come first, then those with
-/// at least half of the most calls, then by system call and name.
-fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
-    let price = |id: &RowId| {
-        let counts = &recording.row(*id).counts;
-        if by_wait { counts.waited_ns.unwrap_or(counts.elapsed_ns) } else { counts.toll_ns.unwrap_or(0) }
-    };
-    let cost = |id: &RowId| {
-        let counts = &recording.row(*id).counts;
-        (price(id), counts.toll_ns.unwrap_or(0), counts.calls)
-    };
-    let mut rows = rows.to_vec();
-    rows.sort_by_key(|id| (Reverse(cost(id)), *id));
-    let least = rows.first().map_or(0.0, |first| AS_DEAR * price(first) as f64);
-    let as_dear = rows.partition_point(|id| price(id) as f64 >= least);
-    if least > 0.0 {
-        let alike = rows.get(..as_dear).unwrap_or_default();
-        let most = alike.iter().map(|id| recording.row(*id).counts.calls).max().unwrap_or(0);
-        let named = |id: &RowId| {
-            let row = recording.row(*id);
-            let place = row.user.and_then(|user| recording.frame(user).location());
-            let fewer = ((row.counts.calls as f64) < AS_DEAR * most as f64).then_some(Reverse(row.counts.calls));
-            let place = place.map(|at| (at.function.clone(), at.line));
-            (place.is_none(), fewer, row.syscall, place, row.api.clone(), *id)
-        };
-        rows.get_mut(..as_dear).unwrap_or_default().sort_by_cached_key(named);
-    }
-    rows
 }
 
 /// Returns the values of a property of the rows, each once, the one with most calls first.
@@ -485,12 +479,11 @@ fn waited_total(rows: &[RowId], recording: &Recording) -> Option<u64> {
 fn confidence(
     group: &Group<'_>,
     f: &Figures,
-    of_cpu: &CpuShares,
-    of_wall: f64,
-    of_calls: f64,
+    shares: &Shares,
     free_cure: impl Fn() -> bool,
     options: &Options,
 ) -> Option<Confidence> {
+    let (of_cpu, of_wall, of_calls) = (&shares.cpu, shares.wall, shares.calls);
     let (share, looked_at) = (f.strong_share(), f.looked_at(options));
     if group.by_wait {
         let costs = of_wall >= options.min_price;
@@ -557,44 +550,4 @@ fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &CpuShares, options: &Options) 
         return Doubt::Unsure;
     }
     if !f.looked_at(options) || f.agreeing < enough_agree { Doubt::FewSamples } else { Doubt::Cheap }
-}
-
-/// Returns a finding without content.
-#[cfg(test)]
-pub(crate) fn blank() -> Finding {
-    Finding {
-        cause: None,
-        kind: crate::finding::Kind::Repeat,
-        confidence: Confidence::Low,
-        rows: Vec::new(),
-        syscalls: Vec::new(),
-        apis: Vec::new(),
-        user: None,
-        what: None,
-        objects: Vec::new(),
-        objects_seen: 0,
-        calls: 0,
-        calls_about: None,
-        needless: Estimate::default(),
-        starts: false,
-        toll_ns: 0,
-        needless_toll_ns: 0,
-        by_row: Vec::new(),
-        per_unit: None,
-        later: None,
-        expected_gain: None,
-        waited_ns: None,
-        share_of_cpu: None,
-        share_of_wall: None,
-        share_of_calls: 0.0,
-        phase: Phase::Steady,
-        evidence: Evidence::default(),
-        basis: Basis::Samples,
-        doubt: None,
-        why: String::new(),
-        language: None,
-        language_api: None,
-        cures: Vec::new(),
-        prove: Vec::new(),
-    }
 }

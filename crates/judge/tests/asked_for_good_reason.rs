@@ -3,11 +3,9 @@
 
 mod common;
 
-use common::{Call, call, judged, only, rounds, stat, stat_bytes};
+use common::{BUSY, CWD, Call, call, judged, only, rounds, stat, stat_bytes};
 use systoll_judge::{Finding, Judgement, Kind};
 
-const BUSY: u64 = 2_000_000;
-const CWD: u64 = (-100i32) as u32 as u64;
 const LOG: &str = "/srv/app.log";
 
 /// Returns the findings and remarks of a cause.

@@ -5,9 +5,6 @@ mod common;
 use common::*;
 use systoll_judge::{Confidence, Kind};
 
-const BUSY: u64 = 2_000_000;
-const CWD: u64 = (-100i32) as u32 as u64;
-
 fn openat(path: &str, flags: u64, fd: i64) -> Call {
     call("openat", "open", &[CWD, 1, flags, 0o644], fd).path(1, path).toll(1_000)
 }

@@ -6,7 +6,6 @@ mod common;
 use common::*;
 use systoll_judge::Finding;
 
-const BUSY: u64 = 2_000_000;
 const PEER: &str = "TCP:[127.0.0.1:80->127.0.0.1:4711]";
 
 fn flags(api: &'static str, fd: u64, flags: i64) -> Call {

@@ -88,8 +88,6 @@ fn a_working_folder_set_and_set_back_by_its_descriptor() {
     no_finding(&rounds(2_000, |n| vec![to(format!("sub{n}")), forks(), back("/srv")]), BUSY);
 }
 
-const CWD: u64 = (-100i32) as u32 as u64;
-
 /// A question about a log of this size, which is the file of that number.
 fn status(size: u64, inode: u8) -> Call {
     let mut found = stat_bytes(size, 1);

@@ -6,8 +6,6 @@ mod common;
 use common::*;
 use systoll_judge::Kind;
 
-const BUSY: u64 = 2_000_000;
-const CWD: u64 = (-100i32) as u32 as u64;
 const PAGE: u64 = 4096;
 
 fn protect(page: u64, protection: u64) -> Call {

@@ -3,16 +3,9 @@
 
 mod common;
 
-use common::{Call, call, judged, no_finding, only, recording, rounds, silent, stat_bytes};
-use systoll_judge::{Catalogue, Finding, Kind, Options, judge};
+use common::{BUSY, CWD, Call, call, is, judged, no_finding, only, recording, rounds, silent, stat_bytes};
+use systoll_judge::{Catalogue, Kind, Options, judge};
 use systoll_model::{Process, Recording};
-
-const BUSY: u64 = 2_000_000;
-const CWD: u64 = (-100i32) as u32 as u64;
-
-fn is(f: &Finding, kind: Kind, cause: &str) {
-    assert_eq!((f.kind, f.cause.as_deref()), (kind, Some(cause)), "{f:#?}");
-}
 
 fn fstat(ctime: u64) -> Call {
     call("fstat", "fstat", &[3, 1], 0).output(1, &stat_bytes(ctime, 1)).toll(280)

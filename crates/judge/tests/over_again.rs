@@ -3,15 +3,8 @@
 
 mod common;
 
-use common::{Call, call, judged, no_finding, only, rounds, silent, stat_bytes};
-use systoll_judge::{Finding, Kind};
-
-const BUSY: u64 = 2_000_000;
-const CWD: u64 = (-100i32) as u32 as u64;
-
-fn is(f: &Finding, kind: Kind, cause: &str) {
-    assert_eq!((f.kind, f.cause.as_deref()), (kind, Some(cause)), "{f:#?}");
-}
+use common::{BUSY, CWD, Call, call, is, judged, no_finding, only, rounds, silent, stat_bytes};
+use systoll_judge::Kind;
 
 fn flock(operation: u64) -> Call {
     call("flock", "flock", &[3, operation], 0).fd("/tmp/log").toll(300)

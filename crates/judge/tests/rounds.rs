@@ -3,12 +3,10 @@
 
 mod common;
 
-use common::{Call, call, judged, recording, rounds};
+use common::{CWD, Call, call, judged, recording, rounds};
 use proptest::prelude::*;
 use systoll_judge::{Catalogue, Judgement, Numbers, Options, Round, RoundCall, RoundStep, judge};
 use systoll_model::{Window, WindowCall};
-
-const CWD: u64 = (-100i32) as u32 as u64;
 
 /// Returns a round's calls: `openat`, `read x2-5`, `close 40 %`; a sequence that is repeated stands in brackets.
 fn shape(round: &Round) -> Vec<String> {

@@ -5,8 +5,6 @@ mod common;
 use common::*;
 use systoll_judge::{Confidence, Kind};
 
-const BUSY: u64 = 2_000_000;
-const CWD: u64 = (-100i32) as u32 as u64;
 const NO_FOLLOW: u64 = 0x100;
 const MISSING: i64 = -2;
 

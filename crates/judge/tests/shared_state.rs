@@ -5,7 +5,6 @@ mod common;
 use common::*;
 use systoll_judge::Kind;
 
-const BUSY: u64 = 2_000_000;
 const ROUNDS: u64 = 20_000;
 
 const NONBLOCK: u64 = 0o4000;

@@ -6,8 +6,6 @@ mod common;
 use common::*;
 use systoll_judge::{Finding, Kind};
 
-const BUSY: u64 = 2_000_000;
-const CWD: u64 = (-100i32) as u32 as u64;
 /// Flags of an opening that makes a file anew: O_WRONLY | O_CREAT | O_TRUNC.
 const ANEW: u64 = 0o1101;
 

@@ -7,7 +7,7 @@ pub const MAX_LINE: usize = 1 << 20;
 
 /// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum ReadLine {
     /// A complete line without its end; the last line may lack one.
     Whole(Vec<u8>),
     /// A line that was too long and was skipped.
@@ -20,7 +20,7 @@ pub(crate) enum Line {
 ///
 /// # Errors
 /// The errors of the stream.
-pub(crate) fn next_line(from: &mut impl BufRead) -> io::Result<Line> {
+pub(crate) fn next_line(from: &mut impl BufRead) -> io::Result<ReadLine> {
     let mut line = Vec::new();
     let (mut some, mut too_long) = (false, false);
     loop {
@@ -47,9 +47,9 @@ pub(crate) fn next_line(from: &mut impl BufRead) -> io::Result<Line> {
         }
     }
     Ok(match (some, too_long) {
-        (false, _) => Line::End,
-        (true, true) => Line::TooLong,
-        (true, false) => Line::Whole(line),
+        (false, _) => ReadLine::End,
+        (true, true) => ReadLine::TooLong,
+        (true, false) => ReadLine::Whole(line),
     })
 }
 
@@ -64,8 +64,11 @@ mod tests {
         // The buffer is small, so that a line is read in parts.
         let mut from = io::BufReader::with_capacity(1000, text.as_slice());
         let mut next = || next_line(&mut from).unwrap();
-        assert_eq!([next(), next(), next()], [Line::Whole(b"one".into()), Line::Whole(vec![]), Line::TooLong]);
-        assert_eq!(next(), Line::Whole(long[1..].to_vec()));
-        assert_eq!([next(), next()], [Line::Whole(b"last".into()), Line::End]);
+        assert_eq!(
+            [next(), next(), next()],
+            [ReadLine::Whole(b"one".into()), ReadLine::Whole(vec![]), ReadLine::TooLong]
+        );
+        assert_eq!(next(), ReadLine::Whole(long[1..].to_vec()));
+        assert_eq!([next(), next()], [ReadLine::Whole(b"last".into()), ReadLine::End]);
     }
 }

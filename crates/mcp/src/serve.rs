@@ -1,7 +1,7 @@
 //! The server's loop: reads lines, writes answers, runs calls in threads.
 
 use crate::calls::{Calls, Cancelled};
-use crate::lines::{Line, MAX_LINE, next_line};
+use crate::lines::{MAX_LINE, ReadLine, next_line};
 use crate::message::{Id, Message, Refusal, answer, read};
 use crate::outbox::{Gone, Outbox};
 use crate::session::{Era, Session, Wanted, result_of, stamped};
@@ -69,7 +69,7 @@ pub fn answers(server: &Server, asked: &[u8]) -> String {
     let mut session = Session::default();
     let mut from = asked;
     while let Ok(line) = next_line(&mut from) {
-        if line == Line::End {
+        if line == ReadLine::End {
             break;
         }
         session = thread::scope(|scope| {
@@ -87,12 +87,12 @@ pub fn answers(server: &Server, asked: &[u8]) -> String {
 }
 
 /// Reads lines in a separate thread, which ends with the stream or the process.
-fn read_ahead(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<io::Result<Line>>> {
+fn read_ahead(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<io::Result<ReadLine>>> {
     let (lines, read) = sync_channel(AHEAD);
     thread::Builder::new().name("systoll-hear".into()).spawn(move || {
         loop {
             let line = next_line(&mut from);
-            let last = !matches!(line, Ok(Line::Whole(_) | Line::TooLong));
+            let last = !matches!(line, Ok(ReadLine::Whole(_) | ReadLine::TooLong));
             if lines.send(line).is_err() || last {
                 break;
             }
@@ -111,11 +111,11 @@ struct Desk<'scope, 'env> {
 }
 
 impl<'scope, 'env> Desk<'scope, 'env> {
-    fn serve(&mut self, lines: &Receiver<io::Result<Line>>, is_over: &dyn Fn() -> bool) -> io::Result<()> {
+    fn serve(&mut self, lines: &Receiver<io::Result<ReadLine>>, is_over: &dyn Fn() -> bool) -> io::Result<()> {
         while !is_over() {
             match lines.recv_timeout(LOOK) {
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) | Ok(Ok(Line::End)) => break,
+                Err(RecvTimeoutError::Disconnected) | Ok(Ok(ReadLine::End)) => break,
                 Ok(Err(e)) => return Err(e),
                 Ok(Ok(line)) => {
                     if let Err(Gone) = self.line(line) {
@@ -127,11 +127,11 @@ impl<'scope, 'env> Desk<'scope, 'env> {
         Ok(())
     }
 
-    fn line(&mut self, line: Line) -> Result<(), Gone> {
+    fn line(&mut self, line: ReadLine) -> Result<(), Gone> {
         let line = match line {
-            Line::Whole(line) if line.trim_ascii().is_empty() => return Ok(()),
-            Line::Whole(line) => line,
-            Line::TooLong | Line::End => {
+            ReadLine::Whole(line) if line.trim_ascii().is_empty() => return Ok(()),
+            ReadLine::Whole(line) => line,
+            ReadLine::TooLong | ReadLine::End => {
                 let refusal = Refusal::invalid(format!("a message of more than {MAX_LINE} bytes"));
                 return self.outbox.put(answer(None, Err(refusal)));
             }

@@ -37,7 +37,7 @@ impl Missed {
     }
 }
 
-/// Calls of one system call that were to be answered in place.
+/// Counts of one system call whose calls systoll was to answer in place of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InPlace {
     /// The system call that the counts are for.

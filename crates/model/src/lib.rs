@@ -68,7 +68,7 @@ pub use request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
 pub use row::{Row, RowId, RowLine, RowTrunk};
 pub use shown_frames::{ShownStack, before_thread, shares};
 pub use syscalls::constants;
-pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Moment, Signature, Size, signatures};
+pub use syscalls::{Arg, ArgKind, Audit, AuditDecision, Class, Classes, Moment, Signature, Size, signatures};
 pub use sysno::Sysno;
 pub use thread::{Thread, ThreadCalls};
 pub use window::{ArgData, Window, WindowCall};

@@ -48,6 +48,11 @@ pub enum FrameClass {
     Unknown,
 }
 
+impl FrameClass {
+    /// All classes, in the order of their codes in recordings.
+    pub const ALL: [Self; 6] = [Self::User, Self::Libc, Self::Loader, Self::Runtime, Self::Vdso, Self::Unknown];
+}
+
 /// The language of a script that an interpreter runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {

@@ -44,11 +44,12 @@ impl BackendKind {
 }
 
 /// A part of a program's life. Start-up ends when its `main` is first seen on a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// The part before `main`: the loader and constructors run.
     StartUp,
     /// The part while `main` runs.
+    #[default]
     Steady,
     /// The part after `main`: exit handlers run.
     Exit,

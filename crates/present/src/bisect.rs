@@ -7,7 +7,7 @@ use crate::text::{clean, columns, shorten};
 use crate::units::{counted, grouped};
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use systoll_compare::Place;
+use systoll_compare::SourcePlace;
 use systoll_model::short_file;
 
 /// Characters of a commit's id that are shown.
@@ -27,7 +27,7 @@ pub struct BisectReport {
     /// Number of the row's calls before the first bad commit.
     pub calls_before: Option<u64>,
     /// The place in the source that makes the calls.
-    pub place: Option<Place>,
+    pub place: Option<SourcePlace>,
     /// Lines at `place` that the first bad commit changes.
     pub hunks: Vec<Hunk>,
     /// Number of commits tried between the ends.

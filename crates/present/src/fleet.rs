@@ -3,6 +3,7 @@
 //! The end of a column's name tells its unit: `_ns` is a time, `share` a part of processor time,
 //! `money_month` money.
 
+use crate::json::SCHEMA_VERSION;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten, wrapped};
 use crate::units::{grouped, percent, time};
@@ -56,7 +57,7 @@ pub fn answer_json(answer: &Answer, question: &str) -> Value {
     let object =
         |row: &Vec<Cell>| -> Map<String, Value> { answer.columns.iter().cloned().zip(row.iter().map(value)).collect() };
     let rows: Vec<_> = answer.rows.iter().map(object).collect();
-    json!({"schema": 1, "question": question, "columns": answer.columns, "rows": rows, "more": answer.is_cut})
+    json!({"schema": SCHEMA_VERSION, "question": question, "columns": answer.columns, "rows": rows, "more": answer.is_cut})
 }
 
 /// The shown part of a result, as text.

@@ -131,8 +131,11 @@ fn bisected() -> BisectReport {
         date: "2026-01-02".into(),
         calls: Some(calls),
     };
-    let place =
-        systoll_compare::Place { function: "read_config".into(), file: Some("/w/config.c".into()), line: Some(41) };
+    let place = systoll_compare::SourcePlace {
+        function: "read_config".into(),
+        file: Some("/w/config.c".into()),
+        line: Some(41),
+    };
     BisectReport {
         good: commit("1", 12),
         bad: commit("2", 30_012),

@@ -8,8 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use systoll_judge::{
-    Advice, Basis, By, CodeLanguage, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind,
-    Later, Numbers, Objects, PerUnit, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Unjudged,
+    Advice, Basis, By, CodeLanguage, Confidence, Doubt, Estimate, ExpectedGain, Finding, Judgement, Kind, Later,
+    Numbers, Objects, PerUnit, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Unjudged,
     Untold, Variety, WorkUnit, grouped,
 };
 use systoll_model::{
@@ -61,12 +61,7 @@ fn counts() -> impl Strategy<Value = Counts> {
 }
 
 fn frame(modules: u32) -> impl Strategy<Value = Frame> {
-    let class = prop_oneof![
-        Just(FrameClass::User),
-        Just(FrameClass::Libc),
-        Just(FrameClass::Loader),
-        Just(FrameClass::Unknown)
-    ];
+    let class = proptest::sample::select(&FrameClass::ALL[..]);
     let location = (text(), option::of(text()), option::of(any::<u32>())).prop_map(|(function, file, line)| Location {
         function: function.into(),
         file: file.map(Into::into),
@@ -209,8 +204,6 @@ fn finding() -> impl Strategy<Value = Finding> {
             apis: names.1.into_iter().map(Into::into).collect(),
             user: user.map(FrameId),
             what: names.2,
-            objects: vec![],
-            objects_seen: 0,
             calls: n[0],
             calls_about: (n[3] % 2 == 0).then_some(Estimate { estimate: n[5], low: n[4], high: n[2] }),
             basis: Basis::ALL[(n[3] % 3) as usize],
@@ -218,7 +211,6 @@ fn finding() -> impl Strategy<Value = Finding> {
             needless: Estimate { estimate: n[1], low: n[2], high: n[3] },
             toll_ns: n[4],
             needless_toll_ns: n[5],
-            by_row: vec![],
             starts: n[0] % 5 == 0,
             per_unit: (n[1] % 2 == 0).then_some(PerUnit {
                 per: WorkUnit::ALL[(n[2] % 8) as usize],
@@ -244,7 +236,6 @@ fn finding() -> impl Strategy<Value = Finding> {
             share_of_wall: shares.1,
             share_of_calls: shares.2,
             phase,
-            evidence: Evidence::default(),
             why: names.3,
             language_api: (n[4] % 3 == 0).then(|| "os.path.realpath".to_owned()),
             language: CodeLanguage::ALL.get((n[3] % 40) as usize).copied(),
@@ -254,6 +245,7 @@ fn finding() -> impl Strategy<Value = Finding> {
                 .map(|how| Advice { gives_up: gives_up.clone(), ..Advice::general(how) })
                 .collect(),
             prove,
+            ..Finding::default()
         },
     )
 }

@@ -48,7 +48,8 @@ impl GainReason {
     }
 }
 
-/// Factor of the gain within which a cost needs no explanation.
+/// A gain is explained by the cost of the calls that are gone if neither is more than this many
+/// times the other.
 const FACTOR: f64 = 2.0;
 /// Largest gain that one page fault explains, ns. A fault costs some hundred ns, and a microsecond
 /// or more if a page has to be cleared: fewer faults do not explain the gain.

@@ -59,8 +59,8 @@ pub use result::{
     Verdict,
 };
 pub use serve::{
-    Drive, Load, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns,
-    Watching, compare_servers,
+    Drive, Load, LoadFigures, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Turn,
+    Turns, Watching, compare_servers,
 };
 pub use systoll_cure::Usage;
 pub use undecided::{Enough, Undecided};

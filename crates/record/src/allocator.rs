@@ -1,6 +1,6 @@
 //! Allocates from the C library; when no memory is left, prints why and ends the process instead of aborting.
 
-use crate::limits::{OWN, last_words};
+use crate::limits::{EXIT_OF_SYSTOLL, last_words};
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// The system's allocator. When it has no memory left, this process says so and exits with 125; the watched program
@@ -25,7 +25,10 @@ fn in_large_pages(at: *mut u8, size: usize) {
 /// Returns `at`; if it is null, prints that no memory is left and ends the process.
 fn given(at: *mut u8) -> *mut u8 {
     if at.is_null() {
-        last_words(b"systoll: no memory left (ulimit -v, -d, or the box's); what it watched runs on unwatched\n", OWN);
+        last_words(
+            b"systoll: no memory left (ulimit -v, -d, or the box's); what it watched runs on unwatched\n",
+            EXIT_OF_SYSTOLL,
+        );
     }
     at
 }

@@ -4,26 +4,24 @@
 //! Watching from inside needs a descriptor for every program and a file in memory larger than any disk; names need
 //! memory. The command is not charged for that: it gets the limits it would have had.
 
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// Exit code if systoll itself failed.
-pub(crate) const OWN: c_int = 125;
-
-/// The number of a limit, in the C library's type.
-type Resource = libc::__rlimit_resource_t;
+pub(crate) const EXIT_OF_SYSTOLL: c_int = 125;
 
 /// The limits that are raised.
 const RAISED: [Resource; 5] =
-    [libc::RLIMIT_NOFILE, libc::RLIMIT_FSIZE, libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_CPU];
+    [Resource::RLIMIT_NOFILE, Resource::RLIMIT_FSIZE, Resource::RLIMIT_AS, Resource::RLIMIT_DATA, Resource::RLIMIT_CPU];
 
 /// Bytes of the smallest stack that systoll works with.
 const LEAST_STACK: u64 = 1 << 20;
 
 /// Bytes that must be available for a thread to start: for its stack, its signal stack, and allocations of other
 /// threads meanwhile.
-const OF_A_THREAD: usize = 4 << 20;
+const BYTES_FOR_THREAD: usize = 4 << 20;
 
 /// Starts a thread if there is memory for one: a Rust thread that can't allocate its signal stack panics as it starts.
 ///
@@ -59,8 +57,8 @@ fn has_memory_for_a_thread() -> bool {
     // SAFETY: a new mapping at an address of the kernel's choice, which nobody else knows and which is unmapped at
     // once.
     unsafe {
-        let at = libc::mmap(std::ptr::null_mut(), OF_A_THREAD, protection, flags, -1, 0);
-        at != libc::MAP_FAILED && libc::munmap(at, OF_A_THREAD) == 0
+        let at = libc::mmap(std::ptr::null_mut(), BYTES_FOR_THREAD, protection, flags, -1, 0);
+        at != libc::MAP_FAILED && libc::munmap(at, BYTES_FOR_THREAD) == 0
     }
 }
 
@@ -86,14 +84,14 @@ impl Raised {
         let own = !IS_RAISED.load(Ordering::Acquire);
         if own {
             for (resource, was) in RAISED.into_iter().zip(&WAS) {
-                let limit = limit(resource).unwrap_or(libc::rlimit { rlim_cur: 0, rlim_max: 0 });
-                was.0[0].store(limit.rlim_cur, Ordering::Relaxed);
-                was.0[1].store(limit.rlim_max, Ordering::Relaxed);
+                let (soft, hard) = limit(resource).unwrap_or_default();
+                was.0[0].store(soft, Ordering::Relaxed);
+                was.0[1].store(hard, Ordering::Relaxed);
             }
             IS_RAISED.store(true, Ordering::Release);
             for resource in RAISED {
-                if let Some(limit) = limit(resource) {
-                    raise(resource, limit);
+                if let Some((soft, hard)) = limit(resource) {
+                    raise(resource, soft, hard);
                 }
             }
         }
@@ -116,37 +114,27 @@ impl Drop for Raised {
     }
 }
 
-fn raise(resource: Resource, limit: libc::rlimit) {
-    let endless = libc::RLIM_INFINITY;
-    if limit.rlim_cur == endless {
+fn raise(resource: Resource, soft: u64, hard: u64) {
+    if soft == RLIM_INFINITY {
         return;
     }
     let highest = match resource {
         // The kernel kills a process that has used up the hard limit without a word; one second earlier systoll can
         // still print why.
-        libc::RLIMIT_CPU if limit.rlim_max != endless => limit.rlim_max.saturating_sub(1).max(1),
-        _ => limit.rlim_max,
+        Resource::RLIMIT_CPU if hard != RLIM_INFINITY => hard.saturating_sub(1).max(1),
+        _ => hard,
     };
     // Root may exceed the hard limit. Descriptors have another bound (fs.nr_open), so their hard limit stays.
-    let beyond = resource != libc::RLIMIT_NOFILE && set(resource, endless, endless);
+    let beyond = resource != Resource::RLIMIT_NOFILE && setrlimit(resource, RLIM_INFINITY, RLIM_INFINITY).is_ok();
     if !beyond {
-        set(resource, highest, limit.rlim_max);
+        // If the kernel refuses this too, the limit stays as it is.
+        let _ = setrlimit(resource, highest, hard);
     }
 }
 
-/// Returns the limit of `resource` that is in force.
-fn limit(resource: Resource) -> Option<libc::rlimit> {
-    // SAFETY: a zeroed rlimit is valid to be written to, and read once it has been.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        (libc::getrlimit(resource, &mut limit) == 0).then_some(limit)
-    }
-}
-
-fn set(resource: Resource, soft: u64, hard: u64) -> bool {
-    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-    // SAFETY: the new limit is only read.
-    unsafe { libc::setrlimit(resource, &limit) == 0 }
+/// Returns the soft and hard limit of `resource` that are in force.
+fn limit(resource: Resource) -> Option<(u64, u64)> {
+    getrlimit(resource).ok()
 }
 
 /// Restores the limits with which systoll was started, in this process or a forked child. Async-signal-safe.
@@ -156,16 +144,16 @@ pub(crate) fn restore() {
     }
     for (resource, was) in RAISED.into_iter().zip(&WAS) {
         let [soft, hard] = [&was.0[0], &was.0[1]].map(|n| n.load(Ordering::Relaxed));
-        let now = limit(resource).map(|l| (l.rlim_cur, l.rlim_max));
-        if (soft, hard) != (0, 0) && now != Some((soft, hard)) {
-            set(resource, soft, hard);
+        if (soft, hard) != (0, 0) && limit(resource) != Some((soft, hard)) {
+            // The command keeps the raised limit if the kernel refuses.
+            let _ = setrlimit(resource, soft, hard);
         }
     }
 }
 
 /// Returns the number of descriptors that this process may have open now.
 pub(crate) fn allowed_descriptors() -> u64 {
-    limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur)
+    limit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft)
 }
 
 /// Returns the command's limit of `resource` in bytes; `None` if it has no limit.
@@ -173,14 +161,14 @@ fn of_the_command(resource: Resource) -> Option<u64> {
     let at = RAISED.iter().position(|r| *r == resource).filter(|_| IS_RAISED.load(Ordering::Acquire));
     let soft = match at.and_then(|at| WAS.get(at)) {
         Some(was) => was.0[0].load(Ordering::Relaxed),
-        None => limit(resource)?.rlim_cur,
+        None => limit(resource)?.0,
     };
-    (soft != libc::RLIM_INFINITY).then_some(soft)
+    (soft != RLIM_INFINITY).then_some(soft)
 }
 
 /// Returns the reason why no memory can be shared with a command under its limits; `None` if it can.
 pub(crate) fn forbid_sharing() -> Option<String> {
-    let bytes = of_the_command(libc::RLIMIT_AS)?;
+    let bytes = of_the_command(Resource::RLIMIT_AS)?;
     Some(format!("the command may have {bytes} bytes of addresses (ulimit -v), and shared memory takes more"))
 }
 
@@ -192,10 +180,10 @@ pub(crate) fn forbid_sharing() -> Option<String> {
 pub fn prepare() -> Result<(), String> {
     on_limit(libc::SIGXFSZ, file_too_large);
     on_limit(libc::SIGXCPU, time_used_up);
-    match limit(libc::RLIMIT_STACK) {
-        Some(stack) if stack.rlim_cur < LEAST_STACK => Err(format!(
+    match limit(Resource::RLIMIT_STACK) {
+        Some((soft, _)) if soft < LEAST_STACK => Err(format!(
             "a stack of {} KiB (ulimit -s) is too small for systoll: it takes {} KiB",
-            stack.rlim_cur >> 10,
+            soft >> 10,
             LEAST_STACK >> 10
         )),
         _ => Ok(()),
@@ -221,7 +209,10 @@ fn on_limit(signal: c_int, handler: extern "C" fn(c_int)) {
 extern "C" fn file_too_large(_: c_int) {}
 
 extern "C" fn time_used_up(_: c_int) {
-    last_words(b"systoll: its own processor time is used up (ulimit -t); what it watched runs on unwatched\n", OWN)
+    last_words(
+        b"systoll: its own processor time is used up (ulimit -t); what it watched runs on unwatched\n",
+        EXIT_OF_SYSTOLL,
+    )
 }
 
 /// Writes `line` to standard error and ends this process. Async-signal-safe.
@@ -239,19 +230,19 @@ mod tests {
 
     #[test]
     fn raised_limits_are_restored() {
-        let before = RAISED.map(|r| limit(r).map(|l| (l.rlim_cur, l.rlim_max)));
+        let before = RAISED.map(limit);
         {
             let _raised = Raised::new();
             let within = Raised::new();
             drop(within);
-            let now = limit(libc::RLIMIT_NOFILE).unwrap();
-            assert_eq!(now.rlim_cur, now.rlim_max);
+            let now = limit(Resource::RLIMIT_NOFILE).unwrap();
+            assert_eq!(now.0, now.1);
         }
-        assert_eq!(RAISED.map(|r| limit(r).map(|l| (l.rlim_cur, l.rlim_max))), before);
+        assert_eq!(RAISED.map(limit), before);
     }
 
     #[test]
     fn without_a_limit_of_addresses_memory_can_be_shared() {
-        assert_eq!(forbid_sharing().is_some(), limit(libc::RLIMIT_AS).unwrap().rlim_cur != libc::RLIM_INFINITY);
+        assert_eq!(forbid_sharing().is_some(), limit(Resource::RLIMIT_AS).unwrap().0 != RLIM_INFINITY);
     }
 }

@@ -1,6 +1,7 @@
 //! The few lines of /proc that the recorder reads.
 
 use nix::sys::resource::{Resource, getrlimit};
+use nix::time::ClockId;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -201,10 +202,7 @@ pub(crate) fn age_ns(pid: i32) -> Option<u64> {
     // This is field 22 of proc(5), ticks from the system's start to the process's. The process's name may hold any
     // byte.
     let started: u64 = text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is valid to be written to.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
-    let now = (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64);
+    let now = crate::sys::clock(ClockId::CLOCK_BOOTTIME)?;
     Some(now.saturating_sub(started.saturating_mul(TICK_NS)))
 }
 

@@ -3,6 +3,7 @@
 //! A set-id program that an ordinary user traces silently runs without its privilege (kernel: `LSM_UNSAFE_PTRACE`), and
 //! at the exec event it is too late to let go. Therefore the file is examined before the kernel executes it.
 
+use nix::sys::statvfs::{FsFlags, statvfs};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -88,12 +89,7 @@ pub(crate) fn foreign(head: &[u8]) -> Option<String> {
 }
 
 fn on_nosuid_mount(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: `path` is a valid C string and a zeroed statvfs is valid to be written to.
-    unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        libc::statvfs(path.as_ptr(), &mut stat) == 0 && stat.f_flag & libc::ST_NOSUID != 0
-    }
+    statvfs(path).is_ok_and(|about| about.flags().contains(FsFlags::ST_NOSUID))
 }
 
 fn has_capabilities(path: &Path) -> bool {

@@ -83,7 +83,7 @@ core::arch::global_asm!(
     sigsys = const libc::SIGSYS,
     write = const libc::SYS_write,
     exit = const libc::SYS_exit_group,
-    own = const crate::limits::OWN,
+    own = const crate::limits::EXIT_OF_SYSTOLL,
 );
 
 /// Makes the allocator keep freed memory. We read and drop files by the megabyte; by default each is mapped, faulted in

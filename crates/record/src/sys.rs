@@ -1,19 +1,31 @@
 //! Typed wrappers of the system calls that every backend needs.
 
 use crate::served_pages;
-use std::ffi::c_void;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeSpec, TimeVal};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use std::io::IoSliceMut;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// Reads memory of another process into `buffer`. Returns the number of bytes read from the start on.
 pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
-    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let there = served_pages::readable_now(pid, address, buffer.len());
-    let remote = libc::iovec { iov_base: address as usize as *mut c_void, iov_len: there };
-    // SAFETY: the local range is `buffer` itself; the kernel looks the remote one up in the other process, where a bad
-    // address is an error.
-    let n = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
-    usize::try_from(n).unwrap_or(0)
+    let readable = served_pages::readable_now(pid, address, buffer.len());
+    read_ranges(pid, &[range(address, readable)], &mut [IoSliceMut::new(buffer)])
+}
+
+/// Reads ranges of another process's memory into buffers, by one call. Returns the number of bytes read; zero if the
+/// kernel refuses.
+pub(crate) fn read_ranges(pid: i32, from: &[RemoteIoVec], into: &mut [IoSliceMut<'_>]) -> usize {
+    process_vm_readv(Pid::from_raw(pid), into, from).unwrap_or(0)
+}
+
+/// Returns the range of another process's memory that begins at `address`.
+pub(crate) fn range(address: u64, len: usize) -> RemoteIoVec {
+    RemoteIoVec { base: address as usize, len }
 }
 
 /// Reads two ranges of another process's memory by one call. Returns the number of bytes read, of the first range and
@@ -23,17 +35,8 @@ pub(crate) fn read_two(pid: i32, first: (u64, &mut [u8]), second: (u64, &mut [u8
         let read = read_memory(pid, first.0, first.1);
         return read + if read == first.1.len() { read_memory(pid, second.0, second.1) } else { 0 };
     }
-    let vector = |address: *mut c_void, length| libc::iovec { iov_base: address, iov_len: length };
-    let remote = [
-        vector(first.0 as usize as *mut c_void, first.1.len()),
-        vector(second.0 as usize as *mut c_void, second.1.len()),
-    ];
-    let local =
-        [vector(first.1.as_mut_ptr().cast(), first.1.len()), vector(second.1.as_mut_ptr().cast(), second.1.len())];
-    // SAFETY: the local ranges are the two buffers; the kernel looks the remote ones up in the other process, where a
-    // bad address is an error.
-    let n = unsafe { libc::process_vm_readv(pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
-    usize::try_from(n).unwrap_or(0)
+    let from = [range(first.0, first.1.len()), range(second.0, second.1.len())];
+    read_ranges(pid, &from, &mut [IoSliceMut::new(first.1), IoSliceMut::new(second.1)])
 }
 
 /// Reads equally long pieces of another process's memory into `buffer`, one behind the other, by one call. Returns the
@@ -52,19 +55,15 @@ pub(crate) fn read_pieces(pid: i32, addresses: &[u64], buffer: &mut [u8]) -> usi
         let whole = read.iter().take_while(|read| **read == len).count();
         return whole * len + read.get(whole).copied().unwrap_or(0);
     }
-    let mut remote: Vec<libc::iovec> = Vec::with_capacity(addresses.len());
+    let mut from: Vec<RemoteIoVec> = Vec::with_capacity(addresses.len());
     for address in addresses {
         // The kernel looks up the pages of each range anew, so adjacent pieces become one range.
-        match remote.last_mut().filter(|last| (last.iov_base as u64).wrapping_add(last.iov_len as u64) == *address) {
-            Some(last) => last.iov_len += len,
-            None => remote.push(libc::iovec { iov_base: *address as usize as *mut c_void, iov_len: len }),
+        match from.last_mut().filter(|last| last.base.wrapping_add(last.len) as u64 == *address) {
+            Some(last) => last.len += len,
+            None => from.push(range(*address, len)),
         }
     }
-    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: len * addresses.len() };
-    // SAFETY: the local range lies in `buffer`; the kernel looks the remote ones up in the other process, where a bad
-    // address is an error. The counts are those of the vectors.
-    let n = unsafe { libc::process_vm_readv(pid, &local, 1, remote.as_ptr(), remote.len() as u64, 0) };
-    usize::try_from(n).unwrap_or(0)
+    read_ranges(pid, &from, &mut [IoSliceMut::new(buffer.get_mut(..len * addresses.len()).unwrap_or_default())])
 }
 
 /// Returns the reason why threads can't wait for each other here; `None` if they can. Some sandboxes refuse futex(2),
@@ -83,31 +82,25 @@ pub(crate) fn forbids_futex() -> Option<String> {
 
 /// Returns the user and system time in ns of all reaped children of this process.
 pub(crate) fn children_times() -> (u64, u64) {
-    // SAFETY: getrusage fills the struct, for which zeroes are valid.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        usage
-    };
-    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
-    (ns(usage.ru_utime), ns(usage.ru_stime))
+    let ns = |t: TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or((0, 0), |usage| (ns(usage.user_time()), ns(usage.system_time())))
 }
 
 /// Returns the time of CLOCK_MONOTONIC, ns.
 pub(crate) fn now() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is valid to be written to; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    clock(ClockId::CLOCK_MONOTONIC).unwrap_or(0)
+}
+
+/// Returns the time of a clock, ns; `None` if there is no such clock.
+pub(crate) fn clock(id: ClockId) -> Option<u64> {
+    let ns = |t: TimeSpec| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64;
+    clock_gettime(id).ok().map(ns)
 }
 
 /// Returns the processor time of the calling thread. Differences of it are the cost of work, however busy the machine
 /// is.
-pub(crate) fn own_cpu() -> std::time::Duration {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a timespec of ours; the clock exists since Linux 2.6.12.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-    std::time::Duration::new(t.tv_sec.max(0) as u64, t.tv_nsec.clamp(0, 999_999_999) as u32)
+pub(crate) fn own_cpu() -> Duration {
+    clock(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from_nanos)
 }
 
 /// Returns the effective and permitted capabilities of a process, 0 being the caller (capget(2)).

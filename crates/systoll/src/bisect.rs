@@ -24,7 +24,7 @@ const NOT_FOUND: u8 = 1;
 
 pub(crate) fn bisect(args: &BisectArgs) -> Result<ExitCode, Failure> {
     let mut output = Output::open(args.output.as_deref(), Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     let repository = args.repository.clone().unwrap_or_else(|| PathBuf::from("."));
     let (good, bad) = ends(args, &repository)?;
     let worktree = Worktree::new(&repository, &good)?;

@@ -5,7 +5,7 @@ use crate::diff::{judgements, read_all};
 use crate::drain_pipe::DrainPipe;
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::{Left, Output, Place, keep, progress_line, to_stderr};
+use crate::output::{Left, Output, ResultPath, keep, progress_line, to_stderr};
 use crate::watched_run::WatchedRun;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -31,7 +31,7 @@ struct Runs {
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let text = budget_text(&args.budget)?;
     let told = |e: BudgetError| Failure::Budget(args.budget.clone(), e.to_string());
     let budget = match &text {
@@ -40,12 +40,12 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         None => return Err(Failure::NoBudget(args.budget.clone())),
     };
     // The budget's place is checked before anything is run.
-    let mut place = args.update.then(|| Place::open(&args.budget)).transpose();
+    let mut place = args.update.then(|| ResultPath::open(&args.budget)).transpose();
     if let Err(e) = place {
         return Err(Failure::file("write", &args.budget, e));
     }
     let mut output = Output::open(args.output.as_deref(), Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     let per = args.per.as_ref().or(budget.per.as_ref());
     let runs = runs(args, per)?;
     if let Some(exit) = runs.recordings.iter().map(|r| r.header.exit).find(|e| *e != Some(Exit::Code(budget.exit))) {

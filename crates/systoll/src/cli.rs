@@ -4,6 +4,7 @@
 mod attach;
 mod bisect;
 mod check;
+mod color;
 mod diff;
 mod export;
 mod fleet;
@@ -15,6 +16,7 @@ mod values;
 pub use attach::{AttachArgs, SelectArgs};
 pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
+pub use color::{ColorArgs, When};
 pub use diff::DiffArgs;
 pub use export::ExportArgs;
 pub use fleet::{BuildLabelArgs, EngineName, FleetArgs, LabelArgs};
@@ -307,12 +309,10 @@ pub struct ShowArgs {
     /// Show what each descriptor refers to: paths, sockets with their ends, pipes, as `strace -yy`
     #[arg(short = 'y', long, action = ArgAction::Count)]
     pub decode_fds: u8,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
 }
 
 fn columns_help() -> String {
@@ -341,14 +341,11 @@ pub struct KeepArgs {
 #[derive(Debug, Args)]
 pub struct RunArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub show: ShowArgs,
+    pub(crate) show: ShowArgs,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub keep: KeepArgs,
+    pub(crate) keep: KeepArgs,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub labels: LabelArgs,
+    pub(crate) labels: LabelArgs,
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
@@ -393,14 +390,12 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub show: ShowArgs,
+    pub(crate) show: ShowArgs,
     /// Add the run to FOLDER instead, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["json", "counts", "html", "open", "output"])]
     pub parquet: Option<PathBuf>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub labels: LabelArgs,
+    pub(crate) labels: LabelArgs,
     /// A recording that `run --save` kept; - for standard input, as where one comes there and none is named
     #[arg(value_name = "REC")]
     pub recording: Option<PathBuf>,
@@ -416,9 +411,8 @@ pub struct DemoArgs {
     /// calls answered without the kernel
     #[arg(long)]
     pub prove: bool,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
 }
 
 /// Options of commands that only print.
@@ -427,9 +421,8 @@ pub struct PlainArgs {
     /// Write JSON
     #[arg(long)]
     pub json: bool,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
 }
 
 /// The arguments of `systoll explain`.
@@ -441,23 +434,19 @@ pub struct ExplainArgs {
     /// Only the cures for code in this language: python, c++, bash, ...
     #[arg(short, long, value_name = "LANGUAGE", hide_possible_values = true, value_parser = language())]
     pub language: Option<CodeLanguage>,
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
 }
 
 /// The arguments of `systoll causes`.
 #[derive(Debug, Args)]
 pub struct CausesArgs {
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
 }
 
 /// The arguments of `systoll completions`.
@@ -468,16 +457,12 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// When to colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum When {
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
+/// The option that names more causes.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ExtraCauses {
+    /// Add the causes (*.toml) in DIR to those built in
+    #[arg(id = "causes", long = "causes", value_name = "DIR")]
+    pub folder: Option<PathBuf>,
 }
 
 /// The backend to use.

@@ -8,7 +8,7 @@ use crate::output::{Output, progress_line, to_stderr};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-use systoll_cure::{Spec, Story, Workshop, interrupted, interrupted_after, stories, story};
+use systoll_cure::{PrivateFolder, Spec, Story, interrupted, interrupted_after, stories, story};
 use systoll_judge::{Catalogue, Finding, judge};
 use systoll_model::Recording;
 use systoll_present::{Role, Style, write_comparison, write_finding, write_ways};
@@ -28,8 +28,8 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         })?],
     };
     let mut output = Output::open(None, Output::Stdout)?;
-    let style = output.style(args.color);
-    let shop = Workshop::new().map_err(|e| Failure::Demo(e.to_string()))?;
+    let style = output.style(args.color.when);
+    let folder = PrivateFolder::new().map_err(|e| Failure::Demo(e.to_string()))?;
     let mut found = true;
     let of = told.len();
     let stories = if of == 1 { "one story" } else { "true stories" };
@@ -41,7 +41,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     for (told, story) in told.into_iter().enumerate() {
         let line = progress_line(false);
         let told_so_far = |what: &str| line.set_message(format!("{} of {of}  {}: {what}", told + 1, story.id));
-        let page = tell(story, &shop, args.prove, &style, &mut found, &told_so_far, &mut won);
+        let page = tell(story, &folder, args.prove, &style, &told_so_far);
         line.finish_and_clear();
         // A story that was killed by the interrupt did not fail, and proves nothing.
         if let Some(signal) = interrupted() {
@@ -49,7 +49,9 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(ended_by(signal)));
         }
         let page = page?;
-        output.write("story", |w| w.write_all(&page))?;
+        found &= page.found;
+        won.extend(page.times_faster.map(|times| (story.id, times)));
+        output.write("story", |w| w.write_all(&page.text))?;
     }
     let won: Vec<String> = won.iter().map(|(id, times)| format!("{id} {times:.1}×")).collect();
     let faster = if won.is_empty() { String::new() } else { format!("faster here: {}\n", won.join("   ")) };
@@ -58,20 +60,27 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
+/// A story, told.
+struct StoryPage {
+    text: Vec<u8>,
+    /// True if its finding was found here.
+    found: bool,
+    /// How many times faster the cured program is, if it is surely faster.
+    times_faster: Option<f64>,
+}
+
 fn tell(
     story: &'static Story,
-    shop: &Workshop,
+    folder: &PrivateFolder,
     prove: bool,
     style: &Style,
-    found: &mut bool,
     progress: &dyn Fn(&str),
-    won: &mut Vec<(&str, f64)>,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<StoryPage, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::Demo(format!("{}: {e}", story.id));
     let mut page = Vec::new();
     heading(&mut page, story, style).map_err(|e| failed(&e))?;
     progress("building");
-    let built = story.build(shop.path()).map_err(|e| failed(&e))?;
+    let built = story.build(folder.path()).map_err(|e| failed(&e))?;
     progress("watching");
     let sick = watch(&built.watched.sick)?;
     let cured = watch(&built.watched.cured)?;
@@ -85,7 +94,6 @@ fn tell(
             write_finding(&mut page, &sick, &judgement, 1, &finding, style).map_err(|e| failed(&e))?;
         }
         None => {
-            *found = false;
             writeln!(page, "  {}", style.paint(Role::Bad, "not found here")).map_err(|e| failed(&e))?;
         }
     }
@@ -102,9 +110,8 @@ fn tell(
         progress(&format!("proving, {} of {} pairs", at.pairs, at.wanted));
     })
     .map_err(|e| failed(&e))?;
-    if let Some(m) = timed.measured.as_ref().filter(|m| m.wall.verdict == Verdict::Faster) {
-        won.push((story.id, 100.0 / (100.0 + m.wall.percent).max(0.1)));
-    }
+    let faster = timed.measured.as_ref().filter(|m| m.wall.verdict == Verdict::Faster);
+    let times_faster = faster.map(|m| 100.0 / (100.0 + m.wall.percent).max(0.1));
     // Watched runs make fewer rounds than timed ones: their price would mislead.
     let counts = |of| CallCounts { toll_ns: None, ..CallCounts::of(std::slice::from_ref(of)) };
     let counts = (&counts(&sick), &counts(&cured));
@@ -120,7 +127,7 @@ fn tell(
         writeln!(page, "  gives up  {}", story.gives_up).map_err(|e| failed(&e))?;
     }
     writeln!(page).map_err(|e| failed(&e))?;
-    Ok(page)
+    Ok(StoryPage { text: page, found: finding.is_some(), times_faster })
 }
 
 fn heading(page: &mut Vec<u8>, story: &Story, style: &Style) -> std::io::Result<()> {

@@ -30,9 +30,9 @@ struct Sides {
 }
 
 pub(crate) fn diff_sides(args: &DiffArgs) -> Result<ExitCode, Failure> {
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let mut output = Output::open(args.output.as_deref(), Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     let sides = sides(args)?;
     let judged = [&sides.old, &sides.new].map(|side| judgements(side, &catalogue));
     let side = |recordings, judgements| Side { recordings, judgements };

@@ -10,7 +10,7 @@ use systoll_record::{automatic, backends};
 /// Reports what can be watched here, why other things can't be, and which commands would help.
 pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
     let mut output = Output::open(None, Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     let mut checked = Vec::new();
     let first = automatic().into_iter().next().map(|b| b.kind());
     for backend in backends() {

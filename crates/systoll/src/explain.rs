@@ -68,11 +68,11 @@ fn of_variable<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
 }
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let of = if catalogue.get(&args.cause).is_none() { of_name(&catalogue, &args.cause) } else { None };
     let cause = if of.is_none() { Some(known(&catalogue, &args.cause)?) } else { None };
     let mut output = Output::open(None, Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     output.write("text", |w| match (&of, cause) {
         (Some((what, causes)), _) => write_causes_of(w, what, causes, &style),
         (None, Some(cause)) => write_explain(w, cause, args.language, &style),
@@ -95,9 +95,9 @@ fn of_name<'a>(catalogue: &'a Catalogue, name: &str) -> Option<(String, Vec<&'a 
 }
 
 pub(crate) fn causes(args: &CausesArgs) -> Result<ExitCode, Failure> {
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let mut output = Output::open(None, Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     output.write("text", |w| write_causes(w, &catalogue, &style))?;
     Ok(ExitCode::SUCCESS)
 }

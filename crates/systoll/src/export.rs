@@ -20,7 +20,7 @@ pub(crate) fn write(args: &ExportArgs) -> Result<ExitCode, Failure> {
     if args.format.is_binary() && args.output.is_none() && io::stdout().is_terminal() {
         return Err(Failure::Usage("what this format holds is no text for a terminal: -o FILE"));
     }
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let mut output = Output::open(args.output.as_deref(), Output::Stdout)?;
     let judged = |recording| judge(recording, &catalogue, &Options::default());
     let recording = read(&args.recording)?;

@@ -11,7 +11,7 @@ use systoll_import::ImportError;
 use systoll_prove::ProveError;
 
 /// Exit code of systoll's own failures.
-pub(crate) const OWN: u8 = 125;
+pub(crate) const EXIT_OF_SYSTOLL: u8 = 125;
 
 /// The reason why systoll ended without doing its job.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Failure {
             Self::Exec(_, e) => not_run(e),
             Self::Interrupted(signal) | Self::InterruptedKnowing(signal, _) => ended_by(*signal),
             Self::Prove(ProveError::Run(RunError::Start { source, .. })) => not_run(source),
-            _ => OWN,
+            _ => EXIT_OF_SYSTOLL,
         }
     }
 
@@ -358,7 +358,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             }
             Some(Instead::Hint(text)) => {
                 crate::output::to_stderr(&text);
-                return ExitCode::from(OWN);
+                return ExitCode::from(EXIT_OF_SYSTOLL);
             }
             None => {}
         }
@@ -367,7 +367,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         let text = without_false_tip(&text);
         let lines: Vec<String> = text.lines().flat_map(|line| systoll_present::wrapped(line, width)).collect();
         crate::output::to_stderr(&(lines.join("\n") + "\n"));
-        return ExitCode::from(OWN);
+        return ExitCode::from(EXIT_OF_SYSTOLL);
     }
     // A closed pipe has no reader.
     let _ = error.print();

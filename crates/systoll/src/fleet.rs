@@ -52,7 +52,7 @@ pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
         output.write_as_is("answer", |w| w.write_all(&bytes))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     output.write("answer", |w| {
         if args.json {
             serde_json::to_writer_pretty(&mut *w, &answer_json(&answer, question.name))?;

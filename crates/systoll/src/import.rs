@@ -105,10 +105,10 @@ impl Reading {
 
     fn one(&mut self, import: &mut Import, path: &Path) -> Result<(), ImportError> {
         if path == Path::new("-") {
-            let input = Counted { input: io::stdin().lock(), reading: self };
+            let input = CountedTrace { input: io::stdin().lock(), reading: self };
             return import.read("-", BufReader::with_capacity(CHUNK, input));
         }
-        let input = Counted { input: systoll_files::input(path)?, reading: self };
+        let input = CountedTrace { input: systoll_files::input(path)?, reading: self };
         import.read(&path.to_string_lossy(), BufReader::with_capacity(CHUNK, input))
     }
 
@@ -126,12 +126,12 @@ impl Reading {
 }
 
 /// A trace whose reading is counted.
-struct Counted<'a, R> {
+struct CountedTrace<'a, R> {
     input: R,
     reading: &'a mut Reading,
 }
 
-impl<R: Read> Read for Counted<'_, R> {
+impl<R: Read> Read for CountedTrace<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let got = self.input.read(buffer)?;
         self.reading.add(got);

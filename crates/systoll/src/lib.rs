@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
     systoll_record::keep_memory();
     if let Err(why) = systoll_record::prepare_limits() {
         output::to_stderr(&format!("systoll: {why}\n"));
-        return ExitCode::from(failure::OWN);
+        return ExitCode::from(failure::EXIT_OF_SYSTOLL);
     }
     let words: Vec<_> = std::env::args_os().collect();
     let cli = match Cli::read(&words) {

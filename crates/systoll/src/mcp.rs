@@ -7,15 +7,15 @@
 mod arguments;
 mod child;
 mod clip;
+mod orphans;
 mod shorten;
-mod strays;
 mod tools;
 
 use crate::failure::{Failure, ended_by};
 use std::io::{self, BufReader};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use systoll_cure::{Workshop, interrupted};
+use systoll_cure::{PrivateFolder, interrupted};
 use systoll_mcp::Server;
 
 /// Text that a model reads before it chooses a tool.
@@ -29,8 +29,8 @@ nothing. Counts are exact; a gain is claimed only by `prove`.";
 
 /// Serves tools over standard input and output until the input ends.
 pub(crate) fn serve() -> Result<ExitCode, Failure> {
-    strays::adopt();
-    let shop = Arc::new(Workshop::new()?);
+    orphans::adopt();
+    let shop = Arc::new(PrivateFolder::new()?);
     let server = Server {
         name: "systoll",
         version: env!("CARGO_PKG_VERSION"),

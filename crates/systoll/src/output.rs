@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use systoll_present::Style;
 
 use ascii::Ascii;
-pub(crate) use place::Place;
+pub(crate) use place::ResultPath;
 pub(crate) use stderr::{stderr_columns, to_stderr};
 
 /// Largest size of a report that is shown on a terminal if its file fails, bytes. JSON is longer.
@@ -24,7 +24,7 @@ const SOME_SCREENS: usize = 8 << 10;
 pub(crate) enum Output {
     Stdout,
     Stderr,
-    File(Place),
+    File(ResultPath),
 }
 
 impl When {
@@ -48,7 +48,7 @@ impl Output {
             };
             return if systoll_record::was_closed(fd) { Err(Failure::Closed(name)) } else { Ok(stream) };
         };
-        Place::open(path).map(Self::File).map_err(|e| Failure::file("write", path, e))
+        ResultPath::open(path).map(Self::File).map_err(|e| Failure::file("write", path, e))
     }
 
     /// Returns true if people read the output directly.
@@ -123,7 +123,7 @@ impl Output {
 }
 
 /// Writes `bytes` to `place`. `what` names the content in messages.
-pub(crate) fn keep(what: &'static str, place: &mut Place, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn keep(what: &'static str, place: &mut ResultPath, bytes: &[u8]) -> Result<(), Failure> {
     match place.put(bytes) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe && place.goes_on => Ok(()),
         result => result.map_err(|source| Failure::NotKept {

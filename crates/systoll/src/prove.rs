@@ -13,7 +13,7 @@ mod watching;
 use crate::cli::{Command, CureArgs, KeepFor, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
-use crate::output::{Output, Place, keep, to_stderr};
+use crate::output::{Output, ResultPath, keep, to_stderr};
 use counts::PairCounts;
 use cure_choice::{check_reach, chosen};
 use pair::{Pair, SideWords, spec, strings};
@@ -67,14 +67,14 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
 /// The outputs, which are opened before anything is started.
 struct Places {
     report: Output,
-    export_json: Option<Place>,
-    export_markdown: Option<Place>,
+    export_json: Option<ResultPath>,
+    export_markdown: Option<ResultPath>,
 }
 
 impl Places {
     fn open(args: &ProveArgs, stream: Output) -> Result<Self, Failure> {
         let file = |path: &Option<PathBuf>| {
-            let place = |path: &Path| Place::open(path).map_err(|e| Failure::file("write", path, e));
+            let place = |path: &Path| ResultPath::open(path).map_err(|e| Failure::file("write", path, e));
             path.as_deref().map(place).transpose()
         };
         Ok(Self {
@@ -96,7 +96,7 @@ impl Places {
         let idle = counted.is_some_and(|both| !both.made);
         let expected = counted.and_then(|both| both.expected);
         let names = [&sides.a, &sides.b].map(|s| strings(&s.argv()));
-        let style = self.report.style(args.color);
+        let style = self.report.style(args.color.when);
         let report = self.report.write("report", |w| {
             if args.json {
                 let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
@@ -152,7 +152,7 @@ impl Places {
 
 /// Executes the command with the cure applied, or prints how to keep the cure.
 pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let cures = args.cause.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>();
     let only_code = args.keep_for.is_none() && matches!(cures, Err(Failure::NotApplied { .. }));
     if args.print && args.export.is_none() && (args.keep_for == Some(KeepFor::Code) || only_code) {

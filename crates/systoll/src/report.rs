@@ -4,7 +4,7 @@ use crate::call_set::CallSet;
 use crate::cli::{PlainArgs, Regroup, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::{Output, Place, keep, to_stderr, whole};
+use crate::output::{Output, ResultPath, keep, to_stderr, whole};
 use crate::{page, tables};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
@@ -38,7 +38,7 @@ impl Shown {
         }
         let page = args.open.then(|| page::place(args.output.as_deref())).transpose()?;
         let output = Output::open(page.as_deref().or(args.output.as_deref()), stream)?;
-        let (catalogue, style) = (catalogue(args.causes.as_deref())?, output.style(args.color));
+        let (catalogue, style) = (catalogue(args.causes.folder.as_deref())?, output.style(args.color.when));
         Ok((output, Self { args: args.clone(), page, catalogue, style }))
     }
 
@@ -163,7 +163,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let path = named.ok_or(Failure::Usage("which recording? systoll report REC, or - for standard input"))?;
     if let Some(folder) = &args.parquet {
         tables::prepare(folder)?;
-        let (recording, catalogue) = (read(&path)?, catalogue(args.show.causes.as_deref())?);
+        let (recording, catalogue) = (read(&path)?, catalogue(args.show.causes.folder.as_deref())?);
         tables::add(folder, &recording, &catalogue, &args.labels.labels(), true)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -183,8 +183,8 @@ pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
 }
 
 /// Opens the place for a recording. Another kind of file there is not replaced, unless `forced`.
-pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<Place, Failure> {
-    let place = Place::open(path).map_err(|e| Failure::file("write", path, e))?;
+pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<ResultPath, Failure> {
+    let place = ResultPath::open(path).map_err(|e| Failure::file("write", path, e))?;
     if !forced && place.holds_other(Recording::is_in) {
         return Err(Failure::NotOurs(path.to_owned()));
     }
@@ -192,7 +192,7 @@ pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<Place, Failure>
 }
 
 /// Writes a recording to its place.
-pub(crate) fn save(place: &mut Place, recording: &Recording) -> Result<(), Failure> {
+pub(crate) fn save(place: &mut ResultPath, recording: &Recording) -> Result<(), Failure> {
     let bytes = whole(|w| recording.write(w).map_err(io::Error::other));
     keep("recording", place, &bytes.map_err(|e| Failure::file("write", &place.path, e))?)
 }
@@ -200,7 +200,7 @@ pub(crate) fn save(place: &mut Place, recording: &Recording) -> Result<(), Failu
 /// Implements `systoll box`.
 pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
     let mut output = Output::open(None, Output::Stdout)?;
-    let style = output.style(args.color);
+    let style = output.style(args.color.when);
     let mut survey = systoll_price::survey();
     for backend in systoll_record::backends() {
         match backend.cost() {

@@ -5,8 +5,8 @@ mod straight;
 use crate::cli::{BackendChoice, KeepArgs, Regroup, RunArgs, ShowArgs};
 use crate::control::Live;
 use crate::explain::catalogue;
-use crate::failure::{Failure, OWN};
-use crate::output::{Output, Place};
+use crate::failure::{EXIT_OF_SYSTOLL, Failure};
+use crate::output::{Output, ResultPath};
 use crate::report::{Shown, place_to_save, save};
 use crate::tables;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         failure.tell();
     }
     if failed && recording.header.exit == Some(Exit::Code(0)) {
-        return Ok(ExitCode::from(OWN));
+        return Ok(ExitCode::from(EXIT_OF_SYSTOLL));
     }
     Ok(end_as(recording.header.exit))
 }
@@ -54,7 +54,7 @@ pub(crate) fn add(
     quiet: u8,
 ) -> Result<(), Failure> {
     let Some(folder) = &keep.save_to else { return Ok(()) };
-    let catalogue = catalogue(show.causes.as_deref())?;
+    let catalogue = catalogue(show.causes.folder.as_deref())?;
     tables::add(folder, recording, &catalogue, labels, quiet > 0)
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn windows(show: &ShowArgs) -> WindowPolicy {
 /// The outputs for report and recording, checked before anything is watched.
 pub(crate) struct Places {
     report: Option<(Output, Shown)>,
-    save: Option<Place>,
+    save: Option<ResultPath>,
 }
 
 impl Places {

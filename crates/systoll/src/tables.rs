@@ -1,7 +1,7 @@
 //! Writes a run's table into a folder of many, for `systoll fleet`.
 
 use crate::failure::Failure;
-use crate::output::{Place, keep, to_stderr};
+use crate::output::{ResultPath, keep, to_stderr};
 use std::path::Path;
 use systoll_export::{JudgedRecording, Labels, for_fleet};
 use systoll_judge::{Catalogue, judge};
@@ -28,7 +28,7 @@ pub(crate) fn add(
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|e| Failure::file("write to", folder, e))?;
     }
-    let mut place = Place::open(&path).map_err(|e| Failure::file("write", &path, e))?;
+    let mut place = ResultPath::open(&path).map_err(|e| Failure::file("write", &path, e))?;
     keep("table", &mut place, &bytes)?;
     if !quiet {
         to_stderr(&format!("systoll: the table is {}\n", path.display()));

@@ -30,7 +30,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     if args.batch.is_none() && !io::stdout().is_terminal() {
         return Err(Failure::NoTerminal);
     }
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let pids = if args.command.is_empty() { processes::found(&args.select)? } else { Vec::new() };
     let launch = launch(args)?;
     let limits = systoll_record::Raised::new();

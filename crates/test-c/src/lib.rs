@@ -40,7 +40,7 @@ pub struct Ended(Counts);
 
 /// The counts of a block, as JSON.
 #[derive(Serialize)]
-struct Told {
+struct BlockReport {
     calls: BTreeMap<&'static str, u64>,
     /// Names that also mean other calls, with those calls.
     made_as: BTreeMap<&'static str, &'static [&'static str]>,
@@ -65,8 +65,8 @@ fn text(told: &impl Serialize) -> *mut c_char {
     serde_json::to_string(told).ok().and_then(|t| CString::new(t).ok()).map_or(std::ptr::null_mut(), CString::into_raw)
 }
 
-fn told(counts: &Counts) -> Told {
-    Told {
+fn told(counts: &Counts) -> BlockReport {
+    BlockReport {
         calls: counts.by_name(),
         made_as: systoll_test::all_made_as().collect(),
         total: counts.total(),

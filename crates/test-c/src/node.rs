@@ -105,7 +105,7 @@ extern "C" fn end(env: Env, _info: *mut c_void) -> Value {
 #[derive(Serialize)]
 struct Numbered {
     id: i64,
-    counts: crate::Told,
+    counts: crate::BlockReport,
 }
 
 /// Returns the number that a function was called with; 0, which no block has, if it was no number.

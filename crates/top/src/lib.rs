@@ -37,6 +37,6 @@ pub use history::{History, Interval, Judged, POINTS, Point};
 pub use screen::{Did, Screen, restore_terminal};
 pub use state::{Event, Look, Page, State};
 pub use table::{Choice, Group, GroupBy, SortBy, TableLine};
-pub use tally::{Figures, Place, ProcessKey, ProcessTally, RowKey, RowTally, Tally};
+pub use tally::{CallerPlace, Figures, ProcessKey, ProcessTally, RowKey, RowTally, Tally};
 pub use text::{height, text};
 pub use view::{draw, page_height};

@@ -1,7 +1,7 @@
 //! Makes the rows of the screen: the calls of an interval, grouped, filtered and sorted.
 
 use crate::history::Interval;
-use crate::tally::{Figures, Place, ProcessKey, RowKey};
+use crate::tally::{CallerPlace, Figures, ProcessKey, RowKey};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -75,13 +75,13 @@ pub enum Group {
     /// A row.
     Row(RowKey),
     /// A line of a script that makes calls of a row, known by sampling.
-    RowLine(RowKey, Place),
+    RowLine(RowKey, CallerPlace),
     /// A system call.
     Call(Sysno),
     /// A public function.
     Api(Option<Arc<str>>),
     /// A place.
-    Line(Option<Place>),
+    Line(Option<CallerPlace>),
     /// A process.
     Process(ProcessKey, u64),
 }
@@ -91,7 +91,7 @@ impl Group {
     /// on terminals.
     pub fn names(&self) -> Vec<String> {
         let api = |api: &Option<Arc<str>>| api.as_deref().map(clean);
-        let named = |key: &RowKey, place: Option<&Place>| {
+        let named = |key: &RowKey, place: Option<&CallerPlace>| {
             let call = clean(&key.syscall.to_string());
             let api = api(&key.api).filter(|api| *api != call);
             [Some(call), api, place.map(place_text)].into_iter().flatten().collect()
@@ -111,7 +111,7 @@ impl Group {
 }
 
 /// Returns a place as reports write it: `parse app.c:40`; for a script, `app.py:8 in work`.
-pub(crate) fn place_text(place: &Place) -> String {
+pub(crate) fn place_text(place: &CallerPlace) -> String {
     let line = if place.line > 0 { format!(":{}", place.line) } else { String::new() };
     let (function, file) = (clean(&place.function), clean(&place.file));
     if place.is_script {
@@ -220,7 +220,7 @@ fn of_rows(interval: &Interval, by: GroupBy) -> Vec<TableLine> {
             GroupBy::Call => add(Group::Call(key.syscall), now, all, false, key),
             GroupBy::Api => add(Group::Api(key.api.clone()), now, all, false, key),
             GroupBy::Row | GroupBy::Line | GroupBy::Process => {
-                let group = |place: Option<&Place>| match by {
+                let group = |place: Option<&CallerPlace>| match by {
                     GroupBy::Line => Group::Line(place.or(key.place.as_ref()).cloned()),
                     // The interpreter's own places that serve a line are not told apart.
                     _ => place.map_or_else(

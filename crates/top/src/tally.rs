@@ -59,7 +59,7 @@ impl Figures {
 
 /// A place in code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct CallerPlace {
     /// The function.
     pub function: Arc<str>,
     /// The source file's name, else that of the module.
@@ -70,7 +70,7 @@ pub struct Place {
     pub is_script: bool,
 }
 
-impl Place {
+impl CallerPlace {
     fn of(recording: &Recording, id: FrameId) -> Option<Self> {
         let frame: &Frame = recording.frames.get(id.0 as usize)?;
         let location = frame.location()?;
@@ -96,7 +96,7 @@ pub struct RowKey {
     /// The public function that was called.
     pub api: Option<Arc<str>>,
     /// The user's own code that made the calls; for a script the interpreter's code.
-    pub place: Option<Place>,
+    pub place: Option<CallerPlace>,
 }
 
 /// The properties of a process that stay the same.
@@ -116,7 +116,7 @@ pub struct RowTally {
     /// Figures since watching began.
     pub figures: Figures,
     /// Lines of a script that make the row's calls, each with its share, 0 to 1; known by sampling.
-    pub lines: Vec<(Place, f64)>,
+    pub lines: Vec<(CallerPlace, f64)>,
 }
 
 /// Counts of one process image, or of several that are folded into one entry.
@@ -192,7 +192,7 @@ impl Tally {
 
 impl RowTally {
     /// Adds the figures of a row of the same name; script lines keep their share of all calls.
-    fn add(&mut self, figures: Figures, lines: &[(Place, f64)]) {
+    fn add(&mut self, figures: Figures, lines: &[(CallerPlace, f64)]) {
         let (mine, theirs) = (self.figures.calls as f64, figures.calls as f64);
         let all = (mine + theirs).max(1.0);
         self.lines.iter_mut().for_each(|(_, share)| *share *= mine / all);
@@ -208,10 +208,10 @@ impl RowTally {
 }
 
 /// Returns the lines of a script that were seen making a row's calls, each with its part.
-fn lines(recording: &Recording, row: &Row) -> Vec<(Place, f64)> {
-    let mut lines: Vec<(Place, f64)> = Vec::new();
+fn lines(recording: &Recording, row: &Row) -> Vec<(CallerPlace, f64)> {
+    let mut lines: Vec<(CallerPlace, f64)> = Vec::new();
     for line in &row.lines {
-        let Some(place) = Place::of(recording, line.frame) else { continue };
+        let Some(place) = CallerPlace::of(recording, line.frame) else { continue };
         match lines.iter_mut().find(|(known, _)| *known == place) {
             Some((_, share)) => *share += row.share(line),
             None => lines.push((place, row.share(line))),
@@ -243,7 +243,7 @@ impl Names<'_> {
             program: exe.map(|exe| self.program(exe)).unwrap_or_default(),
             syscall: row.syscall,
             api: row.api.clone(),
-            place: place.and_then(|id| Place::of(recording, id)),
+            place: place.and_then(|id| CallerPlace::of(recording, id)),
         }
     }
 }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn parts_of_lines_add_up_to_the_whole() {
-        let place = |line| Place { line, ..Place::default() };
+        let place = |line| CallerPlace { line, ..CallerPlace::default() };
         let figures = |calls| Figures { calls, ..Figures::default() };
         let mut tally = RowTally::default();
         tally.add(figures(30), &[(place(1), 0.5), (place(2), 0.5)]);

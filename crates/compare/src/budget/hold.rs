@@ -1,7 +1,7 @@
 //! Compares runs with a budget.
 
 use super::{Bound, Budget, Limit};
-use crate::change::Place;
+use crate::change::SourcePlace;
 use crate::findings;
 use crate::range::Range;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -51,7 +51,7 @@ pub struct Who {
     /// The public function that the caller calls.
     pub api: Option<Arc<str>>,
     /// The caller's place in the source, or only its function.
-    pub place: Option<Place>,
+    pub place: Option<SourcePlace>,
     /// The program.
     pub program: Arc<str>,
     /// The number of calls that the caller makes.
@@ -70,7 +70,7 @@ pub struct HeldFinding {
     /// Number of needless calls.
     pub needless: u64,
     /// The place that makes the calls.
-    pub place: Option<Place>,
+    pub place: Option<SourcePlace>,
     /// True if the budget accepts the finding, or does not limit findings.
     pub known: bool,
 }
@@ -247,7 +247,7 @@ fn caller_of_most<'a>(
     Some(Who {
         syscall: row.syscall,
         api: row.api.clone(),
-        place: location.map(|l| Place { function: l.function.clone(), file: l.file.clone(), line: l.line }),
+        place: location.map(|l| SourcePlace { function: l.function.clone(), file: l.file.clone(), line: l.line }),
         program: recording.processes.get(row.process.0 as usize).map_or("?", |p| p.name()).into(),
         calls: most,
     })
@@ -303,7 +303,7 @@ fn found(budget: &Budget, runs: &[Run<'_>]) -> Vec<HeldFinding> {
             why: f.why.clone(),
             stop: f.stop().into_iter().map(str::to_owned).collect(),
             needless: f.needless.estimate,
-            place: place.map(|l| Place { function: l.function.clone(), file: l.file.clone(), line: l.line }),
+            place: place.map(|l| SourcePlace { function: l.function.clone(), file: l.file.clone(), line: l.line }),
         }
     });
     held.collect()

@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn options_have_numbers() {
-        for bits in 0..64 {
+        for bits in 0..128 {
             assert_eq!(Options::from_bits(bits).map(Options::bits), Some(bits));
         }
-        assert_eq!(Options::from_bits(64), None);
+        assert_eq!(Options::from_bits(128), None);
     }
 }

@@ -79,8 +79,8 @@ pub(super) fn write(e: &mut Emitter, span: &Span) -> Emitted<Vec<Hook>> {
     Ok(vec![Hook { start: span.start, bytes: span.bytes.len(), label }])
 }
 
-/// Finds the entry of [`image::CODES`] with the address in rdi (rcx), and the offset there (rdx). Goes to `theirs` if
-/// there is none.
+/// Finds the entry of [`image::CODES`] whose code holds the address in rdi. Out: rcx the entry's address, rdx the
+/// distance of the address from the start of that code. Goes to `theirs` if no code holds it; changes rax.
 fn code_at(e: &mut Emitter, theirs: CodeLabel) -> Emitted {
     let next = e.label();
     asm!(e; mov(rcx, IMAGE + image::CODE_COUNT); mov(rax, qword_ptr(rcx)););

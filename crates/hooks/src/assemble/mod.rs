@@ -77,7 +77,7 @@ pub use find_fde::origins_table;
 pub use long_reader::{LongCall, long_calls};
 pub use new_image::{new_image, number_roots, own_words};
 pub use ring_reader::{Piece, Pieces, Read, WrittenCall, read_used, written_calls};
-pub use room::{Place, Room};
+pub use room::{CountingPlace, Room};
 pub use slot_reader::{
     Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, TrunkLooks, Words, read_slot, slots_drawn,
 };

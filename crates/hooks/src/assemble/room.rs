@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 /// A place where calls are counted: a site's root, or a context below it. Addresses are those in the watched process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CountingPlace {
     /// Address of the node.
     pub node: u64,
     /// Address of the root of its tree; the node itself if it is a root.
@@ -33,7 +33,7 @@ pub struct Place {
 pub struct Room {
     nodes: u64,
     /// Contexts by their records. Their nodes ascend too, since both are assigned in turn.
-    contexts: Vec<Place>,
+    contexts: Vec<CountingPlace>,
     /// Roots by rising record.
     roots: Vec<Roots>,
 }
@@ -94,14 +94,14 @@ impl Room {
 
     /// Returns the place that is counted at a record (see [`crate::layout::record_at`]), if the record was assigned.
     #[must_use]
-    pub fn place(&self, record: u64) -> Option<Place> {
+    pub fn place(&self, record: u64) -> Option<CountingPlace> {
         if let Some(place) = self.contexts.get(usize::try_from(record).ok()?) {
             return Some(*place);
         }
         let root = slot::RECORD_COUNT.checked_sub(record)?.checked_sub(1)?;
         let roots = self.roots.get(self.roots.partition_point(|roots| roots.end() <= root))?;
         let node = roots.at.wrapping_add((root - roots.first) * NODE_SIZE);
-        Some(Place { node, root: node })
+        Some(CountingPlace { node, root: node })
     }
 
     /// Returns the record at which a node counts, if one was assigned to it.
@@ -128,7 +128,7 @@ impl Room {
         root: u64,
     ) -> Option<(u64, u64)> {
         let (first, record) = self.take_record(words, count + behind)?;
-        self.contexts.push(Place { node: first + count.saturating_sub(1) * NODE_SIZE, root });
+        self.contexts.push(CountingPlace { node: first + count.saturating_sub(1) * NODE_SIZE, root });
         Some((first, record))
     }
 
@@ -143,7 +143,7 @@ impl Room {
     /// Takes a root that tells no contexts apart, at which all calls of a number are counted.
     pub(super) fn take_whole_root(&mut self, words: &[AtomicU64]) -> Option<(u64, u64)> {
         let (node, record) = self.take_record(words, 1)?;
-        self.contexts.push(Place { node, root: node });
+        self.contexts.push(CountingPlace { node, root: node });
         Some((node, record))
     }
 
@@ -190,7 +190,7 @@ mod tests {
             (of_number, number_root, number_root),
         ];
         for (record, node, root) in all {
-            assert_eq!(room.place(record), Some(Place { node, root }));
+            assert_eq!(room.place(record), Some(CountingPlace { node, root }));
             assert_eq!(room.record_of(node), Some(record));
         }
         for node in [0, nodes, region + 5 * NODE_SIZE, region + 8, nodes + 6 * NODE_SIZE, u64::MAX] {

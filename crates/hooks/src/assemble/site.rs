@@ -22,7 +22,7 @@ use iced_x86::{Code, Instruction};
 
 /// The place in memory at which a site counts.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct SiteAddresses {
     /// Address of the site's root.
     pub(super) root: u64,
     /// Address of the file's region.
@@ -125,7 +125,7 @@ impl<'a> Shape<'a> {
 }
 
 /// Writes the code of a site.
-pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place) -> Emitted<SiteCode> {
+pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: SiteAddresses) -> Emitted<SiteCode> {
     if !site.exits.is_empty() {
         return super::signal_exits::write(e, options, site, place.root);
     }
@@ -164,7 +164,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
 
 struct Writer<'a> {
     shape: Shape<'a>,
-    place: Place,
+    place: SiteAddresses,
     options: &'a Options,
     entry: Entry,
 }

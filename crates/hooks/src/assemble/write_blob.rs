@@ -5,7 +5,7 @@ use super::emitter::Emitter;
 use super::handshake::stub;
 use super::hook::{Hook, SiteCode};
 use super::relocate::BASE;
-use super::site::{Place, write_entry, write_site};
+use super::site::{SiteAddresses, write_entry, write_site};
 use super::{AssembleError, Options};
 use crate::layout::{IMAGE, NODE_SIZE, image};
 use crate::plan::Plan;
@@ -35,7 +35,7 @@ pub fn assemble(plan: &Plan, options: &Options, delta: i64) -> Result<Blob, Asse
     blob.append(e, &[])?;
     let mut table = (plan.sites.len() + plan.entries.len()) as u64 * NODE_SIZE;
     for site in &plan.sites {
-        let place = Place { root: blob.next_root(), region: FIRST_REGION, table };
+        let place = SiteAddresses { root: blob.next_root(), region: FIRST_REGION, table };
         let mut e = Emitter::new(start)?;
         let written = write_site(&mut e, &options, site, place)?;
         table += if written.counted.as_ref().is_some_and(|c| c.table.is_some()) { TABLE } else { 0 };

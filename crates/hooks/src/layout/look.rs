@@ -1,7 +1,7 @@
 //! Samples of single calls that name an object, written at random places over the whole run.
 //!
 //! A thread's calls at a node are divided into parts, and each part has one sample at a random place. A part is a
-//! single call up to [`ALL`] calls; beyond, parts grow so that each octave of the count has about [`OF_OCTAVE`]
+//! single call up to [`ALL`] calls; beyond, parts grow so that each octave of the count has about 2 to the power of [`OF_OCTAVE_BITS`]
 //! samples. The number of calls that a sample stands for is therefore known, and written beside it
 //! ([`super::ring::call`]). Among the calls that are all sampled, every repeat is recognised however far apart: the
 //! first part is as long as most lists of files that programs go through. Samples fill buffers of the ring one after
@@ -11,9 +11,7 @@ use super::ring::Share;
 
 /// Number of a thread's first calls at a node that are all sampled, a power of two.
 pub const ALL: u64 = 1 << 13;
-/// Samples in each octave after [`ALL`].
-pub const OF_OCTAVE: u64 = 1 << OF_OCTAVE_BITS;
-/// log2 of [`OF_OCTAVE`].
+/// log2 of the number of samples in each octave after [`ALL`].
 pub const OF_OCTAVE_BITS: u32 = 10;
 /// log2 of the factor by which a thread's first [`super::image::FAMILIAR`] calls at a node are sampled more rarely,
 /// since earlier processes of the same file have shown those calls.

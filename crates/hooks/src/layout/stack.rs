@@ -13,8 +13,8 @@
 /// Bytes of an entry of [`super::slot::STACKS`]: bounds like [`super::slot::STACK_LOW`] and
 /// [`super::slot::STACK_HIGH`].
 pub const ENTRY: u64 = 16;
-/// Entries of [`super::slot::STACKS`], a power of two: a program's stack, one for its signals, and the rest for
-/// stacks of coroutines.
+/// Entries of [`super::slot::STACKS`], a power of two: enough for a thread's own stack, its signal stack, and 14 stacks
+/// of coroutines.
 pub const LEN: u64 = 16;
 /// Entries of [`super::slot::OWN_MEMORY`], a power of two.
 pub const OWN_LEN: u64 = 4;

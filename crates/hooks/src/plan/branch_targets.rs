@@ -7,7 +7,7 @@ use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
 use super::effects::{computed_address, direct_target, ends, is_plausible};
 use super::extents::Extent;
-use super::gs::{self, is_certain, is_doubtful, uses_gs};
+use super::gs::{self, is_doubtful, sets_gs_base, uses_gs};
 use super::image::{Image, Region};
 use super::quick::{Step, Steps, led_to};
 use super::reachable;
@@ -173,7 +173,7 @@ impl Walk {
             }
             if self.sure && self.certain.is_none() && uses_gs(instruction) {
                 self.uses_gs.push(instruction.ip());
-                self.certain = is_certain(instruction).then(|| instruction.ip());
+                self.certain = sets_gs_base(instruction).then(|| instruction.ip());
             }
         }
     }

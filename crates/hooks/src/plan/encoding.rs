@@ -27,7 +27,7 @@ struct WirePlan {
     #[prost(uint64, optional, tag = "7")]
     signal_return: Option<u64>,
     #[prost(bool, tag = "8")]
-    guards_memory: bool,
+    has_shadow_memory: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -162,7 +162,7 @@ impl Plan {
             entries: self.entries.iter().map(entry).collect(),
             unplanned: self.unplanned.iter().map(unplanned).collect(),
             uses_gs: self.uses_gs.clone().map(|Evidence { address, bytes }| WireEvidence { address, bytes }),
-            guards_memory: self.guards_memory,
+            has_shadow_memory: self.has_shadow_memory,
             unwinder: self.unwinder.as_ref().map(span),
             signal_return: self.signal_return,
             segments: self.segments.iter().map(wire_segment).collect(),
@@ -192,7 +192,7 @@ impl Plan {
             unwinder: optional(wire.unwinder)?,
             signal_return: wire.signal_return,
             uses_gs: wire.uses_gs.map(|WireEvidence { address, bytes }| Evidence { address, bytes }),
-            guards_memory: wire.guards_memory,
+            has_shadow_memory: wire.has_shadow_memory,
             segments: wire.segments.iter().map(segment).collect(),
         })
     }

@@ -35,8 +35,8 @@ pub(super) fn is_doubtful(i: &Instruction) -> bool {
     !is_plausible(i) || zeroes || uses_gs(i)
 }
 
-/// Returns true if `i` is so long that it rarely occurs in data.
-pub(super) fn is_certain(i: &Instruction) -> bool {
+/// Returns true if `i` sets the gs base: it has at least four bytes, which hardly occur by chance.
+pub(super) fn sets_gs_base(i: &Instruction) -> bool {
     matches!(i.code(), Code::Wrgsbase_r32 | Code::Wrgsbase_r64)
 }
 

@@ -67,8 +67,8 @@ pub(super) struct Image<'a> {
     pub(super) vdso: Vec<(VdsoFunction, u64)>,
     /// Address of `_Unwind_Find_FDE`, if it is in this file.
     pub(super) unwinder: Option<u64>,
-    /// True if the file keeps notes on every byte of memory, see [`super::Plan::guards_memory`].
-    pub(super) guards_memory: bool,
+    /// True if the file has shadow memory, see [`super::Plan::has_shadow_memory`].
+    pub(super) has_shadow_memory: bool,
 }
 
 impl<'a> Image<'a> {
@@ -88,7 +88,7 @@ impl<'a> Image<'a> {
             shadow_stack: shadow_stack(&headers, data),
             vdso: Vec::new(),
             unwinder: None,
-            guards_memory: false,
+            has_shadow_memory: false,
             headers,
         };
         image.find_code()?;
@@ -255,7 +255,7 @@ impl<'a> Image<'a> {
         let (Some(table), Some(strings)) = (table, strings) else { return };
         for symbol in symbols(table) {
             let name = c_str(strings, symbol.st_name.get(Le) as usize);
-            self.guards_memory |= name.is_some_and(|name| GUARDS.contains(&name));
+            self.has_shadow_memory |= name.is_some_and(|name| GUARDS.contains(&name));
             let (address, size) = (symbol.st_value.get(Le), symbol.st_size.get(Le));
             let is_code = |address| self.region(address).is_some();
             let list = match Names::of(symbol, is_code) {

@@ -54,7 +54,7 @@ pub fn build_id(elf: &[u8]) -> Option<&[u8]> {
 pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     let image = image::Image::parse(elf)?;
     let segments = image.segments.clone();
-    let nothing = Plan { segments, guards_memory: image.guards_memory, ..Plan::default() };
+    let nothing = Plan { segments, has_shadow_memory: image.has_shadow_memory, ..Plan::default() };
     // In a large file, this function alone is not worth decoding everything.
     let unwinder = image.unwinder.filter(|_| image.is_small());
     if unwinder.is_none() && !image.code.iter().any(|region| pairs::has_bytes(region.bytes)) {

@@ -24,9 +24,10 @@ pub struct Plan {
     /// An instruction by which code of the file uses the gs segment for itself: counters accessed by gs would overwrite
     /// its memory, so the process must be watched in another way. It is searched only in files that need a plan.
     pub uses_gs: Option<Evidence>,
-    /// True if the file is built to keep notes on every byte of memory at computed addresses (ThreadSanitizer,
-    /// MemorySanitizer): it would mistake our memory for them, or end because anything else is there.
-    pub guards_memory: bool,
+    /// True if the file is built with ThreadSanitizer or MemorySanitizer. Their shadow memory lies at addresses
+    /// computed from the program's own: they would take our memory for shadow memory, or end the program because the
+    /// range is not free.
+    pub has_shadow_memory: bool,
 }
 
 /// An instruction of the file that shows a property of the program, such as that it uses gs.

@@ -66,7 +66,8 @@ pub(crate) fn decode(call: &Call, signature: Option<&Signature>) -> Decoded {
         let kind = signature.arg_kind(index.into(), &decoded.args);
         let there = decoded.args.get(usize::from(index)).is_some_and(|word| *word != 0);
         if there {
-            let place = Place { signature, index, kind, args: &decoded.args, result: call.result, others: &found };
+            let place =
+                ArgumentPlace { signature, index, kind, args: &decoded.args, result: call.result, others: &found };
             let (data, vague) = place.memory(text);
             decoded.data.extend(data);
             decoded.vague |= vague;
@@ -197,7 +198,7 @@ impl Shown {
 }
 
 /// An argument of a call.
-struct Place<'a> {
+struct ArgumentPlace<'a> {
     signature: &'a Signature,
     index: u8,
     kind: ArgKind,
@@ -206,7 +207,7 @@ struct Place<'a> {
     others: &'a Arguments<'a>,
 }
 
-impl Place<'_> {
+impl ArgumentPlace<'_> {
     /// Returns the memory that the argument points to before and after the call, and true if the trace shows less than
     /// was there.
     fn memory(&self, text: &[u8]) -> (Vec<ArgData>, bool) {

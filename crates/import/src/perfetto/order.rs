@@ -1,7 +1,7 @@
 //! Puts events in the order of their times. A trace has them processor by processor, or thread by
 //! thread.
 
-use crate::frames::Told;
+use crate::frames::TracedFrame;
 use crate::hash::Map;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -137,7 +137,7 @@ impl Begun {
 }
 
 /// The stack of an event: neither kind of event has one.
-pub(super) const NO_STACK: &[Told] = &[];
+pub(super) const NO_STACK: &[TracedFrame] = &[];
 
 #[cfg(test)]
 mod tests {

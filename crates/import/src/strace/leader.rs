@@ -38,16 +38,16 @@ pub(crate) fn led(line: &[u8]) -> Led<'_> {
         led.body = text;
         let Some(Item { told, rest }) = item.filter(|item| item.rest.len() < text.len()) else { break };
         match told {
-            Told::Stamp(stamp) => led.stamp = led.stamp.or(Some(stamp)),
+            LeaderItem::Stamp(stamp) => led.stamp = led.stamp.or(Some(stamp)),
             // If the stamp has whole seconds only, the time since the line before tells more.
-            Told::Since(ns) => {
+            LeaderItem::Since(ns) => {
                 led.stamp = match led.stamp {
                     Some(Stamp::OfDay(day)) if day.is_multiple_of(1_000_000_000) => Some(Stamp::Since(ns)),
                     stamp => stamp,
                 }
             }
-            Told::Thread(tid) => led.tid = led.tid.or(Some(tid)),
-            Told::Nothing => {}
+            LeaderItem::Thread(tid) => led.tid = led.tid.or(Some(tid)),
+            LeaderItem::Nothing => {}
         }
         led.body = rest;
     }
@@ -56,7 +56,7 @@ pub(crate) fn led(line: &[u8]) -> Led<'_> {
 
 /// The meaning of an item in front of a line.
 #[derive(Clone, Copy)]
-enum Told {
+enum LeaderItem {
     Stamp(Stamp),
     /// The time since the line before, ns, which may stand beside a time of day.
     Since(u64),
@@ -68,7 +68,7 @@ enum Told {
 /// An item in front of a line.
 #[derive(Clone, Copy)]
 struct Item<'a> {
-    told: Told,
+    told: LeaderItem,
     /// The text behind the item.
     rest: &'a [u8],
 }
@@ -77,18 +77,18 @@ struct Item<'a> {
 fn numbered(text: &[u8]) -> Option<Item<'_>> {
     let (number, rest) = digits(text)?;
     match rest.first()? {
-        b' ' => Some(Item { told: Told::Thread(u32::try_from(number).ok()?), rest }),
+        b' ' => Some(Item { told: LeaderItem::Thread(u32::try_from(number).ok()?), rest }),
         b'<' => {
             let end = memchr::memchr(b'>', rest)?;
             let rest = rest.get(end + 1..)?;
-            let told = Told::Thread(u32::try_from(number).ok()?);
+            let told = LeaderItem::Thread(u32::try_from(number).ok()?);
             rest.starts_with(b" ").then_some(Item { told, rest })
         }
         b'.' => {
             let (fraction, rest) = fraction(rest.get(1..)?)?;
             let ns = number.checked_mul(1_000_000_000)?.checked_add(fraction)?;
             let stamp = if number >= LONG_AGO_S { Stamp::Unix(ns) } else { Stamp::Since(ns) };
-            rest.starts_with(b" ").then_some(Item { told: Told::Stamp(stamp), rest })
+            rest.starts_with(b" ").then_some(Item { told: LeaderItem::Stamp(stamp), rest })
         }
         b':' => {
             let (minutes, rest) = digits(rest.get(1..)?)?;
@@ -99,7 +99,7 @@ fn numbered(text: &[u8]) -> Option<Item<'_>> {
             };
             let whole = number.checked_mul(3_600)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)?;
             let ns = whole.checked_mul(1_000_000_000)?.checked_add(fraction)?;
-            (rest.starts_with(b" ") && number < 25).then_some(Item { told: Told::Stamp(Stamp::OfDay(ns)), rest })
+            (rest.starts_with(b" ") && number < 25).then_some(Item { told: LeaderItem::Stamp(Stamp::OfDay(ns)), rest })
         }
         _ => None,
     }
@@ -111,14 +111,14 @@ fn bracketed(text: &[u8]) -> Option<Item<'_>> {
     if let Some(rest) = text.strip_prefix(b"[pid ") {
         let (tid, rest) = digits(rest.trim_ascii_start())?;
         let end = memchr::memchr(b']', rest)?;
-        return Some(Item { told: Told::Thread(u32::try_from(tid).ok()?), rest: rest.get(end + 1..)? });
+        return Some(Item { told: LeaderItem::Thread(u32::try_from(tid).ok()?), rest: rest.get(end + 1..)? });
     }
     let end = memchr::memchr(b']', text.get(..40.min(text.len()))?)?;
     let inner = text.get(1..end)?;
     let inner = inner.strip_prefix(b"0x").unwrap_or(inner);
     let address = !inner.is_empty() && inner.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b' ' | b'?'));
     let rest = text.get(end + 1..)?;
-    (address && rest.starts_with(b" ")).then_some(Item { told: Told::Nothing, rest })
+    (address && rest.starts_with(b" ")).then_some(Item { told: LeaderItem::Nothing, rest })
 }
 
 /// Reads `(+     0.000025) `.
@@ -129,7 +129,7 @@ fn since(text: &[u8]) -> Option<Item<'_>> {
         let (fraction, _) = fraction(rest.strip_prefix(b".")?)?;
         seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
     });
-    Some(Item { told: told.map_or(Told::Nothing, Told::Since), rest })
+    Some(Item { told: told.map_or(LeaderItem::Nothing, LeaderItem::Since), rest })
 }
 
 fn digits(text: &[u8]) -> Option<(u64, &[u8])> {

@@ -9,7 +9,7 @@ mod summary;
 
 use crate::call::{Call, Syscall, Times, Written};
 use crate::edges::Edges;
-use crate::frames::Told;
+use crate::frames::TracedFrame;
 use crate::lex::{arguments, name_end};
 use crate::pending::{Entered, Pending};
 use crate::trace::Trace;
@@ -46,7 +46,7 @@ pub(crate) struct Strace {
     /// The call that has returned last; its stack may follow.
     held: Call,
     holds: bool,
-    stack: Vec<Told>,
+    stack: Vec<TracedFrame>,
     /// The thread of the last line that a stack may belong to.
     last_tid: u32,
     summary: Summary,
@@ -273,7 +273,7 @@ impl Strace {
         }
     }
 
-    fn frame(&mut self, frame: Told) {
+    fn frame(&mut self, frame: TracedFrame) {
         let stack = if self.holds { Some(&mut self.stack) } else { self.pending.stack_mut(self.last_tid) };
         if let Some(stack) = stack.filter(|stack| stack.len() < MAX_DEPTH) {
             stack.push(frame);

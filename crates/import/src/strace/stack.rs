@@ -1,17 +1,17 @@
 //! Reads frames of `strace -k`: ` > /lib/libc.so.6(read+0x14) [0xf9a14]`.
 
-use crate::frames::{SourceLine, Told};
+use crate::frames::{SourceLine, TracedFrame};
 
 /// Largest number of bytes read of a frame.
 const MOST: usize = 2_048;
 
 /// Returns the frame in a line; `None` if the line is none.
-pub(super) fn frame(line: &[u8]) -> Option<Told> {
+pub(super) fn frame(line: &[u8]) -> Option<TracedFrame> {
     let text = line.strip_prefix(b" > ").or_else(|| line.strip_prefix(b"\t> "))?;
     let text = String::from_utf8_lossy(text.get(..text.len().min(MOST))?);
     let text = text.trim_end();
     let Some((front, behind)) = text.rsplit_once(" [0x") else {
-        return Some(Told { module: String::new(), function: None, address: 0, source: None });
+        return Some(TracedFrame { module: String::new(), function: None, address: 0, source: None });
     };
     let (address, source) = behind.split_once(']')?;
     let address = u64::from_str_radix(address, 16).ok()?;
@@ -23,7 +23,7 @@ pub(super) fn frame(line: &[u8]) -> Option<Told> {
     let source = source.trim().rsplit_once(':');
     let source = source.and_then(|(file, line)| Some(SourceLine { file: file.to_owned(), line: line.parse().ok()? }));
     let function = (!function.is_empty()).then(|| function.to_owned());
-    Some(Told { module: module.to_owned(), function, address, source })
+    Some(TracedFrame { module: module.to_owned(), function, address, source })
 }
 
 /// Splits a frame's text into the file and the text in the last brackets; names of C++ have

@@ -6,7 +6,7 @@ use systoll_model::{Counts, Errno, Sysno};
 
 /// A line of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct SummaryRow {
     pub(crate) name: String,
     pub(crate) calls: u64,
     pub(crate) errors: u64,
@@ -19,12 +19,12 @@ pub(crate) struct Line {
 pub(crate) struct Table {
     /// The program and the thread that the table counts, if it names them.
     pub(crate) of: Option<(String, u32)>,
-    lines: BTreeMap<String, Line>,
+    lines: BTreeMap<String, SummaryRow>,
 }
 
 impl Table {
     /// Returns the lines of the table.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &SummaryRow> {
         self.lines.values()
     }
 
@@ -133,7 +133,7 @@ impl Summary {
         }
     }
 
-    fn add(&mut self, line: Line) {
+    fn add(&mut self, line: SummaryRow) {
         if self.tables.is_empty() {
             self.begin();
         }
@@ -141,13 +141,13 @@ impl Summary {
         if lines.len() >= MOST && !lines.contains_key(&line.name) {
             return;
         }
-        let sum = lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
+        let sum = lines.entry(line.name.clone()).or_insert(SummaryRow { calls: 0, errors: 0, ns: 0, ..line.clone() });
         sum.calls = sum.calls.saturating_add(line.calls);
         sum.errors = sum.errors.saturating_add(line.errors);
         sum.ns = sum.ns.saturating_add(line.ns);
     }
 
-    fn row(&self, text: &str) -> Option<Line> {
+    fn row(&self, text: &str) -> Option<SummaryRow> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let columns: Vec<Column> = match self.columns.len().checked_sub(words.len())? {
             0 => self.columns.clone(),
@@ -155,7 +155,7 @@ impl Summary {
             1 => self.columns.iter().copied().filter(|c| *c != Column::Errors).collect(),
             _ => return None,
         };
-        let mut line = Line { name: String::new(), calls: 0, errors: 0, ns: 0 };
+        let mut line = SummaryRow { name: String::new(), calls: 0, errors: 0, ns: 0 };
         for (column, word) in columns.into_iter().zip(words) {
             match column {
                 Column::Name | Column::Function => line.name = word.to_owned(),
@@ -197,14 +197,14 @@ impl Summary {
 }
 
 /// Reads a line of two words, one the name of a call and the other a number.
-fn bare(line: &[u8]) -> Option<Line> {
+fn bare(line: &[u8]) -> Option<SummaryRow> {
     let text = std::str::from_utf8(line.get(..line.len().min(100))?).ok()?;
     let mut words = text.split_whitespace();
     let (one, other) = (words.next()?, words.next()?);
     let (name, count) = if one.starts_with(|c: char| c.is_ascii_digit()) { (other, one) } else { (one, other) };
     let is_all = words.next().is_none() && named(name.as_bytes()).is_some();
     is_all.then_some(())?;
-    Some(Line { name: name.to_owned(), calls: count.parse().ok()?, errors: 0, ns: 0 })
+    Some(SummaryRow { name: name.to_owned(), calls: count.parse().ok()?, errors: 0, ns: 0 })
 }
 
 /// Returns the program and thread of the table that perf writes next: ` sh (4139), 4 events, 1.0%`.
@@ -214,7 +214,7 @@ fn events_of(text: &str) -> Option<(String, u32)> {
     rest.contains(" events, ").then_some((name.to_owned(), tid.parse().ok()?))
 }
 
-impl Line {
+impl SummaryRow {
     /// Returns the line as a row's counts. The errors of failed calls are unknown.
     pub(crate) fn counts(&self) -> Counts {
         let errors = self.errors.min(self.calls);
@@ -242,13 +242,13 @@ impl Line {
 
 /// Reads an entry of a map that bpftrace printed, counted by the tracepoint of a call's entry:
 /// `@[tracepoint:syscalls:sys_enter_futex]: 26706`.
-fn of_bpftrace(line: &[u8]) -> Option<Line> {
+fn of_bpftrace(line: &[u8]) -> Option<SummaryRow> {
     let text = std::str::from_utf8(line.strip_prefix(b"@")?).ok()?;
     let (key, count) = text.trim_end().rsplit_once("]: ")?;
     let (_, key) = key.split_once('[')?;
     let (_, name) = key.rsplit_once("sys_enter_")?;
     named(name.as_bytes())?;
-    Some(Line { name: name.to_owned(), calls: count.parse().ok()?, errors: 0, ns: 0 })
+    Some(SummaryRow { name: name.to_owned(), calls: count.parse().ok()?, errors: 0, ns: 0 })
 }
 
 /// Reads a number. If all calls together took no time, the table's shares are `-nan`.
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn lines(summary: &Summary) -> impl Iterator<Item = &Line> {
+    fn lines(summary: &Summary) -> impl Iterator<Item = &SummaryRow> {
         summary.tables().flat_map(Table::lines)
     }
 
@@ -372,7 +372,7 @@ done";
             let mut summary = Summary::default();
             let left: Vec<_> = text.lines().skip_while(|l| !summary.line(l.as_bytes())).collect();
             let unread = left.iter().skip(1).filter(|l| !summary.line(l.as_bytes())).count();
-            let of = |l: &Line| (l.syscall().and_then(Sysno::name), l.calls, l.errors, l.ns);
+            let of = |l: &SummaryRow| (l.syscall().and_then(Sysno::name), l.calls, l.errors, l.ns);
             (lines(&summary).map(of).collect::<Vec<_>>(), unread)
         };
         let perf = "

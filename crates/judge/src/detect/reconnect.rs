@@ -91,7 +91,7 @@ impl<'a> Reconnect<'a> {
         found
     }
 
-    /// Notes what a window shows of connections to these peers.
+    /// Adds to `seen` what a window shows of the connections to its peers.
     fn look(&self, window: &'a Window, recording: &Recording, semantics: &Semantics, seen: &mut Map<Peer<'a>, Seen>) {
         let mut open: Map<i32, Life<'a>> = Map::default();
         for call in window.calls.iter().filter(|call| call.fd.is_some()) {

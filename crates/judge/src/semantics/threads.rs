@@ -16,12 +16,12 @@ pub(crate) struct Spawn {
     /// Conditions of the line; all must hold.
     pub when: &'static [When],
     /// The place of the thread's stack.
-    place: Place,
+    place: WordPlace,
 }
 
 /// The place of a word of a call.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum WordPlace {
     /// An argument.
     Arg(u8),
     /// Offset, bytes, in the struct that the first argument points to, whose first word is the flags.
@@ -33,8 +33,8 @@ impl Spawn {
     /// different ones. Returns `None` if the call makes no thread, or its argument was not read.
     pub(crate) fn stack(&self, call: &ObservedCall<'_>) -> Option<u64> {
         match self.place {
-            Place::Arg(arg) => Some(call.arg(arg)),
-            Place::Struct(at) => {
+            WordPlace::Arg(arg) => Some(call.arg(arg)),
+            WordPlace::Struct(at) => {
                 let bytes = call.data(0, Moment::Entry)?;
                 let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
                 word(at).filter(|_| word(0).is_some_and(|flags| flags & u64::from(CLONE_THREAD) != 0))
@@ -45,9 +45,9 @@ impl Spawn {
 
 /// The calls that make threads.
 pub(crate) static SPAWNS: &[Spawn] = &[
-    Spawn { call: "clone", when: &[AllBits(0, CLONE_THREAD)], place: Place::Arg(1) },
+    Spawn { call: "clone", when: &[AllBits(0, CLONE_THREAD)], place: WordPlace::Arg(1) },
     // struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal, stack …
-    Spawn { call: "clone3", when: &[], place: Place::Struct(40) },
+    Spawn { call: "clone3", when: &[], place: WordPlace::Struct(40) },
 ];
 
 /// A call made when a thread begins or ends.

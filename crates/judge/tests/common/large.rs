@@ -1,12 +1,11 @@
 //! Makes a very large recording: many images of a few programs, each with many contexts, of which
 //! some have windows.
 
-use super::{Call, call, sigmask, stat};
+use super::{CWD, Call, call, sigmask, stat};
 use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_model::*;
 
-const CWD: u64 = (-100i32) as u32 as u64;
 /// Number of calls in a window.
 const WINDOW: usize = 32;
 /// Number of windows of a sampled context, one in each octave.

@@ -7,8 +7,18 @@ pub(crate) mod large;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use systoll_judge::{Catalogue, Finding, Judgement, Options, judge};
+use systoll_judge::{Catalogue, Finding, Judgement, Kind, Options, judge};
 use systoll_model::*;
+
+/// Processor time of a program besides its calls, ns, beside which they cost enough.
+pub(crate) const BUSY: u64 = 2_000_000;
+/// AT_FDCWD, as the kernel gets it.
+pub(crate) const CWD: u64 = (-100i32) as u32 as u64;
+
+/// Asserts that a finding is of this kind and has this cause.
+pub(crate) fn is(f: &Finding, kind: Kind, cause: &str) {
+    assert_eq!((f.kind, f.cause.as_deref()), (kind, Some(cause)), "{f:#?}");
+}
 
 /// A call of a trace.
 #[derive(Clone, Default)]

@@ -5,22 +5,13 @@ use crate::names::{FrameClass, Language};
 use crate::prices::PriceSource;
 use crate::problem::ProblemKind;
 
-const CLASSES: [FrameClass; 6] = [
-    FrameClass::User,
-    FrameClass::Libc,
-    FrameClass::Loader,
-    FrameClass::Runtime,
-    FrameClass::Vdso,
-    FrameClass::Unknown,
-];
-
 pub(super) fn class_code(class: FrameClass) -> u32 {
-    CLASSES.iter().position(|c| *c == class).unwrap_or_default() as u32
+    FrameClass::ALL.iter().position(|c| *c == class).unwrap_or_default() as u32
 }
 
 /// Decodes a class. A class that a later version added becomes `Unknown`.
 pub(super) fn class(code: u32) -> FrameClass {
-    CLASSES.get(code as usize).copied().unwrap_or(FrameClass::Unknown)
+    FrameClass::ALL.get(code as usize).copied().unwrap_or(FrameClass::Unknown)
 }
 
 /// Decodes a language. Returns `None` for 0, which is native code, and for a language that a later

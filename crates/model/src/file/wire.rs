@@ -122,7 +122,8 @@ pub(super) struct Package {
     pub(super) version: u32,
 }
 
-/// Calls of one kind that were to be answered in place.
+/// Counts of one system call whose calls systoll was to answer in place of the kernel, see
+/// [`crate::InPlace`].
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct InPlace {
     #[prost(uint32, tag = "1")]

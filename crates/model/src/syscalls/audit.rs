@@ -36,7 +36,7 @@ pub enum Audit {
 
 /// The kernel's decision to count a call or not, once it returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum AuditDecision {
     /// The call was counted.
     Yes,
     /// The call was not counted.
@@ -69,23 +69,23 @@ impl Audit {
 
     /// Returns the kernel's decision for a successful call. A `copy_file_range` of no bytes is not
     /// counted.
-    pub fn success(self) -> Counted {
-        if self == Self::CopyFileRange { Counted::Perhaps } else { Counted::Yes }
+    pub fn success(self) -> AuditDecision {
+        if self == Self::CopyFileRange { AuditDecision::Perhaps } else { AuditDecision::Yes }
     }
 
     /// Returns the kernel's decision for a call that failed with `errno`.
-    pub fn failure(self, errno: Errno) -> Counted {
+    pub fn failure(self, errno: Errno) -> AuditDecision {
         match self {
-            Self::ReadV | Self::WriteV => Counted::Yes,
-            Self::PreadV | Self::PwriteV if errno == EINVAL => Counted::Perhaps,
-            Self::PreadV | Self::PwriteV => Counted::Yes,
-            _ if errno == EBADF => Counted::No,
+            Self::ReadV | Self::WriteV => AuditDecision::Yes,
+            Self::PreadV | Self::PwriteV if errno == EINVAL => AuditDecision::Perhaps,
+            Self::PreadV | Self::PwriteV => AuditDecision::Yes,
+            _ if errno == EBADF => AuditDecision::No,
             Self::Read | Self::Write if [EFAULT, EINVAL, ESPIPE, EACCES, EPERM, EOVERFLOW].contains(&errno) => {
-                Counted::Perhaps
+                AuditDecision::Perhaps
             }
-            Self::Read | Self::Write => Counted::Yes,
-            Self::Sendfile if errno == EAGAIN => Counted::Yes,
-            Self::Sendfile | Self::CopyFileRange => Counted::Perhaps,
+            Self::Read | Self::Write => AuditDecision::Yes,
+            Self::Sendfile if errno == EAGAIN => AuditDecision::Yes,
+            Self::Sendfile | Self::CopyFileRange => AuditDecision::Perhaps,
         }
     }
 
@@ -95,11 +95,11 @@ impl Audit {
     pub fn range(self, counts: &Counts) -> RangeInclusive<u64> {
         let mut low = 0u64;
         let mut high = 0u64;
-        let mut add = |counted: Counted, calls: u64| {
-            if counted == Counted::Yes {
+        let mut add = |counted: AuditDecision, calls: u64| {
+            if counted == AuditDecision::Yes {
                 low = low.saturating_add(calls);
             }
-            if counted != Counted::No {
+            if counted != AuditDecision::No {
                 high = high.saturating_add(calls);
             }
         };
@@ -107,7 +107,7 @@ impl Audit {
         for (errno, calls) in &counts.errors {
             add(self.failure(*errno), *calls);
         }
-        add(Counted::Perhaps, counts.unreturned);
+        add(AuditDecision::Perhaps, counts.unreturned);
         low..=high
     }
 }

@@ -14,7 +14,7 @@ mod signature;
 mod table;
 
 pub use args::{Arg, ArgKind, Moment, Size};
-pub use audit::{Audit, Counted};
+pub use audit::{Audit, AuditDecision};
 pub use class::{Class, Classes};
 pub use signature::Signature;
 pub use table::signatures;

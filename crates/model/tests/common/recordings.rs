@@ -91,14 +91,7 @@ fn process(processes: u32) -> impl Strategy<Value = Process> {
 }
 
 fn frame(modules: u32) -> impl Strategy<Value = Frame> {
-    let class = prop_oneof![
-        Just(FrameClass::User),
-        Just(FrameClass::Libc),
-        Just(FrameClass::Loader),
-        Just(FrameClass::Runtime),
-        Just(FrameClass::Vdso),
-        Just(FrameClass::Unknown)
-    ];
+    let class = proptest::sample::select(&FrameClass::ALL[..]);
     let location = (name(), option::of(name()), option::of(any::<u32>())).prop_map(|(function, file, line)| Location {
         function,
         file,

@@ -15,7 +15,7 @@ pub use screen::write_check;
 
 use crate::text::{clean, sentence};
 use crate::units::{counted, grouped};
-use systoll_compare::{Bound, Breach, Held, HeldFinding, Measured, Place, Who};
+use systoll_compare::{Bound, Breach, Held, HeldFinding, Measured, SourcePlace, Who};
 use systoll_model::short_file;
 
 /// The results of a check, and the paths to which they refer.
@@ -99,7 +99,7 @@ impl BudgetReport<'_> {
     }
 
     /// Returns a place's file and line. The file is relative to the root if it lies there.
-    fn place(&self, place: Option<&Place>) -> Option<(String, u32)> {
+    fn place(&self, place: Option<&SourcePlace>) -> Option<(String, u32)> {
         let place = place?;
         let file = place.file.as_deref().filter(|f| !f.starts_with('<'))?;
         Some((self.relative(file), place.line?))
@@ -152,7 +152,7 @@ fn who_text(who: &Who) -> String {
     format!("most by {} in {} ({})", chain.join(" < "), clean(&who.program), grouped(who.calls))
 }
 
-fn place_text(place: &Place) -> String {
+fn place_text(place: &SourcePlace) -> String {
     let mut text = clean(&place.function);
     if let (Some(file), Some(line)) = (place.file.as_deref(), place.line) {
         text.push_str(&format!(" {}:{line}", clean(short_file(file))));

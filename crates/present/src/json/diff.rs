@@ -48,7 +48,7 @@ struct WireFigures {
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct WirePlace<'a> {
     function: &'a str,
     file: Option<&'a str>,
     line: Option<u32>,
@@ -66,7 +66,7 @@ struct WireChange<'a> {
     old: WireFigures,
     new: WireFigures,
     verdict: &'static str,
-    place: Option<Place<'a>>,
+    place: Option<WirePlace<'a>>,
     object: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     beneath: Vec<WireChange<'a>>,
@@ -85,7 +85,7 @@ struct WireFinding<'a> {
 #[derive(Serialize)]
 struct WireRound<'a> {
     program: Option<&'a str>,
-    place: Option<Place<'a>>,
+    place: Option<WirePlace<'a>>,
     old: WireRoundFigures,
     new: WireRoundFigures,
 }
@@ -165,8 +165,8 @@ fn change(change: &Change) -> WireChange<'_> {
     }
 }
 
-fn place(place: &systoll_compare::Place) -> Place<'_> {
-    Place { function: &place.function, file: place.file.as_deref(), line: place.line }
+fn place(place: &systoll_compare::SourcePlace) -> WirePlace<'_> {
+    WirePlace { function: &place.function, file: place.file.as_deref(), line: place.line }
 }
 
 fn round(change: &RoundChange) -> WireRound<'_> {

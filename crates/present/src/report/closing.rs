@@ -42,7 +42,8 @@ impl Report<'_> {
         lines
     }
 
-    /// Returns needless calls that no finding mentions, and calls that could not be judged.
+    /// Returns the lines about needless calls that no finding mentions, calls that may be needless,
+    /// and calls that could not be judged.
     fn untold(&self, indent: usize, label: &str, column: usize) -> Vec<Line> {
         let beneath = self.sentences().beneath();
         if beneath.is_empty() { vec![] } else { self.labelled(indent, label, column, Role::Plain, &beneath.join("; ")) }

@@ -94,20 +94,21 @@ impl Report<'_> {
         let plain = Style { color: false, width: 0, whole_names: false };
         let named = |r: &Row| self.place_and_api(r).render(&plain);
         let shown = named(first);
-        let mut calls_from: BTreeMap<String, Place> = BTreeMap::new();
+        let mut calls_from: BTreeMap<String, CallingPlace> = BTreeMap::new();
         // If the rows also have useful calls, only the needless ones are counted.
         let of_part = f.calls_about.is_some();
         for (at, (id, row)) in rows.into_iter().enumerate() {
             let needless = f.by_row.get(at).filter(|_| of_part).map(|part| part.calls);
-            let place = calls_from.entry(named(row)).or_insert(Place { calls: 0, id, row });
+            let place = calls_from.entry(named(row)).or_insert(CallingPlace { calls: 0, id, row });
             place.calls = place.calls.saturating_add(needless.unwrap_or(row.counts.calls));
         }
         calls_from.remove(&shown);
-        let mut places: Vec<(String, Place)> = calls_from.into_iter().collect();
+        let mut places: Vec<(String, CallingPlace)> = calls_from.into_iter().collect();
         places.sort_by(|(a, one), (b, other)| other.calls.cmp(&one.calls).then_with(|| a.cmp(b)));
         let limit = if self.options.all { usize::MAX } else { PLACES };
         let about = if of_part { "about " } else { "" };
-        let segment = |p: &Place| self.place_and_api(p.row).with(Role::Faint, format!(", {about}{}", calls(p.calls)));
+        let segment =
+            |p: &CallingPlace| self.place_and_api(p.row).with(Role::Faint, format!(", {about}{}", calls(p.calls)));
         let more = places.len().checked_sub(limit).filter(|more| *more > 0);
         let more = more.map(|more| Line::of(Role::Faint, counted(more as u64, "more place", "more places")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
@@ -115,7 +116,7 @@ impl Report<'_> {
         label.pad_to(DETAIL_TEXT);
         places.truncate(limit);
         if self.options.stacks {
-            let of = |(_, p): &(String, Place)| {
+            let of = |(_, p): &(String, CallingPlace)| {
                 let head = self.segments(label.clone(), vec![segment(p)], DETAIL_TEXT);
                 [head, self.stacks_of(p.id, DETAIL_TEXT)].concat()
             };
@@ -291,7 +292,7 @@ impl Report<'_> {
 }
 
 /// A place in the source that makes calls of a finding.
-struct Place<'r> {
+struct CallingPlace<'r> {
     /// Number of calls of all places with the same text.
     calls: u64,
     /// Id of one of these places' rows.

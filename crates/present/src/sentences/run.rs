@@ -128,8 +128,8 @@ impl Sentences<'_> {
         Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true }
     }
 
-    /// Writes a sentence about needless calls that no finding mentions, and one about calls that
-    /// could not be judged.
+    /// Returns a sentence for each of these that there are: needless calls that no finding
+    /// mentions, calls that may be needless, and calls that could not be judged.
     pub(crate) fn beneath(&self) -> Vec<String> {
         let (untold, unjudged) = (self.judgement.untold, self.judgement.unjudged);
         let cost = |ns: u64| format!("{}{}", time(ns), self.share_of_cpu(ns));

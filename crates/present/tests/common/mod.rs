@@ -5,10 +5,10 @@ pub mod schema;
 pub mod stories;
 
 use std::sync::Arc;
-use systoll_judge::{Advice, Basis, Confidence, Estimate, Evidence, Finding, Judgement, Kind};
+use systoll_judge::{Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind};
 use systoll_model::{
-    BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Location, LongCall, Module, ModuleId, Phase,
-    Prices, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno,
+    BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Location, LongCall, Module, ModuleId, Prices,
+    Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno,
 };
 use systoll_present::{ReportOptions, Style, write_report};
 
@@ -165,32 +165,14 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         syscalls,
         apis: all.iter().filter_map(|r| r.api.clone()).collect(),
         user: all.first().and_then(|r| r.user),
-        what: None,
-        objects: vec![],
-        objects_seen: 0,
         calls,
-        calls_about: None,
         needless: Estimate { estimate: calls, low: calls - calls / 20, high: calls },
         toll_ns,
         needless_toll_ns: toll_ns,
-        by_row: vec![],
-        starts: false,
-        per_unit: None,
-        later: None,
-        expected_gain: None,
-        waited_ns: None,
         share_of_cpu: rec.header.own_cpu_ns.map(|own| toll_ns as f64 / own as f64),
-        share_of_wall: None,
         share_of_calls: calls as f64 / rec.calls() as f64,
-        phase: Phase::Steady,
         evidence: Evidence { windows: 24, agree: 24, calls: 700, claimed: 699 },
-        basis: Basis::Samples,
-        doubt: None,
-        why: String::new(),
-        language: None,
-        language_api: None,
-        cures: vec![],
-        prove: vec![],
+        ..Finding::default()
     }
 }
 

@@ -49,8 +49,8 @@ pub(super) fn private(meter: &Meter, affinity: Option<&Affinity>) -> (Outcome, O
     }
     let sibling = Sibling { affinity, state: AtomicU32::new(0), turns: AtomicU32::new(0) };
     let argument = std::ptr::from_ref(&sibling).cast_mut().cast();
-    // SAFETY: `run` only makes system calls and never returns; `sibling` lives until the state is
-    // 0.
+    // SAFETY: `run` only makes system calls and never returns. It does not touch `sibling` after it
+    // has set the state back to 0, and this function waits for that.
     if let Err(refused) = unsafe { start(run, argument) } {
         return (Err(refused), Err(refused));
     }

@@ -2,7 +2,7 @@
 
 /// The figures that a load generator printed for one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct LoadFigures {
     /// Number of requests.
     pub requests: Option<u64>,
     /// Number of requests a second; for several tests in a row, their total over the total time.
@@ -14,9 +14,9 @@ pub struct Told {
 }
 
 /// Parses the output of a run. Other programs' output gives no figures.
-pub(crate) fn read(text: &str) -> Told {
+pub(crate) fn read(text: &str) -> LoadFigures {
     let mut rates = Vec::new();
-    let mut told = Told::default();
+    let mut told = LoadFigures::default();
     let (mut latencies, mut means) = (Vec::new(), Vec::new());
     let mut summary = false;
     for line in text.split(['\n', '\r']).map(str::trim) {
@@ -103,7 +103,7 @@ mod tests {
              22464 requests in 2.00s, 17.76MB read\n  Non-2xx or 3xx responses: 7\nRequests/sec:  11232.34\nTransfer/sec:      8.88MB\n",
         );
         let expect =
-            Told { requests: Some(22_464), per_second: Some(11_232.34), latency_ns: Some(250_000.0), failed: 7 };
+            LoadFigures { requests: Some(22_464), per_second: Some(11_232.34), latency_ns: Some(250_000.0), failed: 7 };
         assert_eq!(told, expect);
         assert_eq!(read("    Latency   1.50ms    0.89ms  12.92ms   93.69%").latency_ns, Some(1_500_000.0));
     }
@@ -115,7 +115,8 @@ mod tests {
              Requests per second:    1234.50 [#/sec] (mean)\nTime per request:       1.620 [ms] (mean)\n\
              Time per request:       0.810 [ms] (mean, across all concurrent requests)\n  50%      1\n",
         );
-        let expect = Told { requests: Some(300), per_second: Some(1234.5), latency_ns: Some(1_620_000.0), failed: 3 };
+        let expect =
+            LoadFigures { requests: Some(300), per_second: Some(1234.5), latency_ns: Some(1_620_000.0), failed: 3 };
         assert_eq!(told, expect);
     }
 
@@ -134,7 +135,7 @@ mod tests {
              avg       min       p50       p95       p99       max\n        0.053     0.016     0.055     0.079     0.111     0.391\n",
         );
         let expect =
-            Told { requests: Some(20_000), per_second: Some(49_875.31), latency_ns: Some(55_000.0), failed: 0 };
+            LoadFigures { requests: Some(20_000), per_second: Some(49_875.31), latency_ns: Some(55_000.0), failed: 0 };
         assert_eq!(whole, expect);
     }
 
@@ -149,7 +150,7 @@ mod tests {
             "Requests/sec: -3",
             "Latency 5",
         ] {
-            assert_eq!(read(text), Told::default(), "{text}");
+            assert_eq!(read(text), LoadFigures::default(), "{text}");
         }
     }
 }

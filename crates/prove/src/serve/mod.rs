@@ -3,7 +3,7 @@
 mod load;
 mod server;
 
-pub use load::Told;
+pub use load::LoadFigures;
 pub use server::{Drive, Load, Ready, ServeError, Servers, Watching};
 
 use crate::measure::estimate_of;

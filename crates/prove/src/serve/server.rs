@@ -1,6 +1,6 @@
 //! Starts real servers, waits until they are ready, drives and stops them.
 
-use super::load::{self, Told};
+use super::load::{self, LoadFigures};
 use super::{Turn, Turns};
 use std::ffi::OsString;
 use std::fs::File;
@@ -287,7 +287,11 @@ impl Load {
         Ok(turn_of(&told, seconds))
     }
 
-    fn once(&self, time: Duration, alive: &mut dyn FnMut() -> Result<(), ServeError>) -> Result<Told, ServeError> {
+    fn once(
+        &self,
+        time: Duration,
+        alive: &mut dyn FnMut() -> Result<(), ServeError>,
+    ) -> Result<LoadFigures, ServeError> {
         let (program, args) =
             self.0.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
         let output = tempfile::tempfile().map_err(ServeError::Keep)?;
@@ -314,7 +318,7 @@ impl Load {
 }
 
 /// Combines the figures that runs of a load printed.
-fn turn_of(told: &[Told], seconds: f64) -> Turn {
+fn turn_of(told: &[LoadFigures], seconds: f64) -> Turn {
     let runs = told.len() as f64;
     let rates: Option<Vec<f64>> = told.iter().map(|t| t.per_second).collect();
     let requests = told.iter().map(|t| t.requests).try_fold(0u64, |sum, n| Some(sum.saturating_add(n?)));
@@ -399,9 +403,9 @@ mod tests {
 
     #[test]
     fn loads_that_tell_nothing_are_counted_by_their_runs() {
-        let turn = turn_of(&[Told::default(), Told::default()], 4.0);
+        let turn = turn_of(&[LoadFigures::default(), LoadFigures::default()], 4.0);
         assert_eq!((turn.per_second, turn.told, turn.work), (0.5, false, Some(2)));
-        let told = Told { requests: Some(10), per_second: Some(100.0), latency_ns: Some(5.0), failed: 1 };
+        let told = LoadFigures { requests: Some(10), per_second: Some(100.0), latency_ns: Some(5.0), failed: 1 };
         let turn = turn_of(&[told, told], 4.0);
         assert_eq!((turn.per_second, turn.told, turn.work, turn.failed), (100.0, true, Some(20), 2));
     }

@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
 use crate::arguments::argument_data;
-use crate::procfs;
+use crate::procfs::{self, SchedTimes};
 use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
 use crate::request_windows::{Receive, is_open_socket, is_receive, is_socket};
 use crate::served_pages;
@@ -102,7 +102,8 @@ impl Engine {
         let startup = !process.main_seen;
         self.table.rows[row as usize].entered += 1;
         let nth = self.table.rows[row as usize].entered;
-        let in_window = self.window_entry(tid, pid, row, nth, signature, &args, new);
+        let run_ns = self.at(self.stops.told_ns);
+        let in_window = self.window_entry(tid, &EnteredCall { tid: pid, row, nth, signature, args, run_ns }, new);
         let sampled = self.measured.sampler.picks();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let exactly = in_window || sampled || self.table.lists_longer();
@@ -202,18 +203,8 @@ impl Engine {
     }
 
     /// Records the call in the thread's window, and opens one if it is due. Returns true if the call was recorded.
-    #[expect(clippy::too_many_arguments, reason = "one call's facts, all at hand in the caller only")]
-    fn window_entry(
-        &mut self,
-        tid: i32,
-        pid: i32,
-        row: u32,
-        nth: u64,
-        signature: Option<&'static Signature>,
-        args: &[u64; 6],
-        new: bool,
-    ) -> bool {
-        let run_ns = self.at(self.stops.told_ns);
+    fn window_entry(&mut self, tid: i32, entered: &EnteredCall, new: bool) -> bool {
+        let EnteredCall { tid: pid, row, nth, signature, args, run_ns } = *entered;
         let scripts = self.processes.get(&pid).is_some_and(|p| p.space.runs_scripts());
         let refused = self.windows.refused;
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
@@ -244,11 +235,10 @@ impl Engine {
         let octave = self.threads[&tid].window.as_ref().map_or(0, |w| w.octave);
         let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
         let stack = if first_of_row || new { self.whole_stack(tid, pid, row, nth) } else { None };
-        let entered = EnteredCall { tid: pid, row, nth, signature, args: *args, run_ns };
         let call = RawCall {
             signals_before: self.threads[&tid].signals,
             faults: signature.and_then(|s| Windows::faults(tid, s)),
-            ..self.windows.entered(&entered, stack)
+            ..self.windows.entered(entered, stack)
         };
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
             window.calls.push(call);
@@ -323,28 +313,28 @@ impl Engine {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.audit.returned(pending.signature.and_then(|s| s.audit), result);
         }
-        // Count the thread's own time only, not the time for which it was queued for a processor.
-        let own_ns = match (pending.ran, ran) {
-            // The time for which the thread ran is its own, even if we slept meanwhile or others had our processor.
-            (Some(before), Some(after)) => {
-                let inside = before.inside(after);
-                surely_ns.saturating_sub(inside.queued_ns).max(inside.cpu_ns.min(elapsed_ns))
-            }
-            _ => 0,
-        };
-        if self.table.is_long(own_ns) {
-            let at_ns = self.at(pending.resumed_ns);
-            let thread = format!("{} {tid}", procfs::comm(tid)).into();
-            self.table.long(RawLong { ns: own_ns, row: pending.row, at_ns, thread, startup: pending.startup });
-        }
+        // Count the thread's own time only, not the time for which it was queued for a processor. The time for which it
+        // ran is its own, even if we slept meanwhile or others had our processor.
+        let inside = pending.ran.zip(ran).map(|(before, after)| before.inside(after));
+        let own_ns = |inside: SchedTimes| surely_ns.saturating_sub(inside.queued_ns).max(inside.cpu_ns.min(elapsed_ns));
+        self.list_if_long(tid, &pending, inside.map_or(0, own_ns));
         self.note_object(tid, pid, &pending, result);
         if self.windows.tells_requests() {
             self.count_receive(pid, &pending, result);
         }
         if pending.in_window {
-            self.window_exit(tid, pid, &pending, result, elapsed_ns, waited_ns);
+            self.window_exit(tid, pid, &pending, &call);
         }
         self.after_call(tid, pid, &pending, result);
+    }
+
+    /// Lists the call if the thread's own time in it, ns, makes it one of the longest.
+    fn list_if_long(&mut self, tid: i32, pending: &Pending, own_ns: u64) {
+        if self.table.is_long(own_ns) {
+            let at_ns = self.at(pending.resumed_ns);
+            let thread = format!("{} {tid}", procfs::comm(tid)).into();
+            self.table.long(RawLong { ns: own_ns, row: pending.row, at_ns, thread, startup: pending.startup });
+        }
     }
 
     /// Counts what a call has received, if it receives from a socket: every such call is looked at.
@@ -403,25 +393,17 @@ impl Engine {
         self.windows.ledger.note(&self.table, self.table.process(image, pid as u32), call.looked_at());
     }
 
-    fn window_exit(
-        &mut self,
-        tid: i32,
-        pid: i32,
-        pending: &Pending,
-        result: i64,
-        elapsed_ns: u64,
-        waited_ns: Option<u64>,
-    ) {
+    fn window_exit(&mut self, tid: i32, pid: i32, pending: &Pending, returned: &ReturnedCall) {
         let began = own_cpu();
         let bound = self.windows.bytes();
         let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) else { return };
         let Some(call) = window.calls.last_mut() else { return };
-        call.result = Some(result);
-        call.elapsed_ns = elapsed_ns;
-        call.waited_ns = waited_ns;
+        call.result = Some(returned.result);
+        call.elapsed_ns = returned.elapsed_ns;
+        call.waited_ns = returned.waited_ns;
         let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
         if let Some(s) = pending.signature {
-            call.data.extend(argument_data(s, Moment::Exit, &pending.args, Some(result), bound, &read));
+            call.data.extend(argument_data(s, Moment::Exit, &pending.args, Some(returned.result), bound, &read));
             self.windows.received(window, s, &read);
         }
         let (full, octave, tells_requests) = (self.windows.is_over(window), window.octave, window.tells_requests);

@@ -7,7 +7,7 @@ use crate::table::ImageId;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::RangeInclusive;
-use systoll_model::{Audit, Counted, Counts, Errno, Signature, Sysno};
+use systoll_model::{Audit, AuditDecision, Counts, Errno, Signature, Sysno};
 use systoll_symbols::{AddressSpace, Symbols};
 
 /// A map by process or thread number; it is read at every stop.
@@ -242,13 +242,13 @@ impl IoAudit {
     /// Adds a call that never returned.
     pub(super) fn unreturned(&mut self, audit: Option<Audit>) {
         if let Some(audit) = audit {
-            self.add(audit, Counted::Perhaps);
+            self.add(audit, AuditDecision::Perhaps);
         }
     }
 
-    fn add(&mut self, audit: Audit, counted: Counted) {
-        let low = u64::from(counted == Counted::Yes);
-        let high = u64::from(counted != Counted::No);
+    fn add(&mut self, audit: Audit, counted: AuditDecision) {
+        let low = u64::from(counted == AuditDecision::Yes);
+        let high = u64::from(counted != AuditDecision::No);
         for (applies, range) in [(audit.reads(), &mut self.reads), (audit.writes(), &mut self.writes)] {
             if applies {
                 range.0 += low;

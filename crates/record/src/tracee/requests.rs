@@ -2,6 +2,8 @@
 
 use libc::c_void;
 use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::unistd::Pid;
 
 /// Options for stops at execs only. PTRACE_O_EXITKILL is not among them: a target outlives us.
 pub(crate) const EXECS: i32 = libc::PTRACE_O_TRACEEXEC;
@@ -57,29 +59,17 @@ pub(crate) fn step(tid: i32) -> Result<(), Errno> {
 
 /// Returns the number that comes with an event stop, such as a child's id.
 pub(crate) fn event_message(tid: i32) -> Option<i32> {
-    let mut message: libc::c_ulong = 0;
-    // SAFETY: GETEVENTMSG writes one unsigned long, for which `message` has room.
-    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0usize, &raw mut message) };
-    (result == 0).then_some(message as i32)
+    ptrace::getevent(Pid::from_raw(tid)).ok().map(|message| message as i32)
 }
 
 /// Returns the registers of a stopped thread.
 pub(crate) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
-    // SAFETY: GETREGS fills a user_regs_struct, for which zeroes are valid.
-    unsafe {
-        let mut regs: libc::user_regs_struct = std::mem::zeroed();
-        if libc::ptrace(libc::PTRACE_GETREGS, tid, 0usize, &raw mut regs) == -1 {
-            return Err(Errno::last());
-        }
-        Ok(regs)
-    }
+    ptrace::getregs(Pid::from_raw(tid))
 }
 
 /// Sets the registers of a stopped thread.
 pub(crate) fn set_registers(tid: i32, regs: &libc::user_regs_struct) -> Result<(), Errno> {
-    // SAFETY: SETREGS only reads the struct.
-    let result = unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0usize, std::ptr::from_ref(regs)) };
-    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+    ptrace::setregs(Pid::from_raw(tid), *regs)
 }
 
 /// Request numbers of linux/ptrace.h.
@@ -168,7 +158,5 @@ pub(crate) fn rseq_area(tid: i32) -> Option<RseqArea> {
 /// Sets the gs base of a stopped thread, and nothing else.
 pub(crate) fn set_gs_base(tid: i32, base: u64) -> Result<(), Errno> {
     const AT: usize = std::mem::offset_of!(libc::user_regs_struct, gs_base);
-    // SAFETY: POKEUSER takes a plain number for an offset in struct user, which begins with the registers.
-    let result = unsafe { libc::ptrace(libc::PTRACE_POKEUSER, tid, AT, base) };
-    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+    ptrace::write_user(Pid::from_raw(tid), AT as ptrace::AddressType, base as i64)
 }

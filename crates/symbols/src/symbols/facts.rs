@@ -39,22 +39,13 @@ pub(crate) struct FrameFacts {
     pub(crate) step: Step,
 }
 
-/// Classes by the number under which they are stored.
-const CLASSES: [FrameClass; 6] = [
-    FrameClass::User,
-    FrameClass::Libc,
-    FrameClass::Loader,
-    FrameClass::Runtime,
-    FrameClass::Vdso,
-    FrameClass::Unknown,
-];
-
 impl FrameFacts {
     /// Encodes the facts for a later run of the same build: the distances by which `address` and `lookup` lie before
     /// the address asked about, the class, and the step.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let before = |address: u64| self.key.addr.wrapping_sub(address) as u8;
-        let class = CLASSES.iter().position(|class| *class == self.class).unwrap_or(CLASSES.len()) as u8;
+        let class =
+            FrameClass::ALL.iter().position(|class| *class == self.class).unwrap_or(FrameClass::ALL.len()) as u8;
         let mut bytes = vec![before(self.address), before(self.lookup), class];
         self.step.write(&mut bytes);
         bytes
@@ -65,7 +56,7 @@ impl FrameFacts {
         let (&[address, lookup, class], step) = bytes.split_first_chunk()?;
         // A return address lies one byte after the address asked about, so the distance is signed.
         let at = |before: u8| key.addr.wrapping_sub(before.cast_signed() as u64);
-        let class = *CLASSES.get(usize::from(class))?;
+        let class = *FrameClass::ALL.get(usize::from(class))?;
         Some(Self { key, address: at(address), lookup: at(lookup), class, step: Step::read(step)? })
     }
 }
@@ -123,7 +114,7 @@ mod tests {
         (0..8).for_each(|n| assert!(rule.save(n, i32::from(n) * -0x10_0000)));
         let steps = [Step::Rule(rule), Step::Epilogue(crate::unwind::Rule::new(6, i32::MAX)), Step::Expression];
         let steps = steps.into_iter().chain([Step::SignalFrame, Step::End, Step::NoReturn, Step::Guess]);
-        for (step, class) in steps.zip(CLASSES.iter().cycle()) {
+        for (step, class) in steps.zip(FrameClass::ALL.iter().cycle()) {
             for (is_return, address, lookup) in [(true, 101, 100), (false, 98, 98), (false, 100, 100)] {
                 let key = FactsKey { module: ModuleKey(1), addr: 100, is_return };
                 let facts = FrameFacts { key, address, lookup, class: *class, step };

@@ -1,7 +1,7 @@
 //! Selects the hunks of a commit's diff that touch a row's functions.
 
 use std::path::Path;
-use systoll_compare::Place;
+use systoll_compare::SourcePlace;
 use systoll_present::Hunk;
 
 /// Largest number of hunks that are shown, and largest number of lines of each.
@@ -11,10 +11,10 @@ const MOST_LINES: usize = 12;
 /// Returns the hunks of `diff` (git's, without context) that touch one of `places`: those that
 /// change the line itself, else those in its function, else those in its file. The diff's files are
 /// relative to `root`.
-pub(super) fn touching(diff: &str, places: &[Place], root: &Path) -> Vec<Hunk> {
+pub(super) fn touching(diff: &str, places: &[SourcePlace], root: &Path) -> Vec<Hunk> {
     let hunks = parse(diff);
     let root = format!("{}/", root.display());
-    let is_file = |place: &Place, hunk: &Read| {
+    let is_file = |place: &SourcePlace, hunk: &Read| {
         let Some(file) = place.file.as_deref() else { return false };
         let file = file.strip_prefix(&root).unwrap_or(file).trim_start_matches("./");
         // Debug information may have any folder in front of a file's name.
@@ -22,15 +22,15 @@ pub(super) fn touching(diff: &str, places: &[Place], root: &Path) -> Vec<Hunk> {
             || file.ends_with(&format!("/{}", hunk.hunk.file))
             || hunk.hunk.file.ends_with(&format!("/{file}"))
     };
-    let on_line = |place: &Place, hunk: &Read| {
+    let on_line = |place: &SourcePlace, hunk: &Read| {
         let (first, last) = (hunk.hunk.line, hunk.hunk.line.saturating_add(hunk.added.max(1) - 1));
         place.line.is_some_and(|line| (first..=last).contains(&line))
     };
-    let in_function = |place: &Place, hunk: &Read| {
+    let in_function = |place: &SourcePlace, hunk: &Read| {
         let name = place.function.rsplit([':', '.']).next().unwrap_or_default();
         !name.is_empty() && (hunk.function.contains(name) || hunk.hunk.lines.iter().any(|l| l.contains(name)))
     };
-    type Touches<'a> = &'a dyn Fn(&Place, &Read) -> bool;
+    type Touches<'a> = &'a dyn Fn(&SourcePlace, &Read) -> bool;
     let ways: [Touches<'_>; 3] = [&on_line, &in_function, &|_, _| true];
     for way in ways {
         let found = hunks.iter().filter(|h| places.iter().any(|p| is_file(p, h) && way(p, h)));
@@ -89,7 +89,7 @@ mod tests {
                         @@ -1 +0,0 @@\n-gone\n";
 
     fn of(function: &str, file: &str, line: u32) -> Vec<(String, u32)> {
-        let place = Place { function: function.into(), file: Some(file.into()), line: Some(line) };
+        let place = SourcePlace { function: function.into(), file: Some(file.into()), line: Some(line) };
         let hunks = touching(DIFF, &[place], Path::new("/tree"));
         hunks.into_iter().map(|h| (h.file, h.line)).collect()
     }

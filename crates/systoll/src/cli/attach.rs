@@ -61,8 +61,7 @@ impl SelectArgs {
 #[derive(Debug, Args)]
 pub struct AttachArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub show: ShowArgs,
+    pub(crate) show: ShowArgs,
     /// Watch for this long, e.g. 30s; without it until Ctrl-C, or until all have ended
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub window: Option<Duration>,
@@ -70,17 +69,14 @@ pub struct AttachArgs {
     #[arg(long, value_name = "N")]
     pub calls: Option<u64>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub select: SelectArgs,
+    pub(crate) select: SelectArgs,
     /// Take out what a systoll that was killed has left in these processes
     #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub keep: KeepArgs,
+    pub(crate) keep: KeepArgs,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub labels: BuildLabelArgs,
+    pub(crate) labels: BuildLabelArgs,
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,

@@ -1,6 +1,6 @@
 //! Defines the command line of `systoll bisect`.
 
-use super::When;
+use super::ColorArgs;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -42,9 +42,8 @@ pub struct BisectArgs {
     /// No progress
     #[arg(short, long)]
     pub quiet: bool,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
     /// A commit from before the change
     #[arg(value_name = "GOOD")]
     pub good: String,

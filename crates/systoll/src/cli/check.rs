@@ -1,7 +1,7 @@
 //! Defines the command line of `systoll check`.
 
-use super::When;
 use super::values::env_change;
+use super::{ColorArgs, ExtraCauses};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -55,12 +55,10 @@ pub struct CheckArgs {
     /// Discard what CMD writes; otherwise it goes to standard error
     #[arg(short, long)]
     pub quiet: bool,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
     /// Compare recordings that `run --save` kept, and run nothing
     #[arg(value_name = "REC")]
     pub recordings: Vec<PathBuf>,

@@ -2,7 +2,7 @@
 
 use super::prove::words;
 use super::values::{env_change, number};
-use super::{When, Words};
+use super::{ColorArgs, ExtraCauses, Words};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
@@ -61,12 +61,10 @@ pub struct DiffArgs {
     /// End with 1 where something changed
     #[arg(long)]
     pub exit_code: bool,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
     /// The old command and its arguments; with recordings but no --vs, the new one
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,

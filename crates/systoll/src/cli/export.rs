@@ -1,5 +1,6 @@
 //! Defines the command line of `systoll export`.
 
+use super::ExtraCauses;
 use super::values::any_of;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -34,9 +35,8 @@ pub struct ExportArgs {
     /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
     /// A recording that `run --save` kept; - for standard input
     #[arg(value_name = "REC")]
     pub recording: PathBuf,

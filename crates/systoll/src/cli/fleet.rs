@@ -1,5 +1,6 @@
 //! Defines the command line of `systoll fleet`, and the options that label a run.
 
+use super::ColorArgs;
 use super::values::{day, money};
 use clap::Args;
 use std::path::PathBuf;
@@ -26,8 +27,7 @@ pub struct LabelArgs {
     #[arg(long, value_name = "NAME", env = "SYSTOLL_SERVICE", hide_env = true)]
     pub service: Option<String>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub build: BuildLabelArgs,
+    pub(crate) build: BuildLabelArgs,
 }
 
 /// Labels of a run except for the service's name.
@@ -118,9 +118,8 @@ pub struct FleetArgs {
     /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: super::When,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
 }
 
 /// An engine's name.

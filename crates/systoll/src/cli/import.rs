@@ -25,8 +25,7 @@ docs/use/importing.md tells what each kind of trace lacks and what that means fo
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub show: ShowArgs,
+    pub(crate) show: ShowArgs,
     /// Keep the trace as a recording that `systoll report` and `go tool pprof` open
     #[arg(long, value_name = "REC")]
     pub save: Option<PathBuf>,

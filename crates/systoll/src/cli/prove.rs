@@ -1,7 +1,7 @@
 //! Defines the command line of `systoll prove` and `systoll cure`.
 
-use super::When;
 use super::values::{duration, env_change};
+use super::{ColorArgs, ExtraCauses};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -135,12 +135,10 @@ pub struct ProveArgs {
     /// Seed of the runs' order
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub color: When,
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) color: ColorArgs,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
     /// The program and its arguments: the first side, as it is
     #[arg(required_unless_present_any = ["serve", "live"], trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -158,9 +156,8 @@ pub struct CureArgs {
     /// Write the libraries of cures that have one into DIR, to be kept, and print what to keep
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
     /// The causes to be cured, as findings name them; CAUSE:N for another of its cures, see `systoll explain CAUSE`
     #[arg(required = true, value_name = "CAUSE")]
     pub cause: Vec<String>,

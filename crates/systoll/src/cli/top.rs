@@ -1,7 +1,7 @@
 //! Defines the command line of `systoll top`.
 
 use super::values::{duration, period};
-use super::{BackendChoice, SelectArgs, Timed, When};
+use super::{BackendChoice, ExtraCauses, SelectArgs, Timed, When};
 use clap::{Args, ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -48,8 +48,7 @@ pub enum TopSort {
 #[derive(Debug, Args)]
 pub struct TopArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub select: SelectArgs,
+    pub(crate) select: SelectArgs,
     /// Print N screens as plain text and leave; takes no terminal
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: Option<u32>,
@@ -77,9 +76,8 @@ pub struct TopArgs {
     /// When to colour: auto (unless NO_COLOR is set, and without --batch), always or never
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
-    /// Add the causes (*.toml) in DIR to those built in
-    #[arg(long, value_name = "DIR")]
-    pub causes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) causes: ExtraCauses,
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -1,7 +1,7 @@
 //! Runs this command with other words in a process of its own.
 
 use super::clip::{self, Clip};
-use super::strays::{Own, Strays};
+use super::orphans::{Orphans, Own};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -62,7 +62,7 @@ impl Words {
     /// # Errors
     /// The command can't be started.
     pub(super) fn run(&self, call: &Call<'_>) -> io::Result<Option<Done>> {
-        let strays = Strays::before();
+        let orphans = Orphans::before();
         let mut command = Command::new("/proc/self/exe");
         command
             .arg0("systoll")
@@ -77,24 +77,24 @@ impl Words {
         let child = &mut own.child;
         let stdout = Heard::of(child.stdout.take(), self.keep)?;
         let stderr = Heard::of(child.stderr.take(), clip::HEAD)?;
-        let Some(Ended { status, timed_out }) = self.wait(child, &strays, call)? else { return Ok(None) };
+        let Some(Ended { status, timed_out }) = self.wait(child, &orphans, call)? else { return Ok(None) };
         let end = Instant::now() + LAST_WORDS;
         Ok(Some(Done { status, stdout: stdout.until(end), stderr: stderr.until(end), timed_out }))
     }
 
-    fn wait(&self, child: &mut Child, strays: &Strays, call: &Call<'_>) -> io::Result<Option<Ended>> {
+    fn wait(&self, child: &mut Child, orphans: &Orphans, call: &Call<'_>) -> io::Result<Option<Ended>> {
         let began = Instant::now();
         let (mut told, mut asked_to_end) = (began, None);
         loop {
-            Strays::reap();
+            Orphans::reap();
             if call.is_cancelled() || interrupted().is_some() {
-                kill_all(child, strays);
+                kill_all(child, orphans);
                 child.wait()?;
                 return Ok(None);
             }
             if has_ended(child)? {
                 if asked_to_end.is_some() {
-                    kill_all(child, strays);
+                    kill_all(child, orphans);
                 }
                 return Ok(Some(Ended { status: child.wait()?, timed_out: asked_to_end.is_some() }));
             }
@@ -104,7 +104,7 @@ impl Words {
                     tell(child, Signal::SIGTERM);
                 }
                 Some(at) if at.elapsed() >= GRACE => {
-                    kill_all(child, strays);
+                    kill_all(child, orphans);
                     return Ok(Some(Ended { status: child.wait()?, timed_out: true }));
                 }
                 _ => {}
@@ -140,10 +140,10 @@ fn tell(child: &Child, signal: Signal) {
 
 /// Kills the child and everything it started, including processes that left the group or lost their
 /// parent.
-fn kill_all(child: &Child, strays: &Strays) {
+fn kill_all(child: &Child, orphans: &Orphans) {
     kill_tree(child.id());
     tell(child, Signal::SIGKILL);
-    strays.kill_new();
+    orphans.kill_new();
 }
 
 /// A stream that a thread reads.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::Duration;
-use systoll_cure::Workshop;
+use systoll_cure::PrivateFolder;
 use systoll_mcp::{Answer, Call, Description, Effect, Tool};
 
 /// Largest number of recordings of one session that are kept at once (those of `run` without
@@ -30,14 +30,14 @@ const SOME: u64 = 20;
 
 /// A tool that runs systoll.
 struct SystollTool {
-    what: What,
-    shop: Arc<Workshop>,
+    what: ToolKind,
+    shop: Arc<PrivateFolder>,
     /// The lock that is held while a command is measured: two at once would disturb each other.
-    alone: Arc<Mutex<()>>,
+    measuring: Arc<Mutex<()>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum ToolKind {
     Run,
     Report,
     Explain,
@@ -47,10 +47,10 @@ enum What {
 }
 
 /// Returns all tools. `shop` holds their files.
-pub(super) fn all(shop: &Arc<Workshop>, alone: &Arc<Mutex<()>>) -> Vec<Box<dyn Tool>> {
-    [What::Run, What::Explain, What::Prove, What::Diff, What::Report, What::Import]
+pub(super) fn all(shop: &Arc<PrivateFolder>, measuring: &Arc<Mutex<()>>) -> Vec<Box<dyn Tool>> {
+    [ToolKind::Run, ToolKind::Explain, ToolKind::Prove, ToolKind::Diff, ToolKind::Report, ToolKind::Import]
         .map(|what| -> Box<dyn Tool> {
-            Box::new(SystollTool { what, shop: Arc::clone(shop), alone: Arc::clone(alone) })
+            Box::new(SystollTool { what, shop: Arc::clone(shop), measuring: Arc::clone(measuring) })
         })
         .into()
 }
@@ -72,28 +72,28 @@ impl From<String> for Trouble {
 impl Tool for SystollTool {
     fn describe(&self) -> Description {
         let (name, title, text, input) = match self.what {
-            What::Run => ("run", "Find needless system calls", schemas::RUN, schemas::run()),
-            What::Report => ("report", "Look into a recording", schemas::REPORT, schemas::report()),
-            What::Explain => ("explain", "Explain a cause and its cures", schemas::EXPLAIN, schemas::explain()),
-            What::Prove => ("prove", "Prove what a change wins", schemas::PROVE, schemas::prove()),
-            What::Diff => ("diff", "Compare exact counts", schemas::DIFF, schemas::diff()),
-            What::Import => ("import", "Read a trace in a bug report", schemas::IMPORT, schemas::import()),
+            ToolKind::Run => ("run", "Find needless system calls", schemas::RUN, schemas::run()),
+            ToolKind::Report => ("report", "Look into a recording", schemas::REPORT, schemas::report()),
+            ToolKind::Explain => ("explain", "Explain a cause and its cures", schemas::EXPLAIN, schemas::explain()),
+            ToolKind::Prove => ("prove", "Prove what a change wins", schemas::PROVE, schemas::prove()),
+            ToolKind::Diff => ("diff", "Compare exact counts", schemas::DIFF, schemas::diff()),
+            ToolKind::Import => ("import", "Read a trace in a bug report", schemas::IMPORT, schemas::import()),
         };
-        let reads = matches!(self.what, What::Report | What::Explain | What::Import);
+        let reads = matches!(self.what, ToolKind::Report | ToolKind::Explain | ToolKind::Import);
         let effect = if reads { Effect::Reads } else { Effect::RunsCommands };
         Description { name, title, text, input, effect }
     }
 
     fn call(&self, arguments: &Map<String, Value>, call: &Call<'_>) -> Answer {
         let done = Arguments::of(arguments, &self.describe().input).map_err(Trouble::Said).and_then(|arguments| {
-            let _alone = self.turn(call)?;
+            let _measuring = self.turn(call)?;
             match self.what {
-                What::Run => self.run(&arguments, call),
-                What::Report => self.report(&arguments, call),
-                What::Explain => explain(&arguments, call),
-                What::Prove => self.prove(&arguments, call),
-                What::Diff => self.diff(&arguments, call),
-                What::Import => self.import(&arguments, call),
+                ToolKind::Run => self.run(&arguments, call),
+                ToolKind::Report => self.report(&arguments, call),
+                ToolKind::Explain => explain(&arguments, call),
+                ToolKind::Prove => self.prove(&arguments, call),
+                ToolKind::Diff => self.diff(&arguments, call),
+                ToolKind::Import => self.import(&arguments, call),
             }
         });
         match done {
@@ -108,11 +108,11 @@ impl SystollTool {
     /// Waits until no other command is measured.
     fn turn(&self, call: &Call<'_>) -> Result<Option<std::sync::MutexGuard<'_, ()>>, Trouble> {
         const LOOK: Duration = Duration::from_millis(20);
-        if matches!(self.what, What::Report | What::Explain | What::Import) {
+        if matches!(self.what, ToolKind::Report | ToolKind::Explain | ToolKind::Import) {
             return Ok(None);
         }
         loop {
-            match self.alone.try_lock() {
+            match self.measuring.try_lock() {
                 Ok(turn) => return Ok(Some(turn)),
                 Err(TryLockError::Poisoned(turn)) => return Ok(Some(turn.into_inner())),
                 Err(TryLockError::WouldBlock) if call.is_cancelled() => return Err(Trouble::Cancelled),
@@ -146,7 +146,7 @@ impl SystollTool {
             Some(save) => PathBuf::from(file(save)),
             None => self.new_recording(),
         };
-        let mut words = Line::new(&["run", "--quiet", "--json", "--save"]);
+        let mut words = CommandWords::new(&["run", "--quiet", "--json", "--save"]);
         words.push(&kept);
         if let Some(backend) = arguments.text("backend")? {
             words.push(format!("--backend={backend}"));
@@ -168,7 +168,7 @@ impl SystollTool {
 
     fn report(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
         let recording = arguments.text("recording")?.ok_or_else(|| "recording is missing: a file".to_owned())?;
-        let mut words = Line::new(&["report", "--json"]);
+        let mut words = CommandWords::new(&["report", "--json"]);
         if let Some(by) = arguments.text("by")? {
             words.push(format!("--by={by}"));
         }
@@ -191,7 +191,7 @@ impl SystollTool {
     fn import(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
         let (pasted, trace) = (arguments.text("text")?, arguments.text("trace")?);
         let kept = self.new_recording();
-        let mut words = Line::new(&["import", "--json", "--save"]);
+        let mut words = CommandWords::new(&["import", "--json", "--save"]);
         words.push(&kept);
         let own = match (pasted, trace) {
             (Some(text), None) => {
@@ -224,7 +224,7 @@ impl SystollTool {
             return Err("nothing differs: give cure, vs, env, elide or preload".to_owned().into());
         }
         let limit = arguments.number("limit_seconds", 1, super::arguments::LONGEST)?.unwrap_or(60);
-        let mut words = Line::new(&["prove", "--quiet", "--json"]);
+        let mut words = CommandWords::new(&["prove", "--quiet", "--json"]);
         words.push(format!("--limit={limit}s"));
         words.extend(arguments.texts("cure")?.into_iter().map(|cure| format!("--cure={cure}")));
         words.extend(arguments.env()?.into_iter().map(|change| format!("--env={change}")));
@@ -242,7 +242,7 @@ impl SystollTool {
 
     fn diff(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
         let (old, new, command) = (arguments.texts("old")?, arguments.texts("new")?, arguments.words("command")?);
-        let mut words = Line::new(&["diff", "--json"]);
+        let mut words = CommandWords::new(&["diff", "--json"]);
         if let Some(by) = arguments.text("by")? {
             words.push(format!("--by={by}"));
         }
@@ -302,7 +302,7 @@ impl SystollTool {
 }
 
 fn explain(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
-    let mut words = Line::new(&[]);
+    let mut words = CommandWords::new(&[]);
     match arguments.text("cause")? {
         None => words.extend(["causes", "--color=never"]),
         Some(cause) => {
@@ -338,9 +338,9 @@ fn said(done: &Done) -> String {
 }
 
 /// The words of a command line.
-struct Line(Vec<OsString>);
+struct CommandWords(Vec<OsString>);
 
-impl Line {
+impl CommandWords {
     fn new(words: &[&str]) -> Self {
         Self(words.iter().map(OsString::from).collect())
     }
@@ -376,8 +376,8 @@ mod tests {
 
     #[test]
     fn the_newest_recordings_are_kept_whatever_is_asked_between() {
-        let shop = Arc::new(Workshop::new().unwrap());
-        let tool = SystollTool { what: What::Run, shop: Arc::clone(&shop), alone: Arc::default() };
+        let shop = Arc::new(PrivateFolder::new().unwrap());
+        let tool = SystollTool { what: ToolKind::Run, shop: Arc::clone(&shop), measuring: Arc::default() };
         let made: Vec<PathBuf> = (0..3 * KEPT)
             .map(|nth| {
                 // Other tools' answers take names too, now one, now two.

@@ -14,7 +14,7 @@ const MAX_LINKS: usize = 40;
 
 /// A path for a result, checked before anything is started.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ResultPath {
     /// The path as the user gave it.
     pub(crate) path: PathBuf,
     /// The file to replace, with links followed; `None` if the result is written in place.
@@ -25,7 +25,7 @@ pub(crate) struct Place {
     pub(super) goes_on: bool,
 }
 
-impl Place {
+impl ResultPath {
     /// Checks that a result can be written to `path`. Does not create the file yet.
     ///
     /// Files that can't be replaced, or would not be the same file afterwards, are written in
@@ -174,14 +174,14 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn put(path: &Path, text: &str) {
-        Place::open(path).unwrap().put(text.as_bytes()).unwrap();
+        ResultPath::open(path).unwrap().put(text.as_bytes()).unwrap();
     }
 
     #[test]
     fn a_file_is_replaced_whole_and_keeps_its_owner_and_mode() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let mut place = Place::open(&path).unwrap();
+        let mut place = ResultPath::open(&path).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "made before there is something to put there");
         place.put(b"one").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn pipes_and_devices_are_written_in_place() {
         put(Path::new("/dev/null"), "gone");
-        let error = Place::open(Path::new("/dev/full")).unwrap().put(b"x").unwrap_err();
+        let error = ResultPath::open(Path::new("/dev/full")).unwrap().put(b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         // A descriptor's file has no name.
         let file = tempfile::tempfile().unwrap();
@@ -229,7 +229,7 @@ mod tests {
         let missing = [dir.path().join("no/file"), dir.path().join("file/")];
         for path in missing.iter().map(PathBuf::as_path).chain([dir.path(), Path::new("/proc/nothing"), Path::new("")])
         {
-            assert!(Place::open(path).is_err(), "{path:?}");
+            assert!(ResultPath::open(path).is_err(), "{path:?}");
         }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }

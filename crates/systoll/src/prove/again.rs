@@ -22,7 +22,7 @@ pub(super) fn with_pairs(args: &ProveArgs, both: &[EnvChange], pairs: u32) -> St
         add("--same", &args.same);
     }
     args.input.iter().filter(|path| !path.starts_with("/proc/self")).for_each(|path| add("--input", path.as_os_str()));
-    args.causes.iter().for_each(|folder| add("--causes", folder.as_os_str()));
+    args.causes.folder.iter().for_each(|folder| add("--causes", folder.as_os_str()));
     [("--prepare", &args.prepare), ("--setup", &args.setup), ("--cleanup", &args.cleanup)]
         .into_iter()
         .for_each(|(option, hook)| hook.iter().for_each(|hook| add(option, hook)));

@@ -37,7 +37,7 @@ impl PairCounts {
     /// Watches runs of both sides.
     pub(super) fn of(a: &Spec, b: &Spec, cures: &[ChosenCure], args: &ProveArgs) -> Result<Self, Failure> {
         let [a, b] = [counted(a, cures, args)?, counted(b, cures, args)?];
-        let catalogue = catalogue(args.causes.as_deref())?;
+        let catalogue = catalogue(args.causes.folder.as_deref())?;
         let expected = expected(&a.recordings, &a.calls, &b.calls, &catalogue);
         Ok(Self { a: a.calls, b: b.calls, made: a.made, expected })
     }

@@ -54,7 +54,7 @@ pub(super) fn live(args: &ProveArgs, process: &str) -> Result<ExitCode, Failure>
     let load = args.load.as_ref().map(|words| strings(&words.0));
     let left = left.as_ref().map(|left| (left.longest_stop_ns, &*left.problems));
     let subject = LiveSubject { processes: &named, elided: &names, load: load.as_deref(), left };
-    let style = report.style(args.color);
+    let style = report.style(args.color.when);
     report.write("report", |w| {
         if args.json {
             let json = live_json(&result, &turns, subject, env!("CARGO_PKG_VERSION"));
@@ -74,7 +74,7 @@ pub(super) fn live(args: &ProveArgs, process: &str) -> Result<ExitCode, Failure>
 fn elided(args: &ProveArgs, pids: &[i32]) -> Result<Vec<Elision>, Failure> {
     let words = args.command.iter().map(|word| word.to_string_lossy().into_owned());
     let causes: Vec<String> = args.cure.iter().cloned().chain(words).collect();
-    let catalogue = catalogue(args.causes.as_deref())?;
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
     let mut all = args.elide.clone();
     for asked in &causes {
         let id = asked.split(':').next().unwrap_or_default();

@@ -33,7 +33,7 @@ impl Pair {
         let command = args.serve.as_ref().map_or(&args.command, |words| &words.0);
         let [a, mut b] = [command, args.vs.as_ref().map_or(command, |words| &words.0)]
             .map(|words| Spec { env: both.to_vec(), ..spec(words) });
-        let catalogue = catalogue(args.causes.as_deref())?;
+        let catalogue = catalogue(args.causes.folder.as_deref())?;
         let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
         check_reach(&cures, b.program.as_os_str())?;
         check_change(&cures)?;

@@ -27,7 +27,7 @@ const STOP: Duration = Duration::from_secs(10);
 pub(super) fn serve(args: &ProveArgs, sides: &Pair) -> Result<ExitCode, Failure> {
     let mut report = Output::open(args.output.as_deref(), Output::Stdout)?;
     let served = compare(args, sides)?;
-    let style = report.style(args.color);
+    let style = report.style(args.color.when);
     let load = args.load.as_ref().map_or(&[][..], |w| &w.0);
     report.write("report", |w| {
         if args.json {

@@ -14,7 +14,7 @@ use systoll_present::shell_words;
 /// Proves the finding with the largest gain that can be proved. The result, or the reason why there
 /// is none, goes to standard error, as the report does.
 pub(super) fn prove(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
-    let catalogue = crate::explain::catalogue(args.show.causes.as_deref())?;
+    let catalogue = crate::explain::catalogue(args.show.causes.folder.as_deref())?;
     let findings = judge(recording, &catalogue, &systoll_judge::Options::default()).findings;
     let Some(first) = findings.first() else {
         to_stderr("systoll: nothing was found that would be worth a proof\n");

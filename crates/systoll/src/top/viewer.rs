@@ -107,7 +107,8 @@ impl Viewer {
                     return Ok(());
                 }
             }
-            // The end is noted before the last snapshot is looked for.
+            // `is_over` is read before the channel is emptied: it becomes true after the last
+            // snapshot was sent, which is then in the channel.
             let is_over = self.shared.is_over();
             while let Ok(snapshot) = snapshots.try_recv() {
                 show(&mut self.state, snapshot);

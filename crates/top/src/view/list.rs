@@ -115,14 +115,14 @@ fn name(state: &State, line: &TableLine, is_idle: bool, width: usize) -> Vec<(Ro
         parts.push((Role::Bad, mark));
     }
     let mut names = line.group.names();
+    let has_function = names.len() > 2;
     let programs = programs(state);
     if programs > 1 && !matches!(state.choice.group, GroupBy::Process | GroupBy::Call | GroupBy::Api) {
         names.extend(line.keys.first().map(|key| format!("({})", systoll_present::clean(&key.program))));
     }
     let length = |names: &[String]| names.iter().map(|name| name.chars().count() + 3).sum::<usize>();
-    // The caller tells more than the function it called.
-    let is_long = |names: &[String]| names.len() > 2 && length(names) > room + 3;
-    if is_long(&names) && !line.keys.iter().all(|key| key.place.is_none()) {
+    if has_function && length(&names) > room + 3 {
+        // The public function is left out: the caller tells more.
         names.remove(1);
     }
     let last = names.len().saturating_sub(1);

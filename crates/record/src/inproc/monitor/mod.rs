@@ -253,7 +253,7 @@ impl InprocBackend {
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, Ahead::default());
         let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
-        turns::begin(&session, running.in_turns);
+        turns::begin(&session.memory, running.in_turns);
         enter::enter_all(&mut session, running)?;
         signals.watch(0, control.every());
         watch::watch(&mut session, &signals, control, Duration::ZERO);

@@ -1,7 +1,7 @@
 //! A watched program: the processes that one `execve` started, with their threads and forks.
 
 use crate::inproc::monitor::exec::context_reuse::KnownContext;
-use crate::inproc::monitor::exec::files::Known;
+use crate::inproc::monitor::exec::files::PlannedFile;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
 use crate::inproc::monitor::next_question;
 use crate::inproc::monitor::requests::generated::Generated;
@@ -33,7 +33,7 @@ const MAX_ALIKE: u32 = 8;
 #[derive(Clone)]
 pub(crate) struct Patched {
     pub(crate) key: ModuleKey,
-    pub(crate) known: Rc<Known>,
+    pub(crate) known: Rc<PlannedFile>,
     pub(crate) code: Rc<Code>,
     pub(crate) bias: u64,
 }

@@ -4,10 +4,10 @@
 //! the whole session.
 
 use crate::inproc::monitor::death_notice::DeathNotice;
+use crate::inproc::monitor::exec::call_free_files::{CallFreeFiles, MappedAs};
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::kept_contexts::KeptContexts;
-use crate::inproc::monitor::exec::kept_no_calls::{KeptNoCalls, MappedAs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::next_question::FileHistory;
 use crate::inproc::monitor::polling::Polling;
@@ -109,7 +109,7 @@ pub(crate) struct NoCalls {
     /// Files on stacks that were already looked up among `unasked`.
     pub(crate) seen: HashSet<ModuleKey>,
     /// Files kept by earlier runs, and files to be kept for later runs.
-    pub(crate) kept: KeptNoCalls,
+    pub(crate) kept: CallFreeFiles,
     /// Roots that count the calls by which loaders of programs map files, by loader.
     pub(crate) loaders: HashMap<ModuleKey, NodeAddr>,
 }

@@ -1,34 +1,26 @@
 //! Typed wrappers of the system calls that this backend needs. Nearly all of its unsafe code is here.
 
 pub(crate) use crate::sys::{children_times, now};
+use crate::sys::{clock, range, read_ranges};
 use crate::tracee::{Stop, Waited, wait_for};
 use libc::c_void;
 use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal;
+use nix::time::clock_getcpuclockid;
+use nix::unistd::{Pid, Whence, lseek};
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::io::IoSliceMut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Creates a file in memory of `size` bytes, nearly all of them holes.
 pub(crate) fn memory_file(size: u64) -> std::io::Result<File> {
-    // SAFETY: the name is a C string; a new descriptor is ours alone.
-    let file = unsafe {
-        let fd = libc::memfd_create(c"systoll".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        // Move the descriptor away from the standard streams, which may have been closed.
-        let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
-        let file = File::from_raw_fd(fd);
-        if high < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        drop(file);
-        File::from_raw_fd(high)
-    };
+    // Cloning moves the descriptor away from the standard streams, which may have been closed.
+    let file = File::from(memfd_create(c"systoll", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?.try_clone()?);
     file.set_len(size)?;
     Ok(file)
 }
@@ -83,42 +75,39 @@ pub(crate) fn reads_memory() -> bool {
 
 /// Gives the memory of a range of `file` back; the range then reads as zeroes.
 pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) {
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: a call on a descriptor of ours. If it fails, the memory is given back when the file is closed.
-    unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, len as i64) };
+    let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    // If the call fails, the memory is given back when the file is closed.
+    let _ = fallocate(file, mode, offset as i64, len as i64);
 }
 
 /// Returns the next range of `file`, from `offset` on, that is no hole.
 pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
-    // SAFETY: lseek on a descriptor of ours; nothing depends on its position.
-    unsafe {
-        let start = libc::lseek(file.as_raw_fd(), offset as i64, libc::SEEK_DATA);
-        if start < 0 {
-            return None;
-        }
-        let end = libc::lseek(file.as_raw_fd(), start, libc::SEEK_HOLE);
-        (end > start).then_some((start as u64, end as u64))
-    }
+    let start = lseek(file, offset as i64, Whence::SeekData).ok()?;
+    let end = lseek(file, start, Whence::SeekHole).ok()?;
+    (end > start).then_some((start as u64, end as u64))
 }
 
 /// Seals by which a file keeps its size.
-pub(crate) const FIXED_SIZE: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+pub(crate) const FIXED_SIZE: SealFlag = SealFlag::F_SEAL_SHRINK.union(SealFlag::F_SEAL_GROW);
 
 /// Adds seals (F_ADD_SEALS of fcntl(2)). F_SEAL_WRITE is refused while the file is mapped to be written.
 ///
 /// # Errors
 /// The kernel's error.
-pub(crate) fn seal(file: &File, seals: libc::c_int) -> std::io::Result<()> {
-    // SAFETY: F_ADD_SEALS takes a plain number.
-    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+pub(crate) fn seal(file: &File, seals: SealFlag) -> std::io::Result<()> {
+    fcntl(file, FcntlArg::F_ADD_SEALS(seals))?;
+    Ok(())
+}
+
+/// Returns the seals of a file; `None` if it does not live in memory.
+pub(crate) fn seals(file: &File) -> Option<SealFlag> {
+    fcntl(file, FcntlArg::F_GET_SEALS).ok().map(SealFlag::from_bits_retain)
 }
 
 /// Returns true if seals forbid further writable mappings of a file, or further seals.
 pub(crate) fn forbids_writing(file: &File) -> bool {
-    // SAFETY: F_GET_SEALS takes no argument.
-    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals > 0 && seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL) != 0
+    let forbidding = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_FUTURE_WRITE | SealFlag::F_SEAL_SEAL;
+    seals(file).is_some_and(|seals| seals.intersects(forbidding))
 }
 
 /// Allocates the pages of a range of ours that is about to be written, all at once instead of one by one (madvise(2),
@@ -208,13 +197,9 @@ pub(crate) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>])
     const MOST: usize = 1024;
     let mut all = 0;
     for (from, into) in from.chunks(MOST).zip(into.chunks_mut(MOST)) {
-        let vector = |at: *mut c_void, len: usize| libc::iovec { iov_base: at, iov_len: len };
-        let theirs: Vec<_> = from.iter().map(|(at, len)| vector(*at as *mut c_void, *len)).collect();
-        let ours: Vec<_> = into.iter_mut().map(|b| vector(b.as_mut_ptr().cast(), b.len())).collect();
-        let (ours_len, theirs_len) = (ours.len() as libc::c_ulong, theirs.len() as libc::c_ulong);
-        // SAFETY: our vectors describe buffers that are borrowed mutably; theirs are only addresses.
-        let got = unsafe { libc::process_vm_readv(pid, ours.as_ptr(), ours_len, theirs.as_ptr(), theirs_len, 0) };
-        all += usize::try_from(got).unwrap_or(0);
+        let theirs: Vec<_> = from.iter().map(|(at, len)| range(*at, *len)).collect();
+        let mut ours: Vec<_> = into.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+        all += read_ranges(pid, &theirs, &mut ours);
     }
     all
 }
@@ -223,16 +208,13 @@ pub(crate) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>])
 /// `None` once the process has been waited for. For another process with running threads, the kernel returns the value
 /// at the last tick of their timers, some milliseconds ago.
 pub(crate) fn process_cpu(pid: i32) -> Option<u64> {
-    let mut clock: libc::clockid_t = 0;
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both are valid to be written to; a wrong number is refused.
-    let known = unsafe { libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut t) == 0 };
-    known.then(|| t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+    clock(clock_getcpuclockid(Pid::from_raw(pid)).ok()?)
 }
 
 /// Returns the time stamp counter.
 pub(crate) fn tsc() -> u64 {
-    // SAFETY: every x86-64 processor has it; the probe reports first if a program may not read it.
+    // SAFETY: every x86-64 processor has it. A process that gave it up by PR_SET_TSC would get SIGSEGV; systoll does
+    // not.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -395,8 +377,7 @@ pub(crate) fn segment_size(id: i32) -> Option<u64> {
 
 /// Returns true if a process or thread of this number exists, zombies included.
 pub(crate) fn exists(pid: i32) -> bool {
-    // SAFETY: signal 0 only asks.
-    unsafe { libc::kill(pid, 0) == 0 || Errno::last() == Errno::EPERM }
+    !matches!(signal::kill(Pid::from_raw(pid), None), Err(errno) if errno != Errno::EPERM)
 }
 
 /// Returns true if process `pid` has a thread `tid`, including ended ones that were not waited for.
@@ -408,6 +389,5 @@ pub(crate) fn thread_exists(pid: i32, tid: i32) -> bool {
 
 /// Kills a child of ours that has not run an instruction of its program.
 pub(crate) fn kill(pid: i32) {
-    // SAFETY: a plain signal to a child that was not waited for.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let _ = signal::kill(Pid::from_raw(pid), signal::Signal::SIGKILL);
 }

@@ -182,8 +182,8 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
     let _child_signal = ChildSignal::new();
     while !over(session) {
         session.polling.look_for_reader(session.memory.global());
-        sys::aim(wake_word(session));
-        let seen = wake_word(session).map_or(0, |w| w.load(Ordering::SeqCst));
+        sys::aim(wake_word(&session.memory));
+        let seen = wake_word(&session.memory).map_or(0, |w| w.load(Ordering::SeqCst));
         let began = sys::now();
         // Programs may ask without end, so the other work gets its turn after [`HOUSEKEEPING_NS`].
         loop {
@@ -233,14 +233,14 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
     session.memory.global().set(global::DEAD, 1);
 }
 
-fn wake_word(session: &Session) -> Option<&AtomicU32> {
-    session.memory.global().half(global::WAKE)
+fn wake_word(memory: &Memory) -> Option<&AtomicU32> {
+    memory.global().half(global::WAKE)
 }
 
 /// Sleeps unless something has happened since `seen` was read. `brisk` is true if threads come and go quickly.
 fn sleep(session: &mut Session, seen: u32, brisk: bool) {
     let quiet = session.polling.quiet;
-    let Some(word) = wake_word(session) else { return };
+    let Some(word) = wake_word(&session.memory) else { return };
     session.memory.global().set(global::BUSY, 0);
     session.memory.global().set(global::AWAKE, 0);
     std::sync::atomic::fence(Ordering::SeqCst);
@@ -267,12 +267,12 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
 
 /// Returns true if it is time to check for changed children without a signal. The signal may have come before there was
 /// a handler, or may have gone to a caller of systoll that waits for it in another way.
-fn look_anyway(session: &mut Session) -> bool {
+fn look_anyway(chores: &mut Chores) -> bool {
     const EVERY_NS: u64 = 10_000_000;
     let now = sys::now();
-    let due = now.saturating_sub(session.chores.last_reap) >= EVERY_NS;
+    let due = now.saturating_sub(chores.last_reap) >= EVERY_NS;
     if due {
-        session.chores.last_reap = now;
+        chores.last_reap = now;
     }
     due
 }
@@ -280,7 +280,7 @@ fn look_anyway(session: &mut Session) -> bool {
 /// Takes the reports of children that have stopped or ended. Returns true if there were any.
 fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
     let mut did = false;
-    if !sys::children_changed() && !look_anyway(session) {
+    if !sys::children_changed() && !look_anyway(&mut session.chores) {
         return false;
     }
     if session.root.exit.is_none() && tracee::has_ended(session.root.pid) {
@@ -426,7 +426,7 @@ fn over(session: &mut Session) -> bool {
     session.chores.last_desertion = now;
     let ids: Vec<ProgramId> = session.programs.keys().copied().collect();
     ids.into_iter().all(|id| match session.memory.is_deserted(id) {
-        Ok(deserted) => deserted.unwrap_or_else(|| !collect::is_mapped(session, id)),
+        Ok(deserted) => deserted.unwrap_or_else(|| !collect::is_mapped(&session.memory, id)),
         Err(e) => {
             session.problems.note(ProblemKind::CutShort, format!("can't share memory any more: {e}"));
             true

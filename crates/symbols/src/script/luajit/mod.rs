@@ -116,7 +116,8 @@ impl Runtime for LuaJitFile {
 #[derive(Debug)]
 pub(crate) struct LuaJit;
 
-/// A function that is called, and the instruction with which it continues, if that is known.
+/// A function on LuaJIT's stack: the address of its `GCfunc`, and that of the bytecode instruction at which it goes on
+/// when the function that it has called returns; `None` if that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Call {
     function: u64,

@@ -22,7 +22,7 @@ pub(crate) fn give_slots(
     threads: &[Stopped],
 ) -> Result<Vec<SlotRef>, String> {
     const FULL: &str = "it has more threads than there is room for counters";
-    if !provision::enter(session, id, pid) {
+    if !provision::enter(&session.memory, id, pid) {
         return Err("the memory shared with it can't be written".into());
     }
     let mut slots = Vec::with_capacity(threads.len());

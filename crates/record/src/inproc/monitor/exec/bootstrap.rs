@@ -204,15 +204,42 @@ mod tests {
     const PWRITE: u32 = 18;
     const SCHED_SETAFFINITY: u32 = 203;
 
+    /// The labels that several parts of the code refer to.
+    struct Labels {
+        begin: CodeLabel,
+        asked: CodeLabel,
+        whole: CodeLabel,
+        words: CodeLabel,
+        entry: CodeLabel,
+    }
+
+    /// Returns the operand for a word of the block at rbp.
+    fn word(w: Word) -> AsmMemoryOperand {
+        qword_ptr(rbp + 8 * w as i32)
+    }
+
     /// Assembles [`CODE`] from its source. Returns it, and the offset that the hand-shake returns to.
     fn assemble() -> Result<(Vec<u8>, u64), IcedError> {
         let mut a = CodeAssembler::new(64)?;
-        let (mut begin, mut asked, mut next) = (a.create_label(), a.create_label(), a.create_label());
+        let mut label = || a.create_label();
+        let mut to = Labels { begin: label(), asked: label(), whole: label(), words: label(), entry: label() };
+        a.lea(rbp, ptr(to.words))?;
+        map_files(&mut a, &mut to)?;
+        shake_hands(&mut a, &mut to)?;
+        go_on(&mut a, &mut to)?;
+        a.set_label(&mut to.words)?;
+        a.dq(&[0; Word::Entry as usize])?;
+        a.set_label(&mut to.entry)?;
+        a.dq(&[0; WORDS - Word::Entry as usize])?;
+        let done = a.assemble_options(0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
+        let end = done.label_ip(&to.words)? as usize;
+        Ok((done.inner.code_buffer.get(..end).unwrap_or_default().to_vec(), done.label_ip(&to.asked)?))
+    }
+
+    /// Opens and maps the files; goes on if all could be mapped, or else says so to the launcher and begins the program.
+    fn map_files(a: &mut CodeAssembler, to: &mut Labels) -> Result<(), IcedError> {
         let (mut file, mut given, mut failed) = (a.create_label(), a.create_label(), a.create_label());
-        let (mut done, mut close, mut whole) = (a.create_label(), a.create_label(), a.create_label());
-        let (mut words, mut entry, mut free) = (a.create_label(), a.create_label(), a.create_label());
-        let word = |w: Word| qword_ptr(rbp + 8 * w as i32);
-        a.lea(rbp, ptr(words))?;
+        let (mut done, mut close) = (a.create_label(), a.create_label());
         // r13 collects errors.
         a.xor(r13d, r13d)?;
         a.mov(rbx, word(Word::Files))?;
@@ -229,23 +256,7 @@ mod tests {
         a.set_label(&mut given)?;
         a.test(r12, r12)?;
         a.js(failed)?;
-        a.mov(r15, qword_ptr(rbx + 16))?;
-        a.mov(r14, qword_ptr(rbx + 24))?;
-        a.set_label(&mut next)?;
-        a.mov(rdi, qword_ptr(r15))?;
-        a.mov(rsi, qword_ptr(r15 + 8))?;
-        a.mov(rdx, qword_ptr(r15 + 16))?;
-        a.mov(r9, qword_ptr(r15 + 24))?;
-        a.mov(r10d, (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u32)?;
-        a.mov(r8, r12)?;
-        a.mov(eax, MMAP)?;
-        a.syscall()?;
-        // Kernels before 4.17 take NOREPLACE as a hint and may map elsewhere.
-        a.xor(rax, qword_ptr(r15))?;
-        a.or(r13, rax)?;
-        a.add(r15, 8 * MAPPING as i32)?;
-        a.sub(r14, 1)?;
-        a.jne(next)?;
+        map_pieces(a)?;
         a.test(r13, r13)?;
         a.je(close)?;
         // Any word that is not zero serves; the code file is read-only, so only the image can be written.
@@ -267,16 +278,44 @@ mod tests {
         a.cmp(rbx, word(Word::FilesEnd))?;
         a.jne(file)?;
         a.test(r13, r13)?;
-        a.je(whole)?;
+        a.je(to.whole)?;
         // The image's file is the last one.
         a.mov(rdi, qword_ptr(rbx - 8 * FILE as i32))?;
         a.test(rdi, rdi)?;
-        a.je(begin)?;
+        a.je(to.begin)?;
         a.mov(esi, NOT_MAPPED)?;
         a.mov(eax, CHMOD)?;
         a.syscall()?;
-        a.jmp(begin)?;
-        a.set_label(&mut whole)?;
+        a.jmp(to.begin)?;
+        Ok(())
+    }
+
+    /// Maps the pieces of the open file r12.
+    fn map_pieces(a: &mut CodeAssembler) -> Result<(), IcedError> {
+        let mut next = a.create_label();
+        a.mov(r15, qword_ptr(rbx + 16))?;
+        a.mov(r14, qword_ptr(rbx + 24))?;
+        a.set_label(&mut next)?;
+        a.mov(rdi, qword_ptr(r15))?;
+        a.mov(rsi, qword_ptr(r15 + 8))?;
+        a.mov(rdx, qword_ptr(r15 + 16))?;
+        a.mov(r9, qword_ptr(r15 + 24))?;
+        a.mov(r10d, (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u32)?;
+        a.mov(r8, r12)?;
+        a.mov(eax, MMAP)?;
+        a.syscall()?;
+        // Kernels before 4.17 take NOREPLACE as a hint and may map elsewhere.
+        a.xor(rax, qword_ptr(r15))?;
+        a.or(r13, rax)?;
+        a.add(r15, 8 * MAPPING as i32)?;
+        a.sub(r14, 1)?;
+        a.jne(next)?;
+        Ok(())
+    }
+
+    /// Gives the thread its slot and makes the first hand-shake, which returns to `asked`.
+    fn shake_hands(a: &mut CodeAssembler, to: &mut Labels) -> Result<(), IcedError> {
+        a.set_label(&mut to.whole)?;
         // Exclude the whole range from core dumps; there is nothing between the mappings.
         a.mov(rdi, GLOBAL)?;
         a.mov(rsi, BLOBS_AT + BLOBS_SIZE - GLOBAL)?;
@@ -289,11 +328,17 @@ mod tests {
         a.mov(rcx, word(Word::Asked))?;
         a.xor(r11d, r11d)?;
         a.jmp(word(Word::Stub))?;
-        a.set_label(&mut asked)?;
+        a.set_label(&mut to.asked)?;
         a.nop()?;
-        a.set_label(&mut begin)?;
+        Ok(())
+    }
+
+    /// Gives the process its processors back, restores the registers and begins the program.
+    fn go_on(a: &mut CodeAssembler, to: &mut Labels) -> Result<(), IcedError> {
+        let mut free = a.create_label();
+        a.set_label(&mut to.begin)?;
         // Set rbp again: the code may be reached in several ways, and the hand-shake may change it.
-        a.lea(rbp, ptr(words))?;
+        a.lea(rbp, ptr(to.words))?;
         a.cmp(word(Word::Processors), 0)?;
         a.je(free)?;
         a.xor(edi, edi)?;
@@ -307,14 +352,8 @@ mod tests {
         for (i, register) in (0..).zip(all) {
             a.mov(register, qword_ptr(rbp + 8 * (Word::Registers as i32 + i)))?;
         }
-        a.jmp(qword_ptr(entry))?;
-        a.set_label(&mut words)?;
-        a.dq(&[0; Word::Entry as usize])?;
-        a.set_label(&mut entry)?;
-        a.dq(&[0; WORDS - Word::Entry as usize])?;
-        let done = a.assemble_options(0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
-        let end = done.label_ip(&words)? as usize;
-        Ok((done.inner.code_buffer.get(..end).unwrap_or_default().to_vec(), done.label_ip(&asked)?))
+        a.jmp(qword_ptr(to.entry))?;
+        Ok(())
     }
 
     #[test]

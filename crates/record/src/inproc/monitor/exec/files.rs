@@ -23,7 +23,7 @@ const MOST_FIXED: usize = 4096;
 const ALWAYS: u64 = 0;
 
 /// A file with its plan.
-pub(crate) struct Known {
+pub(crate) struct PlannedFile {
     pub(crate) plan: Plan,
     /// Address of the file's region of roots, the same in every image.
     pub(crate) region: u64,
@@ -53,7 +53,7 @@ struct Cached {
 
 /// All files seen in a run.
 pub(crate) struct Files {
-    known: foldhash::HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
+    known: foldhash::HashMap<ModuleKey, Result<Option<Rc<PlannedFile>>, Unwatchable>>,
     codes: foldhash::HashMap<(ModuleKey, i64), Rc<Code>>,
     cached: foldhash::HashMap<ModuleKey, Cached>,
     cache: Arc<Cache>,
@@ -71,7 +71,11 @@ impl Files {
     ///
     /// # Errors
     /// If the file can't be watched.
-    pub(crate) fn known(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
+    pub(crate) fn known(
+        &mut self,
+        symbols: &mut Symbols,
+        key: ModuleKey,
+    ) -> Result<Option<Rc<PlannedFile>>, Unwatchable> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
@@ -80,7 +84,7 @@ impl Files {
         known
     }
 
-    fn look(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
+    fn look(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<PlannedFile>>, Unwatchable> {
         let (id, placed) = self.placed(symbols, key);
         let Placed { plan, region } = placed?;
         if let Some(id) = &id {
@@ -94,7 +98,7 @@ impl Files {
             self.cached.insert(key, Cached { id: id.clone(), notes, fixed: fixed.len() });
             symbols.know_fixed(key, fixed);
         }
-        if plan.guards_memory {
+        if plan.has_shadow_memory {
             return Err(Unwatchable::GuardsMemory);
         }
         if let Some(evidence) = plan.uses_gs {
@@ -108,7 +112,7 @@ impl Files {
         }
         let region = region.or_else(|| self.ahead.regions.give(&plan));
         let region = region.ok_or_else(|| Unwatchable::Other("no room for more files".into()))?;
-        Ok(Some(Rc::new(Known { plan, region, id })))
+        Ok(Some(Rc::new(PlannedFile { plan, region, id })))
     }
 
     /// Returns the file's key in the cache, and its plan.
@@ -205,7 +209,7 @@ impl Files {
         &mut self,
         room_for: &CodeRoom,
         key: ModuleKey,
-        known: &Known,
+        known: &PlannedFile,
         bias: u64,
         is_free: &dyn Fn(&Range<u64>) -> bool,
     ) -> Result<(Rc<Code>, u64), String> {
@@ -222,7 +226,7 @@ impl Files {
 
     /// Returns the file's code, made for a place `delta` bytes from the file's bias. Stores the code in the shared
     /// memory if it is new.
-    fn stored(&mut self, room: &CodeRoom, key: ModuleKey, known: &Known, delta: i64) -> Result<Rc<Code>, String> {
+    fn stored(&mut self, room: &CodeRoom, key: ModuleKey, known: &PlannedFile, delta: i64) -> Result<Rc<Code>, String> {
         if let Some(code) = self.codes.get(&(key, delta)) {
             return Ok(Rc::clone(code));
         }
@@ -243,7 +247,7 @@ impl Files {
     }
 
     /// Assembles the code, and keeps it for later runs.
-    fn assembled(&self, known: &Known, id: Option<&Key>, delta: i64) -> Result<Blob, String> {
+    fn assembled(&self, known: &PlannedFile, id: Option<&Key>, delta: i64) -> Result<Blob, String> {
         let blob = assemble(&known.plan, &self.maker.options, delta).map_err(|e| e.to_string())?;
         if let Some(id) = id {
             self.cache.put(Kind::Code, id, &blob.to_bytes());

@@ -1,6 +1,7 @@
 //! Prepares a new program at its `execve`, before it runs: plans its files, maps code and memory, and writes jumps.
 
 pub(crate) mod bootstrap;
+pub(crate) mod call_free_files;
 pub(crate) mod confinement;
 pub(crate) mod context_reuse;
 pub(crate) mod file_notes;
@@ -8,7 +9,6 @@ pub(crate) mod files;
 pub(crate) mod hand_over;
 pub(crate) mod kept_contexts;
 pub(crate) mod kept_names;
-pub(crate) mod kept_no_calls;
 pub(crate) mod no_calls;
 pub(crate) mod on_exec;
 pub(crate) mod place;

@@ -1,12 +1,13 @@
 //! Tells programs the files in which there is nothing to hook, so that their loaders need not ask about them again. The
 //! mappings of such files are read with the program's next question.
 
-use crate::inproc::monitor::exec::kept_no_calls::{LoaderSite, MappedAs};
+use crate::inproc::monitor::exec::call_free_files::{LoaderSite, MappedAs};
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::program::CheckedMappings;
 use crate::inproc::monitor::session::{MapsFile, Provisioning, Session};
 use crate::inproc::monitor::shared::maps::{self, Maps};
+use crate::inproc::monitor::shared::memory::Memory;
 use std::fs::File;
 use std::rc::Rc;
 use systoll_hooks::layout::{NODE_SIZE, global, image, no_calls};
@@ -29,7 +30,7 @@ pub(crate) fn begin(session: &mut Session, id: ProgramId) {
 
 /// Tells threads which files programs with the same executable have mapped in earlier runs.
 fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
-    let program = session.programs.get(&id).filter(|program| program.native && may_tell(session))?;
+    let program = session.programs.get(&id).filter(|program| program.native && may_tell(&session.provisioning))?;
     let (files, known) = (&session.provisioning.files, &mut session.provisioning.no_calls);
     let (site, mapped) = known.kept.read(program.file?, files)?;
     let mapped = mapped.to_vec();
@@ -49,8 +50,8 @@ fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
 
 /// Returns true if threads may skip questions about known files. A filter may forbid the call by which they recognise a
 /// file.
-fn may_tell(session: &Session) -> bool {
-    *seccomp::inherited() == seccomp::Inherited::Nothing && session.provisioning.elided == 0
+fn may_tell(provisioning: &Provisioning) -> bool {
+    *seccomp::inherited() == seccomp::Inherited::Nothing && provisioning.elided == 0
 }
 
 /// Returns true if the file is the program's loader: the kernel has mapped it to load other files, so what it does with
@@ -64,7 +65,7 @@ fn is_loader(session: &Session, id: ProgramId, key: ModuleKey) -> bool {
 /// threads of this run and of later runs are told.
 pub(crate) fn note(session: &mut Session, id: ProgramId, root: NodeAddr, (file, r): (ModuleKey, &Registers)) {
     // Files that compile or interpret are not noted: the launcher must know at once which programs run scripts.
-    if !may_tell(session) || session.symbols.compiles(file) || session.symbols.interprets(file) {
+    if !may_tell(&session.provisioning) || session.symbols.compiles(file) || session.symbols.interprets(file) {
         return;
     }
     let Some(program) = session.programs.get(&id).filter(|p| p.native) else { return };
@@ -120,8 +121,8 @@ pub(crate) fn keep(session: &mut Session) {
 }
 
 /// Makes a program ask about each file from now on, because it does things that loaders don't do.
-pub(crate) fn end(session: &Session, id: ProgramId) {
-    if let Some(area) = session.memory.image(id) {
+pub(crate) fn end(memory: &Memory, id: ProgramId) {
+    if let Some(area) = memory.image(id) {
         area.set(image::LOADER, 0);
     }
 }
@@ -169,7 +170,10 @@ pub(crate) fn may_lie_in(
     if !complete {
         return true;
     }
-    let (Some(maps), Some(program)) = (maps_file(session, id, tid), session.programs.get_mut(&id)) else { return true };
+    let (Some(maps), Some(program)) = (maps_file(&mut session.provisioning, id, tid), session.programs.get_mut(&id))
+    else {
+        return true;
+    };
     let (space, unmoved) = (&program.space, &mut program.hooks.unmoved);
     if unmoved.unasked != unasked {
         *unmoved = CheckedMappings { unasked, starts: Vec::new() };
@@ -189,13 +193,13 @@ pub(crate) fn may_lie_in(
 
 /// Returns the `maps` file of a thread's process. The file stays open until another thread's file is asked for, since
 /// libraries come by the dozen.
-pub(crate) fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Option<Rc<File>> {
-    let last = session.provisioning.maps_file.as_ref().filter(|last| (last.program, last.tid) == (id, tid));
+pub(crate) fn maps_file(provisioning: &mut Provisioning, id: ProgramId, tid: i32) -> Option<Rc<File>> {
+    let last = provisioning.maps_file.as_ref().filter(|last| (last.program, last.tid) == (id, tid));
     if let Some(last) = last {
         return Some(Rc::clone(&last.file));
     }
     let file = Rc::new(maps::open(tid)?);
-    session.provisioning.maps_file = Some(MapsFile { program: id, tid, file: Rc::clone(&file) });
+    provisioning.maps_file = Some(MapsFile { program: id, tid, file: Rc::clone(&file) });
     Some(file)
 }
 

@@ -27,11 +27,13 @@ use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::table::{Image, ImageId};
 use crate::tracee;
+use foldhash::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use systoll_hooks::layout::{image, slot};
@@ -110,7 +112,7 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
         .take()
         .or_else(|| provision::blank_image(session))
         .ok_or("no memory for another program")?;
-    let native = is_native(session, pid, origin.from);
+    let native = is_native(&session.programs, pid, origin.from);
     if let Err(why) = start(session, id, &newcomer, origin, native) {
         session.memory.free_image(id);
         return Err(why);
@@ -163,7 +165,7 @@ fn start(
     };
     let code = newcomer.files.iter().map(|f| (f.at, f.patched.code.size(), f.patched.code.offset));
     let mappings = bootstrap::files(code_file, image_file, code);
-    if !provision::enter(session, id, pid) {
+    if !provision::enter(&session.memory, id, pid) {
         return Err("the memory shared with it can't be written".into());
     }
     let asked_elsewhere = origin.from.filter(|from| asked_elsewhere(session, *from));
@@ -195,7 +197,7 @@ fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Orig
     program.processes.only = session.root.attached.filter(|attached| attached.no_children).map(|_| pid);
     program.native = native;
     program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
-    program.processes.thread_before = if origin.from.is_some_and(|from| had_threads(session, from.program)) {
+    program.processes.thread_before = if origin.from.is_some_and(|from| had_threads(&session.memory, from.program)) {
         procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns)
     } else {
         // The first reading is the same value, at a twentieth of the cost.
@@ -212,8 +214,8 @@ fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Orig
 }
 
 /// Returns true if a process of a program may have had other threads than its first.
-fn had_threads(session: &Session, id: ProgramId) -> bool {
-    session.memory.image(id).is_none_or(|area| area.get(image::THREADS) as u32 != 0)
+fn had_threads(memory: &Memory, id: ProgramId) -> bool {
+    memory.image(id).is_none_or(|area| area.get(image::THREADS) as u32 != 0)
 }
 
 /// Returns true if a program's processes are confined as we are.
@@ -230,9 +232,9 @@ fn asked_elsewhere(session: &Session, from: SlotRef) -> bool {
 
 /// Returns true if a new program can open the files that this process can: it has the same user and groups, and no
 /// program it descends from has changed its rights.
-fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
+fn is_native(programs: &HashMap<ProgramId, Program>, pid: i32, from: Option<SlotRef>) -> bool {
     let as_before = |from: SlotRef| {
-        session.programs.get(&from.program).is_some_and(|p| p.native && !p.threads.changed.contains(&from.index))
+        programs.get(&from.program).is_some_and(|p| p.native && !p.threads.changed.contains(&from.index))
     };
     from.is_none_or(as_before) && procfs::has_our_credentials(pid)
 }

@@ -81,10 +81,10 @@ pub(crate) fn make_ahead(session: &mut Session) {
 
 /// Writes the id of process `pid` into the first slot. Returns false if that could not be written.
 #[must_use]
-pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) -> bool {
+pub(crate) fn enter(memory: &Memory, id: ProgramId, pid: i32) -> bool {
     let pid = pid as u64;
     let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
-    session.memory.write(id, &Runs::new(first))
+    memory.write(id, &Runs::new(first))
 }
 
 /// Fills the image of a new program while the program maps our memory: its files' roots, its usual records, known

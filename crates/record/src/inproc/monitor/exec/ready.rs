@@ -1,10 +1,11 @@
 //! Makes a file's code ready to be mapped into a process.
 
-use crate::inproc::monitor::exec::files::{Known, Unwatchable};
+use crate::inproc::monitor::exec::files::{PlannedFile, Unwatchable};
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::Layout;
+use crate::problems::Problems;
 use crate::procfs;
 use std::ops::Range;
 use std::rc::Rc;
@@ -57,7 +58,7 @@ pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<
     match session.provisioning.files.code(session.memory.codes(), file.module, &known, file.bias, &is_free) {
         Ok((code, at)) => {
             taken.ours.push(at..at + code.size());
-            note_uncounted(session, &path, &known, code.uncounted);
+            note_uncounted(&mut session.problems, &path, &known, code.uncounted);
             let patched = Patched { key: file.module, known, code, bias: file.bias };
             Ok(Some(Ready { patched, at }))
         }
@@ -68,11 +69,11 @@ pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<
     }
 }
 
-fn note_uncounted(session: &mut Session, path: &str, known: &Rc<Known>, places: usize) {
+fn note_uncounted(problems: &mut Problems, path: &str, known: &Rc<PlannedFile>, places: usize) {
     if places > 0 {
         let interrupts = known.plan.unplanned.iter().filter(|u| u.why == UnpatchableReason::Int80).count();
         let all = known.plan.sites.len() + interrupts;
-        session.problems.note(
+        problems.note(
             ProblemKind::Lost,
             format!("{path}: {places} of {all} places that make system calls can't be counted; whether they did is not known"),
         );

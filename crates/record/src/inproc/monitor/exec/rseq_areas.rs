@@ -5,6 +5,7 @@ use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use std::ops::Range;
 use systoll_hooks::assemble::{Refused, Unhooked};
@@ -85,8 +86,8 @@ fn registering(session: &Session, thread: SlotRef, flags: u64) -> Option<[u64; 7
 }
 
 /// Returns true if threads of a program may have areas of ours.
-pub(crate) fn are_given(session: &Session, id: ProgramId) -> bool {
-    session.memory.image(id).is_some_and(|area| area.get(image::GIVES_AREAS) as u32 != 0)
+pub(crate) fn are_given(memory: &Memory, id: ProgramId) -> bool {
+    memory.image(id).is_some_and(|area| area.get(image::GIVES_AREAS) as u32 != 0)
 }
 
 /// Returns the call by which the thread of a slot unregisters its area: number and arguments.
@@ -112,7 +113,7 @@ pub(crate) fn take_area_back(session: &mut Session, thread: SlotRef) {
 pub(crate) fn unused_areas(session: &Session, id: ProgramId) -> Option<Range<u64>> {
     let start = areas::area_address(session.memory.slots_drawn(id)).next_multiple_of(4096);
     let unused = start..areas::AT + areas::SIZE;
-    (are_given(session, id) && !unused.is_empty()).then_some(unused)
+    (are_given(&session.memory, id) && !unused.is_empty()).then_some(unused)
 }
 
 #[cfg(test)]

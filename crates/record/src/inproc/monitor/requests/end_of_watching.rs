@@ -87,7 +87,7 @@ fn number(session: &Session, waiter: &Waiter) -> Option<u32> {
 /// Returns true if a range of whole pages contains memory of ours in the thread's process.
 fn hits(session: &Session, waiter: &Waiter, range: Range<u64>) -> bool {
     let id = waiter.slot.program;
-    let areas = rseq_areas::are_given(session, id).then_some(areas::AT..areas::AT + areas::SIZE);
+    let areas = rseq_areas::are_given(&session.memory, id).then_some(areas::AT..areas::AT + areas::SIZE);
     let fixed = [GLOBAL..IMAGE + image::SIZE, BLOBS_AT..BLOBS_AT + BLOBS_SIZE];
     let near = session.programs.get(&id).into_iter().flat_map(|p| p.hooks.files.iter().map(Patched::code_range));
     areas.into_iter().chain(fixed).chain(near).any(|ours| ours.start < range.end && range.start < ours.end)
@@ -121,7 +121,7 @@ fn is_own(session: &Session, waiter: &Waiter, pid: i32) -> bool {
 /// against.
 fn bounds(session: &Session, waiter: &Waiter, (resource, at): (u64, u64)) -> Option<EndOfWatching> {
     // Only rseq areas are private writable memory of ours.
-    let counts = resource as u32 == libc::RLIMIT_AS || rseq_areas::are_given(session, waiter.slot.program);
+    let counts = resource as u32 == libc::RLIMIT_AS || rseq_areas::are_given(&session.memory, waiter.slot.program);
     let mut soft = [0; 8];
     let told = read_memory(waiter.tid, at, &mut soft) == soft.len();
     (counts && told && u64::from_ne_bytes(soft) != libc::RLIM_INFINITY).then_some(EndOfWatching::Bounds)

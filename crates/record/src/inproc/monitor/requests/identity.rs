@@ -399,7 +399,7 @@ fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied
     let own = own.as_slice();
     let now = session.clock.at(sys::now());
     let Some(mut old) = session.programs.remove(&id) else { return };
-    let (image, mem) = (images::image_for(session, &mut old, pid, now), Mem::open(pid));
+    let (image, mem) = (images::image_for(&mut session.table, &mut old, pid, now), Mem::open(pid));
     let mut space = AddressSpace::new();
     let maps = Maps::of(pid);
     space.update_by(&mut session.symbols, pid, &maps.text);

@@ -60,7 +60,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
     no_calls::look_for_callers(session, waiter.slot.program, waiter.tid);
-    let now = no_calls::maps_file(session, waiter.slot.program, waiter.tid)?;
+    let now = no_calls::maps_file(&mut session.provisioning, waiter.slot.program, waiter.tid)?;
     let program = session.programs.get_mut(&waiter.slot.program)?;
     // Usually a file was mapped, and one line of `maps` tells everything. All of `maps` is needed if the program makes
     // code as it runs: it stops asking once there is much of it, and stacks lead through that code.
@@ -92,7 +92,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
         translators::on_code_made(session, waiter.slot.program, waiter.tid, root);
     }
     for m in &memory {
-        no_calls::end(session, waiter.slot.program);
+        no_calls::end(&session.memory, waiter.slot.program);
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
         // Shared memory may be written through another mapping of it.
         let fresh = mapped && (r.r8 as i32) < 0;

@@ -121,7 +121,7 @@ fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
     if mem.read(place.call, &mut bytes).is_err() || bytes != SYSCALL {
         return false;
     }
-    let given = rseq_areas::are_given(session, thread.program);
+    let given = rseq_areas::are_given(&session.memory, thread.program);
     let Some(held) = all_out(session, waiter, (&code, &mem), given) else { return false };
     let Some(state) = session.memory.image(thread.program).and_then(|area| area.half(thread.offset() + slot::STATE))
     else {

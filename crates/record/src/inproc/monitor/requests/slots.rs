@@ -83,8 +83,9 @@ fn is_over(session: &Session, program: &Program, index: u64, head: &Head, presse
         // The thread was never made. But if threads don't note their identity (`quiet`), it may be about to end.
         return head.leaving && head.made_as == 0 && !quiet;
     }
-    // In another PID namespace the same number means another thread. There, or in a maker's namespace, the maker's
-    // number and the thread's own differ.
+    // `thread_exists` asks in our PID namespace, where the number of a thread of another namespace means another
+    // thread. If the id that the maker got (`made_as`) is not the one that the thread has of itself, one of the two is
+    // in another namespace.
     if head.tid != head.made_as || !is_of_our_namespace(session, program.id, head) {
         return false;
     }
@@ -124,6 +125,6 @@ fn end_forks(session: &mut Session, program: &mut Program, pids: &[u32]) {
         }
         program.processes.cpu_seen.remove(&pid);
         program.processes.execed.remove(&pid);
-        images::end_image(session, image, now);
+        images::end_image(&mut session.table, image, now);
     }
 }

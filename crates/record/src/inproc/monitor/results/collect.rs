@@ -10,6 +10,7 @@ use crate::inproc::monitor::results::ring_take::{self, Take};
 use crate::inproc::monitor::results::rows::RowBuilder;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
 use std::collections::HashSet;
@@ -65,7 +66,7 @@ fn end_images(session: &mut Session, program: &Program) {
     }
     let first = (!program.processes.first_has_parted).then_some(&program.image);
     for id in program.processes.forks.values().chain(first) {
-        images::end_image(session, *id, now);
+        images::end_image(&mut session.table, *id, now);
     }
 }
 
@@ -98,9 +99,8 @@ fn is_alive(session: &Session, id: ProgramId) -> bool {
 }
 
 /// Returns true if any process that a program's slots name has its image mapped.
-pub(crate) fn is_mapped(session: &Session, id: ProgramId) -> bool {
-    let pids: HashSet<i32> =
-        (0..session.memory.slots_drawn(id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
+pub(crate) fn is_mapped(memory: &Memory, id: ProgramId) -> bool {
+    let pids: HashSet<i32> = (0..memory.slots_drawn(id)).map(|n| memory.head(id.slot(n)).pid as i32).collect();
     pids.into_iter().any(|pid| pid > 0 && peer::maps_image(pid, id))
 }
 

@@ -26,15 +26,15 @@ pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<Im
 }
 
 /// Returns the image of process `pid`, which is about to leave the program.
-pub(crate) fn image_for(session: &mut Session, program: &mut Program, pid: i32, now: u64) -> ImageId {
-    let image = image_of(program, &mut session.table, pid, now);
+pub(crate) fn image_for(table: &mut Table, program: &mut Program, pid: i32, now: u64) -> ImageId {
+    let image = image_of(program, table, pid, now);
     program.processes.forks.remove(&pid);
     image
 }
 
 /// Notes an image's end, unless it has ended before.
-pub(crate) fn end_image(session: &mut Session, id: ImageId, now: u64) {
-    let Some(image) = session.table.images.get_mut(id.index()).filter(|i| i.end_ns == 0) else { return };
+pub(crate) fn end_image(table: &mut Table, id: ImageId, now: u64) {
+    let Some(image) = table.images.get_mut(id.index()).filter(|i| i.end_ns == 0) else { return };
     image.end_ns = now;
     image.life_ns += now.saturating_sub(image.start_ns);
 }

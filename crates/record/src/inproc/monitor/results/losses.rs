@@ -3,6 +3,8 @@
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Memory;
+use crate::problems::Problems;
 use systoll_hooks::layout::image;
 use systoll_model::ProblemKind;
 
@@ -50,9 +52,9 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
             format!("{exe}: calls that may wait have no price: nothing there tells how long they waited ({n})"),
         );
     }
-    note_generated(session, program, &exe);
+    note_generated(&mut session.problems, program, &exe);
     if session.provisioning.elided != 0
-        && let Some(why) = why_unanswered(session, program)
+        && let Some(why) = why_unanswered(&session.memory, program)
     {
         session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
     }
@@ -64,8 +66,8 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
 }
 
 /// Returns why a program's calls are not answered in place, if so.
-pub(crate) fn why_unanswered(session: &Session, program: &Program) -> Option<&'static str> {
-    let unseen = session.memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
+pub(crate) fn why_unanswered(memory: &Memory, program: &Program) -> Option<&'static str> {
+    let unseen = memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
     match (program.hooks.seen_whole, unseen) {
         (false, _) => Some("not every place in its files that makes calls is seen"),
         (true, true) => Some("it has made memory executable that is no file"),
@@ -74,7 +76,7 @@ pub(crate) fn why_unanswered(session: &Session, program: &Program) -> Option<&'s
 }
 
 /// Notes which of a program's generated code was not counted, or not examined.
-pub(crate) fn note_generated(session: &mut Session, program: &Program, exe: &str) {
+pub(crate) fn note_generated(problems: &mut Problems, program: &Program, exe: &str) {
     let generated = &program.hooks.generated;
     let all = [
         (
@@ -90,7 +92,7 @@ pub(crate) fn note_generated(session: &mut Session, program: &Program, exe: &str
     ];
     for (is_so, kind, what) in all {
         if is_so {
-            session.problems.note(kind, format!("{exe} {what}"));
+            problems.note(kind, format!("{exe} {what}"));
         }
     }
 }

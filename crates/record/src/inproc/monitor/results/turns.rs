@@ -6,14 +6,15 @@ use crate::inproc::monitor::results::in_place::in_place_of;
 use crate::inproc::monitor::results::losses;
 use crate::inproc::monitor::results::recording;
 use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use std::collections::{BTreeMap, HashSet};
 use systoll_hooks::layout::global;
 
 /// Has calls be made until an order says otherwise, if they are answered in turns.
-pub(crate) fn begin(session: &Session, in_turns: bool) {
+pub(crate) fn begin(memory: &Memory, in_turns: bool) {
     if in_turns {
-        session.memory.global().set(global::ANSWERING, 0);
+        memory.global().set(global::ANSWERING, 0);
     }
 }
 
@@ -55,22 +56,22 @@ fn totals(session: &mut Session) -> TurnTotals {
             in_place: in_place_of(session.provisioning.elided, &session.stats.counted.in_place, rows),
             made,
             unanswered,
-            processes: session.programs.values().map(|program| pids(session, program).len()).sum(),
+            processes: session.programs.values().map(|program| pids(&session.memory, program).len()).sum(),
         }
     })
 }
 
 /// Returns the processes of a program that are alive.
-fn pids(session: &Session, program: &Program) -> HashSet<i32> {
-    let slots = 0..session.memory.slots_drawn(program.id);
-    let pids = slots.map(|index| session.memory.head(program.id.slot(index)).pid as i32);
+fn pids(memory: &Memory, program: &Program) -> HashSet<i32> {
+    let slots = 0..memory.slots_drawn(program.id);
+    let pids = slots.map(|index| memory.head(program.id.slot(index)).pid as i32);
     pids.filter(|pid| *pid > 0 && sys::exists(*pid)).collect()
 }
 
 /// Returns the programs whose calls are not answered, each with the reason.
 fn unanswered(session: &Session) -> Vec<String> {
     let of = |program: &Program| {
-        let why = losses::why_unanswered(session, program)?;
+        let why = losses::why_unanswered(&session.memory, program)?;
         let exe = session.table.images.get(program.image.index()).map_or("", |image| &image.exe);
         Some(format!("{exe}: {why}"))
     };

@@ -125,7 +125,8 @@ impl Code {
             return Ok(Arc::clone(known));
         }
         let mut words = self.blob.roots(self.region, first)?;
-        // These sites tell no contexts apart, so no thread asks there before a window is due.
+        // The launcher sets the first window of a context when a thread asks it about the context. These sites tell no
+        // contexts apart, so no thread asks, and their roots begin with a window at the first call.
         let unasked = (0u64..).zip(&self.blob.sites).filter(|(_, s)| s.offset.is_none() && s.results && !s.vdso);
         words.extend(unasked.map(|(i, _)| (self.region + i * NODE_SIZE - IMAGE + node::WINDOW_AT, 1)));
         // If there are two words for one place, which are now adjacent, the second one holds.

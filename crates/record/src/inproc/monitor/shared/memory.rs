@@ -15,6 +15,7 @@ use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::inproc::monitor::sys;
 use foldhash::HashMap;
+use nix::fcntl::SealFlag;
 use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
@@ -197,7 +198,7 @@ impl Memory {
             file.write_all_at(&number_roots(), global::NUMBER_ROOTS)?;
             // Map the file first: the seal allows existing writable mappings, but no new ones.
             let area = Arc::new(Area::map(&file, 0, BLOBS + BLOBS_SIZE)?);
-            sys::seal(&file, sys::FIXED_SIZE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL)?;
+            sys::seal(&file, sys::FIXED_SIZE | SealFlag::F_SEAL_FUTURE_WRITE | SealFlag::F_SEAL_SEAL)?;
             let code_to_read = File::open(own_path(&file))?;
             Ok((CodeRoom { area, next: Arc::new(AtomicU64::new(BLOBS)) }, code_to_read))
         };
@@ -476,7 +477,7 @@ impl Memory {
             return Ok(None);
         }
         let len = image.area.take().map_or(SEEN_AT_FIRST, |area| area.len as u64);
-        if sys::seal(&image.file, libc::F_SEAL_WRITE).is_ok() {
+        if sys::seal(&image.file, SealFlag::F_SEAL_WRITE).is_ok() {
             image.deserted = true;
             return Ok(Some(true));
         }

@@ -48,10 +48,10 @@ pub(crate) fn take_memory_file(pid: i32, fd: i32) -> Option<File> {
 /// Returns true if a file lives in memory, is empty, can be sealed and has no seals yet, and has ordinary pages: huge
 /// ones may be unavailable, and touching one then kills the process.
 fn is_new_memory_file(file: &File) -> bool {
-    // SAFETY: F_GET_SEALS takes no argument; it fails for files that do not live in memory.
-    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
     // Ask only files in memory for their metadata: other file systems may answer anything, or never.
-    seals == 0 && is_shmem(file) && file.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)
+    sys::seals(file).is_some_and(|seals| seals.is_empty())
+        && is_shmem(file)
+        && file.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)
 }
 
 fn is_shmem(file: &File) -> bool {

@@ -44,9 +44,9 @@ impl Drop for Own {
 }
 
 /// The orphans from before a call, which an earlier call left behind on purpose.
-pub(super) struct Strays(BTreeSet<u32>);
+pub(super) struct Orphans(BTreeSet<u32>);
 
-impl Strays {
+impl Orphans {
     pub(super) fn before() -> Self {
         Self(orphans(&own()).collect())
     }

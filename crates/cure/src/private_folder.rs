@@ -12,12 +12,12 @@ use tempfile::TempDir;
 /// the process. It is in `TMPDIR` or `/tmp`; if other users could replace it there, it is in the
 /// user's cache.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct PrivateFolder {
     dir: TempDir,
     _removed: Removed,
 }
 
-impl Workshop {
+impl PrivateFolder {
     /// Creates the folder, and catches interrupts ([`catch_interrupts`]).
     ///
     /// # Errors
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_folder_is_private_and_goes_with_its_owner() {
-        let shop = Workshop::new().unwrap();
+        let shop = PrivateFolder::new().unwrap();
         let path = shop.path().to_owned();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         std::fs::write(path.join("a"), "b").unwrap();
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     #[ignore = "run by a_signal_leaves_nothing_behind"]
     fn child_that_waits_for_a_signal() {
-        let shop = Workshop::new().unwrap();
+        let shop = PrivateFolder::new().unwrap();
         std::fs::write(shop.path().join("file"), "content").unwrap();
         std::fs::write(std::env::var_os("SYSTOLL_TEST_NOTE").unwrap(), shop.path().to_str().unwrap()).unwrap();
         std::thread::sleep(std::time::Duration::from_secs(60));
@@ -79,7 +79,7 @@ mod tests {
             let note = notes.path().join(signal.to_string());
             let mut command = Command::new(std::env::current_exe().unwrap());
             command
-                .args(["--exact", "workshop::tests::child_that_waits_for_a_signal", "--ignored"])
+                .args(["--exact", "private_folder::tests::child_that_waits_for_a_signal", "--ignored"])
                 .env("SYSTOLL_TEST_NOTE", &note)
                 .stdout(Stdio::null());
             // The parent of the tests may ignore the signal, as a shell does for background

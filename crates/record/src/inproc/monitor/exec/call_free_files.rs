@@ -76,7 +76,7 @@ struct WireFile {
 
 /// Files kept for all programs of a run.
 #[derive(Debug, Default)]
-pub(crate) struct KeptNoCalls {
+pub(crate) struct CallFreeFiles {
     by_program: HashMap<ModuleKey, OfProgram>,
 }
 
@@ -89,7 +89,7 @@ struct OfProgram {
     new: Vec<(ModuleKey, MappedAs)>,
 }
 
-impl KeptNoCalls {
+impl CallFreeFiles {
     /// Returns the files that earlier runs kept for programs with the executable `program`; `None` if there are none,
     /// or if they were returned before.
     pub(crate) fn read(&mut self, program: ModuleKey, files: &Files) -> Option<(&LoaderSite, &[MappedAs])> {
@@ -213,13 +213,13 @@ mod tests {
         let site = LoaderSite { loader: "loader".into(), site: 3, address: 0x1234 };
         let mapped =
             |n: usize| MappedAs { state: symbols.state(met[n]).unwrap(), arguments: [n as u64, 1 << 33 | 5, 0] };
-        let mut first = KeptNoCalls::default();
+        let mut first = CallFreeFiles::default();
         assert_eq!(first.read(program, &files), None);
         for (n, file) in met.iter().enumerate() {
             first.note(program, site.clone(), (*file, mapped(n)));
         }
         first.keep(&mut files, &symbols, &HashSet::from([met[1]]));
-        let mut second = KeptNoCalls::default();
+        let mut second = CallFreeFiles::default();
         assert_eq!(second.read(program, &files), Some((&site, &[mapped(0)][..])));
         assert_eq!(second.read(program, &files), None, "it has been told");
         // Nothing is kept for this program yet. A file that turned out to have frames of contexts is asked about from
@@ -227,13 +227,13 @@ mod tests {
         assert_eq!(second.read(met[0], &files), None);
         second.note(program, site.clone(), (met[1], mapped(1)));
         second.keep(&mut files, &symbols, &HashSet::from([met[0]]));
-        let mut third = KeptNoCalls::default();
+        let mut third = CallFreeFiles::default();
         assert_eq!(third.read(program, &files), Some((&site, &[mapped(1)][..])));
         // Files of another loader are dropped.
         let other = LoaderSite { address: 0x5678, ..site };
         third.note(program, other.clone(), (met[0], mapped(0)));
         third.keep(&mut files, &symbols, &HashSet::new());
-        assert_eq!(KeptNoCalls::default().read(program, &files), Some((&other, &[mapped(0)][..])));
+        assert_eq!(CallFreeFiles::default().read(program, &files), Some((&other, &[mapped(0)][..])));
     }
 
     proptest! {

@@ -1,0 +1,75 @@
+//! The order in which a finding names its rows.
+
+use crate::group::Group;
+use crate::judged_view::JudgedView;
+use crate::semantics::{Effect, Semantics};
+use std::cmp::Reverse;
+use systoll_model::{Recording, Row, RowId};
+
+/// Returns the group's rows in the order in which a finding names them: the first one is told as the caller.
+pub(crate) fn ordered_rows(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowId> {
+    let recording = shown.recording;
+    let mut rows = costliest_first(&group.rows, recording, group.by_wait);
+    if !group.by_wait {
+        open_before_close(&mut rows, recording, shown.semantics);
+    }
+    if group.children.is_some() {
+        // Rows without a user's frame come last: a fork that shares its parent's stack often shows
+        // no caller, and any other call of a start shows it.
+        rows.sort_by_key(|id| recording.row(*id).user.is_none());
+    }
+    rows
+}
+
+/// Ratio of a row's cost to the costliest row's from which on both count as equally costly: which of them a run
+/// measures as costlier is chance, and must not decide whose function a finding names. The same ratio of their exact
+/// counts may decide it.
+const AS_DEAR: f64 = 0.5;
+
+/// If the first row closes, puts a row that opens about as often before it: the opening decides that there is
+/// something to close, and the cost of a close varies.
+fn open_before_close(rows: &mut [RowId], recording: &Recording, semantics: &Semantics) {
+    let row = |id: &RowId| recording.row(*id);
+    let closes = |row: &&Row| semantics.of(row.syscall).always_does(|effect| matches!(effect, Effect::Closes(_)));
+    let opens = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
+    let Some(first) = rows.first().map(row).filter(closes) else { return };
+    let opens_as_often = |id: &RowId| {
+        let row = row(id);
+        semantics.of(row.syscall).always_does(opens)
+            && row.counts.calls as f64 >= AS_DEAR * first.counts.calls as f64
+            && row.user.is_some() == first.user.is_some()
+    };
+    if let Some(at) = rows.iter().position(opens_as_often) {
+        rows.get_mut(..=at).unwrap_or_default().rotate_right(1);
+    }
+}
+
+/// Returns the rows by cost. Among rows about as costly as the first, those with a name come first, then those with
+/// at least half of the most calls, then by system call and name.
+fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
+    let price = |id: &RowId| {
+        let counts = &recording.row(*id).counts;
+        if by_wait { counts.waited_ns.unwrap_or(counts.elapsed_ns) } else { counts.toll_ns.unwrap_or(0) }
+    };
+    let cost = |id: &RowId| {
+        let counts = &recording.row(*id).counts;
+        (price(id), counts.toll_ns.unwrap_or(0), counts.calls)
+    };
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|id| (Reverse(cost(id)), *id));
+    let least = rows.first().map_or(0.0, |first| AS_DEAR * price(first) as f64);
+    let as_dear = rows.partition_point(|id| price(id) as f64 >= least);
+    if least > 0.0 {
+        let alike = rows.get(..as_dear).unwrap_or_default();
+        let most = alike.iter().map(|id| recording.row(*id).counts.calls).max().unwrap_or(0);
+        let named = |id: &RowId| {
+            let row = recording.row(*id);
+            let place = row.user.and_then(|user| recording.frame(user).location());
+            let fewer = ((row.counts.calls as f64) < AS_DEAR * most as f64).then_some(Reverse(row.counts.calls));
+            let place = place.map(|at| (at.function.clone(), at.line));
+            (place.is_none(), fewer, row.syscall, place, row.api.clone(), *id)
+        };
+        rows.get_mut(..as_dear).unwrap_or_default().sort_by_cached_key(named);
+    }
+    rows
+}
