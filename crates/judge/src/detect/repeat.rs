@@ -7,7 +7,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, FILE_STATUS, NAME, PATH, Semantics, TIMES, Way};
+use crate::semantics::{Act, Effect, FILE_STATUS, NAME, ObservedCall, PATH, Semantics, TIMES, Way};
 use crate::signs::Signs;
 use std::cell::LazyCell;
 use std::ops::Range;
@@ -70,9 +70,15 @@ fn changers(recording: &Recording, semantics: &Semantics) -> Map<String, Vec<u32
         for call in window.calls.iter().filter(|call| call.errno().is_none()) {
             let syscall = recording.row(call.row).syscall;
             let lines = semantics.of(syscall);
-            let changes = |effect| matches!(effect, Effect::Path { .. });
-            let may_change = lines.sets(&TIMES) || lines.does(changes);
-            let Some(file) = may_change.then(|| call.object(syscall)).flatten() else { continue };
+            if !lines.sets(&TIMES) && !lines.does(|effect| matches!(effect, Effect::Path { .. })) {
+                continue;
+            }
+            // Only some openings make a file.
+            let observed = ObservedCall { window, call, syscall };
+            let is_changed = |effect| matches!(effect, Effect::Path { .. });
+            let sets_times = || lines.state(&observed).is_some_and(|line| line.about.is(&TIMES));
+            let changes = lines.effects(&observed).iter().any(is_changed) || sets_times();
+            let Some(file) = changes.then(|| call.object(syscall)).flatten() else { continue };
             let of = changers.entry(file).or_default();
             if !of.contains(&window.process.0) {
                 of.push(window.process.0);
