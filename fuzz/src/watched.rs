@@ -46,7 +46,16 @@ impl Words for Sparse<'_> {
 }
 
 fn all() -> Options {
-    Options { results: true, time: true, waited: true, sampled: true, windows: true, elide: true, long: Some(20) }
+    Options {
+        results: true,
+        time: true,
+        waited: true,
+        sampled: true,
+        windows: true,
+        elide: true,
+        receives: true,
+        long: Some(20),
+    }
 }
 
 /// Reads a window that its thread, or the program, has written.

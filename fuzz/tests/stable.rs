@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
 use systoll_fuzz::{
-    budget, cause, clients, file, image, ledger, ledgers, mcp, plan, recording, request, requests, seeds, shared, stack, stored, target,
-    trace, traces,
+    budget, cause, clients, file, image, ledger, ledgers, mcp, plan, recording, request, requests, seeds, shared,
+    stack, stored, target, trace, traces,
 };
 use systoll_judge::{Catalogue, Options, judge};
 
