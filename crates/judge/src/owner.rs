@@ -181,7 +181,9 @@ impl Owner {
         };
         let is_compiled = matches!(language, C | Cpp | Go | Rust);
         let interprets = !is_compiled && CodeLanguage::of_program(program) == Some(language);
-        (interprets && !calls.is_empty() && calls.iter().all(is_its_own))
+        // What a redirection asks of a descriptor ends with closing it.
+        let is_close = |call: &Sysno| small && call.name() == Some("close");
+        (interprets && calls.iter().any(is_its_own) && calls.iter().all(|call| is_its_own(call) || is_close(call)))
             .then(|| Self::Program(program.name().to_owned()))
     }
 
