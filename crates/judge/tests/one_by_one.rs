@@ -143,12 +143,6 @@ fn items_handed_over_one_by_one() {
     };
     let turns = rounds(10_000, |_| vec![wakes(0x10, 1), waits(0x20, 5_000)]);
     is(&only(of(&turns, 60_000_000)), Kind::SmallIo, "handoff-per-item");
-    // A queue has a lock beside its conditions, which a hand-over may find taken.
-    let locked = rounds(10_000, |n| {
-        let lock = if n % 3 == 0 { vec![waits(0x30, 800)] } else { vec![] };
-        [vec![wakes(0x30, 1), wakes(0x10, 1), waits(0x20, 5_000)], lock].concat()
-    });
-    is(&only(of(&locked, 90_000_000)), Kind::SmallIo, "handoff-per-item");
     // Not claimed: the other threads work, the address is a lock, or a queue has room and its
     // threads are out of step.
     assert!(of(&turns, 3_000_000_000).findings.is_empty());

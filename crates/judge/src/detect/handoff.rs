@@ -72,12 +72,12 @@ fn claim_turns(stretch: &[Step<'_>], claims: &mut Claims) {
     let of = |test: fn(&Step<'_>) -> bool| -> Set<u64> {
         stretch.iter().filter(|s| test(s)).map(|s| s.observed.arg(0)).collect()
     };
-    // An address at which a thread both waits and wakes others is a lock. A queue has one beside its two conditions,
-    // and each hand-over may find it taken.
-    let (waited, woken) = (of(waits), of(wakes));
-    let locks: Set<u64> = waited.intersection(&woken).copied().collect();
+    // An address at which a thread both waits and wakes others is a lock.
+    if !of(waits).is_disjoint(&of(wakes)) {
+        return;
+    }
     let mut run: Vec<&Step<'_>> = Vec::new();
-    for step in stretch.iter().filter(|s| s.lines.may_wake() && !locks.contains(&s.observed.arg(0))) {
+    for step in stretch.iter().filter(|s| s.lines.may_wake()) {
         let turn = waits(step) || wakes(step);
         if !turn || run.last().is_some_and(|last| waits(last) == waits(step)) {
             finish(&mut run, stretch, claims);
