@@ -119,7 +119,7 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         family.startup_ns = family.startup_ns.saturating_add(each);
     }
     // On a busy box processes live long and work little: all together took at most the run's processor time.
-    let most = recording.header.own_cpu_ns.or(recording.header.own_cpu_most_ns).unwrap_or(u64::MAX);
+    let most = recording.own_cpu_at_most_ns().unwrap_or(u64::MAX);
     for family in families.values_mut() {
         family.count = family.count.min(executed(recording, family));
     }
@@ -247,7 +247,7 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     }
     // The known parts of a start are estimates where processes were folded; all starts together took no more than the
     // run.
-    let most = recording.header.own_cpu_ns.or(recording.header.own_cpu_most_ns).map_or(f64::INFINITY, |ns| ns as f64);
+    let most = recording.own_cpu_at_most_ns().map_or(f64::INFINITY, |ns| ns as f64);
     let start_ns = (families.iter().map(|(_, f)| f.started_ns()).sum::<f64>() + toll as f64).min(most);
     let images = families.iter().flat_map(|(_, f)| f.images.iter().copied()).collect();
     let mut programs: Vec<Started> =

@@ -1,13 +1,14 @@
 //! Detects values that a program sets again before any call or process used them (dead stores).
 
+use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::glance::GLANCE;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Step};
 use crate::semantics::{
-    ATTRIBUTES, Act, DEVICES, Effect, FILE_STATUS, ObservedCall, PATH, SOCKET_OPTION, SYNCED, Semantics, StateLine,
-    Store, UsedBy, Way, value,
+    ATTRIBUTES, Act, DEVICES, Effect, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, SYNCED, Semantics,
+    StateLine, Store, UsedBy, Way, value,
 };
 use crate::signs::Signs;
 use std::sync::Arc;
@@ -18,45 +19,20 @@ const OVERWRITTEN: usize = 2;
 
 /// Claims stores that were overwritten before they were used.
 pub(super) struct DeadStore {
-    /// The files whose status windows show processes ask for, each with these processes.
-    askers: Map<String, Vec<u32>>,
+    /// The files whose status processes ask for.
+    asked: FilesByProcess,
 }
 
 impl DeadStore {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let stores = recording.rows.iter().any(|row| semantics.of(row.syscall).may_store());
-        let mut askers: Map<String, Vec<u32>> = Map::default();
-        for window in recording.windows.iter().filter(|_| stores && recording.processes.len() > 1) {
-            for call in &window.calls {
-                let syscall = recording.row(call.row).syscall;
-                let observed = ObservedCall { window, call, syscall };
-                let is_status = |line: &&StateLine| {
-                    matches!(line.act, Act::Ask(_))
-                        && [&ATTRIBUTES, &FILE_STATUS, &PATH].iter().any(|s| line.about.is(s))
-                };
-                if semantics.of(syscall).state(&observed).filter(is_status).is_none() {
-                    continue;
-                }
-                let Some(file) = call.object(syscall) else { continue };
-                let askers = askers.entry(file).or_default();
-                if !askers.contains(&window.process.0) {
-                    askers.push(window.process.0);
-                }
-            }
+        if !recording.rows.iter().any(|row| semantics.of(row.syscall).may_store()) {
+            return Self { asked: FilesByProcess::default() };
         }
-        Self { askers }
-    }
-
-    /// Returns true if another process asks for the status of the file whose times or mode the step sets.
-    fn is_watched(&self, line: &Store, step: &Step<'_>) -> bool {
-        line.used_by == UsedBy::Others
-            && !self.askers.is_empty()
-            && step
-                .observed
-                .call
-                .object(step.observed.syscall)
-                .and_then(|file| self.askers.get(&file))
-                .is_some_and(|askers| askers.iter().any(|process| *process != step.observed.window.process.0))
+        let is_status = |line: &StateLine| {
+            matches!(line.act, Act::Ask(_)) && [&ATTRIBUTES, &FILE_STATUS, &PATH].iter().any(|s| line.about.is(s))
+        };
+        let asks = |lines: &Lines, call: &ObservedCall<'_>| lines.state(call).is_some_and(is_status);
+        Self { asked: FilesByProcess::of(recording, semantics, asks) }
     }
 }
 
@@ -86,7 +62,7 @@ impl Detector for DeadStore {
                 newest.iter().filter(|(_, of)| of.is_used_by(step)).map(|(place, _)| place.clone()).collect();
             used.iter().filter_map(|place| newest.remove(place)).for_each(|of| of.claim(false, steps, claims));
             let Some((line, place)) = store(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
-            if self.is_watched(line, step) {
+            if line.used_by == UsedBy::Others && self.asked.is_of_another(step) {
                 continue;
             }
             let before = newest.remove(&place).and_then(|before| {

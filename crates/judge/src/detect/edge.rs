@@ -22,9 +22,9 @@ const ENOUGH: usize = 4;
 /// Chance, 0 to 1, that a first call repeats one before the window, from which on the call is left out.
 const LIKELY: f64 = 0.5;
 
-/// What a call asks about or sets.
+/// The state or the timer that a call asks about or sets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Thing {
+enum StateOrTimer {
     State(Key),
     Timer(Timer),
 }
@@ -63,7 +63,7 @@ impl Edge {
             return;
         }
         // For each thing the index of the newest call about it.
-        let mut newest: Map<Thing, usize> = Map::default();
+        let mut newest: Map<StateOrTimer, usize> = Map::default();
         for (at, step) in steps.iter().enumerate() {
             let Some(thing) = thing(step) else { continue };
             let before = newest.insert(thing, at);
@@ -93,16 +93,16 @@ impl Edge {
 }
 
 /// Returns the thing that a call is about, if what was known of it before the window is unknown.
-fn thing(step: &Step<'_>) -> Option<Thing> {
-    let timer = rearm::timer(step).map(Thing::Timer);
-    timer.or_else(|| step.meaning.as_ref().filter(|m| m.from_before).map(|m| Thing::State(m.key)))
+fn thing(step: &Step<'_>) -> Option<StateOrTimer> {
+    let timer = rearm::timer(step).map(StateOrTimer::Timer);
+    timer.or_else(|| step.meaning.as_ref().filter(|m| m.from_before).map(|m| StateOrTimer::State(m.key)))
 }
 
 /// Returns true if the calls `before` the first one about a thing don't tell how the thing was.
-fn is_hidden(thing: Thing, step: &Step<'_>, before: &[Step<'_>]) -> bool {
+fn is_hidden(thing: StateOrTimer, step: &Step<'_>, before: &[Step<'_>]) -> bool {
     match thing {
-        Thing::State(_) => step.meaning.as_ref().is_some_and(|m| m.known.is_none()),
-        Thing::Timer(timer) => rearm::is_hidden(timer, step, before),
+        StateOrTimer::State(_) => step.meaning.as_ref().is_some_and(|m| m.known.is_none()),
+        StateOrTimer::Timer(timer) => rearm::is_hidden(timer, step, before),
     }
 }
 

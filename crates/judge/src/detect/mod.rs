@@ -4,6 +4,7 @@ mod awake;
 mod blocking;
 mod brief_sleep;
 mod busy_poll;
+mod by_process;
 mod children;
 mod claim;
 mod dead_store;

@@ -24,12 +24,6 @@ pub(super) struct Timer {
     number: u64,
 }
 
-/// A timer's first setting in a window, and the calls before it.
-struct First<'s> {
-    step: &'s Step<'s>,
-    before: Option<&'s [Step<'s>]>,
-}
-
 /// Returns the timer that the call sets.
 pub(super) fn timer(step: &Step<'_>) -> Option<Timer> {
     let arm = step.lines.arm().filter(|_| step.observed.call.errno().is_none())?;
@@ -60,7 +54,8 @@ impl Detector for Rearm {
         // The time to which each timer was last set: seconds and the fraction.
         let mut armed: Map<Timer, (&'static Arm, u128)> = Map::default();
         let mut moments: Map<Timer, Vec<usize>> = Map::default();
-        let mut firsts: Map<Timer, First<'_>> = Map::default();
+        // The place of each timer's first setting.
+        let mut firsts: Map<Timer, usize> = Map::default();
         let mut last = None;
         for (at, step) in steps.iter().enumerate() {
             if step.observed.call.signals_before > 0 {
@@ -68,7 +63,7 @@ impl Detector for Rearm {
             }
             fired(step, &mut armed);
             let (Some(arm), Some(timer)) = (step.lines.arm(), timer(step)) else { continue };
-            firsts.entry(timer).or_insert_with(|| First { step, before: steps.get(..at) });
+            firsts.entry(timer).or_insert(at);
             match time(arm, step) {
                 Some(time) if time > 0 => {
                     if armed.insert(timer, (arm, time)).is_some_and(|(_, before)| time >= before) {
@@ -95,21 +90,21 @@ impl Detector for Rearm {
 
 /// Leaves out calls at the window's edges that may belong to claimed settings.
 fn leave_out(
-    firsts: &Map<Timer, First<'_>>,
+    firsts: &Map<Timer, usize>,
     moments: &Map<Timer, Vec<usize>>,
     last: Option<(Timer, usize)>,
     steps: &[Step<'_>],
     claims: &mut Claims,
 ) {
-    let hidden =
-        |(timer, first): &(&Timer, &First<'_>)| is_hidden(**timer, first.step, first.before.unwrap_or_default());
-    for (timer, first) in firsts.iter().filter(hidden) {
+    for (timer, at) in firsts {
+        let (before, rest) = steps.split_at(*at);
+        let Some(first) = rest.first().filter(|first| is_hidden(*timer, first, before)) else { continue };
         let pair = moments.get(timer).map_or(&[][..], |indices| indices.get(..2).unwrap_or_default());
-        let disarms = first.step.lines.arm().and_then(|arm| time(arm, first.step)) == Some(0);
-        let within = disarms || pair.first() == Some(&first.step.index);
+        let disarms = first.lines.arm().and_then(|arm| time(arm, first)) == Some(0);
+        let within = disarms || pair.first() == Some(&first.index);
         pair.iter().filter(|_| within).filter_map(|at| steps.get(*at)).for_each(|s| leave_out_later(s, claims));
         if !pair.is_empty() {
-            leave_out_later(first.step, claims);
+            leave_out_later(first, claims);
         }
     }
     // If the window's last call armed the timer, it may have been disarmed right afterwards.

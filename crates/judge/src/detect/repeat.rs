@@ -1,5 +1,6 @@
 //! Detects questions that are asked again and get the same answer (common subexpressions).
 
+use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, about_state, put};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
@@ -7,7 +8,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, FILE_STATUS, NAME, ObservedCall, PATH, Semantics, TIMES, Way};
+use crate::semantics::{Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, Semantics, TIMES, Way};
 use crate::signs::Signs;
 use std::cell::LazyCell;
 use std::ops::Range;
@@ -34,8 +35,8 @@ const HABIT_CALLS: f64 = 500.0;
 pub(super) struct Repeat {
     /// Rows whose ledgers show that they ask known questions by habit.
     habits: Set<RowId>,
-    /// Files that windows show processes change, each with these processes.
-    changers: Map<String, Vec<u32>>,
+    /// Files whose names, rights or times processes change.
+    changed: FilesByProcess,
 }
 
 impl Repeat {
@@ -46,14 +47,7 @@ impl Repeat {
             low >= HABIT && low * calls as f64 >= HABIT_CALLS
         };
         let habits = of_rows(recording).filter(habit).map(|(row, _)| row).collect();
-        Self { habits, changers: changers(recording, semantics) }
-    }
-
-    /// Returns true if another process changes the file that the step asks about: who asks again waits for that.
-    fn is_changed_by_others(&self, step: &Step<'_>) -> bool {
-        let own = step.observed.window.process.0;
-        let changers = || step.observed.call.object(step.observed.syscall).and_then(|file| self.changers.get(&file));
-        !self.changers.is_empty() && changers().is_some_and(|of| of.iter().any(|process| *process != own))
+        Self { habits, changed: FilesByProcess::of(recording, semantics, changes) }
     }
 
     /// Returns true if the ledger knows the question, and the row has the habit.
@@ -63,29 +57,12 @@ impl Repeat {
     }
 }
 
-/// Returns the files whose names, rights or times windows show processes change, each with these processes.
-fn changers(recording: &Recording, semantics: &Semantics) -> Map<String, Vec<u32>> {
-    let mut changers: Map<String, Vec<u32>> = Map::default();
-    for window in recording.windows.iter().filter(|_| recording.processes.len() > 1) {
-        for call in window.calls.iter().filter(|call| call.errno().is_none()) {
-            let syscall = recording.row(call.row).syscall;
-            let lines = semantics.of(syscall);
-            if !lines.sets(&TIMES) && !lines.does(|effect| matches!(effect, Effect::Path { .. })) {
-                continue;
-            }
-            // Only some openings make a file.
-            let observed = ObservedCall { window, call, syscall };
-            let is_changed = |effect| matches!(effect, Effect::Path { .. });
-            let sets_times = || lines.state(&observed).is_some_and(|line| line.about.is(&TIMES));
-            let changes = lines.effects(&observed).iter().any(is_changed) || sets_times();
-            let Some(file) = changes.then(|| call.object(syscall)).flatten() else { continue };
-            let of = changers.entry(file).or_default();
-            if !of.contains(&window.process.0) {
-                of.push(window.process.0);
-            }
-        }
-    }
-    changers
+/// Returns true if a call changes the name, the rights or the times of a file, or makes it. Only some openings do.
+fn changes(lines: &Lines, call: &ObservedCall<'_>) -> bool {
+    let is_change = |effect| matches!(effect, Effect::Path { .. });
+    let makes = || lines.does(is_change) && lines.effects(call).iter().any(is_change);
+    let sets_times = || lines.sets(&TIMES) && lines.state(call).is_some_and(|line| line.about.is(&TIMES));
+    call.call.errno().is_none() && (makes() || sets_times())
 }
 
 impl Detector for Repeat {
@@ -108,7 +85,8 @@ impl Detector for Repeat {
             } else if (asked_before(step) || looks.same_search(at))
                 && (looks.enough(at, step) || self.is_habit(step))
                 && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
-                && !self.is_changed_by_others(step)
+                // Who asks again for a file that another process changes waits for that.
+                && !self.changed.is_of_another(step)
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);

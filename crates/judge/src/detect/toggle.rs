@@ -185,10 +185,7 @@ fn waits_to_write(history: &History<'_>, steps: &[Step<'_>]) -> bool {
         let Some(step) = steps.get(*at) else { return false };
         let watched = step.observed.descriptor(2);
         let is_full = |s: &Step<'_>| {
-            s.observed.call.errno() == Some(Errno::EAGAIN)
-                && s.lines.transfers_out()
-                && s.lines.fd == Some(0)
-                && s.observed.descriptor(0) == watched
+            s.observed.call.errno() == Some(Errno::EAGAIN) && s.lines.transfers_out() && s.descriptor() == Some(watched)
         };
         step.meaning.as_ref().is_some_and(|m| m.line.about.is(&INTEREST)) && steps.iter().any(is_full)
     })
