@@ -19,7 +19,7 @@ pub struct Judgement {
     pub unjudged: Unjudged,
     /// Sequences of calls that threads make again and again, costliest first.
     pub rounds: Vec<Round>,
-    /// What requests cost; `None` if they were not to be told.
+    /// The costs of a server's requests; `None` if the recording was made without `--by request`.
     pub requests: Option<Requests>,
     /// Waits of an imported trace.
     pub waits: Vec<Wait>,

@@ -35,8 +35,7 @@ impl Phases {
         let measured = || header.user_ns.saturating_add(header.sys_ns) as f64 - (1.0 - DOUBT) * observer;
         let most = || header.own_cpu_most_ns.map_or_else(measured, |most| most as f64);
         let all = header.own_cpu_ns.map_or_else(most, |own| own as f64).max(toll);
-        let untold =
-            header.own_cpu_ns.or(header.own_cpu_most_ns).is_none() && header.user_ns == 0 && header.sys_ns == 0;
+        let untold = recording.own_cpu_at_most_ns().is_none() && header.user_ns == 0 && header.sys_ns == 0;
         let all = if untold { UNTOLD * toll } else { all };
         Self {
             startup_cpu: (startup as f64).min(all),

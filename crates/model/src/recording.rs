@@ -7,7 +7,7 @@ use crate::names::{Frame, FrameId, Module, ModuleId, Stack, StackId};
 use crate::prices::Prices;
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
-use crate::request::{ReceivedCalls, RequestKind};
+use crate::request::{ReceivedCalls, RequestKind, RequestKindId};
 use crate::row::{Row, RowId, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::Thread;
@@ -314,6 +314,12 @@ impl Recording {
         total
     }
 
+    /// Returns the most processor time that the program can have taken in an unwatched run, ns: its measured time, or
+    /// else the upper bound; `None` if neither is known.
+    pub fn own_cpu_at_most_ns(&self) -> Option<u64> {
+        self.header.own_cpu_ns.or(self.header.own_cpu_most_ns)
+    }
+
     /// Returns the program's processor time in an unwatched run, in ns: the whole that shares of
     /// CPU refer to. It includes the calls' toll. Returns `None` if it is not known, or if the toll
     /// exceeds it by more than a tenth (both are estimates).
@@ -373,9 +379,18 @@ impl Recording {
     /// Returns the frames of a row from the system call outwards: its exact context, then the
     /// frames that all its sampled stacks have in common.
     pub fn row_frames(&self, row: &Row) -> impl Iterator<Item = &Frame> {
-        let context = &self.stack(row.context).frames;
-        let outer = &self.stack(row.outer).frames;
-        context.iter().chain(outer).map(|f| self.frame(*f))
+        self.row_frame_ids(row).map(|id| self.frame(id))
+    }
+
+    /// Returns the handles of the frames that [`Recording::row_frames`] returns.
+    pub fn row_frame_ids(&self, row: &Row) -> impl Iterator<Item = FrameId> {
+        let [context, outer] = [row.context, row.outer].map(|id| &self.stack(id).frames);
+        context.iter().chain(outer).copied()
+    }
+
+    /// Returns true if a receive of this kind begins a request; false for a kind that the recording does not have.
+    pub fn begins_request(&self, kind: RequestKindId) -> bool {
+        self.request_kinds.get(kind.0 as usize).is_some_and(|kind| kind.protocol.has_requests())
     }
 
     /// Checks that every handle points into its table, every frame has a location and every
@@ -416,7 +431,7 @@ impl Recording {
         if !self.threads.iter().all(|t| process(t.process)) {
             return Err("a thread names no process of the file".into());
         }
-        let kind = |k: crate::request::RequestKindId| (k.0 as usize) < self.request_kinds.len();
+        let kind = |k: RequestKindId| (k.0 as usize) < self.request_kinds.len();
         let call_ok =
             |c: &crate::window::WindowCall| row(c.row) && c.stack.is_none_or(stack) && c.request.is_none_or(kind);
         let window_ok =

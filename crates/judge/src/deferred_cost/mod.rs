@@ -18,8 +18,7 @@ pub(crate) fn deferred_cost(
 ) -> Option<Later> {
     let prices = &shown.recording.prices;
     // Nothing costs more processor time than the run had: an estimate above it is discarded, an upper bound is cut.
-    let header = &shown.recording.header;
-    let most = header.own_cpu_ns.or(header.own_cpu_most_ns).unwrap_or(u64::MAX);
+    let most = shown.recording.own_cpu_at_most_ns().unwrap_or(u64::MAX);
     let within = |(count, ns): (Estimate, Estimate)| {
         (ns.estimate <= most).then_some((count, Estimate { high: ns.high.min(most), ..ns }))
     };

@@ -37,13 +37,13 @@ pub(super) fn caller(recording: &Recording, row: &Row) -> Option<FrameId> {
         let frame = recording.frame(*id);
         frame.module == own.module && has_name(frame) && !is_main(frame)
     };
-    let outwards = || frames(recording, row).skip_while(move |id| *id != user);
+    let outwards = || recording.row_frame_ids(row).skip_while(move |id| *id != user);
     Some(outwards().find(is_named).unwrap_or(user))
 }
 
 /// Returns the outermost frame that tells which part of the loader, the C library or a run-time made a row's calls.
 fn began(recording: &Recording, row: &Row) -> Option<FrameId> {
-    let all: Vec<FrameId> = frames(recording, row).collect();
+    let all: Vec<FrameId> = recording.row_frame_ids(row).collect();
     let is_code = |id: &&FrameId| {
         let frame = recording.frame(**id);
         frame.class != FrameClass::Unknown && frame.class != FrameClass::Vdso && has_name(frame)
@@ -55,11 +55,6 @@ fn began(recording: &Recording, row: &Row) -> Option<FrameId> {
     let inner = || Some(innermost).filter(is_code).filter(tells_more).filter(|_| outer.iter().any(|id| starts(&id)));
     let outermost = outer.iter().rev().filter(is_code).find(|id| !starts(id));
     outermost.or_else(inner).or_else(|| outer.iter().rev().find(is_code)).copied()
-}
-
-fn frames(recording: &Recording, row: &Row) -> impl Iterator<Item = FrameId> {
-    let [context, outer] = [row.context, row.outer].map(|id| &recording.stack(id).frames);
-    context.iter().chain(outer).copied()
 }
 
 /// Returns true unless the name of a frame's function is only its address.

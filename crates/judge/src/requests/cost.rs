@@ -1,4 +1,4 @@
-//! What a kind of request costs, as public plain data.
+//! The costs of requests, as public plain data.
 
 use super::interval::Interval;
 use super::split::Piece;
@@ -7,7 +7,7 @@ use crate::hash::Map;
 use std::collections::BTreeMap;
 use systoll_model::{Recording, RequestKindId, RowId, Sysno};
 
-/// What requests cost a server.
+/// The costs of a server's requests, by kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requests {
     /// The kinds of requests, dearest first.
@@ -26,7 +26,7 @@ pub struct Requests {
     pub moves: bool,
 }
 
-/// What a request of one kind costs.
+/// The costs of the requests of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestCost {
     /// The kind.

@@ -130,7 +130,7 @@ pub(super) fn received(recording: &Recording) -> Received {
     for (kinds, unseen, seen) in processes.into_values() {
         received.unseen = received.unseen.saturating_add(unseen);
         for (kind, of) in kinds {
-            if recording.request_kinds.get(kind.0 as usize).is_some_and(|kind| kind.protocol.has_requests()) {
+            if recording.begins_request(kind) {
                 let sum = received.requests.entry(kind).or_default();
                 *sum = sum.and(of.estimate(unseen, of.seen as f64 / seen.max(1) as f64));
             }
@@ -142,10 +142,8 @@ pub(super) fn received(recording: &Recording) -> Received {
 /// Returns true if windows show requests on one connection that several threads have begun.
 pub(super) fn moves(recording: &Recording) -> bool {
     let mut threads: Map<(ProcessId, &str), u32> = Map::default();
-    let begins =
-        |id: RequestKindId| recording.request_kinds.get(id.0 as usize).is_some_and(|kind| kind.protocol.has_requests());
     for window in &recording.windows {
-        for call in window.calls.iter().filter(|call| call.request.is_some_and(begins)) {
+        for call in window.calls.iter().filter(|call| call.request.is_some_and(|kind| recording.begins_request(kind))) {
             let Some(fd) = call.fd.as_deref() else { continue };
             if *threads.entry((window.process, fd)).or_insert(window.thread) != window.thread {
                 return true;

@@ -1,4 +1,4 @@
-//! What each kind of request costs a server, from the windows that were opened to tell requests.
+//! Computes the costs of each kind of request from the windows that were opened where a server received requests.
 //!
 //! A request is what its thread does from the receive that begins it to the next receive that begins one. A call on the
 //! connection of a request that was begun and not answered belongs to that one; other calls belong to the request that

@@ -67,9 +67,7 @@ pub(super) fn pieces(recording: &Recording, window: &Window, needless: &dyn Fn(u
     let mut split = Split::default();
     for (at, call) in window.calls.iter().enumerate() {
         let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
-        let kind = call.request.filter(|kind| {
-            recording.request_kinds.get(kind.0 as usize).is_some_and(|kind| kind.protocol.has_requests())
-        });
+        let kind = call.request.filter(|kind| recording.begins_request(*kind));
         split.add(call, row.syscall, (kind, needless(at)));
     }
     let cut = window.calls.len() >= LONG;
