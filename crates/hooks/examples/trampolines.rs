@@ -22,16 +22,7 @@ const GETPPID: u32 = 110;
 const CALLS: u64 = 5_000;
 const TURNS: usize = 600;
 
-const COUNT: Options = Options {
-    results: false,
-    time: false,
-    waited: false,
-    windows: false,
-    receives: false,
-    elide: false,
-    long: None,
-    sampled: false,
-};
+const COUNT: Options = Options::COUNT;
 
 fn main() {
     writing("/lib/x86_64-linux-gnu/libc.so.6");

@@ -110,6 +110,20 @@ pub struct Options {
     pub long: Option<u8>,
 }
 
+impl Options {
+    /// Calls are counted by context, and nothing else.
+    pub const COUNT: Self = Self {
+        results: false,
+        time: false,
+        waited: false,
+        sampled: false,
+        windows: false,
+        receives: false,
+        elide: false,
+        long: None,
+    };
+}
+
 /// Largest value of [`Options::long`] that fits an instruction.
 pub const LONGEST_POWER: u8 = 30;
 

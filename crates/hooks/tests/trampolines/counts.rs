@@ -13,26 +13,8 @@ const CLOSE: u32 = 3;
 const GETPPID: u32 = 110;
 const GETPGRP: u32 = 111;
 
-pub(crate) const COUNT: Options = Options {
-    results: false,
-    time: false,
-    waited: false,
-    windows: false,
-    receives: false,
-    elide: false,
-    long: None,
-    sampled: false,
-};
-pub(crate) const TIMED: Options = Options {
-    results: true,
-    time: true,
-    waited: true,
-    windows: false,
-    receives: false,
-    elide: false,
-    long: None,
-    sampled: false,
-};
+pub(crate) const COUNT: Options = Options::COUNT;
+pub(crate) const TIMED: Options = Options { results: true, time: true, waited: true, ..COUNT };
 const SAMPLED: Options = Options { sampled: true, ..TIMED };
 /// With a limit of 0 every call is a long one, so all go through the code that keeps calls one by one.
 pub(crate) const EACH_LONG: Options = Options { long: Some(0), ..TIMED };

@@ -160,7 +160,7 @@ struct Rights {
     owner: Owner,
 }
 
-/// Whose process it is.
+/// The user whom a process belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     /// Our own user's.

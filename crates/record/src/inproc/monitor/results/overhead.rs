@@ -368,16 +368,7 @@ mod tests {
 
     #[test]
     fn counting_costs_something_and_less_than_a_microsecond() {
-        let options = Options {
-            results: true,
-            time: true,
-            waited: true,
-            windows: true,
-            elide: false,
-            long: None,
-            sampled: false,
-            receives: false,
-        };
+        let options = Options { results: true, time: true, waited: true, windows: true, ..Options::COUNT };
         let Measurement { share, plain, again } =
             measure(&options, &Cache::none()).expect("this process is not watched and may map code");
         // Counting costs some twenty to sixty cycles; even on a busy machine it costs far less than these bounds.
