@@ -12,7 +12,6 @@ holds the mean at 99 % (Student's t of the logarithms). It needs the machine to 
 import argparse
 import contextlib
 import glob
-import math
 import os
 import re
 import shlex
@@ -24,7 +23,7 @@ import subprocess
 import tempfile
 import time
 
-from servers import NOTHING, Nginx, Redis, family, free_port, processor_ns
+from servers import NOTHING, Nginx, Redis, family, free_port, interval, measure_each, processor_ns
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Length of a turn's load, s.
@@ -151,15 +150,11 @@ def watched(argv, pids):
         raise SystemExit(f"{shlex.join(argv)} ended by {p.returncode}")
 
 
-def interval(ratios):
-    """Returns a text with the geometric mean and its interval at 99 %."""
-    logs = [math.log(r) for r in ratios]
-    mean = math.exp(statistics.mean(logs))
-    if len(logs) < 2:
-        return f"{mean:.3f} (one pair)"
-    t = T_99[max(n for n in T_99 if n < len(logs))]
-    half = t * statistics.stdev(logs) / math.sqrt(len(logs))
-    return f"{mean:.3f} ({mean * math.exp(-half):.3f} to {mean * math.exp(half):.3f})"
+def of_pairs(ratios):
+    """Returns a text with the geometric mean of few pairs, and its interval at 99 % if there are two or more."""
+    if len(ratios) < 2:
+        return f"{ratios[0]:.3f} (one pair)"
+    return interval(ratios, T_99[max(n for n in T_99 if n < len(ratios))], 3)
 
 
 def measure(name, kind, opts):
@@ -185,8 +180,8 @@ def measure(name, kind, opts):
                 cpus[observer].append(of[True][2] / of[False][2])
         print(f"{name}: {statistics.median(plain_rates):,.0f} requests a second unwatched")
         for observer in (o for o in observers if rates[o]):
-            cpu = f"   processor time a request {interval(cpus[observer])}" if cpus[observer] else ""
-            print(f"  {observer:17} {len(rates[observer]):3} pairs   requests a second {interval(rates[observer])}{cpu}", flush=True)
+            cpu = f"   processor time a request {of_pairs(cpus[observer])}" if cpus[observer] else ""
+            print(f"  {observer:17} {len(rates[observer]):3} pairs   requests a second {of_pairs(rates[observer])}{cpu}", flush=True)
 
 
 def main():
@@ -196,13 +191,7 @@ def main():
     p.add_argument("--minutes", type=float, default=1.8)
     p.add_argument("which", nargs="*", choices=[*kinds, []], default=[])
     opts = p.parse_args()
-    opts.systoll = os.path.abspath(opts.systoll)
-    for name in opts.which or kinds:
-        missing = [tool for tool in kinds[name].needs if not shutil.which(tool)]
-        if missing:
-            print(f"{name}: left out, {missing[0]} is not installed")
-        else:
-            measure(name, kinds[name], opts)
+    measure_each(kinds, opts, measure)
 
 
 if __name__ == "__main__":

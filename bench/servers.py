@@ -123,12 +123,23 @@ class Nginx:
         return ["ab", "-q", "-k", "-n", str(questions), "-c", "20", f"http://127.0.0.1:{port}/index.html"]
 
 
-def interval(ratios):
-    """Returns a text with the geometric mean and its interval at 99 %."""
+def interval(ratios, t=T_99, digits=4):
+    """Returns a text with the geometric mean and its interval at 99 %; `t` is Student's t for so many ratios."""
     logs = [math.log(r) for r in ratios]
-    mean, half = statistics.mean(logs), T_99 * statistics.stdev(logs) / math.sqrt(len(logs))
+    mean, half = statistics.mean(logs), t * statistics.stdev(logs) / math.sqrt(len(logs))
     low, middle, high = (math.exp(x) for x in (mean - half, mean, mean + half))
-    return f"{middle:.4f} ({low:.4f} to {high:.4f})"
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def measure_each(kinds, opts, measure):
+    """Measures the servers that `opts.which` names, or all of `kinds`, as far as they are installed."""
+    opts.systoll = os.path.abspath(opts.systoll)
+    for name in opts.which or kinds:
+        missing = [tool for tool in kinds[name].needs if not shutil.which(tool)]
+        if missing:
+            print(f"{name}: left out, {missing[0]} is not installed")
+        else:
+            measure(name, kinds[name], opts)
 
 
 def measure(name, kind, opts):
@@ -166,14 +177,7 @@ def main():
     p.add_argument("--batch", type=float, default=2.0)
     p.add_argument("which", nargs="*", choices=["redis", "nginx", []], default=[])
     opts = p.parse_args()
-    opts.systoll = os.path.abspath(opts.systoll)
-    kinds = {"redis": Redis, "nginx": Nginx}
-    for name in opts.which or kinds:
-        missing = [tool for tool in kinds[name].needs if not shutil.which(tool)]
-        if missing:
-            print(f"{name}: left out, {missing[0]} is not installed")
-        else:
-            measure(name, kinds[name], opts)
+    measure_each({"redis": Redis, "nginx": Nginx}, opts, measure)
 
 
 if __name__ == "__main__":
