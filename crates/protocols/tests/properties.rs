@@ -1,4 +1,4 @@
-//! What holds for any bytes.
+//! Properties that hold for any received bytes.
 
 use proptest::prelude::*;
 use systoll_model::RequestProtocol;
