@@ -44,6 +44,7 @@ mod could_explain;
 mod cure_kind;
 mod deferred_cost;
 mod detect;
+mod dirents;
 mod excerpt;
 mod expected_gain;
 mod extrapolate;

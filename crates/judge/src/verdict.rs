@@ -13,9 +13,10 @@ use crate::per_unit::{Wanted, per_unit};
 use crate::phases::{Phases, toll, waited};
 use crate::phrasing;
 use crate::row_order::ordered_rows;
+use crate::semantics::Semantics;
 use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
-use crate::survey::{Interval, LedgerScatter, RowView, interval};
+use crate::survey::{Claimed, Interval, LedgerScatter, RowView, interval};
 use std::collections::BTreeMap;
 use systoll_model::{Phase, Recording, Row, RowId, WindowCall};
 
@@ -54,8 +55,8 @@ struct Figures {
     several: bool,
     /// The share of the rows' waiting that claimed calls have, 0 to 1; `None` where it is not known.
     waits_claimed: Option<f64>,
-    /// True if each claimed call is a wait that ran out.
-    runs_out: bool,
+    /// True if each claimed call is a wait for something that ran out.
+    wakes_up: bool,
     later: Option<Later>,
     /// Weight of each of the group's rows.
     by_row: BTreeMap<RowId, RowWeight>,
@@ -69,7 +70,8 @@ struct RowWeight {
     price: f64,
 }
 
-fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phases: &Phases) -> Figures {
+fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases) -> Figures {
+    let JudgedView { recording, views, semantics, .. } = shown;
     let of_group: Vec<&RowView<'_>> = group.rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
     let mut octaves: Vec<u32> = of_group.iter().flat_map(|v| v.agreeing_octaves()).collect();
     octaves.sort_unstable();
@@ -98,7 +100,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             .windows(2)
             .any(|two| matches!(two, [a, b] if recording.row(*a).syscall != recording.row(*b).syscall)),
         waits_claimed: waits_claimed(group, &of_group),
-        runs_out: of_group.iter().flat_map(|v| &v.claimed).all(|c| c.claim.facts.contains(Fact::RunsOut)),
+        wakes_up: of_group.iter().flat_map(|v| &v.claimed).all(|c| wakes_up(c, recording, semantics)),
         later: None,
         by_row: BTreeMap::new(),
     };
@@ -122,8 +124,18 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
 /// Largest mean length, ns, of waits that run out for a remark about them. A hundred wake-ups a second keep a processor
 /// from its deeper sleep; a program that wakes up less often to look around is usual.
 const WAKE_UP_NS: f64 = 10_000_000.0;
+/// Least share of elapsed time, 0 to 1, in waits that run out for a remark about them: the program does little else.
+const AWAKE_SHARE: f64 = 0.5;
 /// Least share of the rows' waiting, 0 to 1, that calls claimed for their waiting have.
 const OF_WAITING: f64 = 0.2;
+
+/// Returns true if a claimed call waited for something, in vain. A sleep waits for nothing: a program may look at its
+/// memory between two of them.
+fn wakes_up(claimed: &Claimed<'_>, recording: &Recording, semantics: &Semantics) -> bool {
+    let may_wait = || semantics.of(recording.row(claimed.call.row).syscall).tells_ready();
+    let facts = claimed.claim.facts;
+    facts.contains(Fact::RunsOut) || facts.contains(Fact::Sleeps) && may_wait()
+}
 
 /// Returns the share of the rows' waiting, as windows show it, that calls claimed for it have, 0 to 1.
 fn waits_claimed(group: &Group<'_>, views: &[&RowView<'_>]) -> Option<f64> {
@@ -316,7 +328,7 @@ impl Certainty {
 /// Returns the group as a finding or remark; `None` if it is worth neither.
 pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases, options: &Options) -> Option<Finding> {
     let recording = shown.recording;
-    let mut f = figures(group, recording, shown.views, phases);
+    let mut f = figures(group, shown, phases);
     // If the price is waiting, or a child, switches are part of it.
     f.later = (!group.by_wait && group.children.is_none())
         .then(|| deferred_cost(&group.rows, f.needless(), f.shares(), shown))
@@ -518,7 +530,8 @@ fn confidence(
     let often = of_calls >= options.min_spin_share;
     let looks = spins && f.several && often;
     // A wake-up costs more than the call: the switch, and a processor that can't rest.
-    if spins && f.runs_out && often && f.any >= options.low_calls as f64 && f.waited <= f.calls as f64 * WAKE_UP_NS {
+    let mostly = often || of_wall >= AWAKE_SHARE;
+    if spins && f.wakes_up && mostly && f.any >= options.low_calls as f64 && f.waited <= f.calls as f64 * WAKE_UP_NS {
         return Some(Confidence::Low);
     }
     let least = if spins && !looks { options.dear_share } else { options.min_price };

@@ -1,7 +1,7 @@
 //! Detects a file that is opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
-use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, seeks};
+use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, rewound, seeks};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
@@ -62,7 +62,9 @@ impl Detector for Reopen<'_> {
         let mut first: Vec<i64> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let Some(opened) = &step.opened else {
-                if reread {
+                if let Some(path) = rewound(&step.observed, step.lines).filter(|_| reread) {
+                    self.from_start(step, path, steps.get(at + 1..).unwrap_or_default(), claims);
+                } else if reread {
                     self.further(step, &first, claims);
                 }
                 continue;
@@ -103,7 +105,7 @@ fn anew() -> Claim {
         gives_up: "a change of the file is noticed later",
         ..Claim::of(
             Kind::Repeat,
-            "a file that is opened and read anew each time",
+            "a file that is read anew each time",
             "keep what was read, and look whether the file has changed",
         )
     }
@@ -215,7 +217,7 @@ impl Reopen<'_> {
         // The content of a file that the kernel makes up may differ each time, but the descriptor
         // could have stayed open.
         let news = |file: &Reread| !file.unchanged || !file.quick || file.asked_for;
-        let listed = often && lists(fd, rest) && is(|file| file.quick);
+        let listed = lists(fd, rest) && is(|file| file.unchanged && file.quick);
         let weak = !(made_up(&opened.path) || listed) && habit.is_none_or(|file| news(&file));
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
@@ -274,6 +276,23 @@ impl Reopen<'_> {
         }
     }
 
+    /// Claims a return to the start of an unchanged file, and the reads that follow.
+    fn from_start(&self, step: &Step<'_>, path: &str, rest: &[Step<'_>], claims: &mut Claims) {
+        let Some(file) = self.rereads.of((step.observed.window.process.0, path)) else { return };
+        if step.observed.call.nth == 1 || !file.unchanged || !file.many || file.parts {
+            return;
+        }
+        let fd = i64::from(step.observed.descriptor(0));
+        let own = rest.iter().filter(|step| is_on(step, fd));
+        let taken = own.take_while(|step| is_listing(step) || step.moved.is_some_and(|m| m.line.way == Way::In));
+        let reads: Vec<usize> = taken.map(|step| step.index).collect();
+        let weak = !file.quick || file.asked_for;
+        for at in std::iter::once(step.index).filter(|_| !reads.is_empty()).chain(reads.iter().copied()) {
+            let object = Some(claims.object(path));
+            put(claims, at, Claim { weak, object, facts: Fact::Reopened.into(), ..anew() });
+        }
+    }
+
     /// Claims reads of a file that is opened again and again and does not change. Reads through the descriptors in
     /// `first`, which opened a file for the first time, are not claimed.
     fn further(&self, step: &Step<'_>, first: &[i64], claims: &mut Claims) {
@@ -304,11 +323,14 @@ impl Reopen<'_> {
     }
 }
 
-/// Returns the number of bytes read through a descriptor until it is closed or the window ends.
+/// Returns the number of bytes, of a file or of a folder's entries, read through a descriptor until it is closed or
+/// the window ends.
 fn bytes_of(fd: i64, rest: &[Step<'_>]) -> u64 {
     let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
     let until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
-    until_closed.filter_map(|s| s.moved.and_then(|m| m.got)).fold(0, u64::saturating_add)
+    let listed =
+        |s: &Step<'_>| s.observed.call.result.filter(|_| is_listing(s)).and_then(|got| u64::try_from(got).ok());
+    until_closed.filter_map(|s| s.moved.and_then(|m| m.got).or_else(|| listed(s))).fold(0, u64::saturating_add)
 }
 
 /// Returns true if bytes or a folder's entries are read through a descriptor until it is closed or the window ends.
@@ -320,8 +342,12 @@ fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
 
 /// Returns true if a folder's entries are taken from a descriptor, as far as the window goes.
 fn lists(fd: i64, rest: &[Step<'_>]) -> bool {
-    let takes = |s: &Step<'_>| s.moved.is_none() && s.lines.always_does(|effect| matches!(effect, Effect::Reads(0)));
-    rest.iter().filter(|step| is_on(step, fd)).any(takes)
+    rest.iter().filter(|step| is_on(step, fd)).any(is_listing)
+}
+
+/// Returns true if the step takes entries of a folder.
+fn is_listing(step: &Step<'_>) -> bool {
+    step.moved.is_none() && step.lines.always_does(|effect| matches!(effect, Effect::Reads(0)))
 }
 
 /// Returns true if the step is about the descriptor: as its own, or as one that is offered to epoll.

@@ -1,7 +1,8 @@
-//! Finds the files that are opened again and again, from all windows together, and tells whether
-//! they changed.
+//! Finds the files that are opened, or read from their start, again and again, from all windows together, and tells
+//! whether they changed.
 
 use super::glance::GLANCE;
+use crate::dirents::append_entries;
 use crate::hash::Map;
 use crate::octave::octaves;
 use crate::semantics::{
@@ -15,9 +16,11 @@ use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall};
 
 /// Least number of a file's openings in windows for a habit.
 const SEEN: u64 = 3;
-/// Least number of a small file's openings in all, from exact counts: a file that is opened so often is not opened
-/// for news.
-const MANY: u64 = 256;
+/// Least number of a small file's readings in all, from exact counts: a file that is read so often is not read for
+/// news. A round that was seen a hundred times counts.
+const MANY: u64 = 100;
+/// Least number of a file's readings where it is one of several that one caller reads in turn, [`MANY`] times in all.
+const MANY_EACH: u64 = 8;
 /// Largest distance from an opening to the question for the file's status, calls.
 const SOON: usize = 4;
 /// Largest distance from an opening to its closing, calls.
@@ -63,6 +66,11 @@ impl<'a> Seen<'a> {
         self.content = Some(content);
     }
 
+    /// Returns true if the file was the same each time, as far as windows show.
+    fn is_unchanged(&self) -> bool {
+        self.alike > 0 && !self.changed
+    }
+
     fn is_opened(&mut self, writes: bool, at_ns: u64) {
         if writes {
             self.last_write = self.last_write.max(Some(at_ns));
@@ -94,11 +102,16 @@ impl Openings {
         self.seen.values().sum()
     }
 
+    /// Returns the rows of the openings, each once.
+    fn rows(&self) -> impl Iterator<Item = RowId> + use<> {
+        let mut rows: Vec<RowId> = self.seen.keys().map(|(row, _)| *row).collect();
+        rows.dedup();
+        rows.into_iter()
+    }
+
     /// Returns an estimate of all openings of the rows. In each octave they have the same share of the row's calls as
     /// among `any`, the openings of all files there or in the nearest octave with some.
     fn estimate(&self, any: &Self, recording: &Recording) -> f64 {
-        let mut rows: Vec<RowId> = self.seen.keys().map(|(row, _)| *row).collect();
-        rows.dedup();
         let of_row = |row: RowId| {
             let shown = any.seen.range((row, 0)..=(row, u32::MAX)).map(|((_, octave), _)| *octave);
             let of_octave = |(size, nearest): (u64, u32)| {
@@ -107,7 +120,7 @@ impl Openings {
             };
             octaves(recording.row(row).counts.calls, shown).map(of_octave).sum::<f64>()
         };
-        rows.into_iter().map(of_row).sum()
+        self.rows().map(of_row).sum()
     }
 }
 
@@ -163,11 +176,21 @@ impl<'a> Rereads<'a> {
             look_through(window, recording, semantics, &times, &mut looks);
         }
         let any = looks.any;
+        let mut in_turn: Map<RowId, u64> = Map::default();
+        for seen in looks.files.values().flat_map(Map::values).filter(|seen| seen.is_unchanged()) {
+            let openings = seen.openings.estimate(&any, recording) as u64;
+            for row in seen.openings.rows() {
+                let all = in_turn.entry(row).or_default();
+                *all = all.saturating_add(openings);
+            }
+        }
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
             let quick = openings > 0 && recording.header.wall_ns / openings < GLANCE;
-            let unchanged = seen.alike > 0 && !seen.changed;
-            let (changed, parts, many) = (seen.changed, seen.parts, openings >= MANY);
+            let unchanged = seen.is_unchanged();
+            let mut of_rows = seen.openings.rows().map(|row| in_turn.get(&row).copied().unwrap_or(0));
+            let many = openings >= MANY || openings >= MANY_EACH && of_rows.any(|all| all >= MANY);
+            let (changed, parts) = (seen.changed, seen.parts);
             Reread { openings, unchanged, changed, parts, asked_for: seen.asked_for, many, quick }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
@@ -195,14 +218,36 @@ pub(super) fn is_made_up(path: &str) -> bool {
     MADE_UP.iter().any(|folder| path.starts_with(folder))
 }
 
-/// An opening that succeeded.
+/// An opening that succeeded, or a return to the start of an open file.
 struct Opening<'a> {
     path: Cow<'a, str>,
     writes: bool,
+    fd: i64,
     call: &'a WindowCall,
 }
 
-/// Calls `each` for every opening of a window, with the call's index.
+/// Returns the path of a file whose position the call set to its start; `None` for a file that the kernel makes up,
+/// which is to be read in this way.
+pub(super) fn rewound<'a>(call: &ObservedCall<'a>, lines: &Lines) -> Option<&'a str> {
+    if !lines.sets(&POSITION) || call.call.result != Some(0) {
+        return None;
+    }
+    let sets = lines.state(call).is_none_or(|line| matches!(line.act, Act::Set { .. }));
+    call.call.fd.as_deref().filter(|path| sets && path.starts_with('/') && !is_made_up(path))
+}
+
+/// Returns true if the call takes bytes of a file, or entries of a folder.
+fn takes(call: &ObservedCall<'_>, lines: &Lines) -> bool {
+    let moved = lines.transfer(call);
+    lists(lines, moved) || moved.is_some_and(|moved| moved.way == Way::In)
+}
+
+/// Returns true if the call takes entries of a folder.
+fn lists(lines: &Lines, moved: Option<&Transfer>) -> bool {
+    moved.is_none() && lines.always_does(|effect| matches!(effect, Effect::Reads(0)))
+}
+
+/// Calls `each` for every opening of a window, and every return to the start of a file, with the call's index.
 fn each_opening<'a>(
     window: &'a Window,
     recording: &Recording,
@@ -212,6 +257,15 @@ fn each_opening<'a>(
     for (at, call) in window.calls.iter().enumerate() {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
         let lines = semantics.of(observed.syscall);
+        if let Some(path) = rewound(&observed, lines) {
+            let fd = observed.descriptor(0);
+            let later = window.calls.get(at + 1..).unwrap_or_default().iter();
+            let mut later = later.map(|call| ObservedCall { window, call, syscall: recording.row(call.row).syscall });
+            let next = later.find(|next| semantics.of(next.syscall).fd == Some(0) && next.descriptor(0) == fd);
+            if next.is_some_and(|next| takes(&next, semantics.of(next.syscall))) {
+                each(at, Opening { path: Cow::Borrowed(path), writes: false, fd: i64::from(fd), call });
+            }
+        }
         if !lines.may_open || call.errno().is_some() {
             continue;
         }
@@ -219,9 +273,9 @@ fn each_opening<'a>(
             Effect::OpensPath { at, path, flags } => observed.path(at, path).zip(Some(flags)),
             _ => None,
         });
-        let Some((path, flags)) = opens else { continue };
+        let Some(((path, flags), fd)) = opens.zip(call.result) else { continue };
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |arg| observed.arg(arg) as u32);
-        each(at, Opening { path, writes: flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call });
+        each(at, Opening { path, fd, writes: flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call });
     }
 }
 
@@ -238,7 +292,16 @@ fn look_through<'a>(
         let observed = |call| ObservedCall { window, call, syscall: recording.row(call.row).syscall };
         window.calls.iter().any(|call| comes_from_outside(&observed(call), semantics))
     });
-    each_opening(window, recording, semantics, |at, Opening { path, writes, call }| {
+    for call in &window.calls {
+        let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+        let Some(path) = call.fd.as_deref().filter(|path| path.starts_with('/')) else { continue };
+        let writes = || semantics.of(observed.syscall).transfer(&observed).is_some_and(|moved| moved.way == Way::Out);
+        if often.contains_key(&(process, Cow::Borrowed(path))) && writes() {
+            let seen = looks.files.entry(process).or_default().entry(Cow::Borrowed(path)).or_default();
+            seen.last_write = seen.last_write.max(Some(call.entry_ns));
+        }
+    }
+    each_opening(window, recording, semantics, |at, Opening { path, writes, fd, call }| {
         looks.any.add(call.row, call.nth);
         let file = (process, path);
         if !often.contains_key(&file) {
@@ -258,14 +321,14 @@ fn look_through<'a>(
             let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };
             let line = semantics.of(asked.syscall).state(&asked)?;
             let Act::Ask(sources) = line.act else { return None };
-            let of_file = line.about.is(&FILE_STATUS) && Some(i64::from(asked.descriptor(0))) == call.result;
+            let of_file = line.about.is(&FILE_STATUS) && i64::from(asked.descriptor(0)) == fd;
             of_file.then(|| answer(sources, &asked))?
         });
         // The kernel makes such a file's times up too.
         if let Some(status) = statuses.next().filter(|_| !is_made_up(&name)) {
             seen.has(status);
         }
-        match content(window, at, recording, semantics) {
+        match content(window, at, fd, recording, semantics) {
             Content::Whole(content) => seen.holds(content),
             Content::Part => seen.parts = true,
             Content::Unknown => {}
@@ -290,7 +353,7 @@ fn comes_from_outside(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     taken.is_some() && !file() && call.call.result.is_some_and(|got| got > 0)
 }
 
-/// What is read of a file that is opened, until it is closed.
+/// What is read of a file from its opening, or from its start again, until it is closed or read anew.
 enum Content {
     /// From its start: the size of each read, and the bytes in the window.
     Whole(Vec<u8>),
@@ -300,9 +363,8 @@ enum Content {
     Unknown,
 }
 
-/// Returns what is read of the file that a call opens.
-fn content(window: &Window, opening: usize, recording: &Recording, semantics: &Semantics) -> Content {
-    let Some(fd) = window.calls.get(opening).and_then(|call| call.result) else { return Content::Unknown };
+/// Returns what is read of the file that the call at `opening` opens, or returns to the start of, as `fd`.
+fn content(window: &Window, opening: usize, fd: i64, recording: &Recording, semantics: &Semantics) -> Content {
     let mut content = Vec::new();
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
@@ -310,7 +372,8 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
         if lines.fd != Some(0) || i64::from(observed.descriptor(0)) != fd {
             continue;
         }
-        if lines.effects(&observed).iter().any(|effect| matches!(effect, Effect::Closes(0))) {
+        let closes = lines.effects(&observed).iter().any(|effect| matches!(effect, Effect::Closes(0)));
+        if closes || rewound(&observed, lines).is_some() {
             return if content.is_empty() { Content::Unknown } else { Content::Whole(content) };
         }
         let moved = lines.transfer(&observed);
@@ -319,12 +382,13 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
             return Content::Part;
         }
         // A folder's entries count as what it holds.
-        let lists = moved.is_none() && lines.always_does(|effect| matches!(effect, Effect::Reads(0)));
+        let lists = lists(lines, moved);
         if lists || moved.is_some_and(|moved| moved.way == Way::In) {
             let got = call.result.filter(|got| *got > 0);
             content.extend(got.unwrap_or(0).to_le_bytes());
             let bytes = call.arg_data(1, Moment::Exit).map(|data| data.bytes.as_slice());
             match bytes {
+                Some(bytes) if lists && got.is_some() => append_entries(bytes, observed.syscall, &mut content),
                 // The beginning of what was read tells, with its length.
                 Some(bytes) if got.is_some() && !bytes.is_empty() => content.extend_from_slice(bytes),
                 _ if got.is_some() => return Content::Unknown,
