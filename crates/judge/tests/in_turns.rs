@@ -81,6 +81,20 @@ fn times_set_to_what_they_are_and_those_set_to_now() {
     assert!(!is_again(&rounds(5_000, |n| vec![sets(n % 2, 5), write(n % 2)])));
 }
 
+/// Returns the entries of a folder as the kernel writes them, with `padding` after each name.
+fn entries(names: &[&str], padding: u8) -> Vec<u8> {
+    let entry = |name: &&str| {
+        let length = (19 + name.len() + 1).next_multiple_of(8);
+        let mut bytes = [1_u64.to_le_bytes(), 2_u64.to_le_bytes()].concat();
+        bytes.extend((length as u16).to_le_bytes());
+        bytes.push(8);
+        bytes.extend(name.bytes().chain([0]));
+        bytes.resize(length, padding);
+        bytes
+    };
+    names.iter().flat_map(entry).collect()
+}
+
 fn lists(entries: &[u8]) -> Vec<Call> {
     let opens = call("openat", "opendir", &[CWD, 1, 0o200000, 0], 3).path(1, "/srv/templates").toll(1_800);
     let reads = call("getdents64", "readdir", &[3, 0x1000, 32_768], entries.len() as i64);
@@ -91,10 +105,10 @@ fn lists(entries: &[u8]) -> Vec<Call> {
 
 #[test]
 fn a_folder_listed_again_though_nothing_changed() {
-    let judgement = judged(&rounds(3_000, |_| lists(b"a b c")), BUSY);
+    let judgement = judged(&rounds(3_000, |n| lists(&entries(&["a", "b"], n as u8))), BUSY);
     let f = &judgement.findings[0];
     assert_eq!((f.kind, f.cause.as_deref()), (Kind::Repeat, Some("file-reread")), "{judgement:#?}");
-    let changes = judged(&rounds(3_000, |n| lists(format!("{n:06}").as_bytes())), BUSY);
+    let changes = judged(&rounds(3_000, |n| lists(&entries(&[&format!("{n:06}")], 0))), BUSY);
     assert!(changes.findings.is_empty(), "{changes:#?}");
 }
 

@@ -223,8 +223,12 @@ impl Reopen<'_> {
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // Where the opening is part of something else, as of loading a library, what comes with it is too.
         let own = claims.get(step.index).is_none_or(|old| old.weak);
+        let known = opened.again || habit.is_some_and(|file| often && step.observed.call.nth > file.turn);
         if opened.again {
             put(claims, step.index, of(weak));
+        } else if known {
+            // No window before this one shows an opening of the file, though there were some.
+            claims.leave_out(step.index);
         }
         let mut read = Vec::new();
         let (mut reads, mut elsewhere) = (Vec::new(), false);
@@ -239,16 +243,20 @@ impl Reopen<'_> {
                 reads.push(step.index);
             } else if opened.again && !goes_to(step) {
                 put_with(claims, step.index, of(weak), own);
+            } else if known && !goes_to(step) {
+                claims.leave_out(step.index);
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
                 if self.same_bytes(step.who, opened, read) || opened.again && often && !elsewhere {
                     reads.iter().for_each(|at| put(claims, *at, of(weak)));
+                } else if known && !opened.again {
+                    reads.iter().for_each(|at| claims.leave_out(*at));
                 }
                 return;
             }
         }
         // The content is known when the file is closed, which the window does not show.
-        if opened.again {
+        if known {
             reads.iter().for_each(|at| claims.leave_out(*at));
         }
     }

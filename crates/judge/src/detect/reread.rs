@@ -148,8 +148,10 @@ pub(super) struct Reread {
     pub unchanged: bool,
     /// True if its status, or what was read of it, was another than before.
     pub changed: bool,
-    /// True if the file is opened so often that it counts even if it is small.
+    /// True if the file is read so often, alone or in turn with others, that it counts even if it is small.
     pub many: bool,
+    /// Number of readings by one caller from one of this file to the next of it.
+    pub turn: u64,
     /// True if it was read from another place than its start on.
     pub parts: bool,
     /// True if something came from outside the program near an opening: a request, whose answer is to be new.
@@ -188,10 +190,12 @@ impl<'a> Rereads<'a> {
             let openings = seen.openings.estimate(&any, recording) as u64;
             let quick = openings > 0 && recording.header.wall_ns / openings < GLANCE;
             let unchanged = seen.is_unchanged();
-            let mut of_rows = seen.openings.rows().map(|row| in_turn.get(&row).copied().unwrap_or(0));
-            let many = openings >= MANY || openings >= MANY_EACH && of_rows.any(|all| all >= MANY);
+            let of_rows = seen.openings.rows().map(|row| in_turn.get(&row).copied().unwrap_or(0));
+            let all = of_rows.max().unwrap_or(0).max(openings);
+            let many = openings >= MANY || openings >= MANY_EACH && all >= MANY;
+            let turn = all.div_ceil(openings.max(1));
             let (changed, parts) = (seen.changed, seen.parts);
-            Reread { openings, unchanged, changed, parts, asked_for: seen.asked_for, many, quick }
+            Reread { openings, unchanged, changed, parts, asked_for: seen.asked_for, many, turn, quick }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
         let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {

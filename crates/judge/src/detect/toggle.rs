@@ -28,6 +28,17 @@ const TURNS: usize = 6;
 pub(super) struct Toggle {
     /// Ranges of memory that were changed and changed back in earlier windows.
     ranges: Set<Turn>,
+    /// How far numbers that go up and down have come, by process and kind of state.
+    heights: Map<(u32, StateId), Height>,
+}
+
+/// How far a number that goes up and down has come in the windows so far.
+#[derive(Clone, Copy, Default)]
+struct Height {
+    /// Largest value.
+    peak: u64,
+    /// Number of steps up to a value that the number had reached before.
+    again: usize,
 }
 
 /// Key of a range that was set to one value and then to another: the process, the range's address
@@ -82,6 +93,7 @@ impl Detector for Toggle {
         }
         done.extend(histories.into_values());
         self.in_turns(&done, steps, claims);
+        self.up_again(&done, steps, claims);
         in_rotation(&done, steps, claims);
         for history in done.iter().filter(|history| !waits_to_write(history, steps)) {
             let undone = undone(history, steps);
@@ -128,6 +140,33 @@ impl Toggle {
         }
         let room = REMEMBERED.saturating_sub(self.ranges.len());
         self.ranges.extend(turns.iter().take(room).map(|(turn, _)| *turn));
+    }
+}
+
+impl Toggle {
+    /// Claims steps up to where a number has been before, and steps down where it has come back up several times: the
+    /// whole way up or down may take more calls than a window shows.
+    fn up_again(&mut self, done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
+        for history in done.iter().filter(|history| undone(history, steps) == Undone::Turns) {
+            let Some(first) = history.first().and_then(|(at, _)| steps.get(*at)) else { continue };
+            let Some(about) = first.meaning.as_ref().map(|meaning| meaning.line.about) else { continue };
+            let height = self.heights.entry((first.observed.window.process.0, about.id())).or_default();
+            let mut before = None;
+            for (at, value) in numbers(history) {
+                let Some(step) = steps.get(at) else { continue };
+                let (up, known) = (before.is_some_and(|before| value > before), value <= height.peak);
+                height.again = height.again.saturating_add(usize::from(up && known));
+                height.peak = height.peak.max(value);
+                if before.is_none() && known && height.again >= TURNS {
+                    leave_out_later(step, claims);
+                } else if before.is_some() && known && (up || height.again >= TURNS) {
+                    about_state(Kind::Toggle, step, claims)
+                        .into_iter()
+                        .for_each(|claim| put(claims, step.index, claim));
+                }
+                before = Some(value);
+            }
+        }
     }
 }
 
@@ -231,11 +270,15 @@ fn backs(history: &History<'_>) -> Range<usize> {
     best
 }
 
+/// Returns the values of a history of numbers, each with the index of its step.
+fn numbers(history: &History<'_>) -> impl Iterator<Item = (usize, u64)> {
+    history.iter().filter_map(|(at, value)| Some((*at, value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))?)))
+}
+
 /// Returns the sets of a number that reverse the direction of the set before, if there are more
 /// than [`TURNS`].
 fn turns(history: &History<'_>) -> Vec<usize> {
-    let number = |(at, value): &(usize, &[u8])| Some((*at, value.first_chunk().map(|b| u64::from_le_bytes(*b))?));
-    let numbers: Vec<(usize, u64)> = history.iter().filter_map(number).collect();
+    let numbers: Vec<(usize, u64)> = numbers(history).collect();
     let turns = numbers.windows(3).filter_map(|three| match three {
         [(_, a), (_, b), (at, c)] if (b > a) != (c > b) => Some(*at),
         _ => None,
