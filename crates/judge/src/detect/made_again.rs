@@ -57,6 +57,10 @@ struct Life {
     unnamed: bool,
     /// Descriptor that this thing, a descriptor as well, duplicates.
     copy_of: Option<i32>,
+    /// The file's descriptor, if the thing can't outlive it.
+    of_open: Option<i32>,
+    /// True if the file was opened, or closed, in the window.
+    file_ends: bool,
 }
 
 impl Life {
@@ -99,6 +103,8 @@ impl Life {
             name,
             unnamed: false,
             copy_of: thing.copy.then(|| observed.descriptor(0)),
+            of_open: thing.file.filter(|_| thing.of_open).map(|arg| observed.descriptor(arg)),
+            file_ends: false,
         })
     }
 
@@ -111,7 +117,7 @@ impl Life {
     fn is_short(&self) -> bool {
         let soon = self.ended.last().is_some_and(|end| end - self.made <= self.thing.life);
         let gone = self.name.is_none() || self.unnamed && self.read_back;
-        soon && gone && self.held <= HELD && (self.moved_any || !self.thing.used)
+        soon && gone && !self.file_ends && self.held <= HELD && (self.moved_any || !self.thing.used)
     }
 
     /// Returns true if the step needs the thing: it closes the descriptor that the thing
@@ -178,6 +184,10 @@ impl Lives {
                 lives.alive.extend(handles.iter().map(|handle| ((life.thing.ends.call, *handle), lives.all.len())));
                 lives.all.push(life);
             }
+        }
+        for life in &mut lives.all {
+            let ends = |fd: i32| steps.iter().any(|step| step.makes_descriptor(fd) || step.lets_go(fd));
+            life.file_ends = life.of_open.is_some_and(ends);
         }
         lives
     }

@@ -19,6 +19,7 @@ mod held_back;
 mod herd;
 mod kernel_locks;
 mod made_again;
+mod mapped;
 mod missing;
 mod near_reads;
 mod noop;
@@ -26,6 +27,7 @@ mod nowhere;
 mod own_writes;
 mod pieces;
 mod presized;
+mod ready_first;
 mod rearm;
 mod reconnect;
 mod refill;
@@ -93,8 +95,9 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(brief_sleep::BriefSleep),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(unserved::Unserved::new(recording, semantics)),
+        Box::new(ready_first::ReadyFirst::new(recording, semantics)),
         Box::new(entries::Entries::new(recording, semantics)),
-        Box::new(small_io::SmallIo::new(&rung, recording)),
+        Box::new(small_io::SmallIo::new(&rung, recording, semantics)),
         Box::new(near_reads::NearReads),
         Box::new(pieces::Pieces),
         Box::new(slow_path::SlowPath),

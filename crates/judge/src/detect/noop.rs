@@ -1,6 +1,7 @@
 //! Detects sets of state to the value that it has (redundant stores).
 
 use super::claim::{Claims, Detector, about_state, put};
+use super::mapped::mapped_files;
 use crate::finding::Kind;
 use crate::hash::Set;
 use crate::replay::Step;
@@ -19,21 +20,20 @@ pub(super) struct NoOp {
 
 impl NoOp {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let (mut written, mut mapped) = (Set::default(), Set::default());
+        let mut written = Set::default();
         if recording.rows.iter().any(|row| semantics.of(row.syscall).sets(&SYNCED)) {
             for window in &recording.windows {
                 for call in window.calls.iter().filter(|call| call.errno().is_none()) {
                     let Some(file) = call.fd.as_ref().filter(|file| file.starts_with('/')) else { continue };
                     let lines = semantics.of(recording.row(call.row).syscall);
-                    if lines.maps() {
-                        mapped.insert((window.process.0, file.clone()));
-                    } else if lines.transfers_out() {
+                    if lines.transfers_out() {
                         written.insert((window.process.0, file.clone()));
                     }
                 }
             }
+            let mapped = mapped_files(recording, semantics);
+            written.retain(|file| !mapped.contains(file));
         }
-        written.retain(|file| !mapped.contains(file));
         let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads <= 1);
         Self { written, single: single.map(|(at, _)| at).collect() }
     }

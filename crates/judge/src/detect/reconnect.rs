@@ -40,8 +40,12 @@ struct Seen {
     /// Number of all calls of the rows that connect.
     calls: u64,
     given_up: usize,
-    /// Those that the peer ended before, or that the program ended in two steps.
+    /// Those that the peer ended before, or that the program ended in two steps, though it had not asked for the end.
     ended: usize,
+    /// Those ended so of which the window does not show the request.
+    ended_unasked: usize,
+    /// Number of requests that asked the peer to end the connection.
+    asked: usize,
     sent: usize,
     answered: usize,
 }
@@ -50,6 +54,8 @@ struct Seen {
 struct Life<'a> {
     peer: Peer<'a>,
     ended: bool,
+    /// True if the program asked the peer to end the connection after its answer; `None` until it sends something.
+    asks_to_end: Option<bool>,
 }
 
 impl<'a> Reconnect<'a> {
@@ -82,8 +88,9 @@ impl<'a> Reconnect<'a> {
             found.look(window, recording, semantics, &mut seen);
         }
         let could_stay = |of_peer: &Seen| {
+            let ended = if of_peer.asked == 0 { of_peer.ended + of_peer.ended_unasked } else { of_peer.ended };
             of_peer.given_up >= ENDS
-                && OWN * of_peer.ended <= of_peer.given_up
+                && OWN * ended <= of_peer.given_up
                 && of_peer.sent >= ENDS
                 && of_peer.answered >= ENDS
         };
@@ -103,7 +110,7 @@ impl<'a> Reconnect<'a> {
             let fd = observed.descriptor(0);
             let named = call.fd.as_deref().and_then(|name| self.names.get(&(window.process.0, name)));
             if let Some(address) = named {
-                let new = || Life { peer: (window.process.0, *address), ended: false };
+                let new = || Life { peer: (window.process.0, *address), ended: false, asks_to_end: None };
                 open.entry(fd).or_insert_with(new);
             }
             let Some(life) = open.get_mut(&fd) else { continue };
@@ -111,11 +118,17 @@ impl<'a> Reconnect<'a> {
             match lines.transfer(&observed).map(|line| line.way).zip(call.result) {
                 Some((Way::In, 0)) => life.ended = true,
                 Some((Way::In, got)) => of_peer.answered += usize::from(got > 0),
-                Some((Way::Out, got)) => of_peer.sent += usize::from(got > 0),
+                Some((Way::Out, got)) => {
+                    of_peer.sent += usize::from(got > 0);
+                    let asks = observed.call.arg_data(1, Moment::Entry).is_some_and(|data| asks_to_end(&data.bytes));
+                    of_peer.asked += usize::from(asks);
+                    life.asks_to_end = Some(asks || life.asks_to_end == Some(true));
+                }
                 None if lines.ends_streams() => life.ended = true,
                 None if lines.always_does(|effect| matches!(effect, Effect::Closes(0))) => {
                     of_peer.given_up += 1;
-                    of_peer.ended += usize::from(life.ended);
+                    of_peer.ended += usize::from(life.ended && life.asks_to_end == Some(false));
+                    of_peer.ended_unasked += usize::from(life.ended && life.asks_to_end.is_none());
                     open.remove(&fd);
                 }
                 None => {}
@@ -134,6 +147,12 @@ impl<'a> Reconnect<'a> {
         let of_fd = || open.get(&step.observed.descriptor(0)).copied().filter(|_| step.lines.fd == Some(0));
         named().or_else(of_fd).or_else(offered).filter(|peer| self.habits.contains(peer))
     }
+}
+
+/// Returns true if the bytes are a request of HTTP after whose answer the connection is to end (RFC 9112, 9.6).
+fn asks_to_end(sent: &[u8]) -> bool {
+    const HEADER: &[u8] = b"\r\nconnection: close";
+    sent.windows(HEADER.len()).any(|part| part.eq_ignore_ascii_case(HEADER))
 }
 
 /// Returns the address to which a call connects a stream.

@@ -2,12 +2,13 @@
 
 use super::awake::{Bells, Rung, Within};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use super::mapped::{File, mapped_files};
 use super::terminal::{at_once, ends_line, is_news, is_piece, is_terminal};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::{Moved, Step};
-use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
+use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Semantics, Unit, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Class, Recording, WindowCall};
@@ -49,12 +50,14 @@ pub(super) struct SmallIo<'a> {
     stops: bool,
     /// Processes that ended themselves by a signal: their last write to a file may be the only trace of it.
     killed: Set<u32>,
+    /// Files that the program maps: it may read there what it writes.
+    mapped: Set<File>,
 }
 
 impl<'a> SmallIo<'a> {
-    pub(super) fn new(rung: &Rung<'a>, recording: &Recording) -> Self {
+    pub(super) fn new(rung: &Rung<'a>, recording: &Recording, semantics: &Semantics) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        Self { bells: Bells::new(rung), stops, killed: killed(recording) }
+        Self { bells: Bells::new(rung), stops, killed: killed(recording), mapped: mapped_files(recording, semantics) }
     }
 
     /// Returns true if a write to a terminal may have been answered before the program could read on.
@@ -92,6 +95,8 @@ struct Run {
     results: usize,
     /// True if another thread of the process is at the other end.
     within: bool,
+    /// True if the transfers are datagrams between programs of this box, which may count them.
+    local: bool,
     /// True if the run writes to a file, from a process that ended itself.
     last_words: bool,
     /// True if the last transfer ended a line.
@@ -154,6 +159,10 @@ impl Detector for SmallIo<'_> {
                     continue;
                 }
                 let stream = Stream::of(step, moved);
+                let file = || step.observed.call.fd.clone().map(|name| (step.observed.window.process.0, name));
+                if stream.way == Way::Out && file().is_some_and(|file| self.mapped.contains(&file)) {
+                    continue;
+                }
                 let position = moved.line.at.map(|a| step.observed.arg(a));
                 let over = |r: &Run| {
                     r.next != position || came_later(step, moved) || stream.terminal && r.is_over(step, steps)
@@ -166,6 +175,7 @@ impl Detector for SmallIo<'_> {
                     runs.entry(stream).or_insert_with(|| Run::new(is_message(step, moved), runs_from(at), inputs));
                 let file = step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
                 run.within |= within.is_some();
+                run.local |= step.observed.call.fd.as_deref().is_some_and(|name| name.starts_with("UNIX"));
                 run.last_words |= file && self.killed.contains(&step.observed.window.process.0);
                 run.line = stream.terminal && ends_line(step, moved);
                 run.add(at, moved, position, inputs);
@@ -334,7 +344,19 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
 impl Run {
     fn new(message: bool, cut: bool, inputs: usize) -> Self {
         let (steps, next) = (Vec::new(), None);
-        Self { steps, bytes: 0, message, next, cut, inputs, results: 0, within: false, last_words: false, line: false }
+        Self {
+            steps,
+            bytes: 0,
+            message,
+            next,
+            cut,
+            inputs,
+            results: 0,
+            within: false,
+            local: false,
+            last_words: false,
+            line: false,
+        }
     }
 
     fn add(&mut self, at: usize, moved: &Moved, position: Option<u64>, inputs: usize) {
@@ -347,13 +369,14 @@ impl Run {
     }
 
     /// Returns true if the claims are weak. Each transfer may be a message that was taken when it came, so that
-    /// taking many at once wins little; another thread of the process may wait for each; or each is the result of one
+    /// taking many at once wins little; another thread of the process may wait for each, or a program of this box
+    /// count them; or each is the result of one
     /// input, written as soon as it is known: the process that opened the output may wait for it, or write there too
     /// and rely on whole lines.
     fn weak(&self, Stream { fd, way, .. }: Stream) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
         self.within
-            || self.message && way == Way::In
+            || self.message && (way == Way::In || self.local)
             || way == Way::Out && self.last_words
             || way == Way::Out && given && 2 * self.results >= self.steps.len()
     }

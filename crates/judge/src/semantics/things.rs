@@ -58,6 +58,8 @@ pub(crate) struct Thing {
     pub life: usize,
     /// True if the thing's content ends with it, so that work on it is lost.
     pub holds: bool,
+    /// True if the thing can't outlive the file in [`Thing::file`]: it counts only if that stays open.
+    pub of_open: bool,
     /// True if the thing is a duplicate of the descriptor in the making call's first argument.
     pub copy: bool,
     /// The calls that unlink the thing's path; empty if it has none. If the maker reads back what
@@ -95,6 +97,7 @@ const fn thing(makes: &'static str, thing: &'static str) -> Thing {
         ends_length: None,
         life: 8,
         holds: false,
+        of_open: false,
         copy: false,
         unnamed_by: &[],
         used: false,
@@ -199,13 +202,14 @@ const fn copy(makes: &'static str) -> Thing {
     }
 }
 
-/// Line of a mapping of a file, which shows the same bytes at another address.
+/// Line of a mapping of a file, which shows the same bytes at another address. Its length is no part of the
+/// description: of two mappings from one place on, the longer shows what the shorter does.
 const MAPPING: Thing = Thing {
     file: Some(4),
     ends_length: Some((1, 1)),
     ..thing("mmap", "a mapping of a file")
         .when(&[NoBits(3, MAP_ANONYMOUS | MAP_FIXED), NoBits(2, PROT_EXEC)])
-        .sort(&[Arg(1), Arg(2), Arg(5)])
+        .sort(&[Arg(2), Arg(5)])
         .ends(ends("munmap"))
 };
 
@@ -232,6 +236,9 @@ pub(crate) static THINGS: &[Thing] = &[
     thing("signalfd4", SIGNALS).sort(&[In(1)]).when(&[Is(0, u32::MAX)]),
     thing("timerfd_create", "a timer").sort(&[Arg(0)]),
     thing("timer_create", "a timer").sort(&[Arg(0)]).handle(Handle::Out32(2)).ends(ends("timer_delete")),
+    Thing { file: Some(2), of_open: true, ..thing("epoll_ctl", "an interest in a descriptor").handle(Handle::Arg(2))
+        .when(&[Is(1, EPOLL_CTL_ADD)]).sort(&[Arg(0), In(3)])
+        .ends(End { when: &[Is(1, EPOLL_CTL_DEL)], handle: 2, ..ends("epoll_ctl") }) },
     thing("epoll_create", EPOLL),
     thing("epoll_create1", EPOLL).sort(&[Arg(0)]),
     thing("inotify_init", WATCHES),
