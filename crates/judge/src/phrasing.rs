@@ -272,17 +272,12 @@ impl<'a> ClaimedCalls<'a> {
         })
     }
 
-    /// Returns the pattern that holds for most of the claimed calls, the first of equals; `None` if none holds for
-    /// any.
+    /// Returns the pattern that holds for most of the claimed calls, of equals the most specific, and of these the
+    /// first; `None` if none holds for any.
     fn mostly<'p>(&self, patterns: &'p [Pattern]) -> Option<&'p Pattern> {
         let holds = |pattern: &&Pattern| self.count(pattern);
-        let mut best: Option<(usize, &Pattern)> = None;
-        for (n, pattern) in patterns.iter().map(|pattern| (holds(&pattern), pattern)).filter(|(n, _)| *n > 0) {
-            if best.is_none_or(|(most, _)| n > most) {
-                best = Some((n, pattern));
-            }
-        }
-        best.map(|(_, pattern)| pattern)
+        let held = patterns.iter().rev().map(|pattern| (holds(&pattern), pattern)).filter(|(n, _)| *n > 0);
+        held.max_by_key(|(n, pattern)| (*n, pattern.weight())).map(|(_, pattern)| pattern)
     }
 
     /// Returns the number of claimed calls for which the pattern holds.

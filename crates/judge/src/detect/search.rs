@@ -18,7 +18,7 @@ const LONG: usize = 6;
 const KNOWN: usize = 2;
 /// Largest number of directories remembered.
 const REMEMBERED: usize = 1 << 16;
-/// Least number of searches that ended, for each directory in which they ended. If things lie in many directories,
+/// Least number of searches that ended, for each directory in which they effectively ended. If things lie in many directories,
 /// the program looks into each for good reason, and windows show too little to tell which directories hold something.
 const ENDED: usize = 2;
 /// Number of misses, for each search that ended and one more, from which on it does not matter
@@ -48,11 +48,22 @@ struct Yield {
 #[derive(Default)]
 struct Ends {
     searches: usize,
-    directories: Set<Directory>,
+    /// Number of misses that windows show before the ends in each directory.
+    directories: Map<Directory, usize>,
     /// Number of misses in long searches.
     misses: usize,
     /// The first [`KNOWN`] things that long searches looked for.
     sought: Vec<PathId>,
+}
+
+impl Ends {
+    /// Returns the effective number of directories in which searches end (Kish), at least 1: a few short searches at
+    /// the program's start hardly count beside the long ones of its work.
+    fn effective_directories(&self) -> f64 {
+        let misses = || self.directories.values().map(|misses| *misses as f64);
+        let squares: f64 = misses().map(|misses| misses * misses).sum();
+        (misses().sum::<f64>().powi(2) / squares.max(1.0)).max(1.0)
+    }
 }
 
 /// Claims misses of long searches in directories in which nothing was ever found.
@@ -136,6 +147,8 @@ struct Miss {
     stem: PathId,
     /// True if the directory lies in the one searched right before.
     below: bool,
+    /// True if the window shows no call with a path before this one.
+    from_before: bool,
 }
 
 impl Detector for Search {
@@ -151,6 +164,7 @@ impl Detector for Search {
         }
         let mut run: Vec<Miss> = Vec::new();
         let mut before = "";
+        let mut any = false;
         for step in steps {
             let Some((path, parts)) = step.object.as_deref().zip(step.parts) else { continue };
             let directory = path.get(..parts.slash).unwrap_or_default();
@@ -162,14 +176,26 @@ impl Detector for Search {
             let errno = step.observed.call.errno();
             let missing = errno.is_some_and(|e| MISSING.contains(&e));
             let sought = run.last().is_some_and(|last| last.stem == stem);
+            // A search that began before the window may be long.
+            let long = run.len() >= LONG || run.first().is_some_and(|first| first.from_before);
+            let led_here = run.len();
             if !sought || !missing {
                 self.finish(program, &mut run, claims);
             }
             if missing {
-                run.push(Miss { index: step.index, syscall: step.observed.syscall, directory, stem, below });
+                let from_before = !any;
+                run.push(Miss {
+                    index: step.index,
+                    syscall: step.observed.syscall,
+                    directory,
+                    stem,
+                    below,
+                    from_before,
+                });
             } else if errno.is_none() {
-                self.found(program, directory, sought);
+                self.found(program, directory, if sought && long { led_here } else { 0 });
             }
+            any = true;
         }
         self.finish(program, &mut run, claims);
     }
@@ -195,12 +221,12 @@ impl Search {
         room.then(|| self.yields.entry(key).or_default())
     }
 
-    /// Notes that something was found, at the end of a search if `sought` is true.
-    fn found(&mut self, program: u32, directory: Directory, sought: bool) {
-        if sought {
+    /// Notes that something was found, after the misses of a long search if `led_here` is not 0.
+    fn found(&mut self, program: u32, directory: Directory, led_here: usize) {
+        if led_here > 0 {
             let ends = self.ends.entry(program).or_default();
             ends.searches += 1;
-            ends.directories.insert(directory);
+            *ends.directories.entry(directory).or_default() += led_here;
         }
         if let Some(known) = self.of(program, directory) {
             known.held = true;
@@ -208,8 +234,9 @@ impl Search {
     }
 
     fn ends_alike(&self, program: u32) -> bool {
-        let alike =
-            |e: &Ends| e.searches >= ENDED * e.directories.len().max(1) || e.misses >= ENDLESS * (e.searches + 1);
+        let alike = |e: &Ends| {
+            e.searches as f64 >= ENDED as f64 * e.effective_directories() || e.misses >= ENDLESS * (e.searches + 1)
+        };
         self.ends.get(&program).is_some_and(alike)
     }
 
