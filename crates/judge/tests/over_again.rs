@@ -118,6 +118,6 @@ fn a_small_file_that_is_opened_very_often() {
     };
     assert!(remarked(&zone(1, 2_000)).is_some_and(|claimed| claimed > 5_500));
     // Not claimed: few openings, or one file among very many.
-    assert_eq!(remarked(&zone(1, 100)), None);
+    assert_eq!(remarked(&zone(1, 60)), None);
     assert_eq!(remarked(&zone(1_000, 2_000)), None);
 }

@@ -6,9 +6,10 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, Thing, Way, value};
+use crate::semantics::{Effect, INTEREST, ObservedCall, Semantics, Thing, Way, value};
 use crate::signs::Signs;
-use systoll_model::WindowCall;
+use systoll_model::constants::EPOLL_CTL_DEL;
+use systoll_model::{Moment, Recording, WindowCall};
 
 /// Least number of things of one description ended in a window. If one was ended in an earlier window, things of any
 /// description count.
@@ -27,10 +28,29 @@ const REMEMBERED: usize = 1 << 16;
 type Sort = (&'static str, &'static str, Vec<u8>);
 
 /// Claims the making and ending of things that one thing could have replaced, also if several are made in turns.
-#[derive(Default)]
 pub(super) struct MadeAgain {
     /// Descriptions of things that were made and ended in an earlier window, each with the maker's process.
     known: Set<(u32, Sort)>,
+    /// Processes and epoll descriptors that watch a descriptor for now these events, now those.
+    varied: Set<(u32, i32)>,
+}
+
+/// Returns the processes and epoll descriptors with a descriptor whose interest windows show to change.
+fn varied(recording: &Recording, semantics: &Semantics) -> Set<(u32, i32)> {
+    let watches: Vec<bool> = recording.rows.iter().map(|row| semantics.of(row.syscall).sets(&INTEREST)).collect();
+    let mut first: Map<(u32, [i32; 2]), u32> = Map::default();
+    let mut varied = Set::default();
+    let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
+    for (window, call) in calls.filter(|(_, call)| watches.get(call.row.0 as usize) == Some(&true)) {
+        let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+        let event = observed.data(3, Moment::Entry).filter(|_| observed.arg(1) as u32 != EPOLL_CTL_DEL);
+        let Some(events) = event.and_then(|event| event.first_chunk()) else { continue };
+        let (process, set, events) = (window.process.0, observed.descriptor(0), u32::from_le_bytes(*events));
+        if *first.entry((process, [set, observed.descriptor(2)])).or_insert(events) != events {
+            varied.insert((process, set));
+        }
+    }
+    varied
 }
 
 /// The life of a thing in a window, by the indices of its calls.
@@ -59,8 +79,9 @@ struct Life {
     copy_of: Option<i32>,
     /// The file's descriptor, if the thing can't outlive it.
     of_open: Option<i32>,
-    /// True if the file was opened, or closed, in the window.
-    file_ends: bool,
+    /// True if the file was opened or closed in the window, or the window shows another thing of it: this one could not
+    /// have been kept.
+    is_bound: bool,
 }
 
 impl Life {
@@ -104,7 +125,7 @@ impl Life {
             unnamed: false,
             copy_of: thing.copy.then(|| observed.descriptor(0)),
             of_open: thing.file.filter(|_| thing.of_open).map(|arg| observed.descriptor(arg)),
-            file_ends: false,
+            is_bound: false,
         })
     }
 
@@ -117,7 +138,7 @@ impl Life {
     fn is_short(&self) -> bool {
         let soon = self.ended.last().is_some_and(|end| end - self.made <= self.thing.life);
         let gone = self.name.is_none() || self.unnamed && self.read_back;
-        soon && gone && !self.file_ends && self.held <= HELD && (self.moved_any || !self.thing.used)
+        soon && gone && !self.is_bound && self.held <= HELD && (self.moved_any || !self.thing.used)
     }
 
     /// Returns true if the step needs the thing: it closes the descriptor that the thing
@@ -185,9 +206,13 @@ impl Lives {
                 lives.all.push(life);
             }
         }
+        let of_files: Vec<(i32, Sort)> =
+            lives.all.iter().filter_map(|life| Some((life.of_open?, life.sort.clone()))).collect();
         for life in &mut lives.all {
-            let ends = |fd: i32| steps.iter().any(|step| step.makes_descriptor(fd) || step.lets_go(fd));
-            life.file_ends = life.of_open.is_some_and(ends);
+            let Some(fd) = life.of_open else { continue };
+            let ends = |step: &Step<'_>| step.makes_descriptor(fd) || step.lets_go(fd);
+            let differs = of_files.iter().any(|(other, sort)| *other == fd && *sort != life.sort);
+            life.is_bound = differs || steps.iter().any(ends);
         }
         lives
     }
@@ -294,6 +319,10 @@ impl Lives {
 }
 
 impl MadeAgain {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        Self { known: Set::default(), varied: varied(recording, semantics) }
+    }
+
     /// Claims all but the first of the things that are made and ended again and again. Returns one of each of these
     /// descriptions.
     fn claim<'l>(&mut self, lives: &'l Lives, steps: &[Step<'_>], claims: &mut Claims) -> Vec<&'l Life> {
@@ -312,7 +341,9 @@ impl MadeAgain {
             if !seen && self.known.len() < REMEMBERED {
                 self.known.insert(key);
             }
-            if !again {
+            let first = of_sort.first().filter(|life| life.of_open.is_some()).and_then(|life| steps.get(life.made));
+            let varied = first.is_some_and(|step| self.varied.contains(&(who, step.observed.descriptor(0))));
+            if !again || varied {
                 continue;
             }
             for life in of_sort.iter().skip(usize::from(!seen)) {

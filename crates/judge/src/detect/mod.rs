@@ -83,7 +83,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(presized::Presized),
         Box::new(dead_store::DeadStore::new(recording, semantics)),
         Box::new(rewritten::Rewritten),
-        Box::new(made_again::MadeAgain::default()),
+        Box::new(made_again::MadeAgain::new(recording, semantics)),
         Box::new(reconnect::Reconnect::new(recording, semantics)),
         Box::new(rearm::Rearm),
         Box::new(search),

@@ -7,7 +7,7 @@ use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Semantics, Way};
 use crate::signs::Signs;
-use systoll_model::{Moment, Recording, Sysno};
+use systoll_model::{Errno, Moment, Recording, Sysno};
 
 /// Events of poll (POLLIN, POLLPRI) that ask for something to read.
 const TO_READ: u16 = 1 | 2;
@@ -48,6 +48,12 @@ impl Detector for ReadyFirst {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut asked: Map<(i32, Way), Asked> = Map::default();
         for (at, step) in steps.iter().enumerate() {
+            if let Some(tried) = step.moved.filter(|_| step.observed.call.errno() == Some(Errno::EAGAIN))
+                && let Some(fd) = tried.fd
+            {
+                // The program tries first already, so that its questions wait for something new.
+                asked.entry((fd, tried.line.way)).or_default().of_use += 1;
+            }
             let Some(one) = watched(step) else { continue };
             let of_fd = asked.entry(one).or_default();
             let call = step.observed.call;
