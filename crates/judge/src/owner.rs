@@ -289,7 +289,7 @@ fn module(path: &str) -> Option<String> {
 
 impl CodeLanguage {
     /// Returns true if the program is an interpreter, which runs a script.
-    fn runs(program: &Process) -> bool {
+    pub(crate) fn runs(program: &Process) -> bool {
         CodeLanguage::of_program(program).is_some()
     }
 }

@@ -12,7 +12,7 @@ use crate::owner::{Actor, Owner};
 use crate::pattern::{Pattern, Symptoms};
 use crate::survey::RowView;
 use std::sync::Arc;
-use systoll_model::{BackendKind, Elision, Header, ProcessId, Recording, RowId, WindowCall};
+use systoll_model::{BackendKind, Elision, Frame, FrameClass, Header, ProcessId, Recording, RowId, WindowCall};
 
 /// Fills in the finding's words. Returns true if the first cure leaves out the library function that makes the calls.
 pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_>, api: Option<&str>) -> bool {
@@ -213,6 +213,18 @@ pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
     let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
+}
+
+/// Returns true if a line of the reader's own makes the calls of the group's first row.
+pub(crate) fn is_of_reader(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    let recording = shown.recording;
+    let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
+    let Author { language, owner, .. } = Author::of(recording, lead);
+    let program = recording.process(lead.process);
+    let mut frames = recording.row_frames(lead).chain(lead.lines.iter().map(|line| recording.frame(line.frame)));
+    let is_own = |frame: &Frame| frame.language.is_some() && frame.class == FrameClass::User;
+    let its_own = language.and_then(|language| Owner::of_interpreter(language, program, &[lead.syscall]));
+    owner == Owner::Reader && its_own.is_none() && (!CodeLanguage::runs(program) || frames.any(is_own))
 }
 
 /// Returns true if the group starts programs, and no cure names most of them or the program that starts them. Each

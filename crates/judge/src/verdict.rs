@@ -261,6 +261,12 @@ impl Figures {
                 && low >= options.min_low_share)
     }
 
+    /// Returns true if the calls are enough for a remark, by their number and their price or their number alone.
+    fn is_some(&self, options: &Options) -> bool {
+        let dear = || self.any_toll + self.surely_later() >= options.low_ns as f64;
+        self.any >= options.low_calls as f64 && (dear() || self.any >= options.many_low_calls as f64)
+    }
+
     fn surely_later(&self) -> f64 {
         self.later.map_or(0.0, |l| l.ns.low as f64)
     }
@@ -371,6 +377,8 @@ fn certainty(
     let excerpt = Excerpt::of(shown.recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
     let other_jobs = phrasing::may_have_other_jobs(group, shown);
     let remark = other_jobs || phrasing::makes_a_remark(group, shown);
+    let cheap = || !remark && is_cheap_habit(group, f, shares, options) && phrasing::is_of_reader(group, shown);
+    let usual = usual.or_else(|| cheap().then_some(Confidence::Low));
     let confidence = usual.max(excerpt).map(|c| if remark { c.min(Confidence::Low) } else { c })?;
     let doubt = (confidence == Confidence::Low).then(|| match usual {
         None => Doubt::Excerpt,
@@ -379,6 +387,16 @@ fn certainty(
     });
     let confidence = if weakened(shown.recording) { confidence.min(Confidence::Medium) } else { confidence };
     Some(Certainty { confidence, doubt, is_handed_over: excerpt.is_some() && in_excerpt.for_somebody })
+}
+
+/// Returns true if the calls are too cheap for a finding, but a large part of all calls.
+fn is_cheap_habit(group: &Group<'_>, f: &Figures, shares: &Shares, options: &Options) -> bool {
+    let spins = group.kind == crate::finding::Kind::BusyPoll;
+    let agreed = f.looked_at(options) && f.agreeing >= options.min_agreeing;
+    // A loop that only sleeps may poll memory between its sleeps.
+    let sure = if spins { f.several } else { agreed && f.strong_share() >= options.min_row_share };
+    let alone = !group.by_wait && group.children.is_none() && group.startup.is_none();
+    alone && sure && f.is_some(options) && shares.calls >= options.cheap_share
 }
 
 /// Returns the group's finding without words and cures.
@@ -535,9 +553,7 @@ fn confidence(
         return Some(Confidence::Low);
     }
     let least = if spins && !looks { options.dear_share } else { options.min_price };
-    let calls = f.any >= options.low_calls as f64;
-    let some =
-        calls && (f.any_toll + f.surely_later() >= options.low_ns as f64 || f.any >= options.many_low_calls as f64);
+    let some = f.is_some(options);
     // Failures are counted exactly. Sampled calls only tell their reason, so half as many suffice.
     let fails = group.kind == crate::finding::Kind::Failing
         && f.agreeing >= options.min_agreeing / 2

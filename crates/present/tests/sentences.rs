@@ -396,12 +396,6 @@ const SENTENCES: &[Sentence] = &[
         fails: || remark(|f| f.doubt = Some(Doubt::PartOfRow)),
     },
     Sentence {
-        says: "fix: save frames with _setjmp",
-        needs: "a remark that costs what a finding would",
-        holds: || remark(|f| f.doubt = Some(Doubt::Unsure)),
-        fails: || remark(|f| f.doubt = Some(Doubt::Cheap)),
-    },
-    Sentence {
         says: "most of it 4,000 × (openat, pwrite64)",
         needs: "rounds that most of the run goes to, and no finding",
         holds: || round(|_| {}),

@@ -45,7 +45,10 @@ impl Report<'_> {
     /// Returns the lines about needless calls that no finding mentions, calls that may be needless,
     /// and calls that could not be judged.
     fn untold(&self, indent: usize, label: &str, column: usize) -> Vec<Line> {
-        let beneath = self.sentences().beneath();
+        let mut beneath = self.sentences().beneath();
+        if !self.options.all && !self.judgement.beneath.is_empty() {
+            beneath.push("--all shows where".to_owned());
+        }
         if beneath.is_empty() { vec![] } else { self.labelled(indent, label, column, Role::Plain, &beneath.join("; ")) }
     }
 
@@ -219,15 +222,14 @@ impl Report<'_> {
         segments
     }
 
-    /// Explains a remark that costs as much as a finding: the reason why it is only a remark, and
-    /// the next step.
+    /// Returns the reason why a finding is only a remark, unless its price shows that, and the next step.
     fn why_a_remark(&self, f: &Finding) -> Vec<Line> {
         let findings = &self.judgement.findings;
         let dearer = findings.iter().any(|finding| finding.time_to_win_ns() <= f.time_to_win_ns());
-        let Some(doubt) = self.sentences().doubt(f).filter(|_| dearer || f.doubt != Some(Doubt::Cheap)) else {
-            return vec![];
-        };
-        let mut lines = self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Plain, &format!("a remark only: {doubt}"));
+        let doubt = self.sentences().doubt(f).filter(|_| dearer || f.doubt != Some(Doubt::Cheap));
+        let remark = doubt.map(|doubt| format!("a remark only: {doubt}"));
+        let told = |remark: String| self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Plain, &remark);
+        let mut lines = remark.map(told).unwrap_or_default();
         if let Some(cure) = f.cures.first() {
             let fix = format!("fix: {}", sentence(&cure.how));
             lines.extend(self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Good, &fix));
