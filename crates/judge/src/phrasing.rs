@@ -215,16 +215,22 @@ pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
 }
 
+/// Parts of the names of files in which languages load modules. What these do is not the doing of the line that loads.
+const LOADERS: [&str; 2] = ["importlib", "kernel_require"];
+
 /// Returns true if a line of the reader's own makes the calls of the group's first row.
 pub(crate) fn is_of_reader(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     let recording = shown.recording;
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
     let Author { language, owner, .. } = Author::of(recording, lead);
     let program = recording.process(lead.process);
-    let mut frames = recording.row_frames(lead).chain(lead.lines.iter().map(|line| recording.frame(line.frame)));
+    let frames = || recording.row_frames(lead).chain(lead.lines.iter().map(|line| recording.frame(line.frame)));
+    let file = |frame: &Frame| frame.location().and_then(|place| place.file.clone());
+    let loads = |frame: &Frame| file(frame).is_some_and(|file| LOADERS.iter().any(|loader| file.contains(loader)));
     let is_own = |frame: &Frame| frame.language.is_some() && frame.class == FrameClass::User;
     let its_own = language.and_then(|language| Owner::of_interpreter(language, program, &[lead.syscall]));
-    owner == Owner::Reader && its_own.is_none() && (!CodeLanguage::runs(program) || frames.any(is_own))
+    let by_own_line = !CodeLanguage::runs(program) || frames().any(is_own);
+    owner == Owner::Reader && its_own.is_none() && by_own_line && !frames().any(loads)
 }
 
 /// Returns true if the group starts programs, and no cure names most of them or the program that starts them. Each

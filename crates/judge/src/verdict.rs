@@ -124,8 +124,6 @@ fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases) -> Figures
 /// Largest mean length, ns, of waits that run out for a remark about them. A hundred wake-ups a second keep a processor
 /// from its deeper sleep; a program that wakes up less often to look around is usual.
 const WAKE_UP_NS: f64 = 10_000_000.0;
-/// Least share of elapsed time, 0 to 1, in waits that run out for a remark about them: the program does little else.
-const AWAKE_SHARE: f64 = 0.5;
 /// Least share of the rows' waiting, 0 to 1, that calls claimed for their waiting have.
 const OF_WAITING: f64 = 0.2;
 
@@ -548,8 +546,7 @@ fn confidence(
     let often = of_calls >= options.min_spin_share;
     let looks = spins && f.several && often;
     // A wake-up costs more than the call: the switch, and a processor that can't rest.
-    let mostly = often || of_wall >= AWAKE_SHARE;
-    if spins && f.wakes_up && mostly && f.any >= options.low_calls as f64 && f.waited <= f.calls as f64 * WAKE_UP_NS {
+    if spins && f.wakes_up && often && f.any >= options.low_calls as f64 && f.waited <= f.calls as f64 * WAKE_UP_NS {
         return Some(Confidence::Low);
     }
     let least = if spins && !looks { options.dear_share } else { options.min_price };

@@ -137,6 +137,18 @@ impl Detector for BusyPoll {
     }
 }
 
+/// Returns true if the step waits for a descriptor, and is no mere sleep.
+fn watches(step: &Step<'_>) -> bool {
+    const NONE: [(Sysno, u8); 4] = [
+        (Sysno::named("poll"), 1),
+        (Sysno::named("ppoll"), 1),
+        (Sysno::named("select"), 0),
+        (Sysno::named("pselect6"), 0),
+    ];
+    let number = NONE.iter().find(|(call, _)| *call == step.observed.syscall).map(|(_, arg)| step.observed.arg(*arg));
+    step.lines.tells_ready() && number != Some(0)
+}
+
 /// Returns true if the step made progress: moved bytes, made a connection or a child, or waited for something.
 fn found(step: &Step<'_>) -> bool {
     step.forks
@@ -147,6 +159,15 @@ fn found(step: &Step<'_>) -> bool {
 }
 
 impl Run {
+    /// Returns true if the program looked for something else, in vain, between two of the waits.
+    fn looks_between(&self, steps: &[Step<'_>]) -> bool {
+        let between = |two: &[usize]| match two {
+            [before, at] => steps.get(before + 1..*at).unwrap_or_default().iter().any(|step| step.nothing),
+            _ => false,
+        };
+        self.steps.windows(2).any(between)
+    }
+
     fn claim(self, cut: bool, steps: &[Step<'_>], rounded: &Set<RowId>, claims: &mut Claims) {
         let least = if self.cut || cut { LONG_CUT } else { LONG };
         if self.steps.len() < least {
@@ -159,7 +180,8 @@ impl Run {
         let is_rounded = row.is_some_and(|row| rounded.contains(&row));
         // In a wait whose timeout is rounded down, the polls at its end are needless, not the wait.
         let sleeps = self.look.sleeps && !is_rounded;
-        let runs_out = sleeps && self.look.runs_out();
+        let watches = || self.steps.iter().filter_map(|at| steps.get(*at)).all(watches);
+        let runs_out = sleeps && (self.look.runs_out() || watches() && !self.looks_between(steps));
         if is_rounded && self.look.runs_out() {
             // The polls with timeout 0 that follow these waits are claimed in their place.
             return;

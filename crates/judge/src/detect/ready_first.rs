@@ -13,6 +13,8 @@ use systoll_model::{Errno, Moment, Recording, Sysno};
 const TO_READ: u16 = 1 | 2;
 /// Event of poll (POLLOUT) that asks for room to write.
 const TO_WRITE: u16 = 4;
+/// Flag of a transfer that must not wait (linux/socket.h).
+const MSG_DONTWAIT: u64 = 0x40;
 /// Least number of questions about a descriptor, in a window, that were answered at once.
 const LEAST: usize = 3;
 /// Least ratio of questions answered at once to those that waited or ran out: to try first costs a call more for each
@@ -38,6 +40,8 @@ struct Asked {
     at_once: Vec<usize>,
     /// Number of the others.
     of_use: usize,
+    /// True if the window shows that the transfers do not wait.
+    never_waits: bool,
 }
 
 impl Detector for ReadyFirst {
@@ -64,6 +68,7 @@ impl Detector for ReadyFirst {
             };
             let moves = next.moved.is_some_and(|m| (m.fd, m.line.way) == (Some(one.0), one.1) && m.got.is_some());
             if moves && call.signals_before == 0 {
+                of_fd.never_waits |= does_not_wait(next);
                 of_fd.at_once.push(step.index);
             } else {
                 of_fd.of_use += 1;
@@ -71,7 +76,8 @@ impl Detector for ReadyFirst {
         }
         for of_fd in asked.into_values() {
             if of_fd.at_once.len() >= LEAST && of_fd.at_once.len() >= RATIO * of_fd.of_use {
-                of_fd.at_once.into_iter().for_each(|at| put(claims, at, claim()));
+                let never_waits = of_fd.never_waits;
+                of_fd.at_once.into_iter().for_each(|at| put(claims, at, claim(!never_waits)));
             }
         }
     }
@@ -126,10 +132,21 @@ fn watched_set(step: &Step<'_>, arg: u8) -> Option<Watched> {
     }
 }
 
-fn claim() -> Claim {
-    Claim::of(
-        Kind::SlowPath,
-        "asks whether the descriptor is ready, which the transfer after it tells as well",
-        "try first, without waiting, and wait only where that says EAGAIN",
-    )
+/// Returns true if a transfer was told not to wait (MSG_DONTWAIT).
+fn does_not_wait(step: &Step<'_>) -> bool {
+    const WITH_FLAGS: [Sysno; 2] = [Sysno::named("recvfrom"), Sysno::named("sendto")];
+    WITH_FLAGS.contains(&step.observed.syscall) && step.observed.arg(3) & MSG_DONTWAIT != 0
+}
+
+/// Returns a claim. It is weak if the transfer could have waited: the question may set its time limit.
+fn claim(weak: bool) -> Claim {
+    Claim {
+        weak,
+        gives_up: "the longest time to wait is then the descriptor's (SO_RCVTIMEO, SO_SNDTIMEO)",
+        ..Claim::of(
+            Kind::SlowPath,
+            "asks whether the descriptor is ready, which the transfer after it tells as well",
+            "try first, without waiting, and wait only where that says EAGAIN",
+        )
+    }
 }

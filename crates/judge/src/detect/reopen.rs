@@ -242,7 +242,9 @@ impl Reopen<'_> {
                 read.extend_from_slice(bytes.map_or(&[], |data| &data.bytes));
                 reads.push(step.index);
             } else if opened.again && !goes_to(step) {
-                put_with(claims, step.index, of(weak), own);
+                // The opening drags along what comes before the first read, and the closing.
+                let dragged = reads.is_empty() || step.effects.iter().any(|e| matches!(e, Effect::Closes(0)));
+                put_with(claims, step.index, of(weak), own && dragged);
             } else if known && !goes_to(step) {
                 claims.leave_out(step.index);
             }

@@ -233,11 +233,8 @@ struct Opening<'a> {
 /// Returns the path of a file whose position the call set to its start; `None` for a file that the kernel makes up,
 /// which is to be read in this way.
 pub(super) fn rewound<'a>(call: &ObservedCall<'a>, lines: &Lines) -> Option<&'a str> {
-    if !lines.sets(&POSITION) || call.call.result != Some(0) {
-        return None;
-    }
-    let sets = lines.state(call).is_none_or(|line| matches!(line.act, Act::Set { .. }));
-    call.call.fd.as_deref().filter(|path| sets && path.starts_with('/') && !is_made_up(path))
+    let returns = call.call.result == Some(0) && goes(call, lines);
+    call.call.fd.as_deref().filter(|path| returns && path.starts_with('/') && !is_made_up(path))
 }
 
 /// Returns true if the call takes bytes of a file, or entries of a folder.
@@ -342,7 +339,12 @@ fn look_through<'a>(
 
 /// Returns true if the call goes to another place in a file than its start.
 pub(super) fn seeks(call: &ObservedCall<'_>, lines: &Lines) -> bool {
-    lines.sets(&POSITION) && call.call.result.is_some_and(|at| at > 0)
+    goes(call, lines) && call.call.result.is_some_and(|at| at > 0)
+}
+
+/// Returns true if the call sets the position in a file, rather than asking for it.
+fn goes(call: &ObservedCall<'_>, lines: &Lines) -> bool {
+    lines.sets(&POSITION) && lines.state(call).is_none_or(|line| matches!(line.act, Act::Set { .. }))
 }
 
 /// Returns true if a transfer is from or to another place in the file than its start.
