@@ -267,3 +267,88 @@ fn a_header_that_is_written_again_before_anybody_reads_it() {
     let takes = || call("pread64", "pread", &[3, 0x1000, 64, 0], 64).fd("/srv/segment").toll(900);
     assert_eq!(dead(&rounds(5_000, |n| append(n, vec![takes()]))), 0);
 }
+
+/// Returns true if a finding or remark tells of calls of this name.
+fn tells(trace: &[Call], cause: &str) -> bool {
+    let judgement = judged(trace, BUSY);
+    judgement.findings.iter().chain(&judgement.also).any(|f| f.cause.as_deref() == Some(cause))
+}
+
+#[test]
+fn a_file_read_from_its_start_again() {
+    let back = || call("lseek", "rewind", &[5, 0, SEEK_SET.into()], 0).fd("/srv/state").toll(300);
+    let reads = |bytes: &[u8]| {
+        let all = call("read", "read", &[5, 0x1000, 4096], bytes.len() as i64).fd("/srv/state").toll(900);
+        [all.output(1, bytes), call("read", "read", &[5, 0x1000, 4096], 0).fd("/srv/state").toll(200)]
+    };
+    let round = |bytes: &[u8]| [vec![back()], reads(bytes).to_vec()].concat();
+    assert!(tells(&rounds(2_000, |_| round(b"the same")), "file-reread"));
+    // The content changes; the program itself writes there.
+    assert!(!tells(&rounds(2_000, |n| round(&n.to_le_bytes())), "file-reread"));
+    let writes = || call("write", "write", &[5, 0x1000, 4096], 4096).fd("/srv/state").toll(900);
+    assert!(!tells(&rounds(2_000, |_| [vec![back(), writes()], round(b"the same")].concat()), "file-reread"));
+}
+
+#[test]
+fn the_heap_s_top_goes_up_and_down_over_many_calls() {
+    let step = 0x1_0000;
+    let brk = |n: u64| call("brk", "malloc", &[0x40_0000 + n * step], 0x40_0000 + (n * step) as i64).toll(900);
+    // 40 steps down and 40 up: no window shows both.
+    let wave = |n: u64| if n % 80 < 40 { n % 80 } else { 80 - n % 80 };
+    assert!(tells(&rounds(8_000, |n| vec![brk(wave(n))]), "heap-trim"));
+    assert!(!tells(&rounds(8_000, |n| vec![brk(n)]), "heap-trim"));
+    assert!(!tells(&rounds(8_000, |n| vec![brk(if n < 4_000 { n } else { 8_000 - n })]), "heap-trim"));
+}
+
+#[test]
+fn an_interest_in_one_of_many_descriptors_around_each_wait() {
+    let ctl = |op: u32, fd: u64, events: u32| {
+        call("epoll_ctl", "epoll_ctl", &[3, op.into(), fd, 0x1000], 0).input(3, &event(events, fd)).toll(600)
+    };
+    let waits =
+        |fd: u64| call("epoll_wait", "epoll_wait", &[3, 0x2000, 8, 100], 1).output(1, &event(1, fd)).waited(9_000);
+    let takes = |fd: u64| call("recvfrom", "recv", &[fd, 0x1000, 2_000, 0], 2_000).fd("TCP:[1->2]").toll(900);
+    let around = |fd: u64| vec![ctl(EPOLL_CTL_ADD, fd, 1), waits(fd), ctl(EPOLL_CTL_DEL, fd, 0), takes(fd)];
+    assert!(tells(&rounds(3_000, |n| around(10 + n * 5 % 8)), "epoll-churn"));
+    // Each is another connection; the interest is another each time.
+    let connection = |fd: u64| {
+        let accepts = call("accept4", "accept", &[4, 0, 0, 0x800], fd as i64).toll(900);
+        [vec![accepts], around(fd), vec![call("close", "close", &[fd], 0).toll(300)]].concat()
+    };
+    assert!(!tells(&rounds(3_000, |n| connection(10 + n * 5 % 8)), "epoll-churn"));
+    let varies = |n: u64| {
+        let fd = 10 + n * 5 % 8;
+        vec![
+            ctl(EPOLL_CTL_ADD, fd, if n / 8 % 2 == 0 { 1 } else { 4 }),
+            waits(fd),
+            ctl(EPOLL_CTL_DEL, fd, 0),
+            takes(fd),
+        ]
+    };
+    assert!(!tells(&rounds(3_000, varies), "epoll-churn"));
+}
+
+#[test]
+fn a_question_whether_one_descriptor_is_ready_before_each_read() {
+    let asks = |fd: i32, waited: u64| {
+        let of = [&fd.to_le_bytes()[..], &1_u16.to_le_bytes(), &[0; 2]].concat();
+        let ready = [&fd.to_le_bytes()[..], &1_u16.to_le_bytes(), &1_u16.to_le_bytes()].concat();
+        call("poll", "poll", &[0x1000, 1, 2_000], 1).input(0, &of).output(0, &ready).waited(waited).toll(900)
+    };
+    let takes = |fd: u64| call("recvfrom", "recv", &[fd, 0x1000, 2_000, 0x40], 2_000).fd("TCP:[1->2]").toll(900);
+    assert!(tells(&rounds(3_000, |_| vec![asks(5, 0), takes(5)]), "peek-then-read"));
+    // It waits; the read is from elsewhere; the program tries first.
+    assert!(!tells(&rounds(3_000, |_| vec![asks(5, 40_000), takes(5)]), "peek-then-read"));
+    assert!(!tells(&rounds(3_000, |_| vec![asks(5, 0), takes(6)]), "peek-then-read"));
+    let empty = || Call { result: -11, ..takes(5) };
+    assert!(!tells(&rounds(3_000, |_| vec![asks(5, 0), takes(5), empty()]), "peek-then-read"));
+}
+
+#[test]
+fn small_writes_to_a_file_that_the_program_maps() {
+    let writes = |n: u64| call("pwrite64", "pwrite", &[4, 0x1000, 200, 200 * n], 200).fd("/srv/rows").toll(900);
+    let maps = || call("mmap", "mmap", &[0, 1 << 20, 1, 1, 4, 0], 0x7000_0000).fd("/srv/rows").toll(2_000);
+    assert!(tells(&rounds(5_000, |n| vec![writes(n)]), "unbuffered-output"));
+    let mapped = |n: u64| if n == 0 { vec![maps(), writes(n)] } else { vec![writes(n)] };
+    assert!(!tells(&rounds(5_000, mapped), "unbuffered-output"));
+}
