@@ -41,8 +41,24 @@ impl Kind {
     ];
 
     /// Returns the kind with this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns what calls of this kind do, as a sentence without its period.
+    pub fn means(self) -> &'static str {
+        match self {
+            Self::Repeat => "a question is asked again, and its answer can't have changed",
+            Self::NoOp => "a setting is set to the value that it has",
+            Self::Toggle => {
+                "two calls cancel each other, or a thing is made, used a little and given up, again and again"
+            }
+            Self::Failing => "calls fail the same way each time",
+            Self::SmallIo => "many small transfers, or neighbouring ranges, take a call each where one would do",
+            Self::SlowPath => "a cheaper way to the same result exists",
+            Self::BusyPoll => "calls return with nothing, again and again",
+            Self::Blocking => "the program waits without need",
+        }
     }
 
     /// Returns the kind's name in JSON and in causes' files.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use std::path::Path;
 use std::process::ExitCode;
-use systoll_judge::{Catalogue, Cause, Pattern};
+use systoll_judge::{Catalogue, Cause, Kind, Pattern};
 use systoll_model::Sysno;
 use systoll_present::{write_causes, write_causes_of, write_explain};
 
@@ -81,9 +81,18 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the causes that are about a system call, a function or a variable, with a heading for
-/// them. Returns `None` if there are none.
+/// Returns the causes that are about a system call, a function or a variable, or of a kind of waste, with a heading
+/// for them. Returns `None` if there are none.
 fn of_name<'a>(catalogue: &'a Catalogue, name: &str) -> Option<(String, Vec<&'a Cause>)> {
+    if let Some(kind) = Kind::named(name) {
+        let is_of = |cause: &&Cause| cause.matches.iter().any(|pattern| pattern.kinds.contains(&kind));
+        let heading = format!(
+            "{name} is no cause but a kind of waste, where no known cause fits: {}. The finding's own words tell more. \
+             Known causes of this kind",
+            kind.means()
+        );
+        return Some((heading, catalogue.iter().filter(is_of).collect()));
+    }
     let (ids, of_variable) = (of_call(catalogue, name), of_variable(catalogue, name));
     let (what, ids) = match ids.is_empty() {
         false => ("Needless calls of", ids),
@@ -112,6 +121,15 @@ mod tests {
         nix::unistd::mkfifo(&folder.path().join("a.toml"), nix::sys::stat::Mode::S_IRUSR).unwrap();
         let with = |folder| catalogue(folder).unwrap().iter().count();
         assert_eq!(with(Some(folder.path())), with(None));
+    }
+
+    #[test]
+    fn the_kind_that_stands_in_a_cause_s_place_is_explained() {
+        let catalogue = Catalogue::builtin();
+        for kind in Kind::ALL {
+            let (heading, causes) = of_name(&catalogue, kind.name()).unwrap();
+            assert!(heading.contains(kind.means()) && !causes.is_empty(), "{heading}");
+        }
     }
 
     #[test]
