@@ -34,6 +34,7 @@ use crate::procfs;
 use crate::table::{Image, ImageId};
 use std::rc::Rc;
 use std::time::Duration;
+use systoll_hooks::assemble::errand;
 use systoll_hooks::numbers::{ARCH_PRCTL, CLONE, CLONE3, FORK, VFORK};
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
@@ -83,6 +84,7 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
     if let Some(refusal) = target::obstacle(pid) {
         return Err(refusal);
     }
+    errand::assemble_ahead().map_err(|e| Refusal::new(e.to_string()))?;
     let mut prepared = prepare(session, pid, image)?;
     let mut last = Refusal::new("it maps code all the time");
     for n in 0..TRIES {
@@ -182,6 +184,7 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
         // Only a program's start shows which of its files load others, and we have not seen that start.
         program.hooks.mapped_at_start = 0;
     }
+    threads::touch_slots(session, id, pid);
     Ok(Prepared { id, code: code_lines(&maps.text), mappings })
 }
 
@@ -283,13 +286,12 @@ fn shares_memory(other: i32) -> NotNow {
 /// # Errors
 /// If one of them would have to be hooked.
 fn places_left(session: &Session, id: ProgramId, threads: &[Stopped], maps: &Maps) -> Result<Vec<Left>, NotNow> {
-    let mut addresses = Some(Vec::new());
-    for thread in threads {
-        let frames = frames::interrupted(thread.tid, thread.regs.rsp, &maps.all);
-        addresses = addresses
-            .zip(frames)
-            .map(|(all, frames): (Vec<u64>, _)| all.into_iter().chain(frames).chain([thread.regs.rip]).collect());
-    }
+    let pointers: Vec<u64> = threads.iter().map(|thread| thread.regs.rsp).collect();
+    let tid = threads.first().map_or(0, |thread| thread.tid);
+    let addresses = frames::interrupted(tid, &pointers, &maps.all).map(|mut all| {
+        all.extend(threads.iter().map(|thread| thread.regs.rip));
+        all
+    });
     let Some(program) = session.programs.get(&id) else { return Err(NotNow::Never(Refusal::new("it is gone"))) };
     let left: Vec<Left> = program.hooks.files.iter().map(|file| Left::of(file, addresses.as_deref())).collect();
     let file =
@@ -350,8 +352,7 @@ fn enter_stopped(
     if let Some(program) = session.programs.get_mut(&id) {
         program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     }
-    let calls = threads.iter().zip(&slots);
-    Ok(calls.filter(|(thread, slot)| threads::note_call(session, thread, **slot, left)).count())
+    Ok(threads::note_calls(session, id, threads.iter().zip(slots), left))
 }
 
 /// Writes the jumps of all files except those at the sites in `left`.
