@@ -15,6 +15,7 @@ use crate::inproc::monitor::attach::answering;
 use crate::inproc::monitor::attach::errands::NotMade;
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::mapping::Process;
+use crate::inproc::monitor::attach::own_filters;
 use crate::inproc::monitor::attach::places::Left;
 use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
 use crate::inproc::monitor::attach::target::{self, Refusal};
@@ -191,6 +192,7 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
 /// Stops all threads of a process, and enters it if the places where they stopped allow it.
 fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Result<Entered, NotNow> {
     let alone = target::Alone::of(pid).map_err(shares_memory)?;
+    let has_own_filters = target::has_own_filters(pid);
     let stopped = AllStopped::of(pid).map_err(|why| not_stopped(pid, why))?;
     if let Some(other) = alone.disturbed() {
         return Err(shares_memory(other));
@@ -202,6 +204,9 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
         return Err(NotNow::Changed);
     }
     can_be_entered(pid, &stopped.threads)?;
+    if has_own_filters && let Some(obstacle) = own_filters::obstacle(&stopped.threads) {
+        return Err(NotNow::Never(target::filtered(&obstacle)));
+    }
     let left = places_left(session, prepared.id, &stopped.threads, &maps)?;
     can_be_answered(session, prepared.id, (pid, &maps), &left)?;
     let mem = Mem::open(pid).map_err(|e| NotNow::Never(Refusal::new(e.to_string())))?;

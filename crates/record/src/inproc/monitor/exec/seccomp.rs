@@ -35,6 +35,11 @@ pub(crate) fn inherited() -> &'static Inherited {
     })
 }
 
+/// Returns true if this process may probably read other processes' filters: it is root's, under no filter itself.
+pub(crate) fn may_read_filters() -> bool {
+    *inherited() == Inherited::Nothing && nix::unistd::geteuid().is_root()
+}
+
 /// Returns true if the filters of this process allow code to be overwritten, which many forbid.
 pub(crate) fn may_write_code() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
