@@ -61,10 +61,12 @@ fn calls() -> Vec<(&'static str, Call)> {
     let any = None;
     let own = |protection, flags| [any, any, n(protection), n(flags), Some(MINUS_ONE), Some(0)];
     let file = |protection| [any, any, n(protection), n(shared), any, any];
+    let alone = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let no_reserve = anonymous | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
     let mut all = vec![
         ("mmap", libc::SYS_mmap, own(data, anonymous | libc::MAP_FIXED_NOREPLACE)),
         ("mmap", libc::SYS_mmap, own(libc::PROT_NONE, no_reserve)),
+        ("mmap", libc::SYS_mmap, [any, any, n(data), n(alone), any, any]),
         ("mmap", libc::SYS_mmap, file(libc::PROT_READ)),
         ("mmap", libc::SYS_mmap, file(data)),
         ("mmap of code", libc::SYS_mmap, file(code)),
