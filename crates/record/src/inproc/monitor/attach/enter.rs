@@ -89,6 +89,10 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
     let mut prepared = prepare(session, pid, image)?;
     let mut last = Refusal::new("it maps code all the time");
     for n in 0..TRIES {
+        if session.root.attached.is_some_and(|attached| attached.processes == 0) {
+            // What came before took time in which nothing was counted.
+            session.clock.start_ns = sys::now();
+        }
         if n > 0 {
             std::thread::sleep(PAUSE * n);
             stop_all::late::let_go();
@@ -413,7 +417,7 @@ fn settle(session: &mut Session, id: ProgramId) {
     program.hooks.starting = None;
     program.contexts.at_main = Some(before);
     if let Some(image) = session.table.images.get_mut(program.image.index()) {
-        image.main_at_ns = Some(now);
+        (image.start_ns, image.main_at_ns) = (now, Some(now));
     }
 }
 
@@ -434,7 +438,6 @@ pub(crate) fn look_at(running: &Running) -> Result<(), Error> {
 /// # Errors
 /// The first process's obstacle, if none can be entered.
 pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), Error> {
-    session.clock.start_ns = sys::now();
     let mut attached = Attached {
         age_ns: running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0),
         in_turns: running.in_turns,
@@ -451,6 +454,7 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
                 attached.processes += 1;
                 under_way += entered.under_way;
                 attached.longest_stop_ns = attached.longest_stop_ns.max(entered.stopped_ns);
+                session.root.attached = Some(attached);
             }
             Err(refusal) => {
                 let error = not_entered(*pid, refusal);
