@@ -396,7 +396,7 @@ def a_32_bit_program_is_told_as_such(box):
 @test()
 def a_container_is_named_by_its_group(box):
     r = box.run([box.systoll, "attach", "--for", "1s", "--container", "no-such-container"])
-    assert r.returncode == 125 and "there is no process no-such-container" in text(r.stderr), r.stderr
+    assert r.returncode == 125 and "there is no process of a container no-such-container" in text(r.stderr), r.stderr
 
 
 @test(users=("nobody",))

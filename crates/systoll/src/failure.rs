@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     Closed(&'static str),
     /// There is no cause or story of that name.
     Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
-    /// There is no process of that name, number, port, unit or control group.
+    /// There is no process of that name, number or port, or none "of the unit x" and the like.
     NoProcess(String),
     /// Standard output is no terminal.
     NoTerminal,
@@ -211,6 +211,9 @@ impl Failure {
             Self::Budget(..) => Some("docs/use/check.md tells what a budget can hold".into()),
             Self::NoTerminal | Self::Terminal(_) => {
                 Some("screens as plain text, e.g. ten of them: systoll top --batch 10 …".into())
+            }
+            Self::NoProcess(word) if word.starts_with("of ") => {
+                Some("all processes with their control groups: ps -e -o pid,cgroup,args".into())
             }
             Self::NoProcess(_) => {
                 Some("all processes: ps -e; all listening ports: ss -ltnp; those of other users: with sudo".into())

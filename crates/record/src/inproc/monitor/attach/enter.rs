@@ -287,7 +287,9 @@ fn can_be_answered(session: &Session, id: ProgramId, (pid, maps): (i32, &Maps), 
 
 fn shares_memory(other: i32) -> NotNow {
     let name = procfs::comm(other);
-    NotNow::Again(Refusal::new(format!("process {other} ({name}) has all memory in common with it")))
+    let reason = format!("process {other} ({name}) has all memory in common with it");
+    let advice = "a child of vfork has, until its exec: try again".to_owned();
+    NotNow::Again(Refusal { reason, advice: Some(advice) })
 }
 
 /// Returns the sites that can't be hooked now, one entry a file.
