@@ -24,8 +24,8 @@ OURS = 0x5000_0000_0000
 class Running:
     """A running `attached.c`."""
 
-    def __init__(self, box, *words, under=()):
-        self.process = box.start([*under, box.build("attached.c"), *words], stdin=-1, stdout=-1)
+    def __init__(self, box, *words, under=(), program="attached.c"):
+        self.process = box.start([*under, box.build(program), *words], stdin=-1, stdout=-1)
         self.pid = self.process.pid
         assert self.process.stdout.readline() == b"ready\n"
 
@@ -274,25 +274,6 @@ def what_may_not_be_entered_is_told_and_not_touched(box):
     is_fine(run)
     r = box.run([box.systoll, "attach", "--for", "1s", "no-such-program-anywhere"])
     assert r.returncode == 125 and "there is no process" in text(r.stderr), r.stderr
-
-
-# Filters of `filtered.c`, and the call of systoll's that each forbids.
-FILTERS = {"denied": None, "killed": None, "open-kills": "open", "both-kills": "mprotect of code"}
-
-
-@test()
-def a_filter_is_in_the_way_only_where_it_forbids_what_watching_does(box):
-    for how, call in FILTERS.items():
-        run = Running(box, "1", under=[box.build("filtered.c"), how])
-        if box.user == "root" and call is None:
-            doc = watched(box, run.pid, lambda: run.ask("ppid 100"))
-            assert calls(doc, "getppid") >= 100 and doc["exact"], doc["problems"]
-        else:
-            r = box.run([box.systoll, "attach", "--for", "1s", str(run.pid)])
-            why = f"does not allow {call}," if box.user == "root" else f"sudo systoll attach {run.pid}"
-            assert r.returncode == 125 and "seccomp filter" in text(r.stderr) and why in text(r.stderr), r.stderr
-        is_as_it_was(run.pid)
-        is_fine(run)
 
 
 FORBIDDEN = {
