@@ -61,3 +61,12 @@ def a_filter_is_in_the_way_only_where_it_forbids_what_watching_does(box):
             assert r.returncode == 125 and "seccomp filter" in text(r.stderr) and why in text(r.stderr), r.stderr
         is_as_it_was(run.pid)
         is_fine(run)
+
+
+@test(users=("root",))
+def what_a_filtered_program_starts_is_counted_too(box):
+    run = Running(box, program="pitfalls.c", under=[box.build("filtered.c"), "denied"])
+    doc = watched(box, run.pid, lambda: run.ask("bare 321"))
+    assert calls(doc, "getppid") == 321 and doc["exact"], (doc["by_syscall"], doc["problems"])
+    is_as_it_was(run.pid)
+    assert run.end() == 0

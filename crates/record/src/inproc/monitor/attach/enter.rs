@@ -15,12 +15,12 @@ use crate::inproc::monitor::attach::answering;
 use crate::inproc::monitor::attach::errands::NotMade;
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::mapping::Process;
-use crate::inproc::monitor::attach::own_filters;
 use crate::inproc::monitor::attach::places::Left;
 use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
 use crate::inproc::monitor::attach::target::{self, Refusal};
 use crate::inproc::monitor::attach::threads;
 use crate::inproc::monitor::exec::bootstrap::{self, Mapping};
+use crate::inproc::monitor::exec::own_filters;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::ready::{self, Ready, Taken};
 use crate::inproc::monitor::handles::ProgramId;
@@ -208,7 +208,7 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
         return Err(NotNow::Changed);
     }
     can_be_entered(pid, &stopped.threads)?;
-    if has_own_filters && let Some(obstacle) = own_filters::obstacle(&stopped.threads) {
+    if has_own_filters && let Some(obstacle) = own_filters::obstacle(stopped.threads.iter().map(|thread| thread.tid)) {
         return Err(NotNow::Never(target::filtered(&obstacle)));
     }
     let left = places_left(session, prepared.id, &stopped.threads, &maps)?;

@@ -1,8 +1,8 @@
 //! Looks at a process that is to be entered, and returns the obstacle, if there is one.
 
 use crate::inproc::monitor::attach::errands::{left_pages, our_mappings};
-use crate::inproc::monitor::attach::own_filters;
 use crate::inproc::monitor::exec::confinement::{Filters, filters_in, status};
+use crate::inproc::monitor::exec::own_filters;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::shared::maps::{Layout, Maps};
 use crate::inproc::monitor::shared::peer;

@@ -129,6 +129,11 @@ pub(crate) fn obstacle(pid: i32) -> Option<String> {
     None
 }
 
+/// Returns true if a process lives in our PID namespace.
+pub(crate) fn is_in_our_namespace(pid: i32) -> bool {
+    levels(&status(&pid.to_string())) <= own().levels
+}
+
 /// Makes, in a child, every call that our code makes in a program, but without its effect. Returns a text about the
 /// call that failed; `None` if none did.
 fn trial() -> Option<&'static str> {

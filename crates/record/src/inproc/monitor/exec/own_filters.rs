@@ -3,8 +3,7 @@
 //! Root may read the filters of a stopped thread. Each is followed for each call: a filter is a short program without
 //! loops.
 
-use crate::inproc::monitor::attach::filter_program::{Call, allows};
-use crate::inproc::monitor::attach::stop_all::Stopped;
+use crate::inproc::monitor::exec::filter_program::{Call, allows};
 use crate::tracee;
 use libc::sock_filter;
 use nix::errno::Errno;
@@ -12,7 +11,7 @@ use nix::errno::Errno;
 /// Filters of one thread that are looked at, at most.
 const MOST: usize = 64;
 
-/// Why a process with filters of its own can't be entered.
+/// The reason why a process with filters of its own can't be watched from inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// The filters don't allow this call in each case.
@@ -22,12 +21,12 @@ pub(crate) enum Obstacle {
 }
 
 /// Returns the obstacle that the filters of these stopped threads are to the calls that systoll makes in their process.
-pub(crate) fn obstacle(threads: &[Stopped]) -> Option<Obstacle> {
+pub(crate) fn obstacle(threads: impl IntoIterator<Item = i32>) -> Option<Obstacle> {
     // Most threads have the same filters.
     let mut known: Vec<Vec<sock_filter>> = Vec::new();
-    for thread in threads {
+    for tid in threads {
         for index in 0..=MOST {
-            let filter = match tracee::seccomp_filter(thread.tid, index) {
+            let filter = match tracee::seccomp_filter(tid, index) {
                 Ok(filter) if index < MOST => filter,
                 Ok(_) => return Some(Obstacle::Unreadable(Errno::E2BIG)),
                 // There is no further filter; or no filter at all.
@@ -100,6 +99,11 @@ fn calls() -> Vec<(&'static str, Call)> {
         ("ioctl", libc::SYS_ioctl),
         ("rseq", libc::SYS_rseq),
         ("process_vm_readv", libc::SYS_process_vm_readv),
+        // At the exec of a child.
+        ("chmod", libc::SYS_chmod),
+        ("pwrite64", libc::SYS_pwrite64),
+        ("sched_setaffinity", libc::SYS_sched_setaffinity),
+        ("memfd_create", libc::SYS_memfd_create),
     ];
     all.extend(plain.map(|(name, number)| (name, number, [any; 6])));
     all.into_iter().map(|(name, number, args)| (name, Call { number: number as u32, args })).collect()
