@@ -13,6 +13,7 @@
 
 use crate::inproc::monitor::exec::bootstrap::{self, Source, Start};
 use crate::inproc::monitor::exec::hand_over;
+use crate::inproc::monitor::exec::own_filters;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
 use crate::inproc::monitor::exec::ready;
@@ -121,10 +122,22 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     Ok(id)
 }
 
+/// Returns true if the stopped process descends from one that was entered under filters of its own, and its filters
+/// allow our calls too.
+fn is_allowed_like_its_maker(session: &Session, pid: i32) -> bool {
+    session.root.attached.is_some()
+        && seccomp::is_in_our_namespace(pid)
+        && seccomp::may_read_filters()
+        && own_filters::obstacle([pid]).is_none()
+}
+
 /// Reads the state of the stopped process and plans the hooks of its files. Returns the reason if the process can't be
 /// watched.
 fn inspect(session: &mut Session, pid: i32, as_before: bool) -> Result<Newcomer, String> {
-    if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
+    if !as_before
+        && let Some(obstacle) = seccomp::obstacle(pid)
+        && !is_allowed_like_its_maker(session, pid)
+    {
         return Err(obstacle);
     }
     let regs = tracee::registers(pid).map_err(|e| e.desc().to_owned())?;
