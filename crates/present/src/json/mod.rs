@@ -262,8 +262,11 @@ fn requested<'a>(rec: &'a Recording, f: &Finding) -> Option<WireRequested<'a>> {
     let all = told.lines.iter().fold(0u64, |sum, (_, looks)| sum.saturating_add(*looks)).max(1);
     let lines = told.lines.iter().filter_map(|(id, looks)| line(rec, *id, *looks, *looks as f64 / all as f64));
     Some(WireRequested {
-        operations: told.operations.iter().map(|operation| format!("uv_fs_{operation}")).collect(),
+        pool: told.pool,
+        operations: told.operations,
         lines: lines.collect(),
+        by_waits: told.by_waits,
+        work_calls: told.work_calls,
         hand_over_calls: told.hand_over_calls,
         hand_over_ns: told.hand_over_ns,
     })
