@@ -69,10 +69,10 @@ pub(super) fn by_place<K: Eq + Hash>(
             sums.put(frame.and_then(&key), || frame.map_or(Common::Unknown, &common), (*id, row), part);
         };
         let asked = pools.asked(row.process, *id);
-        let seen = asked.iter().fold(0u64, |sum, (_, seen)| sum.saturating_add(*seen)) as f64;
+        let seen = asked.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks)) as f64;
         let put_asked = |share: f64, put: &mut dyn FnMut(Option<FrameId>, &Part)| {
-            for (frame, n) in &asked {
-                put(Some(*frame), &part(row, share * *n as f64 / seen, *n, seen));
+            for line in &asked {
+                put(Some(line.frame), &part(row, share * line.share, line.looks, seen));
             }
         };
         let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));

@@ -20,19 +20,19 @@ impl<'r> Function<'r> {
     pub(super) fn of(id: FrameId, frame: &'r Frame) -> impl Iterator<Item = Self> {
         frame.locations.iter().map(move |place| {
             let (name, file) = (&*place.function, place.file.as_deref().unwrap_or_default());
-            let is_own = frame.class == FrameClass::User && (frame.language.is_some() || is_crates_own(name, file));
+            let is_own = frame.class == FrameClass::User && (frame.language.is_some() || is_programs_own(name, file));
             Self { name, file, frame: id, language: frame.language, is_own }
         })
     }
 }
 
-/// Returns true for a function of a Rust program that is neither of a crate from a registry nor of Rust itself; without
-/// its file, that is not of the crates of which tokio's pool consists.
-fn is_crates_own(name: &str, file: &str) -> bool {
+/// Returns true for a function of a Rust or Go program that is neither of a package from a registry nor of Rust itself;
+/// without its file, that is not of the crates of which tokio's pool consists.
+fn is_programs_own(name: &str, file: &str) -> bool {
     const LIBRARIES: [&str; 8] =
         ["tokio::", "core::", "std::", "alloc::", "parking_lot::", "parking_lot_core::", "lock_api::", "mio::"];
     if !file.is_empty() {
-        return !file.contains("/registry/src/") && !file.contains("/rustc/");
+        return !["/registry/src/", "/rustc/", "/pkg/mod/"].iter().any(|folder| file.contains(folder));
     }
     let path = name.trim_start_matches('<');
     name.contains("::") && !LIBRARIES.iter().any(|krate| path.starts_with(krate))
@@ -49,6 +49,7 @@ pub(super) enum Kind {
     ThreadPerTask,
     Virtual,
     Tokio,
+    Goroutine,
 }
 
 /// The part that a sampled call has in the work of a pool.
@@ -69,7 +70,7 @@ pub(super) enum Part<'r> {
 /// or if a thread of a pool makes the call for a line of the program that is on the stack.
 pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
     // Virtual threads are carried by a pool, so they come before it.
-    const KINDS: [Kind; 8] = [
+    const KINDS: [Kind; 9] = [
         Kind::Libuv,
         Kind::PythonExecutor,
         Kind::PythonPool,
@@ -78,12 +79,13 @@ pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
         Kind::ThreadPerTask,
         Kind::ForkJoin,
         Kind::Tokio,
+        Kind::Goroutine,
     ];
     KINDS.into_iter().find_map(|kind| kind.part(stack))
 }
 
 /// Prefix of the functions of libuv that ask for an operation, and of those that run it.
-pub(super) const UV_ASKS: &str = "uv_fs_";
+const UV_ASKS: &str = "uv_fs_";
 const UV_RUNS: &str = "uv__fs_";
 /// Function of libuv that runs a request about files in a thread of the pool.
 const UV_WORKS: &str = "uv__fs_work";
@@ -118,6 +120,11 @@ const JAVA_CARRIERS: [&str; 7] = [
 ];
 
 impl Kind {
+    /// Returns the words for an operation of the pool.
+    pub(super) fn operation(self, name: &str) -> String {
+        if self == Self::Libuv { format!("{UV_ASKS}{name}") } else { name.to_owned() }
+    }
+
     /// Returns the words for the pool.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -129,6 +136,7 @@ impl Kind {
             Self::ThreadPerTask => "a thread for each task",
             Self::Virtual => "virtual threads",
             Self::Tokio => "tokio's blocking threads",
+            Self::Goroutine => "goroutines",
         }
     }
 
@@ -180,6 +188,8 @@ impl Kind {
                 let method = f.name.strip_prefix("java.util.concurrent.ForkJoinPool.");
                 method.is_some_and(|method| GIVES.contains(&method)) || is(&["java.util.concurrent.ForkJoinTask.fork"])
             }
+            // A goroutine's creator is known by name, and is any function.
+            Self::Goroutine => false,
             Self::Tokio => f.name.ends_with("Spawner::spawn_task") || rust(f, "spawn_task", "runtime/blocking/pool.rs"),
         }
     }
@@ -198,6 +208,7 @@ impl Kind {
                 .is_some_and(|method| method.ends_with(".run")),
             Self::Virtual => is(&["java.lang.VirtualThread.run"]),
             Self::ForkJoin => is(&["java.util.concurrent.ForkJoinWorkerThread.run"]),
+            Self::Goroutine => is(&["runtime.goexit"]),
             Self::Tokio => {
                 f.name.ends_with("runtime::blocking::pool::Inner::run") || rust(f, "run", "runtime/blocking/pool.rs")
             }
@@ -225,7 +236,7 @@ impl Kind {
                 "java.util.concurrent.ForkJoinTask.join",
                 "java.util.concurrent.ForkJoinTask.invoke",
             ]),
-            Self::Libuv | Self::ThreadPerTask | Self::Virtual | Self::Tokio => false,
+            Self::Libuv | Self::ThreadPerTask | Self::Virtual | Self::Tokio | Self::Goroutine => false,
         }
     }
 
@@ -258,6 +269,7 @@ impl Kind {
                 let is_task = |f: &Function<'_>| f.language == Some(Language::Java) && !carries(f.name);
                 inner.iter().any(is_task).then_some(None)
             }
+            Self::Goroutine => inner.last().and_then(|f| creator(f.name)).map(Some),
             Self::Tokio => {
                 let polls = |f: &Function<'_>| {
                     f.name.contains("BlockingTask") && f.name.ends_with("poll")
@@ -276,6 +288,20 @@ impl Kind {
     }
 }
 
+/// Returns the function that has the `go` statement by which a goroutine began with `function`: the compiler names the
+/// function literals and calls in it `creator.func1` and `creator.gowrap1`.
+fn creator(function: &str) -> Option<&str> {
+    let mut creator = function;
+    while let Some((before, last)) = creator.rsplit_once('.') {
+        let number = last.strip_prefix("gowrap").or_else(|| last.strip_prefix("func")).unwrap_or(last);
+        if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
+            break;
+        }
+        creator = before;
+    }
+    (creator.len() < function.len()).then_some(creator)
+}
+
 fn carries(method: &str) -> bool {
     JAVA_CARRIERS.iter().any(|carrier| method.starts_with(carrier))
 }
@@ -288,4 +314,26 @@ fn is_in(f: &Function<'_>, language: Language, file: &str) -> bool {
 fn rust(f: &Function<'_>, name: &str, file: &str) -> bool {
     let bare = f.name.split('<').next().unwrap_or_default();
     bare == name && f.file.contains("/tokio") && f.file.ends_with(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goroutines_first_function_names_its_creator() {
+        for (function, told) in [
+            ("net/http.(*Server).Serve.gowrap3", Some("net/http.(*Server).Serve")),
+            (
+                "net/http.(*Transport).startDialConnForLocked.func1",
+                Some("net/http.(*Transport).startDialConnForLocked"),
+            ),
+            ("database/sql.OpenDB.func1.2.gowrap1", Some("database/sql.OpenDB")),
+            ("net/http.(*conn).serve", None),
+            ("func1", None),
+            ("", None),
+        ] {
+            assert_eq!(creator(function), told, "{function}");
+        }
+    }
 }

@@ -9,17 +9,17 @@ mod kinds;
 
 use self::kinds::{Function, Kind, Part, part};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use systoll_model::{FrameId, ProcessId, Recording, RowId, StackId};
+use systoll_model::{FrameId, ProcessId, Recording, RowId, RowTrunk, StackId};
 
 /// The callers whose work a pool's threads do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requested {
     /// The pool, in words: `libuv's pool`.
     pub pool: &'static str,
     /// Functions of the pool that were asked for the work: `uv_fs_stat`. Empty if the pool runs whatever it is given.
     pub operations: Vec<String>,
-    /// The lines that asked for these operations, most often seen first, each with the number of samples.
-    pub lines: Vec<(FrameId, u64)>,
+    /// The lines that asked for these operations, those with the largest share first.
+    pub lines: Vec<AskingLine>,
     /// True if no wake-up was sampled, so that the lines are those that wait for the pool's results.
     pub by_waits: bool,
     /// Calls by which work was given to the pool and taken by its threads, of all operations.
@@ -30,55 +30,65 @@ pub struct Requested {
     pub work_calls: u64,
 }
 
-/// The sampled calls of a row by their part in a pool's work, with the estimated number of calls that each part has.
+/// A line that asks a pool for work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AskingLine {
+    /// The line's frame.
+    pub frame: FrameId,
+    /// Number of the pool's wake-ups at which the line was seen.
+    pub looks: u64,
+    /// Estimated share of the wake-ups, from 0 to 1.
+    pub share: f64,
+}
+
+/// Number of calls of a row for which samples stand, by the part that these calls have in a pool's work.
 #[derive(Debug, Default)]
 struct RowParts<'r> {
-    /// By octave of the call's number: samples of the pool's work, by operation.
-    work: BTreeMap<(u32, Option<&'r str>), u64>,
-    /// By octave: samples of handing work over.
-    hands_over: BTreeMap<u32, u64>,
-    /// By octave: all samples.
-    all: BTreeMap<u32, u64>,
     kind: Option<Kind>,
-    /// Frames of the stacks of the pool's threads, each with the samples that have it.
-    frames: HashMap<FrameId, u64>,
-    /// The same of all other samples.
-    other_frames: HashMap<FrameId, u64>,
+    /// Calls made for tasks, by operation.
+    work: BTreeMap<Option<&'r str>, f64>,
+    hands_over: f64,
+    all: f64,
+    looks: u64,
+    /// Calls of the pool's threads whose stack has this frame.
+    frames: HashMap<FrameId, f64>,
+    /// All other calls whose stack has this frame.
+    other_frames: HashMap<FrameId, f64>,
+}
+
+/// The samples at which a line was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    looks: u64,
+    /// Number of calls for which the samples stand.
+    calls: f64,
 }
 
 /// The work of pools in a recording, as its samples show it.
 #[derive(Debug, Default)]
 pub(crate) struct Pools<'r> {
     rows: BTreeMap<RowId, RowParts<'r>>,
-    /// Lines at the wake-ups, with the number of samples.
-    asks: BTreeMap<(ProcessId, Kind, Option<&'r str>), BTreeMap<FrameId, u64>>,
-    /// Lines that wait for a pool's results, with the number of samples.
-    waits: BTreeMap<(ProcessId, Kind), BTreeMap<FrameId, u64>>,
+    /// Lines at the wake-ups.
+    asks: BTreeMap<(ProcessId, Kind, Option<&'r str>), BTreeMap<FrameId, Seen>>,
+    /// Lines that wait for a pool's results.
+    waits: BTreeMap<(ProcessId, Kind), BTreeMap<FrameId, Seen>>,
 }
 
-impl<'r> RowParts<'r> {
-    /// Returns the share of the row's calls for which `samples` of each octave stand.
-    fn share(&self, samples: impl Fn(u32) -> u64) -> f64 {
-        let size = |octave: u32| 2f64.powi(octave.min(63) as i32);
-        let (mut part, mut all) = (0.0, 0.0);
-        for (octave, n) in &self.all {
-            all += size(*octave);
-            part += size(*octave) * samples(*octave) as f64 / (*n).max(1) as f64;
-        }
-        if all > 0.0 { part / all } else { 0.0 }
-    }
+/// A sampled stack of a row, with the number of calls for which it stands.
+struct Sample<'r> {
+    row: RowId,
+    /// The stack's parts, innermost first.
+    stack: [&'r [FrameId]; 2],
+    calls: f64,
+}
 
+impl RowParts<'_> {
     fn work_share(&self) -> f64 {
-        let of = |octave| self.work.iter().filter(|((at, _), _)| *at == octave).map(|(_, n)| n).sum();
-        self.share(of)
+        if self.all > 0.0 { self.work.values().sum::<f64>() / self.all } else { 0.0 }
     }
 
     fn hand_over_share(&self) -> f64 {
-        self.share(|octave| self.hands_over.get(&octave).copied().unwrap_or(0))
-    }
-
-    fn operations(&self) -> BTreeSet<Option<&'r str>> {
-        self.work.keys().map(|(_, operation)| *operation).collect()
+        if self.all > 0.0 { self.hands_over / self.all } else { 0.0 }
     }
 }
 
@@ -89,47 +99,76 @@ impl<'r> Pools<'r> {
     /// Returns the work of pools that a recording's samples show.
     pub(crate) fn of(recording: &'r Recording) -> Self {
         let mut pools = Self::default();
-        let mut known: HashMap<StackId, Option<Part<'r>>> = HashMap::new();
-        let calls = recording.windows.iter().flat_map(|w| &w.calls);
-        for (id, nth, stack) in calls.filter_map(|call| Some((call.row, call.nth, call.stack?))) {
-            let Some(row) = recording.rows.get(id.0 as usize) else { continue };
-            let part = *known.entry(stack).or_insert_with(|| part(&functions(recording, stack)));
-            let parts = pools.rows.entry(id).or_default();
-            let octave = nth.max(1).ilog2();
-            *parts.all.entry(octave).or_default() += 1;
-            let is_threads = match part {
-                Some(Part::Work(kind, operation)) => {
-                    parts.kind = parts.kind.or(Some(kind));
-                    *parts.work.entry((octave, operation)).or_default() += 1;
-                    true
-                }
-                Some(Part::HandsOver(kind)) => {
-                    parts.kind = parts.kind.or(Some(kind));
-                    *parts.hands_over.entry(octave).or_default() += 1;
-                    true
-                }
-                Some(Part::Asks(kind, line, operation)) => {
-                    parts.kind = parts.kind.or(Some(kind));
-                    *parts.hands_over.entry(octave).or_default() += 1;
-                    if let Some(line) = line {
-                        let asks = pools.asks.entry((row.process, kind, operation)).or_default();
-                        *asks.entry(line).or_default() += 1;
-                    }
-                    false
-                }
-                Some(Part::Awaits(kind, line)) => {
-                    *pools.waits.entry((row.process, kind)).or_default().entry(line).or_default() += 1;
-                    false
-                }
-                None => false,
-            };
-            let frames = if is_threads { &mut parts.frames } else { &mut parts.other_frames };
-            let of_stack: BTreeSet<FrameId> =
-                recording.stacks.get(stack.0 as usize).map(|s| s.frames.iter().copied().collect()).unwrap_or_default();
-            of_stack.into_iter().for_each(|frame| *frames.entry(frame).or_default() += 1);
+        let mut known: HashMap<[*const FrameId; 2], Option<Part<'r>>> = HashMap::new();
+        let samples = samples(recording);
+        for sample in &samples {
+            let addresses = sample.stack.map(<[FrameId]>::as_ptr);
+            let part = *known.entry(addresses).or_insert_with(|| part(&functions(recording, sample.stack)));
+            pools.note(recording, sample, part);
         }
+        pools.note_creators(recording, &samples);
         pools.rows.retain(|_, parts| parts.kind.is_some());
         pools
+    }
+
+    fn note(&mut self, recording: &Recording, sample: &Sample<'r>, part: Option<Part<'r>>) {
+        let Some(row) = recording.rows.get(sample.row.0 as usize) else { return };
+        let parts = self.rows.entry(sample.row).or_default();
+        let calls = sample.calls;
+        parts.all += calls;
+        parts.looks += 1;
+        let mut is_threads = false;
+        let add = |lines: &mut BTreeMap<FrameId, Seen>, line| {
+            let seen = lines.entry(line).or_default();
+            seen.looks += 1;
+            seen.calls += calls;
+        };
+        match part {
+            Some(Part::Work(kind, operation)) => {
+                parts.kind = parts.kind.or(Some(kind));
+                *parts.work.entry(operation).or_default() += calls;
+                is_threads = true;
+            }
+            Some(Part::HandsOver(kind)) => {
+                parts.kind = parts.kind.or(Some(kind));
+                parts.hands_over += calls;
+                is_threads = true;
+            }
+            Some(Part::Asks(kind, line, operation)) => {
+                parts.kind = parts.kind.or(Some(kind));
+                parts.hands_over += calls;
+                let asks = self.asks.entry((row.process, kind, operation)).or_default();
+                line.into_iter().for_each(|line| add(asks, line));
+            }
+            Some(Part::Awaits(kind, line)) => add(self.waits.entry((row.process, kind)).or_default(), line),
+            None => {}
+        }
+        let frames = if is_threads { &mut parts.frames } else { &mut parts.other_frames };
+        let of_stack: BTreeSet<FrameId> = sample.stack.iter().copied().flatten().copied().collect();
+        of_stack.into_iter().for_each(|frame| *frames.entry(frame).or_default() += calls);
+    }
+
+    /// Notes the lines of the program that called the creators of goroutines which make calls without a line of it.
+    fn note_creators(&mut self, recording: &'r Recording, samples: &[Sample<'r>]) {
+        let of_goroutines = self.rows.values().filter(|parts| parts.kind == Some(Kind::Goroutine));
+        let creators: BTreeSet<&str> = of_goroutines.flat_map(|parts| parts.work.keys().flatten().copied()).collect();
+        if creators.is_empty() {
+            return;
+        }
+        for sample in samples {
+            let Some(row) = recording.rows.get(sample.row.0 as usize) else { continue };
+            let functions = functions(recording, sample.stack);
+            let Some(at) = functions.iter().position(|f| f.is_own) else { continue };
+            let (inner, outer) = functions.split_at(at);
+            let (Some(own), Some(creator)) = (outer.first(), inner.iter().rev().find(|f| creators.contains(f.name)))
+            else {
+                continue;
+            };
+            let asks = self.asks.entry((row.process, Kind::Goroutine, Some(creator.name))).or_default();
+            let seen = asks.entry(own.frame).or_default();
+            seen.looks += 1;
+            seen.calls += sample.calls;
+        }
     }
 
     /// Returns the share of a row's calls that threads of a pool make for others or to take such work.
@@ -139,44 +178,44 @@ impl<'r> Pools<'r> {
 
     /// Returns the number of samples of a row in which a pool has a part.
     pub(crate) fn looks(&self, row: RowId) -> u64 {
-        self.rows.get(&row).map_or(0, |parts| parts.all.values().sum())
+        self.rows.get(&row).map_or(0, |parts| parts.looks)
     }
 
     /// Returns true if the calls of a row with this frame on their stacks are mostly those of a pool's threads.
     pub(crate) fn is_threads(&self, row: RowId, frame: FrameId) -> bool {
         let Some(parts) = self.rows.get(&row) else { return false };
-        let [own, other] = [&parts.frames, &parts.other_frames].map(|f| f.get(&frame).copied().unwrap_or(0));
+        let [own, other] = [&parts.frames, &parts.other_frames].map(|f| f.get(&frame).copied().unwrap_or(0.0));
         own > other
     }
 
-    /// Returns the lines that asked the pool for the calls that its threads make in a row, most often seen first, each
-    /// with the number of samples.
-    pub(crate) fn asked(&self, process: ProcessId, row: RowId) -> Vec<(FrameId, u64)> {
+    /// Returns the lines that asked the pool for the calls that its threads make in a row, those with the largest share
+    /// first.
+    pub(crate) fn asked(&self, process: ProcessId, row: RowId) -> Vec<AskingLine> {
         let Some(parts) = self.rows.get(&row) else { return vec![] };
-        parts.kind.map_or_else(Vec::new, |kind| self.lines(process, kind, &parts.operations()).0)
+        let operations = parts.work.keys().copied().collect();
+        parts.kind.map_or_else(Vec::new, |kind| self.lines(process, kind, &operations).0)
     }
 
-    /// Returns the lines that asked for `operations`, most often seen first, each with the number of samples; true if
-    /// they are those that wait for results, since no wake-up was sampled.
-    fn lines(
-        &self,
-        process: ProcessId,
-        kind: Kind,
-        operations: &BTreeSet<Option<&str>>,
-    ) -> (Vec<(FrameId, u64)>, bool) {
-        let mut lines: BTreeMap<FrameId, u64> = BTreeMap::new();
+    /// Returns the lines that asked for `operations`, those with the largest share first; true if they are those that
+    /// wait for results, since no wake-up was sampled.
+    fn lines(&self, process: ProcessId, kind: Kind, operations: &BTreeSet<Option<&str>>) -> (Vec<AskingLine>, bool) {
+        let mut lines: BTreeMap<FrameId, Seen> = BTreeMap::new();
         // Calls that hand over are those of all operations.
         let is_meant = |operation: &Option<&str>| operations.is_empty() || operations.contains(operation);
         let asks = self.asks.iter().filter(|((p, k, operation), _)| *p == process && *k == kind && is_meant(operation));
-        for (line, n) in asks.flat_map(|(_, lines)| lines) {
-            *lines.entry(*line).or_default() += n;
+        for (line, seen) in asks.flat_map(|(_, lines)| lines) {
+            let sum = lines.entry(*line).or_default();
+            sum.looks += seen.looks;
+            sum.calls += seen.calls;
         }
         let by_waits = lines.is_empty();
         if by_waits {
             lines = self.waits.get(&(process, kind)).cloned().unwrap_or_default();
         }
-        let mut lines: Vec<(FrameId, u64)> = lines.into_iter().collect();
-        lines.sort_by_key(|(frame, seen)| (std::cmp::Reverse(*seen), *frame));
+        let all: f64 = lines.values().map(|seen| seen.calls).sum();
+        let line = |(frame, seen): (FrameId, Seen)| AskingLine { frame, looks: seen.looks, share: seen.calls / all };
+        let mut lines: Vec<AskingLine> = lines.into_iter().filter(|(_, seen)| seen.calls > 0.0).map(line).collect();
+        lines.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.frame.cmp(&b.frame)));
         (lines, by_waits)
     }
 
@@ -189,12 +228,12 @@ impl<'r> Pools<'r> {
         (rows.iter().map(work).sum::<f64>() >= all as f64 * MOSTLY && all > 0).then_some(())?;
         let parts = || rows.iter().filter_map(|row| self.rows.get(row)).filter(|parts| !parts.work.is_empty());
         let kind = parts().find_map(|parts| parts.kind)?;
-        let operations: BTreeSet<Option<&str>> = parts().flat_map(RowParts::operations).collect();
+        let operations: BTreeSet<Option<&str>> = parts().flat_map(|parts| parts.work.keys().copied()).collect();
         let (lines, by_waits) = self.lines(process, kind, &operations);
         let mut told = Requested {
             pool: kind.name(),
             by_waits,
-            operations: operations.iter().flatten().map(|name| format!("{}{name}", kinds::UV_ASKS)).collect(),
+            operations: operations.iter().flatten().map(|name| kind.operation(name)).collect(),
             lines,
             ..Requested::default()
         };
@@ -215,11 +254,47 @@ pub fn requested(recording: &Recording, rows: &[RowId]) -> Option<Requested> {
     Pools::of(recording).requested(recording, rows)
 }
 
+/// Returns the sampled stacks of each row: those of its calls in windows, or if no window has one, the row's own.
+fn samples(recording: &Recording) -> Vec<Sample<'_>> {
+    let frames = |id: StackId| recording.stacks.get(id.0 as usize).map_or(&[][..], |s| &s.frames);
+    let mut octaves: BTreeMap<RowId, BTreeMap<u32, Vec<StackId>>> = BTreeMap::new();
+    for call in recording.windows.iter().flat_map(|w| &w.calls) {
+        if let Some(stack) = call.stack {
+            octaves.entry(call.row).or_default().entry(call.nth.max(1).ilog2()).or_default().push(stack);
+        }
+    }
+    let mut samples = Vec::new();
+    for (row, octaves) in &octaves {
+        for (octave, stacks) in octaves {
+            // The samples of an octave of the row's count stand for the calls of that octave.
+            let calls = 2f64.powi((*octave).min(63) as i32) / stacks.len() as f64;
+            samples.extend(stacks.iter().map(|id| Sample { row: *row, stack: [frames(*id), &[]], calls }));
+        }
+    }
+    let mut trunks: HashMap<RowId, Vec<&RowTrunk>> = HashMap::new();
+    recording.trunks.iter().for_each(|trunk| trunks.entry(trunk.row).or_default().push(trunk));
+    for (at, row) in recording.rows.iter().enumerate() {
+        let id = RowId(at as u32);
+        if octaves.contains_key(&id) {
+            continue;
+        }
+        let inner = frames(row.context);
+        match trunks.get(&id) {
+            Some(trunks) => samples.extend(trunks.iter().map(|trunk| Sample {
+                row: id,
+                stack: [inner, frames(trunk.stack)],
+                calls: trunk.weight as f64,
+            })),
+            None => samples.push(Sample { row: id, stack: [inner, frames(row.outer)], calls: row.counts.calls as f64 }),
+        }
+    }
+    samples
+}
+
 /// Returns the functions on a stack, innermost first.
-fn functions(recording: &Recording, stack: StackId) -> Vec<Function<'_>> {
-    let frames = recording.stacks.get(stack.0 as usize).map_or(&[][..], |s| &s.frames);
+fn functions<'r>(recording: &'r Recording, stack: [&[FrameId]; 2]) -> Vec<Function<'r>> {
     let of = |id: &FrameId| recording.frames.get(id.0 as usize).map(|frame| Function::of(*id, frame));
-    frames.iter().filter_map(of).flatten().collect()
+    stack.into_iter().flatten().filter_map(of).flatten().collect()
 }
 
 #[cfg(test)]
@@ -282,7 +357,7 @@ mod tests {
     fn told(stacks: &[&[&str]]) -> Option<(Vec<String>, Requested)> {
         let recording = recording(stacks);
         let told = requested(&recording, &[RowId(0)])?;
-        let line = |(frame, _): &(FrameId, u64)| recording.frame(*frame).function().to_owned();
+        let line = |line: &AskingLine| recording.frame(line.frame).function().to_owned();
         Some((told.lines.iter().map(line).collect(), told))
     }
 
@@ -332,7 +407,7 @@ mod tests {
         let own: &[&str] = &["fstatat", "~java.io.File.exists", "@App.task", JAVA_WORKER];
         assert_eq!(told(&[own, gives]), None);
         let waits: &[&str] = &["futex", "~java.util.concurrent.FutureTask.get", "@App.wait"];
-        let lines = |stacks| told(stacks).map(|(lines, told)| (lines, told.by_waits));
+        let lines = |stacks: &[&[&str]]| told(stacks).map(|(lines, told)| (lines, told.by_waits));
         assert_eq!(lines(&[run, takes, waits]), Some((vec!["App.wait".to_owned()], true)));
         assert_eq!(lines(&[run, gives, waits]), Some((vec!["App.ask".to_owned()], false)));
         let run: &[&str] = &["fstatat", "^run", "^_worker", "^_bootstrap"];
@@ -353,5 +428,17 @@ mod tests {
         ];
         let lines = told(&[run, gives]).map(|(lines, _)| lines);
         assert_eq!(lines, Some(vec!["app::settings::{{closure}}".to_owned()]));
+    }
+
+    #[test]
+    fn goroutines_of_a_library_work_for_the_line_that_called_their_creator() {
+        let serves: &[&str] = &["read", "net/http.(*conn).serve", "net/http.(*Server).Serve.gowrap3", "runtime.goexit"];
+        let accepts: &[&str] =
+            &["accept4", "net/http.(*Server).Serve", "net/http.Serve", "+main.main.gowrap1", "runtime.goexit"];
+        let (lines, goroutines) = told(&[serves, accepts]).expect("work of a goroutine");
+        assert_eq!((lines, goroutines.pool), (vec!["main.main.gowrap1".to_owned()], "goroutines"));
+        assert_eq!(goroutines.operations, ["net/http.(*Server).Serve"]);
+        let own: &[&str] = &["read", "+main.main.func1", "runtime.goexit"];
+        assert_eq!(told(&[own, accepts]), None);
     }
 }

@@ -5,10 +5,10 @@ use crate::access::row;
 use crate::sentences::{OBJECT, subject};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, counted, grouped, percent, percent_of, time};
+use crate::units::{calls, counted, grouped, percent, time};
 use std::collections::BTreeMap;
-use systoll_judge::{Finding, ObjectShare, requested};
-use systoll_model::{FrameId, Row, RowId, RowLine};
+use systoll_judge::{AskingLine, Finding, ObjectShare, requested};
+use systoll_model::{Row, RowId, RowLine};
 
 /// Cures that are shown without `--all`.
 const CURES: usize = 2;
@@ -161,11 +161,11 @@ impl Report<'_> {
     /// Returns the lines that asked a pool of threads for the calls, and the price of handing the work over.
     fn asked(&self, f: &Finding) -> Vec<Line> {
         let Some(told) = requested(self.rec, &f.rows) else { return vec![] };
-        let all = told.lines.iter().fold(0u64, |sum, (_, seen)| sum.saturating_add(*seen));
+        let all = told.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks));
         let limit = if self.options.all { usize::MAX } else { PLACES };
-        let segment = |(frame, seen): &(FrameId, u64)| {
-            let share = percent_of(*seen, Some(all)).unwrap_or_default();
-            self.place_of(*frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
+        let segment = |line: &AskingLine| {
+            let share = percent(line.share).unwrap_or_default();
+            self.place_of(line.frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
         };
         let mut segments: Vec<Line> = told.lines.iter().take(limit).map(segment).collect();
         let operations = told.operations.iter().map(|o| clean(o)).collect::<Vec<_>>().join(", ");
