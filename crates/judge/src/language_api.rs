@@ -5,7 +5,7 @@ mod known;
 use crate::language::CodeLanguage;
 use crate::target::Target;
 use std::cmp::Reverse;
-use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, RowId};
+use systoll_model::{Frame, FrameClass, FrameId, Language as ScriptLanguage, Recording, Row, RowId};
 
 /// Returns the name of the function of the language's own library that the user's code called. It comes from the
 /// script's lines if the library is written in the language, from functions of the run-time on the stack, or from the
@@ -41,6 +41,19 @@ pub(crate) fn language_api(
     let is_own = || by_interpreter(recording, language, &frames);
     let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
+}
+
+/// Returns the function of Node's library that the user's line of `row` called; `None` if no stack tells it. One function
+/// of the C library, `syscall`, serves several of them.
+pub fn node_function(recording: &Recording, row: &Row) -> Option<String> {
+    let user = row.user.filter(|user| recording.frame(*user).language == Some(ScriptLanguage::JavaScript))?;
+    let at = recording.rows.iter().position(|known| std::ptr::eq(known, row))?;
+    let own: Vec<FrameId> = recording.row_frame_ids(row).collect();
+    let trunks = recording.trunks_of(RowId(at as u32)).iter().map(|trunk| &*recording.stack(trunk.stack).frames);
+    std::iter::once(&*own).chain(trunks).find_map(|frames| {
+        let place = frames.iter().position(|frame| *frame == user)?;
+        node_name(recording.frame(*frames.get(place.checked_sub(1)?)?))
+    })
 }
 
 /// Returns the script's frame that the innermost frame of the user's own script called.

@@ -98,6 +98,7 @@ pub use finding::{
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use judgement::Judgement;
 pub use language::{CodeLanguage, Version};
+pub use language_api::node_function;
 pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};

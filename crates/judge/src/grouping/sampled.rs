@@ -76,7 +76,7 @@ pub(super) fn by_place<K: Eq + Hash>(
             }
         };
         let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
-        if row.lines.is_empty() || looks == 0 {
+        if row.lines.is_empty() {
             let share = if asked.is_empty() { 0.0 } else { pools.share_of_threads(*id).min(1.0) };
             put_asked(share, &mut put);
             if share <= 0.0 {
@@ -93,10 +93,14 @@ pub(super) fn by_place<K: Eq + Hash>(
                 put_asked(share, &mut put);
                 continue;
             }
-            let part = part(row, share, line.looks, effective);
+            // Lines that other processes lend tell where the calls come from, and not how many.
+            let part = match looks {
+                0 => Part { calls: row.counts.calls as f64 * share, low: 0.0, ..whole(row) },
+                _ => part(row, share, line.looks, effective),
+            };
             // The sampled calls are a sure lower bound.
             let low = part.low.max(line.looks as f64).min(part.calls);
-            put(Some(line.frame), &Part { low, ..part });
+            put(Some(line.frame), &Part { low, looked_at: Some(line.looks), ..part });
         }
     }
     sums.groups

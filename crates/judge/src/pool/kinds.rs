@@ -159,6 +159,8 @@ impl Kind {
         let inner = stack.get(..thread).filter(|inner| !inner.iter().any(|f| f.is_own))?;
         Some(match self.task(inner, stack) {
             Some(operation) => Part::Work(self, operation),
+            // Goroutines are no pool: nothing hands work over to them.
+            None if self == Self::Goroutine => return None,
             None => Part::HandsOver(self),
         })
     }

@@ -230,6 +230,9 @@ impl<'r> Pools<'r> {
         let kind = parts().find_map(|parts| parts.kind)?;
         let operations: BTreeSet<Option<&str>> = parts().flat_map(|parts| parts.work.keys().copied()).collect();
         let (lines, by_waits) = self.lines(process, kind, &operations);
+        if kind == Kind::Goroutine && lines.is_empty() {
+            return None;
+        }
         let mut told = Requested {
             pool: kind.name(),
             by_waits,

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Measures what reading the lines of scripts costs: a loop of a cheap call in each language, unwatched and watched by turns.
+
+  python3 bench/looks.py --systoll PATH [--rounds N] [WORD…]
+
+Each round runs four commands: the script without its loop and with it, each unwatched and watched. A line of the table has the loop's
+calls, the median wall times of the run with the loop, the ratio of watched to unwatched (median of the rounds, with the lowest and
+the highest), the looks at lines that the loop's calls got, and the processor time of everything that a look takes at most: the
+watched loop's, less the unwatched one's, less the same for the script without loop, less what counting took (the report's own
+`observer_ns_per_call`), by the number of looks. What is not installed is left out. With 7 rounds it takes about three minutes.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+from beside import spent
+
+# Each language's command, the script's name, the script with N for its number of turns, and that number.
+LOOPS = {
+    "Node": (["node"], "loop.js", "function ask(n) { for (let i = 0; i < n; i++) process.ppid; }\nask(N);\n", 400_000),
+    "Java": (
+        ["java", "-cp", "."],
+        "Loop.java",
+        "class Loop {\n  static long ask(int n) {\n    long sum = 0;\n    for (int i = 0; i < n; i++)\n"
+        '      sum += new java.io.File("/etc/hostname").length();\n    return sum;\n  }\n'
+        "  public static void main(String[] a) { ask(N); }\n}\n",
+        200_000,
+    ),
+    "PHP": (["php"], "loop.php", "<?php\nfunction ask($n) {\n  for ($i = 0; $i < $n; $i++)\n    is_writable('/nowhere/x');\n}\nask(N);\n", 200_000),
+    "Python": (["/usr/bin/python3"], "loop.py", "import os\ndef ask(n):\n    for _ in range(n):\n        os.getppid()\nask(N)\n", 400_000),
+    "Ruby": (["ruby"], "loop.rb", "def ask(n)\n  i = 0\n  while (i += 1) <= n\n    Process.ppid\n  end\nend\nask(N)\n", 400_000),
+    "Perl": (["perl"], "loop.pl", "sub ask {\n  my $n = shift;\n  for my $i (1 .. $n) {\n    -e '/nowhere/x';\n  }\n}\nask(N);\n", 400_000),
+    "Lua": (["lua5.4"], "loop.lua", "local function ask(n)\n  for i = 1, n do\n    os.remove('/nowhere/x')\n  end\nend\nask(N)\n", 200_000),
+    "LuaJIT": (["luajit"], "loop.luajit", "local function ask(n)\n  for i = 1, n do\n    os.remove('/nowhere/x')\n  end\nend\nask(N)\n", 200_000),
+    "bash": (["bash"], "loop.sh", "ask() {\n  for ((i = 0; i < $1; i++)); do\n    [ -e /nowhere/x ]\n  done\n}\nask N\n", 60_000),
+}
+
+
+def command(folder, language, turns):
+    """Writes a language's script with so many turns, and returns the command that runs it; None where it can't be run."""
+    argv, name, body, _ = LOOPS[language]
+    if not shutil.which(argv[0]):
+        return None
+    into = os.path.join(folder, str(turns))
+    os.makedirs(into, exist_ok=True)
+    path = os.path.join(into, name)
+    with open(path, "w") as f:
+        f.write(body.replace("N)", f"{turns})").replace("ask N", f"ask {turns}"))
+    if language != "Java":
+        return [*argv, path]
+    if not shutil.which("javac"):
+        return None
+    subprocess.run(["javac", "-d", into, path], check=True, timeout=120)
+    return ["java", "-cp", into, "Loop"]
+
+
+def looks(systoll, argv):
+    """Returns the looks at lines of one watched run, and what the report says that counting took, ns."""
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as report:
+        watched = [systoll, "run", "-q", "--json", "-o", report.name, "--force", "--", *argv]
+        subprocess.run(watched, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+        doc = json.load(report)
+    seen = sum(line["looks"] for row in doc["rows"] for line in row["lines"])
+    return seen, doc["calls"] * (doc["observer_ns_per_call"] or 0)
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("--systoll", required=True)
+    args.add_argument("--rounds", type=int, default=7)
+    args.add_argument("words", nargs="*")
+    args = args.parse_args()
+    systoll = os.path.abspath(args.systoll)
+    print(f"load {os.getloadavg()[0]:.1f} before, {os.cpu_count()} processors, {args.rounds} rounds; ms of wall time", flush=True)
+    print(f"{'':8}{'calls':>9}{'alone':>9}{'watched':>9}{'ratio':>8}{'lowest':>8}{'highest':>9}{'looks':>7}{'µs a look':>11}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
+        os.makedirs(os.environ["XDG_CACHE_HOME"], mode=0o700)
+        for language in [known for known in LOOPS if not args.words or known in args.words]:
+            row(systoll, folder, language, args.rounds)
+    print(f"load {os.getloadavg()[0]:.1f} after")
+
+
+def row(systoll, folder, language, rounds):
+    turns = LOOPS[language][3]
+    empty, loop = command(folder, language, 0), command(folder, language, turns)
+    if not loop:
+        print(f"{language:8} not installed", flush=True)
+        return
+    watched = [systoll, "run", "-q", "--"]
+    for argv in (empty, loop):
+        spent([*watched, *argv])
+    kept = {name: [] for name in ("empty", "empty watched", "loop", "loop watched")}
+    for _ in range(rounds):
+        for name, argv in (("empty", empty), ("loop", loop)):
+            kept[name].append(spent(argv))
+            kept[f"{name} watched"].append(spent([*watched, *argv]))
+    wall = {name: [times[0] for times in all] for name, all in kept.items()}
+    ratios = sorted(b / a for a, b in zip(wall["loop"], wall["loop watched"]))
+    (none, _), (seen, counting) = looks(systoll, empty), looks(systoll, loop)
+    extra = [
+        (d[1] - c[1]) - (b[1] - a[1])
+        for a, b, c, d in zip(kept["empty"], kept["empty watched"], kept["loop"], kept["loop watched"])
+    ]
+    each = (statistics.median(extra) * 1e3 - counting / 1e3) / max(1, seen - none)
+    print(
+        f"{language:8}{turns:9,}{statistics.median(wall['loop']):9.0f}{statistics.median(wall['loop watched']):9.0f}"
+        f"{statistics.median(ratios):8.2f}{ratios[0]:8.2f}{ratios[-1]:9.2f}{seen - none:7}{each:11.0f}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
