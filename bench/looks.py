@@ -6,8 +6,8 @@
 Each round runs four commands: the script without its loop and with it, each unwatched and watched. A line of the table has the loop's
 calls, the median wall times of the run with the loop, the ratio of watched to unwatched (median of the rounds, with the lowest and
 the highest), the looks at lines that the loop's calls got, and the processor time of everything that a look takes at most: the
-watched loop's, less the unwatched one's, less the same for the script without loop, less what counting took (the report's own
-`observer_ns_per_call`), by the number of looks. What is not installed is left out. With 7 rounds it takes about three minutes.
+watched loop's, less the unwatched one's, less the same for the script without loop (the fastest of each), less what counting took
+(the report's own `observer_ns_per_call`), by the number of looks. What is not installed is left out. With 7 rounds it takes about two minutes.
 """
 import argparse
 import json
@@ -60,10 +60,12 @@ def command(folder, language, turns):
 
 def looks(systoll, argv):
     """Returns the looks at lines of one watched run, and what the report says that counting took, ns."""
-    with tempfile.NamedTemporaryFile("r", suffix=".json") as report:
-        watched = [systoll, "run", "-q", "--json", "-o", report.name, "--force", "--", *argv]
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "looks.json")
+        watched = [systoll, "run", "-q", "--json", "-o", report, "--", *argv]
         subprocess.run(watched, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
-        doc = json.load(report)
+        with open(report) as f:
+            doc = json.load(f)
     seen = sum(line["looks"] for row in doc["rows"] for line in row["lines"])
     return seen, doc["calls"] * (doc["observer_ns_per_call"] or 0)
 
@@ -102,11 +104,10 @@ def row(systoll, folder, language, rounds):
     wall = {name: [times[0] for times in all] for name, all in kept.items()}
     ratios = sorted(b / a for a, b in zip(wall["loop"], wall["loop watched"]))
     (none, _), (seen, counting) = looks(systoll, empty), looks(systoll, loop)
-    extra = [
-        (d[1] - c[1]) - (b[1] - a[1])
-        for a, b, c, d in zip(kept["empty"], kept["empty watched"], kept["loop"], kept["loop watched"])
-    ]
-    each = (statistics.median(extra) * 1e3 - counting / 1e3) / max(1, seen - none)
+    # The fastest of each: a run that others disturbed is no measure of what a look takes.
+    least = {name: min(cpu for _, cpu in all) for name, all in kept.items()}
+    extra = (least["loop watched"] - least["loop"]) - (least["empty watched"] - least["empty"])
+    each = (extra * 1e3 - counting / 1e3) / max(1, seen - none)
     print(
         f"{language:8}{turns:9,}{statistics.median(wall['loop']):9.0f}{statistics.median(wall['loop watched']):9.0f}"
         f"{statistics.median(ratios):8.2f}{ratios[0]:8.2f}{ratios[-1]:9.2f}{seen - none:7}{each:11.0f}",
