@@ -5,9 +5,9 @@
 
 Each round runs four commands: the script without its loop and with it, each unwatched and watched. A line of the table has the loop's
 calls, the median wall times of the run with the loop, the ratio of watched to unwatched (median of the rounds, with the lowest and
-the highest), the looks at lines that the loop's calls got, and the processor time of everything that a look takes at most: the
-watched loop's, less the unwatched one's, less the same for the script without loop (the fastest of each), less what counting took
-(the report's own `observer_ns_per_call`), by the number of looks. What is not installed is left out. With 7 rounds it takes about two minutes.
+the highest), the same ratio of the processor time of everything, the looks at lines that the loop's calls got, systoll's own
+processor time without the loop and with it (the fastest of the rounds, ms), and what a look takes at most, in µs: the difference of
+these two, which has windows and the report of the loop's calls as well, by the number of looks. What is not installed is left out. With 7 rounds it takes two to four minutes.
 """
 import argparse
 import json
@@ -16,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 
 from beside import spent
 
@@ -59,15 +60,33 @@ def command(folder, language, turns):
 
 
 def looks(systoll, argv):
-    """Returns the looks at lines of one watched run, and what the report says that counting took, ns."""
+    """Returns the looks at lines of one watched run."""
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "looks.json")
         watched = [systoll, "run", "-q", "--json", "-o", report, "--", *argv]
         subprocess.run(watched, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
         with open(report) as f:
             doc = json.load(f)
-    seen = sum(line["looks"] for row in doc["rows"] for line in row["lines"])
-    return seen, doc["calls"] * (doc["observer_ns_per_call"] or 0)
+    return sum(line["looks"] for row in doc["rows"] for line in row["lines"])
+
+
+def own_time(argv):
+    """Returns the processor time of a command's first process, ms: that of its threads, as last read before its end."""
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    most = 0
+    while process.poll() is None:
+        try:
+            threads = os.listdir(f"/proc/{process.pid}/task")
+            most = max(most, sum(int(text(f"/proc/{process.pid}/task/{tid}/schedstat").split()[0]) for tid in threads))
+        except (OSError, IndexError):
+            pass
+        time.sleep(0.002)
+    return most / 1e6
+
+
+def text(path):
+    with open(path) as f:
+        return f.read()
 
 
 def main():
@@ -78,7 +97,7 @@ def main():
     args = args.parse_args()
     systoll = os.path.abspath(args.systoll)
     print(f"load {os.getloadavg()[0]:.1f} before, {os.cpu_count()} processors, {args.rounds} rounds; ms of wall time", flush=True)
-    print(f"{'':8}{'calls':>9}{'alone':>9}{'watched':>9}{'ratio':>8}{'lowest':>8}{'highest':>9}{'looks':>7}{'µs a look':>11}", flush=True)
+    print(f"{'':8}{'calls':>9}{'alone':>9}{'watched':>9}{'ratio':>8}{'lowest':>8}{'highest':>9}{'processor':>11}{'looks':>7}{'own':>8}{'own':>8}{'µs a look':>11}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
         os.makedirs(os.environ["XDG_CACHE_HOME"], mode=0o700)
@@ -94,23 +113,22 @@ def row(systoll, folder, language, rounds):
         print(f"{language:8} not installed", flush=True)
         return
     watched = [systoll, "run", "-q", "--"]
-    for argv in (empty, loop):
+    # A run keeps what it has learnt for the next one.
+    for argv in (empty, loop) * 3:
         spent([*watched, *argv])
     kept = {name: [] for name in ("empty", "empty watched", "loop", "loop watched")}
     for _ in range(rounds):
         for name, argv in (("empty", empty), ("loop", loop)):
             kept[name].append(spent(argv))
             kept[f"{name} watched"].append(spent([*watched, *argv]))
-    wall = {name: [times[0] for times in all] for name, all in kept.items()}
-    ratios = sorted(b / a for a, b in zip(wall["loop"], wall["loop watched"]))
-    (none, _), (seen, counting) = looks(systoll, empty), looks(systoll, loop)
-    # The fastest of each: a run that others disturbed is no measure of what a look takes.
-    least = {name: min(cpu for _, cpu in all) for name, all in kept.items()}
-    extra = (least["loop watched"] - least["loop"]) - (least["empty watched"] - least["empty"])
-    each = (extra * 1e3 - counting / 1e3) / max(1, seen - none)
+    wall, cpu = ({name: [times[n] for times in all] for name, all in kept.items()} for n in (0, 1))
+    ratios, of_cpu = (sorted(b / a for a, b in zip(times["loop"], times["loop watched"])) for times in (wall, cpu))
+    own = [min(own_time([*watched, *argv]) for _ in range(rounds)) for argv in (empty, loop)]
+    seen = looks(systoll, loop) - looks(systoll, empty)
+    each = (own[1] - own[0]) * 1e3 / max(1, seen)
     print(
         f"{language:8}{turns:9,}{statistics.median(wall['loop']):9.0f}{statistics.median(wall['loop watched']):9.0f}"
-        f"{statistics.median(ratios):8.2f}{ratios[0]:8.2f}{ratios[-1]:9.2f}{seen - none:7}{each:11.0f}",
+        f"{statistics.median(ratios):8.2f}{ratios[0]:8.2f}{ratios[-1]:9.2f}{statistics.median(of_cpu):11.2f}{seen:7}{own[0]:8.1f}{own[1]:8.1f}{each:11.0f}",
         flush=True,
     )
 
