@@ -100,7 +100,7 @@ impl<'r> Pools<'r> {
     pub(crate) fn of(recording: &'r Recording) -> Self {
         let mut pools = Self::default();
         let mut known: HashMap<[*const FrameId; 2], Option<Part<'r>>> = HashMap::new();
-        let samples = samples(recording);
+        let samples = samples(recording, &|_| true);
         for sample in &samples {
             let addresses = sample.stack.map(<[FrameId]>::as_ptr);
             let part = *known.entry(addresses).or_insert_with(|| part(&functions(recording, sample.stack)));
@@ -254,14 +254,18 @@ impl<'r> Pools<'r> {
 
 /// Returns who asked for the calls of `rows`; `None` unless threads of a pool make most of them.
 pub fn requested(recording: &Recording, rows: &[RowId]) -> Option<Requested> {
-    Pools::of(recording).requested(recording, rows)
+    // Few findings are about a pool's work, and a recording may have many rows.
+    let is_work = |sample: &Sample<'_>| matches!(part(&functions(recording, sample.stack)), Some(Part::Work(..)));
+    let of_these = |row: RowId| rows.contains(&row);
+    samples(recording, &of_these).iter().any(is_work).then(|| Pools::of(recording).requested(recording, rows))?
 }
 
-/// Returns the sampled stacks of each row: those of its calls in windows, or if no window has one, the row's own.
-fn samples(recording: &Recording) -> Vec<Sample<'_>> {
+/// Returns the sampled stacks of each row that `wanted` accepts: those of its calls in windows, or if no window has one,
+/// the row's own.
+fn samples<'r>(recording: &'r Recording, wanted: &dyn Fn(RowId) -> bool) -> Vec<Sample<'r>> {
     let frames = |id: StackId| recording.stacks.get(id.0 as usize).map_or(&[][..], |s| &s.frames);
     let mut octaves: BTreeMap<RowId, BTreeMap<u32, Vec<StackId>>> = BTreeMap::new();
-    for call in recording.windows.iter().flat_map(|w| &w.calls) {
+    for call in recording.windows.iter().flat_map(|w| &w.calls).filter(|call| wanted(call.row)) {
         if let Some(stack) = call.stack {
             octaves.entry(call.row).or_default().entry(call.nth.max(1).ilog2()).or_default().push(stack);
         }
@@ -278,7 +282,7 @@ fn samples(recording: &Recording) -> Vec<Sample<'_>> {
     recording.trunks.iter().for_each(|trunk| trunks.entry(trunk.row).or_default().push(trunk));
     for (at, row) in recording.rows.iter().enumerate() {
         let id = RowId(at as u32);
-        if octaves.contains_key(&id) {
+        if octaves.contains_key(&id) || !wanted(id) {
             continue;
         }
         let inner = frames(row.context);
