@@ -42,10 +42,6 @@ pub struct Options {
     /// Least price of a remark, ns: a program that reads its processor time 120 times in a run of a millisecond is
     /// none.
     pub low_ns: u64,
-    /// Least share of all calls, 0 to 1, of calls that are needless but cheap for a remark: the work around each of them
-    /// goes with it, which the price of the call alone does not tell (of 24 programs, a cure of calls that took 0.5 to 1 %
-    /// of the processor time won 2 to 16 %).
-    pub cheap_share: f64,
     /// Number of needless calls that makes up for a price below [`Options::low_ns`]. So many calls cost about that;
     /// their cost differs from run to run, their number does not.
     pub many_low_calls: u64,
@@ -87,7 +83,6 @@ impl Default for Options {
             low_calls: 100,
             low_ns: 100_000,
             many_low_calls: 500,
-            cheap_share: 0.10,
             min_agreeing: 32,
             min_agreeing_waits: 8,
             min_windows: 4,

@@ -16,6 +16,8 @@ use systoll_model::{Moment, Recording, WindowCall};
 const CYCLES: usize = 2;
 /// Largest content of a thing, bytes, that the program's own memory could hold as well.
 const HELD: u64 = 64 << 10;
+/// Place of a message's number in the header of netlink, bytes.
+const SEQUENCE: std::ops::Range<usize> = 8..12;
 /// Size of a page, bytes: the kernel rounds lengths up to it.
 const PAGE: u64 = 4096;
 /// Largest distance from the window's start, in calls, at which a thing made before the window may
@@ -77,6 +79,8 @@ struct Life {
     unnamed: bool,
     /// Descriptor that this thing, a descriptor as well, duplicates.
     copy_of: Option<i32>,
+    /// What was sent to the thing, and the number of bytes of each answer.
+    dialogue: (Vec<u8>, Vec<u64>),
     /// The file's descriptor, if the thing can't outlive it.
     of_open: Option<i32>,
     /// True if the file was opened or closed in the window, or the window shows another thing of it: this one could not
@@ -125,6 +129,7 @@ impl Life {
             unnamed: false,
             copy_of: thing.copy.then(|| observed.descriptor(0)),
             of_open: thing.file.filter(|_| thing.of_open).map(|arg| observed.descriptor(arg)),
+            dialogue: (Vec::new(), Vec::new()),
             is_bound: false,
         })
     }
@@ -150,6 +155,26 @@ impl Life {
         let kept = self.copy_of.is_some_and(|fd| closes && step.observed.descriptor(0) == fd);
         let renamed = step.lines.names() && self.name.is_some() && step.observed.call.errno().is_none();
         kept || renamed && named(step) == self.name
+    }
+
+    /// Notes what a step sends to the thing, or takes from it.
+    fn hears(&mut self, step: &Step<'_>) {
+        let Some(moved) = step.moved else { return };
+        match moved.line.way {
+            Way::In => self.dialogue.1.push(moved.got.unwrap_or(0)),
+            Way::Out => {
+                let sent = step.observed.call.arg_data(1, Moment::Entry).map_or(&[][..], |data| &data.bytes);
+                // A message's number in its header is another each time (netlink(7): nlmsg_seq).
+                self.dialogue
+                    .0
+                    .extend(sent.iter().enumerate().filter(|(at, _)| !SEQUENCE.contains(at)).map(|(_, b)| b));
+            }
+        }
+    }
+
+    /// Returns true if another thing was asked the same, and answered as much.
+    fn is_asked_alike(&self, other: &Self) -> bool {
+        !self.dialogue.0.is_empty() && !self.dialogue.1.is_empty() && self.dialogue == other.dialogue
     }
 
     fn calls(&self) -> impl Iterator<Item = usize> {
@@ -230,8 +255,11 @@ impl Lives {
         let place = self.alive.get(&("close", u64::from(step.observed.descriptor(fd) as u32))).copied();
         if let Some(life) = place.and_then(|place| self.all.get_mut(place)) {
             life.moved_any |= step.moved.is_some_and(|moved| moved.got.is_some());
-            if life.thing.holds && !step.ends {
+            if (life.thing.holds || life.thing.asks) && !step.ends {
                 life.used.push(at);
+            }
+            if life.thing.asks {
+                life.hears(step);
             }
             let taken = step.moved.filter(|moved| moved.line.way == Way::In).and_then(|moved| moved.got);
             life.read_back |= life.held > 0 && taken.is_some_and(|got| got > 0);
@@ -346,8 +374,10 @@ impl MadeAgain {
             if !again || varied {
                 continue;
             }
+            let alike = of_sort.iter().all(|life| of_sort.iter().all(|other| life.is_asked_alike(other)));
             for life in of_sort.iter().skip(usize::from(!seen)) {
-                for step in life.calls().filter_map(|at| steps.get(at)) {
+                let goes = |at: &usize| !life.thing.asks || of_sort.len() > 1 && alike || !life.used.contains(at);
+                for step in life.calls().filter(goes).filter_map(|at| steps.get(at)) {
                     let Thing { thing, unsure: weak, instead, gives_up, .. } = *life.thing;
                     let facts = Facts::default().with(Fact::Mapping, life.thing.file.is_some());
                     let claim = Claim { facts, ..Claim::of(Kind::Toggle, thing, instead) };

@@ -58,6 +58,8 @@ pub(crate) struct Thing {
     pub life: usize,
     /// True if the thing's content ends with it, so that work on it is lost.
     pub holds: bool,
+    /// True if the thing carries questions and their answers: where these are the same each time, they go with it.
+    pub asks: bool,
     /// True if the thing can't outlive the file in [`Thing::file`]: it counts only if that stays open.
     pub of_open: bool,
     /// True if the thing is a duplicate of the descriptor in the making call's first argument.
@@ -97,6 +99,7 @@ const fn thing(makes: &'static str, thing: &'static str) -> Thing {
         ends_length: None,
         life: 8,
         holds: false,
+        asks: false,
         of_open: false,
         copy: false,
         unnamed_by: &[],
@@ -254,7 +257,7 @@ pub(crate) static THINGS: &[Thing] = &[
     // Datagrams have no session: one socket sends to all. A network socket may need a port of its own each time.
     thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[Is(0, AF_UNIX), AllBits(1, 2), NoBits(1, 1)])
         .used(),
-    thing("socket", "a socket to the kernel").sort(&[Args(3)]).when(&[Is(0, AF_NETLINK)]).used(),
+    Thing { asks: true, ..thing("socket", "a socket to the kernel").sort(&[Args(3)]).when(&[Is(0, AF_NETLINK)]).used() },
     thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[AllBits(1, 2), NoBits(1, 1)]).used()
         .unsure("all are sent from one port, which makes answers easier to forge"),
     scratch("open", &[AllBits(1, O_TMPFILE)], &[In(0), Arg(1)]),
