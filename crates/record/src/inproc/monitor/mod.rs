@@ -222,9 +222,9 @@ impl InprocBackend {
         let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
         signals.watch(held.pid, control.every());
         if let Some(held) = watch::begin(&mut session, held)? {
-            return Err(held.not_begun(prepared.program(), session.root.exit));
+            return Err(held.not_begun(prepared.program(), session.traced.root.exit));
         }
-        if let Some(why) = session.root.refused.take() {
+        if let Some(why) = session.traced.root.refused.take() {
             watch::wait_for_root(&mut session);
             signals.give_back();
             return Err(Error::refused(BackendKind::Inproc, why));
@@ -253,7 +253,7 @@ impl InprocBackend {
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, Ahead::default());
         let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
-        turns::begin(&session.memory, running.in_turns);
+        turns::begin(&session.targets.memory, running.in_turns);
         enter::enter_all(&mut session, running)?;
         signals.watch(0, control.every());
         watch::watch(&mut session, &signals, control, Duration::ZERO);

@@ -51,6 +51,9 @@ impl Patched {
     }
 }
 
+/// The watched programs, by their ids.
+pub(crate) type Programs = foldhash::HashMap<ProgramId, Program>;
+
 /// A watched program: everything that the launcher knows about it.
 pub(crate) struct Program {
     pub(crate) id: ProgramId,

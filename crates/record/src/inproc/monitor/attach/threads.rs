@@ -4,7 +4,8 @@ use crate::inproc::monitor::attach::places::Left;
 use crate::inproc::monitor::attach::stop_all::Stopped;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{Provisioning, Targets};
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::tracee;
 use std::sync::atomic::Ordering;
@@ -16,23 +17,23 @@ use systoll_hooks::layout::{NODE_SIZE, image, record, slot, slot_address};
 /// # Errors
 /// A text, if there are more threads than slots or if the shared memory can't be written.
 pub(crate) fn give_slots(
-    session: &mut Session,
+    targets: &mut Targets,
     id: ProgramId,
     pid: i32,
     threads: &[Stopped],
 ) -> Result<Vec<SlotRef>, String> {
     const FULL: &str = "it has more threads than there is room for counters";
-    if !provision::enter(&session.memory, id, pid) {
+    if !provision::enter(&targets.memory, id, pid) {
         return Err("the memory shared with it can't be written".into());
     }
     let mut slots = Vec::with_capacity(threads.len());
     for thread in threads {
-        let slot = if thread.tid == pid { id.slot(0) } else { draw(session, id, pid, thread.tid).ok_or(FULL)? };
-        note_area(session, slot, thread.tid);
+        let slot = if thread.tid == pid { id.slot(0) } else { draw(targets, id, pid, thread.tid).ok_or(FULL)? };
+        note_area(&targets.memory, slot, thread.tid);
         slots.push(slot);
     }
     if threads.len() > 1
-        && let Some(area) = session.memory.image(id)
+        && let Some(area) = targets.memory.image(id)
     {
         area.set(image::THREADS, 1);
     }
@@ -40,9 +41,9 @@ pub(crate) fn give_slots(
 }
 
 /// Draws a slot, as hooked code does for a thread that it makes.
-fn draw(session: &mut Session, id: ProgramId, pid: i32, tid: i32) -> Option<SlotRef> {
-    let program = session.programs.get_mut(&id)?;
-    let area = session.memory.image(id)?;
+fn draw(targets: &mut Targets, id: ProgramId, pid: i32, tid: i32) -> Option<SlotRef> {
+    let program = targets.programs.get_mut(&id)?;
+    let area = targets.memory.image(id)?;
     program.threads.tickets.look(area);
     program.threads.tickets.grow_if_short(area);
     let ticket = area.get(image::NEXT_SLOT);
@@ -50,8 +51,8 @@ fn draw(session: &mut Session, id: ProgramId, pid: i32, tid: i32) -> Option<Slot
     let index = u64::from(entry.swap(0, Ordering::SeqCst).checked_sub(1)?);
     area.set(image::NEXT_SLOT, ticket + 1);
     let thread = id.slot(index);
-    session.memory.see_slot(thread);
-    let area = session.memory.image(id)?;
+    targets.memory.see_slot(thread);
+    let area = targets.memory.image(id)?;
     let words = [
         (slot::TAG, thread.tag()),
         (slot::SELF, slot_address(index)),
@@ -65,8 +66,8 @@ fn draw(session: &mut Session, id: ProgramId, pid: i32, tid: i32) -> Option<Slot
 }
 
 /// Notes the address of the thread's rseq area, by which hooked code tells waiting from working.
-fn note_area(session: &Session, thread: SlotRef, tid: i32) {
-    let Some(area) = session.memory.image(thread.program) else { return };
+fn note_area(memory: &Memory, thread: SlotRef, tid: i32) {
+    let Some(area) = memory.image(thread.program) else { return };
     let Some(of_thread) = tracee::rseq_area(tid).filter(|area| area.at != 0) else { return };
     let usable = area.get(image::RSEQ_SIGNATURE & !7) >> 32 == u64::from(of_thread.signature);
     match usable {
@@ -91,15 +92,27 @@ pub(crate) fn take_slots(threads: &[Stopped]) {
 
 /// Counts the call that a stopped thread is in as entered now, at the root of its site, since its return will be
 /// counted. Returns true if the thread is in such a call.
-pub(crate) fn note_call(session: &mut Session, thread: &Stopped, slot: SlotRef, left: &[Left]) -> bool {
-    note(session, thread, slot, left).is_some()
+pub(crate) fn note_call(
+    targets: &mut Targets,
+    provisioning: &Provisioning,
+    thread: &Stopped,
+    slot: SlotRef,
+    left: &[Left],
+) -> bool {
+    note(targets, provisioning, thread, slot, left).is_some()
 }
 
-fn note(session: &mut Session, thread: &Stopped, slot: SlotRef, left: &[Left]) -> Option<()> {
+fn note(
+    targets: &mut Targets,
+    provisioning: &Provisioning,
+    thread: &Stopped,
+    slot: SlotRef,
+    left: &[Left],
+) -> Option<()> {
     thread.in_call().then_some(())?;
-    let sampled = session.provisioning.files.samples_time();
-    let program = session.programs.get_mut(&slot.program)?;
-    let area = session.memory.image(slot.program)?;
+    let sampled = provisioning.files.samples_time();
+    let program = targets.programs.get_mut(&slot.program)?;
+    let area = targets.memory.image(slot.program)?;
     let at = program.hooks.files.iter().zip(left).enumerate().find_map(|(index, (file, left))| {
         let address = thread.regs.rip.wrapping_sub(file.bias).wrapping_sub(2);
         let site =

@@ -10,6 +10,7 @@ use crate::inproc::monitor::exec::ready;
 use crate::inproc::monitor::exec::ready::{Ready, Taken};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::program::Programs;
 use crate::inproc::monitor::requests::doomed::is_waiter_doomed;
 use crate::inproc::monitor::requests::generated::{MOST_BYTES, MOST_LOOKS, calls_in};
 use crate::inproc::monitor::requests::leave_alone;
@@ -17,7 +18,7 @@ use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::translators;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::sites::Arrival;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{FileKnowledge, Provisioning, Session, Targets};
 use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::{Area, BLOBS};
 use crate::sys::read_memory;
@@ -36,12 +37,18 @@ fn is_file(files: &[MappedFile], mapped: &Mapped) -> bool {
 /// code is hooked or searched before any thread knows of it. Returns true if the thread was released to write the jumps
 /// itself.
 pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> bool {
-    let losses_before = session.problems.losses;
+    let losses_before = session.draft.problems.losses;
     let hooked = hook_mapped(session, waiter, root);
     if hooked.is_none() {
-        session.problems.losses += 1;
+        session.draft.problems.losses += 1;
     }
-    ready::allow_elision(session, waiter.slot.program, losses_before);
+    ready::allow_elision(
+        &mut session.targets,
+        &session.knowledge.provisioning,
+        &session.draft.problems,
+        waiter.slot.program,
+        losses_before,
+    );
     hooked == Some(By::Thread)
 }
 
@@ -59,26 +66,46 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     let r = &waiter.registers;
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
-    no_calls::look_for_callers(session, waiter.slot.program, waiter.tid);
-    let now = no_calls::maps_file(&mut session.provisioning, waiter.slot.program, waiter.tid)?;
-    let program = session.programs.get_mut(&waiter.slot.program)?;
+    no_calls::look_for_callers(
+        &mut session.targets,
+        &mut session.knowledge,
+        &session.draft.table,
+        waiter.slot.program,
+        waiter.tid,
+    );
+    let now = no_calls::maps_file(&mut session.knowledge.provisioning, waiter.slot.program, waiter.tid)?;
+    let program = session.targets.programs.get_mut(&waiter.slot.program)?;
     // Usually a file was mapped, and one line of `maps` tells everything. All of `maps` is needed if the program makes
     // code as it runs: it stops asking once there is much of it, and stacks lead through that code.
     let alone = mapped && program.hooks.generated.looks == 0;
     let line = if alone { maps::line_at(&now, &range) } else { None };
-    if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.symbols, waiter.tid, &line)) {
-        if translators::is_guest(session, waiter.slot.program, root, &file) {
+    if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.knowledge.symbols, waiter.tid, &line)) {
+        if translators::is_guest(
+            &mut session.targets.programs,
+            &mut session.knowledge,
+            &mut session.draft,
+            waiter.slot.program,
+            root,
+            &file,
+        ) {
             return None;
         }
-        if matches!(session.provisioning.files.known(&mut session.symbols, file.module), Ok(None)) {
-            no_calls::note(session, waiter.slot.program, root, (file.module, r));
-            session.reuse.to_preload.push(waiter.slot.program);
+        if matches!(session.knowledge.provisioning.files.known(&mut session.knowledge.symbols, file.module), Ok(None)) {
+            no_calls::note(
+                &session.targets,
+                &mut session.knowledge,
+                &session.draft.table,
+                waiter.slot.program,
+                root,
+                (file.module, r),
+            );
+            session.knowledge.reuse.to_preload.push(waiter.slot.program);
             return Some(By::Launcher);
         }
         return hook_file(session, waiter, (&file, mapped), (Layout::Asked(&now), true));
     }
     let maps = Maps::of(waiter.tid);
-    program.space.update_by(&mut session.symbols, waiter.tid, &maps.text);
+    program.space.update_by(&mut session.knowledge.symbols, waiter.tid, &maps.text);
     let maps = maps.all;
     let here = |f: &MappedFile| f.start < range.end && range.start < f.end;
     let files: Vec<MappedFile> = program.space.files().filter(here).collect();
@@ -89,20 +116,35 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
         return None;
     }
     if !memory.is_empty() {
-        translators::on_code_made(session, waiter.slot.program, waiter.tid, root);
+        translators::on_code_made(
+            &mut session.targets.programs,
+            &session.knowledge.symbols,
+            &mut session.draft,
+            waiter.slot.program,
+            waiter.tid,
+            root,
+        );
     }
     for m in &memory {
-        no_calls::end(&session.memory, waiter.slot.program);
+        no_calls::end(&session.targets.memory, waiter.slot.program);
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
         // Shared memory may be written through another mapping of it.
         let fresh = mapped && (r.r8 as i32) < 0;
         let new = NewMemory { range: part, fresh, in_place: m.writable || m.shared };
-        look_through(session, waiter, new);
+        look_through(&mut session.targets, &mut session.knowledge.provisioning, waiter, new);
     }
     let layout = Layout::Known(&maps);
     files.into_iter().try_fold(By::Launcher, |_, file| {
-        let known = !mapped && hooked(session, waiter.slot, &file).is_some();
-        match known || !translators::is_guest(session, waiter.slot.program, root, &file) {
+        let known = !mapped && hooked(&session.targets, waiter.slot, &file).is_some();
+        match known
+            || !translators::is_guest(
+                &mut session.targets.programs,
+                &mut session.knowledge,
+                &mut session.draft,
+                waiter.slot.program,
+                root,
+                &file,
+            ) {
             true => hook_file(session, waiter, (&file, mapped), (layout, false)),
             false => None,
         }
@@ -118,20 +160,33 @@ fn hook_file(
     (layout, alone): (Layout<'_>, bool),
 ) -> Option<By> {
     let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
-    if let Some(known) = hooked(session, waiter.slot, file) {
+    if let Some(known) = hooked(&session.targets, waiter.slot, file) {
         // This is a further piece of a known file, or the same piece after its loader has worked on it.
-        provision::write_around(session, FileOf { by: waiter.slot, index: known, arrival }, layout);
+        provision::write_around(
+            &session.targets,
+            &mut session.knowledge,
+            &mut session.draft.problems,
+            FileOf { by: waiter.slot, index: known, arrival },
+            layout,
+        );
         return Some(By::Launcher);
     }
-    let ready = match ready::ready(session, file, &mut Taken::by(layout)) {
+    let ready = match ready::ready(
+        &session.targets,
+        &mut session.knowledge,
+        &mut session.draft.problems,
+        file,
+        &mut Taken::by(layout),
+    ) {
         Ok(Some(ready)) => ready,
         Ok(None) => {
-            session.reuse.to_preload.push(waiter.slot.program);
+            session.knowledge.reuse.to_preload.push(waiter.slot.program);
             return Some(By::Launcher);
         }
         Err(why) => {
             leave_alone::leave_alone(
-                session,
+                &session.targets.programs,
+                &mut session.draft.problems,
                 waiter.slot.program,
                 waiter.tid,
                 &format!("has loaded what can't be watched: {why}"),
@@ -139,47 +194,69 @@ fn hook_file(
             return None;
         }
     };
-    let quiet = session.memory.image(waiter.slot.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
+    let quiet = session.targets.memory.image(waiter.slot.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     let shared = layout.at(file.start).is_some_and(|m| m.shared);
     if alone
         && mapped
         && !shared
-        && !request::waited_long(session, waiter.slot)
-        && let Some(writing) = provision::unseen_writing(session, waiter.slot, &ready.patched, layout)
+        && !request::waited_long(&session.targets.memory, &session.draft.clock, &session.polling, waiter.slot)
+        && let Some(writing) = provision::unseen_writing(
+            &session.targets,
+            &session.knowledge.provisioning,
+            waiter.slot,
+            &ready.patched,
+            layout,
+        )
     {
-        session.reuse.to_preload.push(waiter.slot.program);
+        session.knowledge.reuse.to_preload.push(waiter.slot.program);
         let map = mapping_code(&ready);
-        return provision::let_patch(session, waiter.slot, ready.patched, (map, writing)).then_some(By::Thread);
+        return provision::let_patch(
+            &mut session.targets,
+            &mut session.knowledge,
+            &mut session.draft,
+            waiter.slot,
+            ready.patched,
+            (map, writing),
+        )
+        .then_some(By::Thread);
     }
     let obstacle = if shared {
         // Jumps would be written into the file itself.
         Some("it is mapped shared")
-    } else if quiet || !map_code(session, waiter.slot, &ready) {
+    } else if quiet || !map_code(&mut session.targets, waiter.slot, &ready) {
         Some("no code near it")
-    } else if request::waited_long(session, waiter.slot) {
+    } else if request::waited_long(&session.targets.memory, &session.draft.clock, &session.polling, waiter.slot) {
         Some("it came too fast")
     } else {
         None
     };
     if let Some(why) = obstacle {
-        if is_waiter_doomed(session, waiter.slot) {
+        if is_waiter_doomed(&session.targets.memory, waiter.slot) {
             return None;
         }
-        let path = session.symbols.path(file.module).unwrap_or_default();
-        session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
-        session.provisioning.sites.note(&ready.patched, None, Arrival::Mapped);
+        let path = session.knowledge.symbols.path(file.module).unwrap_or_default();
+        session.draft.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+        session.knowledge.provisioning.sites.note(&ready.patched, None, Arrival::Mapped);
         return None;
     }
-    provision::patch(session, waiter.slot, ready.patched, arrival, layout);
-    session.reuse.to_preload.push(waiter.slot.program);
+    provision::patch(
+        &mut session.targets,
+        &mut session.knowledge,
+        &mut session.draft,
+        waiter.slot,
+        ready.patched,
+        arrival,
+        layout,
+    );
+    session.knowledge.reuse.to_preload.push(waiter.slot.program);
     Some(By::Launcher)
 }
 
 /// Returns the index of a file among the program's, if it is hooked in the process whose thread has slot
 /// `thread.index`.
-fn hooked(session: &Session, thread: SlotRef, file: &MappedFile) -> Option<usize> {
-    let program = session.programs.get(&thread.program)?;
-    let mem = provision::memory_of(session, thread).ok()?;
+fn hooked(targets: &Targets, thread: SlotRef, file: &MappedFile) -> Option<usize> {
+    let program = targets.programs.get(&thread.program)?;
+    let mem = provision::memory_of(targets, thread).ok()?;
     let is_it = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&mem);
     program.hooks.files.iter().position(is_it)
 }
@@ -194,10 +271,10 @@ struct NewMemory {
 }
 
 /// Searches new executable memory for calls.
-fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
+fn look_through(targets: &mut Targets, provisioning: &mut Provisioning, waiter: &Waiter, new: NewMemory) {
     let (id, tid, NewMemory { range, fresh, in_place }) = (waiter.slot.program, waiter.tid, new);
-    let Some(program) = session.programs.get_mut(&id) else { return };
-    let Some(area) = session.memory.image(id) else { return };
+    let Some(program) = targets.programs.get_mut(&id) else { return };
+    let Some(area) = targets.memory.image(id) else { return };
     let generated = &mut program.hooks.generated;
     if in_place {
         generated.written_in_place = true;
@@ -213,7 +290,7 @@ fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
         let calls = calls_in(range.start..end, |at, buffer| read_memory(tid, at, buffer));
         generated.calls += calls;
         generated.in_place += if in_place { calls } else { 0 };
-        session.provisioning.sites.note_generated(calls);
+        provisioning.sites.note_generated(calls);
     }
     if generated.looks >= MOST_LOOKS || generated.bytes >= MOST_BYTES {
         generated.too_much = true;
@@ -222,10 +299,10 @@ fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
 }
 
 /// Searches the writable code of a program that ends: its current contents stand for all it ever had.
-pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
+pub(crate) fn on_ending(programs: &mut Programs, knowledge: &mut FileKnowledge, id: ProgramId, tid: i32) {
     let maps = Maps::of(tid);
-    let Some(program) = session.programs.get_mut(&id) else { return };
-    program.space.update_by(&mut session.symbols, tid, &maps.text);
+    let Some(program) = programs.get_mut(&id) else { return };
+    program.space.update_by(&mut knowledge.symbols, tid, &maps.text);
     let files: Vec<MappedFile> = program.space.files().collect();
     let ours = |m: &Mapped| {
         m.range.start >= BLOBS_AT && m.range.start < BLOBS_AT + BLOBS_SIZE
@@ -245,22 +322,22 @@ pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
     let more = calls.saturating_sub(generated.in_place);
     generated.calls += more;
     generated.in_place += more;
-    session.provisioning.sites.note_generated(more);
+    knowledge.provisioning.sites.note_generated(more);
 }
 
 /// Makes the waiting thread map code: first a reservation, which can't hit a mapping that another thread makes at this
 /// moment, then the code over it.
-fn map_code(session: &mut Session, thread: SlotRef, ready: &Ready) -> bool {
+fn map_code(targets: &mut Targets, thread: SlotRef, ready: &Ready) -> bool {
     let Patched { code, .. } = &ready.patched;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
     let (at, size) = (ready.at, code.size());
     // A process that never had a second thread has none whose mapping could be hit.
-    let alone = session.memory.image(thread.program).is_some_and(Area::no_slot_drawn);
+    let alone = targets.memory.image(thread.program).is_some_and(Area::no_slot_drawn);
     let reserve = [MMAP.into(), at, size, 0, flags as u64, u64::MAX, 0];
-    if !alone && request::request(session, thread, reserve) != Some(at) {
+    if !alone && request::request(targets, thread, reserve) != Some(at) {
         return false;
     }
-    request::request(session, thread, mapping_code(ready)) == Some(at)
+    request::request(targets, thread, mapping_code(ready)) == Some(at)
 }
 
 /// Returns the call by which a process maps the code to its place.
