@@ -93,19 +93,19 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
             std::thread::sleep(PAUSE * n);
             stop_all::late::let_go();
         }
-        match stop_and_enter(&mut session.targets, &mut session.knowledge, &mut session.draft.problems, &prepared, pid)
-        {
+        let Session { targets, knowledge, draft, .. } = session;
+        match stop_and_enter(targets, knowledge, &mut draft.problems, &prepared, pid) {
             Ok(entered) => {
-                settle(&mut session.targets, &mut session.draft, prepared.id);
+                settle(targets, draft, prepared.id);
                 return Ok(entered);
             }
             Err(NotNow::Again(refusal)) => last = refusal,
             Err(NotNow::Changed) => {
-                discard(&mut session.targets, prepared.id);
+                discard(targets, prepared.id);
                 prepared = prepare(session, pid, image)?;
             }
             Err(NotNow::Never(refusal)) => {
-                discard(&mut session.targets, prepared.id);
+                discard(targets, prepared.id);
                 return Err(refusal);
             }
         }
@@ -130,27 +130,34 @@ fn code_lines(text: &[u8]) -> Vec<Vec<u8>> {
     text.split(|b| *b == b'\n').filter(is_code).map(<[u8]>::to_vec).collect()
 }
 
+/// Refuses a process whose memory can't be read, has our memory already, or leaves no room for it. `elides` is true if
+/// calls are to be answered in place.
+fn check_memory(pid: i32, mem: &Mem, maps: &Maps, elides: bool) -> Result<(), Refusal> {
+    if maps.all.is_empty() {
+        return Err(target::denied(pid, nix::errno::Errno::EACCES));
+    }
+    if target::is_entered(maps) {
+        return Err(target::entered_already(pid));
+    }
+    if target::is_in_the_way(maps) {
+        return Err(Refusal::new("its own memory lies where that of systoll would have to"));
+    }
+    if target::is_32_bit(pid, mem, &maps.text) {
+        return Err(Refusal::new(A_32_BIT_PROGRAM));
+    }
+    match answering::obstacle(&maps.text).filter(|_| elides) {
+        Some(why) => Err(answering::refusal(pid, why)),
+        None => Ok(()),
+    }
+}
+
 /// Prepares a program's image, plans and code while its process runs.
 fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, Refusal> {
     let denied = |e: std::io::Error| target::denied(pid, nix::errno::Errno::from_raw(e.raw_os_error().unwrap_or(0)));
     let mem = Mem::open(pid).map_err(denied)?;
     let maps = Maps::of(pid);
-    if maps.all.is_empty() {
-        return Err(target::denied(pid, nix::errno::Errno::EACCES));
-    }
-    if target::is_entered(&maps) {
-        return Err(target::entered_already(pid));
-    }
-    if target::is_in_the_way(&maps) {
-        return Err(Refusal::new("its own memory lies where that of systoll would have to"));
-    }
-    if target::is_32_bit(pid, &mem, &maps.text) {
-        return Err(Refusal::new(A_32_BIT_PROGRAM));
-    }
     let elides = session.knowledge.provisioning.elided != 0;
-    if let Some(why) = answering::obstacle(&maps.text).filter(|_| elides) {
-        return Err(answering::refusal(pid, why));
-    }
+    check_memory(pid, &mem, &maps, elides)?;
     let mut space = AddressSpace::new();
     space.update_by(&mut session.knowledge.symbols, pid, &maps.text);
     let mut taken = Taken::by(Layout::Known(&maps.all));

@@ -15,6 +15,7 @@ use crate::inproc::monitor::requests::exec_asked;
 use crate::inproc::monitor::requests::identity;
 use crate::inproc::monitor::requests::late_code;
 use crate::inproc::monitor::requests::leave;
+use crate::inproc::monitor::requests::open_windows::LastUnwound;
 use crate::inproc::monitor::requests::received;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::slots;
@@ -49,110 +50,129 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     }
     session.polling.asked_here = area.get(base + slot::PATIENCE) == 0;
     let mut waiter = Waiter::read(area, thread);
-    // Most questions are about a call that is counted at this node.
-    let (mut answer, node) = (asked, NodeAddr(asked));
+    let question = Question::from_resume(resume);
     let problems = session.draft.problems.list.len();
+    // Only the question of a window's first call may find the stack that was unwound last.
     let unwound = session.draft.windows.unwound.take();
-    let mut goes_on = false;
     let place = session.targets.programs.get_mut(&thread.program).map(Program::next_question);
-    session.polling.done = LastWork { kind: kind_of(&waiter, Question::from_resume(resume)), place };
-    if is_itself(&mut session.targets, &mut session.draft.problems, thread, (waiter.tid, Question::from_resume(resume)))
-    {
-        match Question::from_resume(resume) {
-            Some(Question::Context) => {
-                answer = context::on_context(
-                    &mut session.targets,
-                    &mut session.knowledge,
-                    &mut session.draft,
-                    &waiter,
-                    node,
-                )
-                .0;
-                if let Some(area) = session.targets.memory.image(thread.program) {
-                    stack_memory::tell(area, &waiter);
-                }
+    session.polling.done = LastWork { kind: kind_of(&waiter, question), place };
+    let mut answer = Answer { word: asked, is_released: false };
+    if is_itself(&mut session.targets, &mut session.draft.problems, thread, (waiter.tid, question)) {
+        match question {
+            Some(
+                question @ (Question::Context | Question::Number | Question::WindowEntry | Question::WindowReturn),
+            ) => {
+                let Session { targets, knowledge, draft, .. } = session;
+                answer.word = on_call(targets, knowledge, draft, &waiter, question, asked, unwound);
             }
-            Some(Question::Number) => {
-                answer =
-                    context::on_number(&mut session.targets, &mut session.knowledge, &mut session.draft, &waiter, asked)
-                        .0
+            Some(question @ (Question::Identity | Question::Confine | Question::Last)) => {
+                answer.is_released = on_process(session, &mut waiter, question, NodeAddr(asked));
             }
-            Some(Question::Slots) => slots::recycle(&mut session.targets, &mut session.draft, thread.program, true),
-            Some(Question::Ending) => {
-                late_code::on_ending(&mut session.targets.programs, &mut session.knowledge, thread.program, waiter.tid)
-            }
-            Some(Question::Mapped) => goes_on = on_code(session, &waiter, node),
-            Some(Question::Exec) => {
-                exec_asked::on_asked(&session.targets, &mut session.draft.problems, &mut session.traced, &waiter)
-            }
-            Some(Question::ExecFailed) => {
-                exec_asked::on_failed(&session.targets.programs, &mut session.traced, &waiter)
-            }
-            Some(Question::Last) => {
-                if let Some(last) = end_of_watching::reason(&session.targets, &waiter) {
-                    waiter.slot.program = identity::part_ways(session, &waiter);
-                    goes_on = leave::on_last(
-                        &mut session.targets,
-                        &mut session.draft.problems,
-                        &session.traced.tracees,
-                        &waiter,
-                        last,
-                    );
-                }
-            }
-            Some(Question::Identity) if unchanged_ids::keeps_ids(&session.targets.programs, &waiter, node) => {}
-            Some(Question::Identity) => waiter.slot.program = identity::part_ways(session, &waiter),
-            Some(Question::Confine) => {
-                waiter.slot.program = identity::part_ways(session, &waiter);
-                on_confine(&session.targets.memory, &mut session.polling, waiter.slot.program);
-            }
-            Some(Question::WindowEntry) => {
-                let began = sys::now();
-                context::look_for_main(&mut session.targets, &mut session.draft, thread, node);
-                session.draft.windows.unwound = unwound.filter(|last| last.is_of(&waiter, node));
-                if !received::on_entry(
-                    &mut session.targets,
-                    &mut session.knowledge,
-                    &mut session.draft,
-                    &waiter,
-                    node,
-                    began,
-                ) {
-                    windows::on_entry(
-                        &mut session.targets,
-                        &mut session.knowledge,
-                        &mut session.draft,
-                        &waiter,
-                        node,
-                        began,
-                    );
-                }
-            }
-            Some(Question::WindowReturn) => {
-                received::on_return(&mut session.draft.windows, &waiter);
-                windows::on_return(&session.targets.memory, &mut session.draft, &waiter);
-            }
-            // The thread finds the answers to these questions by itself, or asks for the context.
-            Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
+            Some(Question::Mapped) => answer.is_released = on_code(session, &waiter, NodeAddr(asked)),
+            Some(question) => on_note(session, &waiter, question),
+            None => {}
         }
     }
-    if Question::from_resume(resume) == Some(Question::Mapped) {
-        doomed::forget_what_doomed_lack(&session.targets.memory, &mut session.draft.problems, thread, problems);
+    let Session { targets, knowledge, draft, .. } = session;
+    if question == Some(Question::Mapped) {
+        doomed::forget_what_doomed_lack(&targets.memory, &mut draft.problems, thread, problems);
     }
-    if goes_on {
-        preload_new(&mut session.targets, &mut session.knowledge, &session.draft);
-        return true;
+    if !answer.is_released {
+        release(&targets.memory, waiter.slot, answer.word);
     }
-    let Some(area) = session.targets.memory.image(waiter.slot.program) else { return true };
-    area.set(base + slot::ANSWER, answer);
-    let Some(word) = area.half(base + slot::STATE) else { return true };
+    preload_new(targets, knowledge, draft);
+    true
+}
+
+/// The answer to a thread's question.
+struct Answer {
+    /// The word that the thread finds in its slot.
+    word: u64,
+    /// True if the thread was released already.
+    is_released: bool,
+}
+
+/// Writes the answer into the slot of a thread, and wakes the thread.
+fn release(memory: &Memory, thread: SlotRef, answer: u64) {
+    let Some(area) = memory.image(thread.program) else { return };
+    area.set(thread.offset() + slot::ANSWER, answer);
+    let Some(word) = area.half(thread.offset() + slot::STATE) else { return };
     // The thread may have stopped waiting meanwhile.
     let done = word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
     if done.is_ok() {
         sys::futex_wake(word);
     }
-    preload_new(&mut session.targets, &mut session.knowledge, &session.draft);
-    true
+}
+
+/// Handles a question about a call: its context, or its place in a window. Returns the answer's word.
+fn on_call(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    question: Question,
+    asked: u64,
+    unwound: Option<LastUnwound>,
+) -> u64 {
+    // The call is counted at this node.
+    let node = NodeAddr(asked);
+    match question {
+        Question::Context => {
+            let answer = context::on_context(targets, knowledge, draft, waiter, node);
+            if let Some(area) = targets.memory.image(waiter.slot.program) {
+                stack_memory::tell(area, waiter);
+            }
+            return answer.0;
+        }
+        Question::Number => return context::on_number(targets, knowledge, draft, waiter, asked).0,
+        Question::WindowEntry => {
+            let began = sys::now();
+            context::look_for_main(targets, draft, waiter.slot, node);
+            draft.windows.unwound = unwound.filter(|last| last.is_of(waiter, node));
+            if !received::on_entry(targets, knowledge, draft, waiter, node, began) {
+                windows::on_entry(targets, knowledge, draft, waiter, node, began);
+            }
+        }
+        _ => {
+            received::on_return(&mut draft.windows, waiter);
+            windows::on_return(&targets.memory, draft, waiter);
+        }
+    }
+    asked
+}
+
+/// Handles a question of a process that changes: it may be a copy now, or be confined, or end its watching. The slot
+/// in `waiter` becomes that of the process's own image. Returns true if the thread was released.
+fn on_process(session: &mut Session, waiter: &mut Waiter, question: Question, node: NodeAddr) -> bool {
+    match question {
+        Question::Last => {
+            let Some(last) = end_of_watching::reason(&session.targets, waiter) else { return false };
+            waiter.slot.program = identity::part_ways(session, waiter);
+            let Session { targets, draft, traced, .. } = session;
+            return leave::on_last(targets, &mut draft.problems, &traced.tracees, waiter, last);
+        }
+        Question::Identity if unchanged_ids::keeps_ids(&session.targets.programs, waiter, node) => {}
+        _ => waiter.slot.program = identity::part_ways(session, waiter),
+    }
+    if question == Question::Confine {
+        on_confine(&session.targets.memory, &mut session.polling, waiter.slot.program);
+    }
+    false
+}
+
+/// Handles a question that only tells the launcher something, or asks for slots.
+fn on_note(session: &mut Session, waiter: &Waiter, question: Question) {
+    let Session { targets, knowledge, draft, traced, .. } = session;
+    match question {
+        Question::Slots => slots::recycle(targets, draft, waiter.slot.program, true),
+        Question::Ending => {
+            late_code::on_ending(&mut targets.programs, knowledge, waiter.slot.program, waiter.tid);
+        }
+        Question::Exec => exec_asked::on_asked(targets, &mut draft.problems, traced, waiter),
+        Question::ExecFailed => exec_asked::on_failed(&targets.programs, traced, waiter),
+        // The thread finds the answers to the other questions by itself, or asks for the context.
+        _ => {}
+    }
 }
 
 /// Returns the kind of work, by which the launcher predicts if another question comes soon.
@@ -169,12 +189,13 @@ fn kind_of(waiter: &Waiter, question: Option<Question>) -> Kind {
 /// Handles a question about code that was mapped or made executable in a program. Returns true if the thread was
 /// released with its answer.
 fn on_code(session: &mut Session, waiter: &Waiter, node: NodeAddr) -> bool {
-    if let Some(made) = request::undone(&session.targets.memory, waiter.slot) {
-        provision::finish(&mut session.targets, &mut session.knowledge, &mut session.draft.problems, waiter.slot, made);
+    let Session { targets, knowledge, draft, .. } = session;
+    if let Some(made) = request::undone(&targets.memory, waiter.slot) {
+        provision::finish(targets, knowledge, &mut draft.problems, waiter.slot, made);
         return false;
     }
     match waiter.registers.ax {
-        STARTING => on_exec::on_starting(&mut session.targets, &mut session.knowledge, &mut session.draft, waiter.slot),
+        STARTING => on_exec::on_starting(targets, knowledge, draft, waiter.slot),
         _ => late_code::on_mapped(session, waiter, node),
     }
 }

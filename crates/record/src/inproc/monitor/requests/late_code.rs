@@ -21,6 +21,7 @@ use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::{FileKnowledge, Provisioning, Session, Targets};
 use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::{Area, BLOBS};
+use crate::problems::Problems;
 use crate::sys::read_memory;
 use std::ops::Range;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, image};
@@ -42,13 +43,8 @@ pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) 
     if hooked.is_none() {
         session.draft.problems.losses += 1;
     }
-    ready::allow_elision(
-        &mut session.targets,
-        &session.knowledge.provisioning,
-        &session.draft.problems,
-        waiter.slot.program,
-        losses_before,
-    );
+    let Session { targets, knowledge, draft, .. } = session;
+    ready::allow_elision(targets, &knowledge.provisioning, &draft.problems, waiter.slot.program, losses_before);
     hooked == Some(By::Thread)
 }
 
@@ -63,89 +59,68 @@ enum By {
 
 /// Hooks the code that has appeared. Returns `None` if it is not known where.
 fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<By> {
-    let r = &waiter.registers;
+    let Session { targets, knowledge, draft, .. } = session;
+    let (id, r) = (waiter.slot.program, &waiter.registers);
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
-    no_calls::look_for_callers(
-        &mut session.targets,
-        &mut session.knowledge,
-        &session.draft.table,
-        waiter.slot.program,
-        waiter.tid,
-    );
-    let now = no_calls::maps_file(&mut session.knowledge.provisioning, waiter.slot.program, waiter.tid)?;
-    let program = session.targets.programs.get_mut(&waiter.slot.program)?;
+    no_calls::look_for_callers(targets, knowledge, &draft.table, id, waiter.tid);
+    let now = no_calls::maps_file(&mut knowledge.provisioning, id, waiter.tid)?;
+    let program = targets.programs.get_mut(&id)?;
     // Usually a file was mapped, and one line of `maps` tells everything. All of `maps` is needed if the program makes
     // code as it runs: it stops asking once there is much of it, and stacks lead through that code.
     let alone = mapped && program.hooks.generated.looks == 0;
     let line = if alone { maps::line_at(&now, &range) } else { None };
-    if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.knowledge.symbols, waiter.tid, &line)) {
-        if translators::is_guest(
-            &mut session.targets.programs,
-            &mut session.knowledge,
-            &mut session.draft,
-            waiter.slot.program,
-            root,
-            &file,
-        ) {
+    if let Some(file) = line.and_then(|line| program.space.add_by(&mut knowledge.symbols, waiter.tid, &line)) {
+        if translators::is_guest(&mut targets.programs, knowledge, draft, id, root, &file) {
             return None;
         }
-        if matches!(session.knowledge.provisioning.files.known(&mut session.knowledge.symbols, file.module), Ok(None)) {
-            no_calls::note(
-                &session.targets,
-                &mut session.knowledge,
-                &session.draft.table,
-                waiter.slot.program,
-                root,
-                (file.module, r),
-            );
-            session.knowledge.reuse.to_preload.push(waiter.slot.program);
+        if matches!(knowledge.provisioning.files.known(&mut knowledge.symbols, file.module), Ok(None)) {
+            no_calls::note(targets, knowledge, &draft.table, id, root, (file.module, r));
+            knowledge.reuse.to_preload.push(id);
             return Some(By::Launcher);
         }
         return hook_file(session, waiter, (&file, mapped), (Layout::Asked(&now), true));
     }
     let maps = Maps::of(waiter.tid);
-    program.space.update_by(&mut session.knowledge.symbols, waiter.tid, &maps.text);
-    let maps = maps.all;
+    program.space.update_by(&mut knowledge.symbols, waiter.tid, &maps.text);
+    hook_range(session, waiter, root, &maps.all, (range, mapped))
+}
+
+/// Hooks the files in a range of addresses, and searches its other code. `mapped` is true if the thread has just mapped
+/// the range. Returns `None` if some of the code is not hooked.
+fn hook_range(
+    session: &mut Session,
+    waiter: &Waiter,
+    root: NodeAddr,
+    maps: &[Mapped],
+    (range, mapped): (Range<u64>, bool),
+) -> Option<By> {
+    let Session { targets, knowledge, draft, .. } = session;
+    let id = waiter.slot.program;
     let here = |f: &MappedFile| f.start < range.end && range.start < f.end;
-    let files: Vec<MappedFile> = program.space.files().filter(here).collect();
+    let files: Vec<MappedFile> = targets.programs.get(&id)?.space.files().filter(here).collect();
     let comes =
         |m: &&Mapped| m.executable && m.range.start < range.end && range.start < m.range.end && !is_file(&files, m);
-    let memory: Vec<Mapped> = maps.iter().filter(comes).cloned().collect();
+    let memory: Vec<&Mapped> = maps.iter().filter(comes).collect();
     if files.is_empty() && memory.is_empty() {
         return None;
     }
     if !memory.is_empty() {
-        translators::on_code_made(
-            &mut session.targets.programs,
-            &session.knowledge.symbols,
-            &mut session.draft,
-            waiter.slot.program,
-            waiter.tid,
-            root,
-        );
+        translators::on_code_made(&mut targets.programs, &knowledge.symbols, draft, id, waiter.tid, root);
     }
-    for m in &memory {
-        no_calls::end(&session.targets.memory, waiter.slot.program);
+    for m in memory {
+        no_calls::end(&targets.memory, id);
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
         // Shared memory may be written through another mapping of it.
-        let fresh = mapped && (r.r8 as i32) < 0;
+        let fresh = mapped && (waiter.registers.r8 as i32) < 0;
         let new = NewMemory { range: part, fresh, in_place: m.writable || m.shared };
-        look_through(&mut session.targets, &mut session.knowledge.provisioning, waiter, new);
+        look_through(targets, &mut knowledge.provisioning, waiter, new);
     }
-    let layout = Layout::Known(&maps);
     files.into_iter().try_fold(By::Launcher, |_, file| {
-        let known = !mapped && hooked(&session.targets, waiter.slot, &file).is_some();
-        match known
-            || !translators::is_guest(
-                &mut session.targets.programs,
-                &mut session.knowledge,
-                &mut session.draft,
-                waiter.slot.program,
-                root,
-                &file,
-            ) {
-            true => hook_file(session, waiter, (&file, mapped), (layout, false)),
+        let Session { targets, knowledge, draft, .. } = session;
+        let known = !mapped && hooked(targets, waiter.slot, &file).is_some();
+        match known || !translators::is_guest(&mut targets.programs, knowledge, draft, id, root, &file) {
+            true => hook_file(session, waiter, (&file, mapped), (Layout::Known(maps), false)),
             false => None,
         }
     })
@@ -159,97 +134,73 @@ fn hook_file(
     (file, mapped): (&MappedFile, bool),
     (layout, alone): (Layout<'_>, bool),
 ) -> Option<By> {
+    let Session { targets, knowledge, draft, polling, .. } = session;
+    let (thread, id) = (waiter.slot, waiter.slot.program);
     let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
-    if let Some(known) = hooked(&session.targets, waiter.slot, file) {
+    if let Some(known) = hooked(targets, thread, file) {
         // This is a further piece of a known file, or the same piece after its loader has worked on it.
-        provision::write_around(
-            &session.targets,
-            &mut session.knowledge,
-            &mut session.draft.problems,
-            FileOf { by: waiter.slot, index: known, arrival },
-            layout,
-        );
+        let file = FileOf { by: thread, index: known, arrival };
+        provision::write_around(targets, knowledge, &mut draft.problems, file, layout);
         return Some(By::Launcher);
     }
-    let ready = match ready::ready(
-        &session.targets,
-        &mut session.knowledge,
-        &mut session.draft.problems,
-        file,
-        &mut Taken::by(layout),
-    ) {
+    let ready = match ready::ready(targets, knowledge, &mut draft.problems, file, &mut Taken::by(layout)) {
         Ok(Some(ready)) => ready,
         Ok(None) => {
-            session.knowledge.reuse.to_preload.push(waiter.slot.program);
+            knowledge.reuse.to_preload.push(id);
             return Some(By::Launcher);
         }
         Err(why) => {
-            leave_alone::leave_alone(
-                &session.targets.programs,
-                &mut session.draft.problems,
-                waiter.slot.program,
-                waiter.tid,
-                &format!("has loaded what can't be watched: {why}"),
-            );
+            let why = format!("has loaded what can't be watched: {why}");
+            leave_alone::leave_alone(&targets.programs, &mut draft.problems, id, waiter.tid, &why);
             return None;
         }
     };
-    let quiet = session.targets.memory.image(waiter.slot.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     let shared = layout.at(file.start).is_some_and(|m| m.shared);
+    let waited_long = |targets: &Targets| request::waited_long(&targets.memory, &draft.clock, polling, thread);
     if alone
         && mapped
         && !shared
-        && !request::waited_long(&session.targets.memory, &session.draft.clock, &session.polling, waiter.slot)
-        && let Some(writing) = provision::unseen_writing(
-            &session.targets,
-            &session.knowledge.provisioning,
-            waiter.slot,
-            &ready.patched,
-            layout,
-        )
+        && !waited_long(targets)
+        && let Some(writing) =
+            provision::unseen_writing(targets, &knowledge.provisioning, thread, &ready.patched, layout)
     {
-        session.knowledge.reuse.to_preload.push(waiter.slot.program);
+        knowledge.reuse.to_preload.push(id);
         let map = mapping_code(&ready);
-        return provision::let_patch(
-            &mut session.targets,
-            &mut session.knowledge,
-            &mut session.draft,
-            waiter.slot,
-            ready.patched,
-            (map, writing),
-        )
-        .then_some(By::Thread);
+        let is_done = provision::let_patch(targets, knowledge, draft, thread, ready.patched, (map, writing));
+        return is_done.then_some(By::Thread);
     }
+    let quiet = targets.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     let obstacle = if shared {
         // Jumps would be written into the file itself.
         Some("it is mapped shared")
-    } else if quiet || !map_code(&mut session.targets, waiter.slot, &ready) {
+    } else if quiet || !map_code(targets, thread, &ready) {
         Some("no code near it")
-    } else if request::waited_long(&session.targets.memory, &session.draft.clock, &session.polling, waiter.slot) {
-        Some("it came too fast")
     } else {
-        None
+        waited_long(targets).then_some("it came too fast")
     };
     if let Some(why) = obstacle {
-        if is_waiter_doomed(&session.targets.memory, waiter.slot) {
-            return None;
-        }
-        let path = session.knowledge.symbols.path(file.module).unwrap_or_default();
-        session.draft.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
-        session.knowledge.provisioning.sites.note(&ready.patched, None, Arrival::Mapped);
+        note_not_hooked(targets, knowledge, &mut draft.problems, thread, (&ready.patched, why));
         return None;
     }
-    provision::patch(
-        &mut session.targets,
-        &mut session.knowledge,
-        &mut session.draft,
-        waiter.slot,
-        ready.patched,
-        arrival,
-        layout,
-    );
-    session.knowledge.reuse.to_preload.push(waiter.slot.program);
+    provision::patch(targets, knowledge, draft, thread, ready.patched, arrival, layout);
+    knowledge.reuse.to_preload.push(id);
     Some(By::Launcher)
+}
+
+/// Notes that a mapped file is not hooked, and why, unless its thread is about to end.
+fn note_not_hooked(
+    targets: &Targets,
+    knowledge: &mut FileKnowledge,
+    problems: &mut Problems,
+    thread: SlotRef,
+    (file, why): (&Patched, &str),
+) {
+    if is_waiter_doomed(&targets.memory, thread) {
+        return;
+    }
+    let path = knowledge.symbols.path(file.key).unwrap_or_default();
+    problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+    knowledge.provisioning.sites.note(file, None, Arrival::Mapped);
 }
 
 /// Returns the index of a file among the program's, if it is hooked in the process whose thread has slot

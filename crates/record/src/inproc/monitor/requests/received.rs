@@ -75,14 +75,8 @@ pub(crate) fn on_entry(
             return true;
         }
     }
-    let armed = draft.windows.armed.get_mut(&thread);
-    let is_armed = armed.is_some();
-    if let Some(left) = armed {
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            draft.windows.armed.remove(&thread);
-            windows::set_wanted(&targets.memory, thread, want::NOTHING);
-        }
+    let is_armed = count_armed(&targets.memory, &mut draft.windows, thread);
+    if is_armed {
         windows::comes_due(targets, &mut draft.windows, thread.program, at, &entered);
     }
     if is_sampled {
@@ -90,6 +84,18 @@ pub(crate) fn on_entry(
         windows::set_wanted(&targets.memory, thread, want::HAND_SHAKE);
     }
     is_armed || is_sampled
+}
+
+/// Counts a call of a thread that asks at every call until it receives; after enough calls it is to ask no more. Returns
+/// false if the thread is none of these.
+fn count_armed(memory: &Memory, windows: &mut OpenWindows, thread: SlotRef) -> bool {
+    let Some(left) = windows.armed.get_mut(&thread) else { return false };
+    *left = left.saturating_sub(1);
+    if *left == 0 {
+        windows.armed.remove(&thread);
+        windows::set_wanted(memory, thread, want::NOTHING);
+    }
+    true
 }
 
 /// Returns the number of calls for which the call stands that a thread is about to make, zero if it is no sample.
