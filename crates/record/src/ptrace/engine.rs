@@ -5,7 +5,7 @@ use super::patience::Patience;
 use super::sampler::Sampler;
 use super::state::{ById, Process, Thread};
 use crate::assemble::RunFacts;
-use crate::backend::{Control, Launch};
+use crate::backend::{Control, HowToWatch};
 use crate::ending::Ending;
 use crate::problems::Problems;
 use crate::procfs::IoCalls;
@@ -117,13 +117,13 @@ struct Progress {
 }
 
 impl Engine {
-    pub(super) fn new(launch: &Launch, names: bool) -> Self {
+    pub(super) fn new(how: &HowToWatch, names: bool) -> Self {
         Self {
             processes: ById::default(),
             threads: ById::default(),
-            table: Table::listing_longer(launch.longer),
+            table: Table::listing_longer(how.longer),
             symbols: Symbols::new(),
-            windows: Windows::new(launch.windows.clone(), launch.seed),
+            windows: Windows::new(how.windows.clone(), how.seed),
             problems: Problems::default(),
             ended: HashMap::new(),
             root: Root::default(),
@@ -134,11 +134,7 @@ impl Engine {
             stops: Stops::default(),
             patience: Patience::new(),
             stack: UnwoundStack::default(),
-            measured: Measured {
-                facts: RunFacts::default(),
-                cost: Cost::default(),
-                sampler: Sampler::new(launch.seed),
-            },
+            measured: Measured { facts: RunFacts::default(), cost: Cost::default(), sampler: Sampler::new(how.seed) },
             progress: Progress::default(),
         }
     }

@@ -19,7 +19,7 @@ use super::session::Session;
 use super::shared::maps::{Layout, Maps};
 use super::shared::memory::Memory;
 use super::shared::remote::Mem;
-use super::{Cache, Closely, Launch, options, watch};
+use super::{Cache, Closely, HowToWatch, options, watch};
 use crate::table::{Image, Table};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Launcher {
         let symbols = Symbols::expecting(ahead.modules.clone());
         let around = Around { own_cycles: 10.0, added_ns: 5.0, ..Around::default() };
         let mut session = watch::new_session(
-            &Launch::default(),
+            &HowToWatch::default(),
             (Memory::new().ok()?, Polling::new()),
             (files, symbols),
             (crate::assemble::RunFacts::default(), around),

@@ -1,7 +1,7 @@
 //! The launcher's loop: answers threads' questions, follows execs, and recognises when the run is over.
 
 use crate::assemble::RunFacts;
-use crate::backend::{Closely, Control, Launch};
+use crate::backend::{Closely, Control, HowToWatch};
 use crate::ending::CutShort;
 use crate::error::Error;
 use crate::inproc::monitor::attach::leave;
@@ -66,7 +66,7 @@ const HOUSEKEEPING_NS: u64 = 100_000_000;
 
 /// Creates a session in which nothing is watched yet.
 pub(crate) fn new_session(
-    launch: &Launch,
+    how: &HowToWatch,
     (memory, polling): (Memory, Polling),
     (files, symbols): (Files, Symbols),
     (facts, around): (RunFacts, Around),
@@ -81,9 +81,9 @@ pub(crate) fn new_session(
                 files,
                 spare: None,
                 maps_file: None,
-                elided: in_place::bits(&launch.elisions),
+                elided: in_place::bits(&how.elisions),
                 writes_code: seccomp::may_write_code(),
-                writes_windows: writes_windows(launch),
+                writes_windows: writes_windows(how),
                 kinds: HashMap::new(),
                 no_calls: NoCalls::default(),
                 sites: AllSites::default(),
@@ -91,8 +91,8 @@ pub(crate) fn new_session(
             reuse: Reuse::default(),
         },
         draft: DraftRecording {
-            table: Table::listing_longer(launch.longer),
-            windows: OpenWindows::new(Windows::new(launch.windows.clone(), launch.seed)),
+            table: Table::listing_longer(how.longer),
+            windows: OpenWindows::new(Windows::new(how.windows.clone(), how.seed)),
             stats: RunStats {
                 facts,
                 around,
@@ -117,8 +117,8 @@ pub(crate) fn new_session(
 
 /// Returns true if threads may write windows by themselves: the launcher samples calls at all, a window has as many
 /// calls as threads write, their clocks tell the time, and no filter forbids the calls that copying takes.
-fn writes_windows(launch: &Launch) -> bool {
-    let as_many = launch.closely == Closely::All && launch.windows.calls == ring::CALLS as usize;
+fn writes_windows(how: &HowToWatch) -> bool {
+    let as_many = how.closely == Closely::All && how.windows.calls == ring::CALLS as usize;
     as_many && clock::is_constant() && seccomp::may_copy()
 }
 
@@ -340,12 +340,8 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
     }
     if session.traced.root.attached.is_some() {
         turns::follow(session, control);
-        return leave_when_over(
-            &mut session.targets,
-            &mut session.draft,
-            &mut session.traced,
-            wanted.ending.is_some() || control.leaves(),
-        );
+        let is_told = wanted.ending.is_some() || control.leaves();
+        return leave_when_over(&mut session.targets, &mut session.draft, &mut session.traced, is_told);
     }
     let ended = session.traced.root.exit.is_some();
     let Some(why) = session.traced.root.ending.look(&wanted, sys::now(), (ended, control.leaves()), linger) else {

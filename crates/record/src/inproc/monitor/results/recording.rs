@@ -38,7 +38,7 @@ impl Finished {
     }
 }
 
-/// Finishes a run that has ended. `ends_process`: see [`crate::Launch::ends_process`].
+/// Finishes a run that has ended. `ends_process`: see [`crate::HowToWatch::ends_process`].
 pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
     let wall_ns = session.draft.clock.at(sys::now());
     collect::collect_all(&mut session.targets, &mut session.knowledge, &mut session.draft);

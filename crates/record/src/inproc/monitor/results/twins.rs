@@ -252,7 +252,8 @@ fn unwatched_ns(launch: &Launch) -> Option<u64> {
         user + sys
     };
     let before = children();
-    let mut held = launch::prepare(launch).ok()?.start(&Signals::of(launch).ok()?.original_mask()).ok()?;
+    let mut held =
+        launch::prepare(launch).ok()?.start(&Signals::of(&launch.how, launch.grace).ok()?.original_mask()).ok()?;
     let used = sys::process_cpu(held.pid).unwrap_or(0);
     let released = held.release();
     tracee::wait_for(held.pid, true);
