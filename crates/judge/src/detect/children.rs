@@ -166,7 +166,7 @@ fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starti
     let looks = |(maker, _): &Starting, f: &Family| {
         let others = families.iter().filter(|((of, program), _)| of == maker && !waits(program));
         let rows = recording.rows.iter().filter(|row| row.process == *maker || f.makers.contains(&row.process));
-        let asked = |row: &Row| match semantics.of(row.syscall) {
+        let asked = |row: &Row| match semantics.lines_of(row.syscall) {
             lines if lines.asks_about_paths() => row.counts.calls,
             lines if lines.may_open => row.counts.failed(),
             _ => 0,
@@ -187,7 +187,8 @@ fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Proces
     if image.instances <= 1 {
         return image.instances;
     }
-    let forks = |row: &&Row| row.process.0 == at && semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks));
+    let forks =
+        |row: &&Row| row.process.0 == at && semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks));
     let forked = recording
         .rows
         .iter()
@@ -242,7 +243,8 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     for (at, row) in recording.rows.iter().enumerate() {
         let Ok(at) = u32::try_from(at) else { break };
         let process = row.syscall.name().is_some_and(|name| BECOMES.contains(&name) || AWAITS.contains(&name));
-        let forks = semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&RowId(at));
+        let forks =
+            semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&RowId(at));
         let makes = makers(&row.process);
         if makes && (process || forks) || stubs(&row.process) && process {
             rows.push(RowId(at));
@@ -269,10 +271,10 @@ fn rows_of_threads(recording: &Recording, semantics: &Semantics) -> BTreeSet<Row
     for window in &recording.windows {
         for call in window.calls.iter().filter(|call| call.nth > 0) {
             let syscall = recording.row(call.row).syscall;
-            if !semantics.of(syscall).does(|e| matches!(e, Effect::Forks)) {
+            if !semantics.lines_of(syscall).does(|e| matches!(e, Effect::Forks)) {
                 continue;
             }
-            let makes_thread = semantics.of(syscall).spawns(&ObservedCall { window, call, syscall }).is_some();
+            let makes_thread = semantics.lines_of(syscall).spawns(&ObservedCall { window, call, syscall }).is_some();
             if makes_thread { &mut threads } else { &mut others }.insert(call.row);
         }
     }

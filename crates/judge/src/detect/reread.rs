@@ -1,7 +1,7 @@
 //! Finds the files that are opened again and again, from all windows together, and tells whether
 //! they changed.
 
-use super::glance::GLANCE;
+use super::others_look::OTHERS_LOOK_NS;
 use crate::hash::Map;
 use crate::octave::octaves;
 use crate::semantics::{
@@ -165,7 +165,7 @@ impl<'a> Rereads<'a> {
         let any = looks.any;
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
-            let quick = openings > 0 && recording.header.wall_ns / openings < GLANCE;
+            let quick = openings > 0 && recording.header.wall_ns / openings < OTHERS_LOOK_NS;
             let unchanged = seen.alike > 0 && !seen.changed;
             let (changed, parts, many) = (seen.changed, seen.parts, openings >= MANY);
             Reread { openings, unchanged, changed, parts, asked_for: seen.asked_for, many, quick }
@@ -185,7 +185,7 @@ impl<'a> Rereads<'a> {
     }
 
     /// Returns the properties of a path of a process.
-    pub(super) fn of(&self, (process, path): File<'_>) -> Option<Reread> {
+    pub(super) fn reread_of(&self, (process, path): File<'_>) -> Option<Reread> {
         self.files.get(&process)?.get(path).copied()
     }
 }
@@ -211,7 +211,7 @@ fn each_opening<'a>(
 ) {
     for (at, call) in window.calls.iter().enumerate() {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-        let lines = semantics.of(observed.syscall);
+        let lines = semantics.lines_of(observed.syscall);
         if !lines.may_open || call.errno().is_some() {
             continue;
         }
@@ -256,7 +256,7 @@ fn look_through<'a>(
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
         let mut statuses = soon.iter().filter_map(|next| {
             let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };
-            let line = semantics.of(asked.syscall).state(&asked)?;
+            let line = semantics.lines_of(asked.syscall).state(&asked)?;
             let Act::Ask(sources) = line.act else { return None };
             let of_file = line.about.is(&FILE_STATUS) && Some(i64::from(asked.descriptor(0))) == call.result;
             of_file.then(|| answer(sources, &asked))?
@@ -286,7 +286,8 @@ pub(super) fn is_elsewhere(call: &ObservedCall<'_>, moved: &Transfer) -> bool {
 /// Returns true if the call brings bytes, or a connection, from outside the program's files.
 fn comes_from_outside(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     let file = || call.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
-    let taken = semantics.of(call.syscall).transfer(call).filter(|moved| moved.way == Way::In && moved.fd.is_some());
+    let taken =
+        semantics.lines_of(call.syscall).transfer(call).filter(|moved| moved.way == Way::In && moved.fd.is_some());
     taken.is_some() && !file() && call.call.result.is_some_and(|got| got > 0)
 }
 
@@ -306,7 +307,7 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
     let mut content = Vec::new();
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-        let lines = semantics.of(observed.syscall);
+        let lines = semantics.lines_of(observed.syscall);
         if lines.fd != Some(0) || i64::from(observed.descriptor(0)) != fd {
             continue;
         }

@@ -153,7 +153,7 @@ impl Engine {
                 Waited::Interrupted | Waited::NothingYet => {}
             }
             if let Some(signals) = signals {
-                self.look(signals, control, linger);
+                self.handle_signals(signals, control, linger);
             }
             if self.progress.cut_short || self.threads.is_empty() && self.root.exit.is_some() {
                 break;
@@ -244,15 +244,15 @@ impl Engine {
         }
     }
 
-    fn look(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
-        let wanted = signals.look();
+    fn handle_signals(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+        let wanted = signals.take_requests();
         if wanted.snapshot && control.wants_snapshot() {
             let recording = self.recording_so_far();
             control.snapshot(recording);
         }
         let ended = self.root.exit.is_some();
         let state = (ended, control.leaves());
-        let Some(why) = self.progress.ending.look(&wanted, sys::now(), state, linger) else { return };
+        let Some(why) = self.progress.ending.reason_to_end(&wanted, sys::now(), state, linger) else { return };
         self.problems.note(ProblemKind::CutShort, why.text(self.processes.len()));
         self.let_everything_go();
         self.progress.cut_short = true;

@@ -245,7 +245,7 @@ impl Signals {
     }
 
     /// Takes the requests made since the last call.
-    pub(crate) fn look(&self) -> SignalRequests {
+    pub(crate) fn take_requests(&self) -> SignalRequests {
         if self.shared.looked.swap(true, Ordering::AcqRel) {
             return SignalRequests::default();
         }

@@ -52,7 +52,7 @@ impl AddressSpace {
             let (module, at) = self.locate(ip.wrapping_sub(u64::from(is_return)));
             let Some(key) = module else {
                 let frame = RawFrame { module: None, address: ip, is_return };
-                found(place.of(frame, ip, sp));
+                found(place.frame(frame, ip, sp));
                 let go_on = until == Until::Root && self.guess(symbols, &mut regs, read, is_return).is_some();
                 if !go_on {
                     return false;
@@ -62,7 +62,7 @@ impl AddressSpace {
             };
             let known = symbols.facts_at(key, at, is_return);
             let frame = RawFrame { module, address: known.address, is_return };
-            found(place.of(frame, ip, sp));
+            found(place.frame(frame, ip, sp));
             if until == Until::UserFrame && known.class == FrameClass::User {
                 return false;
             }
@@ -141,7 +141,7 @@ impl StackPlace {
     /// The place of a frame that was found by guessing.
     const UNKNOWN: Self = Self { constant: false, pointer: None, rbp: Whereabouts::Unknown };
 
-    fn of(&self, frame: RawFrame, ip: u64, sp: u64) -> PlacedFrame {
+    fn frame(&self, frame: RawFrame, ip: u64, sp: u64) -> PlacedFrame {
         PlacedFrame { frame, ip, sp, constant: self.constant, pointer: self.pointer }
     }
 }

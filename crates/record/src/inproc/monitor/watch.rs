@@ -226,7 +226,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         ring_take::take_new(&mut session.targets, &mut session.draft);
         windows::settle_who_opens(&mut session.targets, &session.knowledge.provisioning, &session.draft);
         received::arm_one(&session.targets.memory, &mut session.draft);
-        look(session, signals, control, linger);
+        handle_signals(session, signals, control, linger);
         housekeeping(session, control);
         let more = collect::collect_ended(session) | std::mem::take(&mut session.traced.root.just_ended);
         if !session.traced.root.cut_short && !more {
@@ -332,8 +332,8 @@ fn on_gone(traced: &mut TracedProcesses, tid: i32, exit: Exit, signals: Option<&
     }
 }
 
-fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
-    let wanted = signals.look();
+fn handle_signals(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+    let wanted = signals.take_requests();
     if wanted.snapshot && control.wants_snapshot() {
         let recording = recording::recording_so_far(session);
         control.snapshot(recording);
@@ -344,7 +344,8 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
         return leave_when_over(&mut session.targets, &mut session.draft, &mut session.traced, is_told);
     }
     let ended = session.traced.root.exit.is_some();
-    let Some(why) = session.traced.root.ending.look(&wanted, sys::now(), (ended, control.leaves()), linger) else {
+    let Some(why) = session.traced.root.ending.reason_to_end(&wanted, sys::now(), (ended, control.leaves()), linger)
+    else {
         return;
     };
     let left = if ended || why == CutShort::Left { collect::living(&session.targets) } else { 0 };

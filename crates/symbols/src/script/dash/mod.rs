@@ -32,7 +32,7 @@ struct DashFile(Option<Anatomy>);
 
 /// Returns the dash in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
-    Some(Box::new(DashFile(anatomy::of(file)?)))
+    Some(Box::new(DashFile(anatomy::find(file)?)))
 }
 
 /// Returns false: no modules come with dash.

@@ -44,7 +44,7 @@ pub(crate) fn give_slots(
 fn draw(targets: &mut Targets, id: ProgramId, pid: i32, tid: i32) -> Option<SlotRef> {
     let program = targets.programs.get_mut(&id)?;
     let area = targets.memory.image(id)?;
-    program.threads.tickets.look(area);
+    program.threads.tickets.note_drawn(area);
     program.threads.tickets.grow_if_short(area);
     let ticket = area.get(image::NEXT_SLOT);
     let entry = area.half(image::TICKETS + 4 * (ticket % image::TICKETS_LEN))?;

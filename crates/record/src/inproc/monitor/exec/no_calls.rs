@@ -176,7 +176,7 @@ pub(crate) fn look_for_callers(
 ) {
     let image = targets.programs.get(&id).and_then(|p| table.images.get(p.image.index()));
     if image.and_then(|image| knowledge.reuse.by_file.get(&image.exe)).is_some_and(|earlier| earlier.calls_through) {
-        look(targets, &mut knowledge.symbols, id, tid);
+        read_mappings(targets, &mut knowledge.symbols, id, tid);
     }
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn maps_file(provisioning: &mut Provisioning, id: ProgramId, tid: i32
 }
 
 /// Reads the mappings that the program of the waiting thread `tid` has made without asking.
-pub(crate) fn look(targets: &mut Targets, symbols: &mut Symbols, id: ProgramId, tid: i32) {
+pub(crate) fn read_mappings(targets: &mut Targets, symbols: &mut Symbols, id: ProgramId, tid: i32) {
     let Some(program) = targets.programs.get_mut(&id) else { return };
     let unasked = targets.memory.image(id).map_or(0, |area| area.get(image::UNASKED_FILES));
     if unasked != program.hooks.unasked {

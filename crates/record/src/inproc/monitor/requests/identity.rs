@@ -326,7 +326,7 @@ fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { co
         Err(why) => return Moved::No(why),
     };
     if let (Some(area), Some(program)) = (session.targets.memory.image(id), session.targets.programs.get_mut(&id)) {
-        program.threads.tickets.look(area);
+        program.threads.tickets.note_drawn(area);
     }
     let Some(copied) = session.targets.memory.copy(id, copy, &own) else {
         return Moved::No("there is too much in it to be copied, or no memory to copy it to".into());

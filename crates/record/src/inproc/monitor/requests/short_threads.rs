@@ -17,7 +17,7 @@ use systoll_hooks::layout::{node, record};
 pub(crate) fn sample_again(targets: &mut Targets, windows: &mut OpenWindows) {
     for program in targets.programs.values_mut() {
         let Some(area) = targets.memory.image(program.id) else { continue };
-        program.threads.tickets.look(area);
+        program.threads.tickets.note_drawn(area);
         let drawn = program.threads.tickets.seen;
         // The first thread draws no slot.
         if drawn <= 1 || drawn < program.threads.sample_at {

@@ -43,7 +43,7 @@ pub(crate) fn recycle(targets: &mut Targets, draft: &mut DraftRecording, id: Pro
     let Some(mut program) = targets.programs.remove(&id) else { return };
     let pressed = pressed && program.threads.tickets.given() >= MOST;
     if let Some(area) = targets.memory.image(id) {
-        program.threads.tickets.look(area);
+        program.threads.tickets.note_drawn(area);
         program.threads.tickets.recycled = program.threads.tickets.seen;
     }
     let busy = std::mem::take(&mut program.threads.tickets.busy);

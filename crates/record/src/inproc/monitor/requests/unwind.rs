@@ -22,7 +22,7 @@ pub(crate) fn unwind_now(
     if !no_calls::may_lie_in(targets, &mut knowledge.provisioning, id, waiter.tid, (&frames, complete)) {
         return Some((frames, complete));
     }
-    no_calls::look(targets, &mut knowledge.symbols, id, waiter.tid);
+    no_calls::read_mappings(targets, &mut knowledge.symbols, id, waiter.tid);
     Some(unwind(targets.programs.get_mut(&id)?, &mut knowledge.symbols, waiter, at))
 }
 

@@ -39,12 +39,12 @@ pub(crate) fn in_place_of<'a, R: Iterator<Item = (Sysno, &'a Counts)>>(
             let add = |sum: (u64, u64), (_, c): (Sysno, &Counts)| {
                 (sum.0.saturating_add(c.calls), sum.1.saturating_add(c.elided))
             };
-            of(Sysno(number), needed, made, own.fold((0, 0), add))
+            of_call(Sysno(number), needed, made, own.fold((0, 0), add))
         })
         .collect()
 }
 
-fn of(syscall: Sysno, needed: u64, made: &MadeInPlace, (calls, answered): (u64, u64)) -> InPlace {
+fn of_call(syscall: Sysno, needed: u64, made: &MadeInPlace, (calls, answered): (u64, u64)) -> InPlace {
     let needed = needed.min(calls);
     let mut rest = calls - needed;
     let mut missed = Vec::new();

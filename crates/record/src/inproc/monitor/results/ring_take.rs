@@ -377,7 +377,7 @@ fn raw_calls<'b>(
         let Some((row, syscall)) = writer.row(memory, &mut draft.table, program, &call) else { break };
         let signature = syscall.signature();
         let fd = signature.and_then(|s| {
-            let name = names.of(&call, s)?;
+            let name = names.name_of(&call, s)?;
             draft.windows.budget.seen(writer.pid, s, &name);
             Some(name)
         });
