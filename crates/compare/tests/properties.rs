@@ -53,15 +53,13 @@ fn recording(rows: &[RowOf], threads: u64) -> Recording {
         let lines = row.script.then_some(RowLine { frame: FrameId(id), looks: 1, weight: 1 }).into_iter().collect();
         let errors = [(Errno::ENOENT, row.failed.min(row.calls))].into_iter().collect();
         recording.rows.push(Row {
-            process: ProcessId(0),
-            syscall: Sysno::from_name(CALLS[row.call]).unwrap(),
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
             user: row.known.then_some(FrameId(id)),
             lines,
-            counts: Counts { calls: row.calls, errors, toll_ns: Some(row.calls), ..Counts::default() },
+            ..Row::new(
+                ProcessId(0),
+                Sysno::from_name(CALLS[row.call]).unwrap(),
+                Counts { calls: row.calls, errors, toll_ns: Some(row.calls), ..Counts::default() },
+            )
         });
     }
     assert_eq!(recording.check(), Ok(()));

@@ -288,17 +288,7 @@ mod tests {
 
     /// Returns a row of calls of a process, without callers.
     fn row(process: ProcessId, name: &str, calls: u64) -> Row {
-        Row {
-            process,
-            syscall: systoll_model::Sysno::named(name),
-            context: systoll_model::StackId(0),
-            outer: systoll_model::StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: vec![],
-            counts: systoll_model::Counts { calls, ..Default::default() },
-        }
+        Row::new(process, systoll_model::Sysno::named(name), systoll_model::Counts { calls, ..Default::default() })
     }
 
     /// Returns a recording of a program in which each of 30 items is a child, a child of that child, and a program

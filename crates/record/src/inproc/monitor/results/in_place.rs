@@ -63,20 +63,10 @@ fn of_call(syscall: Sysno, needed: u64, made: &MadeInPlace, (calls, answered): (
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{ProcessId, StackId};
+    use systoll_model::ProcessId;
 
     fn row(syscall: u32, calls: u64, elided: u64) -> Row {
-        Row {
-            process: ProcessId(0),
-            syscall: Sysno(syscall),
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: Vec::new(),
-            counts: Counts { calls, elided, ..Counts::default() },
-        }
+        Row::new(ProcessId(0), Sysno(syscall), Counts { calls, elided, ..Counts::default() })
     }
 
     #[test]
