@@ -4,9 +4,8 @@
 use super::asking_site::AskingSite;
 use super::call_kinds::{self, changes_identity};
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::no_program;
 use super::who::identify;
-use super::{elide_ids, faults_served, own_memory, rseq_areas, stack_bounds};
+use super::{elide_ids, faults_served, no_program, own_memory, rseq_areas, stack_bounds};
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
     ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,

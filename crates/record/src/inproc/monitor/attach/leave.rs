@@ -2,8 +2,7 @@
 
 use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
 use crate::inproc::monitor::handles::ProgramId;
-use crate::inproc::monitor::program::Patched;
-use crate::inproc::monitor::program::Programs;
+use crate::inproc::monitor::program::{Patched, Programs};
 use crate::inproc::monitor::session::Targets;
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::remote::Mem;

@@ -4,8 +4,7 @@
 use crate::inproc::monitor::exec::call_free_files::{LoaderSite, MappedAs};
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
-use crate::inproc::monitor::program::CheckedMappings;
-use crate::inproc::monitor::program::Programs;
+use crate::inproc::monitor::program::{CheckedMappings, Programs};
 use crate::inproc::monitor::session::{FileKnowledge, MapsFile, Provisioning, Targets};
 use crate::inproc::monitor::shared::maps::{self, Maps};
 use crate::inproc::monitor::shared::memory::Memory;
@@ -13,8 +12,7 @@ use crate::table::Table;
 use std::fs::File;
 use std::rc::Rc;
 use systoll_hooks::layout::{NODE_SIZE, global, image, no_calls};
-use systoll_symbols::Symbols;
-use systoll_symbols::{ModuleKey, PlacedFrame, Registers};
+use systoll_symbols::{ModuleKey, PlacedFrame, Registers, Symbols};
 
 /// Tells a new program its loader's site, if the site is known. The loader's thread then need not ask about known
 /// files.

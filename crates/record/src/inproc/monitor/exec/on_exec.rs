@@ -12,13 +12,9 @@
 //! ```
 
 use crate::inproc::monitor::exec::bootstrap::{self, Source, Start};
-use crate::inproc::monitor::exec::hand_over;
-use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
-use crate::inproc::monitor::exec::ready;
 use crate::inproc::monitor::exec::ready::{Ready, Taken};
-use crate::inproc::monitor::exec::rseq_areas;
-use crate::inproc::monitor::exec::seccomp;
+use crate::inproc::monitor::exec::{hand_over, provision, ready, rseq_areas, seccomp};
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::polling::Polling;
 use crate::inproc::monitor::program::Program;
@@ -32,9 +28,8 @@ use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
 use crate::problems::Problems;
-use crate::procfs;
 use crate::table::{Image, ImageId};
-use crate::tracee;
+use crate::{procfs, tracee};
 use foldhash::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;

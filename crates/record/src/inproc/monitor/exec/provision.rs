@@ -1,11 +1,9 @@
 //! Prepares a program's image: makes it before the exec, and fills it while the program maps our memory and when it
 //! maps files.
 
-use crate::inproc::monitor::exec::no_calls;
-use crate::inproc::monitor::exec::preload;
+use crate::inproc::monitor::exec::{no_calls, preload};
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
-use crate::inproc::monitor::program::Programs;
-use crate::inproc::monitor::program::{Patched, Program};
+use crate::inproc::monitor::program::{Patched, Program, Programs};
 use crate::inproc::monitor::requests::doomed::is_waiter_doomed;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::results::run_stats::RunStats;
@@ -22,8 +20,7 @@ use std::rc::Rc;
 use systoll_hooks::assemble::{AssembleError, own_words};
 use systoll_hooks::layout::{BLOBS_AT, WRITE_CODE, image, slot};
 use systoll_model::{ProblemKind, Random};
-use systoll_symbols::ModuleKey;
-use systoll_symbols::Symbols;
+use systoll_symbols::{ModuleKey, Symbols};
 
 /// Files, mapped by programs of one executable, that are remembered, at most.
 const MOST_USUAL: usize = 16;

@@ -1,28 +1,17 @@
 //! Answers the questions of threads.
 
 use crate::inproc::monitor::exec::bootstrap::STARTING;
-use crate::inproc::monitor::exec::on_exec;
-use crate::inproc::monitor::exec::preload;
-use crate::inproc::monitor::exec::provision;
+use crate::inproc::monitor::exec::{on_exec, preload, provision};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::polling::Polling;
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::requests::context;
-use crate::inproc::monitor::requests::doomed;
-use crate::inproc::monitor::requests::end_of_watching;
-use crate::inproc::monitor::requests::exec_asked;
-use crate::inproc::monitor::requests::identity;
-use crate::inproc::monitor::requests::late_code;
-use crate::inproc::monitor::requests::leave;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
-use crate::inproc::monitor::requests::received;
-use crate::inproc::monitor::requests::request;
-use crate::inproc::monitor::requests::slots;
-use crate::inproc::monitor::requests::stack_memory;
-use crate::inproc::monitor::requests::unchanged_ids;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::requests::{
+    context, doomed, end_of_watching, exec_asked, identity, late_code, leave, received, request, slots, stack_memory,
+    unchanged_ids, windows,
+};
 use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Session, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;

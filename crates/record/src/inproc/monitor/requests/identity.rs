@@ -22,11 +22,10 @@
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::polling::LONG_LIMIT;
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::requests::leave_alone;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::requests::queue::Queue;
-use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::requests::{leave_alone, request};
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::session::{Provisioning, Session, Targets};
 use crate::inproc::monitor::shared::maps::Maps;

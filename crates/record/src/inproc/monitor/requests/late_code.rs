@@ -3,20 +3,15 @@
 //! Files are hooked before any thread runs them. Other memory is only searched for calls, which can't be hooked there:
 //! in code that was just made, we don't know which instructions are jumped to.
 
-use crate::inproc::monitor::exec::no_calls;
-use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
-use crate::inproc::monitor::exec::ready;
 use crate::inproc::monitor::exec::ready::{Ready, Taken};
+use crate::inproc::monitor::exec::{no_calls, provision, ready};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
-use crate::inproc::monitor::program::Patched;
-use crate::inproc::monitor::program::Programs;
+use crate::inproc::monitor::program::{Patched, Programs};
 use crate::inproc::monitor::requests::doomed::is_waiter_doomed;
 use crate::inproc::monitor::requests::generated::{MOST_BYTES, MOST_LOOKS, calls_in};
-use crate::inproc::monitor::requests::leave_alone;
-use crate::inproc::monitor::requests::request;
-use crate::inproc::monitor::requests::translators;
 use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::requests::{leave_alone, request, translators};
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::{FileKnowledge, Provisioning, Session, Targets};
 use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};

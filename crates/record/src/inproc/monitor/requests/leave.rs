@@ -6,17 +6,14 @@
 //! leave our code by themselves within a moment, except one that is blocked in a call made there: it is moved behind
 //! the same call in its program's own code, where the jump was.
 
-use crate::inproc::monitor::exec::provision;
-use crate::inproc::monitor::exec::rseq_areas;
+use crate::inproc::monitor::exec::{provision, rseq_areas};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::requests::end_of_watching::EndOfWatching;
-use crate::inproc::monitor::requests::identity;
-use crate::inproc::monitor::requests::leave_alone;
 use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::requests::{identity, leave_alone};
 use crate::inproc::monitor::session::Targets;
-use crate::inproc::monitor::shared::memory::CodeRoom;
-use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::shared::memory::{CodeRoom, Memory};
 use crate::inproc::monitor::shared::peer::{self, Held};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;

@@ -4,10 +4,8 @@
 //! until the next receive, where a window opens. The launcher records such a window call by call, since it may be
 //! longer than one that a thread writes by itself.
 
-use crate::inproc::monitor::handles::NodeAddr;
-use crate::inproc::monitor::handles::SlotRef;
-use crate::inproc::monitor::requests::open_windows::OpenWindows;
-use crate::inproc::monitor::requests::open_windows::{Open, SampledReceive};
+use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
+use crate::inproc::monitor::requests::open_windows::{Open, OpenWindows, SampledReceive};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Targets};

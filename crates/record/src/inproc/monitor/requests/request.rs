@@ -1,12 +1,10 @@
 //! Makes a thread that waits for an answer execute system calls, and waits for it to come back.
 
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
-use crate::inproc::monitor::polling::Polling;
-use crate::inproc::monitor::polling::{BUSY_LIMIT, LONG_LIMIT};
+use crate::inproc::monitor::polling::{BUSY_LIMIT, LONG_LIMIT, Polling};
 use crate::inproc::monitor::results::clock::RunClock;
 use crate::inproc::monitor::session::Targets;
-use crate::inproc::monitor::shared::memory::Area;
-use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::sys;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

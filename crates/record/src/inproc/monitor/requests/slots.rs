@@ -6,11 +6,9 @@
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::tickets::MOST;
-use crate::inproc::monitor::results::collect;
-use crate::inproc::monitor::results::images;
+use crate::inproc::monitor::results::{collect, images};
 use crate::inproc::monitor::session::{DraftRecording, Targets};
-use crate::inproc::monitor::shared::memory::Head;
-use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::shared::memory::{Head, Memory};
 use crate::inproc::monitor::sys;
 use systoll_hooks::layout::image;
 

@@ -8,17 +8,14 @@
 //! translates it.
 
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
-use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::program::Programs;
+use crate::inproc::monitor::program::{Program, Programs};
 use crate::inproc::monitor::requests::mapper_roles::{FirstMapped, MOST_STARTED, MapperRole};
 use crate::inproc::monitor::session::{DraftRecording, FileKnowledge};
 use crate::inproc::monitor::shared::remote::Mem;
-use crate::table::ImageId;
-use crate::table::Table;
+use crate::table::{ImageId, Table};
 use systoll_hooks::plan::Kind;
 use systoll_model::ProblemKind;
-use systoll_symbols::Symbols;
-use systoll_symbols::{MappedFile, ModuleKey};
+use systoll_symbols::{MappedFile, ModuleKey, Symbols};
 
 /// A file of a program that maps other files.
 #[derive(Clone, Copy)]

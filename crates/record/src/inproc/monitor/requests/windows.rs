@@ -4,8 +4,7 @@
 use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::requests::open_windows::OpenWindows;
-use crate::inproc::monitor::requests::open_windows::{Looked, Open};
+use crate::inproc::monitor::requests::open_windows::{Looked, Open, OpenWindows};
 use crate::inproc::monitor::requests::trunk;
 use crate::inproc::monitor::requests::unwind::{unwind_now, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -22,8 +21,7 @@ use crate::windows::Windows;
 use std::time::Duration;
 use systoll_hooks::layout::{image, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
-use systoll_symbols::PlacedFrame;
-use systoll_symbols::Symbols;
+use systoll_symbols::{PlacedFrame, Symbols};
 
 /// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);

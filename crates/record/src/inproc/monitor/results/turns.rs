@@ -3,8 +3,7 @@
 use crate::backend::{Control, TurnOrder, TurnTotals};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::in_place::in_place_of;
-use crate::inproc::monitor::results::losses;
-use crate::inproc::monitor::results::recording;
+use crate::inproc::monitor::results::{losses, recording};
 use crate::inproc::monitor::session::{Session, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
