@@ -66,7 +66,7 @@ pub(crate) struct MeasuredTimes {
 }
 
 impl MeasuredTimes {
-    /// Sums up a session; `children` is the user and system time of all children that were waited for.
+    /// Sums up a run; `children` is the user and system time of all children that were waited for.
     pub(crate) fn of(draft: &DraftRecording, root: &RootProcess, children: (u64, u64)) -> Self {
         let (stats, table) = (&draft.stats, &draft.table);
         let before = stats.facts.children_before;
