@@ -1,8 +1,9 @@
 """Threads of Go and of musl, which register no rseq area, get one of systoll's: it separates waiting from working, and
 gives way to an area of the program. Signals of Go's run-time are counted where its handlers end, with cgo by the C
 library's return."""
-from harness import test
+from harness import BOTH, test
 from suites.kernel_counts import program as counted_by_the_kernel
+from suites.names_scripts import calls_at
 
 # Number of tries: what went wrong in two runs of three goes wrong in one of these.
 TIMES = 5
@@ -95,3 +96,11 @@ for name, flags in MUSL.items():
     own_areas(f"{name}_musl_by_number", "musl-gcc", "-DBY_NUMBER", *flags)
 own_areas("glibc", "gcc")
 own_areas("static_glibc", "gcc", "-static")
+
+
+@test(users=("nobody",), backends=BOTH)
+def callers_of_goroutines(box):
+    """Calls of goroutines that net/http starts are told with the line that called their creator, `http.Serve`."""
+    served, writes = calls_at(box, [box.build("go_http.go")], 17, ("write",))
+    # Each of 200 requests is read and answered by such a goroutine.
+    assert served > 400 and writes > 400, (served, writes)

@@ -9,9 +9,11 @@ used (root, no lockdown=confidentiality); 'integrity' kernels that refuse tracef
 import json
 import os
 import re
+import signal
 import subprocess
 
 from harness import BOTH, Skip, test, tool
+from suites.attach import free_port, is_hooked, server, until
 
 # Calls that the in-process backend makes the program's threads do for systoll: the kernel sees them, and they are left
 # out here. They map memory at an exec, ask and wait, say who asks, write over code, and set the processors that a
@@ -59,12 +61,18 @@ END { clear(@in_tree); clear(@entered); clear(@again); clear(@looked); }
 """
 
 
-def same_run(box, argv, limit=120, **kwargs):
+def usable_bpftrace(box):
+    """Returns the command that starts bpftrace; skips the test where it may not use tracepoints."""
     bpftrace = [*WITH_TRACEPOINTS, tool("bpftrace")]
     with box.only_kernel_tracer():
         probe = subprocess.run([*bpftrace, "-e", "tracepoint:raw_syscalls:sys_exit { exit(); }"], capture_output=True, text=True, timeout=60)
     if probe.returncode:
         raise Skip("bpftrace may not use tracepoints here: " + probe.stderr.strip()[-120:])
+    return bpftrace
+
+
+def same_run(box, argv, limit=120, **kwargs):
+    bpftrace = usable_bpftrace(box)
     out, counts, script = (os.path.join(box.dir, n) for n in ("report.json", "counts", "script.bt"))
     with open(script, "w") as f:
         f.write(SCRIPT.replace("INPROC", str(int(box.backend == "inproc"))))
@@ -75,25 +83,33 @@ def same_run(box, argv, limit=120, **kwargs):
     with box.only_kernel_tracer():
         r = box.run([*bpftrace, "-f", "json", "-o", counts, "-c", command, script], env=env, limit=limit, **kwargs)
     assert os.path.exists(out), (r.stdout + r.stderr).decode()[-400:]
-    with open(out) as f:
-        doc = json.load(f)
-    kernel, own_looks = {}, 0
-    with open(counts) as f:
+    maps = maps_in(counts)
+    kernel = {name_of(int(number)): n for number, n in maps.get("@calls", {}).items()}
+    kernel["access"] = kernel.get("access", 0) - maps.get("@own_looks", 0)
+    same_counts(box, out, kernel)
+
+
+def maps_in(path):
+    """Returns the maps that bpftrace has written at its end."""
+    maps = {}
+    with open(path) as f:
         for line in f:
             event = json.loads(line) if line.strip() else {}
-            if event.get("type") == "lost_events":
-                raise AssertionError("bpftrace lost events")
-            maps = event.get("data", {}) if event.get("type") == "map" else {}
-            own_looks = maps.get("@own_looks", own_looks)
-            for number, n in maps.get("@calls", {}).items():
-                kernel[name_of(int(number))] = n
+            assert event.get("type") != "lost_events", "bpftrace lost events"
+            maps.update(event.get("data", {}) if event.get("type") == "map" else {})
+    return maps
+
+
+def same_counts(box, out, kernel):
+    """Asserts that the report at `out` has the kernel's counts by call, except for calls that have not returned."""
     assert kernel, "bpftrace counted nothing"
-    kernel["access"] = kernel.get("access", 0) - own_looks
+    with open(out) as f:
+        doc = json.load(f)
     ours = {row["syscall"]: (row["calls"], row["unreturned"]) for row in doc["by_syscall"]}
     bad = []
     for name in sorted(set(ours) | set(kernel)):
         (calls, unreturned), seen = ours.get(name, (0, 0)), kernel.get(name, 0)
-        ours_too = box.backend == "inproc" and name in OF_OUR_OWN
+        ours_too = box.backend != "ptrace" and name in OF_OUR_OWN
         # systoll makes code writable and no longer so by two calls each time.
         odd = name == "mprotect" and ours_too and not unreturned and (seen - calls) % 2
         if odd or not calls <= seen <= (seen if ours_too else calls + unreturned):
@@ -188,3 +204,50 @@ kill -QUIT $pid
 wait
 """, 0o755)
     same_run(box, [script])
+
+
+# The span in which systoll counts begins when it lets the program's first thread go (PTRACE_DETACH, 17) and ends when
+# it reads the registers of that thread, which it has stopped again (PTRACE_GETREGS, 12). Other spans are the pauses
+# between attempts.
+SPANS = """
+tracepoint:syscalls:sys_enter_ptrace /args->pid == PID && args->request == 17/ { @span[0] = @span[0] + 1; @in_tree[0] = 1; }
+tracepoint:syscalls:sys_enter_ptrace /args->pid == PID && args->request == 12/ { @in_tree[0] = 0; }
+"""
+
+
+def attached(box, pid, load):
+    """Counts the calls of process `pid` by bpftrace and by systoll from the moment systoll has entered it until it leaves
+    it, and asserts that both are the same. `load` makes the process work."""
+    script = SCRIPT.replace("INPROC", "1").replace("@in_tree[tid]/", f"pid == {pid} && @in_tree[0]/").replace("@in_tree[tid] &&", f"pid == {pid} &&")
+    script = script.replace("pid != cpid && strncmp(comm, \"systoll\", 7) != 0", "1").replace("@calls[", "@calls[@span[0], ")
+    lines = [line for line in script.splitlines() if not line.startswith(("BEGIN", "tracepoint:sched"))]
+    out, counts, script = (os.path.join(box.dir, n) for n in ("report.json", "counts", "script.bt"))
+    with open(script, "w") as f:
+        f.write(SPANS.replace("PID", str(pid)) + "\n".join(lines))
+    bpftrace = usable_bpftrace(box)
+    with box.only_kernel_tracer():
+        kernel = subprocess.Popen([*bpftrace, "-f", "json", "-o", counts, script], stdin=-3, stdout=-3, stderr=-1)
+        until(lambda: kernel.poll() is not None or os.path.exists(counts) and os.path.getsize(counts))
+        assert kernel.poll() is None, kernel.communicate()[1]
+        one = box.start([box.systoll, "attach", "-q", "--json", "-o", out, str(pid)], stdin=-3, stdout=-1, stderr=-1)
+        until(lambda: is_hooked(pid) or one.poll() is not None)
+        load()
+        one.send_signal(signal.SIGINT)
+        assert one.wait(60) == 0, one.communicate()
+        kernel.send_signal(signal.SIGINT)
+        kernel.communicate(timeout=60)
+    spans = {}
+    for key, n in maps_in(counts).get("@calls", {}).items():
+        span, number = key.split(",")
+        spans.setdefault(span, {})[name_of(int(number))] = n
+    assert spans, "bpftrace counted nothing"
+    same_counts(box, out, max(spans.values(), key=lambda span: sum(span.values())))
+
+
+@test(users=("root",))
+def attached_redis(box):
+    port = free_port()
+    argv = [tool("redis-server"), "--port", str(port), "--save", "", "--bind", "127.0.0.1", "--dir", box.dir]
+    bench = [tool("redis-benchmark"), "-p", str(port), "-n", "20000", "-c", "20", "-t", "get,set", "-q"]
+    with server(box, argv, port) as p:
+        attached(box, p.pid, lambda: box.run(bench))

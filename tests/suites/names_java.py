@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from harness import BOTH, test, tool
-from suites.names_scripts import CALLS
+from suites.names_scripts import CALLS, calls_at
 
 CASES = []
 ASK = 'new java.io.File("/etc/hostname").length()'
@@ -211,3 +211,27 @@ def lines_of_java(box):
     others = filter(None, os.environ.get("SYSTOLL_TEST_JAVAS", "").split(":"))
     for java, javac in [(tool("java"), tool("javac")), *((f"{j}/bin/java", f"{j}/bin/javac") for j in others)]:
         hold(box, java, javac)
+
+
+@test(users=("nobody",), backends=BOTH)
+def callers_of_javas_executors(box):
+    """A pool's thread that calls a method of Java's library is told with the line that gave the pool its task."""
+    body = f"""
+import java.io.File;
+import java.util.concurrent.*;
+class Asks {{
+  public static void main(String[] a) throws Exception {{
+    File file = new File("/etc/hostname");
+    ExecutorService pool = Executors.newFixedThreadPool(2);
+    for (int i = 0; i < {4 * CALLS}; i++)
+      pool.submit(file::length).get(); // HERE
+    pool.shutdown();
+  }}
+}}
+"""
+    line = next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text)
+    file = box.file("Asks.java", body)
+    subprocess.run([tool("javac"), "-d", box.dir, file], check=True, timeout=300)
+    os.chmod(os.path.join(box.dir, "Asks.class"), 0o644)
+    asked, made = calls_at(box, [tool("java"), "-cp", box.dir, "Asks"], line, ("stat", "newfstatat"))
+    assert asked > made > 4 * CALLS * 0.9, (asked, made)

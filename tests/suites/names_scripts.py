@@ -3,6 +3,7 @@
 Each case is a script in which one line, with the word HERE, makes some hundreds of getppid calls. The row with most of
 these calls has to name that line and its function. SYSTOLL_TEST_PYTHONS and SYSTOLL_TEST_RUBIES may hold other
 interpreters' paths, with colons between them; each then runs every case of its language."""
+import json
 import os
 
 from harness import BOTH, test, tool
@@ -282,3 +283,43 @@ def hold(box, cases):
 @test(users=("nobody",), backends=BOTH)
 def lines_of_scripts(box):
     hold(box, CASES)
+
+
+def calls_at(box, argv, line, syscalls):
+    """Returns the number of calls that `--by line` groups under a line, and that of all calls of `syscalls`."""
+    r = box.run(box.watch(argv, "-q", "--save", "pool.rec", "--force"))
+    assert r.returncode == 0, (r.returncode, r.stderr[-300:])
+    doc = json.loads(box.run([box.systoll, "report", "--json", "--by", "line", "pool.rec"]).stdout)
+    asked = sum(g["calls"] for g in doc["grouped"]["groups"] if (g["user"] or {}).get("line") == line)
+    return asked, sum(s["calls"] for s in doc["by_syscall"] if s["syscall"] in syscalls)
+
+
+# Ways to have a pool's threads call a function in C, of which no stack has a line of the script.
+EXECUTORS = {
+    "submit": """
+with ThreadPoolExecutor(2) as pool:
+    for _ in range(N):
+        pool.submit(os.readlink, "/proc/self/exe").result()  # HERE
+""",
+    "run_in_executor": """
+async def each():
+    for _ in range(N):
+        await asyncio.get_running_loop().run_in_executor(None, os.readlink, "/proc/self/exe")  # HERE
+asyncio.run(each())
+""",
+    "apply_async": """
+with multiprocessing.pool.ThreadPool(2) as pool:
+    for _ in range(N):
+        pool.apply_async(os.readlink, ("/proc/self/exe",)).get()  # HERE
+""",
+}
+
+
+@test(users=("nobody",), backends=BOTH)
+def callers_of_executors(box):
+    """Calls that a pool's threads make are told with the line that gave the pool its work."""
+    for name, body in EXECUTORS.items():
+        body = f"import asyncio, multiprocessing.pool, os\nfrom concurrent.futures import ThreadPoolExecutor\nN = {4 * CALLS}\n" + body
+        line = next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text)
+        asked, made = calls_at(box, ["/usr/bin/python3", box.file(f"{name}.py", body)], line, ("readlink",))
+        assert asked > made > 4 * CALLS * 0.9, (name, asked, made)

@@ -427,3 +427,25 @@ def lines_of_shells(box):
             failed[name] = why
     print(f"      {len(CASES) - len(failed)} of {len(CASES)} scripts named by their line")
     assert not failed, failed
+
+
+@test(users=("nobody",), backends=BOTH)
+def lines_in_forked_children(box):
+    """Most children that a shell forks are not sampled; their calls have the lines of those that are."""
+    script = box.file("children.sh", f"""
+check() {{
+  ( [ -e "/nowhere/$1" ] )  # line 3
+}}
+for n in $(seq {2 * TIMES}); do
+  check $n
+  x=$([ -e "/nowhere/$n" ] || echo no)  # line 7
+done
+""")
+    doc, r = box.report([tool("bash"), script])
+    assert r.returncode == 0, r.stderr[-300:]
+    rows = [r for r in doc["rows"] if r["syscall"] in ("stat", "newfstatat") and r["errors"].get("ENOENT") and r["stack"][0] != "dl_main"]
+    told = {}
+    for row in rows:
+        told[(row["user"] or {}).get("line")] = told.get((row["user"] or {}).get("line"), 0) + row["calls"]
+    named = sum(calls for line, calls in told.items() if line in (3, 7))
+    assert named > 0.9 * 4 * TIMES, told

@@ -5,7 +5,8 @@ mod known;
 use crate::language::CodeLanguage;
 use crate::target::Target;
 use std::cmp::Reverse;
-use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, RowId};
+use std::collections::BTreeMap;
+use systoll_model::{Frame, FrameClass, FrameId, Language as ScriptLanguage, Recording, Row, RowId};
 
 /// Returns the name of the function of the language's own library that the user's code called. It comes from the
 /// script's lines if the library is written in the language, from functions of the run-time on the stack, or from the
@@ -20,6 +21,9 @@ pub(crate) fn language_api(
     let language = language?;
     let row = recording.row(id);
     let frames: Vec<&Frame> = recording.row_frames(row).collect();
+    if language == CodeLanguage::JavaScript && serves_several(recording, id) {
+        return None;
+    }
     let library = called_by_script(&frames).or_else(|| called_by_script(&heaviest_stack(recording, id)));
     let own = match (language, library) {
         (CodeLanguage::Python, Some(frame)) => return python_name(frame),
@@ -43,11 +47,42 @@ pub(crate) fn language_api(
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
 }
 
+/// Returns the function of Node's library that the user's line of `row` called; `None` if no stack tells it. One function
+/// of the C library, `syscall`, serves several of them.
+pub fn node_function(recording: &Recording, row: &Row) -> Option<String> {
+    let user = row.user.filter(|user| recording.frame(*user).language == Some(ScriptLanguage::JavaScript))?;
+    let at = recording.rows.iter().position(|known| std::ptr::eq(known, row))?;
+    let own: Vec<FrameId> = recording.row_frame_ids(row).collect();
+    let trunks = recording.trunks_of(RowId(at as u32)).iter().map(|trunk| &*recording.stack(trunk.stack).frames);
+    std::iter::once(&*own).chain(trunks).find_map(|frames| {
+        let place = frames.iter().position(|frame| *frame == user)?;
+        node_name(recording.frame(*frames.get(place.checked_sub(1)?)?))
+    })
+}
+
 /// Returns the script's frame that the innermost frame of the user's own script called.
 fn called_by_script<'a>(frames: &[&'a Frame]) -> Option<&'a Frame> {
     let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
     let user = of_script.iter().position(|frame| frame.class == FrameClass::User)?;
     of_script.get(user.checked_sub(1)?).copied()
+}
+
+/// Returns true if a row's calls come from several functions of Node's library, none of which makes most of them: `statx`
+/// serves `fs.statSync`, `fs.lstatSync` and `fs.realpathSync`.
+fn serves_several(recording: &Recording, id: RowId) -> bool {
+    /// Share of the calls from which on one function stands for all.
+    const MOST: f64 = 0.75;
+    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+    for trunk in recording.trunks_of(id) {
+        let frames: Vec<&Frame> = recording.stack(trunk.stack).frames.iter().map(|f| recording.frame(*f)).collect();
+        if let Some(name) = called_by_script(&frames).and_then(node_name) {
+            let weight = by_name.entry(name).or_default();
+            *weight = weight.saturating_add(trunk.weight);
+        }
+    }
+    let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
+    let most = by_name.values().max().copied().unwrap_or_default();
+    (most as f64) < all as f64 * MOST
 }
 
 /// Returns the frames above a row's context on which most of its looks agree, if its calls come
@@ -232,7 +267,7 @@ fn python_name(frame: &Frame) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::Location;
+    use systoll_model::{Location, RowTrunk, Stack, StackId};
 
     #[test]
     fn rusts_library_is_named_as_it_is_used() {
@@ -352,5 +387,34 @@ mod tests {
         ] {
             assert_eq!(named(file, function).as_deref(), name, "{file} {function}");
         }
+    }
+
+    #[test]
+    fn a_row_that_serves_several_functions_of_node_has_the_name_of_none() {
+        let frame = |function: &str, file: &str, class| Frame {
+            locations: vec![Location { function: function.into(), file: Some(file.into()), line: Some(1) }],
+            language: Some(ScriptLanguage::JavaScript),
+            class,
+            ..Frame::default()
+        };
+        let trunk = |stack, weight| RowTrunk { row: RowId(0), stack: StackId(stack), weight };
+        let serves = |trunks: &[RowTrunk]| {
+            let recording = Recording {
+                frames: vec![
+                    frame("statSync", "node:fs", FrameClass::Runtime),
+                    frame("lstatSync", "node:fs", FrameClass::Runtime),
+                    frame("ask", "app.js", FrameClass::User),
+                ],
+                stacks: vec![
+                    Stack { frames: vec![FrameId(0), FrameId(2)], complete: true },
+                    Stack { frames: vec![FrameId(1), FrameId(2)], complete: true },
+                ],
+                trunks: trunks.to_vec(),
+                ..Recording::default()
+            };
+            serves_several(&recording, RowId(0))
+        };
+        assert!(serves(&[trunk(0, 50), trunk(1, 40)]));
+        assert!(!serves(&[trunk(0, 90), trunk(1, 10)]) && !serves(&[trunk(1, 5)]) && !serves(&[]));
     }
 }

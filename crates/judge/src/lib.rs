@@ -98,10 +98,11 @@ pub use finding::{
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use judgement::Judgement;
 pub use language::{CodeLanguage, Version};
+pub use language_api::node_function;
 pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
-pub use pool::{Requested, requested};
+pub use pool::{AskingLine, Requested, requested};
 pub use requests::{Figure, RequestCall, RequestCost, Requests};
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 pub use target::Target;

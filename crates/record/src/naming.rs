@@ -40,11 +40,12 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
 pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
     // Processes of one program share most contexts, each of them with a row of its own.
     let mut entered: HashMap<*const [RawFrame], ApiEntry> = HashMap::new();
+    let lent = table.lent_lines();
     let row = |(at, raw): (usize, &RawRow)| {
         let context = context(raw, table, symbols);
         let entered = entered.entry(context).or_insert_with(|| ApiEntry::by(context, names, symbols));
         let ApiEntry { api, api_module, user } = entered.clone();
-        let lines = names.lines_of(raw);
+        let lines = lent.get(&at).map_or_else(|| names.lines_of(raw), |lent| names.sorted(lent));
         // An interpreter's first frame tells nothing about the user; the line of its script does.
         let of_runtime = || context.last().filter(|f| symbols.is_interpreter(**f)).and_then(|f| names.frame_id(f));
         let user = user.or(lines.first().map(|l| l.frame)).or_else(of_runtime);
@@ -260,10 +261,17 @@ impl Names {
         if !row.lines_tell() {
             return Vec::new();
         }
-        let line = |l: &Line| Some(RowLine { frame: self.frame_id(&l.line?)?, looks: l.looks, weight: l.weight });
-        let mut lines: Vec<RowLine> = row.lines.iter().filter_map(line).collect();
+        let mut lines = self.sorted(&row.lines);
         let main = row.main_line().and_then(|l| self.frame_id(&l.line?));
         lines.sort_by_key(|l| (Some(l.frame) != main, std::cmp::Reverse(l.weight), l.frame));
+        lines
+    }
+
+    /// Returns script lines, those with the most calls first.
+    fn sorted(&self, lines: &[Line]) -> Vec<RowLine> {
+        let line = |l: &Line| Some(RowLine { frame: self.frame_id(&l.line?)?, looks: l.looks, weight: l.weight });
+        let mut lines: Vec<RowLine> = lines.iter().filter_map(line).collect();
+        lines.sort_by_key(|l| (std::cmp::Reverse(l.weight), l.frame));
         lines
     }
 

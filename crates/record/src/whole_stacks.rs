@@ -123,6 +123,34 @@ impl Table {
         unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
     }
 
+    /// Returns script lines for rows of which too few calls were sampled, by the row's index in the table: those of the
+    /// same calls in other processes that run the same program with the same arguments, since a shell forks more
+    /// children than are sampled. Their weights are the others' sums, and their looks are none.
+    pub(crate) fn lent_lines(&self) -> HashMap<usize, Vec<Line>> {
+        let key = |row: &RawRow| {
+            let image = self.images.get(row.image.index());
+            (image.map(|image| (Arc::clone(&image.exe), image.argv.clone())), row.syscall, row.context)
+        };
+        let has_lines = |row: &&RawRow| row.lines.iter().any(|line| line.line.is_some()) && row.lines_tell();
+        let mut seen: HashMap<_, Vec<Line>> = HashMap::new();
+        for row in self.rows.iter().filter(has_lines) {
+            let lent = seen.entry(key(row)).or_default();
+            for line in row.lines.iter().filter(|line| line.line.is_some()) {
+                let room = lent.len() < MAX_LINES;
+                match lent.iter_mut().find(|known| known.line == line.line) {
+                    Some(known) => known.weight = known.weight.saturating_add(line.weight),
+                    None if room => lent.push(Line { looks: 0, ..*line }),
+                    None => {}
+                }
+            }
+        }
+        if seen.is_empty() {
+            return HashMap::new();
+        }
+        let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty() || !row.lines_tell());
+        unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
+    }
+
     /// Returns the number of innermost frames that two whole stacks share, `most` at most.
     fn shared(&self, one: u32, other: u32, most: usize) -> usize {
         let frames = |id: u32| self.stacks.get(id as usize).map_or(&[][..], |s| &s.frames);
@@ -192,5 +220,21 @@ mod tests {
         let told = told(&table, rows[3]);
         let weights: Vec<u64> = told.trunks.all.iter().map(|trunk| trunk.weight).collect();
         assert_eq!((told.shared, weights), (1, vec![4, 6]));
+    }
+
+    #[test]
+    fn lines_are_lent_to_children_of_the_same_script_of_which_no_call_was_sampled() {
+        let mut table = Table::default();
+        let script = |name: &str| Image { argv: vec!["bash".into(), name.into()], ..Image::default() };
+        let [shell, child, other] = ["a.sh", "a.sh", "b.sh"].map(|name| table.image(script(name)));
+        let stack = frames([1, 2]);
+        let rows = [shell, child, other].map(|image| table.row(image, Sysno::named("stat"), &stack).0 as usize);
+        let line = |at: u64, weight| Line { line: Some(frame(at)), looks: 3, weight, whole: 0, shared: 1 };
+        table.rows[rows[0]].lines = vec![line(70, 5), line(80, 2)];
+        table.rows[rows[0]].entered = 7;
+        let lent = table.lent_lines();
+        assert_eq!(lent.len(), 1, "another script's calls come from other lines");
+        let lent: Vec<_> = lent[&rows[1]].iter().map(|l| (l.line, l.looks, l.weight)).collect();
+        assert_eq!(lent, [(Some(frame(70)), 0, 5), (Some(frame(80)), 0, 2)]);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     Closed(&'static str),
     /// There is no cause or story of that name.
     Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
-    /// There is no process of that name, number, port, unit or control group.
+    /// There is no process of that name, number or port, or none "of the unit x" and the like.
     NoProcess(String),
     /// Standard output is no terminal.
     NoTerminal,
@@ -140,7 +140,7 @@ impl Failure {
                 vec![format!("there is no {what} {name}{}", others(name, known))]
             }
             Self::NoProcess(word) => vec![match word.strip_prefix(':') {
-                Some(port) => format!("no process that may be looked at listens on port {port}"),
+                Some(port) => format!("no process whose descriptors you may see listens on port {port}"),
                 None => format!("there is no process {word}"),
             }],
             Self::NoTerminal => vec!["standard output is no terminal: there is nothing to draw on".to_owned()],
@@ -212,7 +212,12 @@ impl Failure {
             Self::NoTerminal | Self::Terminal(_) => {
                 Some("screens as plain text, e.g. ten of them: systoll top --batch 10 …".into())
             }
-            Self::NoProcess(_) => Some("which there are: ps -e; who listens where: ss -ltnp".into()),
+            Self::NoProcess(word) if word.starts_with("of ") => {
+                Some("all processes with their control groups: ps -e -o pid,cgroup,args".into())
+            }
+            Self::NoProcess(_) => {
+                Some("all processes: ps -e; all listening ports: ss -ltnp; those of other users: with sudo".into())
+            }
             Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some(help.to_string()),

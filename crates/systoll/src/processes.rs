@@ -17,14 +17,14 @@ pub(crate) fn found(args: &SelectArgs) -> Result<Vec<i32>, Failure> {
         all.extend(these);
     }
     for unit in &args.units {
-        all.extend(some(of_cgroups(|path| has_unit(path, unit)), unit)?);
+        all.extend(some(of_cgroups(|path| has_unit(path, unit)), &format!("of the unit {unit}"))?);
     }
     for group in &args.cgroup {
         let group = group.strip_prefix("/sys/fs/cgroup").unwrap_or(group).trim_end_matches('/');
-        all.extend(some(of_cgroups(|path| is_below(path, group)), group)?);
+        all.extend(some(of_cgroups(|path| is_below(path, group)), &format!("of the control group {group}"))?);
     }
     for container in &args.containers {
-        all.extend(some(of_cgroups(|path| is_in_container(path, container)), container)?);
+        all.extend(some(of_cgroups(|path| is_in_container(path, container)), &format!("of a container {container}"))?);
     }
     if args.tree {
         all = with_descendants(&all);

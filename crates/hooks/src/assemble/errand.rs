@@ -18,6 +18,7 @@
 use super::AssembleError;
 use iced_x86::BlockEncoderOptions;
 use iced_x86::code_asm::*;
+use std::sync::OnceLock;
 
 /// Offset in the page of a u64 that is not zero once the calls are written there.
 pub const GO: u64 = 0x00;
@@ -33,8 +34,9 @@ pub const CALL: u64 = 0x40;
 /// Offset of the result in a call.
 pub const RESULT: u64 = 0x38;
 
-/// Number of times that a waiting thread polls before it yields its processor once.
-const LOOKS: u32 = 100;
+/// Number of times that a waiting thread polls before it yields its processor once: some 30 µs. A yield leaves the
+/// processor for milliseconds to another process that computes.
+const LOOKS: u32 = 1_000;
 
 /// Registers that the code restores, in the order in which it loads them.
 const REGISTERS: usize = 15;
@@ -67,6 +69,8 @@ const FLAGS: i32 = 32;
 const PATIENCE: i32 = 40;
 /// Offset of the registers, behind the address at which the thread continues.
 const SAVED: i32 = 56;
+/// Number of words before the address at which the thread continues.
+const WORDS: usize = 6;
 
 /// Flags that `lahf` loads and `sahf` stores.
 const OF_LAHF: u64 = 0xd5;
@@ -85,22 +89,50 @@ pub fn find(bytes: &[u8]) -> Option<usize> {
 }
 
 impl Errand {
-    /// Returns the code, to be written to address `at` and run from its first byte.
+    /// Returns the code, which runs at any address, from its first byte.
     ///
     /// # Errors
     /// If an instruction can't be encoded, which is a mistake of ours.
-    pub fn code(&self, at: u64) -> Result<Vec<u8>, AssembleError> {
-        let mut a = CodeAssembler::new(64)?;
-        let (mut words, mut entry) = (a.create_label(), a.create_label());
-        write(&mut a, words, entry)?;
-        a.set_label(&mut words)?;
+    pub fn code(&self) -> Result<Vec<u8>, AssembleError> {
+        let instructions = assembled()?;
         let flags = (self.flags & OF_LAHF) << 8 | u64::from(self.flags & OVERFLOW != 0);
-        a.dq(&[self.page, self.size, self.mask, u64::MAX, flags, self.patience])?;
-        a.set_label(&mut entry)?;
-        a.dq(&[self.rip])?;
-        a.dq(&self.registers)?;
-        Ok(a.assemble_options(at, BlockEncoderOptions::NONE)?.inner.code_buffer)
+        let words = [self.page, self.size, self.mask, u64::MAX, flags, self.patience, self.rip];
+        let words = words.into_iter().chain(self.registers).flat_map(u64::to_le_bytes);
+        Ok(instructions.iter().copied().chain(words).collect())
     }
+}
+
+/// Assembles the instructions of every errand, so that [`Errand::code`] takes microseconds: the assembler takes half a
+/// millisecond at first.
+///
+/// # Errors
+/// If an instruction can't be encoded, which is a mistake of ours.
+pub fn assemble_ahead() -> Result<(), AssembleError> {
+    assembled().map(|_| ())
+}
+
+/// Returns the instructions of every errand.
+fn assembled() -> Result<&'static [u8], AssembleError> {
+    static INSTRUCTIONS: OnceLock<Vec<u8>> = OnceLock::new();
+    if INSTRUCTIONS.get().is_none() {
+        let code = instructions(0)?;
+        return Ok(INSTRUCTIONS.get_or_init(|| code));
+    }
+    Ok(INSTRUCTIONS.get().map_or(&[], Vec::as_slice))
+}
+
+/// Returns the instructions of every errand, assembled for address `at`. The words that they use lie behind them.
+fn instructions(at: u64) -> Result<Vec<u8>, AssembleError> {
+    let mut a = CodeAssembler::new(64)?;
+    let (mut words, mut entry) = (a.create_label(), a.create_label());
+    write(&mut a, words, entry)?;
+    a.set_label(&mut words)?;
+    a.dq(&[0; WORDS])?;
+    a.set_label(&mut entry)?;
+    a.dq(&[0])?;
+    let mut code = a.assemble_options(at, BlockEncoderOptions::NONE)?.inner.code_buffer;
+    code.truncate(code.len().saturating_sub(8 * (WORDS + 1)));
+    Ok(code)
 }
 
 /// Waits until the word at an offset of the page is not zero, then jumps to a label, but at most for
@@ -215,19 +247,22 @@ mod tests {
         registers: [7; REGISTERS],
     };
 
-    fn instructions(at: u64) -> Vec<Instruction> {
-        let code = ERRAND.code(at).unwrap();
-        let words = 8 * (7 + REGISTERS);
-        let code = &code[..code.len() - words];
-        Decoder::with_ip(64, code, at, DecoderOptions::NONE).into_iter().collect()
+    fn decoded(at: u64) -> Vec<Instruction> {
+        let code = instructions(at).unwrap();
+        Decoder::with_ip(64, &code, at, DecoderOptions::NONE).into_iter().collect()
+    }
+
+    #[test]
+    fn its_code_is_the_same_at_each_address() {
+        assert_eq!(instructions(0).unwrap(), instructions(0x7fff_1234_5670).unwrap());
     }
 
     #[test]
     fn it_ends_where_the_thread_was_and_leads_nowhere_else() {
-        let all = instructions(0x40_0000);
+        let all = decoded(0x40_0000);
         let last = all.last().unwrap();
         assert_eq!(last.flow_control(), FlowControl::IndirectBranch);
-        let code = ERRAND.code(0x40_0000).unwrap();
+        let code = ERRAND.code().unwrap();
         let at = (last.memory_displacement64() - 0x40_0000) as usize;
         assert_eq!(u64::from_le_bytes(code[at..at + 8].try_into().unwrap()), 0x1234);
         let end = last.next_ip();
@@ -240,13 +275,13 @@ mod tests {
     fn it_is_found_where_it_was_left() {
         let mut bytes = vec![0; 100];
         assert_eq!(find(&bytes), None);
-        bytes.extend(ERRAND.code(0x1000).unwrap());
+        bytes.extend(ERRAND.code().unwrap());
         assert_eq!(find(&bytes), Some(100));
     }
 
     #[test]
     fn its_stack_is_never_touched() {
         let uses = |i: &Instruction| i.stack_pointer_increment() != 0 || i.memory_base() == iced_x86::Register::RSP;
-        assert!(!instructions(0x1000).iter().any(uses));
+        assert!(!decoded(0x1000).iter().any(uses));
     }
 }

@@ -17,6 +17,7 @@ const STARTS: &[&str] = &[
     "__clone",
     "start_thread",
     "runtime.clone",
+    "runtime.goexit",
     "runtime.mcall",
     "runtime.mstart",
     "runtime.mstart0",

@@ -2,7 +2,7 @@
 
 use super::group::{Common, Group, add};
 use super::place::caller;
-use crate::pool::{is_work, requested};
+use crate::pool::Pools;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -52,9 +52,6 @@ pub(super) fn by_fd(recording: &Recording, rows: &[(RowId, &Row)]) -> Vec<Group>
     sums.groups
 }
 
-/// Rows of a pool's threads whose requesters are looked for, at most.
-const MAX_POOL_ROWS: usize = 64;
-
 /// Returns the calls grouped by the user's own position in code, as `key` tells positions apart. If an interpreter
 /// made a row's calls for several lines of a script, each line has the share of the looks that met it; so has each
 /// line that asked a pool of threads for a row's calls.
@@ -65,31 +62,45 @@ pub(super) fn by_place<K: Eq + Hash>(
     common: impl Fn(FrameId) -> Common,
 ) -> Vec<Group> {
     let mut sums = Sums::default();
-    let mut room = MAX_POOL_ROWS;
+    let pools = Pools::of(recording);
     for (id, row) in rows {
         let mut put = |frame: Option<FrameId>, part: &Part| {
             let frame = frame.filter(|f| key(*f).is_some());
             sums.put(frame.and_then(&key), || frame.map_or(Common::Unknown, &common), (*id, row), part);
         };
+        let asked = pools.asked(row.process, *id);
+        let seen = asked.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks)) as f64;
+        let put_asked = |share: f64, put: &mut dyn FnMut(Option<FrameId>, &Part)| {
+            for line in &asked {
+                put(Some(line.frame), &part(row, share * line.share, line.looks, seen));
+            }
+        };
         let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
-        if row.lines.is_empty() || looks == 0 {
-            let asked = if room > 0 && is_work(recording, row) { requested(recording, &[*id]) } else { None };
-            let asked = asked.map(|told| told.lines).filter(|lines| !lines.is_empty());
-            let Some(asked) = asked else {
+        if row.lines.is_empty() {
+            let share = if asked.is_empty() { 0.0 } else { pools.share_of_threads(*id).min(1.0) };
+            put_asked(share, &mut put);
+            if share <= 0.0 {
                 put(caller(recording, row), &whole(row));
-                continue;
-            };
-            room -= 1;
-            let seen = asked.iter().fold(0u64, |sum, (_, seen)| sum.saturating_add(*seen));
-            asked.iter().for_each(|(frame, n)| put(Some(*frame), &part(row, *n as f64 / seen as f64, *n, seen as f64)));
+            } else if share < 1.0 {
+                put(caller(recording, row), &part(row, 1.0 - share, pools.looks(*id), pools.looks(*id) as f64));
+            }
             continue;
         }
         let effective = if looks >= row.counts.calls { looks as f64 } else { effective_looks(&row.lines) };
         for line in &row.lines {
-            let part = part(row, row.share(line), line.looks, effective);
+            let share = row.share(line);
+            if !asked.is_empty() && pools.is_threads(*id, line.frame) {
+                put_asked(share, &mut put);
+                continue;
+            }
+            // Lines that other processes lend tell where the calls come from, and not how many.
+            let part = match looks {
+                0 => Part { calls: row.counts.calls as f64 * share, low: 0.0, ..whole(row) },
+                _ => part(row, share, line.looks, effective),
+            };
             // The sampled calls are a sure lower bound.
             let low = part.low.max(line.looks as f64).min(part.calls);
-            put(Some(line.frame), &Part { low, ..part });
+            put(Some(line.frame), &Part { low, looked_at: Some(line.looks), ..part });
         }
     }
     sums.groups

@@ -268,11 +268,13 @@ fn line(rec: &Recording, id: FrameId, looks: u64, share: f64) -> Option<WireLine
 /// Returns the lines that asked a pool of threads for a finding's calls; `None` if no pool made the calls.
 fn requested<'a>(rec: &'a Recording, f: &Finding) -> Option<WireRequested<'a>> {
     let told = systoll_judge::requested(rec, &f.rows)?;
-    let all = told.lines.iter().fold(0u64, |sum, (_, looks)| sum.saturating_add(*looks)).max(1);
-    let lines = told.lines.iter().filter_map(|(id, looks)| line(rec, *id, *looks, *looks as f64 / all as f64));
+    let lines = told.lines.iter().filter_map(|asks| line(rec, asks.frame, asks.looks, asks.share));
     Some(WireRequested {
-        operations: told.operations.iter().map(|operation| format!("uv_fs_{operation}")).collect(),
+        pool: told.pool,
+        operations: told.operations,
         lines: lines.collect(),
+        by_waits: told.by_waits,
+        work_calls: told.work_calls,
         hand_over_calls: told.hand_over_calls,
         hand_over_ns: told.hand_over_ns,
     })

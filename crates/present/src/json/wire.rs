@@ -328,8 +328,11 @@ pub(super) struct WireCure<'a> {
 /// The callers whose work a pool's threads do.
 #[derive(Serialize)]
 pub(super) struct WireRequested<'a> {
+    pub(super) pool: &'static str,
     pub(super) operations: Vec<String>,
     pub(super) lines: Vec<WireLine<'a>>,
+    pub(super) by_waits: bool,
+    pub(super) work_calls: u64,
     pub(super) hand_over_calls: u64,
     pub(super) hand_over_ns: u64,
 }

@@ -68,9 +68,12 @@ impl Report<'_> {
 
     /// Returns the API that a row's user frame called, or the system call's own wrapper.
     pub(super) fn api_link(&self, row: &Row) -> Option<Line> {
-        row.api.as_ref().map(|api| {
+        // The C library's function for any system call tells nothing; the function of Node's library does.
+        let any_call = row.api.as_deref() == Some("syscall");
+        let of_library = if any_call { systoll_judge::node_function(self.rec, row) } else { None };
+        of_library.or_else(|| row.api.as_deref().map(str::to_owned)).map(|api| {
             let mut link = Line::default();
-            link.push_name(Role::Name, self.style.name(&clean(api), NAME));
+            link.push_name(Role::Name, self.style.name(&clean(&api), NAME));
             link
         })
     }

@@ -329,9 +329,12 @@ impl Report<'_> {
         let matters = |p: &Problem| (named || p.kind != ProblemKind::Name) && !is_told_by_flags(p);
         let problems = self.sentences().problems(matters, !self.options.all);
         let limit = if self.options.all { usize::MAX } else { PROBLEMS };
+        let only_notes = self.rec.problems.iter().filter(|p| matters(p)).all(|p| p.kind == ProblemKind::Note);
         let mut lines = vec![];
         for (i, problem) in problems.iter().take(limit).enumerate() {
             let label = match (i, problems.len()) {
+                (0, 1) if only_notes => "note",
+                (0, _) if only_notes => "notes",
                 (0, 1) => "problem",
                 (0, _) => "problems",
                 _ => "",

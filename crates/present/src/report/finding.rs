@@ -5,10 +5,10 @@ use crate::access::row;
 use crate::sentences::{OBJECT, subject};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, counted, grouped, percent, percent_of, time};
+use crate::units::{calls, counted, grouped, percent, time};
 use std::collections::BTreeMap;
-use systoll_judge::{Finding, ObjectShare, requested};
-use systoll_model::{FrameId, Row, RowId, RowLine};
+use systoll_judge::{AskingLine, Finding, ObjectShare, requested};
+use systoll_model::{Row, RowId, RowLine};
 
 /// Cures that are shown without `--all`.
 const CURES: usize = 2;
@@ -161,24 +161,28 @@ impl Report<'_> {
     /// Returns the lines that asked a pool of threads for the calls, and the price of handing the work over.
     fn asked(&self, f: &Finding) -> Vec<Line> {
         let Some(told) = requested(self.rec, &f.rows) else { return vec![] };
-        let all = told.lines.iter().fold(0u64, |sum, (_, seen)| sum.saturating_add(*seen));
+        let all = told.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks));
         let limit = if self.options.all { usize::MAX } else { PLACES };
-        let segment = |(frame, seen): &(FrameId, u64)| {
-            let share = percent_of(*seen, Some(all)).unwrap_or_default();
-            self.place_of(*frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
+        let segment = |line: &AskingLine| {
+            let share = percent(line.share).unwrap_or_default();
+            self.place_of(line.frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
         };
         let mut segments: Vec<Line> = told.lines.iter().take(limit).map(segment).collect();
-        let operations = told.operations.iter().map(|o| format!("uv_fs_{}", clean(o))).collect::<Vec<_>>().join(", ");
+        let operations = told.operations.iter().map(|o| clean(o)).collect::<Vec<_>>().join(", ");
+        let by = if operations.is_empty() { String::new() } else { format!(", by {operations}") };
         let seen = match all {
-            0 => format!("of libuv's pool, by {operations}: no caller was seen"),
-            _ => format!("of libuv's pool, by {operations}; {} at its wake-ups", counted(all, "look", "looks")),
+            0 => format!("of {}{by}: no caller was seen", told.pool),
+            _ => {
+                let at = if told.by_waits { "at waits for its results" } else { "at its wake-ups" };
+                format!("of {}{by}; {} {at}", told.pool, counted(all, "look", "looks"))
+            }
         };
         segments.push(Line::of(Role::Faint, seen));
         if told.hand_over_calls > 0 {
             let (number, toll) = (calls(told.hand_over_calls), time(told.hand_over_ns));
             segments.push(Line::of(
                 Role::Plain,
-                format!("handing over all work of that pool took at least {number} more, {toll}"),
+                format!("handing over all of its work took at least {number} more, {toll}"),
             ));
         }
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
@@ -286,7 +290,13 @@ impl Report<'_> {
     }
 
     fn gain(&self, f: &Finding) -> Vec<Line> {
-        let told = self.sentences().gain(f).map(|gain| format!("expected: {gain} of CPU"));
+        // Calls that a pool no longer makes are no longer handed to it.
+        let of_hand_over = requested(self.rec, &f.rows).filter(|told| told.hand_over_ns > 0 && told.work_calls > 0);
+        let of_hand_over = of_hand_over.map_or_else(String::new, |told| {
+            let share = (f.needless.estimate as f64 / told.work_calls as f64).min(1.0);
+            format!(", and up to {} of handing them over", time((told.hand_over_ns as f64 * share) as u64))
+        });
+        let told = self.sentences().gain(f).map(|gain| format!("expected: {gain} of CPU{of_hand_over}"));
         told.map_or_else(Vec::new, |told| self.detail("gain", Role::Plain, &told))
     }
 }

@@ -30,7 +30,8 @@ impl Report<'_> {
         let mut what = Line::default();
         what.push_name(Role::Strong, command);
         let mut segments = vec![what, self.ending()];
-        let watched = if self.slowed() { " watched" } else { "" };
+        // The time of a process that was entered is not that of its whole life.
+        let watched = if self.slowed() || h.attached.is_some() { " watched" } else { "" };
         // A trace without times does not tell how long the run took.
         if h.wall_ns > 0 || h.backend != BackendKind::Import {
             segments.push(Line::of(Role::Plain, format!("{}{watched}", time(h.wall_ns))));
@@ -48,7 +49,12 @@ impl Report<'_> {
     /// Returns a line that says that no call, or none of the requested calls, was seen.
     pub(super) fn nothing_seen(&self) -> Vec<Line> {
         let none = self.options.only.as_ref().filter(|only| only.others > 0).map(Narrowing::none_seen);
-        let text = none.unwrap_or_else(|| "no system call was seen".into());
+        let nothing = if self.rec.header.attached.is_some() {
+            "no system call returned while it was watched"
+        } else {
+            "no system call was seen"
+        };
+        let text = none.unwrap_or_else(|| nothing.into());
         self.labelled(HEAD, "", HEAD, Role::Plain, &text)
     }
 

@@ -155,6 +155,30 @@ pub(crate) fn rseq_area(tid: i32) -> Option<RseqArea> {
     (size == size_of::<Configuration>() as i64).then_some(RseqArea { at: told.at, signature: told.signature })
 }
 
+/// Returns the seccomp filter of a stopped thread with this index, the newest first (PTRACE_SECCOMP_GET_FILTER).
+///
+/// # Errors
+/// ENOENT if there is no further filter, EINVAL if the thread has none, EACCES if we may not read them: only root may,
+/// under no filter itself.
+pub(crate) fn seccomp_filter(tid: i32, index: usize) -> Result<Vec<libc::sock_filter>, Errno> {
+    /// Number of the request in linux/ptrace.h.
+    const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
+    let ask = |into: *mut libc::sock_filter| {
+        // SAFETY: without an address the kernel returns the filter's length, which stays the same while the thread is
+        // stopped; with one it writes that many instructions.
+        match unsafe { libc::ptrace(PTRACE_SECCOMP_GET_FILTER, tid, index, into) } {
+            -1 => Err(Errno::last()),
+            len => Ok(len as usize),
+        }
+    };
+    let len = ask(std::ptr::null_mut())?;
+    let mut filter = vec![libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 }; len];
+    if len > 0 {
+        ask(filter.as_mut_ptr())?;
+    }
+    Ok(filter)
+}
+
 /// Sets the gs base of a stopped thread, and nothing else.
 pub(crate) fn set_gs_base(tid: i32, base: u64) -> Result<(), Errno> {
     const AT: usize = std::mem::offset_of!(libc::user_regs_struct, gs_base);

@@ -99,6 +99,9 @@ impl Symbols {
         // The frame gets the line of the user's code, not that of library code inlined into it. If the user's code, a
         // callback's, is inlined into a library's function, it gets the callback's line.
         let theirs = locations.iter().take_while(|l| module.is_runtimes(l)).count();
+        // A package from a registry that is inlined into the program's own function is library code to it.
+        let own = locations.iter().position(|l| !module.is_runtimes(l) && !is_from_registry(l));
+        let theirs = own.map_or(theirs, |own| own.max(theirs));
         let inlined = locations.len().saturating_sub(1);
         let library = theirs.min(inlined).checked_sub(1).and_then(|last| locations.get(last));
         let library = library.filter(|_| raw.is_return).map(|place| Arc::clone(&place.function));
@@ -183,6 +186,11 @@ impl Symbols {
             |path| format!("{path}: stripped: its functions are shown by address; its debug symbols would name them");
         files.into_iter().map(|path| Problem::new(ProblemKind::Name, text(path))).collect()
     }
+}
+
+/// Returns true if a source location is in a Rust package from a registry.
+fn is_from_registry(location: &Location) -> bool {
+    location.file.as_deref().is_some_and(|file| file.contains("/registry/src/"))
 }
 
 /// Returns the starts of the functions that are called. Nothing else tells the start of a function that has neither a

@@ -111,11 +111,11 @@ function finding(f, data, remark) {
 /** Who asked a pool's threads for the calls, and what handing the work over took. */
 function asked(r) {
   const looks = r.lines.reduce((sum, l) => sum + l.looks, 0);
-  const seen = looks ? `${counted(looks, "look", "looks")} at its wake-ups` : "no caller was seen";
+  const seen = looks ? `${counted(looks, "look", "looks")} ${r.by_waits ? "at waits for its results" : "at its wake-ups"}` : "no caller was seen";
   const lines = r.lines.slice(0, 4).map((l) => el("div", { class: "mono" }, `${place(l)}  ${Math.round(l.share * 100)} %`));
   const over = r.hand_over_calls
-    ? el("div", {}, `handing over all work of that pool took at least ${counted(r.hand_over_calls, "call", "calls")} more, ${time(r.hand_over_ns)}`) : null;
-  return [...lines, el("div", { class: "faint" }, `of libuv's pool, by ${r.operations.map(shown).join(", ")}; ${seen}`), over].filter(Boolean);
+    ? el("div", {}, `handing over all of its work took at least ${counted(r.hand_over_calls, "call", "calls")} more, ${time(r.hand_over_ns)}`) : null;
+  return [...lines, el("div", { class: "faint" }, `of ${shown(r.pool)}${r.operations.length ? `, by ${r.operations.map(shown).join(", ")}` : ""}; ${seen}`), over].filter(Boolean);
 }
 
 function excerpt(source) {

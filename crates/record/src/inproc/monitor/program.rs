@@ -358,6 +358,13 @@ impl Program {
         Some((Sysno::made(self.number_of(root).unwrap_or(rax)), frames))
     }
 
+    /// Returns true if a record counts calls into the vDSO, which are no system calls.
+    pub(crate) fn is_of_vdso(&self, record: u64) -> bool {
+        let root = self.hooks.room.place(record).map(|place| NodeAddr(place.root));
+        let at = root.and_then(|root| self.site_of(root));
+        at.and_then(|at| self.hooks.files.get(at.file)?.code.blob.sites.get(at.site)).is_some_and(|site| site.vdso)
+    }
+
     /// Returns the site that counts at `root`.
     pub(crate) fn site_of(&self, root: NodeAddr) -> Option<SiteRef> {
         if let Some(made) = self.contexts.number_roots.get(&root) {

@@ -20,6 +20,7 @@ use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Sto
 use crate::inproc::monitor::attach::target::{self, Refusal};
 use crate::inproc::monitor::attach::threads;
 use crate::inproc::monitor::exec::bootstrap::{self, Mapping};
+use crate::inproc::monitor::exec::own_filters;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::ready::{self, Ready, Taken};
 use crate::inproc::monitor::handles::ProgramId;
@@ -36,6 +37,7 @@ use crate::procfs;
 use crate::table::{Image, ImageId};
 use std::rc::Rc;
 use std::time::Duration;
+use systoll_hooks::assemble::errand;
 use systoll_hooks::numbers::{ARCH_PRCTL, CLONE, CLONE3, FORK, VFORK};
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
@@ -86,9 +88,14 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
     if let Some(refusal) = target::obstacle(pid) {
         return Err(refusal);
     }
+    errand::assemble_ahead().map_err(|e| Refusal::new(e.to_string()))?;
     let mut prepared = prepare(session, pid, image)?;
     let mut last = Refusal::new("it maps code all the time");
     for n in 0..TRIES {
+        if session.traced.root.attached.is_some_and(|attached| attached.processes == 0) {
+            // What came before took time in which nothing was counted.
+            session.draft.clock.start_ns = sys::now();
+        }
         if n > 0 {
             std::thread::sleep(PAUSE * n);
             stop_all::late::let_go();
@@ -197,6 +204,7 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
         // Only a program's start shows which of its files load others, and we have not seen that start.
         program.hooks.mapped_at_start = 0;
     }
+    threads::touch_slots(&mut session.targets.memory, id, pid);
     Ok(Prepared { id, code: code_lines(&maps.text), mappings })
 }
 
@@ -209,6 +217,7 @@ fn stop_and_enter(
     pid: i32,
 ) -> Result<Entered, NotNow> {
     let alone = target::Alone::of(pid).map_err(shares_memory)?;
+    let has_own_filters = target::has_own_filters(pid);
     let stopped = AllStopped::of(pid).map_err(|why| not_stopped(pid, why))?;
     if let Some(other) = alone.disturbed() {
         return Err(shares_memory(other));
@@ -220,6 +229,9 @@ fn stop_and_enter(
         return Err(NotNow::Changed);
     }
     can_be_entered(pid, &stopped.threads)?;
+    if has_own_filters && let Some(obstacle) = own_filters::obstacle(stopped.threads.iter().map(|thread| thread.tid)) {
+        return Err(NotNow::Never(target::filtered(&obstacle)));
+    }
     let left = places_left(&targets.programs, &knowledge.symbols, prepared.id, &stopped.threads, &maps)?;
     can_be_answered(&targets.programs, knowledge, prepared.id, (pid, &maps), &left)?;
     let mem = Mem::open(pid).map_err(|e| NotNow::Never(Refusal::new(e.to_string())))?;
@@ -302,7 +314,9 @@ fn can_be_answered(
 
 fn shares_memory(other: i32) -> NotNow {
     let name = procfs::comm(other);
-    NotNow::Again(Refusal::new(format!("process {other} ({name}) has all memory in common with it")))
+    let reason = format!("process {other} ({name}) has all memory in common with it");
+    let advice = "a child of vfork has, until its exec: try again".to_owned();
+    NotNow::Again(Refusal { reason, advice: Some(advice) })
 }
 
 /// Returns the sites that can't be hooked now, one entry a file.
@@ -316,13 +330,12 @@ fn places_left(
     threads: &[Stopped],
     maps: &Maps,
 ) -> Result<Vec<Left>, NotNow> {
-    let mut addresses = Some(Vec::new());
-    for thread in threads {
-        let frames = frames::interrupted(thread.tid, thread.regs.rsp, &maps.all);
-        addresses = addresses
-            .zip(frames)
-            .map(|(all, frames): (Vec<u64>, _)| all.into_iter().chain(frames).chain([thread.regs.rip]).collect());
-    }
+    let pointers: Vec<u64> = threads.iter().map(|thread| thread.regs.rsp).collect();
+    let tid = threads.first().map_or(0, |thread| thread.tid);
+    let addresses = frames::interrupted(tid, &pointers, &maps.all).map(|mut all| {
+        all.extend(threads.iter().map(|thread| thread.regs.rip));
+        all
+    });
     let Some(program) = programs.get(&id) else { return Err(NotNow::Never(Refusal::new("it is gone"))) };
     let left: Vec<Left> = program.hooks.files.iter().map(|file| Left::of(file, addresses.as_deref())).collect();
     let file =
@@ -385,10 +398,7 @@ fn enter_stopped(
     if let Some(program) = targets.programs.get_mut(&id) {
         program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     }
-    let calls = threads.iter().zip(&slots);
-    Ok(calls
-        .filter(|(thread, slot)| threads::note_call(targets, &knowledge.provisioning, thread, **slot, left))
-        .count())
+    Ok(threads::note_calls(targets, &knowledge.provisioning, id, threads.iter().zip(slots), left))
 }
 
 /// Writes the jumps of all files except those at the sites in `left`.
@@ -450,7 +460,7 @@ fn settle(targets: &mut Targets, draft: &mut DraftRecording, id: ProgramId) {
     program.hooks.starting = None;
     program.contexts.at_main = Some(before);
     if let Some(image) = draft.table.images.get_mut(program.image.index()) {
-        image.main_at_ns = Some(now);
+        (image.start_ns, image.main_at_ns) = (now, Some(now));
     }
 }
 
@@ -471,7 +481,6 @@ pub(crate) fn look_at(running: &Running) -> Result<(), Error> {
 /// # Errors
 /// The first process's obstacle, if none can be entered.
 pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), Error> {
-    session.draft.clock.start_ns = sys::now();
     let mut attached = Attached {
         age_ns: running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0),
         in_turns: running.in_turns,
@@ -488,6 +497,7 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
                 attached.processes += 1;
                 under_way += entered.under_way;
                 attached.longest_stop_ns = attached.longest_stop_ns.max(entered.stopped_ns);
+                session.traced.root.attached = Some(attached);
             }
             Err(refusal) => {
                 let error = not_entered(*pid, refusal);

@@ -75,6 +75,12 @@ pub(crate) fn our_mappings(maps: &Maps) -> impl Iterator<Item = Range<u64>> {
     lines(&maps.text).filter(is_ours).map(|line| line.range)
 }
 
+/// Returns true if a mapping of one of our files holds all of `range`.
+pub(crate) fn is_ours(maps: &Maps, range: &Range<u64>) -> bool {
+    let holds = |line: &Line<'_>| line.range.start <= range.start && range.end <= line.range.end;
+    lines(&maps.text).any(|line| holds(&line) && line.path.starts_with(FILE_NAME))
+}
+
 impl Errands {
     /// Returns an errand without calls, for a process with these mappings.
     ///
@@ -152,12 +158,11 @@ impl Errands {
         let mask = tracee::signal_mask(thread.tid).map_err(|_| NotMade::Away)?;
         let errand = Errand { page: self.page, size: SIZE, patience: PATIENCE_CYCLES, mask, ..coming_back(&regs) };
         let words = |e: &dyn std::fmt::Display| NotMade::None(e.to_string());
-        let len = errand.code(0).map_err(|e| words(&e))?.len();
+        let code = errand.code().map_err(|e| words(&e))?;
         // The code is written through /proc/PID/mem, which can't write shared mappings.
         let own: Vec<Mapped> = maps.all.iter().filter(|m| !m.shared).cloned().collect();
-        let at =
-            remote::unused(mem, &own, len + 16).ok_or_else(|| none("no room in it for a few hundred bytes of code"))?;
-        let code = errand.code(at).map_err(|e| words(&e))?;
+        let at = remote::unused(mem, &own, code.len() + 16)
+            .ok_or_else(|| none("no room in it for a few hundred bytes of code"))?;
         mem.write(at, &code).map_err(|e| words(&e))?;
         let away = Sent { tid: thread.tid, page: self.page, regs, mask, mem, code: at..at + code.len() as u64 };
         away.go()?;
@@ -284,7 +289,7 @@ impl Sent<'_> {
     /// thread runs that code.
     fn is_out(&self, maps: &Maps) -> bool {
         let Ok(now) = tracee::registers(self.tid) else { return false };
-        let frames = frames::interrupted(self.tid, now.rsp, &maps.all);
+        let frames = frames::interrupted(self.tid, &[now.rsp], &maps.all);
         !self.code.contains(&now.rip) && frames.is_some_and(|frames| frames.iter().all(|rip| !self.code.contains(rip)))
     }
 }
@@ -303,6 +308,10 @@ mod tests {
             7f0000000000-7f0000001000 r-xs 00000000 00:01 8 /memfd:systoll (deleted)\n";
         let found: Vec<_> = our_mappings(&Maps { all: Vec::new(), text: text.to_vec() }).collect();
         assert_eq!(found, [0x5000_0000_0000..0x501f_1000_0000, 0x5020_0000_0000..0x5020_4000_0000]);
+        let maps = Maps { all: Vec::new(), text: text.to_vec() };
+        let ours = |range: Range<u64>| is_ours(&maps, &range);
+        assert!(ours(0x7f00_0000_0000..0x7f00_0000_1000) && !ours(0x7f00_0000_0000..0x7f00_0000_2000));
+        assert!(!ours(0x501f_8000_0000..0x501f_8000_1000) && !ours(0x1000..0x2000));
         let pages = |range: Range<u64>| {
             let mapped = Mapped { range, writable: true, executable: false, shared: false };
             left_pages(&Maps { all: vec![mapped], text: Vec::new() }).count()

@@ -49,10 +49,9 @@ impl Left {
         left.across.extend(jumps.iter().filter(|jump| crosses(&jump.range)).map(|jump| jump.site));
         match addresses {
             Some(addresses) => {
-                for address in addresses {
-                    let at = address.wrapping_sub(file.bias);
-                    left.stood_in.extend(jumps.iter().filter(|jump| is_inside(&jump.range, at)).map(|jump| jump.site));
-                }
+                let addresses: BTreeSet<u64> = addresses.iter().map(|at| at.wrapping_sub(file.bias)).collect();
+                left.stood_in
+                    .extend(jumps.iter().filter(|jump| has_one_inside(&jump.range, &addresses)).map(|j| j.site));
             }
             None => left.stood_in.extend(jumps.iter().filter(|jump| has_inside(file, jump)).map(|jump| jump.site)),
         }
@@ -74,9 +73,10 @@ fn crosses(range: &Range<u64>) -> bool {
     range.start / PAGE != range.end.saturating_sub(1) / PAGE
 }
 
-/// Returns true if a thread at `address` would be in the middle of a jump. At its beginning the thread takes the jump.
-fn is_inside(range: &Range<u64>, address: u64) -> bool {
-    range.start < address && address < range.end
+/// Returns true if a thread at one of these addresses would be in the middle of a jump. At its beginning the thread
+/// takes the jump.
+fn has_one_inside(jump: &Range<u64>, addresses: &BTreeSet<u64>) -> bool {
+    addresses.range(jump.start + 1..).next().is_some_and(|at| *at < jump.end)
 }
 
 /// Returns true if the jump replaces more than one instruction, so that a thread may be between two of them. True as
@@ -105,6 +105,7 @@ mod tests {
 
     #[test]
     fn a_jumps_beginning_is_no_inside() {
-        assert!(!is_inside(&(10..15), 10) && is_inside(&(10..15), 11) && !is_inside(&(10..15), 15));
+        let has = |addresses: &[u64]| has_one_inside(&(10..15), &addresses.iter().copied().collect());
+        assert!(!has(&[9, 10, 15]) && has(&[10, 11]) && has(&[3, 14, 20]) && !has(&[]));
     }
 }

@@ -5,7 +5,7 @@
 //! same call in the program's code. Once no thread is inside and no handler returns there, each thread loses its slot
 //! and our rseq area, and one of them unmaps our memory. If that takes too long, the memory stays mapped, unused.
 
-use crate::inproc::monitor::attach::errands::{Errands, left_pages, our_mappings};
+use crate::inproc::monitor::attach::errands::{Errands, is_ours, left_pages, our_mappings};
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::mapping::Process;
 use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
@@ -13,8 +13,10 @@ use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
 use crate::tracee;
+use nix::errno::Errno;
 use std::ops::Range;
 use std::time::Duration;
+use systoll_hooks::assemble::errand::assemble_ahead;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, IMAGE, areas, code, image, slot, slot_index};
 
 /// Time within which all threads must have left our code; then our memory stays.
@@ -38,6 +40,17 @@ pub(crate) struct Written {
     pub(crate) was: Vec<u8>,
     /// The bytes that replaced the original ones.
     pub(crate) new: Vec<u8>,
+}
+
+/// The rseq area of a thread as hooked code uses it.
+#[derive(Clone, Copy, Debug)]
+struct RseqUse {
+    /// Address of the area; zero if the thread has none.
+    area: u64,
+    /// Address of the area that we would give to the thread.
+    own: u64,
+    /// True if the area names our restartable sequence.
+    in_ours: bool,
 }
 
 /// The state in which a process was left.
@@ -67,6 +80,8 @@ impl Ours {
     /// Takes our jumps, code and memory out of the process, in several looks if need be. Returns `None` if the process
     /// has ended. Calls `meanwhile` before each look.
     pub(crate) fn take_out(&self, meanwhile: &dyn Fn()) -> Option<Outcome> {
+        // If that fails, so does the errand, and our memory stays.
+        let _ = assemble_ahead();
         let (deadline, mut pause, mut outcome) = (sys::now() + PATIENCE.as_nanos() as u64, PAUSE, Outcome::default());
         loop {
             meanwhile();
@@ -111,35 +126,43 @@ impl Ours {
         let mut inside = false;
         for thread in threads {
             inside |= self.has(thread.regs.rip) && !self.moved_out(thread);
-            let frames = frames::interrupted(thread.tid, thread.regs.rsp, &maps.all);
-            inside |= frames.is_none_or(|frames| frames.into_iter().any(|rip| self.has(rip)));
         }
+        let pointers: Vec<u64> = threads.iter().map(|thread| thread.regs.rsp).collect();
+        let frames = threads.first().and_then(|first| frames::interrupted(first.tid, &pointers, &maps.all));
+        inside |= frames.is_none_or(|frames| frames.into_iter().any(|rip| self.has(rip)));
         if inside || !self.restore(&self.errands) {
             return false;
         }
         let given = self.word(IMAGE + image::GIVES_AREAS).unwrap_or(0) as u32 != 0;
-        threads.iter().all(|thread| self.give_back(thread, &maps, given)) && self.unmap(threads, &maps, given)
+        let given_back = |(thread, rseq): (&Stopped, RseqUse)| self.give_back(thread, rseq, &maps, given);
+        self.rseq_areas(threads).into_iter().all(given_back) && self.unmap(threads, &maps, given)
     }
 
     /// Restores the bytes that were overwritten, page by page. Returns true if none had to stay.
     fn restore(&self, written: &[Written]) -> bool {
         let mut whole = true;
-        for page in written.chunk_by(|a, b| a.at / PAGE == b.at / PAGE) {
-            let (Some(first), Some(last)) = (page.first(), page.last()) else { continue };
-            let mut bytes = vec![0; (last.at - first.at) as usize + last.new.len()];
-            if self.mem.read(first.at, &mut bytes).is_err() {
+        let pages: Vec<&[Written]> = written.chunk_by(|a, b| a.at / PAGE == b.at / PAGE).collect();
+        let extent = |page: &&[Written]| {
+            let (first, last) = (page.first(), page.last());
+            first.zip(last).map_or((0, 0), |(first, last)| (first.at, (last.at - first.at) as usize + last.new.len()))
+        };
+        let places: Vec<(u64, usize)> = pages.iter().map(extent).collect();
+        let mut all: Vec<Vec<u8>> = places.iter().map(|(_, len)| vec![0; *len]).collect();
+        let read = self.mem.read_at_once(&places, &mut all);
+        for ((page, (start, _)), mut bytes) in pages.into_iter().zip(places).zip(all) {
+            if !read && self.mem.read(start, &mut bytes).is_err() {
                 // The code is no longer mapped.
                 continue;
             }
             let mut changed = false;
             for Written { at, was, new } in page {
-                let start = (at - first.at) as usize;
-                if let Some(there) = bytes.get_mut(start..start + new.len()).filter(|there| **there == **new) {
+                let index = (at - start) as usize;
+                if let Some(there) = bytes.get_mut(index..index + new.len()).filter(|there| **there == **new) {
                     there.copy_from_slice(was);
                     changed = true;
                 }
             }
-            whole &= !changed || self.mem.write(first.at, &bytes).is_ok();
+            whole &= !changed || self.mem.write(start, &bytes).is_ok();
         }
         whole
     }
@@ -180,19 +203,41 @@ impl Ours {
         tracee::set_registers(thread.tid, &libc::user_regs_struct { rip, ..thread.regs }).is_ok()
     }
 
+    /// Returns the words at these addresses; `None` for one that can't be read.
+    fn words(&self, at: &[u64]) -> Vec<Option<u64>> {
+        let places: Vec<(u64, usize)> = at.iter().map(|at| (*at, 8)).collect();
+        let mut all = vec![vec![0; 8]; places.len()];
+        if !self.mem.read_at_once(&places, &mut all) {
+            return at.iter().map(|at| self.word(*at)).collect();
+        }
+        all.into_iter().map(|bytes| bytes.try_into().ok().map(u64::from_le_bytes)).collect()
+    }
+
+    /// Returns the threads that have a slot of ours, with the rseq area that hooked code uses for each.
+    fn rseq_areas<'t>(&self, threads: &'t [Stopped]) -> Vec<(&'t Stopped, RseqUse)> {
+        let slots = threads.iter().filter_map(|thread| Some((thread, slot_index(thread.regs.gs_base)?)));
+        let slots: Vec<(&Stopped, u64)> = slots.collect();
+        let at: Vec<u64> = slots.iter().map(|(thread, _)| thread.regs.gs_base + slot::RSEQ).collect();
+        let areas: Vec<u64> = self.words(&at).into_iter().map(Option::unwrap_or_default).collect();
+        let at: Vec<u64> = areas.iter().filter(|area| **area != 0).map(|area| area + SEQUENCE).collect();
+        let mut sequences = self.words(&at).into_iter();
+        let of = |((thread, index), area): ((_, u64), u64)| {
+            let sequence = if area == 0 { None } else { sequences.next().flatten() };
+            (
+                thread,
+                RseqUse { area, own: areas::area_address(index), in_ours: sequence == Some(IMAGE + image::RSEQ_CS) },
+            )
+        };
+        slots.into_iter().zip(areas).map(of).collect()
+    }
+
     /// Takes the slot, our restartable sequence and our rseq area from a stopped thread. Returns true if the thread has
     /// none of them any more.
-    fn give_back(&self, thread: &Stopped, maps: &Maps, given: bool) -> bool {
-        let Ok(regs) = tracee::registers(thread.tid) else { return true };
-        let Some(index) = slot_index(regs.gs_base) else { return true };
-        let area = self.word(regs.gs_base + slot::RSEQ).unwrap_or(0);
-        if area != 0
-            && self.word(area + SEQUENCE) == Some(IMAGE + image::RSEQ_CS)
-            && self.mem.write(area + SEQUENCE, &[0; 8]).is_err()
-        {
+    fn give_back(&self, thread: &Stopped, rseq: RseqUse, maps: &Maps, given: bool) -> bool {
+        let RseqUse { area, own, in_ours } = rseq;
+        if in_ours && self.mem.write(area + SEQUENCE, &[0; 8]).is_err() {
             return false;
         }
-        let own = areas::area_address(index);
         if given && area == own {
             let signature = self.word((IMAGE + image::RSEQ_SIGNATURE) & !7).unwrap_or(0) >> 32;
             let Ok(mut errands) = Errands::new(maps) else { return false };
@@ -201,7 +246,8 @@ impl Ours {
                 return false;
             }
         }
-        tracee::set_gs_base(thread.tid, 0).is_ok()
+        // A thread that was killed meanwhile has no registers.
+        matches!(tracee::set_gs_base(thread.tid, 0), Ok(()) | Err(Errno::ESRCH))
     }
 
     /// Makes one of the stopped threads unmap all our memory. Returns true if it did.
@@ -209,8 +255,9 @@ impl Ours {
         let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
         // The image comes last: if we are killed in between, it still lists our other memory.
         let (image, fixed): (Vec<_>, Vec<_>) = our_mappings(maps).partition(|range| range.contains(&IMAGE));
-        let all: Vec<Range<u64>> =
-            left_pages(maps).chain(areas).chain(self.near.iter().cloned()).chain(fixed).chain(image).collect();
+        // The process may have unmapped a file and our code near it, and mapped memory of its own there.
+        let near = self.near.iter().filter(|near| is_ours(maps, near)).cloned();
+        let all: Vec<Range<u64>> = left_pages(maps).chain(areas).chain(near).chain(fixed).chain(image).collect();
         Process { pid: self.pid, threads, mem: &self.mem, maps }.unmap(&all).is_ok()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::inproc::monitor::attach::errands::{left_pages, our_mappings};
 use crate::inproc::monitor::exec::confinement::{Filters, filters_in, status};
+use crate::inproc::monitor::exec::own_filters;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::shared::maps::{Layout, Maps};
 use crate::inproc::monitor::shared::peer;
@@ -81,15 +82,45 @@ pub(crate) fn has_ended(pid: i32) -> bool {
 
 fn confinement(pid: i32, status: &str) -> Option<Refusal> {
     let why = seccomp::obstacle(pid)?;
-    let own = filters_in(status) != Filters::None;
-    if !own && let Some(inner) = inner_id(status) {
+    if let Some(inner) = inner_id(status) {
         return Some(Refusal::with(
             "it lives in another PID namespace than systoll, as programs of containers do",
             format!("sudo nsenter -t {pid} -p unshare --mount-proc systoll attach {inner}"),
         ));
     }
-    let reason = if own { "it has a seccomp filter, which may end it for what watching does".to_owned() } else { why };
-    Some(Refusal::with(reason, "started by systoll it can be watched: systoll run -- CMD"))
+    match filters_in(status) {
+        Filters::None | Filters::Strict => Some(Refusal::with(why, RUN_INSTEAD)),
+        // They are looked at once its threads are stopped.
+        Filters::Some(_) | Filters::Uncounted if seccomp::may_read_filters() => None,
+        Filters::Some(_) | Filters::Uncounted => Some(Refusal::with(
+            "it has a seccomp filter, which may end it for what watching does, and which only root can read",
+            format!("sudo systoll attach {pid}, or start it by systoll: systoll run -- CMD"),
+        )),
+    }
+}
+
+/// Advice for a process that can't be entered for its filters.
+const RUN_INSTEAD: &str = "started by systoll it can be watched: systoll run -- CMD";
+
+/// Returns true if a process has seccomp filters that systoll has not inherited too: they are to be looked at.
+pub(crate) fn has_own_filters(pid: i32) -> bool {
+    seccomp::obstacle(pid).is_some()
+}
+
+/// Returns the refusal for a process whose filters are in the way.
+pub(crate) fn filtered(obstacle: &own_filters::Obstacle) -> Refusal {
+    let reason = match obstacle {
+        own_filters::Obstacle::Forbids(call) => {
+            format!("its seccomp filter does not allow {call}, which watching makes in it")
+        }
+        own_filters::Obstacle::Unreadable(errno) => {
+            format!(
+                "it has a seccomp filter that can't be read ({}), and may end it for what watching does",
+                errno.desc()
+            )
+        }
+    };
+    Refusal::with(reason, RUN_INSTEAD)
 }
 
 /// Returns the id of a process in its own PID namespace, by its `status`, if that is another than the namespace of /proc.

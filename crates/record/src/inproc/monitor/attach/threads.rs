@@ -4,12 +4,28 @@ use crate::inproc::monitor::attach::places::Left;
 use crate::inproc::monitor::attach::stop_all::Stopped;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::tickets;
 use crate::inproc::monitor::session::{Provisioning, Targets};
-use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::shared::memory::{Area, Memory};
+use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
 use crate::tracee;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::{NODE_SIZE, image, record, slot, slot_address};
+
+/// Touches the memory of the slots that a process's threads will get, while they still run: each page takes the kernel
+/// microseconds at first.
+pub(crate) fn touch_slots(memory: &mut Memory, id: ProgramId, pid: i32) {
+    let count = peer::threads(pid).map_or(0, |threads| threads.len() as u64);
+    let last = count.saturating_sub(1).min(tickets::MOST);
+    memory.see_slot(id.slot(last));
+    let Some(area) = memory.image(id) else { return };
+    for index in 1..=last {
+        area.set(id.slot(index).offset() + slot::TAG, 0);
+    }
+}
 
 /// Gives each of a process's threads a slot of its image; the main thread gets the first. Returns the slots in the
 /// threads' order. The threads do not know them yet.
@@ -90,51 +106,56 @@ pub(crate) fn take_slots(threads: &[Stopped]) {
     }
 }
 
-/// Counts the call that a stopped thread is in as entered now, at the root of its site, since its return will be
-/// counted. Returns true if the thread is in such a call.
-pub(crate) fn note_call(
+/// Counts the calls that stopped threads are in as entered now, each at the root of its site, since their returns will
+/// be counted. Returns the number of these calls.
+pub(crate) fn note_calls<'t>(
     targets: &mut Targets,
     provisioning: &Provisioning,
-    thread: &Stopped,
-    slot: SlotRef,
+    id: ProgramId,
+    threads: impl Iterator<Item = (&'t Stopped, SlotRef)>,
     left: &[Left],
-) -> bool {
-    note(targets, provisioning, thread, slot, left).is_some()
+) -> usize {
+    let sampled = provisioning.files.samples_time();
+    let Some((program, area)) = targets.programs.get_mut(&id).zip(targets.memory.image(id)) else { return 0 };
+    // Many threads wait at the same place.
+    let mut sites: HashMap<u64, Option<SiteRef>> = HashMap::new();
+    let mut noted = 0;
+    for (thread, slot) in threads.filter(|(thread, _)| thread.in_call()) {
+        let site = *sites.entry(thread.regs.rip).or_insert_with(|| site_before(program, thread.regs.rip, left));
+        let number = thread.regs.orig_rax as u32;
+        let Some((node, record)) = site.and_then(|site| root_of(program, area, site, number)) else { continue };
+        let entered = slot.offset() + slot::RECORDS + record * record::SIZE + record::ENTERED;
+        // Sampled times are only of calls whose beginning was seen.
+        let start = if sampled { 0 } else { sys::tsc() };
+        let words = [
+            (slot.offset() + slot::RSP, thread.regs.rsp),
+            (slot.offset() + slot::NODE, node.0),
+            (slot.offset() + slot::START, start),
+            (entered, area.get(entered) + 1),
+        ];
+        words.into_iter().for_each(|(at, word)| area.set(at, word));
+        noted += 1;
+    }
+    noted
 }
 
-fn note(
-    targets: &mut Targets,
-    provisioning: &Provisioning,
-    thread: &Stopped,
-    slot: SlotRef,
-    left: &[Left],
-) -> Option<()> {
-    thread.in_call().then_some(())?;
-    let sampled = provisioning.files.samples_time();
-    let program = targets.programs.get_mut(&slot.program)?;
-    let area = targets.memory.image(slot.program)?;
-    let at = program.hooks.files.iter().zip(left).enumerate().find_map(|(index, (file, left))| {
-        let address = thread.regs.rip.wrapping_sub(file.bias).wrapping_sub(2);
+/// Returns the hooked site whose `syscall` instruction lies before the address `behind`; `None` if its returns are not
+/// counted.
+fn site_before(program: &Program, behind: u64, left: &[Left]) -> Option<SiteRef> {
+    program.hooks.files.iter().zip(left).enumerate().find_map(|(index, (file, left))| {
+        let address = behind.wrapping_sub(file.bias).wrapping_sub(2);
         let site =
             file.code.blob.sites.iter().position(|site| site.address == address && site.results && !site.vdso)?;
         (!left.has(address)).then_some(SiteRef { file: index, site })
-    })?;
+    })
+}
+
+/// Returns the node at which a site's call `number` is counted, and its record.
+fn root_of(program: &mut Program, area: &Area, at: SiteRef, number: u32) -> Option<(NodeAddr, u64)> {
     let file = program.hooks.files.get(at.file)?;
-    let number = file.code.blob.sites.get(at.site)?.number;
-    let node = match number {
+    let node = match file.code.blob.sites.get(at.site)?.number {
         Some(_) => NodeAddr(file.known.region + at.site as u64 * NODE_SIZE),
-        None => program.number_root(area, at, thread.regs.orig_rax as u32)?,
+        None => program.number_root(area, at, number)?,
     };
-    let record = program.hooks.room.record_of(node.0)?;
-    let entered = slot.offset() + slot::RECORDS + record * record::SIZE + record::ENTERED;
-    // Sampled times are only of calls whose beginning was seen.
-    let start = if sampled { 0 } else { sys::tsc() };
-    let words = [
-        (slot.offset() + slot::RSP, thread.regs.rsp),
-        (slot.offset() + slot::NODE, node.0),
-        (slot.offset() + slot::START, start),
-        (entered, area.get(entered) + 1),
-    ];
-    words.into_iter().for_each(|(at, word)| area.set(at, word));
-    Some(())
+    Some((node, program.hooks.room.record_of(node.0)?))
 }

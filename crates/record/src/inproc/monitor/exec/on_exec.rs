@@ -14,7 +14,7 @@
 use crate::inproc::monitor::exec::bootstrap::{self, Source, Start};
 use crate::inproc::monitor::exec::provision::FileOf;
 use crate::inproc::monitor::exec::ready::{Ready, Taken};
-use crate::inproc::monitor::exec::{hand_over, provision, ready, rseq_areas, seccomp};
+use crate::inproc::monitor::exec::{hand_over, own_filters, provision, ready, rseq_areas, seccomp};
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::polling::Polling;
 use crate::inproc::monitor::program::Program;
@@ -22,6 +22,7 @@ use crate::inproc::monitor::requests::doomed::is_doomed;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::sites::Arrival;
+use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Session, Targets};
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::Memory;
@@ -108,8 +109,8 @@ struct Newcomer {
 
 /// Prepares everything and lets the stopped process begin with the bootstrap code.
 fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> Result<ProgramId, String> {
-    let newcomer =
-        inspect(&session.targets, &mut session.knowledge, &mut session.draft.problems, pid, origin.as_before)?;
+    let Session { targets, knowledge, draft, traced, .. } = session;
+    let newcomer = inspect(targets, knowledge, &mut draft.problems, &traced.root, pid, origin.as_before)?;
     let id = session
         .knowledge
         .provisioning
@@ -128,16 +129,29 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     Ok(id)
 }
 
+/// Returns true if the stopped process descends from one that was entered under filters of its own, and its filters
+/// allow our calls too.
+fn is_allowed_like_its_maker(root: &RootProcess, pid: i32) -> bool {
+    root.attached.is_some()
+        && seccomp::is_in_our_namespace(pid)
+        && seccomp::may_read_filters()
+        && own_filters::obstacle([pid]).is_none()
+}
+
 /// Reads the state of the stopped process and plans the hooks of its files. Returns the reason if the process can't be
 /// watched.
 fn inspect(
     targets: &Targets,
     knowledge: &mut FileKnowledge,
     problems: &mut Problems,
+    root: &RootProcess,
     pid: i32,
     as_before: bool,
 ) -> Result<Newcomer, String> {
-    if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
+    if !as_before
+        && let Some(obstacle) = seccomp::obstacle(pid)
+        && !is_allowed_like_its_maker(root, pid)
+    {
         return Err(obstacle);
     }
     let regs = tracee::registers(pid).map_err(|e| e.desc().to_owned())?;

@@ -35,6 +35,11 @@ pub(crate) fn inherited() -> &'static Inherited {
     })
 }
 
+/// Returns true if this process may probably read other processes' filters: it is root's, under no filter itself.
+pub(crate) fn may_read_filters() -> bool {
+    *inherited() == Inherited::Nothing && nix::unistd::geteuid().is_root()
+}
+
 /// Returns true if the filters of this process allow code to be overwritten, which many forbid.
 pub(crate) fn may_write_code() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
@@ -122,6 +127,11 @@ pub(crate) fn obstacle(pid: i32) -> Option<String> {
         return Some("it lives in another PID namespace".into());
     }
     None
+}
+
+/// Returns true if a process lives in our PID namespace.
+pub(crate) fn is_in_our_namespace(pid: i32) -> bool {
+    levels(&status(&pid.to_string())) <= own().levels
 }
 
 /// Makes, in a child, every call that our code makes in a program, but without its effect. Returns a text about the

@@ -2,7 +2,7 @@
 //! the end.
 
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
-use crate::inproc::monitor::program::{Processes, Program};
+use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::results::losses;
@@ -15,7 +15,7 @@ use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
 use crate::table::Table;
 use std::collections::HashSet;
-use systoll_hooks::assemble::{Losses, Room, read_slot, slots_drawn};
+use systoll_hooks::assemble::{Losses, SlotReading, read_slot, slots_drawn};
 use systoll_model::ProblemKind;
 
 /// Finds programs that have ended.
@@ -113,15 +113,20 @@ pub(crate) fn is_mapped(memory: &Memory, id: ProgramId) -> bool {
 
 /// Returns the number of calls counted so far, including those of running programs.
 pub(crate) fn counted_so_far(targets: &Targets, table: &Table) -> u64 {
-    let of_slot = |thread: SlotRef, room: &Room, processes: &Processes| {
+    let of_slot = |thread: SlotRef, program: &Program| {
         let words = targets.memory.slot(thread);
-        let slot = read_slot(&words, thread.index, |node| room.record_of(node));
-        let slot = slot.filter(|slot| slot.thread.as_ref().is_none_or(|thread| processes.tells(thread.pid as i32)));
-        slot.map_or(0, |slot| slot.counts(&words).fold(0u64, |sum, (_, counts)| sum.saturating_add(counts.entered)))
+        let slot = read_slot(&words, thread.index, |node| program.hooks.room.record_of(node));
+        let tells = |pid: u32| program.processes.tells(pid as i32);
+        let slot = slot.filter(|slot| slot.thread.as_ref().is_none_or(|thread| tells(thread.pid)));
+        let calls = |slot: &SlotReading| {
+            let made = slot.counts(&words).filter(|(record, _)| !program.is_of_vdso(*record));
+            made.fold(0u64, |sum, (_, counts)| sum.saturating_add(counts.entered))
+        };
+        slot.as_ref().map_or(0, calls)
     };
     let running = targets.programs.values().flat_map(|program| {
         let slots = 0..targets.memory.slots_drawn(program.id);
-        slots.map(|index| of_slot(program.id.slot(index), &program.hooks.room, &program.processes))
+        slots.map(|index| of_slot(program.id.slot(index), program))
     });
     running.fold(table.calls, u64::saturating_add)
 }
