@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
 use systoll_model::{BackendKind, Elision, Exit};
-use systoll_record::{Launch, Quiet, backend};
+use systoll_record::{HowToWatch, Launch, Quiet, backend};
 
 /// Times calls that can be answered in place, in the unwatched program and under systoll.
 pub(crate) fn calls(bench: &Bench) -> Result<()> {
@@ -36,8 +36,8 @@ fn one(bench: &Bench, kind: &str) -> Result<f64> {
     let out = bench.dir.path().join("said");
     let command = ["/bin/sh", "-c", "exec \"$0\" \"$1\" \"$2\" > \"$3\""].map(Into::into).into_iter();
     let rest = [bench.work.as_path(), Path::new(kind), Path::new(RUN), &out].map(Into::into);
-    let elisions = Elision::ALL.to_vec();
-    let launch = Launch { command: command.chain(rest).collect(), elisions, ..Launch::default() };
+    let how = HowToWatch { elisions: Elision::ALL.to_vec(), ..HowToWatch::default() };
+    let launch = Launch { command: command.chain(rest).collect(), how, ..Launch::default() };
     let mut inproc = backend(BackendKind::Inproc);
     let recording = inproc.run(&launch, &mut Quiet)?;
     ensure!(recording.header.exit == Some(Exit::Code(0)), "{kind} failed: {:?}", recording.header.exit);

@@ -64,7 +64,7 @@ fn pattern(file: &PatternFile) -> String {
         constant("ArgValues", &args.iter().map(values).collect::<String>())
     };
     let facts = file.facts();
-    let asked = |fact: &Fact| facts.of(*fact).map(|holds| format!(".ask(Fact::{fact:?}, Some({holds}))"));
+    let asked = |fact: &Fact| facts.expects(*fact).map(|holds| format!(".ask(Fact::{fact:?}, Some({holds}))"));
     let facts: String = Fact::ALL.iter().filter_map(asked).collect();
     let why = file.why.as_ref().map_or("None".to_owned(), |why| format!("Some(Cow::Borrowed({why:?}))"));
     format!(

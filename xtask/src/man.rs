@@ -180,7 +180,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(name: &str) -> String {
+    fn page_of(name: &str) -> String {
         let mut all = systoll::cli::command();
         all.build();
         let command = if name.is_empty() { &all } else { all.find_subcommand(name).unwrap() };
@@ -192,7 +192,7 @@ mod tests {
         let mut all = systoll::cli::command().disable_help_subcommand(true);
         all.build();
         for command in all.get_subcommands().map(Command::get_name).chain([""]) {
-            let page = of(command);
+            let page = page_of(command);
             for section in ["EXIT STATUS", "ENVIRONMENT", "FILES", "SEE ALSO"] {
                 assert!(page.contains(&format!(".SH \"{section}\"")), "{command} lacks {section}");
             }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn examples_are_kept_as_they_are_typed() {
-        let run = of("run");
+        let run = page_of("run");
         assert!(run.contains("\nsystoll run \\-o report.txt \\-\\- make        the report goes to a file\n"), "{run}");
         assert!(run.contains("\n127") || run.contains("127  CMD was not found"), "{run}");
         assert!(!run.contains("EXTRA"), "{run}");
@@ -215,7 +215,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path()).unwrap();
         for command in all.get_subcommands().map(Command::get_name).chain([""]) {
-            let page = of(command);
+            let page = page_of(command);
             let title =
                 if command.is_empty() { "SYSTOLL".to_owned() } else { format!("SYSTOLL-{}", command.to_uppercase()) };
             assert!(page.contains(&format!(".TH {title} 1 \"2026-01-31\" \"systoll ")), "{page}");

@@ -1,16 +1,15 @@
 //! Computes the changes between two sides.
 
-use crate::attribution;
 use crate::change::{Change, Figures, Side, SourcePlace, Verdict};
 use crate::findings::{self, FindingChange, Judged};
 use crate::key::{By, Key};
-use crate::lines;
 use crate::names::Names;
 use crate::objects::Objects;
 use crate::range::Range;
 use crate::rounds::{self, RoundChange};
 use crate::table::{Cell, Keys, Table, missed_by_row, table};
 use crate::vary::{Chance, chance, in_runtime};
+use crate::{attribution, lines};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{BackendKind, Counts, Recording};
 

@@ -17,7 +17,7 @@
 //!     let counts = Counts { calls, ..Counts::default() };
 //!     let (process, syscall, stack) = (ProcessId(0), Sysno::from_name("openat").unwrap(), StackId(0));
 //!     let (context, outer, api) = (stack, stack, Some("fopen".into()));
-//!     recording.rows.push(Row { process, syscall, context, outer, api, api_module: None, user: None, lines: vec![], counts });
+//!     recording.rows.push(Row { context, outer, api, ..Row::new(process, syscall, counts) });
 //!     recording
 //! };
 //! let judgements = [Judgement::default()];

@@ -130,7 +130,7 @@ pub(crate) fn in_runtime(recording: &Recording, row: &Row) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, Frame, Location, Process, ProcessId, StackId};
+    use systoll_model::{Counts, Frame, Location, Process, ProcessId};
 
     #[test]
     fn v8_calls_that_depend_on_addresses_are_chance() {
@@ -145,17 +145,7 @@ mod tests {
     }
 
     fn row(syscall: Sysno) -> Row {
-        Row {
-            process: ProcessId(0),
-            syscall,
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
-            user: Some(FrameId(0)),
-            lines: vec![],
-            counts: Counts::default(),
-        }
+        Row { user: Some(FrameId(0)), ..Row::new(ProcessId(0), syscall, Counts::default()) }
     }
 
     #[test]

@@ -53,22 +53,20 @@ fn recording(rows: &[RowOf], threads: u64) -> Recording {
         let lines = row.script.then_some(RowLine { frame: FrameId(id), looks: 1, weight: 1 }).into_iter().collect();
         let errors = [(Errno::ENOENT, row.failed.min(row.calls))].into_iter().collect();
         recording.rows.push(Row {
-            process: ProcessId(0),
-            syscall: Sysno::from_name(CALLS[row.call]).unwrap(),
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
             user: row.known.then_some(FrameId(id)),
             lines,
-            counts: Counts { calls: row.calls, errors, toll_ns: Some(row.calls), ..Counts::default() },
+            ..Row::new(
+                ProcessId(0),
+                Sysno::from_name(CALLS[row.call]).unwrap(),
+                Counts { calls: row.calls, errors, toll_ns: Some(row.calls), ..Counts::default() },
+            )
         });
     }
     assert_eq!(recording.check(), Ok(()));
     recording
 }
 
-fn of<'a>(recordings: &'a [Recording], judgements: &'a [Judgement]) -> Side<'a> {
+fn side_of<'a>(recordings: &'a [Recording], judgements: &'a [Judgement]) -> Side<'a> {
     Side { recordings, judgements }
 }
 
@@ -77,7 +75,7 @@ proptest! {
     fn a_recording_against_itself_is_no_change(rows in proptest::collection::vec(row(), 0..12), threads in 0..4u64) {
         let (recordings, judged) = ([recording(&rows, threads)], [Judgement::default()]);
         for by in By::ALL {
-            let same = diff(of(&recordings, &judged), of(&recordings, &judged), by);
+            let same = diff(side_of(&recordings, &judged), side_of(&recordings, &judged), by);
             prop_assert!(same.is_empty() && same.varying.is_empty(), "{:?}", same);
         }
     }
@@ -87,7 +85,7 @@ proptest! {
         let judged = [Judgement::default(), Judgement::default()];
         let (a, b) = ([recording(&a, 1)], [recording(&b, 1)]);
         for by in By::ALL {
-            let (there, back) = (diff(of(&a, &judged), of(&b, &judged), by), diff(of(&b, &judged), of(&a, &judged), by));
+            let (there, back) = (diff(side_of(&a, &judged), side_of(&b, &judged), by), diff(side_of(&b, &judged), side_of(&a, &judged), by));
             // Lines have the numbers of the old side, unless another line has them.
             if by != By::Line {
                 prop_assert_eq!(there.same, back.same);
@@ -144,7 +142,7 @@ fn a_moved_line_is_the_line_it_was() {
     let row = |line, calls| RowOf { call: 0, function: 0, line, calls, failed: 0, script: false, known: true };
     let judged = [Judgement::default()];
     let (old, new) = ([recording(&[row(3, 7), row(5, 9)], 1)], [recording(&[row(4, 7), row(6, 900)], 1)]);
-    let changed = diff(of(&old, &judged), of(&new, &judged), By::Line).changed;
+    let changed = diff(side_of(&old, &judged), side_of(&new, &judged), By::Line).changed;
     assert_eq!(changed.len(), 1);
     assert_eq!((changed[0].key.line, changed[0].new.calls.median), (Some(5), 900));
 }

@@ -2,10 +2,9 @@
 
 use crate::CureError;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{fs, io};
 
 /// Names of C compilers, most usual first.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];

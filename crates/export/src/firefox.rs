@@ -17,8 +17,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Duration;
 use systoll_model::{Process, ProcessId};
-use systoll_present::call_text;
-use systoll_present::clean;
+use systoll_present::{call_text, clean};
 
 /// A call that a window saw.
 struct CallMarker {

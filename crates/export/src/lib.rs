@@ -18,7 +18,7 @@
 //! let syscall = Sysno::from_name("getpid").unwrap();
 //! let (process, context, outer) = (ProcessId(0), StackId(0), StackId(0));
 //! let api = Some("getpid".into());
-//! recording.rows.push(Row { process, syscall, context, outer, api, api_module: None, user: None, lines: vec![], counts });
+//! recording.rows.push(Row { context, outer, api, ..Row::new(process, syscall, counts) });
 //! let mut text = Vec::new();
 //! export(Format::Collapsed, Value::Toll, &JudgedRecording::new(&recording, &judgement), &mut text)?;
 //! assert_eq!(String::from_utf8_lossy(&text), "app;getpid;getpid 600\n");

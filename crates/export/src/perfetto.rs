@@ -16,8 +16,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use systoll_model::{ProcessId, Recording, Sysno};
-use systoll_present::call_text;
-use systoll_present::clean;
+use systoll_present::{call_text, clean};
 
 #[derive(Serialize)]
 struct Event {

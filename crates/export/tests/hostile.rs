@@ -292,6 +292,17 @@ fn table_holds(judged: &JudgedRecording<'_>, name: &str) {
     assert!(bytes.starts_with(ends) && bytes.ends_with(ends) && footer as usize <= bytes.len() - 12, "{footer}");
 }
 
+fn all_formats_hold(judged: &JudgedRecording<'_>, rec: &Recording, judgement: &Judgement) {
+    for value in Value::ALL {
+        let sum = total(rec, judgement, value);
+        text_formats(judged, sum, value);
+        json_formats(judged, sum, value);
+        binary_and_picture(judged, rec, sum, value);
+    }
+    csv_holds(judged, rec, judgement);
+    page_holds(judged, rec);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -300,14 +311,7 @@ proptest! {
         let names: Vec<&str> = names.into_iter().map(|i| NAMES[i]).collect();
         let judgement = judgement(&rec, &names);
         let judged = JudgedRecording::new(&rec, &judgement);
-        for value in Value::ALL {
-            let sum = total(&rec, &judgement, value);
-            text_formats(&judged, sum, value);
-            json_formats(&judged, sum, value);
-            binary_and_picture(&judged, &rec, sum, value);
-        }
-        csv_holds(&judged, &rec, &judgement);
-        page_holds(&judged, &rec);
+        all_formats_hold(&judged, &rec, &judgement);
         names.iter().for_each(|name| table_holds(&judged, name));
     }
 }
@@ -327,15 +331,14 @@ fn names_of_a_million_letters_and_thousands_of_rows_fit_a_page() {
     for n in 0..5_000u32 {
         rec.stacks.push(Stack { frames: (0..30).map(|k| FrameId((n * 7 + k) % 40)).collect(), complete: true });
         rec.rows.push(Row {
-            process: ProcessId(0),
-            syscall: Sysno(n % 300),
             context: StackId(n),
             outer: StackId(n),
-            api: None,
-            api_module: None,
             user: Some(FrameId(n % 40)),
-            lines: vec![],
-            counts: Counts { calls: 1, toll_ns: Some(u64::from(n)), ..Counts::default() },
+            ..Row::new(
+                ProcessId(0),
+                Sysno(n % 300),
+                Counts { calls: 1, toll_ns: Some(u64::from(n)), ..Counts::default() },
+            )
         });
     }
     let judgement = Judgement::default();
@@ -360,27 +363,19 @@ fn names_of_a_million_letters_go_through_every_format() {
         rec.frames.push(Frame { module: Some(ModuleId(0)), locations: vec![location], ..Frame::default() });
         rec.stacks.push(Stack { frames: vec![FrameId(0); 30], complete: true });
         rec.rows.push(Row {
-            process: ProcessId(0),
-            syscall: Sysno(0),
-            context: StackId(0),
-            outer: StackId(0),
             api: Some(long.clone()),
             api_module: Some(ModuleId(0)),
             user: Some(FrameId(0)),
-            lines: vec![],
-            counts: Counts { calls: 3, toll_ns: Some(5), waited_ns: Some(7), ..Counts::default() },
+            ..Row::new(
+                ProcessId(0),
+                Sysno(0),
+                Counts { calls: 3, toll_ns: Some(5), waited_ns: Some(7), ..Counts::default() },
+            )
         });
         let names: Vec<&str> = vec![&long; 5];
         let judgement = judgement(&rec, &names);
         let judged = JudgedRecording::new(&rec, &judgement);
-        for value in Value::ALL {
-            let sum = total(&rec, &judgement, value);
-            text_formats(&judged, sum, value);
-            json_formats(&judged, sum, value);
-            binary_and_picture(&judged, &rec, sum, value);
-        }
-        csv_holds(&judged, &rec, &judgement);
-        page_holds(&judged, &rec);
+        all_formats_hold(&judged, &rec, &judgement);
         table_holds(&judged, &long);
         // Each name is cut wherever it is repeated. A profile that can be read back holds it once
         // and whole.

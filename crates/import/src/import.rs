@@ -1,16 +1,14 @@
 //! Reads files of a trace, one after the other.
 
-use crate::container;
 use crate::error::ImportError;
-use crate::foreign;
 use crate::format::{Format, Reader};
 use crate::input::Lines;
 use crate::notes::shown;
-use crate::perfetto;
 use crate::recording::recording;
 use crate::strace::{self, Dialect, Strace};
 use crate::trace::Trace;
 use crate::undress::{Head, choose};
+use crate::{container, foreign, perfetto};
 use std::io::{self, BufRead, Read};
 use systoll_model::{ProblemKind, Recording};
 

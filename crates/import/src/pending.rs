@@ -52,7 +52,7 @@ impl Pending {
     }
 
     /// Returns the call that a thread is in.
-    pub(crate) fn of(&self, tid: u32) -> Option<&Entered> {
+    pub(crate) fn call_of(&self, tid: u32) -> Option<&Entered> {
         self.calls.get(&tid)
     }
 

@@ -57,24 +57,16 @@ pub fn price(recording: &mut Recording, prices: Prices, mut of_failing: impl FnM
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, PriceSource, ProcessId, Spread, StackId};
+    use systoll_model::{Counts, PriceSource, ProcessId, Spread};
 
     #[test]
     fn tolls_are_calls_at_their_price() {
-        let row = |syscall, errno: Option<Errno>| Row {
-            process: ProcessId(0),
-            syscall,
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: vec![],
-            counts: Counts {
-                calls: 2_000,
-                errors: errno.map(|e| (e, 2_000)).into_iter().collect(),
-                ..Counts::default()
-            },
+        let row = |syscall, errno: Option<Errno>| {
+            Row::new(
+                ProcessId(0),
+                syscall,
+                Counts { calls: 2_000, errors: errno.map(|e| (e, 2_000)).into_iter().collect(), ..Counts::default() },
+            )
         };
         let rows = vec![row(Sysno(39), None), row(Sysno(4), Some(Errno::ENOENT)), row(Sysno(1), None)];
         let mut recording = Recording { rows, ..Recording::default() };

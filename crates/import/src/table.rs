@@ -101,17 +101,7 @@ impl Table {
             return self.row(process, syscall, StackId(0));
         }
         let id = RowId(self.rows.len() as u32);
-        self.rows.push(Row {
-            process,
-            syscall,
-            context,
-            outer: StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: Vec::new(),
-            counts: Counts::default(),
-        });
+        self.rows.push(Row { context, ..Row::new(process, syscall, Counts::default()) });
         self.entered.push(0);
         self.index.insert((process, syscall, context), id);
         id

@@ -144,17 +144,11 @@ mod tests {
         let mut recording = Recording::default();
         for (n, (looks, known)) in (0..).zip(told) {
             recording.processes.push(Process { exe: "/bin/cc1".into(), instances: 1, ..Process::default() });
-            recording.rows.push(Row {
-                process: ProcessId(n),
-                syscall: Sysno::named("readlink"),
-                context: StackId(0),
-                outer: StackId(0),
-                api: None,
-                api_module: None,
-                user: None,
-                lines: Vec::new(),
-                counts: Counts { calls: CALLS, ..Counts::default() },
-            });
+            recording.rows.push(Row::new(
+                ProcessId(n),
+                Sysno::named("readlink"),
+                Counts { calls: CALLS, ..Counts::default() },
+            ));
             let each = CALLS / looks;
             let (squares, repeats) = (CALLS * each, known * each);
             let ledger = Ledger { row: RowId(n), looks: *looks, calls: CALLS, squares, repeats, ..Ledger::default() };

@@ -156,7 +156,7 @@ impl AskedFacts {
     }
 
     /// Returns true if the fact is asked to hold, false if it is asked not to; `None` if it is not asked for.
-    pub fn of(&self, fact: Fact) -> Option<bool> {
+    pub fn expects(&self, fact: Fact) -> Option<bool> {
         if self.hold.contains(fact) { Some(true) } else { self.lack.contains(fact).then_some(false) }
     }
 
@@ -177,7 +177,7 @@ impl AskedFacts {
         if *self == Self::NONE {
             return 0;
         }
-        Fact::ALL.iter().filter(|fact| self.of(**fact).is_some()).map(|fact| fact.weight()).sum()
+        Fact::ALL.iter().filter(|fact| self.expects(**fact).is_some()).map(|fact| fact.weight()).sum()
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
         // A row tells that its calls are none of the vDSO, but not that its threads are woken together.
         assert!(asked.may_allow(Facts::default()) && !asked.may_allow(Fact::Vdso.into()));
         assert_eq!(
-            (asked.of(Fact::Herd), asked.of(Fact::Vdso), asked.of(Fact::Search)),
+            (asked.expects(Fact::Herd), asked.expects(Fact::Vdso), asked.expects(Fact::Search)),
             (Some(true), Some(false), None)
         );
         assert_eq!((asked.weight(), AskedFacts::default().weight()), (3, 0));

@@ -18,7 +18,7 @@
 //! let (process, row, stack) = (ProcessId(0), RowId(0), StackId(0));
 //! let api = Some("getpid".into());
 //! let (context, outer) = (stack, stack);
-//! recording.rows.push(Row { process, syscall, context, outer, api, api_module: None, user: None, lines: vec![], counts });
+//! recording.rows.push(Row { context, outer, api, ..Row::new(process, syscall, counts) });
 //! // Sixteen consecutive calls of it were recorded whole in each octave of its count: the answer was 4711.
 //! for octave in 4..14 {
 //!     let call = |n: u64| WindowCall {

@@ -61,7 +61,7 @@ impl<'a> OneShots<'a> {
 /// Returns the processes in which several threads wait for events: what one of them sets, another may have got the event
 /// of.
 pub(crate) fn awaited_by_several(recording: &Recording, semantics: &Semantics) -> Set<u32> {
-    let waits: Vec<bool> = recording.rows.iter().map(|row| semantics.of(row.syscall).delivers()).collect();
+    let waits: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).delivers()).collect();
     let mut threads: Map<u32, u32> = Map::default();
     let mut several = Set::default();
     if !waits.contains(&true) {

@@ -75,7 +75,7 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerU
     let objects = objects(wanted.rows, shown.views);
     for at in windows(wanted.rows, shown.views) {
         if let Some(window) = shown.recording.windows.get(at) {
-            look(window, at, wanted, shown, &mut marks, &mut answers);
+            count_rounds(window, at, wanted, shown, &mut marks, &mut answers);
         }
     }
     let calls = steady(wanted.rows.iter().map(|id| shown.recording.row(*id)), false);
@@ -195,7 +195,7 @@ fn mark(lines: &Lines, observed: &ObservedCall<'_>, answers: &mut Answers) -> Op
 }
 
 /// Counts the marks and rounds of a window.
-fn look(
+fn count_rounds(
     window: &Window,
     at: usize,
     wanted: Wanted<'_>,
@@ -218,7 +218,7 @@ fn look(
         let row = shown.recording.row(call.row);
         let observed = ObservedCall { window, call, syscall: row.syscall };
         let place = (row.syscall, row.context);
-        let Some(per) = mark(shown.semantics.of(row.syscall), &observed, answers) else {
+        let Some(per) = mark(shown.semantics.lines_of(row.syscall), &observed, answers) else {
             // No rounds are kept for calls that never mark a unit.
             if let Some(marks) = marks.get_mut(&place) {
                 marks.calls += 1;

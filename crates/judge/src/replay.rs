@@ -61,7 +61,7 @@ pub(crate) struct Replay<'a> {
 impl<'a> Replay<'a> {
     /// Returns a replay that knows nothing yet. Steps have their [`Step::parts`] if `takes_apart` is true.
     pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics, takes_apart: bool) -> Self {
-        let ends = |row: &&Row| semantics.of(row.syscall).ends_answers;
+        let ends = |row: &&Row| semantics.lines_of(row.syscall).ends_answers;
         let made = || recording.rows.iter().filter(ends).filter_map(|row| Some((row.process.0, row.syscall.name()?)));
         // In windows, hardly more than one call in three is about something new.
         let room = recording.windows.iter().map(|window| window.calls.len()).sum::<usize>() / 3;
@@ -135,7 +135,7 @@ impl<'a> Replay<'a> {
             self.shake(&observed);
         }
         let failed = observed.call.errno().is_some();
-        let lines = self.semantics.of(observed.syscall);
+        let lines = self.semantics.lines_of(observed.syscall);
         if let Some(fd) = lines.fd.and_then(|arg| u8::try_from(arg).ok()) {
             self.names.insert((observed.window.process.0, observed.descriptor(fd)), observed.call.fd.as_deref());
         }
@@ -147,7 +147,7 @@ impl<'a> Replay<'a> {
             // Others may have written meanwhile.
             self.ends.clear();
         }
-        let look = lines.look(&observed).filter(|look| is_look(look, &observed));
+        let look = lines.poll_line(&observed).filter(|look| is_look(look, &observed));
         let nothing = look.is_some_and(|look| found_nothing(look, &observed));
         let parts = object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object));
         let (mut forks, mut opened) = (false, None);
@@ -464,7 +464,7 @@ impl<'a> Replay<'a> {
             Effect::WorkingDirectory => {
                 self.generations.void_folder(process);
                 self.generations.void_state(process, None, &CWD);
-                if !self.semantics.of(observed.syscall).sets(&FOLDER) {
+                if !self.semantics.lines_of(observed.syscall).sets(&FOLDER) {
                     self.generations.void_state(process, None, &FOLDER);
                 }
             }
@@ -494,7 +494,7 @@ impl<'a> Replay<'a> {
     fn change_path(&mut self, observed: &ObservedCall<'_>, path: PathId) {
         let process = observed.window.process.0;
         // The path was moved or removed: the next opening of it opens another file.
-        if !self.semantics.of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
+        if !self.semantics.lines_of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
             self.opened.remove(&(process, true, path));
         }
         self.generations.void_path(path, self.paths.folder(path));
@@ -511,7 +511,7 @@ impl<'a> Replay<'a> {
         if let Some(at) = self.positions.get_mut(&of) {
             *at = at.saturating_add_signed(bytes);
         }
-        if self.semantics.of(syscall).transfers_out() {
+        if self.semantics.lines_of(syscall).transfers_out() {
             self.ends.written(of, self.positions.get(&of).copied());
         }
     }
@@ -520,7 +520,7 @@ impl<'a> Replay<'a> {
     /// sets the file's mode, owner or times, or opens the file. A file that is made only if none is
     /// there is another one.
     fn stays_the_file(&self, observed: &ObservedCall<'_>) -> bool {
-        let lines = self.semantics.of(observed.syscall);
+        let lines = self.semantics.lines_of(observed.syscall);
         let beside = SETTLED.iter().any(|(by_path, by_file)| lines.sets(by_path) || lines.sets(by_file));
         beside || lines.may_open && !lines.effects(observed).iter().any(|effect| makes(effect, observed))
     }
@@ -536,7 +536,7 @@ impl<'a> Replay<'a> {
         self.generations.void_file(process, fd, &FILE_STATUS);
         self.generations.void_file(process, fd, &SIZE);
         self.doubt_size(process, self.names.get(&(process, fd)).copied().flatten());
-        let goes_on = self.semantics.of(observed.syscall).does(|effect| matches!(effect, Effect::Advances(_)));
+        let goes_on = self.semantics.lines_of(observed.syscall).does(|effect| matches!(effect, Effect::Advances(_)));
         let name = self.names.get(&(process, fd)).copied().flatten();
         self.ends.forget(|of| match of == (process, fd) {
             true => !goes_on,

@@ -30,12 +30,12 @@ const AS_DEAR: f64 = 0.5;
 /// something to close, and the cost of a close varies.
 fn open_before_close(rows: &mut [RowId], recording: &Recording, semantics: &Semantics) {
     let row = |id: &RowId| recording.row(*id);
-    let closes = |row: &&Row| semantics.of(row.syscall).always_does(|effect| matches!(effect, Effect::Closes(_)));
+    let closes = |row: &&Row| semantics.lines_of(row.syscall).always_does(|effect| matches!(effect, Effect::Closes(_)));
     let opens = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
     let Some(first) = rows.first().map(row).filter(closes) else { return };
     let opens_as_often = |id: &RowId| {
         let row = row(id);
-        semantics.of(row.syscall).always_does(opens)
+        semantics.lines_of(row.syscall).always_does(opens)
             && row.counts.calls as f64 >= AS_DEAR * first.counts.calls as f64
             && row.user.is_some() == first.user.is_some()
     };

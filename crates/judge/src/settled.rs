@@ -29,7 +29,7 @@ pub(crate) fn is_one_object(state: &State, observed: &ObservedCall<'_>) -> bool 
 /// descriptor.
 pub(crate) fn settled(recording: &Recording, semantics: &Semantics) -> Set<(u32, StateId)> {
     let both = |(by_path, by_file): &(&'static State, &'static State)| [*by_path, *by_file];
-    let is_set = |state: &&'static State| recording.rows.iter().any(|row| semantics.of(row.syscall).sets(state));
+    let is_set = |state: &&'static State| recording.rows.iter().any(|row| semantics.lines_of(row.syscall).sets(state));
     let states: Vec<&'static State> =
         SETTLED.iter().flat_map(both).chain(SETTLED_OPEN.iter().copied()).filter(is_set).collect();
     if states.is_empty() {
@@ -39,7 +39,7 @@ pub(crate) fn settled(recording: &Recording, semantics: &Semantics) -> Set<(u32,
     for window in &recording.windows {
         for call in window.calls.iter().filter(|call| call.errno().is_none()) {
             let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-            seen.look(&observed, semantics, &states);
+            seen.note(&observed, semantics, &states);
         }
     }
     seen.settled()
@@ -63,8 +63,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn look(&mut self, observed: &ObservedCall<'_>, semantics: &Semantics, states: &[&'static State]) {
-        let lines = semantics.of(observed.syscall);
+    fn note(&mut self, observed: &ObservedCall<'_>, semantics: &Semantics, states: &[&'static State]) {
+        let lines = semantics.lines_of(observed.syscall);
         let process = observed.window.process.0;
         let may_set = states.iter().any(|state| lines.sets(state));
         let line = lines.state(observed).filter(|line| states.iter().any(|state| line.about.is(state)));

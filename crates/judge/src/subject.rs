@@ -165,7 +165,7 @@ fn kind(target: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn of(texts: &[&str], most: usize) -> Option<Vec<String>> {
+    fn common_of(texts: &[&str], most: usize) -> Option<Vec<String>> {
         common(texts.iter().map(|t| (!t.is_empty()).then(|| (*t).to_owned())), most)
     }
 
@@ -187,13 +187,13 @@ mod tests {
     fn nine_in_ten_agree() {
         let mut texts = vec!["a"; 9];
         texts.push("b");
-        assert_eq!(of(&texts, 1), Some(vec!["a".into()]));
+        assert_eq!(common_of(&texts, 1), Some(vec!["a".into()]));
         texts.push("b");
-        assert_eq!(of(&texts, 1), None);
-        assert_eq!(of(&texts, 2), Some(vec!["a".into(), "b".into()]));
+        assert_eq!(common_of(&texts, 1), None);
+        assert_eq!(common_of(&texts, 2), Some(vec!["a".into(), "b".into()]));
         texts.extend(["c"; 4]);
-        assert_eq!(of(&texts, 2), None);
-        assert_eq!((of(&["", ""], 1), of(&["", "a"], 2), of(&[], 1)), (None, None, None));
+        assert_eq!(common_of(&texts, 2), None);
+        assert_eq!((common_of(&["", ""], 1), common_of(&["", "a"], 2), common_of(&[], 1)), (None, None, None));
     }
 
     #[test]

@@ -212,17 +212,11 @@ mod tests {
         let (of_one, of_all) = (upgrade(&format!("{file}syscalls = ['getrandom']")), upgrade(file));
         let making = |syscall: &str| {
             let mut run = Recording::default();
-            run.rows.push(systoll_model::Row {
-                process: systoll_model::ProcessId(0),
-                syscall: Sysno::from_name(syscall).unwrap(),
-                context: systoll_model::StackId(0),
-                outer: systoll_model::StackId(0),
-                api: None,
-                api_module: None,
-                user: None,
-                lines: vec![],
-                counts: systoll_model::Counts::default(),
-            });
+            run.rows.push(systoll_model::Row::new(
+                systoll_model::ProcessId(0),
+                Sysno::from_name(syscall).unwrap(),
+                systoll_model::Counts::default(),
+            ));
             run
         };
         let concerned = |upgrade: &Upgrade| ["getrandom", "openat"].map(|s| upgrade.concerns(&[RowId(0)], &making(s)));

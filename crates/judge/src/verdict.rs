@@ -130,7 +130,7 @@ const OF_WAITING: f64 = 0.2;
 /// Returns true if a claimed call waited for something, in vain. A sleep waits for nothing: a program may look at its
 /// memory between two of them.
 fn wakes_up(claimed: &Claimed<'_>, recording: &Recording, semantics: &Semantics) -> bool {
-    let may_wait = || semantics.of(recording.row(claimed.call.row).syscall).tells_ready();
+    let may_wait = || semantics.lines_of(recording.row(claimed.call.row).syscall).tells_ready();
     let facts = claimed.claim.facts;
     facts.contains(Fact::RunsOut) || facts.contains(Fact::Sleeps) && may_wait()
 }

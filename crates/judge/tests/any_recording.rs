@@ -91,25 +91,24 @@ fn row() -> impl Strategy<Value = Row> {
     let api = prop::option::of(prop::sample::select(vec!["localtime", "swapcontext", "syscall", "longjmp"]));
     (sysno(), 0u32..2, api, figures).prop_map(
         |(syscall, process, api, (calls, toll_ns, waited_ns, elapsed_ns, s, w))| Row {
-            process: ProcessId(process),
-            syscall,
             context: StackId(1),
-            outer: StackId(0),
             api: api.map(Arc::from),
-            api_module: None,
             user: Some(FrameId(0)),
-            lines: vec![],
-            counts: Counts {
-                calls,
-                toll_ns,
-                waited_ns,
-                elapsed_ns,
-                max_ns: elapsed_ns,
-                startup_calls: s,
-                startup_waited_ns: w,
-                histogram: Histogram::from_buckets(vec![w; (s % 70) as usize]),
-                ..Counts::default()
-            },
+            ..Row::new(
+                ProcessId(process),
+                syscall,
+                Counts {
+                    calls,
+                    toll_ns,
+                    waited_ns,
+                    elapsed_ns,
+                    max_ns: elapsed_ns,
+                    startup_calls: s,
+                    startup_waited_ns: w,
+                    histogram: Histogram::from_buckets(vec![w; (s % 70) as usize]),
+                    ..Counts::default()
+                },
+            )
         },
     )
 }

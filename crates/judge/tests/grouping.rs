@@ -35,7 +35,7 @@ fn run() -> Recording {
     rec
 }
 
-fn of(grouping: &Grouping, wanted: impl Fn(&Common) -> bool) -> u64 {
+fn calls_of(grouping: &Grouping, wanted: impl Fn(&Common) -> bool) -> u64 {
     grouping.groups.iter().filter(|g| wanted(&g.common)).map(|g| g.calls).sum()
 }
 
@@ -65,9 +65,9 @@ fn groups_are_told_apart_and_the_costliest_is_first() {
     let by = grouped(&rec, By::Caller, None);
     assert_eq!(by.groups.iter().map(|g| g.calls).collect::<Vec<_>>(), [4000, 500, 1]);
     let by = grouped(&rec, By::Api, None);
-    assert_eq!(of(&by, |c| matches!(c, Common::Api(api, _) if &**api == "read")), 4001);
+    assert_eq!(calls_of(&by, |c| matches!(c, Common::Api(api, _) if &**api == "read")), 4001);
     let by = grouped(&rec, By::Thread, None);
-    assert_eq!(of(&by, |c| matches!(c, Common::Thread { tid: 2, .. })), 4000);
+    assert_eq!(calls_of(&by, |c| matches!(c, Common::Thread { tid: 2, .. })), 4000);
     assert_eq!(by.groups.len(), 2);
 }
 
@@ -85,7 +85,7 @@ fn descriptors_are_estimates_with_bounds_that_hold() {
     }
     // If windows show all calls, the number is no estimate.
     assert_eq!((group("pipe:[9]").low, group("pipe:[9]").high), (1, 1));
-    assert_eq!(of(&by, |c| *c == Common::None), 500);
+    assert_eq!(calls_of(&by, |c| *c == Common::None), 500);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn nobody_looked_at_is_said() {
     let mut rec = run();
     rec.windows.clear();
     let by = grouped(&rec, By::Fd, None);
-    assert_eq!(of(&by, |c| *c == Common::Unknown), 4001);
+    assert_eq!(calls_of(&by, |c| *c == Common::Unknown), 4001);
     assert!(by.groups.iter().filter(|g| g.common == Common::Unknown).all(|g| g.low == 0 && g.high == 4001));
     rec.threads.clear();
     assert!(grouped(&rec, By::Thread, None).groups.is_empty());

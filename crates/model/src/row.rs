@@ -63,6 +63,22 @@ pub struct RowTrunk {
 }
 
 impl Row {
+    /// Creates a row of which no caller is known: its stacks are the recording's first one.
+    #[must_use]
+    pub fn new(process: ProcessId, syscall: Sysno, counts: Counts) -> Self {
+        Self {
+            process,
+            syscall,
+            context: StackId(0),
+            outer: StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: Vec::new(),
+            counts,
+        }
+    }
+
     /// Estimates the share of the row's calls that `line` makes, from 0 to 1.
     pub fn share(&self, line: &RowLine) -> f64 {
         let all = self.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.weight));

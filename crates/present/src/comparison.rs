@@ -35,15 +35,7 @@ pub fn write_comparison(
     heads: (&str, &str),
     style: Style,
 ) -> io::Result<()> {
-    let text = outcome_text(comparison, counts);
-    write_text(w, Line::of(Role::Plain, "  "), outcome_role(comparison.outcome), &text, &style)?;
-    if let Some(at) = &comparison.differs_at {
-        for line in differing_lines(at, &style) {
-            writeln!(w, "{}", line.render(&style))?;
-        }
-        let help = "if that may differ: --same exit, or --same 'CMD' with a command that looks at what must not";
-        write_text(w, Line::of(Role::Plain, "    "), Role::Faint, help, &style)?;
-    }
+    write_outcome(w, comparison, counts, &style)?;
     if comparison.measured.is_none() && counts.is_none() {
         return write_answered(w, comparison, &style);
     }
@@ -60,31 +52,57 @@ pub fn write_comparison(
             writeln!(w, "{}", line.render(&style))?;
         }
     }
+    write_verdict(w, comparison, m, (counts, expected), &style)?;
+    write_answered(w, comparison, &style)?;
+    if comparison.watched {
+        write_text(w, Line::of(Role::Strong, "  experiment "), Role::Plain, EXPERIMENT, &style)?;
+    }
+    Ok(())
+}
+
+/// Writes if both sides do the same, and where they differ.
+fn write_outcome(
+    w: &mut dyn Write,
+    comparison: &Comparison,
+    counts: Option<(&CallCounts, &CallCounts)>,
+    style: &Style,
+) -> io::Result<()> {
+    let text = outcome_text(comparison, counts);
+    write_text(w, Line::of(Role::Plain, "  "), outcome_role(comparison.outcome), &text, style)?;
+    if let Some(at) = &comparison.differs_at {
+        for line in differing_lines(at, style) {
+            writeln!(w, "{}", line.render(style))?;
+        }
+        let help = "if that may differ: --same exit, or --same 'CMD' with a command that looks at what must not";
+        write_text(w, Line::of(Role::Plain, "    "), Role::Faint, help, style)?;
+    }
+    Ok(())
+}
+
+/// Writes what the measurements `m` say, what was expected, and where the gain comes from.
+fn write_verdict(
+    w: &mut dyn Write,
+    comparison: &Comparison,
+    m: &Measured,
+    (counts, expected): (Option<(&CallCounts, &CallCounts)>, Option<ExpectedWin>),
+    style: &Style,
+) -> io::Result<()> {
     let undecided = comparison.undecided(counts, expected);
     let (label, role, verdict) = match &undecided {
         Some(undecided) => ("  not decided   ", Role::Plain, undecided_text(undecided, counts)),
         None => verdict(m, counts, comparison.told_ns(counts, expected), comparison.watched),
     };
     writeln!(w)?;
-    write_text(w, Line::of(Role::Strong, label), role, &verdict, &style)?;
+    write_text(w, Line::of(Role::Strong, label), role, &verdict, style)?;
     if let Some(advice) = advice(m).filter(|_| undecided.is_none_or(|undecided| undecided.shown_by.is_none())) {
-        write_text(w, Line::of(Role::Plain, "  to show smaller differences "), Role::Plain, advice, &style)?;
+        write_text(w, Line::of(Role::Plain, "  to show smaller differences "), Role::Plain, advice, style)?;
     }
     if let Some(beside) = comparison.expected(expected) {
-        write_text(
-            w,
-            Line::of(Role::Plain, "  expected "),
-            Role::Plain,
-            &expected_text(&beside, m.cpu.verdict),
-            &style,
-        )?;
+        let text = expected_text(&beside, m.cpu.verdict);
+        write_text(w, Line::of(Role::Plain, "  expected "), Role::Plain, &text, style)?;
     }
     if let Some(source) = counts.and_then(|(a, b)| comparison.gain_source(a, b)) {
-        write_text(w, Line::of(Role::Plain, "  of which "), Role::Plain, &gain_text(&source), &style)?;
-    }
-    write_answered(w, comparison, &style)?;
-    if comparison.watched {
-        write_text(w, Line::of(Role::Strong, "  experiment "), Role::Plain, EXPERIMENT, &style)?;
+        write_text(w, Line::of(Role::Plain, "  of which "), Role::Plain, &gain_text(&source), style)?;
     }
     Ok(())
 }

@@ -20,15 +20,13 @@ fn recording(rows: &[(&str, &str, u32, u64)]) -> Recording {
         let user = Some(FrameId(recording.frames.len() as u32));
         recording.frames.push(Frame { module: Some(ModuleId(0)), locations: vec![place], ..Frame::default() });
         recording.rows.push(Row {
-            process: ProcessId(0),
-            syscall: Sysno::from_name(call).unwrap(),
-            context: StackId(0),
-            outer: StackId(0),
             api: Some((*call).into()),
-            api_module: None,
             user,
-            lines: vec![],
-            counts: Counts { calls: *calls, toll_ns: Some(*calls * 200), ..Counts::default() },
+            ..Row::new(
+                ProcessId(0),
+                Sysno::from_name(call).unwrap(),
+                Counts { calls: *calls, toll_ns: Some(*calls * 200), ..Counts::default() },
+            )
         });
     }
     recording

@@ -13,10 +13,10 @@ const FIRST_PROCESSOR: u64 = 4096;
 /// read is empty.
 pub fn host() -> Host {
     static HOST: OnceLock<Host> = OnceLock::new();
-    HOST.get_or_init(look).clone()
+    HOST.get_or_init(read_host).clone()
 }
 
-fn look() -> Host {
+fn read_host() -> Host {
     let cpuinfo = cpuinfo(FIRST_PROCESSOR);
     let read = |path: &str| fs::read_to_string(path).map(|s| s.trim().to_owned()).unwrap_or_default();
     Host {

@@ -60,7 +60,7 @@ fn summary(told: &str, texts: &[(&str, &'static str)]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn of(files: &[(&str, &str)]) -> Vec<String> {
+    fn states_of(files: &[(&str, &str)]) -> Vec<String> {
         let folder = std::env::temp_dir().join(format!("systoll-mitigations-{}-{}", std::process::id(), files.len()));
         fs::create_dir_all(&folder).unwrap();
         files.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn an_epyc_guest() {
-        let found = of(&[
+        let found = states_of(&[
             ("meltdown", "Not affected\n"),
             ("mds", "Not affected\n"),
             ("retbleed", "Not affected\n"),
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_skylake() {
-        let found = of(&[
+        let found = states_of(&[
             ("meltdown", "Mitigation: PTI\n"),
             ("mds", "Mitigation: Clear CPU buffers; SMT vulnerable\n"),
             ("retbleed", "Mitigation: IBRS\n"),

@@ -62,24 +62,24 @@ fn is_name(name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn of(messages: &[(u8, &[u8])]) -> Option<String> {
+    fn kind_of(messages: &[(u8, &[u8])]) -> Option<String> {
         let one = |(kind, body): &(u8, &[u8])| [&[*kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat();
         request(&messages.iter().flat_map(one).collect::<Vec<u8>>())
     }
 
     #[test]
     fn statements_are_told_by_verb_and_table() {
-        assert_eq!(of(&[(b'Q', b"select * from orders where id = 'secret'\0")]), Some("SELECT orders".into()));
-        assert_eq!(of(&[(b'P', b"\0insert into t values ($1)\0\0\0"), (b'B', b"")]), Some("INSERT t".into()));
-        assert_eq!(of(&[(b'P', b"s1\0select 1\0\0\0"), (b'S', b"")]), Some("SELECT (prepared)".into()));
-        assert_eq!(of(&[(b'B', b"\0s1\0\0\0\0\x01")]), Some("a prepared statement".into()));
+        assert_eq!(kind_of(&[(b'Q', b"select * from orders where id = 'secret'\0")]), Some("SELECT orders".into()));
+        assert_eq!(kind_of(&[(b'P', b"\0insert into t values ($1)\0\0\0"), (b'B', b"")]), Some("INSERT t".into()));
+        assert_eq!(kind_of(&[(b'P', b"s1\0select 1\0\0\0"), (b'S', b"")]), Some("SELECT (prepared)".into()));
+        assert_eq!(kind_of(&[(b'B', b"\0s1\0\0\0\0\x01")]), Some("a prepared statement".into()));
     }
 
     #[test]
     fn answers_are_no_requests() {
-        assert_eq!(of(&[(b'D', b"\0\x01\0\0\0\x05alice")]), None);
-        assert_eq!(of(&[(b'Z', b"I")]), None);
-        assert_eq!(of(&[(b'Q', b"hello world\0")]), None);
+        assert_eq!(kind_of(&[(b'D', b"\0\x01\0\0\0\x05alice")]), None);
+        assert_eq!(kind_of(&[(b'Z', b"I")]), None);
+        assert_eq!(kind_of(&[(b'Q', b"hello world\0")]), None);
         assert_eq!(request(b"Q\0\0\0"), None);
         assert_eq!(request(b"Q\xff\xff\xff\xffselect 1"), None);
     }

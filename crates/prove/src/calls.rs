@@ -147,20 +147,11 @@ fn middle(recordings: &[Recording], of: fn(&Recording) -> Option<u64>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, ProcessId, Row, StackId};
+    use systoll_model::{Counts, ProcessId, Row};
 
     fn recording(rows: &[(u32, u64)]) -> Recording {
-        let row = |(n, calls): &(u32, u64)| Row {
-            process: ProcessId(0),
-            syscall: Sysno(*n),
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: Vec::new(),
-            counts: Counts { calls: *calls, ..Counts::default() },
-        };
+        let row =
+            |(n, calls): &(u32, u64)| Row::new(ProcessId(0), Sysno(*n), Counts { calls: *calls, ..Counts::default() });
         Recording { rows: rows.iter().map(row).collect(), ..Recording::default() }
     }
 

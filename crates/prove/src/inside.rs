@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use systoll_cure::{Deadline, RunError, Spec, Usage, children_so_far, interrupted, interrupted_after};
 use systoll_model::{BackendKind, Exit, ProblemKind, Recording};
-use systoll_record::{Closely, Launch, Quiet, backend};
+use systoll_record::{Closely, HowToWatch, Launch, Quiet, backend};
 
 /// Time for which processes that a program left behind are waited for after it was told to end.
 const LINGER: Duration = Duration::from_secs(1);
@@ -31,9 +31,8 @@ impl Inside {
             env: spec.env.clone(),
             cwd: spec.cwd.clone(),
             streams: [files.stdin, files.stdout, files.stderr].map(|f| Some(Arc::new(f))),
-            elisions: spec.elisions.clone(),
-            closely: Closely::CountsOnly,
             linger: LINGER,
+            how: HowToWatch { elisions: spec.elisions.clone(), closely: Closely::CountsOnly, ..HowToWatch::default() },
             ..Launch::default()
         };
         let mut inproc = backend(BackendKind::Inproc);

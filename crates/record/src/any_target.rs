@@ -57,7 +57,7 @@ pub fn use_written(call: &WrittenCall<'_>) {
         assert!(data.iter().all(|d| d.bytes.len() <= 1 << 16), "{number}: {call:?}");
         let asked = ring_windows::question(call, signature, BOUND);
         assert!(asked.is_none_or(|asked| !asked.path.is_empty()), "{number}: {call:?}");
-        names.of(call, signature);
+        names.name_of(call, signature);
     }
 }
 

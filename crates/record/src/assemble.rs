@@ -32,15 +32,19 @@ pub(crate) struct RunFacts {
     pub(crate) time_zone: TimeZone,
 }
 
+fn unix_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
 impl RunFacts {
-    /// Collects the facts of a run that begins now.
+    /// Collects the facts of a run that begins now and starts a command.
     pub(crate) fn of(launch: &Launch, crossing_before: Spread) -> Self {
         Self {
             command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
             crossing_before,
             children_before: children_times(),
-            started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-            seed: launch.seed,
+            started_unix: unix_time(),
+            seed: launch.how.seed,
             time_zone: time_zone(launch),
         }
     }
@@ -59,8 +63,10 @@ impl RunFacts {
             command: argv(first).iter().map(|word| word.to_string()).collect(),
             // Time that the processes used before is not part of the run.
             children_before: (ours.0.saturating_add(theirs.0), ours.1.saturating_add(theirs.1)),
+            crossing_before,
+            started_unix: unix_time(),
+            seed: running.how.seed,
             time_zone: time_zone_of(first),
-            ..Self::of(&running.how, crossing_before)
         }
     }
 

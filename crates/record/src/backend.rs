@@ -53,6 +53,32 @@ pub enum Closely {
     CountsOnly,
 }
 
+/// The way to watch processes, whether they are started or run already.
+#[derive(Clone, Debug, Default)]
+pub struct HowToWatch {
+    /// Calls to answer in place. A backend that can't do this refuses before it starts or enters anything.
+    pub elisions: Vec<Elision>,
+    /// Detail in which the calls are measured.
+    pub closely: Closely,
+    /// Limits for the number and the cost of windows.
+    pub windows: WindowPolicy,
+    /// Duration from which on each single call is kept in [`systoll_model::Recording::longest`], as far as there is
+    /// room. If `None`, each backend keeps its usual number of long calls.
+    pub longer: Option<Duration>,
+    /// True if the clock is read around only some of a row's calls, provided that the backend can estimate the others
+    /// from them. Has no effect if [`HowToWatch::longer`] asks for single calls.
+    pub sampled_time: bool,
+    /// Seed for the random places of windows.
+    pub seed: u64,
+    /// True if this process stands for a started command, so that signals sent to us are forwarded to it, and if such
+    /// signals end the watching of running processes. Otherwise they end this process, as they do when nothing is
+    /// being watched.
+    pub forward_signals: bool,
+    /// True if this process ends soon after the run. A backend then leaves its memory to be freed by that end,
+    /// which takes less time than freeing it piece by piece.
+    pub ends_process: bool,
+}
+
 /// A command to start, and the way to watch it.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
@@ -66,32 +92,14 @@ pub struct Launch {
     pub streams: [Option<Arc<File>>; 3],
     /// Working directory of the command; `None` stands for ours.
     pub cwd: Option<PathBuf>,
-    /// Calls to answer in place. A backend that can't do this refuses before it starts anything.
-    pub elisions: Vec<Elision>,
-    /// Detail in which the calls are measured.
-    pub closely: Closely,
-    /// Limits for the number and the cost of windows.
-    pub windows: WindowPolicy,
-    /// Duration from which on each single call is kept in [`systoll_model::Recording::longest`], as far as there is
-    /// room. If `None`, each backend keeps its usual number of long calls.
-    pub longer: Option<Duration>,
-    /// True if the clock is read around only some of a row's calls, provided that the backend can estimate the others
-    /// from them. Has no effect if [`Launch::longer`] asks for single calls.
-    pub sampled_time: bool,
-    /// Seed for the random places of windows.
-    pub seed: u64,
     /// Time for which the processes that the command leaves behind are watched, once it was told to end by SIGTERM or
     /// SIGINT.
     pub linger: Duration,
-    /// True if this process stands for the command, so that signals sent to us are forwarded to it. Otherwise they
-    /// end this process, as they do when nothing is being watched.
-    pub forward_signals: bool,
     /// Time the command may take to end after SIGTERM was forwarded to it; then it runs on unwatched. `None`: as
     /// much as lets this process end within two seconds in all.
     pub grace: Option<Duration>,
-    /// True if this process ends soon after the run. A backend then leaves its memory to be freed by that end,
-    /// which takes less time than freeing it piece by piece.
-    pub ends_process: bool,
+    /// The way to watch the command.
+    pub how: HowToWatch,
 }
 
 /// Running processes, and the way to watch them.
@@ -99,8 +107,8 @@ pub struct Launch {
 pub struct Running {
     /// Ids of the processes to watch.
     pub pids: Vec<i32>,
-    /// The way to watch the processes: the parts of a launch that do not concern starting.
-    pub how: Launch,
+    /// The way to watch the processes.
+    pub how: HowToWatch,
     /// Time after which watching ends; if `None`, when all processes have ended, or when this process is told to end.
     pub limit: Option<Duration>,
     /// Number of calls after which watching ends. It may be exceeded a little, because counts are read every tenth of a
@@ -109,7 +117,7 @@ pub struct Running {
     /// True if nothing is to be told of processes that these make from now on, and programs that those execute are not
     /// watched.
     pub no_children: bool,
-    /// True if the calls of [`Launch::elisions`] are made until [`Control::order`] says that they are to be answered in
+    /// True if the calls of [`HowToWatch::elisions`] are made until [`Control::order`] says that they are to be answered in
     /// place, and again from when it says so. A process in which they can't be answered is not entered then.
     pub in_turns: bool,
 }

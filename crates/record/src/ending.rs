@@ -36,7 +36,7 @@ impl CutShort {
 impl Ending {
     /// Returns the reason to end watching now, if there is one, according to the signals so far. Processes that the
     /// command left behind may run for `linger` after the signal. `leaves` is true if the caller has seen enough.
-    pub(crate) fn look(
+    pub(crate) fn reason_to_end(
         &mut self,
         wanted: &SignalRequests,
         now: u64,
@@ -69,11 +69,11 @@ mod tests {
         let told = SignalRequests { ending: Some(libc::SIGTERM), ..quiet };
         let give_up = SignalRequests { give_up: true, ..told };
         let mut ending = Ending::default();
-        assert_eq!(ending.look(&quiet, 0, (true, false), SECOND), None);
-        assert_eq!(ending.look(&quiet, 0, (false, true), SECOND), Some(CutShort::Left));
-        assert_eq!(ending.look(&told, 10, (false, false), SECOND), None);
-        assert_eq!(ending.look(&give_up, 20, (false, false), SECOND), Some(CutShort::CommandStays));
-        assert_eq!(ending.look(&give_up, 1_000_000_009, (true, false), SECOND), None);
-        assert_eq!(ending.look(&quiet, 1_000_000_010, (true, false), SECOND), Some(CutShort::LeftBehind));
+        assert_eq!(ending.reason_to_end(&quiet, 0, (true, false), SECOND), None);
+        assert_eq!(ending.reason_to_end(&quiet, 0, (false, true), SECOND), Some(CutShort::Left));
+        assert_eq!(ending.reason_to_end(&told, 10, (false, false), SECOND), None);
+        assert_eq!(ending.reason_to_end(&give_up, 20, (false, false), SECOND), Some(CutShort::CommandStays));
+        assert_eq!(ending.reason_to_end(&give_up, 1_000_000_009, (true, false), SECOND), None);
+        assert_eq!(ending.reason_to_end(&quiet, 1_000_000_010, (true, false), SECOND), Some(CutShort::LeftBehind));
     }
 }

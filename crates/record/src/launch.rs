@@ -1,8 +1,7 @@
 //! Finds the program and starts it as a child that is held until the watcher is ready.
 
 use crate::backend::Launch;
-use crate::error::Error;
-use crate::error::reason;
+use crate::error::{Error, reason};
 use crate::setid::{self, Nature, World};
 use crate::signals::OriginalMask;
 use crate::{limits, startup};

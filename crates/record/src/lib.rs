@@ -56,7 +56,9 @@ mod whole_stacks;
 mod windows;
 
 pub use allocator::OrEnd;
-pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, Running, TurnOrder, TurnTotals, WindowPolicy};
+pub use backend::{
+    Backend, Closely, Control, HowToWatch, Launch, Probe, Quiet, Running, TurnOrder, TurnTotals, WindowPolicy,
+};
 pub use choose::{AUTO_INPROC, automatic, backend, backends, run_with_first};
 pub use error::Error;
 pub use inproc::clean;

@@ -35,7 +35,7 @@ impl Names {
     }
 
     /// Returns the name of a call's descriptor before the call, and updates the names by the call's effect.
-    pub(crate) fn of(&mut self, call: &WrittenCall<'_>, signature: &Signature) -> Option<Arc<str>> {
+    pub(crate) fn name_of(&mut self, call: &WrittenCall<'_>, signature: &Signature) -> Option<Arc<str>> {
         let argument = signature.fd_arg();
         let fd = argument.and_then(|at| call.args.get(at)).map(|word| *word as i32);
         let name = match written_name(call, argument) {
@@ -316,18 +316,18 @@ mod tests {
             (call(0, [3, 0, 0, 0, 0, 0], Some(0), vec![]), call(3, [3, 0, 0, 0, 0, 0], Some(0), vec![]));
         let mut names = Names::new(false);
         let seen = [
-            names.of(&plain, read),
-            names.of(&named, read),
-            names.of(&plain, read),
-            names.of(&closes, close),
-            names.of(&plain, read),
+            names.name_of(&plain, read),
+            names.name_of(&named, read),
+            names.name_of(&plain, read),
+            names.name_of(&closes, close),
+            names.name_of(&plain, read),
         ];
         assert_eq!(
             seen.map(|n| n.as_deref().map(str::to_owned)),
             [None, Some("/a"), Some("/a"), Some("/a"), None].map(|n| n.map(str::to_owned))
         );
         let mut names = Names::new(true);
-        assert!(names.of(&named, read).is_some() && names.of(&plain, read).is_none());
+        assert!(names.name_of(&named, read).is_some() && names.name_of(&plain, read).is_none());
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
         let reads = |fd, pieces| call(0, [fd, 0, 0, 0, 0, 0], Some(0), pieces);
         let closes = |fd| call(3, [fd, 0, 0, 0, 0, 0], Some(0), vec![]);
         let mut names = Names::new(false);
-        let mut seen = |call: &WrittenCall, signature| names.of(call, signature).as_deref().map(str::to_owned);
+        let mut seen = |call: &WrittenCall, signature| names.name_of(call, signature).as_deref().map(str::to_owned);
         assert_eq!(seen(&opens(5, vec![piece(0, Read::Name, b"/d")]), open).as_deref(), Some("/d"));
         assert_eq!(seen(&reads(5, vec![piece(0, Read::Name, b"/d/a")]), read).as_deref(), Some("/d/a"));
         assert_eq!(seen(&opens(-2, vec![]), open).as_deref(), Some("/d"));
@@ -367,7 +367,7 @@ mod tests {
         let (read, dup, open) = (signature(0), signature(32), signature(257));
         let reads = |fd, pieces| call(0, [fd, 0, 0, 0, 0, 0], Some(0), pieces);
         let mut names = Names::new(false);
-        let mut seen = |call: &WrittenCall, signature| names.of(call, signature).as_deref().map(str::to_owned);
+        let mut seen = |call: &WrittenCall, signature| names.name_of(call, signature).as_deref().map(str::to_owned);
         // A folder without a known name gives no names.
         seen(&opens(4, 5, b"a\0more"), open);
         assert_eq!(seen(&reads(5, vec![]), read), None);
@@ -417,10 +417,10 @@ mod tests {
                     let told = data(call, signature, 256);
                     prop_assert!(told.iter().all(|d| d.bytes.len() <= 4096));
                     prop_assert_eq!(&told, &as_of_a_process(call, signature));
-                    let folder = Names::new(true).of(call, signature);
+                    let folder = Names::new(true).name_of(call, signature);
                     let asked = Question::of(signature, &call.args, &told, folder.as_deref(), call.result);
                     prop_assert_eq!(question(call, signature, 256), asked);
-                    names.of(call, signature);
+                    names.name_of(call, signature);
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use systoll_model::{FrameId, Recording, RowId};
 use systoll_record::inproc::InprocBackend;
-use systoll_record::{Backend, Launch, Quiet};
+use systoll_record::{Backend, HowToWatch, Launch, Quiet};
 
 /// Returns a lock that one test holds at a time, because backends wait for all children of their process.
 fn alone() -> MutexGuard<'static, ()> {
@@ -49,7 +49,8 @@ fn long_calls_are_listed_with_their_threads() {
         pthread_join(t, 0); }";
     let program = Program::written(source, &["-pthread"]);
     let of = |longer: Option<Duration>| {
-        launched(&Launch { command: vec![program.path().into()], longer, ..Launch::default() })
+        let how = HowToWatch { longer, ..HowToWatch::default() };
+        launched(&Launch { command: vec![program.path().into()], how, ..Launch::default() })
     };
     let recording = of(Some(Duration::from_millis(2)));
     let sleeps = |from_ns: u64| {

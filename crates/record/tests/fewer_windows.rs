@@ -14,7 +14,7 @@ fn a_later_program_of_a_file_opens_fewer_windows() {
             discard_output: true,
             ..Launch::default()
         };
-        launch.windows.allowance = Duration::from_secs(10);
+        launch.how.windows.allowance = Duration::from_secs(10);
         InprocBackend::new().run(&launch, &mut Quiet).unwrap().header.windows_opened
     };
     // Each program would open twelve windows if nobody noted the windows that threads of earlier

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
 use systoll_model::{BackendKind, Elision, Errno, Exit, InPlace, Missed, Recording, Row};
 use systoll_record::inproc::InprocBackend;
-use systoll_record::{Backend, Closely, Launch, PtraceBackend, Quiet};
+use systoll_record::{Backend, Closely, HowToWatch, Launch, PtraceBackend, Quiet};
 
 /// Time limit of a test, longer than any takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(400);
@@ -435,7 +435,8 @@ fn elided(command: Vec<String>) -> Recording {
 fn elided_by(command: Vec<String>, elisions: Vec<Elision>, closely: Closely) -> Recording {
     bounded(move || {
         let command = command.iter().map(Into::into).collect();
-        let launch = Launch { command, elisions, closely, linger: Duration::from_secs(1), ..Launch::default() };
+        let how = HowToWatch { elisions, closely, ..HowToWatch::default() };
+        let launch = Launch { command, linger: Duration::from_secs(1), how, ..Launch::default() };
         let recording = InprocBackend::new().run(&launch, &mut Quiet).unwrap();
         assert_eq!(recording.check(), Ok(()));
         recording

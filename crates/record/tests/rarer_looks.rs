@@ -13,7 +13,7 @@ fn calls_seen_in_earlier_programs_of_a_file_are_sampled_more_rarely() {
     let script = format!("i=0; while [ $i -lt 40 ]; do ls {some}; i=$((i+1)); done; ls {many}");
     let mut launch =
         Launch { command: ["sh", "-c", &script].map(Into::into).to_vec(), discard_output: true, ..Launch::default() };
-    launch.windows.allowance = Duration::from_secs(10);
+    launch.how.windows.allowance = Duration::from_secs(10);
     let recording = InprocBackend::new().run(&launch, &mut Quiet).unwrap();
     let mut looks = BTreeMap::new();
     let mut stood_for = BTreeMap::new();

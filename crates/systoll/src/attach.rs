@@ -9,7 +9,7 @@ use crate::run::{Places, add, windows};
 use crate::turns::{self, Answer, LeftState};
 use std::process::ExitCode;
 use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
-use systoll_record::{Backend, Closely, Launch, Running, backend};
+use systoll_record::{Backend, Closely, HowToWatch, Running, backend};
 
 /// Watches running processes for a while, and shows the requested report.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
@@ -36,14 +36,14 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
 }
 
 fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recording, Failure> {
-    let how = Launch {
+    let how = HowToWatch {
         windows: windows(&args.show),
         longer: args.show.longer,
         sampled_time: args.time == Timed::Sampled,
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
         forward_signals: true,
         ends_process: true,
-        ..Launch::default()
+        ..HowToWatch::default()
     };
     let running = Running {
         pids,
@@ -71,12 +71,12 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
 
 /// Watches processes whose calls are answered in place in turns, as `prove --live` orders.
 fn in_turns(args: &AttachArgs, pids: Vec<i32>) -> ExitCode {
-    let how = Launch {
+    let how = HowToWatch {
         elisions: args.elide.clone(),
         closely: Closely::CountsOnly,
         forward_signals: true,
         ends_process: true,
-        ..Launch::default()
+        ..HowToWatch::default()
     };
     let running = Running { pids, how, limit: None, calls: None, no_children: false, in_turns: true };
     let (answer, code) = match backend(BackendKind::Inproc).attach(&running, &mut turns::Obeying::new()) {

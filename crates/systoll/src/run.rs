@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use systoll_export::Labels;
 use systoll_model::{BackendKind, Exit, Recording};
-use systoll_record::{Backend, Closely, Launch, WindowPolicy, automatic, backend, run_with_first};
+use systoll_record::{Backend, Closely, HowToWatch, Launch, WindowPolicy, automatic, backend, run_with_first};
 
 /// Time for which processes that the command left behind are still watched after systoll was told
 /// to end.
@@ -70,16 +70,18 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     let launch = Launch {
         command: args.command.clone(),
         env: args.env.clone(),
-        windows: windows(&args.show),
-        longer: args.show.longer,
-        sampled_time: args.time == crate::cli::Timed::Sampled,
-        seed: args.seed.unwrap_or_else(crate::seed::fresh),
         linger: LINGER,
-        forward_signals: true,
         grace: args.grace,
-        elisions: args.elide.clone(),
-        ends_process: true,
-        closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
+        how: HowToWatch {
+            windows: windows(&args.show),
+            longer: args.show.longer,
+            sampled_time: args.time == crate::cli::Timed::Sampled,
+            seed: args.seed.unwrap_or_else(crate::seed::fresh),
+            forward_signals: true,
+            elisions: args.elide.clone(),
+            ends_process: true,
+            closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
+        },
         ..Launch::default()
     };
     let recording = match places.shown() {

@@ -1,8 +1,7 @@
 //! Suggests what the user meant: by an unknown command (another tool's word, a cause, a program, an
 //! option without its command) or by an unknown program (a whole line, a shell's word, a variable).
 
-use crate::environment;
-use crate::strace_options;
+use crate::{environment, strace_options};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use systoll_judge::Catalogue;
 

@@ -9,15 +9,14 @@ use crate::cli::{TopArgs, TopGroup, TopSort};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{ascii, to_stderr};
-use crate::processes;
-use crate::run;
+use crate::{processes, run};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use systoll_model::{BackendKind, Exit, Recording};
-use systoll_record::{Launch, Running, WindowPolicy, backend, run_with_first};
+use systoll_record::{HowToWatch, Launch, Running, backend, run_with_first};
 use systoll_top::{Choice, GroupBy, Look, SortBy, State, restore_terminal};
 use viewer::{Kind, Viewer};
 use watcher::Watcher;
@@ -41,7 +40,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let recording = if args.command.is_empty() {
         let running = Running {
             pids: pids.clone(),
-            how: launch,
+            how: launch.how,
             limit: args.window,
             calls: None,
             no_children: args.select.no_children,
@@ -87,12 +86,14 @@ fn state(args: &TopArgs) -> State {
 fn launch(args: &TopArgs) -> Result<Launch, Failure> {
     let mut launch = Launch {
         command: args.command.clone(),
-        windows: WindowPolicy::default(),
-        sampled_time: args.time == crate::cli::Timed::Sampled,
-        seed: args.seed.unwrap_or_else(crate::seed::fresh),
         linger: run::LINGER,
-        forward_signals: true,
         discard_output: true,
+        how: HowToWatch {
+            sampled_time: args.time == crate::cli::Timed::Sampled,
+            seed: args.seed.unwrap_or_else(crate::seed::fresh),
+            forward_signals: true,
+            ..HowToWatch::default()
+        },
         ..Launch::default()
     };
     if !args.command.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use systoll_cure::{interrupted, interrupted_after};
 use systoll_model::{EnvChange, Recording};
-use systoll_record::{Launch, Quiet, automatic, run_with_first};
+use systoll_record::{HowToWatch, Launch, Quiet, automatic, run_with_first};
 
 /// A command to watch, and the destination of its output.
 #[derive(Clone, Default)]
@@ -37,7 +37,7 @@ impl WatchedRun {
             cwd: self.cwd.clone(),
             streams: [Some(null("read")?), Some(sink(&self.output)?), Some(sink(&self.errors)?)],
             linger: Duration::from_secs(1),
-            seed: self.seed,
+            how: HowToWatch { seed: self.seed, ..HowToWatch::default() },
             ..Launch::default()
         };
         let watched = run_with_first(&mut automatic(), &launch, &mut Quiet);

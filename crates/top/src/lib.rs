@@ -15,7 +15,7 @@
 //! let counts = Counts { calls: 46_380, toll_ns: Some(206_000_000), ..Counts::default() };
 //! let (process, context, outer) = (ProcessId(0), StackId(0), StackId(0));
 //! let syscall = Sysno::from_name("write").unwrap();
-//! recording.rows.push(Row { process, syscall, context, outer, api: None, api_module: None, user: None, lines: vec![], counts });
+//! recording.rows.push(Row { context, outer, ..Row::new(process, syscall, counts) });
 //! let mut state = State::new(Choice::default(), Look { is_batch: true, ..Look::default() });
 //! state.push(Tally::of(&recording));
 //! let screen = text(&state, 80, 10);

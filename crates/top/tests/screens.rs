@@ -42,15 +42,11 @@ fn server(seconds: u64) -> Recording {
             ..Counts::default()
         };
         recording.rows.push(Row {
-            process: ProcessId(process),
-            syscall: Sysno::from_name(call).unwrap(),
             context: StackId(place),
             outer: StackId(3),
             api: Some(call.into()),
-            api_module: None,
             user: Some(FrameId(place)),
-            lines: vec![],
-            counts,
+            ..Row::new(ProcessId(process), Sysno::from_name(call).unwrap(), counts)
         });
     };
     row(0, "read", 0, 46_000, 61_000_000, 0, 400);

@@ -11,8 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use systoll_judge::Finding;
 use systoll_model::{Recording, Row, Stack, Window};
-use systoll_present::call_text;
-use systoll_present::report_json;
+use systoll_present::{call_text, report_json};
 
 /// Largest number of excerpts of sources in a page.
 const SOURCES: usize = 60;

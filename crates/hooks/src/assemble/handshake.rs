@@ -4,12 +4,8 @@
 //! rcx and flags are lost. Calls that a signal handler makes meanwhile find the slot in use and go on at once.
 
 use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
-use super::handshake_time;
-use super::no_calls;
-use super::no_program;
-use super::ring;
-use super::stack_walk;
 use super::who::{quiet, who};
+use super::{handshake_time, no_calls, no_program, ring, stack_walk};
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
 use crate::numbers::{CLOSE, FUTEX, MADVISE, MMAP, MPROTECT, OPEN, SCHED_YIELD};
 use iced_x86::code_asm::*;

@@ -4,9 +4,8 @@
 use super::asking_site::AskingSite;
 use super::call_kinds::{self, changes_identity};
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::no_program;
 use super::who::identify;
-use super::{elide_ids, faults_served, own_memory, rseq_areas, stack_bounds};
+use super::{elide_ids, faults_served, no_program, own_memory, rseq_areas, stack_bounds};
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
     ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
@@ -276,22 +275,44 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite, plain
     Ok(())
 }
 
-/// Does the work that the number in eax requires besides counting. Calls that need more are made here and continue by
-/// `ways`.
-pub(super) fn by_number(e: &mut Emitter, asking: AskingSite, ways: Ways) -> Emitted {
-    let root = asking.root;
-    let (heeded, go) = (e.label(), e.label());
-    asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(go); mov(ecx, eax); mov(r11, IMAGE + image::HEEDED););
-    asm!(e; cmp(byte_ptr(r11 + rcx), 0); jne(heeded););
-    e.here(go)?;
-    e.cold(move |e| {
-        let (family, exit, exec, clone3, confined, prctl, map) =
-            (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-        let (arch, lock, protect, rseq) = (e.label(), e.label(), e.label(), e.label());
-        let others = own_memory::OTHERS.map(|number| (number, e.label()));
-        e.here(heeded)?;
-        stack_bounds::before_by_number(e)?;
-        faults_served::before_by_number(e)?;
+/// Labels of the code for calls that need more than counting, by the call or the family of calls.
+struct Parts {
+    family: CodeLabel,
+    exit: CodeLabel,
+    exec: CodeLabel,
+    clone3: CodeLabel,
+    confined: CodeLabel,
+    prctl: CodeLabel,
+    map: CodeLabel,
+    arch: CodeLabel,
+    lock: CodeLabel,
+    protect: CodeLabel,
+    rseq: CodeLabel,
+    /// Other calls that may touch our memory, by number.
+    others: [(u32, CodeLabel); own_memory::OTHERS.len()],
+}
+
+impl Parts {
+    fn new(e: &mut Emitter) -> Self {
+        Self {
+            family: e.label(),
+            exit: e.label(),
+            exec: e.label(),
+            clone3: e.label(),
+            confined: e.label(),
+            prctl: e.label(),
+            map: e.label(),
+            arch: e.label(),
+            lock: e.label(),
+            protect: e.label(),
+            rseq: e.label(),
+            others: own_memory::OTHERS.map(|number| (number, e.label())),
+        }
+    }
+
+    /// Goes to the part of the number in eax, to `go` if counting is enough, or behind this code. Lost: rcx, flags.
+    fn choose(&self, e: &mut Emitter, go: CodeLabel) -> Emitted {
+        let Self { family, exit, exec, clone3, confined, prctl, map, arch, lock, protect, rseq, others } = *self;
         asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
         asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3););
         asm!(e; cmp(eax, EXECVEAT as i32); je(exec););
@@ -306,41 +327,51 @@ pub(super) fn by_number(e: &mut Emitter, asking: AskingSite, ways: Ways) -> Emit
         for number in (0..NUMBERS as u32).filter(seen_to).filter(|n| !call_kinds::brings_code(*n)) {
             asm!(e; cmp(eax, number as i32); je(go););
         }
-        // All others change the process's rights.
-        asking.ask(e, Question::Identity)?;
-        asm!(e; jmp(go););
-        e.here(arch)?;
+        Ok(())
+    }
+
+    /// Writes the parts of calls that change memory, or what the process may do.
+    fn of_memory_and_rights(&self, e: &mut Emitter, asking: AskingSite, go: CodeLabel, ways: Ways) -> Emitted {
+        let root = asking.root;
+        e.here(self.arch)?;
         asm!(e; cmp(edi, ARCH_SET_GS); jne(go););
         last_watched(e, root, ways.child)?;
-        for (number, label) in others {
+        for (number, label) in self.others {
             e.here(label)?;
             own_memory::ask_before(e, number, asking)?;
             asm!(e; jmp(go););
         }
-        e.here(lock)?;
+        e.here(self.lock)?;
         asm!(e; test(edi, MCL_CURRENT | MCL_FUTURE); je(go););
         last_watched(e, root, ways.child)?;
-        e.here(rseq)?;
+        e.here(self.rseq)?;
         rseq_areas::give_way(e)?;
         asm!(e; syscall(););
         super::on_return::rseq_learnt(e)?;
         asm!(e; jmp(ways.parent););
-        e.here(prctl)?;
+        e.here(self.prctl)?;
+        let confined = self.confined;
         asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_SYSCALL_USER_DISPATCH); je(confined););
         asm!(e; cmp(edi, PR_SET_TSC); jne(go););
         e.here(confined)?;
         confine(e, asking, (go, ways.child))?;
-        e.here(map)?;
+        e.here(self.map)?;
         own_memory::ask_before(e, MMAP, asking)?;
         asm!(e; syscall(););
         super::on_return::mapped(e, root)?;
         asm!(e; jmp(ways.parent););
-        e.here(protect)?;
+        e.here(self.protect)?;
         own_memory::ask_before(e, MPROTECT, asking)?;
         asm!(e; syscall(););
         super::on_return::made_executable(e, root)?;
         asm!(e; jmp(ways.parent););
+        Ok(())
+    }
+
+    /// Writes the parts of calls that make or end threads and processes, or execute a program.
+    fn of_processes(&self, e: &mut Emitter, asking: AskingSite, go: CodeLabel, ways: Ways) -> Emitted {
         let (plain, fork, vfork) = (e.label(), e.label(), e.label());
+        let Self { family, exit, exec, clone3, .. } = *self;
         e.here(family)?;
         asm!(e; je(exit); cmp(ecx, (FORK - CLONE) as i32); jb(plain); je(fork););
         asm!(e; cmp(ecx, (EXECVE - CLONE) as i32); je(exec); jmp(vfork););
@@ -357,6 +388,27 @@ pub(super) fn by_number(e: &mut Emitter, asking: AskingSite, ways: Ways) -> Emit
         asm!(e; jmp(go););
         e.here(exec)?;
         exec_here(e, asking, ways.parent)
+    }
+}
+
+/// Does the work that the number in eax requires besides counting. Calls that need more are made here and continue by
+/// `ways`.
+pub(super) fn by_number(e: &mut Emitter, asking: AskingSite, ways: Ways) -> Emitted {
+    let (heeded, go) = (e.label(), e.label());
+    asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(go); mov(ecx, eax); mov(r11, IMAGE + image::HEEDED););
+    asm!(e; cmp(byte_ptr(r11 + rcx), 0); jne(heeded););
+    e.here(go)?;
+    e.cold(move |e| {
+        let parts = Parts::new(e);
+        e.here(heeded)?;
+        stack_bounds::before_by_number(e)?;
+        faults_served::before_by_number(e)?;
+        parts.choose(e, go)?;
+        // All others change the process's rights.
+        asking.ask(e, Question::Identity)?;
+        asm!(e; jmp(go););
+        parts.of_memory_and_rights(e, asking, go, ways)?;
+        parts.of_processes(e, asking, go, ways)
     });
     Ok(())
 }

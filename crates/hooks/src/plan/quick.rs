@@ -130,6 +130,35 @@ pub(super) struct LengthTable {
 static MOVED: LazyLock<LengthTable> = LazyLock::new(|| LengthTable::new(false));
 static FIXED: LazyLock<LengthTable> = LazyLock::new(|| LengthTable::new(true));
 
+/// Reads the prefixes with which an instruction's bytes begin. Returns the bytes behind them, the number of prefixes, and
+/// their part of the table's place; `None` for prefixes that no usual instruction has together.
+#[inline(always)]
+fn prefixes(first: u64) -> Option<(u64, usize, usize)> {
+    let (mut rest, mut at, mut place) = (first, 0, 0);
+    if is_prefix(rest as u8) {
+        let mut segment = false;
+        while is_prefix(rest as u8) {
+            let class = match rest as u8 {
+                0x66 => 1 << 16,
+                0xf2 => 2 << 16,
+                0xf3 => 3 << 16,
+                _ => 0,
+            };
+            segment |= class == 0;
+            if at >= 3 || class != 0 && place != 0 && class != place {
+                return None;
+            }
+            place |= class;
+            at += 1;
+            rest >>= 8;
+        }
+        if segment && place > 1 << 16 {
+            return None;
+        }
+    }
+    Some((rest, at, place))
+}
+
 impl LengthTable {
     /// Returns the table for position-independent code, or for fixed code, in which addresses are plain numbers.
     pub(super) fn of(is_fixed: bool) -> &'static Self {
@@ -149,28 +178,7 @@ impl LengthTable {
         // one's length, so bytes are shifted out of a register instead of being read again, and no branch depends on
         // unpredictable bits.
         let first = window.first_chunk::<8>().map_or(0, |eight| u64::from_le_bytes(*eight));
-        let (mut rest, mut at, mut place) = (first, 0, 0);
-        if is_prefix(rest as u8) {
-            let mut segment = false;
-            while is_prefix(rest as u8) {
-                let class = match rest as u8 {
-                    0x66 => 1 << 16,
-                    0xf2 => 2 << 16,
-                    0xf3 => 3 << 16,
-                    _ => 0,
-                };
-                segment |= class == 0;
-                if at >= 3 || class != 0 && place != 0 && class != place {
-                    return Step::Ask;
-                }
-                place |= class;
-                at += 1;
-                rest >>= 8;
-            }
-            if segment && place > 1 << 16 {
-                return Step::Ask;
-            }
-        }
+        let Some((mut rest, mut at, mut place)) = prefixes(first) else { return Step::Ask };
         let rex = u64::from(rest & 0xf0 == 0x40);
         place |= ((rest & (8 * rex)) as usize) << 16;
         rest >>= 8 * rex;

@@ -3,7 +3,7 @@
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, half, image_words};
 use crate::server::Server;
-use crate::threads::{spawner, wait};
+use crate::threads::{THREAD_FLAGS, spawner, wait};
 use crate::waiting::{give_back_glibcs, times};
 use iced_x86::code_asm::{r10, rcx};
 use std::sync::atomic::Ordering::SeqCst;
@@ -228,19 +228,12 @@ fn a_forks_own_area_stays_with_it() {
 fn threads_have_areas_of_their_own() {
     apart("areas::threads_have_areas_of_their_own", || {
         with_areas(|lab| {
-            let flags = libc::CLONE_VM
-                | libc::CLONE_FS
-                | libc::CLONE_FILES
-                | libc::CLONE_SIGHAND
-                | libc::CLONE_THREAD
-                | libc::CLONE_SYSVSEM
-                | libc::CLONE_CHILD_CLEARTID;
             let alive: Vec<_> = (0..4).map(|_| std::sync::atomic::AtomicU32::new(1)).collect();
             let mut stacks: Vec<Vec<u64>> = (0..4).map(|_| vec![0; 8192]).collect();
             for (stack, alive) in stacks.iter_mut().zip(&alive) {
                 let (top, tid) = (stack.as_mut_ptr_range().end as u64 - 64, alive.as_ptr() as u64);
                 // The thread calls nanosleep with an unreadable address, which fails at once.
-                assert!(lab.call("thread", &[flags as u64, top, 0, tid, 0, 10]) > 0);
+                assert!(lab.call("thread", &[THREAD_FLAGS as u64, top, 0, tid, 0, 10]) > 0);
             }
             while alive.iter().any(|a| a.load(SeqCst) != 0) {
                 std::thread::yield_now();

@@ -10,6 +10,15 @@ use std::time::Duration;
 use systoll_hooks::assemble::Losses;
 use systoll_hooks::layout::image;
 
+/// Flags of `clone` with which a library makes a thread, except those that need addresses of its own.
+pub(crate) const THREAD_FLAGS: libc::c_int = libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_CHILD_CLEARTID;
+
 const GETPPID: u32 = 110;
 const CLONE: u32 = 56;
 const FORK: u32 = 57;
@@ -162,23 +171,16 @@ fn new_threads_count_for_themselves() {
         let lab = Lab::new(file, TIMED);
         lab.enter(0);
         let server = Server::start(&[]);
-        let flags = libc::CLONE_VM
-            | libc::CLONE_FS
-            | libc::CLONE_FILES
-            | libc::CLONE_SIGHAND
-            | libc::CLONE_THREAD
-            | libc::CLONE_SYSVSEM
-            | libc::CLONE_CHILD_CLEARTID;
         let mut stacks: Vec<Vec<u64>> = (0..20).map(|_| vec![0; 8192]).collect();
         let alive: Vec<_> = (0..20).map(|_| std::sync::atomic::AtomicU32::new(1)).collect();
         for (i, stack) in stacks.iter_mut().enumerate() {
             let (top, tid) = (stack.as_mut_ptr_range().end as u64 - 64, alive[i].as_ptr() as u64);
             let calls = 10_000 + i as u64;
             let made = if i % 2 == 0 {
-                lab.call("thread", &[flags as u64, top, 0, tid, 0, calls])
+                lab.call("thread", &[THREAD_FLAGS as u64, top, 0, tid, 0, calls])
             } else {
                 let (bottom, size) = (stack.as_ptr() as u64, stack.len() as u64 * 8 - 64);
-                let clone3 = [flags as u64, 0, tid, 0, 0, bottom, size, 0];
+                let clone3 = [THREAD_FLAGS as u64, 0, tid, 0, 0, bottom, size, 0];
                 lab.call("thread 3", &[clone3.as_ptr() as u64, 64, 0, 0, 0, calls])
             };
             assert!(made > 0, "{made}");

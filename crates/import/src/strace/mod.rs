@@ -168,7 +168,7 @@ impl Strace {
     /// Takes in the rest of a torn line. Returns true if it is that.
     fn goes_on(&mut self, trace: &mut Trace, body: &[u8]) -> bool {
         let Some(Torn { tid, joined: before }) = self.torn else { return false };
-        let Some(entered) = self.pending.of(tid).filter(|entered| entered.broken) else { return false };
+        let Some(entered) = self.pending.call_of(tid).filter(|entered| entered.broken) else { return false };
         if before > MOST_JOINED {
             return false;
         }
@@ -266,7 +266,8 @@ impl Strace {
             }
         } else if !self.solo.said(trace, said) && said.len() == body.len() {
             // While a line is broken, the lines that follow are the program's own output.
-            let broken = self.torn.and_then(|torn| self.pending.of(torn.tid)).is_some_and(|entered| entered.broken);
+            let broken =
+                self.torn.and_then(|torn| self.pending.call_of(torn.tid)).is_some_and(|entered| entered.broken);
             if !broken {
                 trace.notes.unknown(body);
             }

@@ -44,7 +44,7 @@ impl Solo {
         {
             // The line is the first thread's, unless that thread is about to make a child, which
             // then begins.
-            if !(enters && pending.of(0).is_some()) {
+            if !(enters && pending.call_of(0).is_some()) {
                 trace.family.named(&mut trace.table, 0, tid);
                 pending.rename(0, tid);
                 self.tid = tid;

@@ -1,10 +1,9 @@
 //! Chooses the decorations to take off the lines of a file, by its head.
 
 use super::front::Front;
-use super::html;
 use super::join::{Printable, Wrapped};
 use super::step::{Step, numbered};
-use super::{Undress, run};
+use super::{Undress, html, run};
 use crate::format::Format;
 
 /// Largest number of lines, and of their bytes, that are looked at.

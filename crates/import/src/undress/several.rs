@@ -1,7 +1,6 @@
 //! Splits calls that stand in one line, since a page lost its line ends.
 
-use crate::lex::arguments;
-use crate::lex::name_end;
+use crate::lex::{arguments, name_end};
 use crate::strace::{leader, named};
 
 /// Hands on each call of a line as a line of its own; hands on the line itself if it holds one call

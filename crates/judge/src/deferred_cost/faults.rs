@@ -31,7 +31,7 @@ struct FaultTally {
 /// bound. `share` is the needless share of those calls, in the same order.
 pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: JudgedView<'_>) -> Option<[f64; 3]> {
     let JudgedView { recording, views, semantics, .. } = shown;
-    let gives = |id: &&RowId| semantics.of(recording.row(**id).syscall).frees();
+    let gives = |id: &&RowId| semantics.lines_of(recording.row(**id).syscall).frees();
     let givers: Vec<RowId> = rows.iter().filter(gives).copied().collect();
     let windows: Vec<&Window> = survey::windows(&givers, views).filter_map(|at| recording.windows.get(at)).collect();
     let seen: Vec<FaultTally> = windows.iter().map(|w| rounds(w, &givers, recording, semantics)).collect();
@@ -66,7 +66,7 @@ fn each_freed(window: &Window, recording: &Recording, semantics: &Semantics, mut
     for call in &window.calls {
         let syscall = recording.row(call.row).syscall;
         let observed = ObservedCall { window, call, syscall };
-        let lines = semantics.of(syscall);
+        let lines = semantics.lines_of(syscall);
         if lines.frees() {
             each(call.row, lines.freed(&observed).map_or(Some(0), |amount| pages(amount, &observed, &mut end)));
         }
@@ -104,7 +104,7 @@ fn rounds(window: &Window, givers: &[RowId], recording: &Recording, semantics: &
             let back = last.map_or(0, |last| now.saturating_sub(last)).min(owed);
             (owed, came, last) = (owed - back, came.saturating_add(back), Some(now));
         }
-        let freed = semantics.of(syscall).freed(&observed).and_then(|amount| pages(amount, &observed, &mut end));
+        let freed = semantics.lines_of(syscall).freed(&observed).and_then(|amount| pages(amount, &observed, &mut end));
         let freed = freed.unwrap_or(0);
         if freed == 0 || call.faults.is_none() || !givers.contains(&call.row) {
             continue;

@@ -30,7 +30,7 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: JudgedView<'_>
         return None;
     }
     let seen: Vec<SwitchTally> =
-        windows(rows, shown.views).map(|at| look(at, rows, shown)).filter(|s| s.calls > 0).collect();
+        windows(rows, shown.views).map(|at| tally(at, rows, shown)).filter(|s| s.calls > 0).collect();
     let (calls, switched) = seen.iter().fold((0, 0), |(c, s), w| (c + w.calls, s + w.switched));
     let share = switched as f64 / calls.max(1) as f64;
     if seen.len() < SEVERAL || switched < ENOUGH || share < LEAST {
@@ -42,7 +42,7 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: JudgedView<'_>
     Some([low * (share - scatter).max(0.0), best * share, high * (share + scatter).min(1.0)])
 }
 
-fn look(at: usize, rows: &[RowId], shown: JudgedView<'_>) -> SwitchTally {
+fn tally(at: usize, rows: &[RowId], shown: JudgedView<'_>) -> SwitchTally {
     let calls = shown.recording.windows.get(at).into_iter().flat_map(|w| w.calls.iter().enumerate());
     // The search among the rows, which may be many, comes last.
     let claimed = |index: usize| shown.claims.at(at, index).is_some_and(|c| !c.weak);

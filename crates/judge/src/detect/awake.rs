@@ -55,7 +55,7 @@ impl<'a> Bells<'a> {
     }
 
     /// Returns what a step's descriptor carries within its process; `None` if another process may have the other end.
-    pub(super) fn of(&self, step: &Step<'_>) -> Option<Within> {
+    pub(super) fn carried_by(&self, step: &Step<'_>) -> Option<Within> {
         let process = step.observed.window.process.0;
         bell(process, step.observed.call.fd.as_deref()).and_then(|bell| self.0.get(&bell).copied())
     }
@@ -112,7 +112,7 @@ impl<'a> Rung<'a> {
                 }
                 semaphores.extend(is_semaphore(&observed, semantics).then_some(window.process.0));
                 let Some(bell) = bell(window.process.0, call.fd.as_deref()) else { continue };
-                let Some(transfer) = semantics.of(observed.syscall).transfer(&observed) else { continue };
+                let Some(transfer) = semantics.lines_of(observed.syscall).transfer(&observed) else { continue };
                 let rows = bells.entry(bell).or_default();
                 if transfer.way == Way::In {
                     rows.read.insert(call.row);
@@ -145,12 +145,12 @@ impl<'a> Rung<'a> {
 
 /// Returns true if the call makes an event descriptor whose reads take one of its count each.
 fn is_semaphore(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
-    semantics.of(call.syscall).makes(call).is_some_and(|thing| thing.thing == TOKENS)
+    semantics.lines_of(call.syscall).makes(call).is_some_and(|thing| thing.thing == TOKENS)
 }
 
 /// Returns whether the call registers for edge-triggered events; `None` if it registers for none.
 fn by_edge(call: &ObservedCall<'_>, semantics: &Semantics) -> Option<bool> {
-    let line = semantics.of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
+    let line = semantics.lines_of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
     line.and_then(|_| call.data(3, Moment::Entry)).map(edge)
 }
 

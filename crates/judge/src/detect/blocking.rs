@@ -20,7 +20,7 @@ pub(crate) struct StartupWait {
 pub(crate) fn startup_waits(recording: &Recording, semantics: &Semantics, options: &Options) -> Vec<StartupWait> {
     let rows = recording.rows.iter().enumerate();
     rows.filter_map(|(at, row)| {
-        let wait = semantics.of(row.syscall).suspect_wait()?;
+        let wait = semantics.lines_of(row.syscall).suspect_wait()?;
         let id = RowId(u32::try_from(at).ok()?);
         (placed(recording, row, wait) && long(recording, id, row, options))
             .then_some(StartupWait { row: id, waits_for: wait.waits_for })

@@ -34,10 +34,10 @@ pub(super) struct BusyPoll {
 impl BusyPoll {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut seen: Map<RowId, (u64, u64)> = Map::default();
-        let may = |test: fn(&Lines) -> bool| recording.rows.iter().any(|row| test(semantics.of(row.syscall)));
+        let may = |test: fn(&Lines) -> bool| recording.rows.iter().any(|row| test(semantics.lines_of(row.syscall)));
         let may_hand_over = may(Lines::hands_over);
         for call in recording.windows.iter().filter(|_| may_hand_over).flat_map(|w| &w.calls) {
-            let hands_over = semantics.of(recording.row(call.row).syscall).hands_over();
+            let hands_over = semantics.lines_of(recording.row(call.row).syscall).hands_over();
             if let Some(ns) = call.waited_ns.filter(|_| hands_over) {
                 let (calls, switched) = seen.entry(call.row).or_default();
                 *calls += 1;
@@ -57,9 +57,9 @@ fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
     for window in &recording.windows {
         let empty = |call: &WindowCall| {
             let syscall = recording.row(call.row).syscall;
-            let lines = semantics.of(syscall);
+            let lines = semantics.lines_of(syscall);
             let timed = lines.tells_ready() && call.result == Some(0);
-            timed.then(|| lines.look(&ObservedCall { window, call, syscall }).is_some_and(|look| !look.sleeps))
+            timed.then(|| lines.poll_line(&ObservedCall { window, call, syscall }).is_some_and(|look| !look.sleeps))
         };
         for pair in window.calls.windows(2) {
             let [wait, look] = pair else { continue };

@@ -22,7 +22,7 @@ impl FilesByProcess {
         for window in recording.windows.iter().filter(|_| recording.processes.len() > 1) {
             for call in &window.calls {
                 let syscall = recording.row(call.row).syscall;
-                if !is_such(semantics.of(syscall), &ObservedCall { window, call, syscall }) {
+                if !is_such(semantics.lines_of(syscall), &ObservedCall { window, call, syscall }) {
                     continue;
                 }
                 let Some(file) = call.object(syscall) else { continue };

@@ -81,7 +81,44 @@ impl Family {
 /// Returns the programs that one program started at least [`Options::min_children`] times and that were mostly
 /// short-lived.
 pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &Options) -> Vec<Children> {
-    let mut families: BTreeMap<(ProcessId, Arc<str>), Family> = BTreeMap::new();
+    let mut families = families(recording, semantics);
+    // On a busy box processes live long and work little: all together took at most the run's processor time.
+    let most = recording.own_cpu_at_most_ns().unwrap_or(u64::MAX);
+    for family in families.values_mut() {
+        family.count = family.count.min(executed(recording, family));
+    }
+    let is_short = |f: &Family| f.cpu_ns.min(most) / f.count.max(1) <= options.short_life_ns;
+    let many = |f: &Family| f.count >= options.min_children && is_short(f);
+    let idle = idle(recording, semantics, &families);
+    let runs: Vec<(ProcessId, Arc<str>)> = families.keys().cloned().collect();
+    families.retain(|family, f| many(f) && !idle.contains(family));
+    let images: Vec<(ProcessId, u64)> =
+        families.values().flat_map(|f| f.images.iter().map(|image| (*image, f.count))).collect();
+    // `popen` starts a shell that starts the program: the program that starts the shells must change.
+    let only_between = |maker: ProcessId, f: &Family| {
+        let of = images.iter().find(|(image, _)| *image == maker);
+        of.is_some_and(|(_, makers)| f.count < makers.saturating_mul(options.min_children))
+    };
+    let mut by_maker: BTreeMap<ProcessId, Vec<(Arc<str>, Family)>> = BTreeMap::new();
+    for ((maker, program), family) in families {
+        if !only_between(maker, &family) {
+            by_maker.entry(maker).or_default().push((program, family));
+        }
+    }
+    let mut all: Vec<Children> = by_maker.into_values().map(|of_one| gather(recording, semantics, of_one)).collect();
+    for children in &mut all {
+        let within = runs.iter().filter(|(maker, _)| children.images.contains(maker));
+        children.within = within.map(|(_, program)| program.clone()).collect();
+    }
+    all
+}
+
+/// A program that one process starts.
+type Starting = (ProcessId, Arc<str>);
+
+/// Returns the families of all processes: those that one process made to execute one program.
+fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<Starting, Family> {
+    let mut families: BTreeMap<Starting, Family> = BTreeMap::new();
     for (at, image) in recording.processes.iter().enumerate() {
         let (Ok(at), Some(before)) = (u32::try_from(at), image.parent) else { continue };
         let Some(stub) = recording.processes.get(before.0 as usize) else { continue };
@@ -118,39 +155,8 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         let each = image.startup_cpu_ns.min(cpu_ns / image.instances.max(1));
         family.startup_ns = family.startup_ns.saturating_add(each);
     }
-    // On a busy box processes live long and work little: all together took at most the run's processor time.
-    let most = recording.own_cpu_at_most_ns().unwrap_or(u64::MAX);
-    for family in families.values_mut() {
-        family.count = family.count.min(executed(recording, family));
-    }
-    let is_short = |f: &Family| f.cpu_ns.min(most) / f.count.max(1) <= options.short_life_ns;
-    let many = |f: &Family| f.count >= options.min_children && is_short(f);
-    let idle = idle(recording, semantics, &families);
-    let runs: Vec<(ProcessId, Arc<str>)> = families.keys().cloned().collect();
-    families.retain(|family, f| many(f) && !idle.contains(family));
-    let images: Vec<(ProcessId, u64)> =
-        families.values().flat_map(|f| f.images.iter().map(|image| (*image, f.count))).collect();
-    // `popen` starts a shell that starts the program: the program that starts the shells must change.
-    let only_between = |maker: ProcessId, f: &Family| {
-        let of = images.iter().find(|(image, _)| *image == maker);
-        of.is_some_and(|(_, makers)| f.count < makers.saturating_mul(options.min_children))
-    };
-    let mut by_maker: BTreeMap<ProcessId, Vec<(Arc<str>, Family)>> = BTreeMap::new();
-    for ((maker, program), family) in families {
-        if !only_between(maker, &family) {
-            by_maker.entry(maker).or_default().push((program, family));
-        }
-    }
-    let mut all: Vec<Children> = by_maker.into_values().map(|of_one| gather(recording, semantics, of_one)).collect();
-    for children in &mut all {
-        let within = runs.iter().filter(|(maker, _)| children.images.contains(maker));
-        children.within = within.map(|(_, program)| program.clone()).collect();
-    }
-    all
+    families
 }
-
-/// A program that one process starts.
-type Starting = (ProcessId, Arc<str>);
 
 /// Returns the programs whose starts are not needless: those that live long compared with their
 /// start, and those that only wait (`sleep`), unless their starter polls something at least half as
@@ -160,7 +166,7 @@ fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starti
     let looks = |(maker, _): &Starting, f: &Family| {
         let others = families.iter().filter(|((of, program), _)| of == maker && !waits(program));
         let rows = recording.rows.iter().filter(|row| row.process == *maker || f.makers.contains(&row.process));
-        let asked = |row: &Row| match semantics.of(row.syscall) {
+        let asked = |row: &Row| match semantics.lines_of(row.syscall) {
             lines if lines.asks_about_paths() => row.counts.calls,
             lines if lines.may_open => row.counts.failed(),
             _ => 0,
@@ -181,7 +187,8 @@ fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Proces
     if image.instances <= 1 {
         return image.instances;
     }
-    let forks = |row: &&Row| row.process.0 == at && semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks));
+    let forks =
+        |row: &&Row| row.process.0 == at && semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks));
     let forked = recording
         .rows
         .iter()
@@ -236,7 +243,8 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     for (at, row) in recording.rows.iter().enumerate() {
         let Ok(at) = u32::try_from(at) else { break };
         let process = row.syscall.name().is_some_and(|name| BECOMES.contains(&name) || AWAITS.contains(&name));
-        let forks = semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&RowId(at));
+        let forks =
+            semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&RowId(at));
         let makes = makers(&row.process);
         if makes && (process || forks) || stubs(&row.process) && process {
             rows.push(RowId(at));
@@ -263,10 +271,10 @@ fn rows_of_threads(recording: &Recording, semantics: &Semantics) -> BTreeSet<Row
     for window in &recording.windows {
         for call in window.calls.iter().filter(|call| call.nth > 0) {
             let syscall = recording.row(call.row).syscall;
-            if !semantics.of(syscall).does(|e| matches!(e, Effect::Forks)) {
+            if !semantics.lines_of(syscall).does(|e| matches!(e, Effect::Forks)) {
                 continue;
             }
-            let makes_thread = semantics.of(syscall).spawns(&ObservedCall { window, call, syscall }).is_some();
+            let makes_thread = semantics.lines_of(syscall).spawns(&ObservedCall { window, call, syscall }).is_some();
             if makes_thread { &mut threads } else { &mut others }.insert(call.row);
         }
     }
@@ -280,17 +288,7 @@ mod tests {
 
     /// Returns a row of calls of a process, without callers.
     fn row(process: ProcessId, name: &str, calls: u64) -> Row {
-        Row {
-            process,
-            syscall: systoll_model::Sysno::named(name),
-            context: systoll_model::StackId(0),
-            outer: systoll_model::StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: vec![],
-            counts: systoll_model::Counts { calls, ..Default::default() },
-        }
+        Row::new(process, systoll_model::Sysno::named(name), systoll_model::Counts { calls, ..Default::default() })
     }
 
     /// Returns a recording of a program in which each of 30 items is a child, a child of that child, and a program

@@ -2,7 +2,7 @@
 
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use super::glance::GLANCE;
+use super::others_look::OTHERS_LOOK_NS;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Step};
@@ -25,7 +25,7 @@ pub(super) struct DeadStore {
 
 impl DeadStore {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        if !recording.rows.iter().any(|row| semantics.of(row.syscall).may_store()) {
+        if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).may_store()) {
             return Self { asked: FilesByProcess::default() };
         }
         let is_status = |line: &StateLine| {
@@ -138,7 +138,7 @@ impl Newest {
     fn was_seen(&self, steps: &[Step<'_>], step: &Step<'_>) -> bool {
         let from = steps.get(self.at).map(|from| from.observed.call.entry_ns);
         let lasted = from.and_then(|from| step.observed.call.entry_ns.checked_sub(from)).filter(|ns| *ns > 0);
-        self.line.used_by != UsedBy::Calls && lasted.is_none_or(|ns| ns >= GLANCE)
+        self.line.used_by != UsedBy::Calls && lasted.is_none_or(|ns| ns >= OTHERS_LOOK_NS)
     }
 
     fn claim(self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {

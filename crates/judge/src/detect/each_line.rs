@@ -136,17 +136,7 @@ fn recording(calls: &[Made]) -> Recording {
         let place = recording.rows.iter().position(|row| row.syscall == syscall).unwrap_or_else(|| {
             let counts = Counts { toll_ns: Some(0), waited_ns: Some(0), ..Counts::default() };
             let (process, context, outer) = (ProcessId(0), StackId(0), StackId(0));
-            let row = Row {
-                process,
-                syscall,
-                context,
-                outer,
-                api: None,
-                api_module: None,
-                user: None,
-                lines: vec![],
-                counts,
-            };
+            let row = Row { context, outer, ..Row::new(process, syscall, counts) };
             recording.rows.push(row);
             recording.rows.len() - 1
         });

@@ -29,7 +29,7 @@ impl Entries {
         let most = LIGHT * recording.prices.crossing_ns();
         let light = (0..).map(RowId).zip(&recording.rows).filter(|(_, row)| {
             let toll = row.counts.toll_ns.unwrap_or(u64::MAX);
-            semantics.of(row.syscall).enters() && toll as f64 <= most * row.counts.calls as f64
+            semantics.lines_of(row.syscall).enters() && toll as f64 <= most * row.counts.calls as f64
         });
         Self { light: light.map(|(row, _)| row).collect() }
     }

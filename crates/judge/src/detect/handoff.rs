@@ -44,7 +44,7 @@ impl Handoff {
         let observer = recording.header.observer_wall_ns_per_call;
         let observer = if observer.is_finite() { observer.max(0.0) as u64 } else { 0 };
         let mut counted: Map<u32, Counted> = Map::default();
-        for row in recording.rows.iter().filter(|r| semantics.of(r.syscall).may_wake()) {
+        for row in recording.rows.iter().filter(|r| semantics.lines_of(r.syscall).may_wake()) {
             let sum = counted.entry(row.process.0).or_default();
             sum.calls = sum.calls.saturating_add(row.counts.calls);
             sum.toll_ns = sum.toll_ns.saturating_add(row.counts.toll_ns.unwrap_or(0));

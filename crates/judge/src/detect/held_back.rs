@@ -41,11 +41,11 @@ struct Waits {
 impl HeldBack {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut at_once: Set<u32> = Set::default();
-        let may = recording.rows.iter().any(|row| semantics.of(row.syscall).may_send_at_once());
+        let may = recording.rows.iter().any(|row| semantics.lines_of(row.syscall).may_send_at_once());
         for window in recording.windows.iter().filter(|_| may) {
             let sends_at_once = window.calls.iter().any(|call| {
                 let syscall = recording.row(call.row).syscall;
-                semantics.of(syscall).sends_at_once(&ObservedCall { window, call, syscall })
+                semantics.lines_of(syscall).sends_at_once(&ObservedCall { window, call, syscall })
             });
             if sends_at_once {
                 at_once.insert(window.process.0);

@@ -38,7 +38,7 @@ pub(super) struct Herd {
 impl Herd {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut calls: Map<(u32, Sysno), u64> = Map::default();
-        for row in recording.rows.iter().filter(|r| semantics.of(r.syscall).may_wake()) {
+        for row in recording.rows.iter().filter(|r| semantics.lines_of(r.syscall).may_wake()) {
             let sum = calls.entry((row.process.0, row.syscall)).or_default();
             *sum = sum.saturating_add(row.counts.calls);
         }

@@ -39,7 +39,7 @@ pub(super) struct MadeAgain {
 
 /// Returns the processes and epoll descriptors with a descriptor whose interest windows show to change.
 fn varied(recording: &Recording, semantics: &Semantics) -> Set<(u32, i32)> {
-    let watches: Vec<bool> = recording.rows.iter().map(|row| semantics.of(row.syscall).sets(&INTEREST)).collect();
+    let watches: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).sets(&INTEREST)).collect();
     let mut first: Map<(u32, [i32; 2]), u32> = Map::default();
     let mut varied = Set::default();
     let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));

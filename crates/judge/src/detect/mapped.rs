@@ -10,7 +10,7 @@ pub(super) type File = (u32, Arc<str>);
 
 /// Returns the files that windows show to be mapped, each with the process: their bytes are read and written by no call.
 pub(super) fn mapped_files(recording: &Recording, semantics: &Semantics) -> Set<File> {
-    let maps: Vec<bool> = recording.rows.iter().map(|row| semantics.of(row.syscall).maps()).collect();
+    let maps: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).maps()).collect();
     let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
     let mapped = calls.filter(|(_, call)| call.errno().is_none() && maps.get(call.row.0 as usize) == Some(&true));
     let file = |name: &&Arc<str>| name.starts_with('/');

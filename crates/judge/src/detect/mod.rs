@@ -13,7 +13,7 @@ mod each_line;
 mod edge;
 mod entries;
 mod failing;
-mod glance;
+
 mod handoff;
 mod held_back;
 mod herd;
@@ -24,6 +24,7 @@ mod missing;
 mod near_reads;
 mod noop;
 mod nowhere;
+mod others_look;
 mod own_writes;
 mod pieces;
 mod presized;

@@ -21,11 +21,11 @@ pub(super) struct NoOp {
 impl NoOp {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut written = Set::default();
-        if recording.rows.iter().any(|row| semantics.of(row.syscall).sets(&SYNCED)) {
+        if recording.rows.iter().any(|row| semantics.lines_of(row.syscall).sets(&SYNCED)) {
             for window in &recording.windows {
                 for call in window.calls.iter().filter(|call| call.errno().is_none()) {
                     let Some(file) = call.fd.as_ref().filter(|file| file.starts_with('/')) else { continue };
-                    let lines = semantics.of(recording.row(call.row).syscall);
+                    let lines = semantics.lines_of(recording.row(call.row).syscall);
                     if lines.transfers_out() {
                         written.insert((window.process.0, file.clone()));
                     }

@@ -1,7 +1,7 @@
 //! Detects questions about a file whose answer follows from the program's own writes.
 
 use super::claim::{Claim, Claims, Detector, put};
-use super::glance::GLANCE;
+use super::others_look::OTHERS_LOOK_NS;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -56,7 +56,7 @@ struct Found<'a> {
 
 impl<'a> OwnWrites<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        let is = |row: &Row| semantics.of(row.syscall).may_open || semantics.of(row.syscall).names();
+        let is = |row: &Row| semantics.lines_of(row.syscall).may_open || semantics.lines_of(row.syscall).names();
         let rows: Vec<bool> = recording.rows.iter().map(is).collect();
         let mut replaced = Set::default();
         // For each path, and row that opens it for writing: the numbers of the calls seen. For each row: all seen.
@@ -69,11 +69,11 @@ impl<'a> OwnWrites<'a> {
             let effects = if call.errno().is_some() {
                 Effects::default()
             } else {
-                semantics.of(observed.syscall).effects(&observed)
+                semantics.lines_of(observed.syscall).effects(&observed)
             };
             for effect in effects.iter() {
                 match effect {
-                    Effect::Path { at, path } if semantics.of(observed.syscall).names() => {
+                    Effect::Path { at, path } if semantics.lines_of(observed.syscall).names() => {
                         replaced.extend(observed.path(at, path));
                     }
                     Effect::OpensPath { at, path, flags: Some(flags) }
@@ -154,7 +154,7 @@ impl Detector for OwnWrites<'_> {
             if let Some(was) = before.as_ref().filter(follows) {
                 // The program may notice by this question that another process has moved a log away; but it need not
                 // look so often for what has not come once.
-                let quick = was.asked_ns < asked_ns && asked_ns - was.asked_ns < GLANCE;
+                let quick = was.asked_ns < asked_ns && asked_ns - was.asked_ns < OTHERS_LOOK_NS;
                 let weak = !quick || self.replaced.contains(name);
                 let object = Some(claims.object(name));
                 put(claims, step.index, Claim { object, weak, ..claim() });

@@ -29,7 +29,7 @@ pub(super) struct ReadyFirst {
 
 impl ReadyFirst {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        Self { asks: recording.rows.iter().any(|row| semantics.of(row.syscall).tells_ready()) }
+        Self { asks: recording.rows.iter().any(|row| semantics.lines_of(row.syscall).tells_ready()) }
     }
 }
 

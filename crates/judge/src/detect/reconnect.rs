@@ -60,7 +60,7 @@ struct Life<'a> {
 
 impl<'a> Reconnect<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        let connects: Vec<bool> = recording.rows.iter().map(|row| semantics.of(row.syscall).connects()).collect();
+        let connects: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).connects()).collect();
         let mut found = Self { habits: Set::default(), names: Map::default(), met: Set::default() };
         if !connects.contains(&true) {
             return found;
@@ -85,7 +85,7 @@ impl<'a> Reconnect<'a> {
             return found;
         }
         for window in &recording.windows {
-            found.look(window, recording, semantics, &mut seen);
+            found.note_window(window, recording, semantics, &mut seen);
         }
         let could_stay = |of_peer: &Seen| {
             let ended = if of_peer.asked == 0 { of_peer.ended + of_peer.ended_unasked } else { of_peer.ended };
@@ -99,11 +99,17 @@ impl<'a> Reconnect<'a> {
     }
 
     /// Adds to `seen` what a window shows of the connections to its peers.
-    fn look(&self, window: &'a Window, recording: &Recording, semantics: &Semantics, seen: &mut Map<Peer<'a>, Seen>) {
+    fn note_window(
+        &self,
+        window: &'a Window,
+        recording: &Recording,
+        semantics: &Semantics,
+        seen: &mut Map<Peer<'a>, Seen>,
+    ) {
         let mut open: Map<i32, Life<'a>> = Map::default();
         for call in window.calls.iter().filter(|call| call.fd.is_some()) {
             let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-            let lines = semantics.of(observed.syscall);
+            let lines = semantics.lines_of(observed.syscall);
             if lines.fd != Some(0) {
                 continue;
             }
@@ -137,7 +143,7 @@ impl<'a> Reconnect<'a> {
     }
 
     /// Returns the peer of the socket that a step is about, if the program connects to it again and again.
-    fn of(&self, step: &Step<'_>, open: &Map<i32, Peer<'a>>) -> Option<Peer<'a>> {
+    fn peer_of(&self, step: &Step<'_>, open: &Map<i32, Peer<'a>>) -> Option<Peer<'a>> {
         let process = step.observed.window.process.0;
         let named = || {
             let name = step.observed.call.fd.as_deref().filter(|_| step.lines.fd == Some(0))?;
@@ -169,7 +175,7 @@ impl Detector for Reconnect<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut open = Map::default();
         for (at, step) in steps.iter().enumerate() {
-            let Some(peer) = self.of(step, &open) else { continue };
+            let Some(peer) = self.peer_of(step, &open) else { continue };
             let fd = step.observed.descriptor(0);
             if step.lines.connects() {
                 open.insert(fd, peer);

@@ -31,14 +31,14 @@ pub(super) struct Relock {
 
 impl Relock {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        if !recording.rows.iter().any(|row| semantics.of(row.syscall).may_lock()) {
+        if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).may_lock()) {
             return Self { wanted: Set::default() };
         }
         let mut files: Map<Option<&str>, Lockers> = Map::default();
         for window in &recording.windows {
             let process = recording.processes.get(window.process.0 as usize);
             let several = process.is_none_or(Process::is_many);
-            for call in window.calls.iter().filter(|c| semantics.of(recording.row(c.row).syscall).may_lock()) {
+            for call in window.calls.iter().filter(|c| semantics.lines_of(recording.row(c.row).syscall).may_lock()) {
                 let of_file = files.entry(call.fd.as_deref()).or_default();
                 let first = *of_file.first.get_or_insert(window.process.0);
                 of_file.looks += 1;

@@ -118,7 +118,7 @@ fn foreign(step: &Step<'_>) -> bool {
 
 /// Returns the names of files that processes moved elsewhere, as far as windows show.
 fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a, str>> {
-    let rows: Vec<bool> = recording.rows.iter().map(|row| semantics.of(row.syscall).names()).collect();
+    let rows: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).names()).collect();
     // Most programs move no file: their windows need no look.
     if !rows.contains(&true) {
         return Vec::new();
@@ -127,7 +127,7 @@ fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a
     let moves = |call: &WindowCall| rows.get(call.row.0 as usize) == Some(&true) && call.errno().is_none();
     let renames = calls.filter(|(_, call)| moves(call)).filter_map(|(window, call)| {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-        semantics.of(observed.syscall).effects(&observed).iter().find_map(|effect| match effect {
+        semantics.lines_of(observed.syscall).effects(&observed).iter().find_map(|effect| match effect {
             Effect::Path { at, path } => observed.path(at, path),
             _ => None,
         })
@@ -204,7 +204,7 @@ impl Reopen<'_> {
             return;
         }
         let process = step.observed.window.process.0;
-        let habit = self.rereads.of((process, &opened.path));
+        let habit = self.rereads.reread_of((process, &opened.path));
         let is = |test: fn(&Reread) -> bool| habit.is_some_and(|file| test(&file));
         let often = is(|file| file.many && file.unchanged) && takes(fd, rest);
         if is(|file| file.parts && file.many && file.quick && !file.changed) && !made_up(&opened.path) {
@@ -278,7 +278,7 @@ impl Reopen<'_> {
                 continue;
             }
             let Some(path) = step.observed.call.fd.as_deref().filter(|_| step.lines.fd == Some(0)) else { continue };
-            let of_many = self.rereads.of((step.observed.window.process.0, path)).is_some_and(|file| file.many);
+            let of_many = self.rereads.reread_of((step.observed.window.process.0, path)).is_some_and(|file| file.many);
             let is_cut = !shown.contains(&i64::from(step.observed.descriptor(0)));
             if is_cut && (of_many || made_up_again && made_up(path)) {
                 claims.leave_out(step.index);
@@ -288,7 +288,7 @@ impl Reopen<'_> {
 
     /// Claims a return to the start of an unchanged file, and the reads that follow.
     fn from_start(&self, step: &Step<'_>, path: &str, rest: &[Step<'_>], claims: &mut Claims) {
-        let Some(file) = self.rereads.of((step.observed.window.process.0, path)) else { return };
+        let Some(file) = self.rereads.reread_of((step.observed.window.process.0, path)) else { return };
         if step.observed.call.nth == 1 || !file.unchanged || !file.many || file.parts {
             return;
         }
@@ -308,7 +308,7 @@ impl Reopen<'_> {
     fn further(&self, step: &Step<'_>, first: &[i64], claims: &mut Claims) {
         let Some(moved) = step.moved.filter(|m| m.line.way == Way::In && m.line.at.is_none()) else { return };
         let Some(path) = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/')) else { return };
-        let Some(file) = self.rereads.of((step.observed.window.process.0, path)) else { return };
+        let Some(file) = self.rereads.reread_of((step.observed.window.process.0, path)) else { return };
         let is_first = moved.fd.is_some_and(|fd| first.contains(&i64::from(fd)));
         if is_first || !file.unchanged || file.parts || file.openings < OFTEN || moved.got.is_none() {
             return;

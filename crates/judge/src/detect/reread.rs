@@ -1,7 +1,7 @@
 //! Finds the files that are opened, or read from their start, again and again, from all windows together, and tells
 //! whether they changed.
 
-use super::glance::GLANCE;
+use super::others_look::OTHERS_LOOK_NS;
 use crate::dirents::append_entries;
 use crate::hash::Map;
 use crate::octave::octaves;
@@ -188,7 +188,7 @@ impl<'a> Rereads<'a> {
         }
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
-            let quick = openings > 0 && recording.header.wall_ns / openings < GLANCE;
+            let quick = openings > 0 && recording.header.wall_ns / openings < OTHERS_LOOK_NS;
             let unchanged = seen.is_unchanged();
             let of_rows = seen.openings.rows().map(|row| in_turn.get(&row).copied().unwrap_or(0));
             let all = of_rows.max().unwrap_or(0).max(openings);
@@ -212,7 +212,7 @@ impl<'a> Rereads<'a> {
     }
 
     /// Returns the properties of a path of a process.
-    pub(super) fn of(&self, (process, path): File<'_>) -> Option<Reread> {
+    pub(super) fn reread_of(&self, (process, path): File<'_>) -> Option<Reread> {
         self.files.get(&process)?.get(path).copied()
     }
 }
@@ -257,13 +257,13 @@ fn each_opening<'a>(
 ) {
     for (at, call) in window.calls.iter().enumerate() {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-        let lines = semantics.of(observed.syscall);
+        let lines = semantics.lines_of(observed.syscall);
         if let Some(path) = rewound(&observed, lines) {
             let fd = observed.descriptor(0);
             let later = window.calls.get(at + 1..).unwrap_or_default().iter();
             let mut later = later.map(|call| ObservedCall { window, call, syscall: recording.row(call.row).syscall });
-            let next = later.find(|next| semantics.of(next.syscall).fd == Some(0) && next.descriptor(0) == fd);
-            if next.is_some_and(|next| takes(&next, semantics.of(next.syscall))) {
+            let next = later.find(|next| semantics.lines_of(next.syscall).fd == Some(0) && next.descriptor(0) == fd);
+            if next.is_some_and(|next| takes(&next, semantics.lines_of(next.syscall))) {
                 each(at, Opening { path: Cow::Borrowed(path), writes: false, fd: i64::from(fd), call });
             }
         }
@@ -296,7 +296,8 @@ fn look_through<'a>(
     for call in &window.calls {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
         let Some(path) = call.fd.as_deref().filter(|path| path.starts_with('/')) else { continue };
-        let writes = || semantics.of(observed.syscall).transfer(&observed).is_some_and(|moved| moved.way == Way::Out);
+        let writes =
+            || semantics.lines_of(observed.syscall).transfer(&observed).is_some_and(|moved| moved.way == Way::Out);
         if often.contains_key(&(process, Cow::Borrowed(path))) && writes() {
             let seen = looks.files.entry(process).or_default().entry(Cow::Borrowed(path)).or_default();
             seen.last_write = seen.last_write.max(Some(call.entry_ns));
@@ -320,7 +321,7 @@ fn look_through<'a>(
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
         let mut statuses = soon.iter().filter_map(|next| {
             let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };
-            let line = semantics.of(asked.syscall).state(&asked)?;
+            let line = semantics.lines_of(asked.syscall).state(&asked)?;
             let Act::Ask(sources) = line.act else { return None };
             let of_file = line.about.is(&FILE_STATUS) && i64::from(asked.descriptor(0)) == fd;
             of_file.then(|| answer(sources, &asked))?
@@ -355,7 +356,8 @@ pub(super) fn is_elsewhere(call: &ObservedCall<'_>, moved: &Transfer) -> bool {
 /// Returns true if the call brings bytes, or a connection, from outside the program's files.
 fn comes_from_outside(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     let file = || call.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
-    let taken = semantics.of(call.syscall).transfer(call).filter(|moved| moved.way == Way::In && moved.fd.is_some());
+    let taken =
+        semantics.lines_of(call.syscall).transfer(call).filter(|moved| moved.way == Way::In && moved.fd.is_some());
     taken.is_some() && !file() && call.call.result.is_some_and(|got| got > 0)
 }
 
@@ -374,7 +376,7 @@ fn content(window: &Window, opening: usize, fd: i64, recording: &Recording, sema
     let mut content = Vec::new();
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-        let lines = semantics.of(observed.syscall);
+        let lines = semantics.lines_of(observed.syscall);
         if lines.fd != Some(0) || i64::from(observed.descriptor(0)) != fd {
             continue;
         }

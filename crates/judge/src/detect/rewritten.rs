@@ -1,7 +1,7 @@
 //! Detects files that are rewritten again and again, each time before another process could read them (dead stores).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use super::glance::GLANCE;
+use super::others_look::OTHERS_LOOK_NS;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -11,7 +11,7 @@ use crate::signs::Signs;
 /// Least number of times in a window that a file was rewritten for a habit.
 const AGAIN: usize = 3;
 
-/// Claims rewriting a file, in place or by moving a new one over it, if it was rewritten again within [`GLANCE`].
+/// Claims rewriting a file, in place or by moving a new one over it, if it was rewritten again within [`OTHERS_LOOK_NS`].
 pub(super) struct Rewritten;
 
 /// One writing of a file, by the indices of its calls.
@@ -100,12 +100,14 @@ fn shows(step: &Step<'_>) -> bool {
     step.forks || step.pauses || outside && step.moved.is_some_and(|moved| moved.line.way == Way::Out)
 }
 
-/// Claims the writings that were rewritten within [`GLANCE`], and forgets all of them.
+/// Claims the writings that were rewritten within [`OTHERS_LOOK_NS`], and forgets all of them.
 fn settle(done: &mut Map<String, Vec<Writing>>, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
     for writings in std::mem::take(done).into_values() {
         let start = |w: &Writing| w.calls.first().and_then(|at| steps.get(*at)).map(|step| step.observed.call.entry_ns);
         let soon = |two: &[Writing]| match two {
-            [one, next] => start(one).zip(start(next)).is_some_and(|(one, next)| next.saturating_sub(one) < GLANCE),
+            [one, next] => {
+                start(one).zip(start(next)).is_some_and(|(one, next)| next.saturating_sub(one) < OTHERS_LOOK_NS)
+            }
             _ => false,
         };
         let overwritten: Vec<&Writing> =

@@ -91,7 +91,7 @@ struct Place {
 fn places(recording: &Recording, semantics: &Semantics) -> Vec<Place> {
     let mut moved: Set<u32> = Set::default();
     for row in &recording.rows {
-        if semantics.of(row.syscall).does(|e| matches!(e, Effect::WorkingDirectory)) {
+        if semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::WorkingDirectory)) {
             moved.insert(row.process.0);
         }
     }
@@ -215,7 +215,7 @@ impl Search {
         !self.seeks.is_empty()
     }
 
-    fn of(&mut self, program: u32, directory: Directory) -> Option<&mut Yield> {
+    fn yield_of(&mut self, program: u32, directory: Directory) -> Option<&mut Yield> {
         let key = (program, directory);
         let room = self.yields.len() < REMEMBERED || self.yields.contains_key(&key);
         room.then(|| self.yields.entry(key).or_default())
@@ -228,7 +228,7 @@ impl Search {
             ends.searches += 1;
             *ends.directories.entry(directory).or_default() += led_here;
         }
-        if let Some(known) = self.of(program, directory) {
+        if let Some(known) = self.yield_of(program, directory) {
             known.held = true;
         }
     }
@@ -257,7 +257,7 @@ impl Search {
         }
         for miss in run.drain(..) {
             let vain = wide && several && self.vain.contains(&(program, miss.syscall));
-            let Some(known) = self.of(program, miss.directory) else { continue };
+            let Some(known) = self.yield_of(program, miss.directory) else { continue };
             if !known.held && (vain || long && known.missed.len() >= KNOWN) {
                 put(claims, miss.index, claim());
             }

@@ -41,7 +41,7 @@ impl ShortThreads {
         for window in recording.windows.iter().filter(|w| habit.contains(&w.process.0)) {
             for call in window.calls.iter().filter(|call| call.errno().is_none()) {
                 let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-                let stack = semantics.of(observed.syscall).spawns(&observed);
+                let stack = semantics.lines_of(observed.syscall).spawns(&observed);
                 if stack.is_some_and(|stack| !stacks.insert((window.process.0, stack))) {
                     proven.insert(window.process.0);
                 }

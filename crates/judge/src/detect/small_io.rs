@@ -154,7 +154,7 @@ impl Detector for SmallIo<'_> {
             if let Some(claim) = random(step, moved) {
                 put(claims, step.index, claim);
             } else if ordinary(step, moved) {
-                let within = self.bells.of(step);
+                let within = self.bells.carried_by(step);
                 if within == Some(Within::Wakes) {
                     continue;
                 }

@@ -26,15 +26,15 @@ pub(super) struct Sync {
 impl Sync {
     /// Counts the syncs of each process and its outputs to others, exactly.
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        if !recording.rows.iter().any(|row| semantics.of(row.syscall).sets(&SYNCED)) {
+        if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).sets(&SYNCED)) {
             return Self { silent: Set::default(), renaming: Set::default(), synced: Set::default() };
         }
         let rows = looked_at(recording, semantics);
-        let renames = |row: &&Row| semantics.of(row.syscall).names() && row.counts.calls > 0;
+        let renames = |row: &&Row| semantics.lines_of(row.syscall).names() && row.counts.calls > 0;
         let renaming = recording.rows.iter().filter(renames).map(|row| row.process.0).collect();
         let mut tally: Map<u32, (u64, u64)> = Map::default();
         for (row, seen) in recording.rows.iter().zip(rows) {
-            let lines = semantics.of(row.syscall);
+            let lines = semantics.lines_of(row.syscall);
             let (syncs, shows) = tally.entry(row.process.0).or_default();
             if lines.sets(&SYNCED) {
                 *syncs = syncs.saturating_add(row.counts.calls);
@@ -94,7 +94,7 @@ struct Seen {
 }
 
 fn looked_at(recording: &Recording, semantics: &Semantics) -> Vec<Seen> {
-    let syncs = |w: &&Window| w.calls.iter().any(|c| semantics.of(recording.row(c.row).syscall).sets(&SYNCED));
+    let syncs = |w: &&Window| w.calls.iter().any(|c| semantics.lines_of(recording.row(c.row).syscall).sets(&SYNCED));
     let of = |w: &Window| (w.process.0, w.thread);
     let syncing: Set<(u32, u32)> = recording.windows.iter().filter(syncs).map(of).collect();
     let mut rows = vec![Seen { any: false, shown: false, own: true }; recording.rows.len()];
@@ -103,7 +103,7 @@ fn looked_at(recording: &Recording, semantics: &Semantics) -> Vec<Seen> {
         for call in &window.calls {
             let Some(seen) = rows.get_mut(call.row.0 as usize) else { continue };
             let syscall = recording.row(call.row).syscall;
-            let own = semantics.of(syscall).own_wait(&ObservedCall { window, call, syscall });
+            let own = semantics.lines_of(syscall).own_wait(&ObservedCall { window, call, syscall });
             let file = call.fd.as_deref().is_some_and(|f| f.starts_with('/') && !f.starts_with("/dev/"));
             seen.any = true;
             seen.shown |= !file;

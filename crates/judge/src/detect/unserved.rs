@@ -33,7 +33,7 @@ pub(super) struct Unserved {
 
 impl Unserved {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        Self { waits: recording.rows.iter().any(|row| semantics.of(row.syscall).tells_ready()) }
+        Self { waits: recording.rows.iter().any(|row| semantics.lines_of(row.syscall).tells_ready()) }
     }
 }
 

@@ -143,7 +143,7 @@ fn peer(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{ArgData, Before, Counts, Header, Process, ProcessId, Row, Stack, StackId, Window};
+    use systoll_model::{ArgData, Before, Counts, Header, Process, ProcessId, Row, Stack, Window};
 
     fn call(row: u32, args: [u64; 6], data: Vec<ArgData>, result: i64, ns: u64) -> WindowCall {
         WindowCall {
@@ -161,16 +161,8 @@ mod tests {
 
     #[test]
     fn a_poll_of_a_name_server_that_ran_out_is_told_so() {
-        let row = |name: &str| Row {
-            process: ProcessId(0),
-            syscall: Sysno::from_name(name).unwrap(),
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: vec![],
-            counts: Counts { calls: 1, ..Counts::default() },
+        let row = |name: &str| {
+            Row::new(ProcessId(0), Sysno::from_name(name).unwrap(), Counts { calls: 1, ..Counts::default() })
         };
         let bytes = |bytes: &[u8]| ArgData { arg: 1, at: Moment::Entry, bytes: bytes.to_vec(), cut: false };
         let address = bytes(&[2, 0, 0, 53, 192, 0, 2, 53, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -156,7 +156,7 @@ pub(super) fn moves(recording: &Recording) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, RequestKind, Row, StackId, Sysno};
+    use systoll_model::{Counts, RequestKind, Row, Sysno};
 
     /// The kind of receives that begin no request.
     const NONE: u32 = 2;
@@ -164,16 +164,8 @@ mod tests {
     /// Returns a recording whose rows are so many receives by a system call, of which these were looked at: row, kind,
     /// the number for which each stands, and their number.
     fn recording(rows: &[(&str, u64)], looked_at: &[(u32, u32, u64, u64)]) -> Recording {
-        let row = |(name, calls): &(&str, u64)| Row {
-            process: ProcessId(0),
-            syscall: Sysno::from_name(name).unwrap(),
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: vec![],
-            counts: Counts { calls: *calls, ..Counts::default() },
+        let row = |(name, calls): &(&str, u64)| {
+            Row::new(ProcessId(0), Sysno::from_name(name).unwrap(), Counts { calls: *calls, ..Counts::default() })
         };
         let kind = |protocol, name: &str| RequestKind { protocol, name: name.into() };
         let of = |(row, kind, stands_for, receives): &(u32, u32, u64, u64)| ReceivedCalls {

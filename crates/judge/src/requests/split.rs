@@ -168,15 +168,9 @@ mod tests {
         let stack = StackId(0);
         for (name, ..) in calls {
             recording.rows.push(Row {
-                process: ProcessId(0),
-                syscall: Sysno::from_name(name).unwrap(),
                 context: stack,
                 outer: stack,
-                api: None,
-                api_module: None,
-                user: None,
-                lines: vec![],
-                counts: Counts { calls: 1, ..Counts::default() },
+                ..Row::new(ProcessId(0), Sysno::from_name(name).unwrap(), Counts { calls: 1, ..Counts::default() })
             });
         }
         let call = |(row, (_, fd, result, kind)): (u32, &(&str, i32, i64, Option<u32>))| WindowCall {

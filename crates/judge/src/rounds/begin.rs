@@ -67,7 +67,7 @@ impl Turns<'_> {
                         cuts.get_mut(cut).into_iter().for_each(|cut| *cut += 1);
                     }
                 }
-                if let Some(handle) = makes(call, self.semantics.of(syscall)) {
+                if let Some(handle) = makes(call, self.semantics.lines_of(syscall)) {
                     made.insert(handle, at);
                 }
             }
@@ -81,7 +81,7 @@ impl Turns<'_> {
 
     /// Returns true if a kind's calls tell what is ready, or take from where others put something.
     fn takes_in(&self, kind: KindId) -> bool {
-        let Some(lines) = self.syscall(kind).map(|syscall| self.semantics.of(syscall)) else { return false };
+        let Some(lines) = self.syscall(kind).map(|syscall| self.semantics.lines_of(syscall)) else { return false };
         let from_outside = || {
             let stretch = self.stretches.with(kind).first().and_then(|at| self.stretches.get(*at));
             let call = stretch.and_then(|s| s.kinds.iter().zip(s.calls).find(|(k, _)| **k == kind));

@@ -319,7 +319,7 @@ impl Semantics {
     }
 
     /// Returns the lines of a call; an empty set for a call without lines.
-    pub(crate) fn of(&self, syscall: Sysno) -> &Lines {
+    pub(crate) fn lines_of(&self, syscall: Sysno) -> &Lines {
         let Some(lines) = self.calls.get(syscall.0 as usize) else { return &self.none };
         lines.get_or_init(|| Box::new(syscall.signature().map_or_else(Lines::default, Lines::of)))
     }
@@ -511,7 +511,7 @@ impl Lines {
     }
 
     /// Returns the line of the call if it is a poll.
-    pub(crate) fn look(&self, call: &ObservedCall<'_>) -> Option<&'static Look> {
+    pub(crate) fn poll_line(&self, call: &ObservedCall<'_>) -> Option<&'static Look> {
         first(&self.looks, call)
     }
 

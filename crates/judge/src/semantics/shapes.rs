@@ -300,7 +300,9 @@ fn faults(shape: &Shape, semantics: &Semantics) -> Vec<String> {
     let calls: Vec<(&str, &Lines)> = shape
         .calls
         .split_whitespace()
-        .map(|name| (name, semantics.of(Sysno::from_name(name).unwrap_or_else(|| panic!("{name}: no such call")))))
+        .map(|name| {
+            (name, semantics.lines_of(Sysno::from_name(name).unwrap_or_else(|| panic!("{name}: no such call"))))
+        })
         .collect();
     let mut faults = Vec::new();
     for (eight, cell) in Eight::ALL.into_iter().zip(&shape.cells) {

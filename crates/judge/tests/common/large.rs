@@ -122,15 +122,9 @@ impl Large {
                 ..Counts::default()
             };
             self.rec.rows.push(Row {
-                process: ProcessId(process),
-                syscall: Sysno::from_name(call.name).unwrap(),
                 context: stack,
-                outer: StackId(0),
                 api: Some(call.api.into()),
-                api_module: None,
-                user: None,
-                lines: vec![],
-                counts,
+                ..Row::new(ProcessId(process), Sysno::from_name(call.name).unwrap(), counts)
             });
         }
         for look in (0..LOOKS).filter(|_| looked_at) {

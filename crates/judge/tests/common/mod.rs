@@ -147,15 +147,14 @@ impl Maker {
         self.rec.stacks.push(Stack { frames: vec![frame], complete: false });
         let api = call.api.rsplit(':').next().filter(|a| !a.is_empty()).map(Arc::from);
         self.rec.rows.push(Row {
-            process: ProcessId(0),
-            syscall: Sysno::from_name(call.name).unwrap(),
             context: StackId(self.rec.stacks.len() as u32 - 1),
-            outer: StackId(0),
             api,
-            api_module: None,
             user: Some(frame),
-            lines: vec![],
-            counts: Counts { waited_ns: Some(0), toll_ns: Some(0), ..Counts::default() },
+            ..Row::new(
+                ProcessId(0),
+                Sysno::from_name(call.name).unwrap(),
+                Counts { waited_ns: Some(0), toll_ns: Some(0), ..Counts::default() },
+            )
         });
         self.due.push(Vec::new());
         self.windows.push(Vec::new());

@@ -3,8 +3,7 @@
 
 use super::error::{FileError, damaged};
 use super::intern::Strings;
-use super::wire;
-use super::{blobs, codes, ledger, window};
+use super::{blobs, codes, ledger, window, wire};
 use crate::counts::{Counts, Histogram};
 use crate::errno::Errno;
 use crate::in_place::InPlace;

@@ -1,10 +1,8 @@
 //! Encodes a recording as our message.
 
-use super::blobs;
-use super::codes;
 use super::intern::Interner;
-use super::ledger;
 use super::wire::{self, flag};
+use super::{blobs, codes, ledger};
 use crate::ledger::Before;
 use crate::process::Exit;
 use crate::recording::{Package, Recording, TimeZone};

@@ -1,8 +1,7 @@
 //! Rebuilds a recording from a profile that lost our message: `go tool pprof -proto` and others
 //! drop fields they don't know. The result has counts, prices and names only.
 
-use super::error::FileError;
-use super::error::damaged;
+use super::error::{FileError, damaged};
 use super::pprof::{Line, Location as PprofLocation, Profile, Sample};
 use super::profile::{KERNEL, TYPES};
 use crate::counts::Counts;

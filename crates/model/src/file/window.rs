@@ -1,8 +1,7 @@
 //! Decodes windows from their columns.
 
 use super::blobs::{MAX_BYTES, take};
-use super::error::FileError;
-use super::error::damaged;
+use super::error::{FileError, damaged};
 use super::intern::Strings;
 use super::wire::{self, flag};
 use crate::ledger::Before;

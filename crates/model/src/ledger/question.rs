@@ -1,11 +1,10 @@
 //! The question that a call asks about an object, and its answer.
 
 use crate::errno::Errno;
-use crate::syscalls::Moment;
-use crate::syscalls::Signature;
 use crate::syscalls::constants::{
     AT_FDCWD, AT_STATX_DONT_SYNC, AT_SYMLINK_NOFOLLOW, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY,
 };
+use crate::syscalls::{Moment, Signature};
 use crate::window::ArgData;
 use foldhash::quality::FixedState;
 use std::borrow::Cow;

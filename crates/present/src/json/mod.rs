@@ -47,11 +47,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
         command: &h.command,
         exit: h.exit.map(exit),
-        attached: h.attached.map(|a| Attached {
-            age_ns: a.age_ns,
-            longest_stop_ns: a.longest_stop_ns,
-            left_running: a.left_running,
-        }),
+        attached: h.attached.map(attached),
         backend: h.backend.name(),
         exact: rec.exact(),
         lost: h.lost,
@@ -68,21 +64,10 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         observer_ns_per_call: finite(h.observer_ns_per_call),
         observer_wall_ns_per_call: finite(h.observer_wall_ns_per_call),
         started_unix: h.started_unix,
-        host: Host {
-            cpu: &h.host.cpu,
-            cpus: h.host.cpus,
-            kernel: &h.host.kernel,
-            clock_source: &h.host.clock_source,
-            virtualization: h.host.virtualization.as_deref(),
-        },
+        host: host(&h.host),
         threads: h.threads,
         windows: Windows { opened: h.windows_opened, refused: h.windows_refused, kept: rec.windows.len() as u64 },
-        sites: h.sites.map(|s| Sites {
-            timed: s.timed,
-            counted: s.counted,
-            on_arrival: s.on_arrival,
-            not_covered: s.not_covered,
-        }),
+        sites: h.sites.map(sites),
         calls: total.calls,
         unreturned: total.unreturned,
         elided: total.elided,
@@ -102,17 +87,8 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         findings: judgement.findings.iter().map(|f| finding(sentences, f)).collect(),
         also: judgement.also.iter().map(|f| finding(sentences, f)).collect(),
         rounds: judgement.rounds.iter().map(|round| rounds::wire_round(sentences, round)).collect(),
-        untold: WireUntold {
-            calls: judgement.untold.calls,
-            toll_ns: judgement.untold.toll_ns,
-            unsure_calls: judgement.untold.unsure_calls,
-            unsure_toll_ns: judgement.untold.unsure_toll_ns,
-        },
-        unjudged: WireUnjudged {
-            calls: judgement.unjudged.calls,
-            toll_ns: judgement.unjudged.toll_ns,
-            share_of_cpu: of_own_cpu(rec, judgement.unjudged.toll_ns),
-        },
+        untold: untold(judgement),
+        unjudged: unjudged(rec, judgement),
         waits: judgement.waits.iter().map(|wait| wire_wait(sentences, wait)).collect(),
         counted: judgement.counted.iter().map(|counted| wire_counted(sentences, counted)).collect(),
         excerpt: judgement.is_excerpt,
@@ -120,6 +96,39 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
         problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
     }
+}
+
+fn attached(a: systoll_model::Attached) -> Attached {
+    Attached { age_ns: a.age_ns, longest_stop_ns: a.longest_stop_ns, left_running: a.left_running }
+}
+
+fn host(host: &systoll_model::Host) -> Host<'_> {
+    Host {
+        cpu: &host.cpu,
+        cpus: host.cpus,
+        kernel: &host.kernel,
+        clock_source: &host.clock_source,
+        virtualization: host.virtualization.as_deref(),
+    }
+}
+
+fn sites(s: systoll_model::Sites) -> Sites {
+    Sites { timed: s.timed, counted: s.counted, on_arrival: s.on_arrival, not_covered: s.not_covered }
+}
+
+fn untold(judgement: &Judgement) -> WireUntold {
+    let untold = &judgement.untold;
+    WireUntold {
+        calls: untold.calls,
+        toll_ns: untold.toll_ns,
+        unsure_calls: untold.unsure_calls,
+        unsure_toll_ns: untold.unsure_toll_ns,
+    }
+}
+
+fn unjudged(rec: &Recording, judgement: &Judgement) -> WireUnjudged {
+    let (calls, toll_ns) = (judgement.unjudged.calls, judgement.unjudged.toll_ns);
+    WireUnjudged { calls, toll_ns, share_of_cpu: of_own_cpu(rec, toll_ns) }
 }
 
 /// Returns a measured figure; `None` for zero, which means that nothing was measured.
@@ -333,11 +342,7 @@ fn finding<'a>(sentences: Sentences<'a>, f: &'a Finding) -> WireFinding<'a> {
     WireFinding {
         cause: f.cause.as_deref(),
         kind: f.kind.name(),
-        confidence: match f.confidence {
-            Confidence::High => "high",
-            Confidence::Medium => "medium",
-            Confidence::Low => "low",
-        },
+        confidence: confidence(f.confidence),
         syscalls: f.syscalls.iter().map(ToString::to_string).collect(),
         apis: f.apis.iter().map(|a| &**a).collect(),
         user: f.user.and_then(|id| user(rec, id)),
@@ -350,42 +355,15 @@ fn finding<'a>(sentences: Sentences<'a>, f: &'a Finding) -> WireFinding<'a> {
         needless_calls: estimate(f.needless),
         toll_ns: f.toll_ns,
         needless_toll_ns: f.needless_toll_ns,
-        rhythm: f.per_unit.map(|r| WireRhythm {
-            per: r.per.name(),
-            rounds: r.rounds,
-            calls: r.calls,
-            needless: r.needless,
-            looked_at: r.looked_at,
-            agree: r.agree,
-        }),
-        later: f.later.map(|l| WireLater {
-            faults: estimate(l.faults),
-            switches: estimate(l.switches),
-            ns: estimate(l.ns),
-            share_of_cpu: l.share_of_cpu.and_then(finite),
-        }),
-        expected_gain: f.expected_gain.map(|g| WireGain {
-            low_ns: g.low,
-            high_ns: g.high,
-            around_ns: g.around_ns,
-            share_low: of_own_cpu(rec, g.low),
-            share_high: of_own_cpu(rec, g.high),
-        }),
+        rhythm: f.per_unit.map(rhythm),
+        later: f.later.map(later),
+        expected_gain: f.expected_gain.map(|g| gain(rec, g)),
         waited_ns: f.waited_ns,
         share_of_cpu: f.share_of_cpu.and_then(finite),
         share_of_wall: f.share_of_wall.and_then(finite),
         share_of_calls: finite(f.share_of_calls),
-        phase: match f.phase {
-            Phase::StartUp => "start-up",
-            Phase::Steady => "steady",
-            Phase::Exit => "exit",
-        },
-        evidence: Evidence {
-            windows: f.evidence.windows,
-            agree: f.evidence.agree,
-            calls: f.evidence.calls,
-            claimed: f.evidence.claimed,
-        },
+        phase: phase(f.phase),
+        evidence: evidence(f),
         why: &f.why,
         objects: f.objects.iter().map(|o| WireObject { name: &o.name, share: o.share }).collect(),
         objects_seen: f.objects_seen,
@@ -400,6 +378,57 @@ fn finding<'a>(sentences: Sentences<'a>, f: &'a Finding) -> WireFinding<'a> {
         doubt: f.doubt.map(systoll_judge::Doubt::name),
         told: finding_told(sentences, f),
     }
+}
+
+fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    }
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::StartUp => "start-up",
+        Phase::Steady => "steady",
+        Phase::Exit => "exit",
+    }
+}
+
+fn rhythm(r: systoll_judge::PerUnit) -> WireRhythm {
+    WireRhythm {
+        per: r.per.name(),
+        rounds: r.rounds,
+        calls: r.calls,
+        needless: r.needless,
+        looked_at: r.looked_at,
+        agree: r.agree,
+    }
+}
+
+fn later(l: systoll_judge::Later) -> WireLater {
+    WireLater {
+        faults: estimate(l.faults),
+        switches: estimate(l.switches),
+        ns: estimate(l.ns),
+        share_of_cpu: l.share_of_cpu.and_then(finite),
+    }
+}
+
+fn gain(rec: &Recording, g: systoll_judge::ExpectedGain) -> WireGain {
+    WireGain {
+        low_ns: g.low,
+        high_ns: g.high,
+        around_ns: g.around_ns,
+        share_low: of_own_cpu(rec, g.low),
+        share_high: of_own_cpu(rec, g.high),
+    }
+}
+
+fn evidence(f: &Finding) -> Evidence {
+    let e = &f.evidence;
+    Evidence { windows: e.windows, agree: e.agree, calls: e.calls, claimed: e.claimed }
 }
 
 /// Returns `ns` as a share of the run's own processor time.

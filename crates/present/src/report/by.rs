@@ -69,13 +69,7 @@ impl Report<'_> {
         let mut lines = self.header();
         lines.push(Line::default());
         if grouping.groups.is_empty() {
-            let none = self.options.only.as_ref().map(Narrowing::none_seen);
-            let text = match (grouping.by, grouping.total.calls) {
-                (_, 0) => none.as_deref().unwrap_or("no such system call was seen"),
-                (By::Thread, _) => "this recording does not tell threads apart",
-                _ => "nothing to group",
-            };
-            lines.push(Line::of(Role::Warn, format!("  {text}")));
+            lines.push(self.no_groups(grouping));
             return self.with_problems(lines);
         }
         let own = self.rec.own_cpu_ns();
@@ -83,24 +77,7 @@ impl Report<'_> {
         let shown = &grouping.groups[..grouping.groups.len().min(most)];
         let cells: Vec<Cells> = shown.iter().map(|g| self.cells(grouping, own, g)).collect();
         let total = self.total_cells(grouping, own);
-        let mut used: Vec<bool> = (0..COLUMNS)
-            .map(|i| cells.iter().chain([&total]).any(|c| c.get(i).is_some_and(|c| !c.is_empty())))
-            .collect();
-        let widths: Vec<usize> = (0..COLUMNS)
-            .map(|i| {
-                cells.iter().chain([&total, &HEADINGS.map(str::to_owned)]).map(|c| columns(&c[i])).max().unwrap_or(0)
-            })
-            .collect();
-        let long = matches!(grouping.by, By::Fd | By::Library | By::Process);
-        let name = if long { LONG_NAME } else { NAME };
-        // A name must be readable too, so some figures may be left out.
-        for drop in DROPPED {
-            let width: usize = used.iter().zip(&widths).filter(|(used, _)| **used).map(|(_, width)| width + 2).sum();
-            if let Some(used) = used.get_mut(drop).filter(|_| width + 2 + name > self.style.columns()) {
-                *used = false;
-            }
-        }
-        let table = GroupTable { used, widths };
+        let table = self.table(grouping.by, &cells, &total);
         lines.extend(table.lines(
             self,
             &HEADINGS.map(str::to_owned),
@@ -126,6 +103,36 @@ impl Report<'_> {
         lines.push(Line::default());
         lines.extend(self.counted_how());
         self.with_problems(lines)
+    }
+
+    /// Returns the line that tells why there are no groups.
+    fn no_groups(&self, grouping: &Grouping) -> Line {
+        let none = self.options.only.as_ref().map(Narrowing::none_seen);
+        let text = match (grouping.by, grouping.total.calls) {
+            (_, 0) => none.as_deref().unwrap_or("no such system call was seen"),
+            (By::Thread, _) => "this recording does not tell threads apart",
+            _ => "nothing to group",
+        };
+        Line::of(Role::Warn, format!("  {text}"))
+    }
+
+    /// Returns the columns that have figures and for which there is room beside readable names.
+    fn table(&self, by: By, cells: &[Cells], total: &Cells) -> GroupTable {
+        let mut used: Vec<bool> = (0..COLUMNS)
+            .map(|i| cells.iter().chain([total]).any(|c| c.get(i).is_some_and(|c| !c.is_empty())))
+            .collect();
+        let headings = HEADINGS.map(str::to_owned);
+        let widths: Vec<usize> = (0..COLUMNS)
+            .map(|i| cells.iter().chain([total, &headings]).map(|c| columns(&c[i])).max().unwrap_or(0))
+            .collect();
+        let name = if matches!(by, By::Fd | By::Library | By::Process) { LONG_NAME } else { NAME };
+        for drop in DROPPED {
+            let width: usize = used.iter().zip(&widths).filter(|(used, _)| **used).map(|(_, width)| width + 2).sum();
+            if let Some(used) = used.get_mut(drop).filter(|_| width + 2 + name > self.style.columns()) {
+                *used = false;
+            }
+        }
+        GroupTable { used, widths }
     }
 
     fn with_problems(&self, mut lines: Vec<Line>) -> Vec<Line> {

@@ -5,9 +5,8 @@
 //! unwinding gives the same frames, as long as the same files are mapped.
 
 use crate::procfs::Memory;
-use crate::served_pages;
-use crate::sys;
 use crate::tracee::At;
+use crate::{served_pages, sys};
 use std::collections::HashMap;
 use systoll_model::Sysno;
 use systoll_symbols::PlacedFrame;

@@ -5,7 +5,7 @@ use super::patience::Patience;
 use super::sampler::Sampler;
 use super::state::{ById, Process, Thread};
 use crate::assemble::RunFacts;
-use crate::backend::{Control, Launch};
+use crate::backend::{Control, HowToWatch};
 use crate::ending::Ending;
 use crate::problems::Problems;
 use crate::procfs::IoCalls;
@@ -117,13 +117,13 @@ struct Progress {
 }
 
 impl Engine {
-    pub(super) fn new(launch: &Launch, names: bool) -> Self {
+    pub(super) fn new(how: &HowToWatch, names: bool) -> Self {
         Self {
             processes: ById::default(),
             threads: ById::default(),
-            table: Table::listing_longer(launch.longer),
+            table: Table::listing_longer(how.longer),
             symbols: Symbols::new(),
-            windows: Windows::new(launch.windows.clone(), launch.seed),
+            windows: Windows::new(how.windows.clone(), how.seed),
             problems: Problems::default(),
             ended: HashMap::new(),
             root: Root::default(),
@@ -134,11 +134,7 @@ impl Engine {
             stops: Stops::default(),
             patience: Patience::new(),
             stack: UnwoundStack::default(),
-            measured: Measured {
-                facts: RunFacts::default(),
-                cost: Cost::default(),
-                sampler: Sampler::new(launch.seed),
-            },
+            measured: Measured { facts: RunFacts::default(), cost: Cost::default(), sampler: Sampler::new(how.seed) },
             progress: Progress::default(),
         }
     }
@@ -157,7 +153,7 @@ impl Engine {
                 Waited::Interrupted | Waited::NothingYet => {}
             }
             if let Some(signals) = signals {
-                self.look(signals, control, linger);
+                self.handle_signals(signals, control, linger);
             }
             if self.progress.cut_short || self.threads.is_empty() && self.root.exit.is_some() {
                 break;
@@ -248,15 +244,15 @@ impl Engine {
         }
     }
 
-    fn look(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
-        let wanted = signals.look();
+    fn handle_signals(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+        let wanted = signals.take_requests();
         if wanted.snapshot && control.wants_snapshot() {
             let recording = self.recording_so_far();
             control.snapshot(recording);
         }
         let ended = self.root.exit.is_some();
         let state = (ended, control.leaves());
-        let Some(why) = self.progress.ending.look(&wanted, sys::now(), state, linger) else { return };
+        let Some(why) = self.progress.ending.reason_to_end(&wanted, sys::now(), state, linger) else { return };
         self.problems.note(ProblemKind::CutShort, why.text(self.processes.len()));
         self.let_everything_go();
         self.progress.cut_short = true;

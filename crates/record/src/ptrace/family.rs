@@ -3,12 +3,9 @@
 use super::contexts::Contexts;
 use super::engine::Engine;
 use super::state::{IoAudit, Process, Thread, calls_of};
-use crate::procfs;
-use crate::setid;
 use crate::signals::Signals;
-use crate::sys;
 use crate::table::{Image, ImageId};
-use crate::tracee;
+use crate::{procfs, setid, sys, tracee};
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::AddressSpace;
 

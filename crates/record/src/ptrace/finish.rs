@@ -5,8 +5,7 @@ use super::engine::Engine;
 use super::toll::{Observer, tolls};
 use crate::assemble::{self, NamedTable, Parts, Progress};
 use crate::cpu::{IMPOSSIBLE, not_below};
-use crate::sys;
-use crate::windows;
+use crate::{sys, windows};
 use systoll_model::{BackendKind, Header, Problem, ProblemKind, Process, Recording, Row};
 
 impl Engine {

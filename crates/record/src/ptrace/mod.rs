@@ -72,7 +72,7 @@ impl Backend for PtraceBackend {
     }
 
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
-        if !launch.elisions.is_empty() {
+        if !launch.how.elisions.is_empty() {
             return Err(Error::NoElision(BackendKind::Ptrace));
         }
         if let Some(why) = crate::sandbox::kills(BackendKind::Ptrace) {
@@ -81,10 +81,10 @@ impl Backend for PtraceBackend {
         let prepared = launch::prepare(launch)?;
         let _limits = crate::limits::Raised::new();
         let cost = calibrate::calibrate()?;
-        let signals = Signals::of(launch)?;
+        let signals = Signals::of(&launch.how, launch.grace)?;
         let facts = RunFacts::of(launch, systoll_price::crossing(CROSSING));
 
-        let mut engine = Engine::new(launch, true);
+        let mut engine = Engine::new(&launch.how, true);
         let held = prepared.start(&signals.original_mask())?;
         (engine.measured.cost, engine.measured.facts) = (cost, facts);
         seize_and_release(&mut engine, held, &prepared, &signals, control.every())?;

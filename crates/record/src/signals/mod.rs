@@ -14,7 +14,7 @@
 mod set;
 mod term;
 
-use crate::backend::Launch;
+use crate::backend::HowToWatch;
 use crate::error::Error;
 use crate::limits;
 use set::{WATCHED, is_blocked, is_ignored, set_of, take};
@@ -152,14 +152,14 @@ fn wake(handle: &std::thread::JoinHandle<()>) {
 }
 
 impl Signals {
-    /// Holds signals back or leaves them alone, as the launch demands.
+    /// Holds signals back or leaves them alone, as `how` demands. `grace`: see [`crate::Launch::grace`].
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(crate) fn of(launch: &Launch) -> Result<Self, Error> {
+    pub(crate) fn of(how: &HowToWatch, grace: Option<Duration>) -> Result<Self, Error> {
         // If futex(2) is refused, no thread can be started that could be joined.
         let can = crate::sys::forbids_futex().is_none();
-        if launch.forward_signals && can { Self::hold(launch.grace) } else { Ok(Self::leave()) }
+        if how.forward_signals && can { Self::hold(grace) } else { Ok(Self::leave()) }
     }
 
     /// Holds signals back until [`Signals::watch`] names a target for them.
@@ -245,7 +245,7 @@ impl Signals {
     }
 
     /// Takes the requests made since the last call.
-    pub(crate) fn look(&self) -> SignalRequests {
+    pub(crate) fn take_requests(&self) -> SignalRequests {
         if self.shared.looked.swap(true, Ordering::AcqRel) {
             return SignalRequests::default();
         }

@@ -34,8 +34,8 @@ pub(crate) fn written_and_asked(command: &[&str], folder: &str) -> [WindowData; 
     [32, 31].map(|calls| {
         let mut launch =
             Launch { command: command.iter().map(Into::into).collect(), discard_output: true, ..Launch::default() };
-        launch.windows.calls = calls;
-        launch.windows.allowance = Duration::from_secs(10);
+        launch.how.windows.calls = calls;
+        launch.how.windows.allowance = Duration::from_secs(10);
         looked_at(&InprocBackend::new().run(&launch, &mut Quiet).unwrap(), folder)
     })
 }

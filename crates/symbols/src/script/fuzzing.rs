@@ -76,13 +76,17 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
         n
     });
     let thread = Thread { tid: seed as i32 & 7, fs_base: (seed & 8 != 0).then_some(seed >> 4) };
-    for told in std::iter::once(None).chain((8..16).map(|minor| Some(3 << 24 | minor << 16))) {
-        let mut memory = Memory::new(&mut read);
-        if let Some(layout) = Layout::of(&mut memory, BASE, told) {
-            let mut python = Python::new(layout, BASE);
-            look_at(&mut python, &mut ScriptLines::default(), &mut memory, (thread, 0..0));
-        }
+    let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+    use_shells_and_runtimes(&mut read, seed, (thread, stack.clone()));
+    use_by_versions(&mut read, seed, (thread, stack));
+    for minor in 8..16 {
+        python_lines::line(minor, bytes, seed as u32, (seed >> 32) as u32 % 4096);
     }
+}
+
+/// Looks for the frames of the interpreters whose layout is one of few: V8, dash, HotSpot, zsh, bash, LuaJIT.
+fn use_shells_and_runtimes(mut read: &mut dyn FnMut(&[u64], &mut [u8]) -> usize, seed: u64, at: (Thread, Range<u64>)) {
+    let (thread, stack) = at;
     for newer in [false, true] {
         let frames: Vec<(u64, u64)> =
             (0..4).map(|n| (BASE + seed.rotate_left(n * 9) % 4096, BASE + u64::from(n) * 64)).collect();
@@ -91,25 +95,33 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     }
     for newer in [false, true] {
         let mut hotspot = HotSpot::new(HotSpotLayout::tried(newer, BASE));
-        let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
-        look_at(&mut hotspot, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
+        look_at(&mut hotspot, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack.clone()));
     }
     look_at(&mut Zsh::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
-    for (minor, release) in [(1, 5), (2, 4), (3, 6), (4, 2), (4, 6)] {
-        if let Some(layout) = LuaLayout::of(minor, release) {
-            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
-            let mut lua = Lua::new(layout);
-            look_at(&mut lua, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
+    luajit::interpreted(&mut ScriptLines::default(), &mut Memory::new(&mut read), &stack);
+}
+
+/// Looks for the frames of the interpreters whose layout differs by version: Python, Lua, Perl, PHP, Ruby.
+fn use_by_versions(mut read: &mut dyn FnMut(&[u64], &mut [u8]) -> usize, seed: u64, at: (Thread, Range<u64>)) {
+    let (thread, stack) = at;
+    for told in std::iter::once(None).chain((8..16).map(|minor| Some(3 << 24 | minor << 16))) {
+        let mut memory = Memory::new(&mut read);
+        if let Some(layout) = Layout::of(&mut memory, BASE, told) {
+            let mut python = Python::new(layout, BASE);
+            look_at(&mut python, &mut ScriptLines::default(), &mut memory, (thread, 0..0));
         }
     }
-    let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
-    luajit::interpreted(&mut ScriptLines::default(), &mut Memory::new(&mut read), &stack);
+    for (minor, release) in [(1, 5), (2, 4), (3, 6), (4, 2), (4, 6)] {
+        if let Some(layout) = LuaLayout::of(minor, release) {
+            let mut lua = Lua::new(layout);
+            look_at(&mut lua, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack.clone()));
+        }
+    }
     for version in 27..44 {
         if let Some(layout) = PerlLayout::of(version) {
-            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
             let mut perl = Perl::new(layout, BASE, BASE + 8);
-            look_at(&mut perl, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
+            look_at(&mut perl, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack.clone()));
         }
     }
     for interface in PHPS {
@@ -121,12 +133,8 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     for version in RUBIES {
         let mut memory = Memory::new(&mut read);
         if let Some(mut ruby) = Ruby::new(version, BASE) {
-            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
-            look_at(&mut ruby, &mut ScriptLines::default(), &mut memory, (thread, stack));
+            look_at(&mut ruby, &mut ScriptLines::default(), &mut memory, (thread, stack.clone()));
         }
-    }
-    for minor in 8..16 {
-        python_lines::line(minor, bytes, seed as u32, (seed >> 32) as u32 % 4096);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::search::Read;
 use super::space::AddressSpace;
-use crate::unwind::{RA, RBP, RSP, Rule, Step, step_signal_frame};
-use crate::{FramePointer, MAX_FRAMES, PlacedFrame, RawFrame, Registers, Symbols, Until};
+use crate::symbols::facts::FrameFacts;
+use crate::unwind::{RA, RBP, REGISTERS, RSP, Rule, Step, step_signal_frame};
+use crate::{FramePointer, MAX_FRAMES, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Until};
 use systoll_model::FrameClass;
 
 impl AddressSpace {
@@ -43,77 +44,105 @@ impl AddressSpace {
         found: &mut dyn FnMut(PlacedFrame),
     ) -> bool {
         let mut regs = regs.in_dwarf_order();
-        let (mut is_return, mut constant, mut pointer) = (false, true, None);
-        let mut rbp = Whereabouts::InRbp;
+        let mut is_return = false;
+        let mut place = StackPlace { constant: true, pointer: None, rbp: Whereabouts::InRbp };
         self.ended_outside = false;
         for _ in 0..MAX_FRAMES {
             let (ip, sp) = (regs[RA], regs[RSP]);
             let (module, at) = self.locate(ip.wrapping_sub(u64::from(is_return)));
             let Some(key) = module else {
                 let frame = RawFrame { module: None, address: ip, is_return };
-                found(PlacedFrame { frame, ip, sp, constant, pointer });
-                rbp = Whereabouts::Unknown;
+                found(place.frame(frame, ip, sp));
                 let go_on = until == Until::Root && self.guess(symbols, &mut regs, read, is_return).is_some();
                 if !go_on {
                     return false;
                 }
-                (is_return, constant, pointer) = (true, false, None);
+                (is_return, place) = (true, StackPlace::UNKNOWN);
                 continue;
             };
             let known = symbols.facts_at(key, at, is_return);
             let frame = RawFrame { module, address: known.address, is_return };
-            found(PlacedFrame { frame, ip, sp, constant, pointer });
+            found(place.frame(frame, ip, sp));
             if until == Until::UserFrame && known.class == FrameClass::User {
                 return false;
             }
-            let by = match known.step {
-                // Contexts end with the user's frame, so the position of the frame above it is not needed.
-                _ if known.class == FrameClass::User => None,
-                Step::Rule(rule) | Step::Epilogue(rule) => Some(usize::from(rule.base)),
-                _ => None,
+            let Some(went) = self.step(symbols, (key, &known), &mut regs, read, is_return, &mut place) else {
+                return true;
             };
-            constant = by == Some(RSP) || by == Some(RBP) && symbols.is_fixed(key, known.lookup);
-            pointer = if by == Some(RBP) && !constant { rbp.pointer(regs[RBP]) } else { None };
-            let was = std::mem::replace(&mut rbp, Whereabouts::Unknown);
-            let went = match known.step {
-                Step::End => return true,
-                Step::Rule(rule) => {
-                    let went = rule.step(&mut regs, read);
-                    rbp = was.behind(&rule, regs[RSP]);
-                    went
-                }
-                Step::Epilogue(rule) => {
-                    let start = regs;
-                    let sound =
-                        rule.step(&mut regs, read).filter(|()| regs[RA] == 0 || self.returns_to(regs[RA], read));
-                    if sound.is_some() {
-                        rbp = was.behind(&rule, regs[RSP]);
-                    } else {
-                        (constant, pointer) = (false, None);
-                    }
-                    sound.or_else(|| {
-                        regs = start;
-                        self.guess(symbols, &mut regs, read, is_return)
-                    })
-                }
-                Step::NoReturn => match self.scan(symbols, &mut regs, read, is_return, true) {
-                    None => return true,
-                    went => went,
-                },
-                Step::Expression => symbols.evaluate(key, known.lookup, &mut regs, read),
-                Step::SignalFrame => step_signal_frame(&mut regs, read),
-                Step::Guess => self.guess(symbols, &mut regs, read, is_return),
-            };
-            if regs[RA] == 0 && went.is_some() {
+            if regs[RA] == 0 && went {
                 return true;
             }
-            self.ended_outside = went.is_some() && !self.maps_executable(regs[RA]);
-            if went.is_none() || self.ended_outside {
+            self.ended_outside = went && !self.maps_executable(regs[RA]);
+            if !went || self.ended_outside {
                 return false;
             }
             is_return = known.step != Step::SignalFrame;
         }
         false
+    }
+
+    /// Steps from a frame in the file `key` to its caller. Returns false if the caller can't be found, `None` if there is
+    /// no caller.
+    fn step(
+        &mut self,
+        symbols: &mut Symbols,
+        (key, known): (ModuleKey, &FrameFacts),
+        regs: &mut [u64; REGISTERS],
+        read: &mut Read<'_>,
+        is_return: bool,
+        place: &mut StackPlace,
+    ) -> Option<bool> {
+        let by = match known.step {
+            // Contexts end with the user's frame, so the position of the frame above it is not needed.
+            _ if known.class == FrameClass::User => None,
+            Step::Rule(rule) | Step::Epilogue(rule) => Some(usize::from(rule.base)),
+            _ => None,
+        };
+        let was = place.rbp;
+        let constant = by == Some(RSP) || by == Some(RBP) && symbols.is_fixed(key, known.lookup);
+        let pointer = if by == Some(RBP) && !constant { was.pointer(regs[RBP]) } else { None };
+        *place = StackPlace { constant, pointer, rbp: Whereabouts::Unknown };
+        let went = match known.step {
+            Step::End => return None,
+            Step::Rule(rule) => {
+                let went = rule.step(regs, read);
+                place.rbp = was.behind(&rule, regs[RSP]);
+                went
+            }
+            Step::Epilogue(rule) => {
+                let start = *regs;
+                let sound = rule.step(regs, read).filter(|()| regs[RA] == 0 || self.returns_to(regs[RA], read));
+                if sound.is_some() {
+                    place.rbp = was.behind(&rule, regs[RSP]);
+                    sound
+                } else {
+                    (*place, *regs) = (StackPlace::UNKNOWN, start);
+                    self.guess(symbols, regs, read, is_return)
+                }
+            }
+            Step::NoReturn => Some(self.scan(symbols, regs, read, is_return, true)?),
+            Step::Expression => symbols.evaluate(key, known.lookup, regs, read),
+            Step::SignalFrame => step_signal_frame(regs, read),
+            Step::Guess => self.guess(symbols, regs, read, is_return),
+        };
+        Some(went.is_some())
+    }
+}
+
+/// Place of a frame on the stack, found from the frames that it called.
+#[derive(Clone, Copy)]
+struct StackPlace {
+    constant: bool,
+    pointer: Option<FramePointer>,
+    rbp: Whereabouts,
+}
+
+impl StackPlace {
+    /// The place of a frame that was found by guessing.
+    const UNKNOWN: Self = Self { constant: false, pointer: None, rbp: Whereabouts::Unknown };
+
+    fn frame(&self, frame: RawFrame, ip: u64, sp: u64) -> PlacedFrame {
+        PlacedFrame { frame, ip, sp, constant: self.constant, pointer: self.pointer }
     }
 }
 

@@ -1,7 +1,7 @@
 //! All files of a run, [`Symbols`], with the facts found about their addresses.
 
 mod calls;
-mod facts;
+pub(crate) mod facts;
 mod fixed;
 mod modules;
 mod problems;

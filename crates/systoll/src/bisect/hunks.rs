@@ -88,7 +88,7 @@ mod tests {
                         +z\n@@ -20,0 +22 @@ int other(int n)\n+--- w\ndiff --git a/b.c b/b.c\n--- a/b.c\n+++ /dev/null\n\
                         @@ -1 +0,0 @@\n-gone\n";
 
-    fn of(function: &str, file: &str, line: u32) -> Vec<(String, u32)> {
+    fn hunks_at(function: &str, file: &str, line: u32) -> Vec<(String, u32)> {
         let place = SourcePlace { function: function.into(), file: Some(file.into()), line: Some(line) };
         let hunks = touching(DIFF, &[place], Path::new("/tree"));
         hunks.into_iter().map(|h| (h.file, h.line)).collect()
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn the_nearest_hunks_are_listed() {
         let hunk = |file: &str, line| (file.to_owned(), line);
-        assert_eq!(of("f", "/tree/src/a.c", 4), [hunk("src/a.c", 3)]);
-        assert_eq!(of("other", "a.c", 90), [hunk("src/a.c", 22)]);
-        assert_eq!(of("nothing", "/tree/src/a.c", 90), [hunk("src/a.c", 3), hunk("src/a.c", 22)]);
-        assert_eq!(of("f", "/elsewhere/x.c", 1).len(), 3, "all, where none is near");
+        assert_eq!(hunks_at("f", "/tree/src/a.c", 4), [hunk("src/a.c", 3)]);
+        assert_eq!(hunks_at("other", "a.c", 90), [hunk("src/a.c", 22)]);
+        assert_eq!(hunks_at("nothing", "/tree/src/a.c", 90), [hunk("src/a.c", 3), hunk("src/a.c", 22)]);
+        assert_eq!(hunks_at("f", "/elsewhere/x.c", 1).len(), 3, "all, where none is near");
         assert_eq!(parse(DIFF)[2].hunk.file, "b.c");
         assert!(parse("@@ -1 +x @@\n+\n@@").is_empty());
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use systoll_cure::{Spec, interrupted, interrupted_after};
 use systoll_model::Recording;
 use systoll_prove::{CallCounts, ExpectedWin, shell};
-use systoll_record::{Launch, Quiet, automatic, run_with_first};
+use systoll_record::{HowToWatch, Launch, Quiet, automatic, run_with_first};
 
 /// The counts of one side's calls.
 pub(super) struct SideCounts {
@@ -64,9 +64,8 @@ pub(super) fn counted(spec: &Spec, cures: &[ChosenCure], args: &ProveArgs) -> Re
             cwd: spec.cwd.clone(),
             discard_output: true,
             streams: [Some(Arc::new(input)), None, None],
-            elisions: spec.elisions.clone(),
             linger: Duration::from_secs(1),
-            seed: seed.into(),
+            how: HowToWatch { elisions: spec.elisions.clone(), seed: seed.into(), ..HowToWatch::default() },
             ..Launch::default()
         };
         let watched = run_with_first(&mut automatic(), &launch, &mut Quiet);

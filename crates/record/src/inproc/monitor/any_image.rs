@@ -19,7 +19,7 @@ use super::session::Session;
 use super::shared::maps::{Layout, Maps};
 use super::shared::memory::Memory;
 use super::shared::remote::Mem;
-use super::{Cache, Closely, Launch, options, watch};
+use super::{Cache, Closely, HowToWatch, options, watch};
 use crate::table::{Image, Table};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Launcher {
         let symbols = Symbols::expecting(ahead.modules.clone());
         let around = Around { own_cycles: 10.0, added_ns: 5.0, ..Around::default() };
         let mut session = watch::new_session(
-            &Launch::default(),
+            &HowToWatch::default(),
             (Memory::new().ok()?, Polling::new()),
             (files, symbols),
             (crate::assemble::RunFacts::default(), around),
@@ -50,29 +50,40 @@ impl Launcher {
         );
         let (pid, mut space) = (std::process::id() as i32, AddressSpace::new());
         let maps = Maps::of(pid);
-        space.update_by(&mut session.symbols, pid, &maps.text);
+        space.update_by(&mut session.knowledge.symbols, pid, &maps.text);
         let is_loader = |path: Option<Arc<str>>| path.is_some_and(|path| path.contains("/ld-"));
-        let file = space.files().find(|f| is_loader(session.symbols.path(f.module)))?;
-        let ready = ready::ready(&mut session, &file, &mut Taken::by(Layout::Known(&maps.all))).ok()??;
+        let file = space.files().find(|f| is_loader(session.knowledge.symbols.path(f.module)))?;
+        let ready = ready::ready(
+            &session.targets,
+            &mut session.knowledge,
+            &mut session.draft.problems,
+            &file,
+            &mut Taken::by(Layout::Known(&maps.all)),
+        )
+        .ok()??;
         Some(Self { session, space, file: ready.patched })
     }
 
     /// Adds a program with that file, in an image of its own.
     fn program(&mut self) -> Option<ProgramId> {
         let pid = std::process::id() as i32;
-        let id = provision::blank_image(&mut self.session)?;
-        let image = self.session.table.image(Image { pid, exe: "any".into(), ..Image::default() });
+        let id = provision::blank_image(
+            &mut self.session.targets.memory,
+            &self.session.knowledge.provisioning,
+            &self.session.draft.stats,
+        )?;
+        let image = self.session.draft.table.image(Image { pid, exe: "any".into(), ..Image::default() });
         let mut program = Program::new(id, pid, image, self.space.clone(), Mem::open(pid).ok()?);
         program.hooks.starting = Some(vec![self.file.clone()]);
-        self.session.programs.insert(id, program);
-        provision::provision(&mut self.session, id);
-        self.session.programs.get_mut(&id)?.hooks.starting = None;
+        self.session.targets.programs.insert(id, program);
+        provision::provision(&mut self.session.targets, &mut self.session.knowledge, &mut self.session.draft, id);
+        self.session.targets.programs.get_mut(&id)?.hooks.starting = None;
         Some(id)
     }
 
     fn watch(&mut self, parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> Option<()> {
         let id = self.program()?;
-        let area = self.session.memory.image(id)?;
+        let area = self.session.targets.memory.image(id)?;
         for at in parts.iter().flat_map(|part| part.clone().step_by(8)) {
             area.set(at, word(at));
         }
@@ -84,25 +95,25 @@ impl Launcher {
         }
         for _ in 0..3 {
             serve::serve(&mut self.session);
-            slots::recycle_some(&mut self.session);
+            slots::recycle_some(&mut self.session.targets, &mut self.session.draft);
         }
-        slots::recycle(&mut self.session, id, true);
+        slots::recycle(&mut self.session.targets, &mut self.session.draft, id, true);
         let so_far = recording::recording_so_far(&mut self.session);
         assert_eq!(so_far.check(), Ok(()), "a recording is whole");
-        collect::find_ended(&mut self.session);
-        collect::collect_all(&mut self.session);
-        self.session.memory.free_image(id);
+        collect::find_ended(&self.session.targets, &mut self.session.chores);
+        collect::collect_all(&mut self.session.targets, &mut self.session.knowledge, &mut self.session.draft);
+        self.session.targets.memory.free_image(id);
         Some(())
     }
 
     /// Forgets all programs.
     fn forget(&mut self) {
         let session = &mut self.session;
-        session.table = Table::default();
-        session.reuse.by_file.clear();
-        session.problems.list.clear();
-        session.windows.open.clear();
-        session.windows.ordinals.clear();
+        session.draft.table = Table::default();
+        session.knowledge.reuse.by_file.clear();
+        session.draft.problems.list.clear();
+        session.draft.windows.open.clear();
+        session.draft.windows.ordinals.clear();
     }
 }
 

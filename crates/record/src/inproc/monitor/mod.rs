@@ -24,7 +24,7 @@ mod watch;
 
 use super::cache::Cache;
 use crate::assemble::RunFacts;
-use crate::backend::{Backend, Closely, Control, Launch, Probe, Quiet, Running};
+use crate::backend::{Backend, Closely, Control, HowToWatch, Launch, Probe, Quiet, Running};
 use crate::error::Error;
 use crate::launch;
 use crate::signals::Signals;
@@ -181,13 +181,15 @@ impl Backend for InprocBackend {
 impl InprocBackend {
     fn watch(&self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
         let _limits = crate::limits::Raised::new();
-        let finished = recording::finish(self.watched(launch, control)?, launch.ends_process);
+        let finished = recording::finish(self.watched(launch, control)?, launch.how.ends_process);
         // A caller that compares runs of counts asks for no time.
-        let twins = finished.twins.as_ref().filter(|_| launch.forward_signals && launch.closely == Closely::All);
+        let twins =
+            finished.twins.as_ref().filter(|_| launch.how.forward_signals && launch.how.closely == Closely::All);
         let beside = twins.and_then(|twins| {
             twins.measure(|twin| {
+                let (windows, sampled_time) = (launch.how.windows.clone(), launch.how.sampled_time);
                 let twin =
-                    Launch { windows: launch.windows.clone(), sampled_time: launch.sampled_time, ..twin.clone() };
+                    Launch { how: HowToWatch { windows, sampled_time, ..HowToWatch::default() }, ..twin.clone() };
                 self.watched(&twin, &mut Quiet).map(recording::spent)
             })
         });
@@ -202,8 +204,8 @@ impl InprocBackend {
         }
         let prepared = launch::prepare(launch)?;
         can_share()?;
-        let mut signals = Signals::of(launch)?;
-        let Begun { cache, options, around, crossing, ratio } = Begun::measure(launch, ratio);
+        let mut signals = Signals::of(&launch.how, launch.grace)?;
+        let Begun { cache, options, around, crossing, ratio } = Begun::measure(&launch.how, ratio);
         // Nothing has been started yet: the caller may choose another backend.
         let refused = |e| Error::refused(BackendKind::Inproc, with_source(&e));
         let memory = Memory::new().map_err(refused)?;
@@ -219,12 +221,12 @@ impl InprocBackend {
         let mut symbols = Symbols::expecting(ahead.modules.clone());
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, ahead);
-        let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
+        let mut session = watch::new_session(&launch.how, (memory, polling), (files, symbols), (facts, around), ratio);
         signals.watch(held.pid, control.every());
         if let Some(held) = watch::begin(&mut session, held)? {
-            return Err(held.not_begun(prepared.program(), session.root.exit));
+            return Err(held.not_begun(prepared.program(), session.traced.root.exit));
         }
-        if let Some(why) = session.root.refused.take() {
+        if let Some(why) = session.traced.root.refused.take() {
             watch::wait_for_root(&mut session);
             signals.give_back();
             return Err(Error::refused(BackendKind::Inproc, why));
@@ -241,19 +243,18 @@ impl InprocBackend {
             return Err(Error::refused(BackendKind::Inproc, why));
         }
         can_share()?;
-        let launch = &running.how;
         // An impossible request is reported before anything is measured.
         enter::look_at(running)?;
-        let signals = Signals::of(launch)?;
-        let Begun { cache, options, around, crossing, ratio } = Begun::measure(launch, ratio);
+        let signals = Signals::of(&running.how, None)?;
+        let Begun { cache, options, around, crossing, ratio } = Begun::measure(&running.how, ratio);
         let memory = Memory::new().map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
         let (maker, polling) = (Maker::new(options), Polling::new());
         let facts = RunFacts::of_running(running, crossing);
         let mut symbols = Symbols::new();
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, Ahead::default());
-        let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
-        turns::begin(&session.memory, running.in_turns);
+        let mut session = watch::new_session(&running.how, (memory, polling), (files, symbols), (facts, around), ratio);
+        turns::begin(&session.targets.memory, running.in_turns);
         enter::enter_all(&mut session, running)?;
         signals.watch(0, control.every());
         watch::watch(&mut session, &signals, control, Duration::ZERO);
@@ -288,15 +289,15 @@ struct Begun {
 }
 
 impl Begun {
-    /// Measures how much time counting adds to a call, with the code that `launch` needs; `ratio` was begun some time
+    /// Measures how much time counting adds to a call, with the code that `how` needs; `ratio` was begun some time
     /// ago.
-    fn measure(launch: &Launch, ratio: clock::Ratio) -> Self {
+    fn measure(how: &HowToWatch, ratio: clock::Ratio) -> Self {
         let cache = Arc::new(Cache::open());
-        let mut options = options(launch.closely, !launch.elisions.is_empty());
-        let longer = launch.longer.filter(|_| options.time);
+        let mut options = options(how.closely, !how.elisions.is_empty());
+        let longer = how.longer.filter(|_| options.time);
         options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
-        options.receives = options.windows && launch.windows.tells_requests;
-        options.sampled = options.time && launch.sampled_time && longer.is_none();
+        options.receives = options.windows && how.windows.tells_requests;
+        options.sampled = options.time && how.sampled_time && longer.is_none();
         let measured = overhead::measure(&options, &cache);
         let ratio = ratio.settled();
         let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);

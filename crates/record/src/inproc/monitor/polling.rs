@@ -6,8 +6,7 @@ use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::next_question::{LastWork, NextQuestion};
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
-use crate::limits;
-use crate::procfs;
+use crate::{limits, procfs};
 use nix::sched::CpuSet;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -39,7 +38,7 @@ const LOOKS: Duration = Duration::from_micros(60);
 const LOOKS_ON: Duration = Duration::from_micros(100);
 /// Time for which the launcher polls if questions rarely follow soon after its last work: between the questions of a
 /// compiler's programs three polls in five were in vain, a quarter of the launcher's work.
-const GLANCE: Duration = Duration::from_micros(10);
+const LOOKS_ON_BRIEFLY: Duration = Duration::from_micros(10);
 /// Longest delay until a sleeping thread notices that it was woken.
 const WAKE: Duration = Duration::from_micros(50);
 /// Duration of a yield from which on another process is taken to need the processor for longer.
@@ -174,7 +173,7 @@ impl Polling {
         }
         let now = sys::now();
         let idle = now.saturating_sub(self.answered);
-        if idle >= ns(GLANCE) && !self.outlook.is_soon(&self.done) {
+        if idle >= ns(LOOKS_ON_BRIEFLY) && !self.outlook.is_soon(&self.done) {
             return false;
         }
         if now < self.crowded_until {

@@ -51,6 +51,9 @@ impl Patched {
     }
 }
 
+/// The watched programs, by their ids.
+pub(crate) type Programs = foldhash::HashMap<ProgramId, Program>;
+
 /// A watched program: everything that the launcher knows about it.
 pub(crate) struct Program {
     pub(crate) id: ProgramId,
@@ -262,7 +265,7 @@ impl Program {
     /// Reads the processor time of the program's processes.
     pub(crate) fn note_cpu(&mut self, memory: &Memory) {
         let Some(area) = memory.image(self.id).filter(|_| self.hooks.starting.is_none()) else { return };
-        self.threads.tickets.look(area);
+        self.threads.tickets.note_drawn(area);
         let slots = self.threads.tickets.busy().iter().chain([&0]);
         let pids = slots.map(|index| memory.head(self.id.slot(*index)).pid as i32).filter(|pid| *pid > 0);
         let pids: HashSet<i32> = pids.collect();

@@ -1,7 +1,7 @@
 //! The state of a run's watching, as plain data, grouped by its users.
 //!
-//! The functions that use it are in the rooms (`exec`, `requests`, `results`); they take the groups that they need, or
-//! the whole session.
+//! The functions that use it are in the rooms (`exec`, `requests`, `results`). A function takes the groups that it needs,
+//! or a single field of a group; only the loop and functions that need more than three groups take the whole session.
 
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::call_free_files::{CallFreeFiles, MappedAs};
@@ -11,7 +11,7 @@ use crate::inproc::monitor::exec::kept_contexts::KeptContexts;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::next_question::FileHistory;
 use crate::inproc::monitor::polling::Polling;
-use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::program::Programs;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::results::clock::RunClock;
 use crate::inproc::monitor::results::run_stats::RunStats;
@@ -33,20 +33,40 @@ use systoll_symbols::{FileState, ModuleKey, Symbols};
 pub(crate) struct Session {
     /// Must be dropped before the memory that it refers to.
     pub(crate) _death_notice: DeathNotice,
-    pub(crate) memory: Memory,
-    pub(crate) programs: foldhash::HashMap<ProgramId, Program>,
-    pub(crate) symbols: Symbols,
-    pub(crate) table: Table,
-    pub(crate) windows: OpenWindows,
-    pub(crate) reuse: Reuse,
-    pub(crate) provisioning: Provisioning,
+    pub(crate) targets: Targets,
+    pub(crate) knowledge: FileKnowledge,
+    pub(crate) draft: DraftRecording,
+    pub(crate) traced: TracedProcesses,
     pub(crate) polling: Polling,
     pub(crate) chores: Chores,
-    pub(crate) tracees: Tracees,
-    pub(crate) root: RootProcess,
+}
+
+/// The watched programs, and the memory that they share with the launcher.
+pub(crate) struct Targets {
+    pub(crate) memory: Memory,
+    pub(crate) programs: Programs,
+}
+
+/// Knowledge about files: their names, their hooks, and facts that later programs of the same file reuse.
+pub(crate) struct FileKnowledge {
+    pub(crate) symbols: Symbols,
+    pub(crate) provisioning: Provisioning,
+    pub(crate) reuse: Reuse,
+}
+
+/// The recording in the making: rows, windows, and figures of the whole run.
+pub(crate) struct DraftRecording {
+    pub(crate) table: Table,
+    pub(crate) windows: OpenWindows,
     pub(crate) stats: RunStats,
     pub(crate) clock: RunClock,
     pub(crate) problems: Problems,
+}
+
+/// The processes and threads for which the launcher waits by ptrace: the command's own, and those about to exec.
+pub(crate) struct TracedProcesses {
+    pub(crate) tracees: Tracees,
+    pub(crate) root: RootProcess,
 }
 
 /// Data of earlier programs that later programs of the same file reuse.

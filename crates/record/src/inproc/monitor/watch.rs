@@ -1,36 +1,28 @@
 //! The launcher's loop: answers threads' questions, follows execs, and recognises when the run is over.
 
 use crate::assemble::RunFacts;
-use crate::backend::{Closely, Control, Launch};
+use crate::backend::{Closely, Control, HowToWatch};
 use crate::ending::CutShort;
 use crate::error::Error;
 use crate::inproc::monitor::attach::leave;
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::files::Files;
-use crate::inproc::monitor::exec::on_exec;
-use crate::inproc::monitor::exec::provision;
-use crate::inproc::monitor::exec::seccomp;
+use crate::inproc::monitor::exec::{on_exec, provision, seccomp};
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
-use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::program::{Program, Programs};
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
-use crate::inproc::monitor::requests::received;
-use crate::inproc::monitor::requests::serve;
-use crate::inproc::monitor::requests::windows;
-use crate::inproc::monitor::requests::{short_threads, slots};
+use crate::inproc::monitor::requests::{received, serve, short_threads, slots, windows};
 use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
-use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::cpu_time::AskingCost;
-use crate::inproc::monitor::results::in_place;
-use crate::inproc::monitor::results::recording;
-use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::results::run_stats::{Around, ImageSums, RunStats};
 use crate::inproc::monitor::results::sites::AllSites;
-use crate::inproc::monitor::results::turns;
+use crate::inproc::monitor::results::{collect, in_place, recording, ring_take, turns};
 use crate::inproc::monitor::root_process::RootProcess;
-use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::session::{Chores, NoCalls, Provisioning, Reuse};
+use crate::inproc::monitor::session::{
+    Chores, DraftRecording, FileKnowledge, NoCalls, Provisioning, Reuse, Session, Targets, TracedProcesses,
+};
 use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::sys::{self, ChildSignal};
 use crate::inproc::monitor::tracees::{Seized, Tracees};
@@ -65,7 +57,7 @@ const HOUSEKEEPING_NS: u64 = 100_000_000;
 
 /// Creates a session in which nothing is watched yet.
 pub(crate) fn new_session(
-    launch: &Launch,
+    how: &HowToWatch,
     (memory, polling): (Memory, Polling),
     (files, symbols): (Files, Symbols),
     (facts, around): (RunFacts, Around),
@@ -73,55 +65,57 @@ pub(crate) fn new_session(
 ) -> Session {
     let mut session = Session {
         _death_notice: DeathNotice::new(memory.global()),
-        memory,
-        programs: foldhash::HashMap::default(),
-        symbols,
-        table: Table::listing_longer(launch.longer),
-        windows: OpenWindows::new(Windows::new(launch.windows.clone(), launch.seed)),
-        reuse: Reuse::default(),
-        provisioning: Provisioning {
-            files,
-            spare: None,
-            maps_file: None,
-            elided: in_place::bits(&launch.elisions),
-            writes_code: seccomp::may_write_code(),
-            writes_windows: writes_windows(launch),
-            kinds: HashMap::new(),
-            no_calls: NoCalls::default(),
-            sites: AllSites::default(),
+        targets: Targets { memory, programs: Programs::default() },
+        knowledge: FileKnowledge {
+            symbols,
+            provisioning: Provisioning {
+                files,
+                spare: None,
+                maps_file: None,
+                elided: in_place::bits(&how.elisions),
+                writes_code: seccomp::may_write_code(),
+                writes_windows: writes_windows(how),
+                kinds: HashMap::new(),
+                no_calls: NoCalls::default(),
+                sites: AllSites::default(),
+            },
+            reuse: Reuse::default(),
         },
+        draft: DraftRecording {
+            table: Table::listing_longer(how.longer),
+            windows: OpenWindows::new(Windows::new(how.windows.clone(), how.seed)),
+            stats: RunStats {
+                facts,
+                around,
+                counted: ImageSums::default(),
+                starts_ns: 0,
+                starts: 0,
+                asking: AskingCost::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
+            },
+            clock: RunClock::begin(ratio),
+            problems: Problems::default(),
+        },
+        traced: TracedProcesses { tracees: Tracees::new(), root: RootProcess::default() },
         polling,
         chores: Chores::default(),
-        tracees: Tracees::new(),
-        root: RootProcess::default(),
-        stats: RunStats {
-            facts,
-            around,
-            counted: ImageSums::default(),
-            starts_ns: 0,
-            starts: 0,
-            asking: AskingCost::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
-        },
-        clock: RunClock::begin(ratio),
-        problems: Problems::default(),
     };
     set_up_global(&session);
-    if let Ok(metadata) = session.memory.metadata() {
-        session.symbols.ignore(&metadata);
+    if let Ok(metadata) = session.targets.memory.metadata() {
+        session.knowledge.symbols.ignore(&metadata);
     }
     session
 }
 
 /// Returns true if threads may write windows by themselves: the launcher samples calls at all, a window has as many
 /// calls as threads write, their clocks tell the time, and no filter forbids the calls that copying takes.
-fn writes_windows(launch: &Launch) -> bool {
-    let as_many = launch.closely == Closely::All && launch.windows.calls == ring::CALLS as usize;
+fn writes_windows(how: &HowToWatch) -> bool {
+    let as_many = how.closely == Closely::All && how.windows.calls == ring::CALLS as usize;
     as_many && clock::is_constant() && seccomp::may_copy()
 }
 
 fn set_up_global(session: &Session) {
-    let g = session.memory.global();
-    let cycles = |d: Duration| (d.as_nanos() as f64 * session.clock.ratio.cycles_per_ns()) as u64;
+    let g = session.targets.memory.global();
+    let cycles = |d: Duration| (d.as_nanos() as f64 * session.draft.clock.ratio.cycles_per_ns()) as u64;
     g.set(global::SPINS, session.polling.spins());
     g.set(global::LIMIT, LIMIT.as_secs());
     g.set(global::LIMIT + 8, u64::from(LIMIT.subsec_nanos()));
@@ -129,9 +123,11 @@ fn set_up_global(session: &Session) {
     g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
     g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
     g.set(global::AWAKE, 1);
-    g.set(global::ANSWERING, session.provisioning.elided.into());
-    let receives = session.windows.budget.tells_requests();
-    capture::words(session.provisioning.writes_windows, receives).into_iter().for_each(|(at, word)| g.set(at, word));
+    g.set(global::ANSWERING, session.knowledge.provisioning.elided.into());
+    let receives = session.draft.windows.budget.tells_requests();
+    capture::words(session.knowledge.provisioning.writes_windows, receives)
+        .into_iter()
+        .for_each(|(at, word)| g.set(at, word));
 }
 
 /// Adds the held child and drives it until its exec has succeeded or failed.
@@ -140,7 +136,7 @@ fn set_up_global(session: &Session) {
 /// If it can't be attached to.
 pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held>, Error> {
     let pid = held.pid;
-    session.root.pid = pid;
+    session.traced.root.pid = pid;
     if let Err(errno) = tracee::seize(pid, tracee::EXECS) {
         // When the pipe is dropped, the child exits without executing the program.
         drop(held);
@@ -150,25 +146,25 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
             format!("PTRACE_SEIZE of a child of our own: {}", errno.desc()),
         ));
     }
-    session.tracees.seized.insert(pid, Seized { from: None });
-    session.root.before_exec_ns = sys::process_cpu(pid).unwrap_or(0);
-    session.stats.facts.children_before = sys::children_times();
-    session.clock.start_ns = sys::now();
+    session.traced.tracees.seized.insert(pid, Seized { from: None });
+    session.traced.root.before_exec_ns = sys::process_cpu(pid).unwrap_or(0);
+    session.draft.stats.facts.children_before = sys::children_times();
+    session.draft.clock.start_ns = sys::now();
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
-    while !session.root.exec_done && session.root.exit.is_none() {
+    while !session.traced.root.exec_done && session.traced.root.exit.is_none() {
         match tracee::wait_any(true) {
             Waited::Stop(stop) => on_stop(session, stop, None),
             Waited::NothingYet | Waited::Interrupted => {}
             Waited::NoChildren => break,
         }
     }
-    Ok((!session.root.exec_done).then_some(held))
+    Ok((!session.traced.root.exec_done).then_some(held))
 }
 
 /// Waits for the end of the command's own process, which has been told to end.
 pub(crate) fn wait_for_root(session: &mut Session) {
-    while session.root.exit.is_none() {
-        match tracee::wait_for(session.root.pid, true) {
+    while session.traced.root.exit.is_none() {
+        match tracee::wait_for(session.traced.root.pid, true) {
             Waited::Stop(stop) => on_stop(session, stop, None),
             Waited::NothingYet | Waited::Interrupted => {}
             Waited::NoChildren => break,
@@ -181,9 +177,9 @@ pub(crate) fn wait_for_root(session: &mut Session) {
 pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
     let _child_signal = ChildSignal::new();
     while !over(session) {
-        session.polling.look_for_reader(session.memory.global());
-        sys::aim(wake_word(&session.memory));
-        let seen = wake_word(&session.memory).map_or(0, |w| w.load(Ordering::SeqCst));
+        session.polling.look_for_reader(session.targets.memory.global());
+        sys::aim(wake_word(&session.targets.memory));
+        let seen = wake_word(&session.targets.memory).map_or(0, |w| w.load(Ordering::SeqCst));
         let began = sys::now();
         // Programs may ask without end, so the other work gets its turn after [`HOUSEKEEPING_NS`].
         loop {
@@ -191,18 +187,18 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
             if now.saturating_sub(began) >= HOUSEKEEPING_NS {
                 break;
             }
-            session.polling.begin_item(session.memory.global());
+            session.polling.begin_item(session.targets.memory.global());
             let before = std::mem::take(&mut session.polling.done);
             if serve::serve(session) | reap(session, Some(signals)) {
                 session.polling.note_found(&before, now);
                 session.polling.answered = sys::now();
-                ring_take::take_new(session);
-                windows::settle_who_opens(session);
-                received::arm_one(session);
+                ring_take::take_new(&mut session.targets, &mut session.draft);
+                windows::settle_who_opens(&mut session.targets, &session.knowledge.provisioning, &session.draft);
+                received::arm_one(&session.targets.memory, &mut session.draft);
                 provision::make_ahead(session);
             } else {
                 session.polling.done = before;
-                if session.root.just_ended || !session.polling.looks_on() {
+                if session.traced.root.just_ended || !session.polling.looks_on() {
                     break;
                 }
             }
@@ -211,26 +207,26 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
                 break;
             }
         }
-        session.polling.begin_item(session.memory.global());
-        for tid in std::mem::take(&mut session.tracees.lingering) {
-            session.tracees.let_go(&mut session.root, tid);
+        session.polling.begin_item(session.targets.memory.global());
+        for tid in std::mem::take(&mut session.traced.tracees.lingering) {
+            session.traced.tracees.let_go(&mut session.traced.root, tid);
         }
         // Recycled slots are wiped: they don't tell any more how many calls their threads made.
-        short_threads::sample_again(session);
-        let brisk = slots::recycle_some(session);
-        ring_take::take_new(session);
-        windows::settle_who_opens(session);
-        received::arm_one(session);
-        look(session, signals, control, linger);
+        short_threads::sample_again(&mut session.targets, &mut session.draft.windows);
+        let brisk = slots::recycle_some(&mut session.targets, &mut session.draft);
+        ring_take::take_new(&mut session.targets, &mut session.draft);
+        windows::settle_who_opens(&mut session.targets, &session.knowledge.provisioning, &session.draft);
+        received::arm_one(&session.targets.memory, &mut session.draft);
+        handle_signals(session, signals, control, linger);
         housekeeping(session, control);
-        let more = collect::collect_ended(session) | std::mem::take(&mut session.root.just_ended);
-        if !session.root.cut_short && !more {
+        let more = collect::collect_ended(session) | std::mem::take(&mut session.traced.root.just_ended);
+        if !session.traced.root.cut_short && !more {
             sleep(session, seen, brisk);
         }
     }
     sys::aim(None);
-    session.memory.global().set(global::BUSY, 0);
-    session.memory.global().set(global::DEAD, 1);
+    session.targets.memory.global().set(global::BUSY, 0);
+    session.targets.memory.global().set(global::DEAD, 1);
 }
 
 fn wake_word(memory: &Memory) -> Option<&AtomicU32> {
@@ -240,29 +236,30 @@ fn wake_word(memory: &Memory) -> Option<&AtomicU32> {
 /// Sleeps unless something has happened since `seen` was read. `brisk` is true if threads come and go quickly.
 fn sleep(session: &mut Session, seen: u32, brisk: bool) {
     let quiet = session.polling.quiet;
-    let Some(word) = wake_word(&session.memory) else { return };
-    session.memory.global().set(global::BUSY, 0);
-    session.memory.global().set(global::AWAKE, 0);
+    let Some(word) = wake_word(&session.targets.memory) else { return };
+    session.targets.memory.global().set(global::BUSY, 0);
+    session.targets.memory.global().set(global::AWAKE, 0);
     std::sync::atomic::fence(Ordering::SeqCst);
-    if !serve::is_asked(session) {
-        let ended = session.root.exit.is_some();
+    if !serve::is_asked(&session.targets) {
+        let ended = session.traced.root.exit.is_some();
         let limit = if quiet || brisk {
             QUIET_SLEEP
         } else if ended {
             Duration::from_millis(2)
-        } else if !session.windows.receive_nodes.is_empty() {
+        } else if !session.draft.windows.receive_nodes.is_empty() {
             RECEIVING_SLEEP
         } else if sys::now().saturating_sub(session.polling.answered) >= CALM_AFTER_NS {
             CALM_SLEEP
         } else {
             SLEEP
         };
-        let deadline = session.root.attached.and_then(|attached| attached.deadline);
+        let deadline = session.traced.root.attached.and_then(|attached| attached.deadline);
         let left = deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(sys::now())));
-        let limit = if session.root.attached.is_some_and(|attached| attached.in_turns) { TURN_SLEEP } else { limit };
+        let limit =
+            if session.traced.root.attached.is_some_and(|attached| attached.in_turns) { TURN_SLEEP } else { limit };
         sys::futex_wait(word, seen, left.map_or(limit, |left| left.min(limit)));
     }
-    session.memory.global().set(global::AWAKE, 1);
+    session.targets.memory.global().set(global::AWAKE, 1);
 }
 
 /// Returns true if it is time to check for changed children without a signal. The signal may have come before there was
@@ -283,10 +280,10 @@ fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
     if !sys::children_changed() && !look_anyway(&mut session.chores) {
         return false;
     }
-    if session.root.exit.is_none() && tracee::has_ended(session.root.pid) {
+    if session.traced.root.exit.is_none() && tracee::has_ended(session.traced.root.pid) {
         // This is the last moment at which these figures can be read.
-        session.root.audit_end = crate::procfs::io_calls(session.root.pid);
-        note_cpu(session);
+        session.traced.root.audit_end = crate::procfs::io_calls(session.traced.root.pid);
+        note_cpu(&mut session.targets);
     }
     while let Waited::Stop(stop) = tracee::wait_any(false) {
         on_stop(session, stop, signals);
@@ -305,74 +302,78 @@ fn on_stop(session: &mut Session, stop: Stop, signals: Option<&Signals>) {
     match stop {
         Stop::Event { tid, event: libc::PTRACE_EVENT_EXEC, .. } => {
             let former = tracee::event_message(tid).unwrap_or(tid);
-            let seized = session.tracees.forget(former).or_else(|| session.tracees.forget(tid));
-            session.root.exec_done = true;
+            let seized = session.traced.tracees.forget(former).or_else(|| session.traced.tracees.forget(tid));
+            session.traced.root.exec_done = true;
             on_exec::on_exec(session, tid, seized.and_then(|s| s.from));
         }
         _ if stop.is_group_stop() => drop(tracee::listen(stop.tid())),
         Stop::Event { tid, .. } | Stop::Syscall { tid } => drop(tracee::resume(tid, 0)),
         Stop::Signal { tid, signal } => drop(tracee::resume(tid, signal)),
-        Stop::Exited { tid, code } => on_gone(session, tid, Exit::Code(code), signals),
-        Stop::Killed { tid, signal } => on_gone(session, tid, Exit::Signal(signal), signals),
+        Stop::Exited { tid, code } => on_gone(&mut session.traced, tid, Exit::Code(code), signals),
+        Stop::Killed { tid, signal } => on_gone(&mut session.traced, tid, Exit::Signal(signal), signals),
     }
 }
 
-fn on_gone(session: &mut Session, tid: i32, exit: Exit, signals: Option<&Signals>) {
-    session.tracees.forget(tid);
-    if session.root.note_end(tid, exit)
+fn on_gone(traced: &mut TracedProcesses, tid: i32, exit: Exit, signals: Option<&Signals>) {
+    traced.tracees.forget(tid);
+    if traced.root.note_end(tid, exit)
         && let Some(signals) = signals
     {
         signals.target_gone();
     }
 }
 
-fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
-    let wanted = signals.look();
+fn handle_signals(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+    let wanted = signals.take_requests();
     if wanted.snapshot && control.wants_snapshot() {
         let recording = recording::recording_so_far(session);
         control.snapshot(recording);
     }
-    if session.root.attached.is_some() {
+    if session.traced.root.attached.is_some() {
         turns::follow(session, control);
-        return leave_when_over(session, wanted.ending.is_some() || control.leaves());
+        let is_told = wanted.ending.is_some() || control.leaves();
+        return leave_when_over(&mut session.targets, &mut session.draft, &mut session.traced, is_told);
     }
-    let ended = session.root.exit.is_some();
-    let Some(why) = session.root.ending.look(&wanted, sys::now(), (ended, control.leaves()), linger) else { return };
-    let left = if ended || why == CutShort::Left { collect::living(session) } else { 0 };
-    session.problems.note(ProblemKind::CutShort, why.text(left));
-    let_everything_go(session);
-    session.root.cut_short = true;
+    let ended = session.traced.root.exit.is_some();
+    let Some(why) = session.traced.root.ending.reason_to_end(&wanted, sys::now(), (ended, control.leaves()), linger)
+    else {
+        return;
+    };
+    let left = if ended || why == CutShort::Left { collect::living(&session.targets) } else { 0 };
+    session.draft.problems.note(ProblemKind::CutShort, why.text(left));
+    let_everything_go(&session.targets.memory, &mut session.traced);
+    session.traced.root.cut_short = true;
 }
 
 /// Leaves attached processes once their time is over, enough calls are counted, or systoll was `told` to end.
-fn leave_when_over(session: &mut Session, told: bool) {
-    let Some(attached) = session.root.attached else { return };
-    let counted = |most: u64| collect::counted_so_far(session) >= most;
+fn leave_when_over(targets: &mut Targets, draft: &mut DraftRecording, traced: &mut TracedProcesses, told: bool) {
+    let Some(attached) = traced.root.attached else { return };
+    let counted = |most: u64| collect::counted_so_far(targets, &draft.table) >= most;
     let over = attached.deadline.is_some_and(|deadline| sys::now() >= deadline);
     let enough = || attached.calls.is_some_and(counted);
     if !told && !over && !enough() {
         return;
     }
-    let pids = session.table.images.iter().map(|image| image.pid);
+    let pids = draft.table.images.iter().map(|image| image.pid);
     let used = match attached.no_children {
         true => crate::procfs::own_times(pids),
         false => crate::procfs::running_times(pids),
     };
-    note_cpu(session);
-    let_everything_go(session);
-    let stopped = leave::leave_all(session);
-    if let Some(attached) = &mut session.root.attached {
+    note_cpu(targets);
+    let_everything_go(&targets.memory, traced);
+    let stopped = leave::leave_all(targets, &mut draft.problems);
+    if let Some(attached) = &mut traced.root.attached {
         attached.used = Some(used);
         attached.longest_stop_ns = attached.longest_stop_ns.max(stopped);
     }
-    session.root.cut_short = true;
+    traced.root.cut_short = true;
 }
 
-fn let_everything_go(session: &mut Session) {
-    session.memory.global().set(global::DEAD, 1);
+fn let_everything_go(memory: &Memory, traced: &mut TracedProcesses) {
+    memory.global().set(global::DEAD, 1);
     let deadline = sys::now() + LETTING_GO_NS;
-    for tid in session.tracees.seized.keys().copied().collect::<Vec<_>>() {
-        session.tracees.let_go_by(&mut session.root, tid, deadline);
+    for tid in traced.tracees.seized.keys().copied().collect::<Vec<_>>() {
+        traced.tracees.let_go_by(&mut traced.root, tid, deadline);
     }
 }
 
@@ -386,49 +387,50 @@ fn between_looks_for_ended(programs: usize) -> u64 {
 
 fn housekeeping(session: &mut Session, control: &mut dyn Control) {
     let now = sys::now();
-    if now.saturating_sub(session.chores.last_look_for_ended) >= between_looks_for_ended(session.programs.len()) {
+    if now.saturating_sub(session.chores.last_look_for_ended) >= between_looks_for_ended(session.targets.programs.len())
+    {
         session.chores.last_look_for_ended = now;
-        collect::find_ended(session);
+        collect::find_ended(&session.targets, &mut session.chores);
     }
     if now.saturating_sub(session.chores.last_housekeeping) < HOUSEKEEPING_NS {
         return;
     }
     session.chores.last_housekeeping = now;
-    note_cpu(session);
-    control.progress(session.table.calls, session.programs.len(), session.root.exit.is_some());
+    note_cpu(&mut session.targets);
+    control.progress(session.draft.table.calls, session.targets.programs.len(), session.traced.root.exit.is_some());
 }
 
 /// Reads the processor time of the living processes.
-fn note_cpu(session: &mut Session) {
-    session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
+fn note_cpu(targets: &mut Targets) {
+    targets.programs.values_mut().for_each(|program| program.note_cpu(&targets.memory));
 }
 
 /// Returns true if the run is over: the kernel says that no process has our memory mapped, and none is about to map it.
 fn over(session: &mut Session) -> bool {
-    if session.root.cut_short {
+    if session.traced.root.cut_short {
         return true;
     }
-    let attached = session.root.attached.is_some();
-    if session.root.exit.is_none() && !attached || !session.tracees.seized.is_empty() {
+    let attached = session.traced.root.attached.is_some();
+    if session.traced.root.exit.is_none() && !attached || !session.traced.tracees.seized.is_empty() {
         return false;
     }
     let about_to = |p: &Program| p.hooks.starting.is_some() && sys::exists(p.pid);
-    if session.programs.values().any(about_to) {
+    if session.targets.programs.values().any(about_to) {
         return false;
     }
-    if !attached && was_alone(session) {
+    if !attached && was_alone(&session.targets, &session.draft.table, &session.traced.root) {
         return true;
     }
     let now = sys::now();
-    if collect::living(session) > 0 && now.saturating_sub(session.chores.last_desertion) < HOUSEKEEPING_NS {
+    if collect::living(&session.targets) > 0 && now.saturating_sub(session.chores.last_desertion) < HOUSEKEEPING_NS {
         return false;
     }
     session.chores.last_desertion = now;
-    let ids: Vec<ProgramId> = session.programs.keys().copied().collect();
-    ids.into_iter().all(|id| match session.memory.is_deserted(id) {
-        Ok(deserted) => deserted.unwrap_or_else(|| !collect::is_mapped(&session.memory, id)),
+    let ids: Vec<ProgramId> = session.targets.programs.keys().copied().collect();
+    ids.into_iter().all(|id| match session.targets.memory.is_deserted(id) {
+        Ok(deserted) => deserted.unwrap_or_else(|| !collect::is_mapped(&session.targets.memory, id)),
         Err(e) => {
-            session.problems.note(ProblemKind::CutShort, format!("can't share memory any more: {e}"));
+            session.draft.problems.note(ProblemKind::CutShort, format!("can't share memory any more: {e}"));
             true
         }
     })
@@ -437,9 +439,9 @@ fn over(session: &mut Session) -> bool {
 /// Returns true if the command, which has ended, was the only program, in one process that never made another, and each
 /// of its calls was seen. Then no process has our memory mapped. Asking the kernel about that would take as long as
 /// ending a process.
-fn was_alone(session: &Session) -> bool {
-    let mut programs = session.programs.values();
-    let (Some(only), None, 1) = (programs.next(), programs.next(), session.table.images.len()) else { return false };
-    let made_none = session.memory.image(only.id).is_some_and(Area::no_slot_drawn);
-    only.pid == session.root.pid && made_none && on_exec::has_no_filter_of_its_own(session, only.id)
+fn was_alone(targets: &Targets, table: &Table, root: &RootProcess) -> bool {
+    let mut programs = targets.programs.values();
+    let (Some(only), None, 1) = (programs.next(), programs.next(), table.images.len()) else { return false };
+    let made_none = targets.memory.image(only.id).is_some_and(Area::no_slot_drawn);
+    only.pid == root.pid && made_none && on_exec::has_no_filter_of_its_own(targets, only.id)
 }

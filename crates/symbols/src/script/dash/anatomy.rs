@@ -73,7 +73,7 @@ struct Done {
 }
 
 /// Returns the anatomy of a file: `None` if it is not dash, `Some(None)` if it is a build that is not understood.
-pub(crate) fn of(file: Candidate<'_>) -> Option<Option<Anatomy>> {
+pub(crate) fn find(file: Candidate<'_>) -> Option<Option<Anatomy>> {
     let texts = file.elf.section(".rodata").filter(|s| s.size <= MAX_TEXTS)?;
     let code = file.elf.section(".text").filter(|s| s.size <= MAX_CODE)?;
     let data = file.elf.section(".data").filter(|s| s.size <= MAX_TEXTS)?;

@@ -32,7 +32,7 @@ struct DashFile(Option<Anatomy>);
 
 /// Returns the dash in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
-    Some(Box::new(DashFile(anatomy::of(file)?)))
+    Some(Box::new(DashFile(anatomy::find(file)?)))
 }
 
 /// Returns false: no modules come with dash.
@@ -106,6 +106,27 @@ impl Interpreter for Dash {
     }
 }
 
+/// Returns the source of the command that is being executed, in a shell whose script is `base`.
+fn innermost_source(inputs: &[Input], base: Input, steps: &[Step]) -> Option<Source> {
+    let innermost = steps.iter().find_map(|s| match s {
+        Step::Command { input, .. } => Some(Source::of(inputs, *input)),
+        Step::Called(_) => None,
+    });
+    let first = Source::Known(*inputs.first()?);
+    // A forked shell reads no input any more, so the innermost command tells the source.
+    Some(match innermost {
+        Some(gone @ Source::Gone(_)) if first == Source::Known(base) => gone,
+        _ => first,
+    })
+}
+
+/// Returns the level of a file that the shell reads by `.`, at `line`.
+fn file_level(source: Source, tid: i32, line: u32) -> Option<Level> {
+    let Source::Known(file) = source else { return None };
+    let path = (file.descriptor > 0).then(|| opened(tid, file.descriptor)).flatten()?;
+    Some(Level { function: "main".to_owned(), file: Some(path), line })
+}
+
 impl Dash {
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn at(base: u64) -> Self {
@@ -137,16 +158,7 @@ impl Dash {
             Some(line) => line,
             None => memory.half(self.anatomy.line.wrapping_add(self.bias)).filter(|l| *l <= MAX_LINE)?,
         };
-        let innermost = steps.iter().find_map(|s| match s {
-            Step::Command { input, .. } => Some(Source::of(&inputs, *input)),
-            Step::Called(_) => None,
-        });
-        let first = Source::Known(*inputs.first()?);
-        // A forked shell reads no input any more, so the innermost command tells the source.
-        let mut source = match innermost {
-            Some(gone @ Source::Gone(_)) if first == Source::Known(base) => gone,
-            _ => first,
-        };
+        let mut source = innermost_source(&inputs, base, &steps)?;
         let script = self.script(memory, base, tid);
         let mut levels = Vec::new();
         let mut is_called = false;
@@ -165,12 +177,7 @@ impl Dash {
                             line = own?;
                         }
                     } else {
-                        if let Source::Known(file) = source
-                            && file.descriptor > 0
-                            && let Some(path) = opened(tid, file.descriptor)
-                        {
-                            levels.push(Level { function: "main".to_owned(), file: Some(path), line });
-                        }
+                        levels.extend(file_level(source, tid, line));
                         (source, line) = (around, own?);
                     }
                     is_called = false;

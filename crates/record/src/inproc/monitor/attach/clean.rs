@@ -56,14 +56,14 @@ pub fn clean(pid: i32) -> Result<bool, Error> {
             _ => refuse(Refusal::new("there is no such process")),
         });
     }
-    let mut looked = look(pid, &maps, Mem::open(pid).map_err(denied)?);
+    let mut looked = find_ours(pid, &maps, Mem::open(pid).map_err(denied)?);
     for _ in 0..LOOKS {
         if !matches!(looked, Err(Unseen { passing: true, .. })) {
             break;
         }
         // A mapping was gone when we read it, such as that of a library that was just unloaded.
         std::thread::sleep(PAUSE);
-        looked = look(pid, &Maps::of(pid), Mem::open(pid).map_err(denied)?);
+        looked = find_ours(pid, &Maps::of(pid), Mem::open(pid).map_err(denied)?);
     }
     let ours = looked.map_err(|unseen| refuse(Refusal::new(unseen.why)))?;
     let nothing = ours.near.is_empty() && ours.written.is_empty() && ours.errands.is_empty();
@@ -100,7 +100,7 @@ fn is_ours(line: &Line<'_>) -> bool {
 }
 
 /// Searches a process for the jumps, code and memory of systoll, and returns them.
-fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, Unseen> {
+fn find_ours(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, Unseen> {
     let word = |at: u64| {
         let mut bytes = [0; 8];
         mem.read(at, &mut bytes).map(|()| u64::from_le_bytes(bytes)).unwrap_or(0)

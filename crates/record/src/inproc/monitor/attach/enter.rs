@@ -24,13 +24,15 @@ use crate::inproc::monitor::exec::own_filters;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::ready::{self, Ready, Taken};
 use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::program::Programs;
 use crate::inproc::monitor::program::{Patched, Program};
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::root_process::Attached;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Session, Targets};
 use crate::inproc::monitor::shared::maps::{Layout, Maps};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
+use crate::problems::Problems;
 use crate::procfs;
 use crate::table::{Image, ImageId};
 use std::rc::Rc;
@@ -39,6 +41,7 @@ use systoll_hooks::assemble::errand;
 use systoll_hooks::numbers::{ARCH_PRCTL, CLONE, CLONE3, FORK, VFORK};
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
+use systoll_symbols::Symbols;
 
 /// Why a 32-bit program is not entered.
 const A_32_BIT_PROGRAM: &str = "it is a 32-bit program";
@@ -89,37 +92,38 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
     let mut prepared = prepare(session, pid, image)?;
     let mut last = Refusal::new("it maps code all the time");
     for n in 0..TRIES {
-        if session.root.attached.is_some_and(|attached| attached.processes == 0) {
+        if session.traced.root.attached.is_some_and(|attached| attached.processes == 0) {
             // What came before took time in which nothing was counted.
-            session.clock.start_ns = sys::now();
+            session.draft.clock.start_ns = sys::now();
         }
         if n > 0 {
             std::thread::sleep(PAUSE * n);
             stop_all::late::let_go();
         }
-        match stop_and_enter(session, &prepared, pid) {
+        let Session { targets, knowledge, draft, .. } = session;
+        match stop_and_enter(targets, knowledge, &mut draft.problems, &prepared, pid) {
             Ok(entered) => {
-                settle(session, prepared.id);
+                settle(targets, draft, prepared.id);
                 return Ok(entered);
             }
             Err(NotNow::Again(refusal)) => last = refusal,
             Err(NotNow::Changed) => {
-                discard(session, prepared.id);
+                discard(targets, prepared.id);
                 prepared = prepare(session, pid, image)?;
             }
             Err(NotNow::Never(refusal)) => {
-                discard(session, prepared.id);
+                discard(targets, prepared.id);
                 return Err(refusal);
             }
         }
     }
-    discard(session, prepared.id);
+    discard(&mut session.targets, prepared.id);
     Err(last)
 }
 
-fn discard(session: &mut Session, id: ProgramId) {
-    session.programs.remove(&id);
-    session.memory.free_image(id);
+fn discard(targets: &mut Targets, id: ProgramId) {
+    targets.programs.remove(&id);
+    targets.memory.free_image(id);
 }
 
 /// Returns the lines of a `maps` file that describe code in files.
@@ -133,35 +137,45 @@ fn code_lines(text: &[u8]) -> Vec<Vec<u8>> {
     text.split(|b| *b == b'\n').filter(is_code).map(<[u8]>::to_vec).collect()
 }
 
+/// Refuses a process whose memory can't be read, has our memory already, or leaves no room for it. `elides` is true if
+/// calls are to be answered in place.
+fn check_memory(pid: i32, mem: &Mem, maps: &Maps, elides: bool) -> Result<(), Refusal> {
+    if maps.all.is_empty() {
+        return Err(target::denied(pid, nix::errno::Errno::EACCES));
+    }
+    if target::is_entered(maps) {
+        return Err(target::entered_already(pid));
+    }
+    if target::is_in_the_way(maps) {
+        return Err(Refusal::new("its own memory lies where that of systoll would have to"));
+    }
+    if target::is_32_bit(pid, mem, &maps.text) {
+        return Err(Refusal::new(A_32_BIT_PROGRAM));
+    }
+    match answering::obstacle(&maps.text).filter(|_| elides) {
+        Some(why) => Err(answering::refusal(pid, why)),
+        None => Ok(()),
+    }
+}
+
 /// Prepares a program's image, plans and code while its process runs.
 fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, Refusal> {
     let denied = |e: std::io::Error| target::denied(pid, nix::errno::Errno::from_raw(e.raw_os_error().unwrap_or(0)));
     let mem = Mem::open(pid).map_err(denied)?;
     let maps = Maps::of(pid);
-    if maps.all.is_empty() {
-        return Err(target::denied(pid, nix::errno::Errno::EACCES));
-    }
-    if target::is_entered(&maps) {
-        return Err(target::entered_already(pid));
-    }
-    if target::is_in_the_way(&maps) {
-        return Err(Refusal::new("its own memory lies where that of systoll would have to"));
-    }
-    if target::is_32_bit(pid, &mem, &maps.text) {
-        return Err(Refusal::new(A_32_BIT_PROGRAM));
-    }
-    let elides = session.provisioning.elided != 0;
-    if let Some(why) = answering::obstacle(&maps.text).filter(|_| elides) {
-        return Err(answering::refusal(pid, why));
-    }
+    let elides = session.knowledge.provisioning.elided != 0;
+    check_memory(pid, &mem, &maps, elides)?;
     let mut space = AddressSpace::new();
-    space.update_by(&mut session.symbols, pid, &maps.text);
+    space.update_by(&mut session.knowledge.symbols, pid, &maps.text);
     let mut taken = Taken::by(Layout::Known(&maps.all));
-    let (losses_before, mut files) = (session.problems.losses, Vec::new());
+    let (losses_before, mut files) = (session.draft.problems.losses, Vec::new());
     for file in space.files().collect::<Vec<_>>() {
-        files.extend(ready::ready(session, &file, &mut taken).map_err(Refusal::new)?);
+        files.extend(
+            ready::ready(&session.targets, &mut session.knowledge, &mut session.draft.problems, &file, &mut taken)
+                .map_err(Refusal::new)?,
+        );
     }
-    if let Some(why) = answering::losses(&session.problems, losses_before).filter(|_| elides) {
+    if let Some(why) = answering::losses(&session.draft.problems, losses_before).filter(|_| elides) {
         return Err(answering::refusal(pid, &why));
     }
     if files.is_empty() {
@@ -169,32 +183,39 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     }
     let near = files.iter().map(|f: &Ready| (f.at, f.patched.code.size(), f.patched.code.offset));
     let mappings = bootstrap::mappings(near);
-    let id = provision::blank_image(session).ok_or_else(|| Refusal::new("there is no memory for it"))?;
+    let id = provision::blank_image(&mut session.targets.memory, &session.knowledge.provisioning, &session.draft.stats)
+        .ok_or_else(|| Refusal::new("there is no memory for it"))?;
     let exe = procfs::exe(pid).unwrap_or_default();
-    let file = space.files().map(|f| f.module).find(|key| session.symbols.path(*key).as_ref() == Some(&exe));
+    let file = space.files().map(|f| f.module).find(|key| session.knowledge.symbols.path(*key).as_ref() == Some(&exe));
     let mut program = Program::new(id, pid, image, space, mem);
     program.file = file;
-    let earlier = session.reuse.by_file.entry(exe).or_default();
+    let earlier = session.knowledge.reuse.by_file.entry(exe).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
-    program.processes.only = session.root.attached.filter(|attached| attached.no_children).map(|_| pid);
+    program.processes.only = session.traced.root.attached.filter(|attached| attached.no_children).map(|_| pid);
     program.native = procfs::has_our_credentials(pid) && procfs::has_our_namespaces(pid);
-    program.hooks.seen_whole = session.problems.losses == losses_before;
+    program.hooks.seen_whole = session.draft.problems.losses == losses_before;
     program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
     // The program's `main` began long ago.
     program.contexts.main_seen = true;
-    session.programs.insert(id, program);
-    provision::provision(session, id);
-    if let Some(program) = session.programs.get_mut(&id) {
+    session.targets.programs.insert(id, program);
+    provision::provision(&mut session.targets, &mut session.knowledge, &mut session.draft, id);
+    if let Some(program) = session.targets.programs.get_mut(&id) {
         // Only a program's start shows which of its files load others, and we have not seen that start.
         program.hooks.mapped_at_start = 0;
     }
-    threads::touch_slots(session, id, pid);
+    threads::touch_slots(&mut session.targets.memory, id, pid);
     Ok(Prepared { id, code: code_lines(&maps.text), mappings })
 }
 
 /// Stops all threads of a process, and enters it if the places where they stopped allow it.
-fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Result<Entered, NotNow> {
+fn stop_and_enter(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    problems: &mut Problems,
+    prepared: &Prepared,
+    pid: i32,
+) -> Result<Entered, NotNow> {
     let alone = target::Alone::of(pid).map_err(shares_memory)?;
     let has_own_filters = target::has_own_filters(pid);
     let stopped = AllStopped::of(pid).map_err(|why| not_stopped(pid, why))?;
@@ -211,16 +232,16 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
     if has_own_filters && let Some(obstacle) = own_filters::obstacle(stopped.threads.iter().map(|thread| thread.tid)) {
         return Err(NotNow::Never(target::filtered(&obstacle)));
     }
-    let left = places_left(session, prepared.id, &stopped.threads, &maps)?;
-    can_be_answered(session, prepared.id, (pid, &maps), &left)?;
+    let left = places_left(&targets.programs, &knowledge.symbols, prepared.id, &stopped.threads, &maps)?;
+    can_be_answered(&targets.programs, knowledge, prepared.id, (pid, &maps), &left)?;
     let mem = Mem::open(pid).map_err(|e| NotNow::Never(Refusal::new(e.to_string())))?;
     let process = Process { pid, threads: &stopped.threads, mem: &mem, maps: &maps };
-    map_memory(session, prepared, process)?;
-    let entered = enter_stopped(session, prepared.id, pid, (&stopped.threads, &left, &maps));
+    map_memory(targets, prepared, process)?;
+    let entered = enter_stopped(targets, knowledge, problems, prepared.id, pid, (&stopped.threads, &left, &maps));
     match entered {
         Ok(under_way) => {
             let stopped_ns = stopped.let_go();
-            note_left(session, prepared.id, &left);
+            note_left(&targets.programs, &knowledge.symbols, problems, prepared.id, &left);
             Ok(Entered { stopped_ns, under_way })
         }
         Err(why) => {
@@ -262,17 +283,23 @@ fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
 }
 
 /// Refuses a process whose calls are to be answered in place and can't be.
-fn can_be_answered(session: &Session, id: ProgramId, (pid, maps): (i32, &Maps), left: &[Left]) -> Result<(), NotNow> {
-    if session.provisioning.elided == 0 {
+fn can_be_answered(
+    programs: &Programs,
+    knowledge: &FileKnowledge,
+    id: ProgramId,
+    (pid, maps): (i32, &Maps),
+    left: &[Left],
+) -> Result<(), NotNow> {
+    if knowledge.provisioning.elided == 0 {
         return Ok(());
     }
     if let Some(why) = answering::obstacle(&maps.text) {
         return Err(NotNow::Never(answering::refusal(pid, why)));
     }
-    let Some(program) = session.programs.get(&id) else { return Ok(()) };
+    let Some(program) = programs.get(&id) else { return Ok(()) };
     for (file, left) in program.hooks.files.iter().zip(left) {
         let why = |what: &str| {
-            let path = session.symbols.path(file.key).unwrap_or_default();
+            let path = knowledge.symbols.path(file.key).unwrap_or_default();
             answering::refusal(pid, &format!("{path}: a place that makes calls {what}"))
         };
         if answering::must_be_hooked(file, &left.across) {
@@ -296,21 +323,27 @@ fn shares_memory(other: i32) -> NotNow {
 ///
 /// # Errors
 /// If one of them would have to be hooked.
-fn places_left(session: &Session, id: ProgramId, threads: &[Stopped], maps: &Maps) -> Result<Vec<Left>, NotNow> {
+fn places_left(
+    programs: &Programs,
+    symbols: &Symbols,
+    id: ProgramId,
+    threads: &[Stopped],
+    maps: &Maps,
+) -> Result<Vec<Left>, NotNow> {
     let pointers: Vec<u64> = threads.iter().map(|thread| thread.regs.rsp).collect();
     let tid = threads.first().map_or(0, |thread| thread.tid);
     let addresses = frames::interrupted(tid, &pointers, &maps.all).map(|mut all| {
         all.extend(threads.iter().map(|thread| thread.regs.rip));
         all
     });
-    let Some(program) = session.programs.get(&id) else { return Err(NotNow::Never(Refusal::new("it is gone"))) };
+    let Some(program) = programs.get(&id) else { return Err(NotNow::Never(Refusal::new("it is gone"))) };
     let left: Vec<Left> = program.hooks.files.iter().map(|file| Left::of(file, addresses.as_deref())).collect();
     let file =
         program.hooks.files.iter().zip(&left).find(|(file, left)| !left.is_harmless() || leaves_maker(file, left));
     match file {
         None => Ok(left),
         Some((file, _)) => {
-            let path = session.symbols.path(file.key).unwrap_or_default();
+            let path = symbols.path(file.key).unwrap_or_default();
             let what = "a thread stands where a call that makes threads would be hooked";
             Err(NotNow::Again(Refusal::new(format!("{path}: {what}"))))
         }
@@ -325,8 +358,8 @@ fn leaves_maker(file: &Patched, left: &Left) -> bool {
 }
 
 /// Makes one of the stopped threads map the shared code and the image.
-fn map_memory(session: &Session, prepared: &Prepared, process: Process<'_>) -> Result<(), NotNow> {
-    let files = session.memory.to_hand_over(prepared.id);
+fn map_memory(targets: &Targets, prepared: &Prepared, process: Process<'_>) -> Result<(), NotNow> {
+    let files = targets.memory.to_hand_over(prepared.id);
     let files = files.ok_or_else(|| NotNow::Never(Refusal::new("there is no memory for it")))?;
     let (code, image) = &prepared.mappings;
     process.map(&files, (code, image)).map_err(|why| match why {
@@ -342,36 +375,44 @@ fn map_memory(session: &Session, prepared: &Prepared, process: Process<'_>) -> R
 /// # Errors
 /// A text. The jumps and slots are taken back.
 fn enter_stopped(
-    session: &mut Session,
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    problems: &Problems,
     id: ProgramId,
     pid: i32,
     (threads, left, maps): (&[Stopped], &[Left], &Maps),
 ) -> Result<usize, String> {
-    let slots = threads::give_slots(session, id, pid, threads)?;
+    let slots = threads::give_slots(targets, id, pid, threads)?;
     let take_back = || threads::take_slots(threads);
     // From here on a thread that takes a jump finds its slot.
     if !threads::tell_slots(threads, &slots) {
         take_back();
         return Err("its threads can't be given counters".into());
     }
-    if let Err(why) = write_jumps(session, id, left, maps) {
+    if let Err(why) = write_jumps(&targets.programs, knowledge, id, left, maps) {
         take_back();
         return Err(why);
     }
-    ready::note_users(session, id);
-    ready::allow_elision(session, id, session.problems.losses);
-    if let Some(program) = session.programs.get_mut(&id) {
+    ready::note_users(targets, &knowledge.provisioning, id);
+    ready::allow_elision(targets, &knowledge.provisioning, problems, id, problems.losses);
+    if let Some(program) = targets.programs.get_mut(&id) {
         program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     }
-    Ok(threads::note_calls(session, id, threads.iter().zip(slots), left))
+    Ok(threads::note_calls(targets, &knowledge.provisioning, id, threads.iter().zip(slots), left))
 }
 
 /// Writes the jumps of all files except those at the sites in `left`.
 ///
 /// # Errors
 /// A text, if the jumps of one file can't be written. Then none is written.
-fn write_jumps(session: &mut Session, id: ProgramId, left: &[Left], maps: &Maps) -> Result<(), String> {
-    let Some(program) = session.programs.get(&id) else { return Err("it is gone".into()) };
+fn write_jumps(
+    programs: &Programs,
+    knowledge: &mut FileKnowledge,
+    id: ProgramId,
+    left: &[Left],
+    maps: &Maps,
+) -> Result<(), String> {
+    let Some(program) = programs.get(&id) else { return Err("it is gone".into()) };
     let layout = Layout::Known(&maps.all);
     let is_code = |at| layout.at(at).is_some_and(|m| m.executable && !m.shared);
     let mut not_written = Vec::new();
@@ -383,42 +424,42 @@ fn write_jumps(session: &mut Session, id: ProgramId, left: &[Left], maps: &Maps)
                 for file in &program.hooks.files {
                     program.mem.restore(&file.code.jumps, file.bias);
                 }
-                let path = session.symbols.path(file.key).unwrap_or_default();
+                let path = knowledge.symbols.path(file.key).unwrap_or_default();
                 return Err(format!("{path}: {why}"));
             }
         }
     }
     for (file, left) in program.hooks.files.iter().zip(not_written) {
-        session.provisioning.sites.note(file, Some(left), Arrival::AtStart);
+        knowledge.provisioning.sites.note(file, Some(left), Arrival::AtStart);
     }
     Ok(())
 }
 
 /// Reports the sites that were not hooked, with the reason.
-fn note_left(session: &mut Session, id: ProgramId, left: &[Left]) {
-    let Some(program) = session.programs.get(&id) else { return };
+fn note_left(programs: &Programs, symbols: &Symbols, problems: &mut Problems, id: ProgramId, left: &[Left]) {
+    let Some(program) = programs.get(&id) else { return };
     let all: Vec<_> = program.hooks.files.iter().map(|f| (f.key, f.known.plan.sites.len())).zip(left).collect();
     for ((key, sites), left) in all {
-        let path = session.symbols.path(key).unwrap_or_default();
+        let path = symbols.path(key).unwrap_or_default();
         let reasons = [
             (left.stood_in.len(), "threads waited in the middle of them when they would have been hooked"),
             (left.across.len(), "they lie across two pages, and could be written half only"),
         ];
         for (n, why) in reasons.into_iter().filter(|(n, _)| *n > 0) {
             let text = format!("{path}: {n} of {sites} places that make system calls are not counted: {why}");
-            session.problems.note(ProblemKind::Lost, text);
+            problems.note(ProblemKind::Lost, text);
         }
     }
 }
 
 /// Notes the moment of entering as the end of start-up: the counts up to now belong to the time before.
-fn settle(session: &mut Session, id: ProgramId) {
-    let now = session.clock.at(sys::now());
-    let before = session.memory.counts(id.slot(0), MOST_BEFORE);
-    let Some(program) = session.programs.get_mut(&id) else { return };
+fn settle(targets: &mut Targets, draft: &mut DraftRecording, id: ProgramId) {
+    let now = draft.clock.at(sys::now());
+    let before = targets.memory.counts(id.slot(0), MOST_BEFORE);
+    let Some(program) = targets.programs.get_mut(&id) else { return };
     program.hooks.starting = None;
     program.contexts.at_main = Some(before);
-    if let Some(image) = session.table.images.get_mut(program.image.index()) {
+    if let Some(image) = draft.table.images.get_mut(program.image.index()) {
         (image.start_ns, image.main_at_ns) = (now, Some(now));
     }
 }
@@ -447,23 +488,23 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
         ..Attached::default()
     };
     // How they are entered depends on it.
-    session.root.attached = Some(attached);
+    session.traced.root.attached = Some(attached);
     let (mut first, mut under_way, mut ended) = (None, 0, 0);
     for pid in &running.pids {
-        let image = image(session, *pid);
+        let image = image(&mut session.draft, *pid);
         match enter(session, *pid, image) {
             Ok(entered) => {
                 attached.processes += 1;
                 under_way += entered.under_way;
                 attached.longest_stop_ns = attached.longest_stop_ns.max(entered.stopped_ns);
-                session.root.attached = Some(attached);
+                session.traced.root.attached = Some(attached);
             }
             Err(refusal) => {
                 let error = not_entered(*pid, refusal);
                 if target::has_ended(*pid) {
                     ended += 1;
                 } else {
-                    session.problems.note(ProblemKind::Unwatched, error.to_string());
+                    session.draft.problems.note(ProblemKind::Unwatched, error.to_string());
                 }
                 first.get_or_insert(error);
             }
@@ -474,17 +515,17 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
     }
     if ended > 0 {
         let text = format!("{ended} of {} processes ended before they could be entered", running.pids.len());
-        session.problems.note(ProblemKind::Unwatched, text);
+        session.draft.problems.note(ProblemKind::Unwatched, text);
     }
     if under_way > 0 {
         let (were, are) = if under_way == 1 { ("call was", "it is") } else { ("calls were", "they are") };
         let text =
             format!("{under_way} {were} under way when watching began: {are} counted without a caller, from then on");
-        session.problems.note(ProblemKind::Note, text);
+        session.draft.problems.note(ProblemKind::Note, text);
     }
     attached.deadline = running.limit.map(|limit| sys::now().saturating_add(limit.as_nanos() as u64));
     attached.calls = running.calls;
-    session.root.attached = Some(attached);
+    session.traced.root.attached = Some(attached);
     Ok(())
 }
 
@@ -493,8 +534,8 @@ fn not_entered(pid: i32, refusal: Refusal) -> Error {
 }
 
 /// Adds an image to the table for a process that is to be entered.
-fn image(session: &mut Session, pid: i32) -> ImageId {
-    let now = session.clock.at(sys::now());
+fn image(draft: &mut DraftRecording, pid: i32) -> ImageId {
+    let now = draft.clock.at(sys::now());
     let exe = procfs::exe(pid).unwrap_or_default();
-    session.table.image(Image { pid, exe, start_ns: now, ..Image::default() })
+    draft.table.image(Image { pid, exe, start_ns: now, ..Image::default() })
 }

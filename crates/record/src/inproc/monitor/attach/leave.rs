@@ -2,11 +2,12 @@
 
 use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
 use crate::inproc::monitor::handles::ProgramId;
-use crate::inproc::monitor::program::Patched;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::program::{Patched, Programs};
+use crate::inproc::monitor::session::Targets;
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
+use crate::problems::Problems;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::{global, slot, state};
@@ -16,35 +17,35 @@ use systoll_model::ProblemKind;
 const ROUNDS: usize = 16;
 
 /// Leaves all watched processes. Returns the longest time for which threads were stopped at once, ns.
-pub(crate) fn leave_all(session: &mut Session) -> u64 {
+pub(crate) fn leave_all(targets: &Targets, problems: &mut Problems) -> u64 {
     // From here on no thread begins to wait for an answer.
-    session.memory.global().set(global::DEAD, 1);
-    session.memory.global().set(global::ANSWERING, 0);
+    targets.memory.global().set(global::DEAD, 1);
+    targets.memory.global().set(global::ANSWERING, 0);
     let (mut done, mut longest) = (BTreeSet::new(), 0);
     for _ in 0..ROUNDS {
         let all: Vec<(ProgramId, i32)> =
-            processes(session).into_iter().filter(|(_, pid)| !done.contains(pid)).collect();
+            processes(targets).into_iter().filter(|(_, pid)| !done.contains(pid)).collect();
         if all.is_empty() {
             break;
         }
         for (id, pid) in all {
             done.insert(pid);
-            let Some(ours) = ours(session, id, pid) else { continue };
-            let Some(outcome) = ours.take_out(&|| answer_all(session)) else { continue };
+            let Some(ours) = ours(&targets.programs, id, pid) else { continue };
+            let Some(outcome) = ours.take_out(&|| answer_all(targets)) else { continue };
             longest = longest.max(outcome.stopped_ns);
             if !outcome.restored {
                 let exe = crate::procfs::exe(pid).unwrap_or_default();
                 let text = format!(
                     "{exe} (process {pid}): it could not be stopped, and goes on counting: systoll attach --clean {pid} tries again"
                 );
-                session.problems.note(ProblemKind::Note, text);
+                problems.note(ProblemKind::Note, text);
             } else if !outcome.clean {
                 let exe = crate::procfs::exe(pid).unwrap_or_default();
                 let text = format!(
                     "{exe} (process {pid}): memory of systoll's stays mapped in it, as a thread may still come back there: \
                      systoll attach --clean {pid} looks again"
                 );
-                session.problems.note(ProblemKind::Note, text);
+                problems.note(ProblemKind::Note, text);
             }
         }
     }
@@ -52,19 +53,19 @@ pub(crate) fn leave_all(session: &mut Session) -> u64 {
 }
 
 /// Returns the processes that have an image of ours mapped, with their programs.
-fn processes(session: &Session) -> Vec<(ProgramId, i32)> {
+fn processes(targets: &Targets) -> Vec<(ProgramId, i32)> {
     let mut all = BTreeSet::new();
-    for id in session.programs.keys() {
+    for id in targets.programs.keys() {
         let pids: BTreeSet<i32> =
-            (0..session.memory.slots_drawn(*id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
+            (0..targets.memory.slots_drawn(*id)).map(|n| targets.memory.head(id.slot(n)).pid as i32).collect();
         all.extend(pids.into_iter().filter(|pid| *pid > 0 && peer::maps_image(*pid, *id)).map(|pid| (*id, pid)));
     }
     all.into_iter().collect()
 }
 
 /// Returns the jumps, code and memory of systoll in a process of a program.
-fn ours(session: &Session, id: ProgramId, pid: i32) -> Option<Ours> {
-    let files = &session.programs.get(&id)?.hooks.files;
+fn ours(programs: &Programs, id: ProgramId, pid: i32) -> Option<Ours> {
+    let files = &programs.get(&id)?.hooks.files;
     let mut written: Vec<Written> = files.iter().flat_map(written_in).collect();
     written.sort_by_key(|written| written.at);
     Some(Ours {
@@ -86,10 +87,10 @@ fn written_in(file: &Patched) -> impl Iterator<Item = Written> {
 
 /// Lets threads go on that wait for the launcher, with what they have as the answer: of all processes, as a child of
 /// `vfork` keeps the process waiting that is to be left.
-fn answer_all(session: &Session) {
-    for id in session.programs.keys() {
-        let Some(area) = session.memory.image(*id) else { continue };
-        for index in 0..session.memory.slots_drawn(*id) {
+fn answer_all(targets: &Targets) {
+    for id in targets.programs.keys() {
+        let Some(area) = targets.memory.image(*id) else { continue };
+        for index in 0..targets.memory.slots_drawn(*id) {
             let base = id.slot(index).offset();
             let waits = area.get(base + slot::STATE) as u32 == state::WAITING;
             if let Some(word) = area.half(base + slot::STATE).filter(|_| waits)

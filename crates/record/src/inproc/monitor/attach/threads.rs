@@ -6,8 +6,8 @@ use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::tickets;
-use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::shared::memory::Area;
+use crate::inproc::monitor::session::{Provisioning, Targets};
+use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
 use crate::tracee;
@@ -17,11 +17,11 @@ use systoll_hooks::layout::{NODE_SIZE, image, record, slot, slot_address};
 
 /// Touches the memory of the slots that a process's threads will get, while they still run: each page takes the kernel
 /// microseconds at first.
-pub(crate) fn touch_slots(session: &mut Session, id: ProgramId, pid: i32) {
+pub(crate) fn touch_slots(memory: &mut Memory, id: ProgramId, pid: i32) {
     let count = peer::threads(pid).map_or(0, |threads| threads.len() as u64);
     let last = count.saturating_sub(1).min(tickets::MOST);
-    session.memory.see_slot(id.slot(last));
-    let Some(area) = session.memory.image(id) else { return };
+    memory.see_slot(id.slot(last));
+    let Some(area) = memory.image(id) else { return };
     for index in 1..=last {
         area.set(id.slot(index).offset() + slot::TAG, 0);
     }
@@ -33,23 +33,23 @@ pub(crate) fn touch_slots(session: &mut Session, id: ProgramId, pid: i32) {
 /// # Errors
 /// A text, if there are more threads than slots or if the shared memory can't be written.
 pub(crate) fn give_slots(
-    session: &mut Session,
+    targets: &mut Targets,
     id: ProgramId,
     pid: i32,
     threads: &[Stopped],
 ) -> Result<Vec<SlotRef>, String> {
     const FULL: &str = "it has more threads than there is room for counters";
-    if !provision::enter(&session.memory, id, pid) {
+    if !provision::enter(&targets.memory, id, pid) {
         return Err("the memory shared with it can't be written".into());
     }
     let mut slots = Vec::with_capacity(threads.len());
     for thread in threads {
-        let slot = if thread.tid == pid { id.slot(0) } else { draw(session, id, pid, thread.tid).ok_or(FULL)? };
-        note_area(session, slot, thread.tid);
+        let slot = if thread.tid == pid { id.slot(0) } else { draw(targets, id, pid, thread.tid).ok_or(FULL)? };
+        note_area(&targets.memory, slot, thread.tid);
         slots.push(slot);
     }
     if threads.len() > 1
-        && let Some(area) = session.memory.image(id)
+        && let Some(area) = targets.memory.image(id)
     {
         area.set(image::THREADS, 1);
     }
@@ -57,18 +57,18 @@ pub(crate) fn give_slots(
 }
 
 /// Draws a slot, as hooked code does for a thread that it makes.
-fn draw(session: &mut Session, id: ProgramId, pid: i32, tid: i32) -> Option<SlotRef> {
-    let program = session.programs.get_mut(&id)?;
-    let area = session.memory.image(id)?;
-    program.threads.tickets.look(area);
+fn draw(targets: &mut Targets, id: ProgramId, pid: i32, tid: i32) -> Option<SlotRef> {
+    let program = targets.programs.get_mut(&id)?;
+    let area = targets.memory.image(id)?;
+    program.threads.tickets.note_drawn(area);
     program.threads.tickets.grow_if_short(area);
     let ticket = area.get(image::NEXT_SLOT);
     let entry = area.half(image::TICKETS + 4 * (ticket % image::TICKETS_LEN))?;
     let index = u64::from(entry.swap(0, Ordering::SeqCst).checked_sub(1)?);
     area.set(image::NEXT_SLOT, ticket + 1);
     let thread = id.slot(index);
-    session.memory.see_slot(thread);
-    let area = session.memory.image(id)?;
+    targets.memory.see_slot(thread);
+    let area = targets.memory.image(id)?;
     let words = [
         (slot::TAG, thread.tag()),
         (slot::SELF, slot_address(index)),
@@ -82,8 +82,8 @@ fn draw(session: &mut Session, id: ProgramId, pid: i32, tid: i32) -> Option<Slot
 }
 
 /// Notes the address of the thread's rseq area, by which hooked code tells waiting from working.
-fn note_area(session: &Session, thread: SlotRef, tid: i32) {
-    let Some(area) = session.memory.image(thread.program) else { return };
+fn note_area(memory: &Memory, thread: SlotRef, tid: i32) {
+    let Some(area) = memory.image(thread.program) else { return };
     let Some(of_thread) = tracee::rseq_area(tid).filter(|area| area.at != 0) else { return };
     let usable = area.get(image::RSEQ_SIGNATURE & !7) >> 32 == u64::from(of_thread.signature);
     match usable {
@@ -109,13 +109,14 @@ pub(crate) fn take_slots(threads: &[Stopped]) {
 /// Counts the calls that stopped threads are in as entered now, each at the root of its site, since their returns will
 /// be counted. Returns the number of these calls.
 pub(crate) fn note_calls<'t>(
-    session: &mut Session,
+    targets: &mut Targets,
+    provisioning: &Provisioning,
     id: ProgramId,
     threads: impl Iterator<Item = (&'t Stopped, SlotRef)>,
     left: &[Left],
 ) -> usize {
-    let sampled = session.provisioning.files.samples_time();
-    let Some((program, area)) = session.programs.get_mut(&id).zip(session.memory.image(id)) else { return 0 };
+    let sampled = provisioning.files.samples_time();
+    let Some((program, area)) = targets.programs.get_mut(&id).zip(targets.memory.image(id)) else { return 0 };
     // Many threads wait at the same place.
     let mut sites: HashMap<u64, Option<SiteRef>> = HashMap::new();
     let mut noted = 0;

@@ -79,12 +79,12 @@ impl Files {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let known = self.look(symbols, key);
+        let known = self.look_up(symbols, key);
         self.known.insert(key, known.clone());
         known
     }
 
-    fn look(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<PlannedFile>>, Unwatchable> {
+    fn look_up(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<PlannedFile>>, Unwatchable> {
         let (id, placed) = self.placed(symbols, key);
         let Placed { plan, region } = placed?;
         if let Some(id) = &id {

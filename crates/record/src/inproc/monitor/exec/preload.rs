@@ -3,7 +3,7 @@
 use crate::inproc::monitor::exec::context_reuse::{Context, KnownAbove, KnownContext, KnownStep, KnownTrunk, Pairs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
 use crate::inproc::monitor::program::{Above, Program};
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Targets};
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use crate::request_windows::is_receive;
@@ -27,12 +27,12 @@ struct Preloaded {
 }
 
 /// Gives a program the contexts of earlier ones that consist of the same files.
-pub(crate) fn preload(session: &mut Session, id: ProgramId) {
-    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
-    let Some(program) = session.programs.get_mut(&id) else { return };
+pub(crate) fn preload(targets: &mut Targets, knowledge: &mut FileKnowledge, draft: &DraftRecording, id: ProgramId) {
+    let affordable = draft.windows.budget.affordable(0, draft.clock.at(sys::now()));
+    let Some(program) = targets.programs.get_mut(&id) else { return };
     let modules: Vec<ModuleKey> = program.space.files().map(|f| f.module).collect();
-    session.reuse.kept.make_known(&modules, &session.provisioning.files, &mut session.reuse.contexts);
-    let Some(area) = session.memory.image(id) else { return };
+    knowledge.reuse.kept.make_known(&modules, &knowledge.provisioning.files, &mut knowledge.reuse.contexts);
+    let Some(area) = targets.memory.image(id) else { return };
     let is_early = program.is_looked_at();
     let looked_at = affordable && is_early;
     let main_seen = program.contexts.main_seen;
@@ -43,11 +43,11 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     };
     // Frames of varying size include interpreters' own main functions, and a sample of the stack also tells the
     // script's line, so the thread asks there.
-    let scripts = looked_at && program.space.holds_interpreter(&session.symbols);
+    let scripts = looked_at && program.space.holds_interpreter(&knowledge.symbols);
     let is_asked_about = |known: &Context| scripts && known.main && known.varies();
     // Frames of other sizes belong to other programs, and there is room for a few sizes only. A context that no program
     // with this executable has had yet may have any of them.
-    let file = program.file.filter(|file| session.reuse.contexts.knows_varying_of(*file));
+    let file = program.file.filter(|file| knowledge.reuse.contexts.knows_varying_of(*file));
     let may_come = |known: &KnownContext| file.is_none_or(|file| !known.context.varies() || known.was_had_by(file));
     let given = |known: &KnownContext, biases: &Biases| {
         if !may_come(known) || is_asked_about(&known.context) {
@@ -60,9 +60,9 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
         is_known.then(|| Given { due: due(known), trunk })
     };
     // Threads are to ask where they receive.
-    let leaves_receives = session.windows.budget.tells_requests();
+    let leaves_receives = draft.windows.budget.tells_requests();
     for Preloaded { node, known, above } in
-        nodes_of_known(session.reuse.contexts.pairs(), program, area, given, leaves_receives)
+        nodes_of_known(knowledge.reuse.contexts.pairs(), program, area, given, leaves_receives)
     {
         let main = known.context.main;
         if let Some(above) = above {

@@ -3,7 +3,7 @@
 use crate::inproc::monitor::exec::files::{PlannedFile, Unwatchable};
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Patched;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{FileKnowledge, Provisioning, Targets};
 use crate::inproc::monitor::shared::maps::Layout;
 use crate::problems::Problems;
 use crate::procfs;
@@ -40,9 +40,15 @@ pub(crate) struct Ready {
 ///
 /// # Errors
 /// If the whole process can't be watched in this way.
-pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<'_>) -> Result<Option<Ready>, String> {
-    let path = session.symbols.path(file.module).unwrap_or_default();
-    let known = match session.provisioning.files.known(&mut session.symbols, file.module) {
+pub(crate) fn ready(
+    targets: &Targets,
+    knowledge: &mut FileKnowledge,
+    problems: &mut Problems,
+    file: &MappedFile,
+    taken: &mut Taken<'_>,
+) -> Result<Option<Ready>, String> {
+    let path = knowledge.symbols.path(file.module).unwrap_or_default();
+    let known = match knowledge.provisioning.files.known(&mut knowledge.symbols, file.module) {
         Ok(Some(known)) => known,
         Ok(None) => return Ok(None),
         Err(Unwatchable::GuardsMemory) => {
@@ -50,20 +56,20 @@ pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<
         }
         Err(Unwatchable::UsesGs(by)) => return Err(format!("{path} uses the gs segment for itself: {by}")),
         Err(Unwatchable::Other(why)) => {
-            session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+            problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
             return Ok(None);
         }
     };
     let is_free = |range: &Range<u64>| taken.is_free(range);
-    match session.provisioning.files.code(session.memory.codes(), file.module, &known, file.bias, &is_free) {
+    match knowledge.provisioning.files.code(targets.memory.codes(), file.module, &known, file.bias, &is_free) {
         Ok((code, at)) => {
             taken.ours.push(at..at + code.size());
-            note_uncounted(&mut session.problems, &path, &known, code.uncounted);
+            note_uncounted(problems, &path, &known, code.uncounted);
             let patched = Patched { key: file.module, known, code, bias: file.bias };
             Ok(Some(Ready { patched, at }))
         }
         Err(why) => {
-            session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+            problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
             Ok(None)
         }
     }
@@ -82,23 +88,28 @@ fn note_uncounted(problems: &mut Problems, path: &str, known: &Rc<PlannedFile>, 
 
 /// Notes if the users of a program that begins have their names: a process's user namespace gets them once
 /// (user_namespaces(7)), and shows a user without one as 65534 until then.
-pub(crate) fn note_users(session: &Session, id: ProgramId) {
-    let Some(program) = session.programs.get(&id).filter(|_| session.provisioning.elided != 0) else { return };
-    if let Some(area) = session.memory.image(id) {
+pub(crate) fn note_users(targets: &Targets, provisioning: &Provisioning, id: ProgramId) {
+    let Some(program) = targets.programs.get(&id).filter(|_| provisioning.elided != 0) else { return };
+    if let Some(area) = targets.memory.image(id) {
         area.set(image::USERS_NAMED, u64::from(procfs::has_user_names(program.pid)));
     }
 }
 
 /// Allows calls to be answered in place if every call of the program is seen: since `losses_before` no site was found
 /// whose calls are not counted, and no code runs that could not be examined.
-pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before: u64) {
-    let Some(program) = session.programs.get_mut(&id) else { return };
-    program.hooks.seen_whole &= session.problems.losses == losses_before;
-    let Some(area) = session.memory.image(id).filter(|_| program.hooks.seen_whole && session.provisioning.elided != 0)
-    else {
+pub(crate) fn allow_elision(
+    targets: &mut Targets,
+    provisioning: &Provisioning,
+    problems: &Problems,
+    id: ProgramId,
+    losses_before: u64,
+) {
+    let Some(program) = targets.programs.get_mut(&id) else { return };
+    program.hooks.seen_whole &= problems.losses == losses_before;
+    let Some(area) = targets.memory.image(id).filter(|_| program.hooks.seen_whole && provisioning.elided != 0) else {
         return;
     };
-    area.set(image::ELIDE, u64::from(session.provisioning.elided));
+    area.set(image::ELIDE, u64::from(provisioning.elided));
     // Set `ELIDE` first and check then: a thread that sets `UNSEEN` in between sees `ELIDE` taken back.
     if area.get(image::UNSEEN) as u32 != 0 {
         area.set(image::ELIDE, 0);

@@ -4,7 +4,8 @@ use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::requests::request;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::results::run_stats::RunStats;
+use crate::inproc::monitor::session::Targets;
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use std::ops::Range;
@@ -35,8 +36,8 @@ impl Patched {
 
 /// Gives the threads of a new program areas, if it seems to register none. Its first thread waits in slot
 /// `thread.index`.
-pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
-    let Some(program) = session.programs.get(&thread.program) else { return };
+pub(crate) fn give_areas(targets: &mut Targets, stats: &mut RunStats, thread: SlotRef) {
+    let Some(program) = targets.programs.get(&thread.program) else { return };
     if program.hooks.files.is_empty()
         || !program.hooks.files.iter().all(Patched::registers_no_area)
         || !seccomp::may_register()
@@ -45,33 +46,33 @@ pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
     }
     let pid = program.pid;
     let before = sys::process_cpu(pid);
-    let taken = give_area(session, thread).map_or(0, |()| 1);
+    let taken = give_area(targets, thread).map_or(0, |()| 1);
     let took = sys::process_cpu(pid).zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
-    if let Some(program) = session.programs.get_mut(&thread.program) {
+    if let Some(program) = targets.programs.get_mut(&thread.program) {
         // The time and the faults of these calls are not the program's own.
-        session.stats.starts_ns += took;
+        stats.starts_ns += took;
         program.processes.cpu_before += took;
         program.hooks.faults += taken;
     }
 }
 
-fn give_area(session: &mut Session, thread: SlotRef) -> Option<()> {
+fn give_area(targets: &mut Targets, thread: SlotRef) -> Option<()> {
     let mapped =
-        request::request(session, thread, [MMAP.into(), areas::AT, areas::SIZE, READ_WRITE, OWN, u64::MAX, 0])?;
+        request::request(targets, thread, [MMAP.into(), areas::AT, areas::SIZE, READ_WRITE, OWN, u64::MAX, 0])?;
     if mapped != areas::AT {
         return None;
     }
     // Exclude the areas from core dumps, which must be the same as without us.
     let _ = request::request(
-        session,
+        targets,
         thread,
         [MADVISE.into(), areas::AT, areas::SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0],
     );
     // Set `GIVES_AREAS` first, so that the area is given back before the program registers its own, even if we never
     // get the reply.
-    session.memory.image(thread.program)?.set(image::GIVES_AREAS, 1);
-    let reply = request::request(session, thread, registering(session, thread, 0)?)?;
-    let area = session.memory.image(thread.program)?;
+    targets.memory.image(thread.program)?.set(image::GIVES_AREAS, 1);
+    let reply = request::request(targets, thread, registering(&targets.memory, thread, 0)?)?;
+    let area = targets.memory.image(thread.program)?;
     match reply {
         0 => area.set(thread.offset() + slot::RSEQ, areas::area_address(thread.index)),
         _ => area.set(image::GIVES_AREAS, 0),
@@ -80,8 +81,8 @@ fn give_area(session: &mut Session, thread: SlotRef) -> Option<()> {
 }
 
 /// Returns the call by which the thread of slot `thread.index` registers its area, or unregisters it.
-fn registering(session: &Session, thread: SlotRef, flags: u64) -> Option<[u64; 7]> {
-    let signature = session.memory.image(thread.program)?.get(image::RSEQ_SIGNATURE & !7) >> 32;
+fn registering(memory: &Memory, thread: SlotRef, flags: u64) -> Option<[u64; 7]> {
+    let signature = memory.image(thread.program)?.get(image::RSEQ_SIGNATURE & !7) >> 32;
     Some([RSEQ.into(), areas::area_address(thread.index), areas::AREA, flags, signature, 0, 0])
 }
 
@@ -91,29 +92,29 @@ pub(crate) fn are_given(memory: &Memory, id: ProgramId) -> bool {
 }
 
 /// Returns the call by which the thread of a slot unregisters its area: number and arguments.
-pub(crate) fn taking_back(session: &Session, thread: SlotRef) -> Option<(i64, [u64; 6])> {
-    let [number, args @ ..] = registering(session, thread, UNREGISTER)?;
+pub(crate) fn taking_back(memory: &Memory, thread: SlotRef) -> Option<(i64, [u64; 6])> {
+    let [number, args @ ..] = registering(memory, thread, UNREGISTER)?;
     Some((number as i64, args))
 }
 
 /// Makes a waiting thread, whose calls will no longer be hooked, unregister our area: otherwise its program could
 /// register none of its own.
-pub(crate) fn take_area_back(session: &mut Session, thread: SlotRef) {
-    let Some(area) = session.memory.image(thread.program) else { return };
+pub(crate) fn take_area_back(targets: &mut Targets, thread: SlotRef) {
+    let Some(area) = targets.memory.image(thread.program) else { return };
     let given = area.get(image::GIVES_AREAS) as u32 != 0 && area.get(image::QUIET) as u32 == 0;
     if !given || thread.index + 1 >= image::SLOT_COUNT {
         return;
     }
-    if let Some(call) = registering(session, thread, UNREGISTER) {
-        let _ = request::request(session, thread, call);
+    if let Some(call) = registering(&targets.memory, thread, UNREGISTER) {
+        let _ = request::request(targets, thread, call);
     }
 }
 
 /// Returns the whole pages of areas that no thread of a program can have; `None` if there are none.
-pub(crate) fn unused_areas(session: &Session, id: ProgramId) -> Option<Range<u64>> {
-    let start = areas::area_address(session.memory.slots_drawn(id)).next_multiple_of(4096);
+pub(crate) fn unused_areas(memory: &Memory, id: ProgramId) -> Option<Range<u64>> {
+    let start = areas::area_address(memory.slots_drawn(id)).next_multiple_of(4096);
     let unused = start..areas::AT + areas::SIZE;
-    (are_given(&session.memory, id) && !unused.is_empty()).then_some(unused)
+    (are_given(memory, id) && !unused.is_empty()).then_some(unused)
 }
 
 #[cfg(test)]

@@ -1,28 +1,21 @@
 //! Answers the questions of threads.
 
 use crate::inproc::monitor::exec::bootstrap::STARTING;
-use crate::inproc::monitor::exec::on_exec;
-use crate::inproc::monitor::exec::preload;
-use crate::inproc::monitor::exec::provision;
+use crate::inproc::monitor::exec::{on_exec, preload, provision};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::next_question::{Kind, LastWork};
+use crate::inproc::monitor::polling::Polling;
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::requests::context;
-use crate::inproc::monitor::requests::doomed;
-use crate::inproc::monitor::requests::end_of_watching;
-use crate::inproc::monitor::requests::exec_asked;
-use crate::inproc::monitor::requests::identity;
-use crate::inproc::monitor::requests::late_code;
-use crate::inproc::monitor::requests::leave;
-use crate::inproc::monitor::requests::received;
-use crate::inproc::monitor::requests::request;
-use crate::inproc::monitor::requests::slots;
-use crate::inproc::monitor::requests::stack_memory;
-use crate::inproc::monitor::requests::unchanged_ids;
+use crate::inproc::monitor::requests::open_windows::LastUnwound;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::requests::windows;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::requests::{
+    context, doomed, end_of_watching, exec_asked, identity, late_code, leave, received, request, slots, stack_memory,
+    unchanged_ids, windows,
+};
+use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Session, Targets};
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
+use crate::problems::Problems;
 use crate::served_pages;
 use crate::sys::read_memory;
 use std::sync::atomic::Ordering;
@@ -34,9 +27,9 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     if thread.index >= image::SLOT_COUNT {
         return false;
     }
-    session.memory.see_slot(thread);
+    session.targets.memory.see_slot(thread);
     let base = thread.offset();
-    let Some(area) = session.memory.image(thread.program) else { return false };
+    let Some(area) = session.targets.memory.image(thread.program) else { return false };
     if area.get(base + slot::STATE) as u32 != state::WAITING {
         return false;
     }
@@ -46,72 +39,129 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     }
     session.polling.asked_here = area.get(base + slot::PATIENCE) == 0;
     let mut waiter = Waiter::read(area, thread);
-    // Most questions are about a call that is counted at this node.
-    let (mut answer, node) = (asked, NodeAddr(asked));
-    let problems = session.problems.list.len();
-    let unwound = session.windows.unwound.take();
-    let mut goes_on = false;
-    let place = session.programs.get_mut(&thread.program).map(Program::next_question);
-    session.polling.done = LastWork { kind: kind_of(&waiter, Question::from_resume(resume)), place };
-    if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
-        match Question::from_resume(resume) {
-            Some(Question::Context) => {
-                answer = context::on_context(session, &waiter, node).0;
-                if let Some(area) = session.memory.image(thread.program) {
-                    stack_memory::tell(area, &waiter);
-                }
+    let question = Question::from_resume(resume);
+    let problems = session.draft.problems.list.len();
+    // Only the question of a window's first call may find the stack that was unwound last.
+    let unwound = session.draft.windows.unwound.take();
+    let place = session.targets.programs.get_mut(&thread.program).map(Program::next_question);
+    session.polling.done = LastWork { kind: kind_of(&waiter, question), place };
+    let mut answer = Answer { word: asked, is_released: false };
+    if is_itself(&mut session.targets, &mut session.draft.problems, thread, (waiter.tid, question)) {
+        match question {
+            Some(
+                question @ (Question::Context | Question::Number | Question::WindowEntry | Question::WindowReturn),
+            ) => {
+                let Session { targets, knowledge, draft, .. } = session;
+                answer.word = on_call(targets, knowledge, draft, &waiter, question, asked, unwound);
             }
-            Some(Question::Number) => answer = context::on_number(session, &waiter, asked).0,
-            Some(Question::Slots) => slots::recycle(session, thread.program, true),
-            Some(Question::Ending) => late_code::on_ending(session, thread.program, waiter.tid),
-            Some(Question::Mapped) => goes_on = on_code(session, &waiter, node),
-            Some(Question::Exec) => exec_asked::on_asked(session, &waiter),
-            Some(Question::ExecFailed) => exec_asked::on_failed(session, &waiter),
-            Some(Question::Last) => {
-                if let Some(last) = end_of_watching::reason(session, &waiter) {
-                    waiter.slot.program = identity::part_ways(session, &waiter);
-                    goes_on = leave::on_last(session, &waiter, last);
-                }
+            Some(question @ (Question::Identity | Question::Confine | Question::Last)) => {
+                answer.is_released = on_process(session, &mut waiter, question, NodeAddr(asked));
             }
-            Some(Question::Identity) if unchanged_ids::keeps_ids(session, &waiter, node) => {}
-            Some(Question::Identity) => waiter.slot.program = identity::part_ways(session, &waiter),
-            Some(Question::Confine) => {
-                waiter.slot.program = identity::part_ways(session, &waiter);
-                on_confine(session, waiter.slot.program);
-            }
-            Some(Question::WindowEntry) => {
-                let began = sys::now();
-                context::look_for_main(session, thread, node);
-                session.windows.unwound = unwound.filter(|last| last.is_of(&waiter, node));
-                if !received::on_entry(session, &waiter, node, began) {
-                    windows::on_entry(session, &waiter, node, began);
-                }
-            }
-            Some(Question::WindowReturn) => {
-                received::on_return(session, &waiter);
-                windows::on_return(session, &waiter);
-            }
-            // The thread finds the answers to these questions by itself, or asks for the context.
-            Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
+            Some(Question::Mapped) => answer.is_released = on_code(session, &waiter, NodeAddr(asked)),
+            Some(question) => on_note(session, &waiter, question),
+            None => {}
         }
     }
-    if Question::from_resume(resume) == Some(Question::Mapped) {
-        doomed::forget_what_doomed_lack(session, thread, problems);
+    let Session { targets, knowledge, draft, .. } = session;
+    if question == Some(Question::Mapped) {
+        doomed::forget_what_doomed_lack(&targets.memory, &mut draft.problems, thread, problems);
     }
-    if goes_on {
-        preload_new(session);
-        return true;
+    if !answer.is_released {
+        release(&targets.memory, waiter.slot, answer.word);
     }
-    let Some(area) = session.memory.image(waiter.slot.program) else { return true };
-    area.set(base + slot::ANSWER, answer);
-    let Some(word) = area.half(base + slot::STATE) else { return true };
+    preload_new(targets, knowledge, draft);
+    true
+}
+
+/// The answer to a thread's question.
+struct Answer {
+    /// The word that the thread finds in its slot.
+    word: u64,
+    /// True if the thread was released already.
+    is_released: bool,
+}
+
+/// Writes the answer into the slot of a thread, and wakes the thread.
+fn release(memory: &Memory, thread: SlotRef, answer: u64) {
+    let Some(area) = memory.image(thread.program) else { return };
+    area.set(thread.offset() + slot::ANSWER, answer);
+    let Some(word) = area.half(thread.offset() + slot::STATE) else { return };
     // The thread may have stopped waiting meanwhile.
     let done = word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
     if done.is_ok() {
         sys::futex_wake(word);
     }
-    preload_new(session);
-    true
+}
+
+/// Handles a question about a call: its context, or its place in a window. Returns the answer's word.
+fn on_call(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    question: Question,
+    asked: u64,
+    unwound: Option<LastUnwound>,
+) -> u64 {
+    // The call is counted at this node.
+    let node = NodeAddr(asked);
+    match question {
+        Question::Context => {
+            let answer = context::on_context(targets, knowledge, draft, waiter, node);
+            if let Some(area) = targets.memory.image(waiter.slot.program) {
+                stack_memory::tell(area, waiter);
+            }
+            return answer.0;
+        }
+        Question::Number => return context::on_number(targets, knowledge, draft, waiter, asked).0,
+        Question::WindowEntry => {
+            let began = sys::now();
+            context::look_for_main(targets, draft, waiter.slot, node);
+            draft.windows.unwound = unwound.filter(|last| last.is_of(waiter, node));
+            if !received::on_entry(targets, knowledge, draft, waiter, node, began) {
+                windows::on_entry(targets, knowledge, draft, waiter, node, began);
+            }
+        }
+        _ => {
+            received::on_return(&mut draft.windows, waiter);
+            windows::on_return(&targets.memory, draft, waiter);
+        }
+    }
+    asked
+}
+
+/// Handles a question of a process that changes: it may be a copy now, or be confined, or end its watching. The slot
+/// in `waiter` becomes that of the process's own image. Returns true if the thread was released.
+fn on_process(session: &mut Session, waiter: &mut Waiter, question: Question, node: NodeAddr) -> bool {
+    match question {
+        Question::Last => {
+            let Some(last) = end_of_watching::reason(&session.targets, waiter) else { return false };
+            waiter.slot.program = identity::part_ways(session, waiter);
+            let Session { targets, draft, traced, .. } = session;
+            return leave::on_last(targets, &mut draft.problems, &traced.tracees, waiter, last);
+        }
+        Question::Identity if unchanged_ids::keeps_ids(&session.targets.programs, waiter, node) => {}
+        _ => waiter.slot.program = identity::part_ways(session, waiter),
+    }
+    if question == Question::Confine {
+        on_confine(&session.targets.memory, &mut session.polling, waiter.slot.program);
+    }
+    false
+}
+
+/// Handles a question that only tells the launcher something, or asks for slots.
+fn on_note(session: &mut Session, waiter: &Waiter, question: Question) {
+    let Session { targets, knowledge, draft, traced, .. } = session;
+    match question {
+        Question::Slots => slots::recycle(targets, draft, waiter.slot.program, true),
+        Question::Ending => {
+            late_code::on_ending(&mut targets.programs, knowledge, waiter.slot.program, waiter.tid);
+        }
+        Question::Exec => exec_asked::on_asked(targets, &mut draft.problems, traced, waiter),
+        Question::ExecFailed => exec_asked::on_failed(&targets.programs, traced, waiter),
+        // The thread finds the answers to the other questions by itself, or asks for the context.
+        _ => {}
+    }
 }
 
 /// Returns the kind of work, by which the launcher predicts if another question comes soon.
@@ -128,31 +178,37 @@ fn kind_of(waiter: &Waiter, question: Option<Question>) -> Kind {
 /// Handles a question about code that was mapped or made executable in a program. Returns true if the thread was
 /// released with its answer.
 fn on_code(session: &mut Session, waiter: &Waiter, node: NodeAddr) -> bool {
-    if let Some(made) = request::undone(session, waiter.slot) {
-        provision::finish(session, waiter.slot, made);
+    let Session { targets, knowledge, draft, .. } = session;
+    if let Some(made) = request::undone(&targets.memory, waiter.slot) {
+        provision::finish(targets, knowledge, &mut draft.problems, waiter.slot, made);
         return false;
     }
     match waiter.registers.ax {
-        STARTING => on_exec::on_starting(session, waiter.slot),
+        STARTING => on_exec::on_starting(targets, knowledge, draft, waiter.slot),
         _ => late_code::on_mapped(session, waiter, node),
     }
 }
 
 /// Gives contexts of earlier programs to the programs that have just mapped files, while their threads run on.
-fn preload_new(session: &mut Session) {
-    for id in std::mem::take(&mut session.reuse.to_preload) {
-        preload::preload(session, id);
+fn preload_new(targets: &mut Targets, knowledge: &mut FileKnowledge, draft: &DraftRecording) {
+    for id in std::mem::take(&mut knowledge.reuse.to_preload) {
+        preload::preload(targets, knowledge, draft, id);
     }
 }
 
 /// Returns true if the thread that claims the number `tid` is the one with that slot, and not one of another PID
 /// namespace with the same number.
-fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Option<Question>)) -> bool {
+fn is_itself(
+    targets: &mut Targets,
+    problems: &mut Problems,
+    thread: SlotRef,
+    (tid, question): (i32, Option<Question>),
+) -> bool {
     if tid <= 0 {
         if matches!(question, Some(Question::Exec | Question::Mapped | Question::Identity | Question::Last)) {
             let text = "a process that was made under a seccomp filter asked before its maker knew which it is: what it \
                         ran or mapped then is not counted";
-            session.problems.note(ProblemKind::Lost, text);
+            problems.note(ProblemKind::Lost, text);
         }
         return false;
     }
@@ -160,20 +216,18 @@ fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Opti
     // For questions that cause more than reading, the slot's word is not enough: the thread may be gone, and its number
     // reused.
     let looks_only = matches!(question, Some(Question::WindowEntry | Question::WindowReturn));
-    if looks_only && session.programs.get(&thread.program).and_then(|p| p.threads.told.get(&thread.index)) == Some(&tid)
+    if looks_only && targets.programs.get(&thread.program).and_then(|p| p.threads.told.get(&thread.index)) == Some(&tid)
     {
         return true;
     }
     let mut word = [0; 8];
     let at = IMAGE + thread.offset() + slot::TAG;
     let sure = read_memory(tid, at, &mut word) == 8 && u64::from_ne_bytes(word) == thread.tag();
-    if let Some(program) = session.programs.get_mut(&thread.program).filter(|_| sure && !thread.is_last()) {
+    if let Some(program) = targets.programs.get_mut(&thread.program).filter(|_| sure && !thread.is_last()) {
         program.threads.told.insert(thread.index, tid);
     }
-    if !sure && !is_ending(session, thread, tid) {
-        session
-            .problems
-            .note(ProblemKind::Lost, "some threads could not be looked at: contexts and new code are missing");
+    if !sure && !is_ending(&targets.memory, thread, tid) {
+        problems.note(ProblemKind::Lost, "some threads could not be looked at: contexts and new code are missing");
     }
     sure
 }
@@ -181,15 +235,15 @@ fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Opti
 /// Returns true if the thread of a slot is about to end: another thread has ended its process while it waited, so
 /// nothing that it asked for will happen. The thread must have the number that its maker noted; otherwise the number
 /// may be that of a thread in another PID namespace.
-fn is_ending(session: &Session, thread: SlotRef, tid: i32) -> bool {
-    let same_number = thread.index == 0 || session.memory.head(thread).made_as as i32 == tid;
+fn is_ending(memory: &Memory, thread: SlotRef, tid: i32) -> bool {
+    let same_number = thread.index == 0 || memory.head(thread).made_as as i32 == tid;
     same_number && crate::procfs::is_ending(tid)
 }
 
 /// Handles a new filter: from now on the program makes no system calls of ours.
-fn on_confine(session: &mut Session, id: ProgramId) {
-    if let Some(word) = session.memory.image(id).and_then(|a| a.half(image::QUIET)) {
+fn on_confine(memory: &Memory, polling: &mut Polling, id: ProgramId) {
+    if let Some(word) = memory.image(id).and_then(|a| a.half(image::QUIET)) {
         word.store(1, Ordering::SeqCst);
-        session.polling.quiet = true;
+        polling.quiet = true;
     }
 }

@@ -5,21 +5,19 @@ use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
-use crate::inproc::monitor::requests::received;
 use crate::inproc::monitor::requests::trunk::{self, SeenAbove};
 use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::requests::{received, windows};
 use crate::inproc::monitor::results::ring_take;
-use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::shared::memory::Area;
+use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Targets};
+use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::sys;
 use crate::sys::read_memory;
 use std::rc::Rc;
 use systoll_hooks::assemble::{self, CountedPlace, Step, TreeError, grow_seen};
-use systoll_hooks::layout::slot;
 use systoll_hooks::layout::windows::{ASKED_ONCE, NONE, OWN};
-use systoll_hooks::layout::{may_hold_node, node, record};
+use systoll_hooks::layout::{may_hold_node, node, record, slot};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
 
@@ -34,63 +32,76 @@ const MOST_AT_MAIN: u64 = 8 << 20;
 const MAX_FAILURES: u32 = 16;
 
 /// Answers a question for the context of a call at a site with the root `root`. Returns the node that counts it.
-pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> NodeAddr {
-    let at = session.programs.get(&waiter.slot.program).and_then(|program| program.site_of(root));
-    let Some((site, (frames, complete))) = at.and_then(|at| Some((at, unwind_now(session, waiter, at)?))) else {
+pub(crate) fn on_context(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    root: NodeAddr,
+) -> NodeAddr {
+    let at = targets.programs.get(&waiter.slot.program).and_then(|program| program.site_of(root));
+    let Some((site, (frames, complete))) = at.and_then(|at| Some((at, unwind_now(targets, knowledge, waiter, at)?)))
+    else {
         return root;
     };
-    no_calls::note_callers(session, waiter.slot.program, &frames);
-    let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return root };
-    let Some(area) = session.memory.image(waiter.slot.program) else { return root };
+    no_calls::note_callers(&targets.programs, knowledge, &draft.table, waiter.slot.program, &frames);
+    let Some(program) = targets.programs.get_mut(&waiter.slot.program) else { return root };
+    let Some(area) = targets.memory.image(waiter.slot.program) else { return root };
     let before = program.contexts.nodes.len();
     let sighting = Sighting { thread: waiter, site, root, frames: &frames, complete };
-    let main = is_main_on(&mut session.symbols, &frames);
-    let node = sighting.node(program, &mut session.symbols, &mut session.reuse.contexts, area, main);
+    let main = is_main_on(&mut knowledge.symbols, &frames);
+    let node = sighting.node(program, &mut knowledge.symbols, &mut knowledge.reuse.contexts, area, main);
     // A thread that can't read its stack by itself asks at known contexts too.
     let reads = area.get(waiter.slot.offset() + slot::STACK_ASKED) == 0;
     if !reads && program.contexts.nodes.len() == before {
         return node;
     }
     if waiter.slot.index == 0 && !program.contexts.main_seen && main {
-        on_main(session, waiter.slot.program);
-        let known = session.programs.get_mut(&waiter.slot.program).map(|p| std::mem::take(&mut p.contexts.main_nodes));
-        look_no_more(session, waiter.slot, known.unwrap_or_default());
+        on_main(targets, draft, waiter.slot.program);
+        let known = targets.programs.get_mut(&waiter.slot.program).map(|p| std::mem::take(&mut p.contexts.main_nodes));
+        look_no_more(targets, draft, waiter.slot, known.unwrap_or_default());
     }
-    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    let affordable = draft.windows.budget.affordable(0, draft.clock.at(sys::now()));
     // If a window opens here, its first call is sampled.
-    if !affordable || windows::opened_by(session, waiter.slot.program) == NONE {
-        windows::look_at_first(session, waiter, node, (&frames, complete));
+    if !affordable || windows::opened_by(&targets.memory, waiter.slot.program) == NONE {
+        windows::look_at_first(targets, &mut knowledge.symbols, draft, waiter, node, (&frames, complete));
     }
-    session.windows.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
-    on_first(session, waiter, node);
+    draft.windows.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
+    on_first(targets, knowledge, draft, waiter, node);
     node
 }
 
 /// Opens a window at the first call at a node, if the budget allows it.
-fn on_first(session: &mut Session, waiter: &Waiter, node: NodeAddr) {
-    if received::on_first(session, waiter, node) {
+fn on_first(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    node: NodeAddr,
+) {
+    if received::on_first(targets, draft, waiter, node) {
         return;
     }
-    let who = windows::opened_by(session, waiter.slot.program);
-    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    let who = windows::opened_by(&targets.memory, waiter.slot.program);
+    let affordable = draft.windows.budget.affordable(0, draft.clock.at(sys::now()));
     if matches!(who, ASKED_ONCE | OWN) && affordable {
-        ring_take::make_room(session, waiter.slot);
-        windows::on_first(session, waiter, node);
+        ring_take::make_room(targets, draft, waiter.slot);
+        windows::on_first(targets, knowledge, draft, waiter, node);
     } else {
-        ask_for_window(session, waiter.slot, node);
+        ask_for_window(&targets.memory, draft, waiter.slot, node);
     }
 }
 
 /// Makes the thread ask for a window at this call, the first of its context, if the budget allows it.
-fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
-    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
-    let Some(area) = session.memory.image(thread.program) else { return };
+fn ask_for_window(memory: &Memory, draft: &mut DraftRecording, thread: SlotRef, node: NodeAddr) {
+    let affordable = draft.windows.budget.affordable(0, draft.clock.at(sys::now()));
+    let Some(area) = memory.image(thread.program) else { return };
     let within = may_hold_node(node.offset());
     if !within || area.get(node.offset() + node::WINDOW_AT) != 0 {
         return;
     }
     if !affordable {
-        session.windows.budget.refused += 1;
+        draft.windows.budget.refused += 1;
         return area.set(node.offset() + node::WINDOW_AT, LATER_OCTAVE);
     }
     let base = thread.offset();
@@ -101,9 +112,9 @@ fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
 }
 
 /// Ends start-up if this is the first call below `main` at a context that was given to the program at its start.
-pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAddr) {
+pub(crate) fn look_for_main(targets: &mut Targets, draft: &mut DraftRecording, thread: SlotRef, node: NodeAddr) {
     let Some(program) =
-        session.programs.get_mut(&thread.program).filter(|p| thread.index == 0 && !p.contexts.main_seen)
+        targets.programs.get_mut(&thread.program).filter(|p| thread.index == 0 && !p.contexts.main_seen)
     else {
         return;
     };
@@ -111,19 +122,19 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
         return;
     }
     let mut nodes = std::mem::take(&mut program.contexts.main_nodes);
-    on_main(session, thread.program);
-    if let Some(area) = session.memory.image(thread.program) {
+    on_main(targets, draft, thread.program);
+    if let Some(area) = targets.memory.image(thread.program) {
         let transfers = area.get(node.offset() + node::TRANSFERS);
         area.set(node.offset() + node::TRANSFERS, transfers & !node::ASKS);
     }
     nodes.retain(|other| *other != node);
-    look_no_more(session, thread, nodes);
+    look_no_more(targets, draft, thread, nodes);
 }
 
 /// Stops asking at these preloaded nodes, since `main` has begun elsewhere.
-fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
-    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
-    let (Some(area), Some(program)) = (session.memory.image(thread.program), session.programs.get_mut(&thread.program))
+fn look_no_more(targets: &mut Targets, draft: &DraftRecording, thread: SlotRef, nodes: Vec<NodeAddr>) {
+    let affordable = draft.windows.budget.affordable(0, draft.clock.at(sys::now()));
+    let (Some(area), Some(program)) = (targets.memory.image(thread.program), targets.programs.get_mut(&thread.program))
     else {
         return;
     };
@@ -140,17 +151,17 @@ fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
 }
 
 /// Ends start-up: `main` is on the stack of the program's first thread.
-fn on_main(session: &mut Session, id: ProgramId) {
-    let now = session.clock.at(sys::now());
+fn on_main(targets: &mut Targets, draft: &mut DraftRecording, id: ProgramId) {
+    let now = draft.clock.at(sys::now());
     // The first thread itself asks right now, so its time is known.
-    let (from, asked) = (session.memory.asked_from(id.slot(0)), session.memory.asked_before(id.slot(0)));
-    let written = session.memory.written_before(id.slot(0)) as f64 / session.clock.ratio.cycles_per_ns();
+    let (from, asked) = (targets.memory.asked_from(id.slot(0)), targets.memory.asked_before(id.slot(0)));
+    let written = targets.memory.written_before(id.slot(0)) as f64 / draft.clock.ratio.cycles_per_ns();
     let asked = asked.saturating_add(written as u64);
-    let Some(program) = session.programs.get_mut(&id) else { return };
+    let Some(program) = targets.programs.get_mut(&id) else { return };
     program.contexts.main_seen = true;
-    program.contexts.at_main = Some(session.memory.counts(id.slot(0), MOST_AT_MAIN));
+    program.contexts.at_main = Some(targets.memory.counts(id.slot(0), MOST_AT_MAIN));
     let before = program.processes.thread_before;
-    if let Some(image) = session.table.images.get_mut(program.image.index())
+    if let Some(image) = draft.table.images.get_mut(program.image.index())
         && image.main_at_ns.is_none()
     {
         image.main_at_ns = Some(now);
@@ -159,17 +170,23 @@ fn on_main(session: &mut Session, id: ProgramId) {
 }
 
 /// Answers a question for the root that counts the calls of one number, asked at the site with the table at `table`.
-pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> NodeAddr {
-    let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
+pub(crate) fn on_number(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    table: u64,
+) -> NodeAddr {
+    let Some(program) = targets.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
     let Some(at) = program.site_of_table(table) else { return NodeAddr(table) };
-    let Some(area) = session.memory.image(waiter.slot.program) else { return NodeAddr(table) };
+    let Some(area) = targets.memory.image(waiter.slot.program) else { return NodeAddr(table) };
     // Numbers are 32 bits wide, as the kernel and the trampolines see them.
     let Some(root) = program.number_root(area, at, waiter.registers.ax as u32) else { return NodeAddr(table) };
     let site = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site));
     if site.is_some_and(|s| s.offset.is_some()) {
-        on_context(session, waiter, root)
+        on_context(targets, knowledge, draft, waiter, root)
     } else {
-        on_first(session, waiter, root);
+        on_first(targets, knowledge, draft, waiter, root);
         root
     }
 }

@@ -2,7 +2,8 @@
 //! begun to run made no calls, so nothing of it is lost.
 
 use crate::inproc::monitor::handles::SlotRef;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Memory;
+use crate::problems::Problems;
 use crate::procfs;
 use std::time::Duration;
 
@@ -22,15 +23,15 @@ pub(crate) fn is_doomed(tid: i32) -> bool {
 }
 
 /// Returns true if the thread of a slot, which waits for the launcher, is doomed.
-pub(crate) fn is_waiter_doomed(session: &Session, thread: SlotRef) -> bool {
-    let tid = session.memory.head(thread).tid as i32;
+pub(crate) fn is_waiter_doomed(memory: &Memory, thread: SlotRef) -> bool {
+    let tid = memory.head(thread).tid as i32;
     tid > 0 && is_doomed(tid)
 }
 
 /// Drops the problems beyond the first `known`, which say that code mapped by a thread could not be hooked, if the thread
 /// is doomed: no other thread can run that code before it.
-pub(crate) fn forget_what_doomed_lack(session: &mut Session, thread: SlotRef, known: usize) {
-    if session.problems.list.len() > known && is_waiter_doomed(session, thread) {
-        session.problems.list.truncate(known);
+pub(crate) fn forget_what_doomed_lack(memory: &Memory, problems: &mut Problems, thread: SlotRef, known: usize) {
+    if problems.list.len() > known && is_waiter_doomed(memory, thread) {
+        problems.list.truncate(known);
     }
 }

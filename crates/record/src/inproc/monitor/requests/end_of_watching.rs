@@ -4,7 +4,8 @@ use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::handles::NodeAddr;
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::Targets;
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::sys::read_memory;
 use std::ops::Range;
@@ -50,12 +51,12 @@ impl EndOfWatching {
 }
 
 /// Returns the reason why the process can't be watched after the call that a thread waits to make; `None` if it can.
-pub(crate) fn reason(session: &Session, waiter: &Waiter) -> Option<EndOfWatching> {
+pub(crate) fn reason(targets: &Targets, waiter: &Waiter) -> Option<EndOfWatching> {
     let args = waiter.args();
     let [first, second, third, fourth, fifth, _] = args;
     let touches =
-        |at: u64, len: u64| hits(session, waiter, at..at.saturating_add(len)).then_some(EndOfWatching::Touches);
-    match number(session, waiter)? {
+        |at: u64, len: u64| hits(targets, waiter, at..at.saturating_add(len)).then_some(EndOfWatching::Touches);
+    match number(targets, waiter)? {
         ARCH_PRCTL => Some(EndOfWatching::Gs),
         MLOCKALL => Some(EndOfWatching::Locks),
         PRCTL if first & 0xffff_ffff == PR_SET_SYSCALL_USER_DISPATCH => Some(EndOfWatching::Dispatch),
@@ -68,8 +69,8 @@ pub(crate) fn reason(session: &Session, waiter: &Waiter) -> Option<EndOfWatching
         }
         MADVISE if does_nothing_to_files(third) => None,
         SHMAT => touches(second, sys::segment_size(first as i32).unwrap_or(1)),
-        SETRLIMIT => bounds(session, waiter, (first, second)),
-        PRLIMIT64 if is_own(session, waiter, first as i32) => bounds(session, waiter, (second, third)),
+        SETRLIMIT => bounds(&targets.memory, waiter, (first, second)),
+        PRLIMIT64 if is_own(&targets.memory, waiter, first as i32) => bounds(&targets.memory, waiter, (second, third)),
         PRLIMIT64 => None,
         // The arguments of these calls begin with an address and a length.
         _ => touches(first, second),
@@ -77,19 +78,19 @@ pub(crate) fn reason(session: &Session, waiter: &Waiter) -> Option<EndOfWatching
 }
 
 /// Returns the number of the call that a thread waits to make. At sites that tell the number, eax may not hold it yet.
-fn number(session: &Session, waiter: &Waiter) -> Option<u32> {
-    let area = session.memory.image(waiter.slot.program)?;
+fn number(targets: &Targets, waiter: &Waiter) -> Option<u32> {
+    let area = targets.memory.image(waiter.slot.program)?;
     let root = NodeAddr(area.get(waiter.slot.offset() + slot::ANSWER));
-    let program = session.programs.get(&waiter.slot.program)?;
+    let program = targets.programs.get(&waiter.slot.program)?;
     Some(program.number_of(root).unwrap_or(waiter.registers.ax as u32))
 }
 
 /// Returns true if a range of whole pages contains memory of ours in the thread's process.
-fn hits(session: &Session, waiter: &Waiter, range: Range<u64>) -> bool {
+fn hits(targets: &Targets, waiter: &Waiter, range: Range<u64>) -> bool {
     let id = waiter.slot.program;
-    let areas = rseq_areas::are_given(&session.memory, id).then_some(areas::AT..areas::AT + areas::SIZE);
+    let areas = rseq_areas::are_given(&targets.memory, id).then_some(areas::AT..areas::AT + areas::SIZE);
     let fixed = [GLOBAL..IMAGE + image::SIZE, BLOBS_AT..BLOBS_AT + BLOBS_SIZE];
-    let near = session.programs.get(&id).into_iter().flat_map(|p| p.hooks.files.iter().map(Patched::code_range));
+    let near = targets.programs.get(&id).into_iter().flat_map(|p| p.hooks.files.iter().map(Patched::code_range));
     areas.into_iter().chain(fixed).chain(near).any(|ours| ours.start < range.end && range.start < ours.end)
 }
 
@@ -113,15 +114,15 @@ fn does_nothing_to_files(advice: u64) -> bool {
 }
 
 /// Returns true if a process id given by a thread means its own process.
-fn is_own(session: &Session, waiter: &Waiter, pid: i32) -> bool {
-    pid == 0 || pid == session.memory.head(waiter.slot).pid as i32
+fn is_own(memory: &Memory, waiter: &Waiter, pid: i32) -> bool {
+    pid == 0 || pid == memory.head(waiter.slot).pid as i32
 }
 
 /// Returns [`EndOfWatching::Bounds`] if a new limit, which lies at an address of the process, is one that our memory counts
 /// against.
-fn bounds(session: &Session, waiter: &Waiter, (resource, at): (u64, u64)) -> Option<EndOfWatching> {
+fn bounds(memory: &Memory, waiter: &Waiter, (resource, at): (u64, u64)) -> Option<EndOfWatching> {
     // Only rseq areas are private writable memory of ours.
-    let counts = resource as u32 == libc::RLIMIT_AS || rseq_areas::are_given(&session.memory, waiter.slot.program);
+    let counts = resource as u32 == libc::RLIMIT_AS || rseq_areas::are_given(memory, waiter.slot.program);
     let mut soft = [0; 8];
     let told = read_memory(waiter.tid, at, &mut soft) == soft.len();
     (counts && told && u64::from_ne_bytes(soft) != libc::RLIM_INFINITY).then_some(EndOfWatching::Bounds)

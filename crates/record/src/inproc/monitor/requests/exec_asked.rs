@@ -2,9 +2,11 @@
 //! privilege.
 
 use crate::arguments::argument_data;
+use crate::inproc::monitor::program::Programs;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{Targets, TracedProcesses};
 use crate::inproc::monitor::tracees::Seized;
+use crate::problems::Problems;
 use crate::setid::{self, Nature, World};
 use crate::sys::read_memory;
 use crate::tracee;
@@ -15,13 +17,13 @@ use systoll_hooks::numbers::EXECVEAT;
 use systoll_model::{Moment, ProblemKind, Sysno};
 
 /// Attaches to a thread that is about to exec, unless the new program would lose privilege.
-pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
+pub(crate) fn on_asked(targets: &Targets, problems: &mut Problems, traced: &mut TracedProcesses, waiter: &Waiter) {
     let tid = waiter.tid;
-    let pid = session.memory.head(waiter.slot).pid as i32;
-    if session.programs.get(&waiter.slot.program).is_some_and(|program| !program.processes.tells(pid)) {
+    let pid = targets.memory.head(waiter.slot).pid as i32;
+    if targets.programs.get(&waiter.slot.program).is_some_and(|program| !program.processes.tells(pid)) {
         return;
     }
-    if !session.tracees.privileged
+    if !traced.tracees.privileged
         && let Some(path) = exec_path(waiter)
     {
         let world = World {
@@ -32,39 +34,39 @@ pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
             && !crate::procfs::no_new_privs(tid)
         {
             let shown = path.strip_prefix(&world.root).map_or_else(|_| path.clone(), |p| Path::new("/").join(p));
-            if session.tracees.seized.contains_key(&tid) {
-                session.tracees.let_go(&mut session.root, tid);
+            if traced.tracees.seized.contains_key(&tid) {
+                traced.tracees.let_go(&mut traced.root, tid);
             }
-            return session.problems.note(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
+            return problems.note(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
         }
     }
-    if let Some(seized) = session.tracees.seized.get_mut(&tid) {
+    if let Some(seized) = traced.tracees.seized.get_mut(&tid) {
         seized.from = Some(waiter.slot);
-        return session.tracees.lingering.retain(|t| *t != tid);
+        return traced.tracees.lingering.retain(|t| *t != tid);
     }
     match tracee::seize(tid, tracee::EXECS) {
         Ok(()) => {
-            session.tracees.seized.insert(tid, Seized { from: Some(waiter.slot) });
+            traced.tracees.seized.insert(tid, Seized { from: Some(waiter.slot) });
         }
         // The thread was verified when it asked: it has been killed since, and runs no program.
         Err(_) if crate::procfs::is_ending(tid) => {}
         Err(errno) => {
             let text = format!("a program ran unwatched: it can't be attached to: {}", errno.desc());
-            session.problems.note(ProblemKind::Unwatched, text);
+            problems.note(ProblemKind::Unwatched, text);
         }
     }
 }
 
 /// Handles a failed exec. A thread that searches several folders for a program tries again at once. An exec that does
 /// not ask must not find us attached, since the program might then lose privilege.
-pub(crate) fn on_failed(session: &mut Session, waiter: &Waiter) {
-    if !session.tracees.seized.contains_key(&waiter.tid) {
+pub(crate) fn on_failed(programs: &Programs, traced: &mut TracedProcesses, waiter: &Waiter) {
+    if !traced.tracees.seized.contains_key(&waiter.tid) {
         return;
     }
-    if session.programs.get(&waiter.slot.program).is_some_and(|p| p.hooks.seen_whole) {
-        session.tracees.lingering.push(waiter.tid);
+    if programs.get(&waiter.slot.program).is_some_and(|p| p.hooks.seen_whole) {
+        traced.tracees.lingering.push(waiter.tid);
     } else {
-        session.tracees.let_go(&mut session.root, waiter.tid);
+        traced.tracees.let_go(&mut traced.root, waiter.tid);
     }
 }
 

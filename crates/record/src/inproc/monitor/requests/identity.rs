@@ -22,18 +22,20 @@
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::polling::LONG_LIMIT;
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::requests::leave_alone;
+use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::requests::queue::Queue;
-use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::requests::{leave_alone, request};
 use crate::inproc::monitor::results::images;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{Provisioning, Session, Targets};
 use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::memory::{Head, Memory, Runs};
 use crate::inproc::monitor::shared::peer::{self, Stopped};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::inproc::monitor::sys;
+use crate::inproc::monitor::tracees::Tracees;
+use crate::problems::Problems;
 use crate::table::ImageId;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -180,9 +182,9 @@ impl Program {
 /// Handles a thread that is about to change its process's rights. Returns the program that the thread belongs to from
 /// now on.
 pub(crate) fn part_ways(session: &mut Session, waiter: &Waiter) -> ProgramId {
-    let Some(pid) = process_of(session, waiter.slot, waiter.tid) else { return waiter.slot.program };
-    let others = settled_others(session, waiter.slot.program, pid);
-    if let Some(program) = session.programs.get_mut(&waiter.slot.program) {
+    let Some(pid) = process_of(&session.targets.memory, waiter.slot, waiter.tid) else { return waiter.slot.program };
+    let others = settled_others(&mut session.targets, waiter.slot.program, pid);
+    if let Some(program) = session.targets.programs.get_mut(&waiter.slot.program) {
         match others {
             Others::None => program.native = false,
             _ => drop(program.threads.changed.insert(waiter.slot.index)),
@@ -194,48 +196,48 @@ pub(crate) fn part_ways(session: &mut Session, waiter: &Waiter) -> ProgramId {
         Others::NotYet | Others::Unknown => Err("who shares its memory can't be told".into()),
     };
     parted.unwrap_or_else(|why| {
-        give_up_image(session, waiter.slot.program, &why);
+        give_up_image(&session.targets, &mut session.draft.problems, waiter.slot.program, &why);
         waiter.slot.program
     })
 }
 
 /// Returns the process of a waiting thread, if the thread is the one that its slot names.
-fn process_of(session: &Session, thread: SlotRef, tid: i32) -> Option<i32> {
-    let pid = session.memory.head(thread).pid as i32;
+fn process_of(memory: &Memory, thread: SlotRef, tid: i32) -> Option<i32> {
+    let pid = memory.head(thread).pid as i32;
     (pid > 0 && sys::thread_exists(pid, tid)).then_some(pid)
 }
 
 /// Returns the other processes of the image, after waiting until new processes have noted their identity, for which
 /// they need a moment of a processor. A process killed before that never does, so we wait only once per program:
 /// everything else waits for the launcher meanwhile.
-fn settled_others(session: &mut Session, id: ProgramId, pid: i32) -> Others {
+fn settled_others(targets: &mut Targets, id: ProgramId, pid: i32) -> Others {
     const LOOKS: usize = 500;
     const PAUSE: Duration = Duration::from_millis(1);
-    let waited = session.programs.get(&id).is_some_and(|program| program.threads.has_nameless);
+    let waited = targets.programs.get(&id).is_some_and(|program| program.threads.has_nameless);
     let looks = if waited { 1 } else { LOOKS };
     for _ in 0..looks {
-        match others(session, id, pid) {
+        match others(targets, id, pid) {
             Others::NotYet => std::thread::sleep(PAUSE),
             told => return told,
         }
     }
-    if let Some(program) = session.programs.get_mut(&id) {
+    if let Some(program) = targets.programs.get_mut(&id) {
         program.threads.has_nameless = true;
     }
     Others::Unknown
 }
 
 /// Returns true if another process may share all memory with process `pid` of an image.
-pub(crate) fn may_share_memory(session: &Session, id: ProgramId, pid: i32) -> bool {
-    matches!(others(session, id, pid), Others::SameMemory | Others::Unknown | Others::NotYet)
+pub(crate) fn may_share_memory(targets: &Targets, id: ProgramId, pid: i32) -> bool {
+    matches!(others(targets, id, pid), Others::SameMemory | Others::Unknown | Others::NotYet)
 }
 
-fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
-    let Some(program) = session.programs.get(&id) else { return Others::None };
-    let homeless = session.memory.image(id).map_or(0, |area| area.get(image::HOMELESS));
+fn others(targets: &Targets, id: ProgramId, pid: i32) -> Others {
+    let Some(program) = targets.programs.get(&id) else { return Others::None };
+    let homeless = targets.memory.image(id).map_or(0, |area| area.get(image::HOMELESS));
     let (mut pids, mut nameless) = (BTreeSet::new(), false);
-    for index in 0..session.memory.slots_drawn(id) {
-        let head = session.memory.head(id.slot(index));
+    for index in 0..targets.memory.slots_drawn(id) {
+        let head = targets.memory.head(id.slot(index));
         if head.own == 0 || program.threads.gone_by_exec.contains(&index) || head.pid as i32 == pid {
             continue;
         }
@@ -265,32 +267,32 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
 /// A text, if it stays in the old image.
 fn move_to_copy(session: &mut Session, waiter: &Waiter, pid: i32) -> Result<ProgramId, String> {
     let thread = waiter.slot;
-    let quiet = session.memory.image(thread.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
+    let quiet = session.targets.memory.image(thread.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     if quiet {
         return Err("a filter of its own forbids it memory of its own".into());
     }
-    let (file, fd) = own_file(session, thread, pid).ok_or("it could not be given memory of its own")?;
-    let copy = session.memory.adopt_image(file).ok_or("no memory for another program")?;
+    let (file, fd) = own_file(&mut session.targets, thread, pid).ok_or("it could not be given memory of its own")?;
+    let copy = session.targets.memory.adopt_image(file).ok_or("no memory for another program")?;
     let moved = fill_and_move(session, waiter, pid, OwnImage { copy, fd });
     let close = [CLOSE.into(), fd as u64, 0, 0, 0, 0, 0];
     match moved {
         Moved::Yes => {
-            let _ = request::request(session, copy.slot(thread.index), close);
+            let _ = request::request(&mut session.targets, copy.slot(thread.index), close);
             Ok(copy)
         }
         Moved::No(why) => {
-            session.memory.free_image(copy);
-            let _ = request::request(session, thread, close);
+            session.targets.memory.free_image(copy);
+            let _ = request::request(&mut session.targets, thread, close);
             Err(why)
         }
         Moved::Swapped => {
-            session.memory.free_image(copy);
+            session.targets.memory.free_image(copy);
             Err("its descriptors change too quickly".into())
         }
         // A thread that comes late finds the copy as it is. A thread whose mapping failed waits in the old image and
         // closes the descriptor; a thread that does not wait leaves this request undone.
         Moved::Perhaps => {
-            let _ = request::request(session, thread, close);
+            let _ = request::request(&mut session.targets, thread, close);
             Err("it could not map memory of its own, or took too long".into())
         }
     }
@@ -298,13 +300,13 @@ fn move_to_copy(session: &mut Session, waiter: &Waiter, pid: i32) -> Result<Prog
 
 /// Makes the waiting thread create a file in memory, and takes its descriptor over. We have the thread's own rights to
 /// it, so that we write nothing that the process could not write itself.
-fn own_file(session: &mut Session, thread: SlotRef, pid: i32) -> Option<(File, i32)> {
+fn own_file(targets: &mut Targets, thread: SlotRef, pid: i32) -> Option<(File, i32)> {
     let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-    let reply = request::request(session, thread, [MEMFD_CREATE.into(), IMAGE + image::NAME, flags, 0, 0, 0, 0])?;
+    let reply = request::request(targets, thread, [MEMFD_CREATE.into(), IMAGE + image::NAME, flags, 0, 0, 0, 0])?;
     let fd = i32::try_from(reply as i64).ok().filter(|fd| *fd >= 0)?;
     let file = peer::take_memory_file(pid, fd);
     if file.is_none() {
-        request::request(session, thread, [CLOSE.into(), reply, 0, 0, 0, 0, 0]);
+        request::request(targets, thread, [CLOSE.into(), reply, 0, 0, 0, 0, 0]);
     }
     file.map(|file| (file, fd))
 }
@@ -318,37 +320,37 @@ struct OwnImage {
 
 fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { copy, fd }: OwnImage) -> Moved {
     let (id, moved) = (waiter.slot.program, copy.slot(waiter.slot.index));
-    let (_others, own) = match stopped(session, waiter, pid) {
+    let (_others, own) = match stopped(&session.targets.memory, &session.traced.tracees, waiter, pid) {
         Ok(stopped) => stopped,
         Err(why) => return Moved::No(why),
     };
-    if let (Some(area), Some(program)) = (session.memory.image(id), session.programs.get_mut(&id)) {
-        program.threads.tickets.look(area);
+    if let (Some(area), Some(program)) = (session.targets.memory.image(id), session.targets.programs.get_mut(&id)) {
+        program.threads.tickets.note_drawn(area);
     }
-    let Some(copied) = session.memory.copy(id, copy, &own) else {
+    let Some(copied) = session.targets.memory.copy(id, copy, &own) else {
         return Moved::No("there is too much in it to be copied, or no memory to copy it to".into());
     };
     // Another thread may have put another file there before it was stopped. Mapping that could fail after the old image
     // is unmapped (a socket's mapping does), and the thread would have no slot to continue in.
-    if !session.memory.is_file_of(copy, pid, fd) {
+    if !session.targets.memory.is_file_of(copy, pid, fd) {
         return Moved::Swapped;
     }
-    if let Some(state) = session.memory.image(copy).and_then(|area| area.half(moved.offset() + slot::STATE)) {
+    if let Some(state) = session.targets.memory.image(copy).and_then(|area| area.half(moved.offset() + slot::STATE)) {
         state.store(state::REQUEST, std::sync::atomic::Ordering::SeqCst);
     }
     let flags = (libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let map = [MMAP.into(), IMAGE, image::SIZE, protection, flags, fd as u64, 0];
-    match request::request_and_come_back(session, waiter.slot, copy, map, LONG_LIMIT) {
+    match request::request_and_come_back(&mut session.targets, waiter.slot, copy, map, LONG_LIMIT) {
         Some(IMAGE) => {}
         // The thread came back through the old image, while the launcher expected it in the copy.
         _ => return Moved::Perhaps,
     }
     split(session, id, copy, pid, &copied);
-    forget_thread(session, waiter.tid);
+    forget_thread(&mut session.knowledge.provisioning, &mut session.draft.windows, waiter.tid);
     // Exclude the new mapping from core dumps, as the old one was.
     let dont = [MADVISE.into(), GLOBAL, IMAGE + image::SIZE - GLOBAL, libc::MADV_DONTDUMP as u64, 0, 0, 0];
-    let _ = request::request(session, moved, dont);
+    let _ = request::request(&mut session.targets, moved, dont);
     Moved::Yes
 }
 
@@ -356,14 +358,14 @@ fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { co
 ///
 /// # Errors
 /// If they can't be stopped, or not at a moment at which each has its slot.
-fn stopped(session: &Session, waiter: &Waiter, pid: i32) -> Result<(Stopped, BTreeSet<u64>), String> {
+fn stopped(memory: &Memory, tracees: &Tracees, waiter: &Waiter, pid: i32) -> Result<(Stopped, BTreeSet<u64>), String> {
     const ATTEMPTS: usize = 50;
     const PAUSE: Duration = Duration::from_millis(1);
     for _ in 0..ATTEMPTS {
-        let others = Stopped::all_but(pid, waiter.tid, &mut |tid| session.tracees.seized.contains_key(&tid))
+        let others = Stopped::all_but(pid, waiter.tid, &mut |tid| tracees.seized.contains_key(&tid))
             .ok_or("its other threads could not be stopped")?;
         // Threads that are stopped keep their slots.
-        if let Some(own) = others.slots().and_then(|of_others| slots_of(session, waiter.slot, pid, of_others)) {
+        if let Some(own) = others.slots().and_then(|of_others| slots_of(memory, waiter.slot, pid, of_others)) {
             return Ok((others, own));
         }
         drop(others);
@@ -374,10 +376,9 @@ fn stopped(session: &Session, waiter: &Waiter, pid: i32) -> Result<(Stopped, BTr
 
 /// Returns the slots of process `pid`: those that name the process, and those its threads are in, which may not name it
 /// yet. Returns `None` while a thread or process is being made whose slot has no known owner.
-fn slots_of(session: &Session, asks: SlotRef, pid: i32, of_others: Vec<u64>) -> Option<BTreeSet<u64>> {
+fn slots_of(memory: &Memory, asks: SlotRef, pid: i32, of_others: Vec<u64>) -> Option<BTreeSet<u64>> {
     let id = asks.program;
-    let heads: Vec<(u64, Head)> =
-        (0..session.memory.slots_drawn(id)).map(|n| (n, session.memory.head(id.slot(n)))).collect();
+    let heads: Vec<(u64, Head)> = (0..memory.slots_drawn(id)).map(|n| (n, memory.head(id.slot(n)))).collect();
     let said = heads.iter().filter(|(_, head)| head.own != 0 && head.pid as i32 == pid).map(|(n, _)| *n);
     let threads = of_others.len() + 1;
     let mut own: BTreeSet<u64> = of_others.into_iter().chain([asks.index]).collect();
@@ -397,61 +398,63 @@ fn slots_of(session: &Session, asks: SlotRef, pid: i32, of_others: Vec<u64>) -> 
 fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied: &[CopiedSlot]) {
     let own: Vec<u64> = copied.iter().map(|slot| slot.index).collect();
     let own = own.as_slice();
-    let now = session.clock.at(sys::now());
-    let Some(mut old) = session.programs.remove(&id) else { return };
-    let (image, mem) = (images::image_for(&mut session.table, &mut old, pid, now), Mem::open(pid));
+    let now = session.draft.clock.at(sys::now());
+    let Some(mut old) = session.targets.programs.remove(&id) else { return };
+    let (image, mem) = (images::image_for(&mut session.draft.table, &mut old, pid, now), Mem::open(pid));
     let mut space = AddressSpace::new();
     let maps = Maps::of(pid);
-    space.update_by(&mut session.symbols, pid, &maps.text);
+    space.update_by(&mut session.knowledge.symbols, pid, &maps.text);
     if let Ok(mem) = mem {
         let mut new = old.parted((copy, pid, image), space, mem);
         // Threads that wait in the copy have asked through the queue of the old image.
         new.queue = Queue::overrun();
-        if let Some(area) = session.memory.image(copy) {
+        if let Some(area) = session.targets.memory.image(copy) {
             new.threads.tickets = old.threads.tickets.of_copy(area, own);
         }
         for index in own {
-            rename_slot(session, id.slot(*index), copy.slot(*index));
+            rename_slot(&mut session.draft.windows, &mut session.traced.tracees, id.slot(*index), copy.slot(*index));
         }
         new.threads.told.extend(own.iter().filter_map(|n| Some((*n, old.threads.told.remove(n)?))));
-        session.programs.insert(copy, new);
+        session.targets.programs.insert(copy, new);
     } else {
         session
+            .draft
             .problems
             .note(ProblemKind::Unwatched, format!("process {pid} could not be followed when it changed its user"));
     }
     for slot in copied {
-        session.memory.settle_moved(id, copy, slot);
+        session.targets.memory.settle_moved(id, copy, slot);
     }
-    if let Some(area) = session.memory.image(id) {
+    if let Some(area) = session.targets.memory.image(id) {
         old.threads.tickets.give_back(area, own);
     }
-    session.programs.insert(id, old);
+    session.targets.programs.insert(id, old);
 }
 
 /// Notes that a thread's slot is in another program now.
-fn rename_slot(session: &mut Session, from: SlotRef, to: SlotRef) {
-    session.windows.move_thread(from, to);
-    for seized in session.tracees.seized.values_mut().filter(|s| s.from == Some(from)) {
+fn rename_slot(windows: &mut OpenWindows, tracees: &mut Tracees, from: SlotRef, to: SlotRef) {
+    windows.move_thread(from, to);
+    for seized in tracees.seized.values_mut().filter(|s| s.from == Some(from)) {
         seized.from = Some(to);
     }
 }
 
-fn forget_thread(session: &mut Session, tid: i32) {
-    session.windows.unwound = None;
-    if session.provisioning.maps_file.as_ref().is_some_and(|last| last.tid == tid) {
-        session.provisioning.maps_file = None;
+fn forget_thread(provisioning: &mut Provisioning, windows: &mut OpenWindows, tid: i32) {
+    windows.unwound = None;
+    if provisioning.maps_file.as_ref().is_some_and(|last| last.tid == tid) {
+        provisioning.maps_file = None;
     }
 }
 
 /// Removes all jumps from every process of an image, because processes share it that must not.
-fn give_up_image(session: &mut Session, id: ProgramId, why: &str) {
+fn give_up_image(targets: &Targets, problems: &mut Problems, id: ProgramId, why: &str) {
     let pids: BTreeSet<i32> =
-        (0..session.memory.slots_drawn(id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
+        (0..targets.memory.slots_drawn(id)).map(|n| targets.memory.head(id.slot(n)).pid as i32).collect();
     // The program writes this list: it may name processes that are none of its own.
     for pid in pids.into_iter().filter(|pid| *pid > 0 && peer::maps_image(*pid, id)) {
         leave_alone::leave_alone(
-            session,
+            &targets.programs,
+            problems,
             id,
             pid,
             &format!("shares its maker's memory and changes what it may do, and {why}"),

@@ -3,23 +3,20 @@
 //! Files are hooked before any thread runs them. Other memory is only searched for calls, which can't be hooked there:
 //! in code that was just made, we don't know which instructions are jumped to.
 
-use crate::inproc::monitor::exec::no_calls;
-use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
-use crate::inproc::monitor::exec::ready;
 use crate::inproc::monitor::exec::ready::{Ready, Taken};
+use crate::inproc::monitor::exec::{no_calls, provision, ready};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
-use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::program::{Patched, Programs};
 use crate::inproc::monitor::requests::doomed::is_waiter_doomed;
 use crate::inproc::monitor::requests::generated::{MOST_BYTES, MOST_LOOKS, calls_in};
-use crate::inproc::monitor::requests::leave_alone;
-use crate::inproc::monitor::requests::request;
-use crate::inproc::monitor::requests::translators;
 use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::requests::{leave_alone, request, translators};
 use crate::inproc::monitor::results::sites::Arrival;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{FileKnowledge, Provisioning, Session, Targets};
 use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::{Area, BLOBS};
+use crate::problems::Problems;
 use crate::sys::read_memory;
 use std::ops::Range;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, image};
@@ -36,12 +33,13 @@ fn is_file(files: &[MappedFile], mapped: &Mapped) -> bool {
 /// code is hooked or searched before any thread knows of it. Returns true if the thread was released to write the jumps
 /// itself.
 pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> bool {
-    let losses_before = session.problems.losses;
+    let losses_before = session.draft.problems.losses;
     let hooked = hook_mapped(session, waiter, root);
     if hooked.is_none() {
-        session.problems.losses += 1;
+        session.draft.problems.losses += 1;
     }
-    ready::allow_elision(session, waiter.slot.program, losses_before);
+    let Session { targets, knowledge, draft, .. } = session;
+    ready::allow_elision(targets, &knowledge.provisioning, &draft.problems, waiter.slot.program, losses_before);
     hooked == Some(By::Thread)
 }
 
@@ -56,54 +54,68 @@ enum By {
 
 /// Hooks the code that has appeared. Returns `None` if it is not known where.
 fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<By> {
-    let r = &waiter.registers;
+    let Session { targets, knowledge, draft, .. } = session;
+    let (id, r) = (waiter.slot.program, &waiter.registers);
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
-    no_calls::look_for_callers(session, waiter.slot.program, waiter.tid);
-    let now = no_calls::maps_file(&mut session.provisioning, waiter.slot.program, waiter.tid)?;
-    let program = session.programs.get_mut(&waiter.slot.program)?;
+    no_calls::look_for_callers(targets, knowledge, &draft.table, id, waiter.tid);
+    let now = no_calls::maps_file(&mut knowledge.provisioning, id, waiter.tid)?;
+    let program = targets.programs.get_mut(&id)?;
     // Usually a file was mapped, and one line of `maps` tells everything. All of `maps` is needed if the program makes
     // code as it runs: it stops asking once there is much of it, and stacks lead through that code.
     let alone = mapped && program.hooks.generated.looks == 0;
     let line = if alone { maps::line_at(&now, &range) } else { None };
-    if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.symbols, waiter.tid, &line)) {
-        if translators::is_guest(session, waiter.slot.program, root, &file) {
+    if let Some(file) = line.and_then(|line| program.space.add_by(&mut knowledge.symbols, waiter.tid, &line)) {
+        if translators::is_guest(&mut targets.programs, knowledge, draft, id, root, &file) {
             return None;
         }
-        if matches!(session.provisioning.files.known(&mut session.symbols, file.module), Ok(None)) {
-            no_calls::note(session, waiter.slot.program, root, (file.module, r));
-            session.reuse.to_preload.push(waiter.slot.program);
+        if matches!(knowledge.provisioning.files.known(&mut knowledge.symbols, file.module), Ok(None)) {
+            no_calls::note(targets, knowledge, &draft.table, id, root, (file.module, r));
+            knowledge.reuse.to_preload.push(id);
             return Some(By::Launcher);
         }
         return hook_file(session, waiter, (&file, mapped), (Layout::Asked(&now), true));
     }
     let maps = Maps::of(waiter.tid);
-    program.space.update_by(&mut session.symbols, waiter.tid, &maps.text);
-    let maps = maps.all;
+    program.space.update_by(&mut knowledge.symbols, waiter.tid, &maps.text);
+    hook_range(session, waiter, root, &maps.all, (range, mapped))
+}
+
+/// Hooks the files in a range of addresses, and searches its other code. `mapped` is true if the thread has just mapped
+/// the range. Returns `None` if some of the code is not hooked.
+fn hook_range(
+    session: &mut Session,
+    waiter: &Waiter,
+    root: NodeAddr,
+    maps: &[Mapped],
+    (range, mapped): (Range<u64>, bool),
+) -> Option<By> {
+    let Session { targets, knowledge, draft, .. } = session;
+    let id = waiter.slot.program;
     let here = |f: &MappedFile| f.start < range.end && range.start < f.end;
-    let files: Vec<MappedFile> = program.space.files().filter(here).collect();
+    let files: Vec<MappedFile> = targets.programs.get(&id)?.space.files().filter(here).collect();
     let comes =
         |m: &&Mapped| m.executable && m.range.start < range.end && range.start < m.range.end && !is_file(&files, m);
-    let memory: Vec<Mapped> = maps.iter().filter(comes).cloned().collect();
+    let memory: Vec<&Mapped> = maps.iter().filter(comes).collect();
     if files.is_empty() && memory.is_empty() {
         return None;
     }
     if !memory.is_empty() {
-        translators::on_code_made(session, waiter.slot.program, waiter.tid, root);
+        translators::on_code_made(&mut targets.programs, &knowledge.symbols, draft, id, waiter.tid, root);
     }
-    for m in &memory {
-        no_calls::end(&session.memory, waiter.slot.program);
+    for m in memory {
+        no_calls::end(&targets.memory, id);
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
         // Shared memory may be written through another mapping of it.
-        let fresh = mapped && (r.r8 as i32) < 0;
+        let fresh = mapped && (waiter.registers.r8 as i32) < 0;
         let new = NewMemory { range: part, fresh, in_place: m.writable || m.shared };
-        look_through(session, waiter, new);
+        look_through(targets, &mut knowledge.provisioning, waiter, new);
     }
-    let layout = Layout::Known(&maps);
     files.into_iter().try_fold(By::Launcher, |_, file| {
-        let known = !mapped && hooked(session, waiter.slot, &file).is_some();
-        match known || !translators::is_guest(session, waiter.slot.program, root, &file) {
-            true => hook_file(session, waiter, (&file, mapped), (layout, false)),
+        let Session { targets, knowledge, draft, .. } = session;
+        let known = !mapped && hooked(targets, waiter.slot, &file).is_some();
+        match known || !translators::is_guest(&mut targets.programs, knowledge, draft, id, root, &file) {
+            true => hook_file(session, waiter, (&file, mapped), (Layout::Known(maps), false)),
             false => None,
         }
     })
@@ -117,69 +129,80 @@ fn hook_file(
     (file, mapped): (&MappedFile, bool),
     (layout, alone): (Layout<'_>, bool),
 ) -> Option<By> {
+    let Session { targets, knowledge, draft, polling, .. } = session;
+    let (thread, id) = (waiter.slot, waiter.slot.program);
     let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
-    if let Some(known) = hooked(session, waiter.slot, file) {
+    if let Some(known) = hooked(targets, thread, file) {
         // This is a further piece of a known file, or the same piece after its loader has worked on it.
-        provision::write_around(session, FileOf { by: waiter.slot, index: known, arrival }, layout);
+        let file = FileOf { by: thread, index: known, arrival };
+        provision::write_around(targets, knowledge, &mut draft.problems, file, layout);
         return Some(By::Launcher);
     }
-    let ready = match ready::ready(session, file, &mut Taken::by(layout)) {
+    let ready = match ready::ready(targets, knowledge, &mut draft.problems, file, &mut Taken::by(layout)) {
         Ok(Some(ready)) => ready,
         Ok(None) => {
-            session.reuse.to_preload.push(waiter.slot.program);
+            knowledge.reuse.to_preload.push(id);
             return Some(By::Launcher);
         }
         Err(why) => {
-            leave_alone::leave_alone(
-                session,
-                waiter.slot.program,
-                waiter.tid,
-                &format!("has loaded what can't be watched: {why}"),
-            );
+            let why = format!("has loaded what can't be watched: {why}");
+            leave_alone::leave_alone(&targets.programs, &mut draft.problems, id, waiter.tid, &why);
             return None;
         }
     };
-    let quiet = session.memory.image(waiter.slot.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     let shared = layout.at(file.start).is_some_and(|m| m.shared);
+    let waited_long = |targets: &Targets| request::waited_long(&targets.memory, &draft.clock, polling, thread);
     if alone
         && mapped
         && !shared
-        && !request::waited_long(session, waiter.slot)
-        && let Some(writing) = provision::unseen_writing(session, waiter.slot, &ready.patched, layout)
+        && !waited_long(targets)
+        && let Some(writing) =
+            provision::unseen_writing(targets, &knowledge.provisioning, thread, &ready.patched, layout)
     {
-        session.reuse.to_preload.push(waiter.slot.program);
+        knowledge.reuse.to_preload.push(id);
         let map = mapping_code(&ready);
-        return provision::let_patch(session, waiter.slot, ready.patched, (map, writing)).then_some(By::Thread);
+        let is_done = provision::let_patch(targets, knowledge, draft, thread, ready.patched, (map, writing));
+        return is_done.then_some(By::Thread);
     }
+    let quiet = targets.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     let obstacle = if shared {
         // Jumps would be written into the file itself.
         Some("it is mapped shared")
-    } else if quiet || !map_code(session, waiter.slot, &ready) {
+    } else if quiet || !map_code(targets, thread, &ready) {
         Some("no code near it")
-    } else if request::waited_long(session, waiter.slot) {
-        Some("it came too fast")
     } else {
-        None
+        waited_long(targets).then_some("it came too fast")
     };
     if let Some(why) = obstacle {
-        if is_waiter_doomed(session, waiter.slot) {
-            return None;
-        }
-        let path = session.symbols.path(file.module).unwrap_or_default();
-        session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
-        session.provisioning.sites.note(&ready.patched, None, Arrival::Mapped);
+        note_not_hooked(targets, knowledge, &mut draft.problems, thread, (&ready.patched, why));
         return None;
     }
-    provision::patch(session, waiter.slot, ready.patched, arrival, layout);
-    session.reuse.to_preload.push(waiter.slot.program);
+    provision::patch(targets, knowledge, draft, thread, ready.patched, arrival, layout);
+    knowledge.reuse.to_preload.push(id);
     Some(By::Launcher)
+}
+
+/// Notes that a mapped file is not hooked, and why, unless its thread is about to end.
+fn note_not_hooked(
+    targets: &Targets,
+    knowledge: &mut FileKnowledge,
+    problems: &mut Problems,
+    thread: SlotRef,
+    (file, why): (&Patched, &str),
+) {
+    if is_waiter_doomed(&targets.memory, thread) {
+        return;
+    }
+    let path = knowledge.symbols.path(file.key).unwrap_or_default();
+    problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+    knowledge.provisioning.sites.note(file, None, Arrival::Mapped);
 }
 
 /// Returns the index of a file among the program's, if it is hooked in the process whose thread has slot
 /// `thread.index`.
-fn hooked(session: &Session, thread: SlotRef, file: &MappedFile) -> Option<usize> {
-    let program = session.programs.get(&thread.program)?;
-    let mem = provision::memory_of(session, thread).ok()?;
+fn hooked(targets: &Targets, thread: SlotRef, file: &MappedFile) -> Option<usize> {
+    let program = targets.programs.get(&thread.program)?;
+    let mem = provision::memory_of(targets, thread).ok()?;
     let is_it = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&mem);
     program.hooks.files.iter().position(is_it)
 }
@@ -194,10 +217,10 @@ struct NewMemory {
 }
 
 /// Searches new executable memory for calls.
-fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
+fn look_through(targets: &mut Targets, provisioning: &mut Provisioning, waiter: &Waiter, new: NewMemory) {
     let (id, tid, NewMemory { range, fresh, in_place }) = (waiter.slot.program, waiter.tid, new);
-    let Some(program) = session.programs.get_mut(&id) else { return };
-    let Some(area) = session.memory.image(id) else { return };
+    let Some(program) = targets.programs.get_mut(&id) else { return };
+    let Some(area) = targets.memory.image(id) else { return };
     let generated = &mut program.hooks.generated;
     if in_place {
         generated.written_in_place = true;
@@ -213,7 +236,7 @@ fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
         let calls = calls_in(range.start..end, |at, buffer| read_memory(tid, at, buffer));
         generated.calls += calls;
         generated.in_place += if in_place { calls } else { 0 };
-        session.provisioning.sites.note_generated(calls);
+        provisioning.sites.note_generated(calls);
     }
     if generated.looks >= MOST_LOOKS || generated.bytes >= MOST_BYTES {
         generated.too_much = true;
@@ -222,10 +245,10 @@ fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
 }
 
 /// Searches the writable code of a program that ends: its current contents stand for all it ever had.
-pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
+pub(crate) fn on_ending(programs: &mut Programs, knowledge: &mut FileKnowledge, id: ProgramId, tid: i32) {
     let maps = Maps::of(tid);
-    let Some(program) = session.programs.get_mut(&id) else { return };
-    program.space.update_by(&mut session.symbols, tid, &maps.text);
+    let Some(program) = programs.get_mut(&id) else { return };
+    program.space.update_by(&mut knowledge.symbols, tid, &maps.text);
     let files: Vec<MappedFile> = program.space.files().collect();
     let ours = |m: &Mapped| {
         m.range.start >= BLOBS_AT && m.range.start < BLOBS_AT + BLOBS_SIZE
@@ -245,22 +268,22 @@ pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
     let more = calls.saturating_sub(generated.in_place);
     generated.calls += more;
     generated.in_place += more;
-    session.provisioning.sites.note_generated(more);
+    knowledge.provisioning.sites.note_generated(more);
 }
 
 /// Makes the waiting thread map code: first a reservation, which can't hit a mapping that another thread makes at this
 /// moment, then the code over it.
-fn map_code(session: &mut Session, thread: SlotRef, ready: &Ready) -> bool {
+fn map_code(targets: &mut Targets, thread: SlotRef, ready: &Ready) -> bool {
     let Patched { code, .. } = &ready.patched;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
     let (at, size) = (ready.at, code.size());
     // A process that never had a second thread has none whose mapping could be hit.
-    let alone = session.memory.image(thread.program).is_some_and(Area::no_slot_drawn);
+    let alone = targets.memory.image(thread.program).is_some_and(Area::no_slot_drawn);
     let reserve = [MMAP.into(), at, size, 0, flags as u64, u64::MAX, 0];
-    if !alone && request::request(session, thread, reserve) != Some(at) {
+    if !alone && request::request(targets, thread, reserve) != Some(at) {
         return false;
     }
-    request::request(session, thread, mapping_code(ready)) == Some(at)
+    request::request(targets, thread, mapping_code(ready)) == Some(at)
 }
 
 /// Returns the call by which a process maps the code to its place.

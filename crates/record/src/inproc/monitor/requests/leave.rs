@@ -6,19 +6,19 @@
 //! leave our code by themselves within a moment, except one that is blocked in a call made there: it is moved behind
 //! the same call in its program's own code, where the jump was.
 
-use crate::inproc::monitor::exec::provision;
-use crate::inproc::monitor::exec::rseq_areas;
+use crate::inproc::monitor::exec::{provision, rseq_areas};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::requests::end_of_watching::EndOfWatching;
-use crate::inproc::monitor::requests::identity;
-use crate::inproc::monitor::requests::leave_alone;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::shared::memory::CodeRoom;
+use crate::inproc::monitor::requests::{identity, leave_alone};
+use crate::inproc::monitor::session::Targets;
+use crate::inproc::monitor::shared::memory::{CodeRoom, Memory};
 use crate::inproc::monitor::shared::peer::{self, Held};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
+use crate::inproc::monitor::tracees::Tracees;
+use crate::problems::Problems;
 use crate::tracee;
 use std::ops::Range;
 use std::rc::Rc;
@@ -90,14 +90,20 @@ impl OurCode {
 
 /// Handles a thread that is about to make a call after which its process can't be watched any more. Returns true if it
 /// was released to make the call.
-pub(crate) fn on_last(session: &mut Session, waiter: &Waiter, last: EndOfWatching) -> bool {
-    leave_alone::leave_alone(session, waiter.slot.program, waiter.tid, last.why());
-    if leave(session, waiter, ours_after(last)) {
+pub(crate) fn on_last(
+    targets: &mut Targets,
+    problems: &mut Problems,
+    tracees: &Tracees,
+    waiter: &Waiter,
+    last: EndOfWatching,
+) -> bool {
+    leave_alone::leave_alone(&targets.programs, problems, waiter.slot.program, waiter.tid, last.why());
+    if leave(targets, tracees, waiter, ours_after(last)) {
         return true;
     }
-    rseq_areas::take_area_back(session, waiter.slot);
+    rseq_areas::take_area_back(targets, waiter.slot);
     if last == EndOfWatching::Locks {
-        leave_alone::take_back(session, waiter.slot, waiter.tid);
+        leave_alone::take_back(targets, waiter.slot, waiter.tid);
     }
     false
 }
@@ -109,21 +115,21 @@ fn ours_after(last: EndOfWatching) -> Ours {
 
 /// Removes everything of ours from the process of a thread that waits to make its last call, and releases the thread to
 /// make it. Its jumps are gone already. Returns false if that is impossible: then the thread still waits.
-fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
+fn leave(targets: &Targets, tracees: &Tracees, waiter: &Waiter, ours: Ours) -> bool {
     let thread = waiter.slot;
-    let pid = session.memory.head(thread).pid as i32;
-    if pid <= 0 || thread.is_last() || identity::may_share_memory(session, thread.program, pid) {
+    let pid = targets.memory.head(thread).pid as i32;
+    if pid <= 0 || thread.is_last() || identity::may_share_memory(targets, thread.program, pid) {
         return false;
     }
-    let Some((place, code)) = place(session, waiter) else { return false };
-    let Ok(mem) = provision::memory_of(session, thread) else { return false };
+    let Some((place, code)) = place(targets, waiter) else { return false };
+    let Ok(mem) = provision::memory_of(targets, thread) else { return false };
     let mut bytes = [0; 2];
     if mem.read(place.call, &mut bytes).is_err() || bytes != SYSCALL {
         return false;
     }
-    let given = rseq_areas::are_given(&session.memory, thread.program);
-    let Some(held) = all_out(session, waiter, (&code, &mem), given) else { return false };
-    let Some(state) = session.memory.image(thread.program).and_then(|area| area.half(thread.offset() + slot::STATE))
+    let given = rseq_areas::are_given(&targets.memory, thread.program);
+    let Some(held) = all_out(&targets.memory, tracees, waiter, (&code, &mem), given) else { return false };
+    let Some(state) = targets.memory.image(thread.program).and_then(|area| area.half(thread.offset() + slot::STATE))
     else {
         return false;
     };
@@ -132,9 +138,9 @@ fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
         return false;
     }
     state.store(state::IDLE, Ordering::SeqCst);
-    disarm(session, thread, pid, &mem);
+    disarm(&targets.memory, thread, pid, &mem);
     for other in &held {
-        clean(session, thread.program, other.tid, (place.call, given));
+        clean(&targets.memory, thread.program, other.tid, (place.call, given));
     }
     if ours == Ours::Unmapped {
         unmap(&code, waiter.tid, (place.call, given));
@@ -143,15 +149,15 @@ fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
 }
 
 /// Returns the place where the waiting thread would be without us, and our code in its process.
-fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
-    let program = session.programs.get(&waiter.slot.program)?;
-    let area = session.memory.image(waiter.slot.program)?;
+fn place(targets: &Targets, waiter: &Waiter) -> Option<(Place, OurCode)> {
+    let program = targets.programs.get(&waiter.slot.program)?;
+    let area = targets.memory.image(waiter.slot.program)?;
     let word = |at: u64| area.get(waiter.slot.offset() + at);
     let at = program.site_of(NodeAddr(word(slot::ANSWER)))?;
     let file = program.hooks.files.get(at.file)?;
     let vaddr = file.code.blob.sites.get(at.site)?.address;
     let planned = file.known.plan.sites.iter().find(|site| site.address == vaddr)?;
-    let code = OurCode { files: program.hooks.files.clone().into(), room: session.memory.codes().clone() };
+    let code = OurCode { files: program.hooks.files.clone().into(), room: targets.memory.codes().clone() };
     let resume = code.stands_for(word(slot::RESUME) & ((1 << 48) - 1))?;
     let keeps_flags = planned.number.filter(|_| planned.keeps_flags);
     Some((Place { resume, call: file.bias.wrapping_add(vaddr), keeps_flags }, code))
@@ -160,11 +166,17 @@ fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
 /// Makes sure that no thread of the waiting thread's process is in our code, except the waiting thread itself, which is
 /// stopped. Returns the threads that were stopped for that: all of the process's threads if `all` is true. Returns
 /// `None` if some can't be stopped or do not leave.
-fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), all: bool) -> Option<Vec<Held>> {
-    let pid = session.memory.head(waiter.slot).pid as i32;
+fn all_out(
+    memory: &Memory,
+    tracees: &Tracees,
+    waiter: &Waiter,
+    (code, mem): (&OurCode, &Mem),
+    all: bool,
+) -> Option<Vec<Held>> {
+    let pid = memory.head(waiter.slot).pid as i32;
     let mut held: Vec<Held> = Vec::new();
     for round in 0..ROUNDS {
-        answer_others(session, waiter.slot, pid);
+        answer_others(memory, waiter.slot, pid);
         let threads = peer::threads(pid)?;
         let mut some_in = false;
         for tid in &threads {
@@ -172,7 +184,7 @@ fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), al
             if stays || held.iter().any(|held| held.tid == *tid) {
                 continue;
             }
-            if session.tracees.seized.contains_key(tid) {
+            if tracees.seized.contains_key(tid) {
                 return None;
             }
             // A thread that has ended is in no code.
@@ -215,9 +227,9 @@ fn waits_at(tid: i32) -> Option<u64> {
 }
 
 /// Releases all other threads of the process that wait for the launcher. They go on with the answer that they have.
-fn answer_others(session: &Session, thread: SlotRef, pid: i32) {
-    let Some(area) = session.memory.image(thread.program) else { return };
-    for index in (0..session.memory.slots_drawn(thread.program)).filter(|index| *index != thread.index) {
+fn answer_others(memory: &Memory, thread: SlotRef, pid: i32) {
+    let Some(area) = memory.image(thread.program) else { return };
+    for index in (0..memory.slots_drawn(thread.program)).filter(|index| *index != thread.index) {
         let base = thread.program.slot(index).offset();
         let waits = area.get(base + slot::STATE) as u32 == state::WAITING && area.get(base + slot::PID) as i32 == pid;
         if let Some(word) = area.half(base + slot::STATE).filter(|_| waits)
@@ -230,10 +242,10 @@ fn answer_others(session: &Session, thread: SlotRef, pid: i32) {
 
 /// Clears the restartable sequence by which each thread notes if a call waits: the kernel would read it from our memory
 /// when the call returns.
-fn disarm(session: &Session, thread: SlotRef, pid: i32, mem: &Mem) {
+fn disarm(memory: &Memory, thread: SlotRef, pid: i32, mem: &Mem) {
     const SEQUENCE: u64 = 8;
-    let Some(area) = session.memory.image(thread.program) else { return };
-    for index in 0..session.memory.slots_drawn(thread.program) {
+    let Some(area) = memory.image(thread.program) else { return };
+    for index in 0..memory.slots_drawn(thread.program) {
         let base = thread.program.slot(index).offset();
         let at = area.get(base + slot::RSEQ).wrapping_add(SEQUENCE);
         let mut armed = [0; 8];
@@ -280,10 +292,10 @@ fn put_back(waiter: &Waiter, place: &Place) -> nix::Result<()> {
 }
 
 /// Takes the rseq area and the slot from a stopped thread. `call` is an address at which the thread can make a call.
-fn clean(session: &Session, id: ProgramId, tid: i32, (call, given): (u64, bool)) {
+fn clean(memory: &Memory, id: ProgramId, tid: i32, (call, given): (u64, bool)) {
     let Ok(regs) = tracee::registers(tid) else { return };
     let Some(index) = slot_index(regs.gs_base) else { return };
-    if let Some(taking) = rseq_areas::taking_back(session, id.slot(index)).filter(|_| given) {
+    if let Some(taking) = rseq_areas::taking_back(memory, id.slot(index)).filter(|_| given) {
         make_calls(tid, call, &regs, &[taking]);
     }
     let _ = tracee::set_registers(tid, &libc::user_regs_struct { gs_base: 0, ..regs });

@@ -4,12 +4,12 @@
 //! until the next receive, where a window opens. The launcher records such a window call by call, since it may be
 //! longer than one that a thread writes by itself.
 
-use crate::inproc::monitor::handles::NodeAddr;
-use crate::inproc::monitor::handles::SlotRef;
-use crate::inproc::monitor::requests::open_windows::{Open, SampledReceive};
+use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
+use crate::inproc::monitor::requests::open_windows::{Open, OpenWindows, SampledReceive};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Targets};
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::request_windows::{Receive, is_open_socket, is_receive, is_socket};
 use crate::sys::read_memory;
@@ -28,71 +28,84 @@ const MOST_NODES: usize = 256;
 const MOST: usize = 4_096;
 
 /// Handles a call at which a thread asks. Returns true if nothing else is to be done.
-pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) -> bool {
-    if !session.windows.budget.tells_requests() {
+pub(crate) fn on_entry(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    at: NodeAddr,
+    began: u64,
+) -> bool {
+    if !draft.windows.budget.tells_requests() {
         return false;
     }
     let thread = waiter.slot;
-    session.windows.sampled.remove(&thread);
-    let (stands_for, is_open) = (stands_for(session, thread), session.windows.open.contains_key(&thread));
+    draft.windows.sampled.remove(&thread);
+    let (stands_for, is_open) = (stands_for(&targets.memory, thread), draft.windows.open.contains_key(&thread));
     if is_open && stands_for == 0 {
         return false;
     }
-    let Some(entered) = windows::entered(session, waiter, at) else { return false };
+    let Some(entered) = windows::entered(targets, draft, waiter, at) else { return false };
     let receives = entered.syscall.signature().is_some_and(is_receive);
     // A thread that writes a window writes its samples too.
-    let writes = windows::wanted(session, thread) == want::WRITING;
+    let writes = windows::wanted(&targets.memory, thread) == want::WRITING;
     let is_sampled = receives && stands_for > 0 && !writes;
     if is_sampled {
         let sample = SampledReceive { row: entered.row, syscall: entered.syscall, args: waiter.args(), stands_for };
-        session.windows.sampled.insert(thread, sample);
+        draft.windows.sampled.insert(thread, sample);
     }
     if is_open {
         return false;
     }
     if receives && is_socket(waiter.tid, waiter.args()[0]) {
-        ask_at_first(session, waiter, at);
-        let receivers = &mut session.windows.receivers;
+        ask_at_first(&targets.memory, &mut draft.windows, waiter, at);
+        let receivers = &mut draft.windows.receivers;
         if receivers.len() < MOST && !receivers.contains(&thread) {
             receivers.push(thread);
         }
-        let run_ns = session.clock.at(began);
-        if !writes && session.windows.budget.opens_for_request(run_ns) {
-            session.windows.armed.remove(&thread);
-            let mut window = windows::opened(session, waiter, &entered);
+        let run_ns = draft.clock.at(began);
+        if !writes && draft.windows.budget.opens_for_request(run_ns) {
+            draft.windows.armed.remove(&thread);
+            let mut window = windows::opened(&targets.memory, draft, waiter, &entered);
             window.tells_requests = true;
-            session.windows.open.insert(thread, Open { window, under_way: None });
-            windows::record(session, waiter, &entered, run_ns);
+            draft.windows.open.insert(thread, Open { window, under_way: None });
+            windows::record(targets, knowledge, draft, waiter, &entered, run_ns);
             return true;
         }
     }
-    let armed = session.windows.armed.get_mut(&thread);
-    let is_armed = armed.is_some();
-    if let Some(left) = armed {
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            session.windows.armed.remove(&thread);
-            windows::set_wanted(session, thread, want::NOTHING);
-        }
-        windows::comes_due(session, thread.program, at, &entered);
+    let is_armed = count_armed(&targets.memory, &mut draft.windows, thread);
+    if is_armed {
+        windows::comes_due(targets, &mut draft.windows, thread.program, at, &entered);
     }
     if is_sampled {
         // It asks again when the call returns.
-        windows::set_wanted(session, thread, want::HAND_SHAKE);
+        windows::set_wanted(&targets.memory, thread, want::HAND_SHAKE);
     }
     is_armed || is_sampled
 }
 
+/// Counts a call of a thread that asks at every call until it receives; after enough calls it is to ask no more. Returns
+/// false if the thread is none of these.
+fn count_armed(memory: &Memory, windows: &mut OpenWindows, thread: SlotRef) -> bool {
+    let Some(left) = windows.armed.get_mut(&thread) else { return false };
+    *left = left.saturating_sub(1);
+    if *left == 0 {
+        windows.armed.remove(&thread);
+        windows::set_wanted(memory, thread, want::NOTHING);
+    }
+    true
+}
+
 /// Returns the number of calls for which the call stands that a thread is about to make, zero if it is no sample.
-fn stands_for(session: &Session, thread: SlotRef) -> u64 {
-    let flags = session.memory.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::LOOK_FLAGS));
+fn stands_for(memory: &Memory, thread: SlotRef) -> u64 {
+    let flags = memory.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::LOOK_FLAGS));
     let shift = u64::from((flags >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u64);
     if flags & call::LOOK != 0 { 1 << shift } else { 0 }
 }
 
 /// Handles the return of a call at which a thread asks: counts what it has received, if it is a sample.
-pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
-    let Some(SampledReceive { row, syscall, args, stands_for }) = session.windows.sampled.remove(&waiter.slot) else {
+pub(crate) fn on_return(windows: &mut OpenWindows, waiter: &Waiter) {
+    let Some(SampledReceive { row, syscall, args, stands_for }) = windows.sampled.remove(&waiter.slot) else {
         return;
     };
     let Some(signature) = syscall.signature() else { return };
@@ -103,59 +116,59 @@ pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
     let result = waiter.registers.ax as i64;
     let receive = Receive { signature, args: &args, result, bytes: None, is_socket: &is_socket };
     let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
-    if let Some(requests) = &mut session.windows.budget.requests {
+    if let Some(requests) = &mut windows.budget.requests {
         requests.count((row, stands_for), &receive, &read);
     }
-    session.windows.looks.spend(ASKED, Duration::ZERO);
+    windows.looks.spend(ASKED, Duration::ZERO);
 }
 
 /// Makes threads ask at their first call at a node if that receives and requests are to be told. Returns true if so.
-pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> bool {
-    let receives = session.windows.budget.tells_requests()
-        && windows::entered(session, waiter, at).is_some_and(|e| e.syscall.signature().is_some_and(is_receive));
+pub(crate) fn on_first(targets: &mut Targets, draft: &mut DraftRecording, waiter: &Waiter, at: NodeAddr) -> bool {
+    let receives = draft.windows.budget.tells_requests()
+        && windows::entered(targets, draft, waiter, at).is_some_and(|e| e.syscall.signature().is_some_and(is_receive));
     if receives {
-        ask_at_first(session, waiter, at);
+        ask_at_first(&targets.memory, &mut draft.windows, waiter, at);
     }
     receives
 }
 
-fn ask_at_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
+fn ask_at_first(memory: &Memory, windows: &mut OpenWindows, waiter: &Waiter, at: NodeAddr) {
     let program = waiter.slot.program;
-    let known = &mut session.windows.receive_nodes;
+    let known = &mut windows.receive_nodes;
     if known.len() < MOST_NODES && !known.contains(&(program, at)) {
         known.push((program, at));
     }
-    let Some(area) = session.memory.image(program).filter(|_| may_hold_node(at.offset())) else { return };
+    let Some(area) = memory.image(program).filter(|_| may_hold_node(at.offset())) else { return };
     let transfers = area.get(at.offset() + node::TRANSFERS);
     area.set(at.offset() + node::TRANSFERS, transfers | node::ASKS);
     area.set(at.offset() + node::WINDOW_AT, 1);
 }
 
 /// Has a thread that receives ask from its next call on, if a window may open.
-pub(crate) fn arm_one(session: &mut Session) {
-    if session.windows.receive_nodes.is_empty() {
+pub(crate) fn arm_one(memory: &Memory, draft: &mut DraftRecording) {
+    if draft.windows.receive_nodes.is_empty() {
         return;
     }
-    if !session.windows.budget.request_is_due(session.clock.at(sys::now())) {
+    if !draft.windows.budget.request_is_due(draft.clock.at(sys::now())) {
         return;
     }
     // A thread that passes there within a window that it writes has planned another place.
-    for (program, at) in &session.windows.receive_nodes {
-        if let Some(area) = session.memory.image(*program).filter(|_| may_hold_node(at.offset())) {
+    for (program, at) in &draft.windows.receive_nodes {
+        if let Some(area) = memory.image(*program).filter(|_| may_hold_node(at.offset())) {
             area.set(at.offset() + node::WINDOW_AT, 1);
         }
     }
-    let next = session.windows.next_receiver % session.windows.receivers.len().max(1);
-    session.windows.next_receiver = next + 1;
-    let Some(thread) = session.windows.receivers.get(next).copied() else { return };
-    let Some(area) = session.memory.image(thread.program) else {
-        session.windows.receivers.swap_remove(next);
+    let next = draft.windows.next_receiver % draft.windows.receivers.len().max(1);
+    draft.windows.next_receiver = next + 1;
+    let Some(thread) = draft.windows.receivers.get(next).copied() else { return };
+    let Some(area) = memory.image(thread.program) else {
+        draft.windows.receivers.swap_remove(next);
         return;
     };
     // Not while it writes a window by itself, or a sample.
     let word = area.half(thread.offset() + slot::WANT);
     let (nothing, asks) = (want::NOTHING as u32, want::HAND_SHAKE as u32);
     if word.is_some_and(|word| word.compare_exchange(nothing, asks, Ordering::SeqCst, Ordering::SeqCst).is_ok()) {
-        session.windows.armed.insert(thread, PATIENCE);
+        draft.windows.armed.insert(thread, PATIENCE);
     }
 }

@@ -4,26 +4,27 @@ use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::answer;
 use crate::inproc::monitor::requests::queue::Found;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{Session, Targets};
+use crate::inproc::monitor::shared::memory::Memory;
 use systoll_hooks::layout::{image, slot, state};
 
 /// Returns true if any queue has a new question.
-pub(crate) fn is_asked(session: &Session) -> bool {
-    session.programs.values().any(|p| has_new(session, p))
+pub(crate) fn is_asked(targets: &Targets) -> bool {
+    targets.programs.values().any(|p| has_new(&targets.memory, p))
 }
 
-fn has_new(session: &Session, program: &Program) -> bool {
-    session.memory.image(program.id).is_some_and(|a| a.get(image::TICKET) != program.queue.tail)
+fn has_new(memory: &Memory, program: &Program) -> bool {
+    memory.image(program.id).is_some_and(|a| a.get(image::TICKET) != program.queue.tail)
 }
 
 /// Answers the questions in the queues. Returns true if there were any.
 pub(crate) fn serve(session: &mut Session) -> bool {
-    let asked = |p: &&Program| session.polling.quiet || has_new(session, p);
-    let ids: Vec<ProgramId> = session.programs.values().filter(asked).map(|p| p.id).collect();
+    let asked = |p: &&Program| session.polling.quiet || has_new(&session.targets.memory, p);
+    let ids: Vec<ProgramId> = session.targets.programs.values().filter(asked).map(|p| p.id).collect();
     let mut did = false;
     for id in ids {
         let answered = serve_program(session, id);
-        let area = session.memory.image(id).filter(|_| answered);
+        let area = session.targets.memory.image(id).filter(|_| answered);
         if let Some(area) = area.filter(|a| a.get(image::DEAD) as u32 != 0) {
             // A thread stopped waiting while we worked on something long, and has marked us as dead; unmark us.
             area.set(image::DEAD, 0);
@@ -37,14 +38,14 @@ pub(crate) fn serve(session: &mut Session) -> bool {
 fn serve_program(session: &mut Session, id: ProgramId) -> bool {
     let (mut did, mut all) = (false, session.polling.quiet);
     for _ in 0..image::RING_LEN {
-        let next = match (session.memory.image(id), session.programs.get_mut(&id)) {
+        let next = match (session.targets.memory.image(id), session.targets.programs.get_mut(&id)) {
             (Some(area), Some(program)) => program.queue.next(area),
             _ => Found::Nothing,
         };
         match next {
             Found::Nothing => break,
             Found::Slot(index) => {
-                session.polling.begin_item(session.memory.global());
+                session.polling.begin_item(session.targets.memory.global());
                 // If the thread does not wait, it stopped waiting, or its entry has overwritten another thread's.
                 all |= !answer::answer(session, id.slot(index));
                 did = true;
@@ -61,11 +62,11 @@ fn serve_program(session: &mut Session, id: ProgramId) -> bool {
 /// Answers every slot of a program whose thread waits. Returns true if there were any.
 fn serve_slots(session: &mut Session, id: ProgramId) -> bool {
     let mut did = false;
-    for index in 0..session.memory.slots_drawn(id) {
+    for index in 0..session.targets.memory.slots_drawn(id) {
         let state = id.slot(index).offset() + slot::STATE;
-        let waits = session.memory.image(id).is_some_and(|a| a.get(state) as u32 == state::WAITING);
+        let waits = session.targets.memory.image(id).is_some_and(|a| a.get(state) as u32 == state::WAITING);
         if waits {
-            session.polling.begin_item(session.memory.global());
+            session.polling.begin_item(session.targets.memory.global());
             did |= answer::answer(session, id.slot(index));
         }
     }

@@ -7,24 +7,24 @@
 
 use crate::inproc::monitor::handles::NodeAddr;
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::requests::open_windows::OpenWindows;
+use crate::inproc::monitor::session::Targets;
 use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::windows::Windows;
 use systoll_hooks::layout::{node, record};
 
 /// Sets the windows of programs whose threads come and go, where more threads have come since the last time.
-pub(crate) fn sample_again(session: &mut Session) {
-    let Session { programs, memory, windows, .. } = session;
-    for program in programs.values_mut() {
-        let Some(area) = memory.image(program.id) else { continue };
-        program.threads.tickets.look(area);
+pub(crate) fn sample_again(targets: &mut Targets, windows: &mut OpenWindows) {
+    for program in targets.programs.values_mut() {
+        let Some(area) = targets.memory.image(program.id) else { continue };
+        program.threads.tickets.note_drawn(area);
         let drawn = program.threads.tickets.seen;
         // The first thread draws no slot.
         if drawn <= 1 || drawn < program.threads.sample_at {
             continue;
         }
         program.threads.sample_at = windows.budget.place_after(drawn);
-        program.threads.come_and_go |= set_windows(program, area, memory, &mut windows.budget);
+        program.threads.come_and_go |= set_windows(program, area, &targets.memory, &mut windows.budget);
     }
 }
 

@@ -54,7 +54,7 @@ impl Tickets {
     /// stay busy, all other slots are put back.
     pub(crate) fn of_copy(&mut self, area: &Area, own: &[u64]) -> Self {
         // The same number of tickets is drawn in the copy as when it was made, and each is noted once.
-        self.look(area);
+        self.note_drawn(area);
         let busy = own.iter().copied().filter(|slot| *slot != 0).collect();
         let waiting = self.waiting.clone();
         let mut copy = Self { seen: self.seen, recycled: self.seen, next: self.next, waiting, busy, more: self.more };
@@ -73,7 +73,7 @@ impl Tickets {
     }
 
     /// Notes all tickets drawn so far.
-    pub(crate) fn look(&mut self, area: &Area) {
+    pub(crate) fn note_drawn(&mut self, area: &Area) {
         let drawn = area.get(image::NEXT_SLOT);
         if !self.is_sensible(drawn) {
             return;

@@ -5,7 +5,7 @@ use crate::inproc::monitor::exec::context_reuse::{KnownAbove, KnownTrunk};
 use crate::inproc::monitor::handles::{NodeAddr, SiteRef};
 use crate::inproc::monitor::program::{Above, Program};
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::Targets;
 use std::rc::Rc;
 use systoll_hooks::assemble::{self, Base, Trunk};
 use systoll_hooks::layout::{NODE_SIZE, may_hold_node, node, record, trunk};
@@ -84,14 +84,14 @@ impl<'f> SeenAbove<'f> {
 /// threads compare their stacks with this thread's trunk, unless one of them has found the known trunk. `stack` is the
 /// thread's whole stack.
 pub(crate) fn renew(
-    session: &mut Session,
+    targets: &mut Targets,
     thread: &Waiter,
     node: NodeAddr,
     at: SiteRef,
     stack: (&[PlacedFrame], bool),
 ) {
     let id = thread.slot.program;
-    let (Some(area), Some(program)) = (session.memory.image(id), session.programs.get_mut(&id)) else { return };
+    let (Some(area), Some(program)) = (targets.memory.image(id), targets.programs.get_mut(&id)) else { return };
     let Some(old) = program.contexts.trunks.get(&node).filter(|_| may_hold_node(node.offset())) else { return };
     let room = old.room;
     let context = program.contexts.nodes.get(&node).map_or(0, |frames| frames.len());
@@ -101,8 +101,8 @@ pub(crate) fn renew(
         known.renew_trunk(seen.known(), program.native);
     }
     let looks = area.get(node.offset() + node::RECORD) + record::TRUNK_LOOKS;
-    let threads = session.memory.slots_drawn(id);
-    let is_found = || (0..threads).any(|n| session.memory.word(id.slot(n).offset() + looks, id) != 0);
+    let threads = targets.memory.slots_drawn(id);
+    let is_found = || (0..threads).any(|n| targets.memory.word(id.slot(n).offset() + looks, id) != 0);
     if frames.is_empty() || frames.len() > room || threads > MOST_THREADS || is_found() {
         return;
     }

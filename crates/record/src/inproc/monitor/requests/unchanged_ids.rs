@@ -2,8 +2,8 @@
 //! POSIX_SPAWN_RESETIDS, which GNU make uses for every job. Such calls do not change a process's rights.
 
 use crate::inproc::monitor::handles::NodeAddr;
+use crate::inproc::monitor::program::Programs;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::session::Session;
 use crate::procfs;
 use systoll_hooks::numbers::{SETFSGID, SETFSUID, SETGID, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID};
 
@@ -15,8 +15,8 @@ enum Sets {
 }
 
 /// Returns true if the call that a waiting thread is about to make, counted at `node`, changes none of its ids.
-pub(crate) fn keeps_ids(session: &Session, waiter: &Waiter, node: NodeAddr) -> bool {
-    let Some(program) = session.programs.get(&waiter.slot.program) else { return false };
+pub(crate) fn keeps_ids(programs: &Programs, waiter: &Waiter, node: NodeAddr) -> bool {
+    let Some(program) = programs.get(&waiter.slot.program) else { return false };
     let number = program.number_of(node).unwrap_or(waiter.registers.ax as u32);
     let Some(sets) = sets(number) else { return false };
     let kept = procfs::ids(waiter.tid).is_some_and(|ids| match sets {

@@ -4,21 +4,26 @@ use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::SiteRef;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{FileKnowledge, Targets};
 use crate::sys::{self, read_memory, read_pieces};
 use systoll_hooks::assemble::Base;
 use systoll_symbols::{PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
 
 /// Unwinds a thread that waits at a site's hook, with the current mappings. Returns the frames from the site on, with
 /// their places, and true if they are complete.
-pub(crate) fn unwind_now(session: &mut Session, waiter: &Waiter, at: SiteRef) -> Option<(Vec<PlacedFrame>, bool)> {
+pub(crate) fn unwind_now(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    waiter: &Waiter,
+    at: SiteRef,
+) -> Option<(Vec<PlacedFrame>, bool)> {
     let id = waiter.slot.program;
-    let (frames, complete) = unwind(session.programs.get_mut(&id)?, &mut session.symbols, waiter, at);
-    if !no_calls::may_lie_in(session, id, waiter.tid, (&frames, complete)) {
+    let (frames, complete) = unwind(targets.programs.get_mut(&id)?, &mut knowledge.symbols, waiter, at);
+    if !no_calls::may_lie_in(targets, &mut knowledge.provisioning, id, waiter.tid, (&frames, complete)) {
         return Some((frames, complete));
     }
-    no_calls::look(session, id, waiter.tid);
-    Some(unwind(session.programs.get_mut(&id)?, &mut session.symbols, waiter, at))
+    no_calls::read_mappings(targets, &mut knowledge.symbols, id, waiter.tid);
+    Some(unwind(targets.programs.get_mut(&id)?, &mut knowledge.symbols, waiter, at))
 }
 
 /// Unwinds with the mappings we know. Reads `maps` again only if a frame lies outside them.

@@ -4,13 +4,14 @@
 use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::requests::open_windows::{Looked, Open};
+use crate::inproc::monitor::requests::open_windows::{Looked, Open, OpenWindows};
 use crate::inproc::monitor::requests::trunk;
 use crate::inproc::monitor::requests::unwind::{unwind_now, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::images::{self, process_number};
 use crate::inproc::monitor::results::ring_take;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Provisioning, Targets};
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
 use crate::request_windows::is_receive;
@@ -20,7 +21,7 @@ use crate::windows::Windows;
 use std::time::Duration;
 use systoll_hooks::layout::{image, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
-use systoll_symbols::PlacedFrame;
+use systoll_symbols::{PlacedFrame, Symbols};
 
 /// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
@@ -47,71 +48,94 @@ pub(crate) struct Entered {
 
 /// Handles a call at which a window may open, or that belongs to an open one; the launcher has worked on it since
 /// `began`.
-pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
-    let begun = session.windows.open.contains_key(&waiter.slot);
-    if !begun && opened_by(session, waiter.slot.program) != windows::ASKED {
-        return on_place(session, waiter, at, began);
+pub(crate) fn on_entry(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    at: NodeAddr,
+    began: u64,
+) {
+    let begun = draft.windows.open.contains_key(&waiter.slot);
+    if !begun && opened_by(&targets.memory, waiter.slot.program) != windows::ASKED {
+        return on_place(targets, knowledge, draft, waiter, at, began);
     }
-    let Some(entered) = entered(session, waiter, at) else { return want(session, waiter.slot, false) };
-    let run_ns = session.clock.at(began);
-    let is_open = session.windows.open.contains_key(&waiter.slot);
-    let octave = session.windows.open.get(&waiter.slot).map_or(octave_of(&entered), |o| o.window.octave);
+    let Some(entered) = entered(targets, draft, waiter, at) else { return want(&targets.memory, waiter.slot, false) };
+    let run_ns = draft.clock.at(began);
+    let is_open = draft.windows.open.contains_key(&waiter.slot);
+    let octave = draft.windows.open.get(&waiter.slot).map_or(octave_of(&entered), |o| o.window.octave);
     // No window opens within another, which contains the call.
-    let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
-    let opens = may_open && !is_open && session.windows.budget.opens_one(entered.nth_of_row, run_ns);
+    let may_open = comes_due(targets, &mut draft.windows, waiter.slot.program, at, &entered)
+        && Windows::is_for_window(entered.nth);
+    let opens = may_open && !is_open && draft.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if !is_open && !opens {
-        want(session, waiter.slot, false);
-        spend(session, octave, began);
-        return look_at_line(session, waiter, &entered, run_ns);
+        want(&targets.memory, waiter.slot, false);
+        spend(&mut draft.windows, octave, began);
+        return look_at_line(targets, knowledge, draft, waiter, &entered, run_ns);
     }
     if opens {
-        let window = opened(session, waiter, &entered);
-        session.windows.open.insert(waiter.slot, Open { window, under_way: None });
+        let window = opened(&targets.memory, draft, waiter, &entered);
+        draft.windows.open.insert(waiter.slot, Open { window, under_way: None });
     }
-    record(session, waiter, &entered, run_ns);
-    spend(session, octave, began);
+    record(targets, knowledge, draft, waiter, &entered, run_ns);
+    spend(&mut draft.windows, octave, began);
 }
 
 /// Returns a new window of the waiting thread.
-pub(crate) fn opened(session: &mut Session, waiter: &Waiter, entered: &Entered) -> RawWindow {
-    let process = process_number(waiter.slot.program, session.memory.head(waiter.slot).pid as i32);
-    let by = Opener { thread: session.windows.ordinal(waiter.slot), tid: waiter.tid, process };
-    Windows::open(&mut session.table, entered.row, entered.nth.max(1).ilog2() as u8, by)
+pub(crate) fn opened(memory: &Memory, draft: &mut DraftRecording, waiter: &Waiter, entered: &Entered) -> RawWindow {
+    let process = process_number(waiter.slot.program, memory.head(waiter.slot).pid as i32);
+    let by = Opener { thread: draft.windows.ordinal(waiter.slot), tid: waiter.tid, process };
+    Windows::open(&mut draft.table, entered.row, entered.nth.max(1).ilog2() as u8, by)
 }
 
 /// Adds a call that is about to be made to the window of its thread, which asks at each of its calls.
-pub(crate) fn record(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
-    let octave = session.windows.open.get(&waiter.slot).map_or(0, |open| open.window.octave);
-    note_entry(session, waiter, (entered, octave), run_ns);
-    want(session, waiter.slot, true);
+pub(crate) fn record(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    entered: &Entered,
+    run_ns: u64,
+) {
+    let octave = draft.windows.open.get(&waiter.slot).map_or(0, |open| open.window.octave);
+    note_entry(targets, knowledge, draft, waiter, (entered, octave), run_ns);
+    want(&targets.memory, waiter.slot, true);
 }
 
 /// Handles a call at which a window is due, in a program whose threads write their windows: the launcher decides if it
 /// opens, and samples the stack.
-fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
-    let Some(entered) = entered(session, waiter, at) else { return };
-    let run_ns = session.clock.at(began);
+fn on_place(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    at: NodeAddr,
+    began: u64,
+) {
+    let Some(entered) = entered(targets, draft, waiter, at) else { return };
+    let run_ns = draft.clock.at(began);
     let octave = octave_of(&entered);
-    let writes = wanted(session, waiter.slot) == want::WRITING;
+    let writes = wanted(&targets.memory, waiter.slot) == want::WRITING;
     if !writes {
-        ring_take::make_room(session, waiter.slot);
+        ring_take::make_room(targets, draft, waiter.slot);
     }
-    let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
-    let opens = may_open && !writes && session.windows.budget.opens_one(entered.nth_of_row, run_ns);
+    let may_open = comes_due(targets, &mut draft.windows, waiter.slot.program, at, &entered)
+        && Windows::is_for_window(entered.nth);
+    let opens = may_open && !writes && draft.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if opens {
-        let stack = whole_stack(session, waiter, &entered);
+        let stack = whole_stack(targets, knowledge, draft, waiter, &entered);
         let (row, nth) = (entered.row, entered.nth);
-        session.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: true });
-        set_wanted(session, waiter.slot, want::RING);
+        draft.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: true });
+        set_wanted(&targets.memory, waiter.slot, want::RING);
     }
-    spend(session, octave, began);
+    spend(&mut draft.windows, octave, began);
     if opens {
         return;
     }
-    match opened_by(session, waiter.slot.program) {
+    match opened_by(&targets.memory, waiter.slot.program) {
         // The thread's stack differs from the one that was known.
-        windows::OWN | windows::NONE => look_at_trunk(session, waiter, &entered),
-        _ => look_at_line(session, waiter, &entered, run_ns),
+        windows::OWN | windows::NONE => look_at_trunk(targets, knowledge, draft, waiter, &entered),
+        _ => look_at_line(targets, knowledge, draft, waiter, &entered, run_ns),
     }
 }
 
@@ -122,48 +146,60 @@ fn octave_of(entered: &Entered) -> u8 {
 
 /// Samples the whole stack of a thread that opens windows by itself, and asks only since its outer frames (its trunk)
 /// differ from the ones known.
-fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
+fn look_at_trunk(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    entered: &Entered,
+) {
     // Time that the budget is charged for a sample at least, since the thread waits about that long. A short run then has
     // some hundred samples.
     const WAITS: Duration = Duration::from_micros(50);
     let (octave, cpu) = (octave_of(entered), own_cpu());
-    whole_stack(session, waiter, entered);
-    session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
+    whole_stack(targets, knowledge, draft, waiter, entered);
+    draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
 }
 
 /// Handles a call whose context is seen for the first time, in a program whose threads write their windows: makes the
 /// thread write it, and samples the stack that was just unwound.
-pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
-    let Some(entered) = entered(session, waiter, at) else { return };
-    let stack = whole_stack(session, waiter, &entered);
-    let Some(area) = session.memory.image(waiter.slot.program) else { return };
+pub(crate) fn on_first(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    at: NodeAddr,
+) {
+    let Some(entered) = entered(targets, draft, waiter, at) else { return };
+    let stack = whole_stack(targets, knowledge, draft, waiter, &entered);
+    let Some(area) = targets.memory.image(waiter.slot.program) else { return };
     // The call is counted only after the answer, hence the next number.
     let (row, nth) = (entered.row, entered.nth + 1);
-    let writes = wanted(session, waiter.slot) == want::WRITING;
+    let writes = wanted(&targets.memory, waiter.slot) == want::WRITING;
     area.set(at.offset() + node::WINDOW_AT, if writes { nth + 1 } else { nth });
     if !writes {
-        session.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: false });
-        set_wanted(session, waiter.slot, want::RING);
+        draft.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: false });
+        set_wanted(&targets.memory, waiter.slot, want::RING);
     }
 }
 
 /// Returns the party that opens a program's windows, one of [`windows`].
-pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
-    session.memory.image(id).map_or(windows::ASKED, |area| area.get(image::WINDOWS) as u32)
+pub(crate) fn opened_by(memory: &Memory, id: ProgramId) -> u32 {
+    memory.image(id).map_or(windows::ASKED, |area| area.get(image::WINDOWS) as u32)
 }
 
 /// Decides for each program if its threads or the launcher open windows from now on.
-pub(crate) fn settle_who_opens(session: &mut Session) {
-    let run_ns = session.clock.at(sys::now());
-    let affordable = session.windows.budget.has_room(run_ns);
-    let more = if session.windows.budget.tells_requests() { FOR_REQUESTS } else { 1 };
-    let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns) * more).into();
-    let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
-    for program in session.programs.values_mut() {
-        let Some(area) = session.memory.image(program.id) else { continue };
+pub(crate) fn settle_who_opens(targets: &mut Targets, provisioning: &Provisioning, draft: &DraftRecording) {
+    let run_ns = draft.clock.at(sys::now());
+    let affordable = draft.windows.budget.has_room(run_ns);
+    let more = if draft.windows.budget.tells_requests() { FOR_REQUESTS } else { 1 };
+    let rarer = draft.windows.looks.shift(draft.windows.budget.budget(run_ns) * more).into();
+    let looked_enough = u32::from(!draft.windows.budget.look_affordable(u8::MAX, run_ns));
+    for program in targets.programs.values_mut() {
+        let Some(area) = targets.memory.image(program.id) else { continue };
         // A thread that may make no system call can't copy what arguments point to.
         let quiet = area.get(image::QUIET) as u32 != 0;
-        let who = if !session.provisioning.writes_windows || quiet {
+        let who = if !provisioning.writes_windows || quiet {
             windows::ASKED
         } else if names_scripts(program, run_ns) {
             windows::ASKED_ONCE
@@ -184,38 +220,45 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
     }
 }
 
-fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Entered, u8), run_ns: u64) {
+fn note_entry(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    (entered, octave): (&Entered, u8),
+    run_ns: u64,
+) {
     let first =
-        session.windows.open.get(&waiter.slot).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
-    let stack = if first { whole_stack(session, waiter, entered) } else { None };
+        draft.windows.open.get(&waiter.slot).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
+    let stack = if first { whole_stack(targets, knowledge, draft, waiter, entered) } else { None };
     let (signature, tid) = (entered.syscall.signature(), waiter.tid);
     let call = EnteredCall { tid, row: entered.row, nth: entered.nth_of_row, signature, args: waiter.args(), run_ns };
-    let call = session.windows.budget.entered(&call, stack);
+    let call = draft.windows.budget.entered(&call, stack);
     let base = waiter.slot.offset() + entered.record;
-    let Some(area) = session.memory.image(waiter.slot.program) else { return };
+    let Some(area) = targets.memory.image(waiter.slot.program) else { return };
     let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
     // A loader does not give back the memory that it maps, and reading the faults would take longer than the rest.
-    let begins = octave == 0 && session.programs.get(&waiter.slot.program).is_some_and(|p| !p.contexts.main_seen);
+    let begins = octave == 0 && targets.programs.get(&waiter.slot.program).is_some_and(|p| !p.contexts.main_seen);
     let counts_faults = signature.filter(|_| !begins);
     let taken_for_us =
-        session.programs.get(&waiter.slot.program).filter(|p| p.pid == tid).map_or(0, |p| p.hooks.faults);
-    let Some(open) = session.windows.open.get_mut(&waiter.slot) else { return };
+        targets.programs.get(&waiter.slot.program).filter(|p| p.pid == tid).map_or(0, |p| p.hooks.faults);
+    let Some(open) = draft.windows.open.get_mut(&waiter.slot) else { return };
     open.under_way = Some((entered.record, cycles, waited));
     let faults = counts_faults.and_then(|s| Windows::faults(tid, s)).map(|all| all.saturating_sub(taken_for_us));
     open.window.calls.push(RawCall { faults, ..call });
 }
 
 /// Handles the return of a window's call.
-pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
+pub(crate) fn on_return(memory: &Memory, draft: &mut DraftRecording, waiter: &Waiter) {
     let began = sys::now();
-    let clock = session.clock.reading(session.stats.around.own_cycles);
-    let bound = session.windows.budget.bytes();
-    let Some(area) = session.memory.image(waiter.slot.program) else { return };
+    let clock = draft.clock.reading(draft.stats.around.own_cycles);
+    let bound = draft.windows.budget.bytes();
+    let Some(area) = memory.image(waiter.slot.program) else { return };
     let base = waiter.slot.offset();
-    let Some(open) = session.windows.open.get_mut(&waiter.slot) else {
+    let Some(open) = draft.windows.open.get_mut(&waiter.slot) else {
         // A thread that is to ask until it receives was in a call when that was decided.
-        let goes_on = session.windows.armed.contains_key(&waiter.slot);
-        return want(session, waiter.slot, goes_on);
+        let goes_on = draft.windows.armed.contains_key(&waiter.slot);
+        return want(memory, waiter.slot, goes_on);
     };
     let (Some((at, cycles, waited)), Some(call)) = (open.under_way.take(), open.window.calls.last_mut()) else {
         return;
@@ -225,49 +268,55 @@ pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
     call.elapsed_ns = clock.ns(since(record::CYCLES, cycles));
     let has_rseq = area.get(base + slot::RSEQ) != 0;
     call.waited_ns = has_rseq.then(|| clock.ns(since(record::WAITED, waited)));
-    let syscall = session.table.rows.get(call.row as usize).map(|r| r.syscall);
+    let syscall = draft.table.rows.get(call.row as usize).map(|r| r.syscall);
     if let Some(signature) = syscall.and_then(Sysno::signature) {
         let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
         call.data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &read));
-        session.windows.budget.received(&mut open.window, signature, &read);
+        draft.windows.budget.received(&mut open.window, signature, &read);
     }
     let (octave, tells_requests) = (open.window.octave, open.window.tells_requests);
-    if session.windows.budget.is_over(&open.window) {
-        session.windows.close(&mut session.table, waiter.slot);
-        want(session, waiter.slot, false);
+    if draft.windows.budget.is_over(&open.window) {
+        draft.windows.close(&mut draft.table, waiter.slot);
+        want(memory, waiter.slot, false);
     }
     if !tells_requests {
-        spend(session, octave, began);
+        spend(&mut draft.windows, octave, began);
     }
 }
 
 /// Accounts for a window's work since `began`.
-fn spend(session: &mut Session, octave: u8, began: u64) {
-    session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
+fn spend(windows: &mut OpenWindows, octave: u8, began: u64) {
+    windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
 }
 
 /// Makes the thread ask at every call, or stops that.
-fn want(session: &Session, thread: SlotRef, wanted: bool) {
-    set_wanted(session, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
+fn want(memory: &Memory, thread: SlotRef, wanted: bool) {
+    set_wanted(memory, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
 }
 
 /// Sets the slot's word that tells the waiting thread how to treat each call, one of [`want`].
-pub(crate) fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
-    if let Some(area) = session.memory.image(thread.program) {
+pub(crate) fn set_wanted(memory: &Memory, thread: SlotRef, wanted: u64) {
+    if let Some(area) = memory.image(thread.program) {
         area.set(thread.offset() + slot::WANT, wanted);
     }
 }
 
-pub(crate) fn wanted(session: &Session, thread: SlotRef) -> u64 {
-    session.memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
+pub(crate) fn wanted(memory: &Memory, thread: SlotRef) -> u64 {
+    memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
 }
 
 /// Returns true if the node at `at` is due to be sampled at this call; if so, draws the next place.
-pub(crate) fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Entered) -> bool {
-    let Some(area) = session.memory.image(id) else { return false };
+pub(crate) fn comes_due(
+    targets: &Targets,
+    windows: &mut OpenWindows,
+    id: ProgramId,
+    at: NodeAddr,
+    entered: &Entered,
+) -> bool {
+    let Some(area) = targets.memory.image(id) else { return false };
     let planned = area.get(at.offset() + node::WINDOW_AT);
     // There, threads ask at their first calls only.
-    if session.windows.budget.tells_requests() && entered.syscall.signature().is_some_and(is_receive) {
+    if windows.budget.tells_requests() && entered.syscall.signature().is_some_and(is_receive) {
         return false;
     }
     // Zero means that no call is sampled.
@@ -275,7 +324,7 @@ pub(crate) fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, ente
         return false;
     }
     let octave = entered.nth.max(1).ilog2();
-    let program = session.programs.get(&id);
+    let program = targets.programs.get(&id);
     let seed = program.and_then(|p| p.contexts.known.get(&at));
     if let Some(seed) = seed {
         seed.note_asked(octave);
@@ -284,73 +333,91 @@ pub(crate) fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, ente
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
     let next = match seed {
         Some(seed) => seed.octave_to_ask(octave + 1),
-        None => session.windows.budget.place_after(entered.nth),
+        None => windows.budget.place_after(entered.nth),
     };
     area.set(at.offset() + node::WINDOW_AT, next);
     true
 }
 
 /// Returns true if the calls of a thread's process are told.
-fn is_told(session: &Session, thread: SlotRef) -> bool {
-    let pid = session.memory.head(thread).pid as i32;
-    session.programs.get(&thread.program).is_none_or(|program| program.processes.tells(pid))
+fn is_told(targets: &Targets, thread: SlotRef) -> bool {
+    let pid = targets.memory.head(thread).pid as i32;
+    targets.programs.get(&thread.program).is_none_or(|program| program.processes.tells(pid))
 }
 
 /// Returns the call that a thread is about to make, by the node at address `at`, which counts it.
-pub(crate) fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
-    is_told(session, waiter.slot).then_some(())?;
-    let image_id = images::image_of_slot(session, waiter.slot)?;
-    let area = session.memory.image(waiter.slot.program)?;
+pub(crate) fn entered(
+    targets: &mut Targets,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    at: NodeAddr,
+) -> Option<Entered> {
+    is_told(targets, waiter.slot).then_some(())?;
+    let image_id = images::image_of_slot(targets, draft, waiter.slot)?;
+    let area = targets.memory.image(waiter.slot.program)?;
     let (record, root) = (area.record_of(at)?, NodeAddr(area.get(at.offset() + node::ROOT)));
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
-    let program = session.programs.get(&waiter.slot.program)?;
+    let program = targets.programs.get(&waiter.slot.program)?;
     let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32)?;
-    let (row, _) = session.table.row(image_id, syscall, &frames);
-    let ended = session.table.rows.get(row as usize).map_or(0, |row| row.counts.calls);
+    let (row, _) = draft.table.row(image_id, syscall, &frames);
+    let ended = draft.table.rows.get(row as usize).map_or(0, |row| row.counts.calls);
     let nth_of_row = nth.saturating_add(program.calls_of_others(area, at, waiter.slot.index, ended));
     Some(Entered { row, nth, nth_of_row, record, syscall, node: at, root })
 }
 
-fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Option<u32> {
-    let program = session.programs.get(&waiter.slot.program).filter(|_| session.table.has_room_for_stacks())?;
+fn whole_stack(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    entered: &Entered,
+) -> Option<u32> {
+    let program = targets.programs.get(&waiter.slot.program).filter(|_| draft.table.has_room_for_stacks())?;
     let site = program.site_of(entered.root)?;
-    let (placed, complete) = match session.windows.unwound.take() {
+    let (placed, complete) = match draft.windows.unwound.take() {
         Some(last) => (last.frames, last.complete),
         None => {
-            let (placed, complete) = unwind_now(session, waiter, site)?;
+            let (placed, complete) = unwind_now(targets, knowledge, waiter, site)?;
             if entered.nth == 1 {
-                trunk::renew(session, waiter, entered.node, site, (&placed, complete));
+                trunk::renew(targets, waiter, entered.node, site, (&placed, complete));
             }
             (placed, complete)
         }
     };
-    let program = session.programs.get_mut(&waiter.slot.program)?;
-    let frames = with_scripts(program, &mut session.symbols, waiter, &placed);
-    let line = session.symbols.script_line(&frames);
-    let is_interpreter = |f| session.symbols.is_interpreter(f);
+    let program = targets.programs.get_mut(&waiter.slot.program)?;
+    let frames = with_scripts(program, &mut knowledge.symbols, waiter, &placed);
+    let line = knowledge.symbols.script_line(&frames);
+    let is_interpreter = |f| knowledge.symbols.is_interpreter(f);
     let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
-    (!frames.is_empty()).then(|| session.table.whole_stack(entered.row, entered.nth_of_row, &look))
+    (!frames.is_empty()).then(|| draft.table.whole_stack(entered.row, entered.nth_of_row, &look))
 }
 
 /// Samples the script line of a call at which a window was due but does not open: only the stack tells the line, and a
 /// window would cost more.
-fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
+fn look_at_line(
+    targets: &mut Targets,
+    knowledge: &mut FileKnowledge,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    entered: &Entered,
+    run_ns: u64,
+) {
     let octave = octave_of(entered);
     // Number of samples that each row with enough calls gets in any case, even if start-up has spent the budget.
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
-    let row = session.table.rows.get(entered.row as usize);
+    let row = draft.table.rows.get(entered.row as usize);
     // Every row gets one sample, so that each has a caller.
     let few = if octave >= CRUMB { SURE } else { 1 };
     let sure = row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < few);
-    if !sure && !session.windows.budget.look_affordable(octave, run_ns) {
+    if !sure && !draft.windows.budget.look_affordable(octave, run_ns) {
         return;
     }
-    let is_first = session.table.rows.get(entered.row as usize).is_some_and(|r| r.lines.is_empty());
-    if is_first || session.programs.get_mut(&waiter.slot.program).is_some_and(|p| tells_lines(p, waiter.tid, run_ns)) {
+    let is_first = draft.table.rows.get(entered.row as usize).is_some_and(|r| r.lines.is_empty());
+    if is_first || targets.programs.get_mut(&waiter.slot.program).is_some_and(|p| tells_lines(p, waiter.tid, run_ns)) {
         let cpu = own_cpu();
-        whole_stack(session, waiter, entered);
-        session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
+        whole_stack(targets, knowledge, draft, waiter, entered);
+        draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
     }
 }
 
@@ -382,16 +449,23 @@ fn tells_lines(program: &mut Program, tid: i32, run_ns: u64) -> bool {
 }
 
 /// Samples the stack of a context's first call, which was just unwound, if no window opens there.
-pub(crate) fn look_at_first(session: &mut Session, waiter: &Waiter, node: NodeAddr, stack: Unwound<'_>) {
-    if !session.table.has_room_for_stacks() {
+pub(crate) fn look_at_first(
+    targets: &mut Targets,
+    symbols: &mut Symbols,
+    draft: &mut DraftRecording,
+    waiter: &Waiter,
+    node: NodeAddr,
+    stack: Unwound<'_>,
+) {
+    if !draft.table.has_room_for_stacks() {
         return;
     }
     let (placed, complete) = stack;
-    let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return };
-    let frames = with_scripts(program, &mut session.symbols, waiter, placed);
-    let line = session.symbols.script_line(&frames);
-    let Some(entered) = entered(session, waiter, node) else { return };
-    let is_interpreter = |f| session.symbols.is_interpreter(f);
+    let Some(program) = targets.programs.get_mut(&waiter.slot.program) else { return };
+    let frames = with_scripts(program, symbols, waiter, placed);
+    let line = symbols.script_line(&frames);
+    let Some(entered) = entered(targets, draft, waiter, node) else { return };
+    let is_interpreter = |f| symbols.is_interpreter(f);
     let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
-    session.table.whole_stack(entered.row, entered.nth_of_row.max(1), &look);
+    draft.table.whole_stack(entered.row, entered.nth_of_row.max(1), &look);
 }

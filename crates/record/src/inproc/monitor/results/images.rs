@@ -2,7 +2,7 @@
 
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{DraftRecording, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::table::{Image, ImageId, Table};
@@ -15,14 +15,14 @@ const GENERATIONS: usize = 64;
 const MOST_PROCESSES: usize = 4 * image::SLOT_COUNT as usize;
 
 /// Returns the image of the process that a slot belongs to; adds it if it is new.
-pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<ImageId> {
-    let area = session.memory.image(thread.program)?;
+pub(crate) fn image_of_slot(targets: &mut Targets, draft: &mut DraftRecording, thread: SlotRef) -> Option<ImageId> {
+    let area = targets.memory.image(thread.program)?;
     let base = thread.offset();
     let pid = area.get(base + slot::PID) as i32;
-    let now = session.clock.at(sys::now());
-    let program = session.programs.get_mut(&thread.program)?;
-    note_maker(&session.memory, program, &mut session.table, thread, now);
-    Some(image_of(program, &mut session.table, pid, now))
+    let now = draft.clock.at(sys::now());
+    let program = targets.programs.get_mut(&thread.program)?;
+    note_maker(&targets.memory, program, &mut draft.table, thread, now);
+    Some(image_of(program, &mut draft.table, pid, now))
 }
 
 /// Returns the image of process `pid`, which is about to leave the program.

@@ -39,12 +39,12 @@ pub(crate) fn in_place_of<'a, R: Iterator<Item = (Sysno, &'a Counts)>>(
             let add = |sum: (u64, u64), (_, c): (Sysno, &Counts)| {
                 (sum.0.saturating_add(c.calls), sum.1.saturating_add(c.elided))
             };
-            of(Sysno(number), needed, made, own.fold((0, 0), add))
+            of_call(Sysno(number), needed, made, own.fold((0, 0), add))
         })
         .collect()
 }
 
-fn of(syscall: Sysno, needed: u64, made: &MadeInPlace, (calls, answered): (u64, u64)) -> InPlace {
+fn of_call(syscall: Sysno, needed: u64, made: &MadeInPlace, (calls, answered): (u64, u64)) -> InPlace {
     let needed = needed.min(calls);
     let mut rest = calls - needed;
     let mut missed = Vec::new();
@@ -63,20 +63,10 @@ fn of(syscall: Sysno, needed: u64, made: &MadeInPlace, (calls, answered): (u64, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{ProcessId, StackId};
+    use systoll_model::ProcessId;
 
     fn row(syscall: u32, calls: u64, elided: u64) -> Row {
-        Row {
-            process: ProcessId(0),
-            syscall: Sysno(syscall),
-            context: StackId(0),
-            outer: StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: Vec::new(),
-            counts: Counts { calls, elided, ..Counts::default() },
-        }
+        Row::new(ProcessId(0), Sysno(syscall), Counts { calls, elided, ..Counts::default() })
     }
 
     #[test]

@@ -2,15 +2,21 @@
 
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::tally::Tally;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{DraftRecording, Provisioning, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::problems::Problems;
 use systoll_hooks::layout::image;
 use systoll_model::ProblemKind;
 
 /// Notes the calls and figures that a program's counts lack.
-pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tally) {
-    let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
+pub(crate) fn note_losses(
+    targets: &Targets,
+    provisioning: &Provisioning,
+    draft: &mut DraftRecording,
+    program: &Program,
+    tally: &Tally,
+) {
+    let exe = draft.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
     let l = tally.losses;
     let all = [
         (l.homeless, ProblemKind::Lost, "threads beyond the room for counters shared one: calls may be missing"),
@@ -32,36 +38,34 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
     ];
     for (n, kind, what) in all {
         if n > 0 {
-            session.problems.note(kind, format!("{exe}: {what} ({n})"));
+            draft.problems.note(kind, format!("{exe}: {what} ({n})"));
         }
     }
     if tally.foreign > 0 {
         let n = tally.foreign;
-        session.problems.note(ProblemKind::Lost, format!("{exe}: x32 calls are counted, not what they start ({n})"));
+        draft.problems.note(ProblemKind::Lost, format!("{exe}: x32 calls are counted, not what they start ({n})"));
     }
     for (syscall, n) in &tally.blind {
-        session.problems.note(
+        draft.problems.note(
             ProblemKind::Lost,
             format!("{exe}: calls of {syscall} are counted whose errors could not be seen ({n})"),
         );
     }
     if tally.untold > 0 {
         let n = tally.untold;
-        session.problems.note(
+        draft.problems.note(
             ProblemKind::Price,
             format!("{exe}: calls that may wait have no price: nothing there tells how long they waited ({n})"),
         );
     }
-    note_generated(&mut session.problems, program, &exe);
-    if session.provisioning.elided != 0
-        && let Some(why) = why_unanswered(&session.memory, program)
+    note_generated(&mut draft.problems, program, &exe);
+    if provisioning.elided != 0
+        && let Some(why) = why_unanswered(&targets.memory, program)
     {
-        session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
+        draft.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
     }
-    if program.hooks.starting.is_some() && session.memory.could_not_be_mapped(program.id) {
-        session
-            .problems
-            .note(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
+    if program.hooks.starting.is_some() && targets.memory.could_not_be_mapped(program.id) {
+        draft.problems.note(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
     }
 }
 

@@ -8,7 +8,8 @@
 
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::inproc::monitor::results::cpu_time::ObserverTime;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::root_process::RootProcess;
+use crate::inproc::monitor::session::DraftRecording;
 use systoll_model::{Problem, ProblemKind, Recording};
 
 /// Largest distance of the interval's ends from the figure with which it is shown: a share of the figure, plus a time
@@ -65,13 +66,13 @@ pub(crate) struct MeasuredTimes {
 }
 
 impl MeasuredTimes {
-    /// Sums up a session; `children` is the user and system time of all children that were waited for.
-    pub(crate) fn of(session: &Session, children: (u64, u64)) -> Self {
-        let (stats, table) = (&session.stats, &session.table);
+    /// Sums up a run; `children` is the user and system time of all children that were waited for.
+    pub(crate) fn of(draft: &DraftRecording, root: &RootProcess, children: (u64, u64)) -> Self {
+        let (stats, table) = (&draft.stats, &draft.table);
         let before = stats.facts.children_before;
         let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
         let images = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.instances.max(1)));
-        let attached = session.root.attached;
+        let attached = root.attached;
         // Each image is the result of a fork or an exec, or ran before the run. Each exec but the first was made by a
         // forked process.
         let forks =
@@ -85,7 +86,7 @@ impl MeasuredTimes {
         }
         Self {
             // Attached processes still run, so the kernel does not report their time as children's.
-            waited_for_ns: if attached.is_some() { 0 } else { waited_for.saturating_sub(session.root.before_exec_ns) },
+            waited_for_ns: if attached.is_some() { 0 } else { waited_for.saturating_sub(root.before_exec_ns) },
             said_ns: said.saturating_sub(added_ns),
             added_ns,
             starts_ns: stats.starts_ns,

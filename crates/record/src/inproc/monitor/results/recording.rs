@@ -4,16 +4,16 @@ use crate::assemble::{self, NamedTable, Parts, Progress};
 use crate::cpu::not_below;
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::ProgramId;
-use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::in_place::in_place;
 use crate::inproc::monitor::results::overhead::{self};
 use crate::inproc::monitor::results::own_cpu::{MeasuredTimes, UnseenTime};
-use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::results::twins::Twins;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::results::{collect, ring_take};
+use crate::inproc::monitor::root_process::RootProcess;
+use crate::inproc::monitor::session::{DraftRecording, Session};
 use crate::inproc::monitor::sys;
 use crate::raw_window::RawWindow;
-use crate::table::ImageId;
+use crate::table::{ImageId, Table};
 use crate::windows::{self, Windows};
 use std::collections::HashMap;
 use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
@@ -36,19 +36,19 @@ impl Finished {
     }
 }
 
-/// Finishes a run that has ended. `ends_process`: see [`crate::Launch::ends_process`].
+/// Finishes a run that has ended. `ends_process`: see [`crate::HowToWatch::ends_process`].
 pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
-    let wall_ns = session.clock.at(sys::now());
-    collect::collect_all(&mut session);
-    count_first_exec(&mut session);
-    audit(&mut session);
-    session.reuse.kept.keep(&mut session.provisioning.files, &session.reuse.contexts);
-    no_calls::keep(&mut session);
+    let wall_ns = session.draft.clock.at(sys::now());
+    collect::collect_all(&mut session.targets, &mut session.knowledge, &mut session.draft);
+    count_first_exec(&mut session.draft.table, &session.traced.root);
+    audit(&mut session.draft, &session.traced.root);
+    session.knowledge.reuse.kept.keep(&mut session.knowledge.provisioning.files, &session.knowledge.reuse.contexts);
+    no_calls::keep(&mut session.knowledge);
     let children = sys::children_times();
-    let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
-    session.stats.facts.leave_out(children, sys::children_times());
+    let crossing = overhead::crossing(session.draft.stats.around.again.as_ref(), &session.draft.clock.ratio);
+    session.draft.stats.facts.leave_out(children, sys::children_times());
     let finished = recording(&mut session, wall_ns, crossing, Windows::take_all);
-    session.provisioning.files.keep_notes(&session.symbols);
+    session.knowledge.provisioning.files.keep_notes(&session.knowledge.symbols);
     if ends_process {
         // Skip freeing mappings, files and a hundred thousand allocations.
         std::mem::forget(session);
@@ -58,54 +58,54 @@ pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
 
 /// Returns the processor time of an ended run, for a caller that needs nothing else.
 pub(crate) fn spent(mut session: Session) -> MeasuredTimes {
-    collect::collect_all(&mut session);
-    MeasuredTimes::of(&session, sys::children_times())
+    collect::collect_all(&mut session.targets, &mut session.knowledge, &mut session.draft);
+    MeasuredTimes::of(&session.draft, &session.traced.root, sys::children_times())
 }
 
 /// Returns the recording of a run that goes on.
 pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
-    ring_take::take_new(session);
+    ring_take::take_new(&mut session.targets, &mut session.draft);
     with_the_living(session, |session| {
-        count_first_exec(session);
-        let wall_ns = session.clock.at(sys::now());
+        count_first_exec(&mut session.draft.table, &session.traced.root);
+        let wall_ns = session.draft.clock.at(sys::now());
         let copied = |windows: &mut Windows| windows.all().into_iter().cloned().collect();
-        recording(session, wall_ns, session.stats.facts.crossing_before, copied).recording(UnseenTime::UNMEASURED)
+        recording(session, wall_ns, session.draft.stats.facts.crossing_before, copied).recording(UnseenTime::UNMEASURED)
     })
 }
 
 /// Calls `read` while the session's table and totals hold what living programs have counted too.
 pub(crate) fn with_the_living<T>(session: &mut Session, read: impl FnOnce(&mut Session) -> T) -> T {
     // Counts can be added to the table only once, so a copy of the table takes those of living programs.
-    let kept = session.table.clone();
-    let (counted, problems) = (session.stats.counted.clone(), session.problems.list.clone());
-    let refused = session.windows.budget.refused;
-    let ids: Vec<ProgramId> = session.programs.keys().copied().collect();
+    let kept = session.draft.table.clone();
+    let (counted, problems) = (session.draft.stats.counted.clone(), session.draft.problems.list.clone());
+    let refused = session.draft.windows.budget.refused;
+    let ids: Vec<ProgramId> = session.targets.programs.keys().copied().collect();
     for id in ids {
-        let Some(mut program) = session.programs.remove(&id) else { continue };
+        let Some(mut program) = session.targets.programs.remove(&id) else { continue };
         let (at_main, unopened) = (program.contexts.at_main.clone(), program.contexts.unopened.clone());
-        let tally = collect::collect(session, &mut program);
-        collect::take(session, &program, &tally);
+        let tally = collect::collect(&session.targets.memory, &mut session.draft, &mut program);
+        collect::take(&session.targets, &session.knowledge.provisioning, &mut session.draft, &program, &tally);
         (program.contexts.at_main, program.contexts.unopened) = (at_main, unopened);
         program.processes.forks.retain(|_, image| image.index() < kept.images.len());
-        session.programs.insert(id, program);
+        session.targets.programs.insert(id, program);
     }
     let result = read(session);
-    (session.table, session.stats.counted, session.problems.list) = (kept, counted, problems);
-    session.windows.budget.refused = refused;
+    (session.draft.table, session.draft.stats.counted, session.draft.problems.list) = (kept, counted, problems);
+    session.draft.windows.budget.refused = refused;
     result
 }
 
 /// Adds the command's own exec, which was made before any of our code was in it.
-fn count_first_exec(session: &mut Session) {
-    let (Some(image), Some(execve)) = (session.root.image, systoll_model::Sysno::from_name("execve")) else { return };
-    let (row, _) = session.table.row(image, execve, &[]);
-    if let Some(row) = session.table.rows.get_mut(row as usize) {
+fn count_first_exec(table: &mut Table, root: &RootProcess) {
+    let (Some(image), Some(execve)) = (root.image, systoll_model::Sysno::from_name("execve")) else { return };
+    let (row, _) = table.row(image, execve, &[]);
+    if let Some(row) = table.rows.get_mut(row as usize) {
         row.entered += 1;
         row.counts.calls += 1;
         row.counts.startup_calls += 1;
-        session.table.calls += 1;
-        let pid = session.table.images.get(image.index()).map_or(0, |i| i.pid as u32);
-        session.table.by_thread(image, pid, execve, &Counts { calls: 1, ..Counts::default() });
+        table.calls += 1;
+        let pid = table.images.get(image.index()).map_or(0, |i| i.pid as u32);
+        table.by_thread(image, pid, execve, &Counts { calls: 1, ..Counts::default() });
     }
 }
 
@@ -115,29 +115,30 @@ fn recording(
     crossing_after: Spread,
     windows: fn(&mut Windows) -> Vec<RawWindow>,
 ) -> Finished {
-    let beside = windows::beside(&session.table, &session.windows.budget.all()).begin();
-    let mut named = NamedTable::of(&session.table, &mut session.symbols, session.problems.list.clone());
-    if !session.stats.around.share_measured {
+    let beside = windows::beside(&session.draft.table, &session.draft.windows.budget.all()).begin();
+    let mut named =
+        NamedTable::of(&session.draft.table, &mut session.knowledge.symbols, session.draft.problems.list.clone());
+    if !session.draft.stats.around.share_measured {
         let text = "what watching adds to a call could not be measured here: its share is a guess";
         named.problems.push(Problem::new(ProblemKind::Price, text));
     }
     // Pricing runs children of our own; their time must not count as the command's, so the times are read before.
     let children = sys::children_times();
-    let prices = session.stats.facts.prices(crossing_after, beside);
+    let prices = session.draft.stats.facts.prices(crossing_after, beside);
     not_below_the_crossing(&mut named.rows, prices.crossing_ns());
-    let progress = match session.root.attached.and_then(|attached| attached.used) {
+    let progress = match session.traced.root.attached.and_then(|attached| attached.used) {
         Some(used) => Progress::of_left(wall_ns, children, used),
-        None => Progress::of(&session.table, wall_ns, session.root.exit, children),
+        None => Progress::of(&session.draft.table, wall_ns, session.traced.root.exit, children),
     };
-    let spent = MeasuredTimes::of(session, progress.used());
-    let twins = Twins::of(&session.table, &spent, wall_ns).filter(|_| !session.root.cut_short);
+    let spent = MeasuredTimes::of(&session.draft, &session.traced.root, progress.used());
+    let twins = Twins::of(&session.draft.table, &spent, wall_ns).filter(|_| !session.traced.root.cut_short);
     let header = header(session, &progress);
-    session.stats.facts.leave_out(children, sys::children_times());
-    let processes = processes(session, &named.rows, wall_ns);
-    let in_place = in_place(session.provisioning.elided, &session.stats.counted.in_place, &named.rows);
-    let windows = windows(&mut session.windows.budget);
-    let parts = Parts { header, processes, prices, longest: session.table.slowest(), in_place, windows };
-    let recording = named.recording(&session.table, &session.windows.budget, parts);
+    session.draft.stats.facts.leave_out(children, sys::children_times());
+    let processes = processes(&session.draft, &session.traced.root, &named.rows, wall_ns);
+    let in_place = in_place(session.knowledge.provisioning.elided, &session.draft.stats.counted.in_place, &named.rows);
+    let windows = windows(&mut session.draft.windows.budget);
+    let parts = Parts { header, processes, prices, longest: session.draft.table.slowest(), in_place, windows };
+    let recording = named.recording(&session.draft.table, &session.draft.windows.budget, parts);
     Finished { recording, spent, twins }
 }
 
@@ -152,51 +153,52 @@ fn not_below_the_crossing(rows: &mut [Row], crossing_ns: f64) {
 }
 
 fn header(session: &Session, progress: &Progress) -> Header {
-    let added_ns = session.stats.around.added_ns;
-    let windows = &session.windows.budget;
+    let added_ns = session.draft.stats.around.added_ns;
+    let windows = &session.draft.windows.budget;
     Header {
         observer_ns_per_call: added_ns,
         observer_wall_ns_per_call: added_ns,
-        vdso_calls: Some(session.stats.counted.vdso_calls),
-        sites: Some(session.provisioning.sites.total()),
-        attached: session.root.attached.map(|attached| systoll_model::Attached {
+        vdso_calls: Some(session.draft.stats.counted.vdso_calls),
+        sites: Some(session.knowledge.provisioning.sites.total()),
+        attached: session.traced.root.attached.map(|attached| systoll_model::Attached {
             age_ns: attached.age_ns,
             longest_stop_ns: attached.longest_stop_ns,
-            left_running: attached.used.is_some() || session.root.exit.is_none() && !session.programs.is_empty(),
+            left_running: attached.used.is_some()
+                || session.traced.root.exit.is_none() && !session.targets.programs.is_empty(),
         }),
-        ..assemble::header(BackendKind::Inproc, &session.stats.facts, progress, &session.table, windows)
+        ..assemble::header(BackendKind::Inproc, &session.draft.stats.facts, progress, &session.draft.table, windows)
     }
 }
 
-fn processes(session: &Session, rows: &[Row], wall_ns: u64) -> Vec<Process> {
+fn processes(draft: &DraftRecording, root: &RootProcess, rows: &[Row], wall_ns: u64) -> Vec<Process> {
     let mut totals: HashMap<ProcessId, (u64, f64)> = HashMap::new();
     for row in rows {
         let (toll, added) = totals.entry(row.process).or_default();
         *toll += row.counts.toll_ns.unwrap_or(0);
-        *added += session.stats.around.added_ns * row.counts.calls as f64;
+        *added += draft.stats.around.added_ns * row.counts.calls as f64;
     }
     let own_cpu = |id: ProcessId, cpu_ns: u64| {
         let (toll, added) = totals.get(&id).copied().unwrap_or_default();
         not_below(cpu_ns.saturating_sub(added as u64), toll).filter(|ns| *ns > 0)
     };
-    let images = (0..).map(ImageId::at).zip(&session.table.images);
+    let images = (0..).map(ImageId::at).zip(&draft.table.images);
     images
         .map(|(id, i)| Process {
             cpu_ns: own_cpu(id.process(), i.cpu_ns),
-            exit: if Some(id) == session.root.image { session.root.exit } else { i.exit },
+            exit: if Some(id) == root.image { root.exit } else { i.exit },
             ..i.process(wall_ns)
         })
         .collect()
 }
 
 /// Compares our count of reads and writes with the kernel's, in a run of a single program.
-fn audit(session: &mut Session) {
+fn audit(draft: &mut DraftRecording, root: &RootProcess) {
     // The kernel goes on counting for a process that was let go, which is reported already.
-    let left = session.problems.list.iter().any(|problem| problem.kind == ProblemKind::Unwatched);
-    let alone = session.table.images.len() == 1 && !session.table.images_folded() && !left;
-    let (Some(base), Some(end), true) = (session.root.audit_base, session.root.audit_end, alone) else { return };
+    let left = draft.problems.list.iter().any(|problem| problem.kind == ProblemKind::Unwatched);
+    let alone = draft.table.images.len() == 1 && !draft.table.images_folded() && !left;
+    let (Some(base), Some(end), true) = (root.audit_base, root.audit_end, alone) else { return };
     let (mut reads, mut writes) = ((0u64, 0u64), (0u64, 0u64));
-    for row in &session.table.rows {
+    for row in &draft.table.rows {
         let Some(audit) = row.syscall.signature().and_then(|s| s.audit) else { continue };
         let range = audit.range(&row.counts);
         for (applies, sum) in [(audit.reads(), &mut reads), (audit.writes(), &mut writes)] {
@@ -206,12 +208,12 @@ fn audit(session: &mut Session) {
             }
         }
     }
-    let exe = session.table.images.first().map(|i| i.exe.clone()).unwrap_or_default();
+    let exe = draft.table.images.first().map(|i| i.exe.clone()).unwrap_or_default();
     let kernel = [("read", reads, end.reads - base.reads), ("write", writes, end.writes - base.writes)];
     for (name, ours, theirs) in kernel {
         if !(ours.0..=ours.1).contains(&theirs) {
             let text = format!("{exe}: {theirs} {name} calls by the kernel's count, {} by ours (/proc/PID/io)", ours.1);
-            session.problems.note(ProblemKind::Audit, text);
+            draft.problems.note(ProblemKind::Audit, text);
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
 use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::results::clock::Clock;
 use crate::inproc::monitor::results::images::{image_of, note_maker, process_number};
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{DraftRecording, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::procfs;
@@ -44,48 +45,54 @@ pub(crate) enum Take {
 }
 
 /// Takes the windows that living threads have written since the last call.
-pub(crate) fn take_new(session: &mut Session) {
-    let written = |p: &Program| session.memory.image(p.id).map_or(0, |area| area.get(image::WRITTEN));
-    let news = session.programs.values().filter(|p| written(p) != p.threads.written);
+pub(crate) fn take_new(targets: &mut Targets, draft: &mut DraftRecording) {
+    let written = |p: &Program| targets.memory.image(p.id).map_or(0, |area| area.get(image::WRITTEN));
+    let news = targets.programs.values().filter(|p| written(p) != p.threads.written);
     let ids: Vec<_> = news.map(|p| (p.id, written(p))).collect();
     for (id, written) in ids {
-        let Some(mut program) = session.programs.remove(&id) else { continue };
+        let Some(mut program) = targets.programs.remove(&id) else { continue };
         program.threads.written = written;
-        let slots: Vec<u64> = (0..session.memory.slots_drawn(id)).collect();
-        take(session, &mut program, &slots, Take::Written);
-        session.programs.insert(id, program);
+        let slots: Vec<u64> = (0..targets.memory.slots_drawn(id)).collect();
+        take(&targets.memory, draft, &mut program, &slots, Take::Written);
+        targets.programs.insert(id, program);
     }
 }
 
 /// Empties the buffers of a thread that waits for an answer, if little room is left: its next call, made for the first
 /// time, should be recorded.
-pub(crate) fn make_room(session: &mut Session, thread: SlotRef) {
-    if due(&session.memory, thread, Take::Written).len() < FULL {
+pub(crate) fn make_room(targets: &mut Targets, draft: &mut DraftRecording, thread: SlotRef) {
+    if due(&targets.memory, thread, Take::Written).len() < FULL {
         return;
     }
-    let Some(mut program) = session.programs.remove(&thread.program) else { return };
-    take(session, &mut program, &[thread.index], Take::Written);
-    session.programs.insert(thread.program, program);
+    let Some(mut program) = targets.programs.remove(&thread.program) else { return };
+    take(&targets.memory, draft, &mut program, &[thread.index], Take::Written);
+    targets.programs.insert(thread.program, program);
 }
 
 /// Takes windows from some slots of a program.
-pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], which: Take) {
-    let mut room = std::mem::take(&mut session.windows.room);
+pub(crate) fn take(memory: &Memory, draft: &mut DraftRecording, program: &mut Program, slots: &[u64], which: Take) {
+    let mut room = std::mem::take(&mut draft.windows.room);
     for index in slots {
-        take_of(session, program, program.id.slot(*index), (which, &mut room));
+        take_of(memory, draft, program, program.id.slot(*index), (which, &mut room));
     }
-    session.windows.room = room;
+    draft.windows.room = room;
 }
 
 /// Takes windows from one slot.
-fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which, room): (Take, &mut Vec<u8>)) {
-    let due = due(&session.memory, thread, which);
+fn take_of(
+    memory: &Memory,
+    draft: &mut DraftRecording,
+    program: &mut Program,
+    thread: SlotRef,
+    (which, room): (Take, &mut Vec<u8>),
+) {
+    let due = due(memory, thread, which);
     if due.is_empty() {
         return;
     }
     let mut since = own_cpu();
-    let tells = program.processes.tells(session.memory.head(thread).pid as i32);
-    let copies = copy(&session.memory, thread, &due, room);
+    let tells = program.processes.tells(memory.head(thread).pid as i32);
+    let copies = copy(memory, thread, &due, room);
     if !tells {
         return;
     }
@@ -96,16 +103,16 @@ fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which
     });
     let mut buffers: Vec<_> = buffers.collect();
     buffers.sort_by_key(|(time, ..)| *time);
-    note_maker(&session.memory, program, &mut session.table, thread, session.clock.at(sys::now()));
-    let mut writer = Writer::of(session, program, thread);
+    note_maker(memory, program, &mut draft.table, thread, draft.clock.at(sys::now()));
+    let mut writer = Writer::of(memory, draft, program, thread);
     for (_, alone, calls) in buffers {
         if alone {
-            let looks = note_looks(session, program, &mut writer, calls);
+            let looks = note_looks(memory, draft, program, &mut writer, calls);
             let now = own_cpu();
-            session.windows.looks.spend(EACH * looks, now.saturating_sub(since));
+            draft.windows.looks.spend(EACH * looks, now.saturating_sub(since));
             since = now;
         } else {
-            keep(session, program, &mut writer, calls);
+            keep(memory, draft, program, &mut writer, calls);
             since = own_cpu();
         }
     }
@@ -172,12 +179,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn of(session: &mut Session, program: &mut Program, thread: SlotRef) -> Self {
-        let word = |offset: u64| session.memory.word(offset, thread.program);
+    fn of(memory: &Memory, draft: &mut DraftRecording, program: &mut Program, thread: SlotRef) -> Self {
+        let word = |offset: u64| memory.word(offset, thread.program);
         let [tid, pid] = [slot::TID, slot::PID].map(|field| word(thread.offset() + field) as i32);
         let shared = word(image::THREADS) as u32 != 0;
-        let image = image_of(program, &mut session.table, pid, session.clock.at(sys::now()));
-        let clock = session.clock.reading(session.stats.around.own_cycles);
+        let image = image_of(program, &mut draft.table, pid, draft.clock.at(sys::now()));
+        let clock = draft.clock.reading(draft.stats.around.own_cycles);
         Self { thread, pid, tid, shared, image, clock, rows: HashMap::default() }
     }
 
@@ -187,8 +194,14 @@ impl Writer {
     }
 
     /// Returns the row and the system call of a written call, if they are known.
-    fn row(&mut self, session: &mut Session, program: &Program, call: &WrittenCall<'_>) -> Option<(u32, Sysno)> {
-        let row = || row_of(&mut session.table, &session.memory, program, (self.image, call));
+    fn row(
+        &mut self,
+        memory: &Memory,
+        table: &mut Table,
+        program: &Program,
+        call: &WrittenCall<'_>,
+    ) -> Option<(u32, Sysno)> {
+        let row = || row_of(table, memory, program, (self.image, call));
         *self.rows.entry((call.node, call.number)).or_insert_with(row)
     }
 
@@ -206,18 +219,19 @@ impl Writer {
 /// Notes calls in the ledger that a thread has sampled one by one, if their row is known. Returns the number of calls,
 /// known or not.
 fn note_looks<'b>(
-    session: &mut Session,
+    memory: &Memory,
+    draft: &mut DraftRecording,
     program: &mut Program,
     writer: &mut Writer,
     calls: impl Iterator<Item = WrittenCall<'b>>,
 ) -> u32 {
-    let (process, bound) = (writer.process(&session.table), session.windows.budget.bytes());
+    let (process, bound) = (writer.process(&draft.table), draft.windows.budget.bytes());
     let mut all = 0;
     for call in calls {
         all += 1;
-        let Some((row, syscall)) = writer.row(session, program, &call) else { continue };
+        let Some((row, syscall)) = writer.row(memory, &mut draft.table, program, &call) else { continue };
         let fd = syscall.signature().and_then(|signature| descriptor_name(&call, signature));
-        if count_receive(session, (row, syscall), &call, fd.as_deref()) {
+        if count_receive(&mut draft.windows, (row, syscall), &call, fd.as_deref()) {
             all += RECEIVE_COSTS;
             continue;
         }
@@ -225,7 +239,7 @@ fn note_looks<'b>(
         let (at_ns, stands_for) = (writer.entry_ns(&call), call.stands_for);
         program.looked = program.looked.saturating_add(stands_for);
         let look = Looked { process, row, syscall, question: &question, at_ns, stands_for };
-        session.windows.budget.ledger.note_look(look);
+        draft.windows.budget.ledger.note_look(look);
     }
     all
 }
@@ -233,12 +247,12 @@ fn note_looks<'b>(
 /// Counts what a sampled call has received, if requests are to be told and it may receive from a socket. `fd` is the name of
 /// its descriptor, if that is known. Returns true if so.
 fn count_receive(
-    session: &mut Session,
+    windows: &mut OpenWindows,
     (row, syscall): (u32, Sysno),
     call: &WrittenCall<'_>,
     fd: Option<&str>,
 ) -> bool {
-    if !session.windows.budget.tells_requests() {
+    if !windows.budget.tells_requests() {
         return false;
     }
     let Some(signature) = syscall.signature().filter(|signature| is_receive(signature)) else { return false };
@@ -247,7 +261,7 @@ fn count_receive(
         _ => fd.map(is_socket_name),
     };
     if let Some(receive) = receive(call, signature, &is_socket)
-        && let Some(requests) = &mut session.windows.budget.requests
+        && let Some(requests) = &mut windows.budget.requests
     {
         requests.count((row, call.stands_for), &receive, &|_, _| 0);
     }
@@ -256,18 +270,19 @@ fn count_receive(
 
 /// Keeps a window that a thread has written.
 fn keep<'b>(
-    session: &mut Session,
+    memory: &Memory,
+    draft: &mut DraftRecording,
     program: &mut Program,
     writer: &mut Writer,
     calls: impl Iterator<Item = WrittenCall<'b>> + Clone,
 ) {
     let began = sys::now();
     let node = calls.clone().next().map(|call| NodeAddr(call.node));
-    let Some(window) = raw_window(session, program, writer, calls.clone()) else { return };
+    let Some(window) = raw_window(memory, draft, program, writer, calls.clone()) else { return };
     for (raw, call) in window.calls.iter().zip(calls.clone()).filter(|(_, call)| call.stands_for > 0) {
-        let syscall = session.table.rows.get(raw.row as usize).map(|row| row.syscall);
+        let syscall = draft.table.rows.get(raw.row as usize).map(|row| row.syscall);
         if let Some(syscall) = syscall {
-            count_receive(session, (raw.row, syscall), &call, raw.fd.as_deref());
+            count_receive(&mut draft.windows, (raw.row, syscall), &call, raw.fd.as_deref());
         }
     }
     let looked = window.calls.iter().fold(0u64, |all, call| all.saturating_add(call.stands_for));
@@ -281,37 +296,38 @@ fn keep<'b>(
     }
     let first = window.calls.first().map(|call| (call.row, call.nth));
     // The call sampled by the launcher may be the first call of a window that is still being written.
-    let asked = session.windows.looked.get(&thread).copied().filter(|looked| first == Some((looked.row, looked.nth)));
+    let asked = draft.windows.looked.get(&thread).copied().filter(|looked| first == Some((looked.row, looked.nth)));
     if asked.is_some() {
-        session.windows.looked.remove(&thread);
+        draft.windows.looked.remove(&thread);
     }
     let mut window = window;
     if let (Some(call), Some(looked)) = (window.calls.first_mut(), asked) {
         call.stack = looked.stack;
     }
-    number_in_rows(session, program, thread, &mut window, calls);
+    number_in_rows(memory, &draft.table, program, thread, &mut window, calls);
     let octave = window.octave;
-    session.windows.budget.keep(&mut session.table, window);
+    draft.windows.budget.keep(&mut draft.table, window);
     if !asked.is_some_and(|l| l.opened) {
-        session.windows.budget.note_opened(octave);
+        draft.windows.budget.note_opened(octave);
     }
-    session.windows.budget.spend(octave, EACH * n);
-    session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
+    draft.windows.budget.spend(octave, EACH * n);
+    draft.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
 }
 
 /// Numbers the calls of a window by their rows instead of by what its thread has counted, where threads come and go:
 /// each of them counts from one. `written` are the window's calls as they were read.
 fn number_in_rows<'b>(
-    session: &Session,
+    memory: &Memory,
+    table: &Table,
     program: &Program,
     thread: SlotRef,
     window: &mut RawWindow,
     written: impl Iterator<Item = WrittenCall<'b>>,
 ) {
-    let Some(area) = session.memory.image(program.id).filter(|_| program.threads.come_and_go) else { return };
+    let Some(area) = memory.image(program.id).filter(|_| program.threads.come_and_go) else { return };
     let mut others: HashMap<u64, u64> = HashMap::default();
     for (call, written) in window.calls.iter_mut().zip(written) {
-        let ended = || session.table.rows.get(call.row as usize).map_or(0, |row| row.counts.calls);
+        let ended = || table.rows.get(call.row as usize).map_or(0, |row| row.counts.calls);
         let node = NodeAddr(written.node);
         let others = others.entry(written.node);
         let others = others.or_insert_with(|| program.calls_of_others(area, node, thread.index, ended()));
@@ -321,46 +337,48 @@ fn number_in_rows<'b>(
 }
 
 fn raw_window<'b>(
-    session: &mut Session,
+    memory: &Memory,
+    draft: &mut DraftRecording,
     program: &Program,
     writer: &mut Writer,
     calls: impl Iterator<Item = WrittenCall<'b>>,
 ) -> Option<RawWindow> {
-    let calls = raw_calls(session, program, writer, calls);
+    let calls = raw_calls(memory, draft, program, writer, calls);
     let (row, nth) = calls.first().map(|call| (call.row, call.nth))?;
-    if !session.windows.ordinals.contains_key(&writer.thread) {
+    if !draft.windows.ordinals.contains_key(&writer.thread) {
         let name = procfs::comm(writer.tid);
         if !name.is_empty() {
-            session.table.name_thread(writer.image, writer.tid as u32, &name);
+            draft.table.name_thread(writer.image, writer.tid as u32, &name);
         }
     }
-    let thread = session.windows.ordinal(writer.thread);
-    let (image, process) = (writer.image, writer.process(&session.table));
+    let thread = draft.windows.ordinal(writer.thread);
+    let (image, process) = (writer.image, writer.process(&draft.table));
     Some(RawWindow { image, process, thread, row, octave: nth.max(1).ilog2() as u8, tells_requests: false, calls })
 }
 
 /// Returns the calls of a window that a thread has written, by the rows of its image, up to the first call whose row is
 /// unknown.
 fn raw_calls<'b>(
-    session: &mut Session,
+    memory: &Memory,
+    draft: &mut DraftRecording,
     program: &Program,
     writer: &mut Writer,
     calls: impl Iterator<Item = WrittenCall<'b>>,
 ) -> Vec<RawCall> {
     let taken_for_us = if writer.tid == program.pid { program.hooks.faults } else { 0 };
-    let bound = session.windows.budget.bytes();
+    let bound = draft.windows.budget.bytes();
     let mut names = Names::new(writer.shared);
     let mut raw = Vec::new();
     for call in calls {
         // A call that is missing in between may have changed the state that later calls meet.
-        if call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len()) {
+        if call.after_gap && !raw.is_empty() || draft.windows.budget.full(raw.len()) {
             break;
         }
-        let Some((row, syscall)) = writer.row(session, program, &call) else { break };
+        let Some((row, syscall)) = writer.row(memory, &mut draft.table, program, &call) else { break };
         let signature = syscall.signature();
         let fd = signature.and_then(|s| {
-            let name = names.of(&call, s)?;
-            session.windows.budget.seen(writer.pid, s, &name);
+            let name = names.name_of(&call, s)?;
+            draft.windows.budget.seen(writer.pid, s, &name);
             Some(name)
         });
         let mut call = raw_call(row, &call, signature, (writer.times(&call), fd, bound));

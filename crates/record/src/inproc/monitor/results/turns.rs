@@ -3,11 +3,11 @@
 use crate::backend::{Control, TurnOrder, TurnTotals};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::in_place::in_place_of;
-use crate::inproc::monitor::results::losses;
-use crate::inproc::monitor::results::recording;
-use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::results::{losses, recording};
+use crate::inproc::monitor::session::{Session, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
+use crate::table::Table;
 use std::collections::{BTreeMap, HashSet};
 use systoll_hooks::layout::global;
 
@@ -20,17 +20,17 @@ pub(crate) fn begin(memory: &Memory, in_turns: bool) {
 
 /// Carries out the orders that have come, and tells the totals after each.
 pub(crate) fn follow(session: &mut Session, control: &mut dyn Control) {
-    if !session.root.attached.is_some_and(|attached| attached.in_turns) {
+    if !session.traced.root.attached.is_some_and(|attached| attached.in_turns) {
         return;
     }
     while let Some(order) = control.order() {
         let answering = match order {
-            TurnOrder::Answer => Some(session.provisioning.elided),
+            TurnOrder::Answer => Some(session.knowledge.provisioning.elided),
             TurnOrder::Make => Some(0),
             TurnOrder::Read => None,
         };
         if let Some(bits) = answering {
-            session.memory.global().set(global::ANSWERING, bits.into());
+            session.targets.memory.global().set(global::ANSWERING, bits.into());
         }
         control.totals(totals(session));
     }
@@ -40,23 +40,28 @@ pub(crate) fn follow(session: &mut Session, control: &mut dyn Control) {
 fn totals(session: &mut Session) -> TurnTotals {
     // What follows takes its time, during which calls are counted that belong to the next turn: their processor time
     // does too.
-    session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
-    let at_ns = session.clock.at(sys::now());
-    let unanswered = unanswered(session);
+    session.targets.programs.values_mut().for_each(|program| program.note_cpu(&session.targets.memory));
+    let at_ns = session.draft.clock.at(sys::now());
+    let unanswered = unanswered(&session.targets, &session.draft.table);
     recording::with_the_living(session, |session| {
         let mut made = BTreeMap::new();
-        for row in &session.table.rows {
+        for row in &session.draft.table.rows {
             let sum: &mut u64 = made.entry(row.syscall).or_default();
             *sum = sum.saturating_add(row.counts.calls);
         }
-        let rows = || session.table.rows.iter().map(|row| (row.syscall, &row.counts));
+        let rows = || session.draft.table.rows.iter().map(|row| (row.syscall, &row.counts));
         TurnTotals {
             at_ns,
-            cpu_ns: session.table.images.iter().fold(0, |sum, image| sum.saturating_add(image.cpu_ns)),
-            in_place: in_place_of(session.provisioning.elided, &session.stats.counted.in_place, rows),
+            cpu_ns: session.draft.table.images.iter().fold(0, |sum, image| sum.saturating_add(image.cpu_ns)),
+            in_place: in_place_of(session.knowledge.provisioning.elided, &session.draft.stats.counted.in_place, rows),
             made,
             unanswered,
-            processes: session.programs.values().map(|program| pids(&session.memory, program).len()).sum(),
+            processes: session
+                .targets
+                .programs
+                .values()
+                .map(|program| pids(&session.targets.memory, program).len())
+                .sum(),
         }
     })
 }
@@ -69,13 +74,13 @@ fn pids(memory: &Memory, program: &Program) -> HashSet<i32> {
 }
 
 /// Returns the programs whose calls are not answered, each with the reason.
-fn unanswered(session: &Session) -> Vec<String> {
+fn unanswered(targets: &Targets, table: &Table) -> Vec<String> {
     let of = |program: &Program| {
-        let why = losses::why_unanswered(&session.memory, program)?;
-        let exe = session.table.images.get(program.image.index()).map_or("", |image| &image.exe);
+        let why = losses::why_unanswered(&targets.memory, program)?;
+        let exe = table.images.get(program.image.index()).map_or("", |image| &image.exe);
         Some(format!("{exe}: {why}"))
     };
-    let mut all: Vec<String> = session.programs.values().filter_map(of).collect();
+    let mut all: Vec<String> = targets.programs.values().filter_map(of).collect();
     all.sort();
     all.dedup();
     all

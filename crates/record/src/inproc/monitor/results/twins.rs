@@ -9,10 +9,9 @@ use crate::backend::Launch;
 use crate::error::Error;
 use crate::inproc::monitor::results::own_cpu::{MeasuredTimes, UnseenTime};
 use crate::inproc::monitor::sys;
-use crate::launch;
 use crate::signals::Signals;
 use crate::table::{Image, RawRow, Table};
-use crate::tracee;
+use crate::{launch, tracee};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -252,7 +251,8 @@ fn unwatched_ns(launch: &Launch) -> Option<u64> {
         user + sys
     };
     let before = children();
-    let mut held = launch::prepare(launch).ok()?.start(&Signals::of(launch).ok()?.original_mask()).ok()?;
+    let mut held =
+        launch::prepare(launch).ok()?.start(&Signals::of(&launch.how, launch.grace).ok()?.original_mask()).ok()?;
     let used = sys::process_cpu(held.pid).unwrap_or(0);
     let released = held.release();
     tracee::wait_for(held.pid, true);
