@@ -319,7 +319,7 @@ fn an_interest_in_one_of_many_descriptors_around_each_wait() {
     let varies = |n: u64| {
         let fd = 10 + n * 5 % 8;
         vec![
-            ctl(EPOLL_CTL_ADD, fd, if n / 8 % 2 == 0 { 1 } else { 4 }),
+            ctl(EPOLL_CTL_ADD, fd, if (n / 8).is_multiple_of(2) { 1 } else { 4 }),
             waits(fd),
             ctl(EPOLL_CTL_DEL, fd, 0),
             takes(fd),

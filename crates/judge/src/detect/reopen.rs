@@ -63,7 +63,7 @@ impl Detector for Reopen<'_> {
         for (at, step) in steps.iter().enumerate() {
             let Some(opened) = &step.opened else {
                 if let Some(path) = rewound(&step.observed, step.lines).filter(|_| reread) {
-                    self.from_start(step, path, steps.get(at + 1..).unwrap_or_default(), claims);
+                    self.read_again(step, path, steps.get(at + 1..).unwrap_or_default(), claims);
                 } else if reread {
                     self.further(step, &first, claims);
                 }
@@ -287,7 +287,7 @@ impl Reopen<'_> {
     }
 
     /// Claims a return to the start of an unchanged file, and the reads that follow.
-    fn from_start(&self, step: &Step<'_>, path: &str, rest: &[Step<'_>], claims: &mut Claims) {
+    fn read_again(&self, step: &Step<'_>, path: &str, rest: &[Step<'_>], claims: &mut Claims) {
         let Some(file) = self.rereads.reread_of((step.observed.window.process.0, path)) else { return };
         if step.observed.call.nth == 1 || !file.unchanged || !file.many || file.parts {
             return;
