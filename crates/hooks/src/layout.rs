@@ -206,7 +206,8 @@ pub mod image {
     pub const LOADER: u64 = 0x478;
     /// u64: files mapped without asking.
     pub const UNASKED_FILES: u64 = 0x480;
-    /// u64: number of a thread's calls at a node up to which samples are rarer, see [`super::look::FAMILIAR_SHIFT`].
+    /// u64: number of a thread's first calls at a node that are sampled more rarely, since earlier programs of the file
+    /// have shown them; see [`super::look::FAMILIAR_SHIFT`].
     pub const FAMILIAR: u64 = 0x488;
     /// u32, not zero: the program has opened a `userfaultfd`, so reading a page of its memory may wait for the program.
     pub const SERVES_FAULTS: u64 = 0x490;

@@ -79,12 +79,12 @@ impl Kind {
 /// The certainty that a finding's calls are needless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// A remark.
+    /// Enough for a remark only.
     #[default]
     Low,
-    /// A finding that rests on incomplete windows, as a problem of the recording says.
+    /// Enough for a finding, but calls were sampled only in part or not timed, or the recording is an excerpt.
     Medium,
-    /// A finding.
+    /// Enough for a finding.
     High,
 }
 

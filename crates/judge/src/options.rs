@@ -1,4 +1,5 @@
-//! The thresholds of the judge, in one place.
+//! The thresholds from which on claims become a finding or a remark. A detector's own thresholds stand in its module, those
+//! of excerpts in `excerpt`.
 
 /// Thresholds from which on a claim becomes a finding. The defaults were measured on programs with one known waste,
 /// their cured twins and healthy programs; a comment names what breaks beyond its threshold.
@@ -45,13 +46,13 @@ pub struct Options {
     /// Number of needless calls that makes up for a price below [`Options::low_ns`]. So many calls cost about that;
     /// their cost differs from run to run, their number does not.
     pub many_low_calls: u64,
-    /// Least number of agreeing calls in windows.
+    /// Least number of strongly claimed calls in windows, for a finding.
     pub min_agreeing: u64,
-    /// Least number of agreeing calls in windows if the price is waiting.
+    /// The same if the price is waiting.
     pub min_agreeing_waits: u64,
-    /// Least number of windows with agreeing calls.
+    /// Least number of windows that hold strongly claimed calls, for a finding.
     pub min_windows: u64,
-    /// Least number of octaves of a row's count whose windows have agreeing calls.
+    /// Least number of octaves of a row's count whose windows hold strongly claimed calls.
     pub min_octaves: u64,
     /// Least share of the rows' calls that is needless, 0 to 1, two standard errors over windows subtracted.
     pub min_low_share: f64,

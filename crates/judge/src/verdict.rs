@@ -540,7 +540,7 @@ fn confidence(
     let dear =
         small || f.needless_toll + f.surely_later() >= options.min_ns as f64 || f.strong >= options.many_calls as f64;
     let enough = (small || f.strong >= options.min_calls as f64) && share >= options.min_row_share;
-    // A spinning program costs what it keeps from others, but only if it spins much.
+    // Spinning only keeps the processor from others, so it must take much of it, or be most of the calls.
     let spins = group.kind == crate::finding::Kind::BusyPoll;
     let much = !spins || of_cpu.strong >= options.dear_share || of_calls >= options.min_spin_share;
     if agreed && enough && dear && much && of_cpu.strong >= options.min_price {

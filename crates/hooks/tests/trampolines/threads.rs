@@ -275,7 +275,8 @@ fn a_handler_that_forks_during_a_wait_leaves_both_well() {
         join(&lab, me);
         assert_eq!(counts_of(&lab, GETPPID, 0), (100, 100));
         assert_eq!(counts_of(&lab, GETPPID, 1), (100, 100));
-        // The child takes the word that it waited on for an answer, and may ask again before its parent has given up.
+        // The child finds the word on which it waited marked as answered, and may ask again before its parent has given
+        // up.
         let losses = lab.read().losses;
         assert!((1..=2).contains(&losses.unanswered), "{losses:?}");
         assert_eq!(Losses { unanswered: 0, ..losses }, Losses { unasked: 1, ..Losses::default() });

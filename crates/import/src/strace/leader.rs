@@ -24,7 +24,7 @@ const MOST_ITEMS: usize = 6;
 /// Least number of seconds that is a date for `-ttt`: `-r` tells no times as long.
 const LONG_AGO_S: u64 = 100_000_000;
 
-/// Takes the items off the front of a line.
+/// Splits the thread's id, the times and the address off the front of a line.
 pub(crate) fn led(line: &[u8]) -> Led<'_> {
     let mut led = Led { tid: None, stamp: None, body: line };
     for _ in 0..MOST_ITEMS {

@@ -9,9 +9,9 @@ use crate::semantics::{Effect, Lines, Look, ObservedCall, Semantics};
 use crate::signs::Signs;
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
-/// Least number of polls in a run.
+/// Least number of polls for a claim in a run.
 const LONG: usize = 8;
-/// Least number of polls in a run that an edge of the window cuts, so that it may be longer.
+/// Least number of polls for a claim in a run that an edge of the window cuts: the whole run may be longer.
 const LONG_CUT: usize = 4;
 /// Number of times that a timed-out wait is followed by a poll with timeout 0 before the row counts as one that
 /// rounds its timeout down.

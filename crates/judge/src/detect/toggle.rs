@@ -210,7 +210,8 @@ fn may_rotate(about: &State) -> bool {
     matches!(about.undone, Undone::Returns | Undone::Alternates) && !about.is(&POSITION) && !about.is(&PROTECTION)
 }
 
-/// Returns the number of sets that return to the value before the last, if all do; `None` if one does not.
+/// Returns how many settings restore the value that the setting before them had replaced; `None` if one of them, from
+/// the third on, does not.
 fn returns(history: &History<'_>) -> Option<usize> {
     let back = |three: &[(usize, &[u8])]| matches!(three, [a, b, c] if a.1 == c.1 && a.1 != b.1);
     history.windows(3).all(back).then(|| history.len().saturating_sub(2))

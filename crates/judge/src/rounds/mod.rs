@@ -169,7 +169,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns the round around a costly call that explains most.
+    /// Returns the best round that contains the costly call `seed`, by [`Anchored::score`].
     fn best(&self, seed: KindId) -> Anchored {
         let (left, is_told) = (|kind| self.state.left(kind), |stretch, at| self.state.is_told(stretch, at));
         let scales =

@@ -48,7 +48,7 @@ pub struct Ledger {
     /// Number of `calls` with a question that the process had asked before, but only the other way
     /// ([`Before::OtherWay`]). They are not among `repeats`.
     pub other_way: u64,
-    /// Number of `calls` before which the process had asked the same, with another answer.
+    /// Number of `calls` that asked what the process had asked before, and got another answer.
     pub changes: u64,
     /// Number of different objects of the looks.
     pub objects: u64,

@@ -94,12 +94,15 @@ impl Report<'_> {
         // In a program with several threads, most threads wait for work all the time, which says
         // nothing about the program.
         let alone = self.rec.header.threads <= processes(self.rec);
-        let waited = |c: &Counts| c.waited_ns.filter(|_| alone).unwrap_or(0);
-        let spent = |c: &Counts| c.toll_ns.unwrap_or(0).max(waited(c));
+        // A call that never waits lost the processor to others for that time.
+        let waits = |syscall: Sysno| syscall.signature().is_none_or(|call| call.may_block || call.waits);
+        let waited = |c: &Counts, of: Sysno| c.waited_ns.filter(|_| alone && waits(of)).unwrap_or(0);
+        let spent = |c: &Counts, of: Sysno| c.toll_ns.unwrap_or(0).max(waited(c, of));
+        let totals = self.rec.by_syscall().into_iter();
         let largest =
-            self.rec.by_syscall().into_iter().filter(|t| spent(&t.counts) > 0).max_by_key(|t| spent(&t.counts));
-        let Some(t) = largest else { return vec![] };
-        let (toll, waited) = (t.counts.toll_ns.unwrap_or(0), waited(&t.counts));
+            totals.map(|t| (spent(&t.counts, t.syscall), t)).filter(|(ns, _)| *ns > 0).max_by_key(|(ns, _)| *ns);
+        let Some((_, t)) = largest else { return vec![] };
+        let (toll, waited) = (t.counts.toll_ns.unwrap_or(0), waited(&t.counts, t.syscall));
         let price = match waited > toll {
             true => format!("waited {}", time(waited)),
             false => format!("{}{}{}", self.about(), time(toll), self.share_of_cpu(toll)),
@@ -108,7 +111,7 @@ impl Report<'_> {
         name.push_name(Role::Name, t.syscall.to_string());
         let mut segments = vec![name, Line::of(Role::Plain, calls(t.counts.calls)), Line::of(Role::Plain, price)];
         let rows = (0..).map(RowId).zip(&self.rec.rows).filter(|(_, r)| r.syscall == t.syscall);
-        let costliest = rows.max_by_key(|(_, r)| spent(&r.counts));
+        let costliest = rows.max_by_key(|(_, r)| spent(&r.counts, r.syscall));
         if let Some((_, costliest)) = costliest {
             segments.push(self.caller(costliest));
         }

@@ -86,8 +86,8 @@ impl Report<'_> {
         crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns())
     }
 
-    /// Lists long calls by caller, with their number and the longest of each, for recordings that
-    /// do not keep them one by one (programs that count themselves).
+    /// Lists long calls by caller, with their number and the longest of each, for recordings that kept none of these
+    /// calls one by one.
     fn long_by_caller(&self, at_least: u64) -> Vec<Line> {
         let long = |r: &&Row| r.counts.max_ns >= at_least;
         let mut rows: Vec<&Row> = self.rec.rows.iter().filter(long).collect();

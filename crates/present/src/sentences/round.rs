@@ -208,7 +208,8 @@ fn size_text(size: Numbers) -> String {
     }
 }
 
-/// Returns the end of a path that distinguishes it from others; other names unchanged.
+/// Returns the shortest end of an absolute path that begins behind a slash and holds a letter or digit, and a `?` if
+/// the path does. Returns other names whole. Shortens either to [`OBJECT`].
 fn short(pattern: &str) -> String {
     // If a part of the pattern varies, the end must contain it.
     let varies = pattern.contains('?');

@@ -1,5 +1,5 @@
-//! Code that V8 compiled at run time: finds it by an address in it, and reads the functions and positions it executes
-//! there.
+//! Finds code that V8 compiled at run time by an address in it, and reads which functions and positions run at that
+//! address.
 
 use super::heap::{Heap, address, integer};
 use super::positions::{Position, of_baseline, position};

@@ -27,8 +27,8 @@ const ASKED_AGO_NS: u64 = 100_000_000;
 /// Processor time of watching that no clock of the run sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UnseenTime {
-    /// Unseen time for each program started after the first, as a share of the time of watching that its threads'
-    /// clocks saw.
+    /// Unseen time of the programs started after the first, divided by the time of watching that those programs'
+    /// threads' clocks saw.
     pub(crate) per_seen: f64,
     /// Unseen time for each process that is forked and executes no other program, ns.
     pub(crate) per_copy_ns: f64,
