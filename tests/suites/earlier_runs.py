@@ -91,7 +91,11 @@ def told(box, argv, env):
         place = (user.get("function"), user.get("module"), user.get("line"))
         if r["process"] in in_script and r["calls"] < OF_SCRIPT:
             place, r["stack"] = "some line", ["some line"]
-        row = (program(r), r["syscall"], r["api"], place)
+        api = r["api"]
+        if r["syscall"] == "brk":
+            # Where the heap begins is random (ASLR), and so is which allocation finds it full.
+            place, api, r["stack"] = "some allocation", None, ["some allocation"]
+        row = (program(r), r["syscall"], api, place)
         says["row", *row] = says.get(("row", *row), 0) + r["calls"]
         says["failed", *row] = says.get(("failed", *row), 0) + sum(r["errors"].values())
         says["stack", *row, tuple(r["stack"])] = True
@@ -102,7 +106,8 @@ def told(box, argv, env):
             objects = sorted(o["name"] for o in f["objects"] if (o["share"] or 0) > 0.25)
             says[what] = (f["calls"], f["stop"], f["language"], objects, re.sub(r"[0-9]+", "N", f["why"]))
     for (prog, syscall), stacks in whole_stacks(box, rec, len(in_script) > 0).items():
-        says["recording", prog, syscall] = stacks
+        if syscall != "brk":
+            says["recording", prog, syscall] = stacks
     return says
 
 

@@ -47,6 +47,8 @@ macro_rules! with_facts {
             relock => Relock { weight: 2, of_row: false },
             /// The call reads a range close to the one read before, but not adjacent to it.
             near => Near { weight: 2, of_row: false },
+            /// The call asked whether one descriptor is ready, right before a transfer that would have told.
+            ready => Ready { weight: 2, of_row: false },
             /// The call moved one piece of the data that a terminal had, or got, at once.
             terminal => Terminal { weight: 2, of_row: false },
             /// The call moved a message of its own, which can't be joined with others.

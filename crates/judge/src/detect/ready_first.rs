@@ -2,6 +2,7 @@
 //! (a dearer road).
 
 use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -142,6 +143,7 @@ fn does_not_wait(step: &Step<'_>) -> bool {
 fn claim(weak: bool) -> Claim {
     Claim {
         weak,
+        facts: Fact::Ready.into(),
         gives_up: "the longest time to wait is then the descriptor's (SO_RCVTIMEO, SO_SNDTIMEO)",
         ..Claim::of(
             Kind::SlowPath,
