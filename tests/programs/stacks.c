@@ -43,8 +43,8 @@ static __attribute__((noinline)) void bare(char *top)
 #else /* which makes another call */
 #define ASK() syscall(SYS_getpgrp)
 #endif
-static __attribute__((noinline)) void first(void) { ASK(); made++; }
-static __attribute__((noinline)) void second(void) { ASK(); made++; asm volatile(""); }
+static __attribute__((noinline)) void first(void) { ASK(); __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED); }
+static __attribute__((noinline)) void second(void) { ASK(); __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED); asm volatile(""); }
 
 /* Calls a function on another stack. */
 static __attribute__((noinline)) void on(char *top, void (*f)(void))
