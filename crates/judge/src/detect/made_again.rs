@@ -23,6 +23,9 @@ const PAGE: u64 = 4096;
 /// Largest distance from the window's start, in calls, at which a thing made before the window may
 /// end.
 const NEAR: usize = 8;
+/// Largest number of calls from the end of a thing to the making of the next for it to have been made anew: the size of
+/// its file may be asked for in between.
+const ANEW: usize = 3;
 /// Largest number of descriptions remembered.
 const REMEMBERED: usize = 1 << 16;
 
@@ -81,6 +84,8 @@ struct Life {
     copy_of: Option<i32>,
     /// What was sent to the thing, and the number of bytes of each answer.
     dialogue: (Vec<u8>, Vec<u64>),
+    /// True if the thing is of a file, and another of the same description was made right after it ended.
+    made_anew: bool,
     /// The file's descriptor, if the thing can't outlive it.
     of_open: Option<i32>,
     /// True if the file was opened or closed in the window, or the window shows another thing of it: this one could not
@@ -130,6 +135,7 @@ impl Life {
             copy_of: thing.copy.then(|| observed.descriptor(0)),
             of_open: thing.file.filter(|_| thing.of_open).map(|arg| observed.descriptor(arg)),
             dialogue: (Vec::new(), Vec::new()),
+            made_anew: false,
             is_bound: false,
         })
     }
@@ -141,7 +147,7 @@ impl Life {
     }
 
     fn is_short(&self) -> bool {
-        let soon = self.ended.last().is_some_and(|end| end - self.made <= self.thing.life);
+        let soon = self.made_anew || self.ended.last().is_some_and(|end| end - self.made <= self.thing.life);
         let gone = self.name.is_none() || self.unnamed && self.read_back;
         soon && gone && !self.is_bound && self.held <= HELD && (self.moved_any || !self.thing.used)
     }
@@ -230,6 +236,12 @@ impl Lives {
                 lives.alive.extend(handles.iter().map(|handle| ((life.thing.ends.call, *handle), lives.all.len())));
                 lives.all.push(life);
             }
+        }
+        let made: Vec<(usize, Sort)> = lives.all.iter().map(|life| (life.made, life.sort.clone())).collect();
+        for life in lives.all.iter_mut().filter(|life| life.thing.file.is_some() && life.of_open.is_none()) {
+            let Some(end) = life.ended.last().copied() else { continue };
+            let anew = |(at, sort): &(usize, Sort)| (end + 1..=end + ANEW).contains(at) && *sort == life.sort;
+            life.made_anew = made.iter().any(anew);
         }
         let of_files: Vec<(i32, Sort)> =
             lives.all.iter().filter_map(|life| Some((life.of_open?, life.sort.clone()))).collect();

@@ -21,8 +21,9 @@ const BUFFER: u64 = 4096;
 const BATCH: u64 = 64;
 /// Size of a pool of random bytes, bytes: getrandom returns up to 256 uninterrupted (man 2).
 const POOL: u64 = 256;
-/// Largest request for random bytes that counts as small, bytes.
-const FEW: u64 = 64;
+/// Largest request for random bytes that counts as small, bytes: an id of 128 bits and some more. What asks for a key (32
+/// bytes and more) may not want it to wait in memory.
+const FEW: u64 = 24;
 /// Least number of transfers in a long run.
 const LONG: usize = 8;
 /// Least number of transfers in a run that an edge of the window cuts, so that it may be longer.
