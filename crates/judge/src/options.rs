@@ -48,7 +48,7 @@ pub struct Options {
     pub many_low_calls: u64,
     /// Least number of strongly claimed calls in windows, for a finding.
     pub min_agreeing: u64,
-    /// The same if the price is waiting.
+    /// Least number of strongly claimed calls in windows, for a finding whose price is waiting.
     pub min_agreeing_waits: u64,
     /// Least number of windows that hold strongly claimed calls, for a finding.
     pub min_windows: u64,

@@ -6,7 +6,7 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, INTEREST, ObservedCall, Semantics, Thing, Way, value};
+use crate::semantics::{Effect, INTEREST, Semantics, Thing, Way, value};
 use crate::signs::Signs;
 use systoll_model::constants::EPOLL_CTL_DEL;
 use systoll_model::{Moment, Recording, WindowCall};
@@ -42,15 +42,12 @@ pub(super) struct MadeAgain {
 
 /// Returns the processes and epoll descriptors with a descriptor whose interest windows show to change.
 fn varied(recording: &Recording, semantics: &Semantics) -> Set<(u32, i32)> {
-    let watches: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).sets(&INTEREST)).collect();
     let mut first: Map<(u32, [i32; 2]), u32> = Map::default();
     let mut varied = Set::default();
-    let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
-    for (window, call) in calls.filter(|(_, call)| watches.get(call.row.0 as usize) == Some(&true)) {
-        let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+    for observed in semantics.calls_in_windows(recording, |lines| lines.sets(&INTEREST)) {
         let event = observed.data(3, Moment::Entry).filter(|_| observed.arg(1) as u32 != EPOLL_CTL_DEL);
         let Some(events) = event.and_then(|event| event.first_chunk()) else { continue };
-        let (process, set, events) = (window.process.0, observed.descriptor(0), u32::from_le_bytes(*events));
+        let (process, set, events) = (observed.window.process.0, observed.descriptor(0), u32::from_le_bytes(*events));
         if *first.entry((process, [set, observed.descriptor(2)])).or_insert(events) != events {
             varied.insert((process, set));
         }
@@ -82,8 +79,10 @@ struct Life {
     unnamed: bool,
     /// Descriptor that this thing, a descriptor as well, duplicates.
     copy_of: Option<i32>,
-    /// What was sent to the thing, and the number of bytes of each answer.
-    dialogue: (Vec<u8>, Vec<u64>),
+    /// Bytes that were sent to the thing, of one that carries questions.
+    asked: Vec<u8>,
+    /// Number of bytes of each answer that the thing brought.
+    answers: Vec<u64>,
     /// True if the thing is of a file, and another of the same description was made right after it ended.
     made_anew: bool,
     /// The file's descriptor, if the thing can't outlive it.
@@ -134,7 +133,8 @@ impl Life {
             unnamed: false,
             copy_of: thing.copy.then(|| observed.descriptor(0)),
             of_open: thing.file.filter(|_| thing.of_open).map(|arg| observed.descriptor(arg)),
-            dialogue: (Vec::new(), Vec::new()),
+            asked: Vec::new(),
+            answers: Vec::new(),
             made_anew: false,
             is_bound: false,
         })
@@ -163,24 +163,41 @@ impl Life {
         kept || renamed && named(step) == self.name
     }
 
+    /// Returns true if the thing is of a file, and another of the same description was made right after it ended.
+    fn is_made_anew(&self, all: &[Self]) -> bool {
+        let may = self.thing.file.is_some() && !self.thing.of_open;
+        let follows =
+            |end: usize, other: &Self| (end + 1..=end + ANEW).contains(&other.made) && other.sort == self.sort;
+        self.ended.last().filter(|_| may).is_some_and(|end| all.iter().any(|other| follows(*end, other)))
+    }
+
+    /// Returns true if the thing can't outlive its file, and the window shows that the file is opened or closed, or that
+    /// another thing is made of it.
+    fn is_bound_to_file(&self, all: &[Self], steps: &[Step<'_>]) -> bool {
+        self.of_open.is_some_and(|fd| {
+            all.iter().any(|other| other.of_open == Some(fd) && other.sort != self.sort)
+                || steps.iter().any(|step| step.makes_descriptor(fd) || step.lets_go(fd))
+        })
+    }
+
     /// Notes what a step sends to the thing, or takes from it.
     fn hears(&mut self, step: &Step<'_>) {
         let Some(moved) = step.moved else { return };
         match moved.line.way {
-            Way::In => self.dialogue.1.push(moved.got.unwrap_or(0)),
+            Way::In => self.answers.push(moved.got.unwrap_or(0)),
             Way::Out => {
                 let sent = step.observed.call.arg_data(1, Moment::Entry).map_or(&[][..], |data| &data.bytes);
                 // A message's number in its header is another each time (netlink(7): nlmsg_seq).
-                self.dialogue
-                    .0
-                    .extend(sent.iter().enumerate().filter(|(at, _)| !SEQUENCE.contains(at)).map(|(_, b)| b));
+                self.asked.extend(sent.iter().enumerate().filter(|(at, _)| !SEQUENCE.contains(at)).map(|(_, b)| b));
             }
         }
     }
 
     /// Returns true if another thing was asked the same, and answered as much.
     fn is_asked_alike(&self, other: &Self) -> bool {
-        !self.dialogue.0.is_empty() && !self.dialogue.1.is_empty() && self.dialogue == other.dialogue
+        !self.asked.is_empty()
+            && !self.answers.is_empty()
+            && (&self.asked, &self.answers) == (&other.asked, &other.answers)
     }
 
     fn calls(&self) -> impl Iterator<Item = usize> {
@@ -237,19 +254,10 @@ impl Lives {
                 lives.all.push(life);
             }
         }
-        let made: Vec<(usize, Sort)> = lives.all.iter().map(|life| (life.made, life.sort.clone())).collect();
-        for life in lives.all.iter_mut().filter(|life| life.thing.file.is_some() && life.of_open.is_none()) {
-            let Some(end) = life.ended.last().copied() else { continue };
-            let anew = |(at, sort): &(usize, Sort)| (end + 1..=end + ANEW).contains(at) && *sort == life.sort;
-            life.made_anew = made.iter().any(anew);
-        }
-        let of_files: Vec<(i32, Sort)> =
-            lives.all.iter().filter_map(|life| Some((life.of_open?, life.sort.clone()))).collect();
-        for life in &mut lives.all {
-            let Some(fd) = life.of_open else { continue };
-            let ends = |step: &Step<'_>| step.makes_descriptor(fd) || step.lets_go(fd);
-            let differs = of_files.iter().any(|(other, sort)| *other == fd && *sort != life.sort);
-            life.is_bound = differs || steps.iter().any(ends);
+        let anew: Vec<bool> = lives.all.iter().map(|life| life.is_made_anew(&lives.all)).collect();
+        let bound: Vec<bool> = lives.all.iter().map(|life| life.is_bound_to_file(&lives.all, steps)).collect();
+        for ((life, anew), bound) in lives.all.iter_mut().zip(anew).zip(bound) {
+            (life.made_anew, life.is_bound) = (anew, bound);
         }
         lives
     }

@@ -66,6 +66,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let search = search::Search::new(recording, semantics);
     let nowhere = nowhere::Nowhere::new(recording);
     let mut replay = Replay::new(recording, semantics, search.seeks() || nowhere.misses());
+    let mapped = mapped::mapped_files(recording, semantics);
     let rung = awake::Rung::of(recording, semantics);
     // A call has the claim of the first detector that makes one.
     let mut detectors: Vec<Box<dyn Detector>> = vec![
@@ -75,7 +76,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(repeat::Repeat::new(recording, semantics)),
         Box::new(missing::Missing::default()),
         Box::new(own_writes::OwnWrites::new(recording, semantics)),
-        Box::new(noop::NoOp::new(recording, semantics)),
+        Box::new(noop::NoOp::new(recording, semantics, &mapped)),
         Box::new(seek_back::SeekBack),
         Box::new(refill::Refill),
         Box::new(status::Status),
@@ -98,7 +99,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(unserved::Unserved::new(recording, semantics)),
         Box::new(ready_first::ReadyFirst::new(recording, semantics)),
         Box::new(entries::Entries::new(recording, semantics)),
-        Box::new(small_io::SmallIo::new(&rung, recording, semantics)),
+        Box::new(small_io::SmallIo::new(&rung, recording, &mapped)),
         Box::new(near_reads::NearReads),
         Box::new(pieces::Pieces),
         Box::new(slow_path::SlowPath),

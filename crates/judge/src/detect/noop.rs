@@ -1,37 +1,31 @@
 //! Detects sets of state to the value that it has (redundant stores).
 
 use super::claim::{Claims, Detector, about_state, put};
-use super::mapped::mapped_files;
+use super::mapped::File;
 use crate::finding::Kind;
 use crate::hash::Set;
 use crate::replay::Step;
-use crate::semantics::{Act, SYNCED, Semantics, State, Undone, Way};
+use crate::semantics::{Act, Lines, SYNCED, Semantics, State, Undone, Way};
 use crate::signs::Signs;
-use std::sync::Arc;
 use systoll_model::Recording;
 
 /// Claims sets that change nothing.
 pub(super) struct NoOp {
     /// Files, by process, that windows show the process write to by calls and not map.
-    written: Set<(u32, Arc<str>)>,
+    written: Set<File>,
     /// Processes with one thread.
     single: Set<u32>,
 }
 
 impl NoOp {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics, mapped: &Set<File>) -> Self {
         let mut written = Set::default();
         if recording.rows.iter().any(|row| semantics.lines_of(row.syscall).sets(&SYNCED)) {
-            for window in &recording.windows {
-                for call in window.calls.iter().filter(|call| call.errno().is_none()) {
-                    let Some(file) = call.fd.as_ref().filter(|file| file.starts_with('/')) else { continue };
-                    let lines = semantics.lines_of(recording.row(call.row).syscall);
-                    if lines.transfers_out() {
-                        written.insert((window.process.0, file.clone()));
-                    }
-                }
+            let writes = semantics.calls_in_windows(recording, Lines::transfers_out).map(|o| (o.window, o.call));
+            for (window, call) in writes.filter(|(_, call)| call.errno().is_none()) {
+                let file = call.fd.as_ref().filter(|file| file.starts_with('/'));
+                written.extend(file.map(|file| (window.process.0, file.clone())));
             }
-            let mapped = mapped_files(recording, semantics);
             written.retain(|file| !mapped.contains(file));
         }
         let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads <= 1);

@@ -6,9 +6,9 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{DATAGRAMS, Effect, INTEREST, ObservedCall, Semantics, Way};
+use crate::semantics::{DATAGRAMS, Effect, INTEREST, Lines, ObservedCall, Semantics, Way};
 use crate::signs::Signs;
-use systoll_model::{Moment, Recording, Window, WindowCall};
+use systoll_model::{Moment, Recording, Window};
 
 /// Least number of connections to one peer that windows show.
 const SEEN: usize = 8;
@@ -60,17 +60,12 @@ struct Life<'a> {
 
 impl<'a> Reconnect<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        let connects: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).connects()).collect();
         let mut found = Self { habits: Set::default(), names: Map::default(), met: Set::default() };
-        if !connects.contains(&true) {
-            return found;
-        }
         let mut seen: Map<Peer<'a>, Seen> = Map::default();
         let mut rows = Set::default();
-        let is = |call: &WindowCall| connects.get(call.row.0 as usize) == Some(&true);
-        for (window, call) in recording.windows.iter().flat_map(|w| w.calls.iter().map(move |c| (w, c))) {
-            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-            let Some(address) = peer(&observed).filter(|_| is(call)) else { continue };
+        for observed in semantics.calls_in_windows(recording, Lines::connects) {
+            let (window, call) = (observed.window, observed.call);
+            let Some(address) = peer(&observed) else { continue };
             let of_peer = seen.entry((window.process.0, address)).or_default();
             of_peer.connections += 1;
             if rows.insert(call.row) {

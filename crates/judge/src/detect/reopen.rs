@@ -8,12 +8,12 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
-    Act, Effect, FD_FLAGS, FILE_STATUS, INTEREST, ObservedCall, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
+    Act, Effect, FD_FLAGS, FILE_STATUS, INTEREST, Lines, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
 };
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::sync::Arc;
-use systoll_model::{Recording, WindowCall};
+use systoll_model::Recording;
 
 /// Largest number of calls between an opening and the calls that belong to it.
 const CYCLE: usize = 24;
@@ -118,15 +118,8 @@ fn foreign(step: &Step<'_>) -> bool {
 
 /// Returns the names of files that processes moved elsewhere, as far as windows show.
 fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a, str>> {
-    let rows: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).names()).collect();
-    // Most programs move no file: their windows need no look.
-    if !rows.contains(&true) {
-        return Vec::new();
-    }
-    let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
-    let moves = |call: &WindowCall| rows.get(call.row.0 as usize) == Some(&true) && call.errno().is_none();
-    let renames = calls.filter(|(_, call)| moves(call)).filter_map(|(window, call)| {
-        let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+    let moves = semantics.calls_in_windows(recording, Lines::names).filter(|o| o.call.errno().is_none());
+    let renames = moves.filter_map(|observed| {
         semantics.lines_of(observed.syscall).effects(&observed).iter().find_map(|effect| match effect {
             Effect::Path { at, path } => observed.path(at, path),
             _ => None,

@@ -361,7 +361,7 @@ fn comes_from_outside(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     taken.is_some() && !file() && call.call.result.is_some_and(|got| got > 0)
 }
 
-/// What is read of a file from its opening, or from its start again, until it is closed or read anew.
+/// Bytes that are read of a file after it was opened, or read from its start again, until it is closed or read anew.
 enum Content {
     /// From its start: the size of each read, and the bytes in the window.
     Whole(Vec<u8>),

@@ -2,13 +2,13 @@
 
 use super::awake::{Bells, Rung, Within};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use super::mapped::{File, mapped_files};
+use super::mapped::File;
 use super::terminal::{at_once, ends_line, is_news, is_piece, is_terminal};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::{Moved, Step};
-use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Semantics, Unit, Way};
+use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Class, Recording, WindowCall};
@@ -52,13 +52,13 @@ pub(super) struct SmallIo<'a> {
     /// Processes that ended themselves by a signal: their last write to a file may be the only trace of it.
     killed: Set<u32>,
     /// Files that the program maps: it may read there what it writes.
-    mapped: Set<File>,
+    mapped: &'a Set<File>,
 }
 
 impl<'a> SmallIo<'a> {
-    pub(super) fn new(rung: &Rung<'a>, recording: &Recording, semantics: &Semantics) -> Self {
+    pub(super) fn new(rung: &Rung<'a>, recording: &Recording, mapped: &'a Set<File>) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        Self { bells: Bells::new(rung), stops, killed: killed(recording), mapped: mapped_files(recording, semantics) }
+        Self { bells: Bells::new(rung), stops, killed: killed(recording), mapped }
     }
 
     /// Returns true if a write to a terminal may have been answered before the program could read on.

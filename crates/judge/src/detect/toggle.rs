@@ -28,11 +28,11 @@ const TURNS: usize = 6;
 pub(super) struct Toggle {
     /// Ranges of memory that were changed and changed back in earlier windows.
     ranges: Set<Turn>,
-    /// How far numbers that go up and down have come, by process and kind of state.
+    /// Heights of numbers that go up and down, by process and kind of state.
     heights: Map<(u32, StateId), Height>,
 }
 
-/// How far a number that goes up and down has come in the windows so far.
+/// Largest value of a number that goes up and down, in the windows so far, and how often it came back up.
 #[derive(Clone, Copy, Default)]
 struct Height {
     /// Largest value.

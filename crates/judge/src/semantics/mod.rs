@@ -8,6 +8,7 @@ mod call_pairs;
 mod effects;
 mod errors;
 mod events;
+mod in_windows;
 mod io;
 mod locks;
 mod memory;
