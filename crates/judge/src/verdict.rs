@@ -137,10 +137,12 @@ fn wakes_up(claimed: &Claimed<'_>, recording: &Recording, semantics: &Semantics)
 
 /// Returns the share of the rows' waiting, as windows show it, that calls claimed for it have, 0 to 1.
 fn waits_claimed(group: &Group<'_>, views: &[&RowView<'_>]) -> Option<f64> {
-    let all = views.iter().map(|view| view.waited_ns).sum::<Option<u64>>().filter(|ns| group.by_wait && *ns > 0)?;
+    // Floating, because the waits of a damaged recording may be more than 64 bits hold together.
+    let ns_of = |view: &&RowView<'_>| view.waited_ns.map(|ns| ns as f64);
+    let all = views.iter().map(ns_of).sum::<Option<f64>>().filter(|ns| group.by_wait && *ns > 0.0)?;
     let claimed = views.iter().flat_map(|view| &view.claimed).filter(|claimed| claimed.claim.by_wait);
-    let waited: u64 = claimed.filter_map(|claimed| claimed.call.waited_ns).sum();
-    Some((waited as f64 / all as f64).clamp(0.0, 1.0))
+    let waited: f64 = claimed.filter_map(|claimed| claimed.call.waited_ns).map(|ns| ns as f64).sum();
+    Some((waited / all).clamp(0.0, 1.0))
 }
 
 /// Returns the share of the price of a row's claimed calls, 0 to 1, that leaving them out saves.
