@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Measures what watching costs a server under load: one that is watched and one that isn't run side by side.
 
-  python3 bench/servers.py --systoll PATH [--minutes N] [--batch SECONDS] [redis] [nginx]
+  python3 bench/servers.py --systoll PATH [--attach] [--minutes N] [--batch SECONDS] [redis] [nginx]
 
 Both servers run all the time, each on a port of its own on loopback. A pair is a batch of requests to the one and the
 same batch to the other; which comes first changes from pair to pair, so that the machine's good and bad minutes reach both
 alike. A batch is as many requests as take the given time. It prints the geometric mean of the pairs' ratios,
 watched to unwatched, of the batch's wall time and of the server's own processor time (the kernel's account of its
 threads, in ns), each with the interval that holds the mean at 99 % (Student's t of the logarithms), and what the launcher
-itself used of a processor meanwhile. Needs redis-server and redis-benchmark, nginx and ab.
+itself used of a processor meanwhile. With `--attach`, both are started unwatched, and systoll attaches to one of them for
+the whole time. Needs redis-server and redis-benchmark, nginx and ab.
 """
 import argparse
 import contextlib
@@ -54,16 +55,18 @@ def processor_ns(pids):
 
 
 class Server:
-    """A server on loopback, watched or unwatched."""
+    """A server on loopback, watched from its start or attached to by `systoll`, or unwatched where that is None."""
 
-    def __init__(self, kind, systoll, folder):
+    def __init__(self, kind, systoll, folder, attach=False):
         os.mkdir(folder)
         self.port = free_port()
         argv = kind.serve(self.port, folder)
-        watch = [systoll, "run", "-q", "-o", os.path.join(folder, "report"), "--"] if systoll else []
+        report = os.path.join(folder, "report")
+        watch = [systoll, "run", "-q", "-o", report, "--"] if systoll and not attach else []
         with open(os.path.join(folder, "log"), "wb") as log:
             self.process = subprocess.Popen(watch + argv, cwd=folder, stdin=NOTHING, stdout=log, stderr=log)
-        self.launcher = [self.process.pid] if systoll else []
+        self.launcher = [self.process.pid] if watch else []
+        self.watcher = None
         until = time.monotonic() + 20
         while not self.answers():
             if time.monotonic() > until or self.process.poll() is not None:
@@ -71,6 +74,13 @@ class Server:
                 raise SystemExit(f"{argv[0]} does not answer: {folder}/log")
             time.sleep(0.05)
         self.served = [p for p in family(self.process.pid) if p not in self.launcher]
+        if attach:
+            attached = [systoll, "attach", "-q", "-o", report, "--for", "24h", *map(str, self.served)]
+            self.watcher = subprocess.Popen(attached, cwd=folder, stdin=NOTHING, stdout=NOTHING)
+            self.launcher = [self.watcher.pid]
+            time.sleep(2)
+            if self.watcher.poll() is not None:
+                raise SystemExit(f"attaching failed with {self.watcher.returncode}")
 
     def answers(self):
         with socket.socket() as s:
@@ -86,6 +96,9 @@ class Server:
         return wall, after[0] - before[0], after[1] - before[1]
 
     def end(self):
+        if self.watcher:
+            self.watcher.send_signal(signal.SIGINT)
+            self.watcher.wait(30)
         os.kill(self.served[0], signal.SIGTERM)
         self.process.wait(30)
 
@@ -147,7 +160,7 @@ def measure(name, kind, opts):
     with contextlib.ExitStack() as begun:
         plain = Server(kind, None, os.path.join(folder, "plain"))
         begun.callback(plain.end)
-        watched = Server(kind, opts.systoll, os.path.join(folder, "watched"))
+        watched = Server(kind, opts.systoll, os.path.join(folder, "watched"), opts.attach)
         begun.callback(watched.end)
         questions = 2000
         while (wall := plain.asked(kind.ask(plain.port, questions))[0]) < opts.batch * 0.5e9:
@@ -173,6 +186,7 @@ def measure(name, kind, opts):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", required=True)
+    p.add_argument("--attach", action="store_true", help="attach to a running server instead of starting it")
     p.add_argument("--minutes", type=float, default=30)
     p.add_argument("--batch", type=float, default=2.0)
     p.add_argument("which", nargs="*", choices=["redis", "nginx", []], default=[])
