@@ -48,6 +48,7 @@ mod small_io;
 mod status;
 mod sync;
 mod terminal;
+mod timer_habits;
 mod toggle;
 mod unserved;
 mod walk;
@@ -87,7 +88,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(rewritten::Rewritten),
         Box::new(made_again::MadeAgain::new(recording, semantics)),
         Box::new(reconnect::Reconnect::new(recording, semantics)),
-        Box::new(rearm::Rearm),
+        Box::new(rearm::Rearm::new(recording, semantics)),
         Box::new(search),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::new(recording)),
