@@ -43,8 +43,19 @@ macro_rules! with_facts {
             mapping => Mapping { weight: 2, of_row: false },
             /// The call wakes a thread that has not yet handled the wake before.
             awake => Awake { weight: 2, of_row: false },
-            /// The call releases a lock that is taken again right away, or takes it again.
+            /// The call releases a lock that is taken again right away, or takes it again, or asks anew what it asked
+            /// under the lock before.
             relock => Relock { weight: 2, of_row: false },
+            /// The call belongs to a socket for datagrams that is made anew for each of them.
+            new_socket => NewSocket { weight: 3, of_row: false },
+            /// The call blocks SIGPIPE alone, or takes that back.
+            pipe_signal => PipeSignal { weight: 2, of_row: false },
+            /// The question is about a file that stays open.
+            held_open => HeldOpen { weight: 2, of_row: false },
+            /// The question asks how much room there is, of which the program's own writes take little.
+            room => Room { weight: 2, of_row: false },
+            /// The call reads again what a read before it brought, after a seek that threw it away, or is that seek.
+            thrown_away => ThrownAway { weight: 3, of_row: false },
             /// The call reads a range close to the one read before, but not adjacent to it.
             near => Near { weight: 2, of_row: false },
             /// The call asked whether one descriptor is ready, right before a transfer that would have told.

@@ -39,6 +39,7 @@ mod repeat;
 mod reread;
 mod rewritten;
 mod ritual;
+mod room;
 mod search;
 mod seek_back;
 mod self_wake;
@@ -74,6 +75,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording, semantics)),
         Box::new(ritual::Ritual::default()),
+        Box::new(room::Room),
         Box::new(repeat::Repeat::new(recording, semantics)),
         Box::new(missing::Missing::default()),
         Box::new(own_writes::OwnWrites::new(recording, semantics)),
