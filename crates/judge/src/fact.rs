@@ -116,7 +116,7 @@ with_facts!(define);
 
 /// A set of facts that hold for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Facts(u32);
+pub(crate) struct Facts(u64);
 
 impl Facts {
     /// The facts that are the same for all calls of a row.
@@ -131,7 +131,7 @@ impl Facts {
 
     /// Returns the set with `fact` added if it holds.
     pub(crate) const fn with(self, fact: Fact, holds: bool) -> Self {
-        Self(self.0 | (holds as u32) << fact as u32)
+        Self(self.0 | (holds as u64) << fact as u64)
     }
 
     /// Returns the union of two sets.
@@ -141,7 +141,7 @@ impl Facts {
 
     /// Returns true if the fact is in the set.
     pub(crate) fn contains(self, fact: Fact) -> bool {
-        self.0 >> fact as u32 & 1 == 1
+        self.0 >> fact as u64 & 1 == 1
     }
 }
 

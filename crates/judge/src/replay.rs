@@ -8,9 +8,9 @@ use crate::one_shots::{OneShots, awaited_by_several, is_one_shot};
 use crate::paths::{PathId, Paths};
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
-    Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, MAKING, NAME, Nothing, ObservedCall, PATH, POSITION,
-    PROTECTION, ROOM, SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer,
-    Value, answer, value,
+    Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, MAKING, NAME, Nothing, ObservedCall, PATH,
+    POSITION, PROTECTION, ROOM, SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId,
+    StateLine, Transfer, Value, answer, value,
 };
 use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;

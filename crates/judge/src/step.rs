@@ -2,8 +2,8 @@
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, ObservedCall, PATH, POSITION, ROOM, SIZE,
-    STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, ObservedCall, PATH, POSITION,
+    ROOM, SIZE, STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};

@@ -1,6 +1,6 @@
 //! Detects locks on files that are released and taken again right away.
 
-use super::claim::{Claim, Claims, Detector, put};
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -96,6 +96,8 @@ struct Held {
     again: Vec<Again>,
     /// Indices of the calls under the lock the first time.
     first: Vec<usize>,
+    /// Indices of the calls on the lock before the first release that the thread took back.
+    opening: Vec<usize>,
 }
 
 impl Held {
@@ -115,13 +117,21 @@ impl Held {
             self.ranges.clear();
         }
         self.ranges.push(range);
-        self.again.last_mut().into_iter().for_each(|again| again.locks.push(at));
+        self.locks(at);
+    }
+
+    /// Notes a call on the lock of which the thread holds a part before and after.
+    fn locks(&mut self, at: usize) {
+        match self.again.last_mut() {
+            Some(again) => again.locks.push(at),
+            None => self.opening.push(at),
+        }
     }
 
     fn leaves(&mut self, at: usize, (from, to): Range) {
         self.ranges.retain(|(begins, ends)| *begins < from || to < *ends);
         if !self.ranges.is_empty() {
-            self.again.last_mut().into_iter().for_each(|again| again.locks.push(at));
+            self.locks(at);
             return;
         }
         let under = self.under.take();
@@ -129,8 +139,26 @@ impl Held {
         match (self.again.last_mut(), under) {
             (Some(again), Some(calls)) => again.under = calls,
             (None, Some(calls)) => self.first = calls,
-            _ => {}
+            (None, None) => self.opening.push(at),
+            (Some(_), None) => {}
         }
+    }
+
+    /// Ends the window: what is done under the lock until then counts.
+    fn ends(&mut self) {
+        if let Some((again, calls)) = self.again.last_mut().zip(self.under.take()) {
+            again.under = calls.into_iter().take(UNDER).collect();
+        }
+    }
+
+    /// Leaves out the calls on the lock of which the window does not show the release before, and what is read anew
+    /// under it as far as it shows that.
+    fn leave_out_first(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        let later = || self.again.iter().flat_map(|again| &again.under).filter_map(|at| steps.get(*at));
+        let again = |step: &&Step<'_>| later().any(|other| reads_alike(step, other));
+        let under = self.first.iter().filter_map(|at| steps.get(*at)).filter(again);
+        let locks = self.opening.iter().filter_map(|at| steps.get(*at));
+        locks.chain(under).for_each(|step| leave_out_later(step, claims));
     }
 
     fn breaks(&mut self) {
@@ -216,8 +244,10 @@ impl Detector for Relock {
                 }
             }
         }
-        for held in locks.into_values().filter(|held| held.again.len() >= AGAIN) {
+        for mut held in locks.into_values().filter(|held| held.again.len() >= AGAIN) {
+            held.ends();
             held.claim(steps, claims);
+            held.leave_out_first(steps, claims);
         }
     }
 }
@@ -225,8 +255,7 @@ impl Detector for Relock {
 /// Returns true if the program waited, or received data from outside: the next call may come much later.
 fn lets_in(step: &Step<'_>) -> bool {
     let from_outside = |m: crate::replay::Moved| {
-        m.line.way == Way::In
-            && !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
+        m.line.way == Way::In && !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
     };
     step.pauses && step.moved.is_none() || step.look.is_some_and(|l| l.sleeps) || step.moved.is_some_and(from_outside)
 }

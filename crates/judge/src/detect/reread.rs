@@ -190,7 +190,9 @@ impl<'a> Rereads<'a> {
         }
         let any = looks.any;
         let mut in_turn: Map<RowId, u64> = Map::default();
-        for seen in looks.files.values().flat_map(Map::values).filter(|seen| seen.is_unchanged() || seen.is_taken_in_parts()) {
+        for seen in
+            looks.files.values().flat_map(Map::values).filter(|seen| seen.is_unchanged() || seen.is_taken_in_parts())
+        {
             let openings = seen.openings.estimate(&any, recording) as u64;
             for row in seen.openings.rows() {
                 let all = in_turn.entry(row).or_default();
@@ -199,7 +201,8 @@ impl<'a> Rereads<'a> {
         }
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
-            let quick = openings > 0 && recording.header.wall_ns / openings < OTHERS_LOOK_NS || seen.is_taken_in_parts();
+            let quick =
+                openings > 0 && recording.header.wall_ns / openings < OTHERS_LOOK_NS || seen.is_taken_in_parts();
             let unchanged = seen.is_unchanged();
             let of_rows = seen.openings.rows().map(|row| in_turn.get(&row).copied().unwrap_or(0));
             let all = of_rows.max().unwrap_or(0).max(openings);

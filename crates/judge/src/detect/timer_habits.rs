@@ -68,7 +68,8 @@ impl TimerHabits {
         }
         let taken = lines.transfer(observed).filter(|moved| moved.way == Way::In);
         let is_timer = call.fd.as_deref().is_none_or(|name| name == TIMERS);
-        let Some(fd) = taken.and_then(|moved| moved.fd).filter(|_| is_timer && call.result.is_some_and(|n| n > 0)) else {
+        let Some(fd) = taken.and_then(|moved| moved.fd).filter(|_| is_timer && call.result.is_some_and(|n| n > 0))
+        else {
             return;
         };
         let number = observed.descriptor(fd);
@@ -96,7 +97,8 @@ impl TimerHabits {
             if made.saturating_mul(OF_EACH) > all {
                 self.brief.insert((process, of));
             }
-            let timers = self.timers.keys().filter(|(owner, timer)| *owner == process && timer.is_of(of)).count() as u64;
+            let timers =
+                self.timers.keys().filter(|(owner, timer)| *owner == process && timer.is_of(of)).count() as u64;
             let gap = recording.header.wall_ns.saturating_mul(timers.max(made)) / all.max(1);
             self.gaps.insert((process, of), gap);
         }
