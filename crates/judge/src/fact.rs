@@ -43,8 +43,19 @@ macro_rules! with_facts {
             mapping => Mapping { weight: 2, of_row: false },
             /// The call wakes a thread that has not yet handled the wake before.
             awake => Awake { weight: 2, of_row: false },
-            /// The call releases a lock that is taken again right away, or takes it again.
+            /// The call releases a lock that is taken again right away, or takes it again, or asks anew what it asked
+            /// under the lock before.
             relock => Relock { weight: 2, of_row: false },
+            /// The call belongs to a socket for datagrams that is made anew for each of them.
+            new_socket => NewSocket { weight: 3, of_row: false },
+            /// The call blocks SIGPIPE alone, or takes that back.
+            pipe_signal => PipeSignal { weight: 2, of_row: false },
+            /// The question is about a file that stays open.
+            held_open => HeldOpen { weight: 2, of_row: false },
+            /// The question asks how much room there is, of which the program's own writes take little.
+            room => Room { weight: 2, of_row: false },
+            /// The call reads again what a read before it brought, after a seek that threw it away, or is that seek.
+            thrown_away => ThrownAway { weight: 3, of_row: false },
             /// The call reads a range close to the one read before, but not adjacent to it.
             near => Near { weight: 2, of_row: false },
             /// The call asked whether one descriptor is ready, right before a transfer that would have told.
@@ -105,7 +116,7 @@ with_facts!(define);
 
 /// A set of facts that hold for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Facts(u32);
+pub(crate) struct Facts(u64);
 
 impl Facts {
     /// The facts that are the same for all calls of a row.
@@ -120,7 +131,7 @@ impl Facts {
 
     /// Returns the set with `fact` added if it holds.
     pub(crate) const fn with(self, fact: Fact, holds: bool) -> Self {
-        Self(self.0 | (holds as u32) << fact as u32)
+        Self(self.0 | (holds as u64) << fact as u64)
     }
 
     /// Returns the union of two sets.
@@ -130,7 +141,7 @@ impl Facts {
 
     /// Returns true if the fact is in the set.
     pub(crate) fn contains(self, fact: Fact) -> bool {
-        self.0 >> fact as u32 & 1 == 1
+        self.0 >> fact as u64 & 1 == 1
     }
 }
 

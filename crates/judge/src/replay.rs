@@ -8,9 +8,9 @@ use crate::one_shots::{OneShots, awaited_by_several, is_one_shot};
 use crate::paths::{PathId, Paths};
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
-    Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
-    PROTECTION, SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer,
-    Value, answer, value,
+    Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, MAKING, NAME, Nothing, ObservedCall, PATH,
+    POSITION, PROTECTION, ROOM, SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId,
+    StateLine, Transfer, Value, answer, value,
 };
 use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;
@@ -293,7 +293,7 @@ impl<'a> Replay<'a> {
     /// in another window. The caller checks that the window itself shows no change since.
     fn asked_before(&self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
         let process = observed.window.process.0;
-        let about = line.about.is(&PATH) || line.about.is(&NAME) || line.about.is(&ATTEMPT);
+        let about = [&PATH, &NAME, &ATTEMPT, &MAKING, &ROOM].iter().any(|state| line.about.is(state));
         let known = match observed.call.before {
             Before::Unknown => false,
             Before::Same => true,

@@ -44,6 +44,8 @@ signs! {
     PATH,
     /// A call that asks about a path, or tries one, and finds nothing (ENOENT).
     MISSING,
+    /// A question how much room a file system has.
+    ROOM,
     /// A call about state from before the window.
     FROM_BEFORE,
     /// A poll that finds nothing.

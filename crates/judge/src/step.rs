@@ -2,8 +2,8 @@
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, POSITION, SIZE,
-    STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, ObservedCall, PATH, POSITION,
+    ROOM, SIZE, STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
@@ -195,13 +195,14 @@ fn signs_of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Signs {
         Act::Set { .. } => Signs::SETS,
         Act::Ask(_) | Act::Try => Signs::NONE.with(Signs::KNOWN, meaning.known_already()),
     };
-    let path = about.is(&PATH) || about.is(&NAME) || about.is(&ATTEMPT);
+    let path = [&PATH, &NAME, &ATTEMPT, &MAKING].iter().any(|state| about.is(state));
     of_act
         .with(Signs::SIZES, about.is(&SIZE))
         .with(Signs::SEEKS, about.is(&POSITION) && matches!(meaning.line.act, Act::Set { .. }))
         .with(Signs::STATUS_FLAGS, about.is(&STATUS_FLAGS))
         .with(Signs::FILE_STATUS, about.is(&FILE_STATUS))
         .with(Signs::FROM_BEFORE, meaning.from_before)
+        .with(Signs::ROOM, about.is(&ROOM))
         .with(Signs::PATH, path)
         .with(Signs::MISSING, path && step.observed.call.errno() == Some(Errno::ENOENT))
 }

@@ -1,11 +1,13 @@
 //! Claims on calls of windows as needless, with the reason, and the interface of detectors.
 
-use crate::fact::Facts;
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::replay::Step;
+use crate::semantics::{SIGNAL_MASK, Value};
 use crate::signs::Signs;
 use std::ptr;
 use std::sync::Arc;
+use systoll_model::constants::SIGPIPE;
 
 /// Part of a call's price that is saved if the call is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -250,5 +252,14 @@ pub(super) fn about_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> O
     let state = step.meaning.as_ref()?.line.about;
     let object = claims.object_of(step);
     let (weak, gives_up) = (state.unsure, state.gives_up);
-    Some(Claim { weak, instead: None, object, gives_up, ..Claim::of(kind, state.thing, "") })
+    let facts = Facts::default().with(Fact::PipeSignal, is_about_pipes(step));
+    Some(Claim { weak, facts, instead: None, object, gives_up, ..Claim::of(kind, state.thing, "") })
+}
+
+/// Returns true if the step changes the signal mask by SIGPIPE alone.
+fn is_about_pipes(step: &Step<'_>) -> bool {
+    let mask = |value: &Option<Value<'_>>| value.as_deref()?.first_chunk().map(|mask| u64::from_le_bytes(*mask));
+    step.meaning.as_ref().filter(|meaning| meaning.line.about.is(&SIGNAL_MASK)).is_some_and(|meaning| {
+        mask(&meaning.known).zip(mask(&meaning.now)).is_some_and(|(was, is)| was ^ is == 1 << (SIGPIPE - 1))
+    })
 }

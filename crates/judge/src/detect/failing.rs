@@ -4,8 +4,8 @@ use super::claim::{Claim, Claims, Detector, about_state, put};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, Unit, Way};
-use systoll_model::constants::EPOLLET;
+use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way};
+use systoll_model::constants::{EPOLLET, EPOLLRDHUP};
 use systoll_model::{Errno, Recording, RowId, Sysno};
 
 /// Number of equal errors from which on another one is claimed.
@@ -32,19 +32,26 @@ pub(super) struct Failing {
     /// Rows of the C library's own locks. The library decides when these wake, and the thread to be woken may have
     /// found the lock free.
     locks: Set<RowId>,
-    /// Processes that use edge-triggered epoll: they must read until nothing is left.
+    /// Processes that use edge-triggered epoll without being told of a stream's end: that may come with the last bytes,
+    /// and tells itself only to a read more.
     edges: Set<u32>,
 }
 
 impl Detector for Failing {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut drained: Map<i32, bool> = Map::default();
+        let mut stood_there: Option<Claim> = None;
         for step in steps {
             self.note_edges(step);
             if refused_before(step)
                 && let Some(claim) = about_state(Kind::Failing, step, claims)
             {
-                put(claims, step.index, Claim { instead: Some("remember that it was refused"), ..claim });
+                let claim = Claim { instead: Some("remember that it was refused"), ..claim };
+                stood_there = is_there(step).then(|| claim.clone());
+                put(claims, step.index, claim);
+            } else if let Some(claim) = stood_there.take().filter(|claim| asks_about(step, claim)) {
+                // The refused call tells that something stands there, the question whether it is a folder.
+                claims.set(step.index, claim);
             }
             if let Some(claim) = self.hopeless(step) {
                 put(claims, step.index, claim);
@@ -63,6 +70,17 @@ fn refused_before(step: &Step<'_>) -> bool {
     step.meaning.as_ref().is_some_and(|m| matches!(m.line.act, Act::Try) && m.known_already())
 }
 
+/// Returns true if the step was refused because something stands where it was to make something.
+fn is_there(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&MAKING)) && step.observed.call.errno() == Some(Errno::EEXIST)
+}
+
+/// Returns true if the step asks for the status of the object of a claim.
+fn asks_about(step: &Step<'_>, claim: &Claim) -> bool {
+    let asks = step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) && matches!(m.line.act, Act::Ask(_)));
+    asks && claim.object.is_some() && step.object.as_deref() == claim.object.as_deref()
+}
+
 fn claim(about: &'static str, instead: &'static str, weak: bool) -> Claim {
     Claim { weak, ..Claim::of(Kind::Failing, about, instead) }
 }
@@ -79,7 +97,7 @@ impl Failing {
         let Some(meaning) = &step.meaning else { return };
         let Act::Set { .. } = meaning.line.act else { return };
         let events = meaning.now.as_deref().and_then(|now| now.first_chunk()).map(|b| u32::from_le_bytes(*b));
-        if meaning.line.about.is(&INTEREST) && events.is_some_and(|e| e & EPOLLET != 0) {
+        if meaning.line.about.is(&INTEREST) && events.is_some_and(|e| e & (EPOLLET | EPOLLRDHUP) == EPOLLET) {
             self.edges.insert(step.observed.window.process.0);
         }
     }

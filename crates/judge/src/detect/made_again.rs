@@ -66,12 +66,16 @@ struct Life {
     sort: Sort,
     /// Number of the thing's handles that are not ended yet.
     open: usize,
+    /// The result of the call that made the thing: its descriptor, if it is one.
+    descriptor: i32,
     /// Length of the thing, bytes; 0 if it has none.
     length: u64,
     /// Number of bytes written to the thing.
     held: u64,
     /// True if bytes went through the thing.
     moved_any: bool,
+    /// True if bytes came from the thing.
+    answered: bool,
     /// True if bytes that were written to the thing were read back from it.
     read_back: bool,
     /// Path of the thing, if it has one; `unnamed` is true once the path is unlinked.
@@ -125,9 +129,11 @@ impl Life {
             thing,
             sort: (thing.makes, thing.thing, bytes),
             open: thing.handles(observed).len(),
+            descriptor: observed.call.result.unwrap_or(-1) as i32,
             length,
             held: 0,
             moved_any: false,
+            answered: false,
             read_back: false,
             name,
             unnamed: false,
@@ -198,6 +204,14 @@ impl Life {
         !self.asked.is_empty()
             && !self.answers.is_empty()
             && (&self.asked, &self.answers) == (&other.asked, &other.answers)
+    }
+
+    fn claim(&self) -> Claim {
+        let Thing { thing, unsure, instead, gives_up, carries, .. } = *self.thing;
+        let weak = unsure && (self.answered || !carries);
+        let gives_up = if weak || !carries { gives_up } else { "" };
+        let facts = Facts::default().with(Fact::Mapping, self.thing.file.is_some()).with(Fact::NewSocket, carries);
+        Claim { facts, weak, gives_up, ..Claim::of(Kind::Toggle, thing, instead) }
     }
 
     fn calls(&self) -> impl Iterator<Item = usize> {
@@ -275,13 +289,15 @@ impl Lives {
         let place = self.alive.get(&("close", u64::from(step.observed.descriptor(fd) as u32))).copied();
         if let Some(life) = place.and_then(|place| self.all.get_mut(place)) {
             life.moved_any |= step.moved.is_some_and(|moved| moved.got.is_some());
-            if (life.thing.holds || life.thing.asks) && !step.ends {
+            let prepares = life.thing.carries && step.moved.is_none();
+            if (life.thing.holds || life.thing.asks || prepares) && !step.ends {
                 life.used.push(at);
             }
             if life.thing.asks {
                 life.hears(step);
             }
             let taken = step.moved.filter(|moved| moved.line.way == Way::In).and_then(|moved| moved.got);
+            life.answered |= taken.is_some_and(|got| got > 0);
             life.read_back |= life.held > 0 && taken.is_some_and(|got| got > 0);
             let moved = step.moved.filter(|moved| moved.line.way == Way::Out).and_then(|moved| moved.got);
             life.held = life.held.saturating_add(moved.unwrap_or(0));
@@ -348,9 +364,22 @@ impl Lives {
         ended
     }
 
+    /// Leaves out calls at the window's start that prepare a thing made before it, or end it, where things of the same
+    /// handle carry messages.
+    fn leave_out_preparing(&self, repeated: &[&Life], steps: &[Step<'_>], claims: &mut Claims) {
+        let carrying = || repeated.iter().filter(|life| life.thing.carries);
+        let Some(first) = carrying().map(|life| life.made).min() else { return };
+        let is_of = |step: &Step<'_>| {
+            step.moved.is_none() && step.descriptor().is_some_and(|fd| carrying().any(|life| life.descriptor == fd))
+        };
+        let before = steps.get(..first).unwrap_or_default();
+        before.iter().filter(|step| is_of(step)).for_each(|step| claims.leave_out(step.index));
+    }
+
     /// Leaves out calls whose other half is beyond the window's edges: their things may belong to the `repeated`
     /// ones.
     fn leave_out(&self, repeated: &[&Life], steps: &[Step<'_>], claims: &mut Claims) {
+        self.leave_out_preparing(repeated, steps, claims);
         let is_of = |step: &Step<'_>, thing: &Thing| {
             let name = step.observed.syscall.name();
             name == Some(thing.ends.call) || (name.is_some() && name == thing.moves)
@@ -398,10 +427,13 @@ impl MadeAgain {
             for life in of_sort.iter().skip(usize::from(!seen)) {
                 let goes = |at: &usize| !life.thing.asks || of_sort.len() > 1 && alike || !life.used.contains(at);
                 for step in life.calls().filter(goes).filter_map(|at| steps.get(at)) {
-                    let Thing { thing, unsure: weak, instead, gives_up, .. } = *life.thing;
-                    let facts = Facts::default().with(Fact::Mapping, life.thing.file.is_some());
-                    let claim = Claim { facts, ..Claim::of(Kind::Toggle, thing, instead) };
-                    put(claims, step.index, Claim { weak, gives_up, ..claim });
+                    let claim = life.claim();
+                    if life.thing.carries && !claim.weak {
+                        // Whatever else is needless about the call, it goes with the thing.
+                        claims.set(step.index, claim);
+                    } else {
+                        put(claims, step.index, claim);
+                    }
                 }
             }
             repeated.extend(of_sort.first().copied());

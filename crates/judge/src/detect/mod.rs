@@ -39,6 +39,7 @@ mod repeat;
 mod reread;
 mod rewritten;
 mod ritual;
+mod room;
 mod search;
 mod seek_back;
 mod self_wake;
@@ -48,6 +49,7 @@ mod small_io;
 mod status;
 mod sync;
 mod terminal;
+mod timer_habits;
 mod toggle;
 mod unserved;
 mod walk;
@@ -73,6 +75,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording, semantics)),
         Box::new(ritual::Ritual::default()),
+        Box::new(room::Room),
         Box::new(repeat::Repeat::new(recording, semantics)),
         Box::new(missing::Missing::default()),
         Box::new(own_writes::OwnWrites::new(recording, semantics)),
@@ -87,7 +90,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(rewritten::Rewritten),
         Box::new(made_again::MadeAgain::new(recording, semantics)),
         Box::new(reconnect::Reconnect::new(recording, semantics)),
-        Box::new(rearm::Rearm),
+        Box::new(rearm::Rearm::new(recording, semantics)),
         Box::new(search),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::new(recording)),

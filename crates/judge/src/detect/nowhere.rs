@@ -6,7 +6,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::paths::{Parts, PathId};
 use crate::replay::Step;
-use crate::semantics::{ATTEMPT, Act, NAME, PATH};
+use crate::semantics::{ATTEMPT, Act, MAKING, NAME, PATH};
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment, Recording, Sysno};
 
@@ -109,7 +109,7 @@ fn attribute(step: &Step<'_>) -> Option<Look> {
 fn entry(step: &Step<'_>) -> Option<Look> {
     let is_look = step.meaning.as_ref().is_some_and(|meaning| match meaning.line.act {
         Act::Ask(_) => meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME),
-        Act::Try => meaning.line.about.is(&ATTEMPT),
+        Act::Try => meaning.line.about.is(&ATTEMPT) || meaning.line.about.is(&MAKING),
         Act::Set { .. } => false,
     });
     let Parts { folder, name, .. } = step.parts.filter(|_| is_look)?;

@@ -2,15 +2,42 @@
 //! a short action.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use super::timer_habits::{TimerHabits, is_often};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Arm, Way};
+use crate::semantics::{Arm, Lines, ObservedCall, Semantics, Way};
 use crate::signs::Signs;
-use systoll_model::Moment;
+use systoll_model::{Moment, Recording};
 
-/// Claims settings of a timer to a time that is no earlier, if it did not fire in between.
-pub(super) struct Rearm;
+/// Claims settings of a timer to a time that is no earlier, if it did not fire in between (dead stores), where the
+/// timer hardly ever fires.
+pub(super) struct Rearm {
+    habits: TimerHabits,
+    /// The time to which each timer was last set in an earlier window.
+    earlier: Map<(u32, Timer), u128>,
+}
+
+/// Largest number of timers remembered.
+const REMEMBERED: usize = 1 << 12;
+
+impl Rearm {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        Self { habits: TimerHabits::new(recording, semantics), earlier: Map::default() }
+    }
+
+    /// Claims a setting, or leaves it out, that is the timer's first in its window.
+    fn first(&self, step: &Step<'_>, timer: Timer, time: u128, claims: &mut Claims) {
+        if !self.habits.stays_set(step.who, timer, &step.observed, step.lines) {
+            return;
+        }
+        match self.earlier.get(&(step.who, timer)) {
+            Some(before) if time >= *before => put(claims, step.index, claim()),
+            Some(_) => {}
+            None => leave_out_later(step, claims),
+        }
+    }
+}
 
 /// Least number of times that a timer is armed and disarmed without a call in between for a habit.
 const MOMENTS: usize = 3;
@@ -22,12 +49,36 @@ pub(super) struct Timer {
     of: &'static str,
     /// The timer's number, or its descriptor.
     number: u64,
+    /// True if the timer sends a signal.
+    signals: bool,
+}
+
+impl Timer {
+    /// Returns true if the timer is of the sort that a call's name stands for; see [`Arm::of`].
+    pub(super) fn is_of(self, sort: &str) -> bool {
+        self.of == sort
+    }
+
+    /// Returns true if the timer sends a signal.
+    pub(super) fn signals(self) -> bool {
+        self.signals
+    }
+
+    /// Returns true if a read of the descriptor tells that the timer fired.
+    pub(super) fn is_read_by(self, fd: i32) -> bool {
+        !self.signals && self.number as i32 == fd
+    }
 }
 
 /// Returns the timer that the call sets.
 pub(super) fn timer(step: &Step<'_>) -> Option<Timer> {
-    let arm = step.lines.arm().filter(|_| step.observed.call.errno().is_none())?;
-    Some(Timer { of: arm.of, number: arm.timer.map_or(0, |a| step.observed.arg(a)) })
+    timer_of(step.lines, &step.observed)
+}
+
+/// Returns the timer that a call sets, of which the tables have these lines.
+pub(super) fn timer_of(lines: &Lines, observed: &ObservedCall<'_>) -> Option<Timer> {
+    let arm = lines.arm().filter(|_| observed.call.errno().is_none())?;
+    Some(Timer { of: arm.of, number: arm.timer.map_or(0, |a| observed.arg(a)), signals: arm.signals })
 }
 
 /// Returns true if the calls `before` a timer's first setting in a window show no firing of it and not how it was
@@ -52,22 +103,31 @@ impl Detector for Rearm {
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         // The time to which each timer was last set: seconds and the fraction.
-        let mut armed: Map<Timer, (&'static Arm, u128)> = Map::default();
+        let mut armed: Map<Timer, Armed> = Map::default();
         let mut moments: Map<Timer, Vec<usize>> = Map::default();
         // The place of each timer's first setting.
         let mut firsts: Map<Timer, usize> = Map::default();
         let mut last = None;
         for (at, step) in steps.iter().enumerate() {
             if step.observed.call.signals_before > 0 {
-                armed.retain(|_, (arm, _)| !arm.signals);
+                armed.retain(|timer, _| !timer.signals);
+                self.earlier.retain(|(who, timer), _| *who != step.who || !timer.signals);
             }
-            fired(step, &mut armed);
+            self.fired(step, &mut armed);
             let (Some(arm), Some(timer)) = (step.lines.arm(), timer(step)) else { continue };
-            firsts.entry(timer).or_insert(at);
-            match time(arm, step) {
+            let is_first = *firsts.entry(timer).or_insert(at) == at;
+            let time = time(arm, &step.observed);
+            match time {
                 Some(time) if time > 0 => {
-                    if armed.insert(timer, (arm, time)).is_some_and(|(_, before)| time >= before) {
+                    let at_ns = step.observed.call.entry_ns;
+                    let before = armed.insert(timer, Armed { time, at_ns });
+                    let again = |before: &Armed| {
+                        time >= before.time && is_often(arm, &step.observed, at_ns.saturating_sub(before.at_ns))
+                    };
+                    if before.filter(again).is_some_and(|_| self.habits.is_put_off(step.who, timer)) {
                         put(claims, step.index, claim());
+                    } else if is_first {
+                        self.first(step, timer, time, claims);
                     }
                 }
                 Some(_) => {
@@ -78,6 +138,7 @@ impl Detector for Rearm {
                 }
                 None => drop(armed.remove(&timer)),
             }
+            self.set_to(step.who, timer, time);
             last = Some((timer, step.index));
         }
         moments.retain(|_, indices| indices.len() >= 2 * MOMENTS);
@@ -100,7 +161,7 @@ fn leave_out(
         let (before, rest) = steps.split_at(*at);
         let Some(first) = rest.first().filter(|first| is_hidden(*timer, first, before)) else { continue };
         let pair = moments.get(timer).map_or(&[][..], |indices| indices.get(..2).unwrap_or_default());
-        let disarms = first.lines.arm().and_then(|arm| time(arm, first)) == Some(0);
+        let disarms = first.lines.arm().and_then(|arm| time(arm, &first.observed)) == Some(0);
         let within = disarms || pair.first() == Some(&first.index);
         pair.iter().filter(|_| within).filter_map(|at| steps.get(*at)).for_each(|s| leave_out_later(s, claims));
         if !pair.is_empty() {
@@ -114,11 +175,54 @@ fn leave_out(
     }
 }
 
-fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
-    if arm.plain {
-        return Some(u128::from(step.observed.arg(arm.time) as u32) << 64);
+/// The newest setting of a timer.
+struct Armed {
+    /// The time to which the timer was set: seconds and the fraction.
+    time: u128,
+    /// Time of the call, ns.
+    at_ns: u64,
+}
+
+impl Rearm {
+    /// Remembers the time to which a timer is set; a timer that is taken back or goes on by itself has none.
+    fn set_to(&mut self, who: u32, timer: Timer, time: Option<u128>) {
+        match time.filter(|time| *time > 0) {
+            Some(time) if self.earlier.len() < REMEMBERED => drop(self.earlier.insert((who, timer), time)),
+            _ => drop(self.earlier.remove(&(who, timer))),
+        }
     }
-    let bytes = step.observed.data(arm.time, Moment::Entry)?;
+
+    /// Forgets a timer whose descriptor the program reads, since it knows then that the timer fired, or gives up.
+    fn fired(&mut self, step: &Step<'_>, armed: &mut Map<Timer, Armed>) {
+        let read = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd);
+        let fd = step.descriptor();
+        let ends = |timer: &Timer| {
+            let of = |fd: i32| timer.is_read_by(fd);
+            read.is_some_and(of) || fd.is_some_and(|fd| of(fd) && step.lets_go(fd))
+        };
+        if read.is_some() || fd.is_some_and(|fd| step.lets_go(fd)) {
+            armed.retain(|timer, _| !ends(timer));
+            self.earlier.retain(|(who, timer), _| *who != step.who || !ends(timer));
+        }
+    }
+}
+
+/// Returns the length of time to which a call sets a timer, ns; `None` if it sets a time of the clock, or that is
+/// unknown.
+pub(super) fn length_ns(arm: &Arm, observed: &ObservedCall<'_>) -> Option<u64> {
+    let (flags, bit) = arm.absolute;
+    let time = time(arm, observed).filter(|_| observed.arg(flags) & bit == 0)?;
+    let seconds = u64::try_from(time >> 64).ok()?;
+    Some(seconds.saturating_mul(1_000_000_000).saturating_add((time as u64).saturating_mul(arm.fraction_ns)))
+}
+
+/// Returns the time to which a call sets a timer that fires once: seconds and the fraction; 0 if it takes the timer
+/// back.
+pub(super) fn time(arm: &Arm, observed: &ObservedCall<'_>) -> Option<u128> {
+    if arm.plain {
+        return Some(u128::from(observed.arg(arm.time) as u32) << 64);
+    }
+    let bytes = observed.data(arm.time, Moment::Entry)?;
     let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
     // The interval comes first, then the time to the first firing.
     let (interval, value) = ((word(0)?, word(8)?), (word(16)?, word(24)?));
@@ -126,12 +230,6 @@ fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
         return None;
     }
     Some(u128::from(value.0) << 64 | u128::from(value.1))
-}
-
-/// Forgets a timer whose descriptor the program reads, since it knows then that the timer fired.
-fn fired(step: &Step<'_>, armed: &mut Map<Timer, (&'static Arm, u128)>) {
-    let Some(fd) = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd) else { return };
-    armed.retain(|timer, (arm, _)| arm.signals || timer.number as i32 != fd);
 }
 
 fn claim() -> Claim {

@@ -1,44 +1,77 @@
 //! Detects reads of what was read just before, after a seek that threw it away.
 
 use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{DEVICES, MADE_UP, Way};
 use crate::signs::Signs;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use systoll_model::Moment;
 
 /// Least number of such reads of a file in a window.
 const LEAST: usize = 3;
 
-/// Claims reads that begin within what the read before returned and bring mostly the same bytes. A read from the same
-/// place is not claimed: the program may wait for another process to change what stands there.
+/// Number of newest ranges of a file that are remembered: a stream that seeks to where it stands reads from the page's
+/// start to there first, then a buffer on from there.
+const KEPT: usize = 2;
+
+/// Claims reads that begin within what one of the reads before returned and bring mostly the same bytes, and the seeks
+/// that led to them. A read from the same place is not claimed unless another place was read in between and the bytes
+/// are the same: the program may wait for another process to change what stands there.
 pub(super) struct Refill;
+
+/// A range of a file that was read.
+struct Had<'a> {
+    begins: u64,
+    ends: u64,
+    /// The first bytes, as far as the window holds them.
+    bytes: &'a [u8],
+}
 
 /// What was read last of a file.
 #[derive(Default)]
-struct Place {
+struct Place<'a> {
     at: Option<u64>,
-    /// Beginning and end of the last read, bytes.
-    had: Option<(u64, u64)>,
-    /// Indices of the reads that brought mostly what was there.
+    /// The ranges read last, the newest at the end.
+    had: VecDeque<Had<'a>>,
+    /// Indices of the seeks since the last read.
+    sought: Vec<usize>,
+    /// Indices of the reads that brought mostly what was there, and of the seeks that led to them.
     again: Vec<usize>,
+    /// Number of these reads.
+    reads: usize,
     name: Option<Arc<str>>,
 }
 
-impl Place {
-    fn reads(&mut self, step: &Step<'_>, got: u64) {
+impl<'a> Place<'a> {
+    fn reads(&mut self, step: &Step<'a>, got: u64) {
+        let sought = std::mem::take(&mut self.sought);
         let Some(from) = self.at else { return };
         let to = from.saturating_add(got);
-        let had = self.had.filter(|(begins, ends)| *begins < from && from < *ends);
-        if had.is_some_and(|(_, ends)| 2 * (ends.min(to) - from) > got) {
+        let bytes = step.observed.call.arg_data(1, Moment::Exit).map_or(&[][..], |data| &data.bytes);
+        let newest = self.had.len().wrapping_sub(1);
+        let brought = |(n, had): (usize, &Had<'_>)| {
+            let alike = had.bytes.iter().zip(bytes).all(|(a, b)| a == b);
+            let same = had.begins == from && n != newest && !bytes.is_empty() && !had.bytes.is_empty() && alike;
+            let within = had.begins < from || same;
+            within && from < had.ends && 2 * (had.ends.min(to) - from) > got
+        };
+        if self.had.iter().enumerate().any(brought) {
+            self.again.extend(sought);
             self.again.push(step.index);
+            self.reads += 1;
         }
-        (self.at, self.had) = (Some(to), Some((from, to)));
+        self.had.push_back(Had { begins: from, ends: to, bytes });
+        let old = self.had.len().saturating_sub(KEPT);
+        self.had.drain(..old);
+        self.at = Some(to);
     }
 
     fn claim(&self, claims: &mut Claims) {
-        if self.again.len() >= LEAST {
+        if self.reads >= LEAST {
             self.again.iter().for_each(|at| put(claims, *at, Claim { object: self.name.clone(), ..claim() }));
         }
     }
@@ -50,12 +83,12 @@ impl Detector for Refill {
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut places: Map<i32, Place> = Map::default();
+        let mut places: Map<i32, Place<'_>> = Map::default();
         for step in steps {
             let writes = step.moved.is_some_and(|moved| moved.line.way == Way::Out);
             if writes || step.lets_others_write() {
                 // What stands there may be another now.
-                places.values_mut().for_each(|place| place.had = None);
+                places.values_mut().for_each(|place| place.had.clear());
             }
             let Some(fd) = step.descriptor() else { continue };
             let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));
@@ -72,7 +105,9 @@ impl Detector for Refill {
                 Some((Way::Out, _)) => places.entry(fd).or_default().at = None,
                 None if step.seeks(fd) || step.signs.any(Signs::SEEKS) => {
                     let at = step.observed.call.result.and_then(|at| u64::try_from(at).ok());
-                    places.entry(fd).or_default().at = at;
+                    let place = places.entry(fd).or_default();
+                    place.at = at;
+                    place.sought.push(step.index);
                 }
                 None => {}
             }
@@ -82,9 +117,10 @@ impl Detector for Refill {
 }
 
 fn claim() -> Claim {
-    Claim::of(
+    let claim = Claim::of(
         Kind::SlowPath,
         "reads again most of what the read before it brought, after a seek that threw it away",
         "seek within what was read (BufReader::seek_relative in Rust), read on without seeking, or read no more than is needed (pread)",
-    )
+    );
+    Claim { facts: Fact::ThrownAway.into(), ..claim }
 }

@@ -1,14 +1,14 @@
 //! Detects locks on files that are released and taken again right away.
 
-use super::claim::{Claim, Claims, Detector, put};
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::Semantics;
+use crate::semantics::{Semantics, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
-use systoll_model::{Errno, Process, Recording, WindowCall};
+use systoll_model::{Errno, Moment, Process, Recording, WindowCall};
 
 /// Least number of times in a window that a lock is released and taken again.
 const AGAIN: usize = 3;
@@ -17,6 +17,9 @@ const BETWEEN: usize = 2;
 /// Largest number of other calls under the lock: with more, the lock guards a piece of work, after which it is fair
 /// to let others in.
 const UNDER: usize = 8;
+
+/// Largest number of locked ranges of a file that are told apart.
+const RANGES: usize = 8;
 
 /// Number of calls among which one that waited is chance: the thread lost its processor during the call.
 const CHANCE: u64 = 64;
@@ -67,32 +70,147 @@ fn was_refused(call: &WindowCall) -> bool {
     [Some(Errno::EAGAIN), Some(Errno::EACCES)].contains(&call.errno())
 }
 
+/// A time under the lock that began right after another.
+struct Again {
+    /// Index of the call that released the lock before.
+    left: usize,
+    /// Indices of the calls that took the lock, and of those that changed a part of it meanwhile.
+    locks: Vec<usize>,
+    /// Indices of the calls under the lock.
+    under: Vec<usize>,
+}
+
+/// First and last byte of a locked range.
+type Range = (u64, u64);
+
 /// The lock of a descriptor.
 #[derive(Default)]
 struct Held {
-    /// Number of calls since the lock was taken, if it is held.
-    under: Option<usize>,
+    /// The ranges that are locked.
+    ranges: Vec<Range>,
+    /// Indices of the calls since the lock was taken, if it is held.
+    under: Option<Vec<usize>>,
     /// The index of the call that released the lock, and the number of calls since.
     left: Option<(usize, usize)>,
-    /// Indices of the calls that released the lock and took it again.
-    again: Vec<(usize, usize)>,
+    /// The times under the lock; without the first.
+    again: Vec<Again>,
+    /// Indices of the calls under the lock the first time.
+    first: Vec<usize>,
+    /// Indices of the calls on the lock before the first release that the thread took back.
+    opening: Vec<usize>,
 }
 
 impl Held {
-    fn others(&mut self) {
-        self.under = self.under.map(|calls| calls + 1);
+    fn others(&mut self, at: usize) {
+        self.under.iter_mut().for_each(|calls| calls.push(at));
         self.left = self.left.map(|(at, calls)| (at, calls + 1));
     }
 
-    fn takes(&mut self, at: usize) {
-        let left = self.left.take().filter(|(_, calls)| *calls <= BETWEEN);
-        self.again.extend(left.map(|(left, _)| (left, at)));
-        self.under.get_or_insert(0);
+    fn takes(&mut self, at: usize, range: Range) {
+        if self.ranges.is_empty() {
+            let left = self.left.take().filter(|(_, calls)| *calls <= BETWEEN);
+            self.again.extend(left.map(|(left, _)| Again { left, locks: Vec::new(), under: Vec::new() }));
+            self.under = Some(Vec::new());
+        }
+        // Most programs lock one range; those that lock more than this are taken to hold the newest only.
+        if self.ranges.len() == RANGES {
+            self.ranges.clear();
+        }
+        self.ranges.push(range);
+        self.locks(at);
     }
 
-    fn leaves(&mut self, at: usize) {
-        let short = self.under.take().is_some_and(|calls| calls <= UNDER);
-        self.left = short.then_some((at, 0));
+    /// Notes a call on the lock of which the thread holds a part before and after.
+    fn locks(&mut self, at: usize) {
+        match self.again.last_mut() {
+            Some(again) => again.locks.push(at),
+            None => self.opening.push(at),
+        }
+    }
+
+    fn leaves(&mut self, at: usize, (from, to): Range) {
+        self.ranges.retain(|(begins, ends)| *begins < from || to < *ends);
+        if !self.ranges.is_empty() {
+            self.locks(at);
+            return;
+        }
+        let under = self.under.take();
+        self.left = under.as_ref().is_some_and(|calls| calls.len() <= UNDER).then_some((at, 0));
+        match (self.again.last_mut(), under) {
+            (Some(again), Some(calls)) => again.under = calls,
+            (None, Some(calls)) => self.first = calls,
+            (None, None) => self.opening.push(at),
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Ends the window: what is done under the lock until then counts.
+    fn ends(&mut self) {
+        if let Some((again, calls)) = self.again.last_mut().zip(self.under.take()) {
+            again.under = calls.into_iter().take(UNDER).collect();
+        }
+    }
+
+    /// Leaves out the calls on the lock of which the window does not show the release before, and what is read anew
+    /// under it as far as it shows that.
+    fn leave_out_first(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        let later = || self.again.iter().flat_map(|again| &again.under).filter_map(|at| steps.get(*at));
+        let again = |step: &&Step<'_>| later().any(|other| reads_alike(step, other));
+        let under = self.first.iter().filter_map(|at| steps.get(*at)).filter(again);
+        let locks = self.opening.iter().filter_map(|at| steps.get(*at));
+        locks.chain(under).for_each(|step| leave_out_later(step, claims));
+    }
+
+    fn breaks(&mut self) {
+        self.ranges.clear();
+        (self.under, self.left) = (None, None);
+    }
+
+    /// Claims the releases and takings, and what is asked or read anew under the lock although nobody else can have
+    /// changed it, had the lock been held.
+    fn claim(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut before = &self.first;
+        for again in &self.again {
+            for step in std::iter::once(&again.left).chain(&again.locks).filter_map(|at| steps.get(*at)) {
+                let object = step.observed.call.fd.as_deref().map(|file| claims.object(file));
+                put(claims, step.index, Claim { object, ..claim() });
+            }
+            for step in again.under.iter().filter_map(|at| steps.get(*at)) {
+                let asked = claims.get(step.index).is_some_and(|old| old.kind == Kind::Repeat);
+                let read = before.iter().filter_map(|at| steps.get(*at)).any(|other| reads_alike(step, other));
+                if asked || read {
+                    let object = claims.get(step.index).and_then(|old| old.object.clone());
+                    claims.set(step.index, Claim { object, ..claim() });
+                }
+            }
+            before = &again.under;
+        }
+    }
+}
+
+/// Returns true if both steps read the same bytes at the same place of a file.
+fn reads_alike(one: &Step<'_>, other: &Step<'_>) -> bool {
+    let read = |step: &Step<'_>| {
+        let moved = step.moved.filter(|moved| moved.line.way == Way::In)?;
+        Some((moved.fd?, step.observed.arg(moved.line.at?), moved.got.filter(|got| *got > 0)?))
+    };
+    let bytes = |step: &Step<'_>| step.observed.call.arg_data(1, Moment::Exit).map(|data| data.bytes.clone());
+    read(one).is_some() && read(one) == read(other) && bytes(one).is_some() && bytes(one) == bytes(other)
+}
+
+/// Returns the range that a call locks or unlocks: the whole file if the call does not say, or does not count from its
+/// start.
+fn range(step: &Step<'_>) -> Range {
+    const WHOLE: Range = (0, u64::MAX);
+    // `struct flock`: two 16-bit words, then the start and the length; a length of 0 reaches to the end.
+    let Some(flock) = step.observed.data(2, Moment::Entry).filter(|data| data.get(2..4) == Some(&[0, 0])) else {
+        return WHOLE;
+    };
+    let word = |at: usize| flock.get(at..at + 8).and_then(|b| b.first_chunk()).map(|b| u64::from_le_bytes(*b));
+    match word(8).zip(word(16)) {
+        Some((from, 0)) => (from, u64::MAX),
+        Some((from, length)) => (from, from.saturating_add(length - 1)),
+        None => WHOLE,
     }
 }
 
@@ -113,24 +231,23 @@ impl Detector for Relock {
                 }
                 let held = locks.entry(step.observed.descriptor(0)).or_default();
                 if lock.leaves {
-                    held.leaves(at);
+                    held.leaves(at, range(step));
                 } else {
-                    held.takes(at);
+                    held.takes(at, range(step));
                 }
                 continue;
             }
             for (fd, held) in &mut locks {
-                held.others();
+                held.others(at);
                 if lets_in(step) || step.lets_go(*fd) {
-                    (held.under, held.left) = (None, None);
+                    held.breaks();
                 }
             }
         }
-        for held in locks.into_values().filter(|held| held.again.len() >= AGAIN) {
-            for step in held.again.iter().flat_map(|(left, taken)| [left, taken]).filter_map(|at| steps.get(*at)) {
-                let object = step.observed.call.fd.as_deref().map(|file| claims.object(file));
-                put(claims, step.index, Claim { object, ..claim() });
-            }
+        for mut held in locks.into_values().filter(|held| held.again.len() >= AGAIN) {
+            held.ends();
+            held.claim(steps, claims);
+            held.leave_out_first(steps, claims);
         }
     }
 }
@@ -138,8 +255,7 @@ impl Detector for Relock {
 /// Returns true if the program waited, or received data from outside: the next call may come much later.
 fn lets_in(step: &Step<'_>) -> bool {
     let from_outside = |m: crate::replay::Moved| {
-        m.line.way == crate::semantics::Way::In
-            && !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
+        m.line.way == Way::In && !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
     };
     step.pauses && step.moved.is_none() || step.look.is_some_and(|l| l.sleeps) || step.moved.is_some_and(from_outside)
 }

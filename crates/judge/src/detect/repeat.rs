@@ -3,7 +3,7 @@
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, about_state, put};
 use super::walk::walks;
-use crate::fact::{Fact, Facts};
+use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
@@ -75,6 +75,7 @@ impl Detector for Repeat {
         let looks = Looks::of(steps);
         let walked = LazyCell::new(|| walks(steps));
         let followed = LazyCell::new(|| followed(steps));
+        let comes_and_goes = LazyCell::new(|| come_and_go(steps));
         let mut walk: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             if !extends(&walk, steps, step) {
@@ -82,6 +83,8 @@ impl Detector for Repeat {
             }
             if chained(step) {
                 walk.push(at);
+            } else if is_about_room(claims, step) {
+                // The answer may have changed by what was written, and it did not matter.
             } else if (asked_before(step) || looks.same_search(at))
                 && (looks.enough(at, step) || self.is_habit(step))
                 && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
@@ -90,7 +93,9 @@ impl Detector for Repeat {
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);
-                let facts = Facts::default().with(Fact::Search, looks.search(at)).with(Fact::Walk, walks);
+                let held_open = is_of_descriptor(step) && !comes_and_goes.contains(&step.observed.descriptor(0));
+                let facts = claim.facts.with(Fact::Search, looks.search(at)).with(Fact::Walk, walks);
+                let facts = facts.with(Fact::HeldOpen, held_open);
                 put(claims, step.index, Claim { facts, ..claim });
             }
             if let Some(opened) = &step.opened {
@@ -99,6 +104,23 @@ impl Detector for Repeat {
         }
         // A walk that the window's end cuts off may not be complete.
     }
+}
+
+/// Returns true if the step asks how much room there is, of which the program's writes take little.
+fn is_about_room(claims: &Claims, step: &Step<'_>) -> bool {
+    claims.get(step.index).is_some_and(|claim| claim.facts.contains(Fact::Room))
+}
+
+/// Returns true if the step asks for the status of an open file.
+fn is_of_descriptor(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&FILE_STATUS))
+}
+
+/// Returns the descriptors that a window shows to be made or given up.
+fn come_and_go(steps: &[Step<'_>]) -> Set<i32> {
+    let made = |step: &Step<'_>| step.observed.call.result.map(|fd| fd as i32).filter(|fd| step.makes_descriptor(*fd));
+    let gone = |step: &Step<'_>| step.descriptor().filter(|fd| step.lets_go(*fd));
+    steps.iter().flat_map(|step| made(step).into_iter().chain(gone(step))).collect()
 }
 
 fn is_status(step: &Step<'_>) -> bool {

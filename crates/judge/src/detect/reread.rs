@@ -44,6 +44,10 @@ struct Seen<'a> {
     parts: bool,
     /// True if something came from outside the program near an opening: a request, whose answer is to be new.
     asked_for: bool,
+    /// Number of openings for reading that came soon after the one before, in the same window.
+    soon: u64,
+    /// Window and time of the last opening for reading, ns since the run's start.
+    last_read: Option<(usize, u64)>,
     /// Time of the file's first opening for reading, ns since the run's start.
     first_read: Option<u64>,
     /// Time of the file's last opening for writing, ns since the run's start.
@@ -71,12 +75,19 @@ impl<'a> Seen<'a> {
         self.alike > 0 && !self.changed
     }
 
-    fn is_opened(&mut self, writes: bool, at_ns: u64) {
+    fn is_opened(&mut self, writes: bool, window: usize, at_ns: u64) {
         if writes {
             self.last_write = self.last_write.max(Some(at_ns));
         } else {
+            let before = self.last_read.replace((window, at_ns)).filter(|(of, _)| *of == window);
+            self.soon += u64::from(before.is_some_and(|(_, ns)| at_ns.saturating_sub(ns) < OTHERS_LOOK_NS));
             self.first_read = Some(self.first_read.map_or(at_ns, |first| first.min(at_ns)));
         }
+    }
+
+    /// Returns true if the file is opened for several parts of it, one soon after the other.
+    fn is_taken_in_parts(&self) -> bool {
+        self.parts && !self.changed && 2 * self.soon >= self.openings.all()
     }
 
     /// Returns true if the file was opened for writing after it was first read. An earlier writing
@@ -174,12 +185,14 @@ impl<'a> Rereads<'a> {
         }
         times.retain(|_, n| *n >= SEEN);
         let mut looks = Looks::default();
-        for window in recording.windows.iter().filter(|_| !times.is_empty()) {
-            look_through(window, recording, semantics, &times, &mut looks);
+        for (number, window) in recording.windows.iter().enumerate().filter(|_| !times.is_empty()) {
+            look_through((number, window), recording, semantics, &times, &mut looks);
         }
         let any = looks.any;
         let mut in_turn: Map<RowId, u64> = Map::default();
-        for seen in looks.files.values().flat_map(Map::values).filter(|seen| seen.is_unchanged()) {
+        for seen in
+            looks.files.values().flat_map(Map::values).filter(|seen| seen.is_unchanged() || seen.is_taken_in_parts())
+        {
             let openings = seen.openings.estimate(&any, recording) as u64;
             for row in seen.openings.rows() {
                 let all = in_turn.entry(row).or_default();
@@ -188,11 +201,12 @@ impl<'a> Rereads<'a> {
         }
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
-            let quick = openings > 0 && recording.header.wall_ns / openings < OTHERS_LOOK_NS;
+            let quick =
+                openings > 0 && recording.header.wall_ns / openings < OTHERS_LOOK_NS || seen.is_taken_in_parts();
             let unchanged = seen.is_unchanged();
             let of_rows = seen.openings.rows().map(|row| in_turn.get(&row).copied().unwrap_or(0));
             let all = of_rows.max().unwrap_or(0).max(openings);
-            let many = openings >= MANY || openings >= MANY_EACH && all >= MANY;
+            let many = openings >= MANY || (openings >= MANY_EACH || seen.is_taken_in_parts()) && all >= MANY;
             let turn = all.div_ceil(openings.max(1));
             let (changed, parts) = (seen.changed, seen.parts);
             Reread { openings, unchanged, changed, parts, asked_for: seen.asked_for, many, turn, quick }
@@ -282,7 +296,7 @@ fn each_opening<'a>(
 
 /// Notes what a window shows of the files in `often`, and of other files only that they were opened.
 fn look_through<'a>(
-    window: &'a Window,
+    (number, window): (usize, &'a Window),
     recording: &Recording,
     semantics: &Semantics,
     often: &Map<(u32, Cow<'a, str>), u64>,
@@ -311,7 +325,7 @@ fn look_through<'a>(
         }
         let name = file.1.clone();
         let seen = looks.files.entry(process).or_default().entry(file.1).or_default();
-        seen.is_opened(writes, call.entry_ns);
+        seen.is_opened(writes, number, call.entry_ns);
         seen.asked_for |= *asked;
         seen.openings.add(call.row, call.nth);
         if writes {

@@ -136,6 +136,8 @@ pub(crate) static TRANSFERS: &[Transfer] = &[
 pub(crate) const RANDOM_FILES: &[&str] = &["/dev/urandom", "/dev/random"];
 /// Beginnings of terminals' paths.
 pub(crate) const TERMINALS: &[&str] = &["/dev/pts/", "/dev/tty", "/dev/console"];
+/// The name of timers' descriptors.
+pub(crate) const TIMERS: &str = "anon_inode:[timerfd]";
 /// Beginning of the names of descriptors that return small records of fixed size: `anon_inode:[eventfd]` and others.
 pub(crate) const COUNTERS: &str = "anon_inode:";
 /// The name of eventfds, which threads use to wake each other.

@@ -44,7 +44,7 @@ pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
 pub(crate) use io::{
     COUNTERS, DATAGRAMS, DEVICES, Look, MADE_UP, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,
-    Transfer, Unit, WAKE_COUNTERS, Way,
+    TIMERS, Transfer, Unit, WAKE_COUNTERS, Way,
 };
 pub(crate) use memory::Amount;
 pub(crate) use ranges::{Between, Ranged};
@@ -52,8 +52,8 @@ pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, valu
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
-    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SETTLED, SETTLED_OPEN, SIZE, SOCKET_OPTION, STATUS_FLAGS,
-    SYNCED, Shared, State, StateId, TIMES, Undone, names_one,
+    INTEREST, MAKING, NAME, PATH, POSITION, PROTECTION, ROOM, SCHEDULING, SETTLED, SETTLED_OPEN, SIGNAL_MASK, SIZE,
+    SOCKET_OPTION, STATUS_FLAGS, SYNCED, Shared, State, StateId, TIMES, Undone, names_one,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};

@@ -1,7 +1,7 @@
 //! Values of calls in windows. They come from strangers: any part may be missing.
 
 use super::io::{DEVICES, MADE_UP, PIPES};
-use super::state::{ATTEMPT, Across, NAME, RIGHTS, RIGHTS_OF_FILE, Scope, State, StateId, names_one};
+use super::state::{ATTEMPT, Across, MAKING, NAME, RIGHTS, RIGHTS_OF_FILE, Scope, State, StateId, names_one};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
 use crate::hash::{Map, Spellings};
@@ -367,9 +367,9 @@ impl Generations {
 
     /// Returns the generation of a path on which state of this kind depends. Modes, owners and
     /// attributes depend on which file stands there; existence and permission also on its rights;
-    /// times and status also on its content.
+    /// times and status also on its content. What can be made there depends on which file stands there, too.
     fn generation(&self, path: PathId, state: &'static State) -> u32 {
-        if state.is(&RIGHTS) || state.is(&RIGHTS_OF_FILE) {
+        if state.is(&RIGHTS) || state.is(&RIGHTS_OF_FILE) || state.is(&MAKING) {
             return self.files_at.get(path.place()).copied().unwrap_or(0);
         }
         if state.is(&NAME) || state.is(&ATTEMPT) { self.name(path) } else { self.path(path) }

@@ -280,6 +280,18 @@ pub(crate) static ATTEMPT: State = State {
     ..PLAIN
 };
 
+/// Possibility of making a folder: what stands at its path decides, whatever is made in it.
+pub(crate) static MAKING: State = State { name: "making", ..ATTEMPT };
+
+/// How much room a file system has. Anybody's writes change it.
+pub(crate) static ROOM: State = State {
+    name: "room",
+    across: Across::Keep,
+    thing: "how much room a disk has",
+    gives_up: "what others take of it meanwhile is noticed later",
+    ..PLAIN
+};
+
 /// The status of an open file; reads and writes change it.
 pub(crate) static FILE_STATUS: State = State {
     name: "file-status",

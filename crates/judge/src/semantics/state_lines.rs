@@ -47,6 +47,11 @@ const fn attempt(call: &'static str) -> StateLine {
     StateLine { act: Act::Try, ..ask(call, &ATTEMPT) }
 }
 
+/// Returns a line for the making of a folder, which may stand there.
+const fn making(call: &'static str) -> StateLine {
+    StateLine { about: &MAKING, ..attempt(call) }
+}
+
 /// Returns a line for a set of the thread's signal mask.
 const fn mask(how: How) -> StateLine {
     let act = Act::Set { value: In(1), old: Some(Out(2)), how, never: UNBLOCKABLE };
@@ -222,7 +227,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     ask("newfstatat", &FILE_STATUS).key(&[Call, Fd(0)]).answer(STAT_AT).when(&[EmptyPath(1)]),
     ask("statx", &FILE_STATUS).key(&[Call, Fd(0), Arg(3)]).answer(STATX).when(&[EmptyPath(1)]),
     ask("fstat", &FILE_STATUS).key(&[Call, Fd(0)]).answer(STAT),
-    ask("fstatfs", &FILE_STATUS).key(&[Call, Fd(0)]).answer(&[Out(1)]),
+    ask("fstatfs", &ROOM).key(&[Call, Fd(0)]).answer(&[Out(1)]),
     ask("fgetxattr", &FILE_STATUS).key(&[Call, Fd(0), In(1), Arg(3)]).answer(&[Result, Out(2)]),
     ask("stat", &PATH).key(&[Call, PLAIN]).answer(STAT),
     ask("lstat", &PATH).key(&[Call, PLAIN]).answer(STAT),
@@ -239,7 +244,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     ask("llistxattr", &NAME).key(&[Call, PLAIN, Arg(2)]).answer(&[Result, Out(1)]),
     ask("flistxattr", &FILE_STATUS).key(&[Call, Fd(0), Arg(2)]).answer(&[Result, Out(1)]),
     ask("listxattrat", &NAME).key(&[Call, AT, Arg(2), Arg(4)]).answer(&[Result, Out(3)]),
-    ask("statfs", &NAME).key(&[Call, PLAIN]).answer(&[Out(1)]),
+    ask("statfs", &ROOM).key(&[Call, PLAIN]).answer(&[Out(1)]),
 
     ask("fcntl", &FD_FLAGS).key(&[Fd(0)]).answer(&[Result]).when(&[Is(1, F_GETFD)]),
     set("fcntl", &FD_FLAGS).key(&[Fd(0)]).value(ArgMask(2, FD_CLOEXEC as u64)).when(&[Is(1, F_SETFD)]),
@@ -316,8 +321,8 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     attempt("openat2").key(&[AT, In(2)]),
     attempt("creat").key(&[PLAIN]),
     attempt("execve").key(&[PLAIN]),
-    attempt("mkdir").key(&[PLAIN]),
-    attempt("mkdirat").key(&[AT]),
+    making("mkdir").key(&[PLAIN]),
+    making("mkdirat").key(&[AT]),
     attempt("unlink").key(&[PLAIN]),
     attempt("unlinkat").key(&[AT, Arg(2)]),
     attempt("rmdir").key(&[PLAIN]),

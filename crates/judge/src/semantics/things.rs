@@ -68,6 +68,9 @@ pub(crate) struct Thing {
     /// it wrote and then unlinks the path, nothing of the thing stays, and nobody else was told of
     /// it.
     pub unnamed_by: &'static [&'static str],
+    /// True if the thing carries messages: the calls that prepare it go with it, and one that only sends needs no new
+    /// one each time, whatever [`Thing::unsure`] says.
+    pub carries: bool,
     /// True if the thing counts only if bytes went through it. An unused one may have been made to
     /// see whether that is possible.
     pub used: bool,
@@ -103,6 +106,7 @@ const fn thing(makes: &'static str, thing: &'static str) -> Thing {
         of_open: false,
         copy: false,
         unnamed_by: &[],
+        carries: false,
         used: false,
         unsure: false,
         thing,
@@ -135,6 +139,11 @@ impl Thing {
     /// Returns the line of a thing that counts only after bytes went through it.
     const fn used(self) -> Self {
         Self { used: true, ..self }
+    }
+
+    /// Returns the line of a socket that carries messages.
+    const fn carries(self) -> Self {
+        Self { carries: true, life: 24, ..self.used() }
     }
 
     /// Returns the line of a thing of which the program may need a new one each time.
@@ -256,9 +265,9 @@ pub(crate) static THINGS: &[Thing] = &[
     thing("socketpair", "a pair of sockets").sort(&[Args(3)]).handle(Handle::OutTwo(3)).unsure(LEFT_IN_IT),
     // Datagrams have no session: one socket sends to all. A network socket may need a port of its own each time.
     thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[Is(0, AF_UNIX), AllBits(1, 2), NoBits(1, 1)])
-        .used(),
+        .carries(),
     Thing { asks: true, ..thing("socket", "a socket to the kernel").sort(&[Args(3)]).when(&[Is(0, AF_NETLINK)]).used() },
-    thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[AllBits(1, 2), NoBits(1, 1)]).used()
+    thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[AllBits(1, 2), NoBits(1, 1)]).carries()
         .unsure("all are sent from one port, which makes answers easier to forge"),
     scratch("open", &[AllBits(1, O_TMPFILE)], &[In(0), Arg(1)]),
     scratch("openat", &[AllBits(2, O_TMPFILE)], &[In(1), Arg(2)]),

@@ -65,16 +65,26 @@ pub(crate) struct Arm {
     pub plain: bool,
     /// True if the timer sends a signal; false if its descriptor is read.
     pub signals: bool,
+    /// The length of one unit of the time's fraction, ns.
+    pub fraction_ns: u64,
+    /// The call that makes such timers; `None` if the process has them from the start.
+    pub made_by: Option<&'static str>,
+    /// The argument and its bit with which the time is one of the clock, not a length; 0 if no bit says so.
+    pub absolute: (u8, u64),
 }
 
 /// The calls that set timers.
 #[rustfmt::skip]
 pub(crate) static ARMS: &[Arm] = &[
-    Arm { call: "timerfd_settime", of: "timerfd_settime", timer: Some(0), time: 2, plain: false, signals: false },
-    Arm { call: "timer_settime", of: "timer_settime", timer: Some(0), time: 2, plain: false, signals: true },
-    Arm { call: "setitimer", of: "setitimer", timer: Some(0), time: 1, plain: false, signals: true },
+    Arm { call: "timerfd_settime", of: "timerfd_settime", timer: Some(0), time: 2, plain: false, signals: false,
+        fraction_ns: 1, made_by: Some("timerfd_create"), absolute: (1, 1) },
+    Arm { call: "timer_settime", of: "timer_settime", timer: Some(0), time: 2, plain: false, signals: true,
+        fraction_ns: 1, made_by: Some("timer_create"), absolute: (1, 1) },
+    Arm { call: "setitimer", of: "setitimer", timer: Some(0), time: 1, plain: false, signals: true,
+        fraction_ns: 1_000, made_by: None, absolute: (0, 0) },
     // alarm sets ITIMER_REAL, whose number is 0.
-    Arm { call: "alarm", of: "setitimer", timer: None, time: 0, plain: true, signals: true },
+    Arm { call: "alarm", of: "setitimer", timer: None, time: 0, plain: true, signals: true,
+        fraction_ns: 1, made_by: None, absolute: (0, 0) },
 ];
 
 /// A call whose waiting other processes do not notice.

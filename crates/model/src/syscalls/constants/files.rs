@@ -59,6 +59,8 @@ pub const EPOLLONESHOT: u32 = 1 << 30;
 pub const EPOLLOUT: u32 = 4;
 /// epoll: report changes only (edge-triggered).
 pub const EPOLLET: u32 = 1 << 31;
+/// epoll: the peer ended its side of the stream.
+pub const EPOLLRDHUP: u32 = 0x2000;
 
 /// futex: no other process shares the word.
 pub const FUTEX_PRIVATE_FLAG: u32 = 128;
@@ -88,5 +90,7 @@ pub const IOPRIO_WHO_PROCESS: u32 = 1;
 
 /// The signal that always ends a process.
 pub const SIGKILL: u32 = 9;
+/// The signal of a write that nobody can read.
+pub const SIGPIPE: u32 = 13;
 /// The signal that always stops a process.
 pub const SIGSTOP: u32 = 19;

@@ -1,0 +1,28 @@
+"""Counts words of lines and sends one counter for each line to a metrics daemon."""
+import hashlib
+import socket
+import sys
+
+
+class Stats:
+    def __init__(self, address):
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+        self.sock.connect(address)
+
+    def count(self, name, value):
+        self.sock.send(b"%s:%d|c" % (name, value))
+
+
+def main(lines):
+    daemon = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    daemon.bind(("127.0.0.1", 0))
+    stats = Stats(daemon.getsockname())
+    digest = b""
+    for n in range(lines):
+        digest = hashlib.sha256(digest + b"line %d" % n * 20).digest()
+        stats.count(b"words.%d" % (n % 7), digest[0])
+    print(digest.hex())
+
+
+main(int(sys.argv[1]))
