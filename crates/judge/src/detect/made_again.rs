@@ -1,7 +1,7 @@
 //! Detects things that are made, used a little and ended, again and again, where one could have been kept
 //! (loop-invariant creation).
 
-use super::claim::{Claim, Claims, Detector, put};
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -391,6 +391,11 @@ impl MadeAgain {
             }
             let first = of_sort.first().filter(|life| life.of_open.is_some()).and_then(|life| steps.get(life.made));
             let varied = first.is_some_and(|step| self.varied.contains(&(who, step.observed.descriptor(0))));
+            if seen && !again && !varied {
+                // The window is too short for two of them.
+                let calls = of_sort.iter().flat_map(|life| life.calls()).filter_map(|at| steps.get(at));
+                calls.for_each(|step| leave_out_later(step, claims));
+            }
             if !again || varied {
                 continue;
             }

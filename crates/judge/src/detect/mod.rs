@@ -20,6 +20,7 @@ mod herd;
 mod kernel_locks;
 mod made_again;
 mod mapped;
+mod margin;
 mod missing;
 mod near_reads;
 mod noop;
@@ -121,5 +122,6 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         edge.window(&steps, shown, &claims);
     }
     edge.finish(&mut claims);
+    margin::leave_out(recording, &mut claims);
     claims
 }

@@ -1,0 +1,179 @@
+//! Leaves out calls at the margins of windows, where no call of their row is ever claimed.
+//!
+//! A detector needs to see some calls before a call, or after it, to claim it: the making of a thing before its end, the
+//! answer before the same answer. Where the window begins or ends sooner, the call is censored: no window shows whether
+//! it is needless. How much has to be seen, the claimed calls tell: of all claimed calls of a row, one stands nearest to
+//! its window's beginning, and one nearest to its end. Unclaimed calls that stand still nearer count neither as needless
+//! nor as useful, if chance alone would hardly leave all of them unclaimed.
+
+use super::claim::{Claims, Judged};
+use crate::hash::Map;
+use systoll_model::{Recording, RowId};
+
+/// Largest chance, 0 to 1, of a margin without a claim in a row whose calls are claimed wherever they stand.
+const CHANCE: f64 = 0.05;
+
+/// The calls of a row in windows, by their distance from the edges of their windows.
+struct RowMargins {
+    /// Number of claimed calls.
+    claimed: u64,
+    /// Smallest number of calls before a claimed call in its window.
+    before: usize,
+    /// Smallest number of calls after a claimed call in its window.
+    after: usize,
+    /// Number of unclaimed calls with as much before and after them as some claimed call has.
+    unclaimed: u64,
+    /// Number of windows with an unclaimed call nearer to the beginning than any claimed one.
+    early: Windows,
+    /// Number of windows with an unclaimed call nearer to the end than any claimed one.
+    late: Windows,
+}
+
+/// A number of windows, counted as they come.
+#[derive(Clone, Copy, Default)]
+struct Windows {
+    count: u64,
+    /// The window counted last, by its number from 1; 0 before the first.
+    last: usize,
+}
+
+impl Windows {
+    fn add(&mut self, window: usize) {
+        if self.last != window + 1 {
+            (self.last, self.count) = (window + 1, self.count + 1);
+        }
+    }
+}
+
+impl RowMargins {
+    fn new() -> Self {
+        let (before, after) = (usize::MAX, usize::MAX);
+        Self { claimed: 0, before, after, unclaimed: 0, early: Windows::default(), late: Windows::default() }
+    }
+
+    fn add_claimed(&mut self, place: Place) {
+        self.claimed += 1;
+        self.before = self.before.min(place.before);
+        self.after = self.after.min(place.after);
+    }
+
+    fn add_unclaimed(&mut self, place: Place) {
+        let (early, late) = (place.before < self.before, place.after < self.after);
+        if early {
+            self.early.add(place.window);
+        }
+        if late {
+            self.late.add(place.window);
+        }
+        self.unclaimed += u64::from(!early && !late);
+    }
+
+    /// Returns true if a margin is without a claim in so many windows that this is no chance.
+    fn is_blind(&self, margin: Windows) -> bool {
+        let others = (self.unclaimed + 1) as f64 / (self.claimed + self.unclaimed + 1) as f64;
+        margin.count > 0 && others.powf(margin.count as f64) <= CHANCE
+    }
+
+    /// Returns true if the place of an unclaimed call hides whether the call is needless.
+    fn hides(&self, place: Place) -> bool {
+        place.before < self.before && self.is_blind(self.early)
+            || place.after < self.after && self.is_blind(self.late)
+    }
+}
+
+/// The place of a call.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Index of its window in the recording.
+    window: usize,
+    /// Number of calls before it in the window.
+    before: usize,
+    /// Number of calls after it in the window.
+    after: usize,
+}
+
+/// Leaves out the unclaimed calls at the margins of windows that hide whether they are needless. All claims have been
+/// made.
+pub(super) fn leave_out(recording: &Recording, claims: &mut Claims) {
+    let mut rows: Map<RowId, RowMargins> = Map::default();
+    for_each(recording, claims, |row, place, is_claimed, _| {
+        if is_claimed {
+            rows.entry(row).or_insert_with(RowMargins::new).add_claimed(place);
+        }
+    });
+    if rows.is_empty() {
+        return;
+    }
+    for_each(recording, claims, |row, place, is_claimed, is_first| {
+        if let Some(margins) = rows.get_mut(&row).filter(|_| !is_claimed && !is_first) {
+            margins.add_unclaimed(place);
+        }
+    });
+    rows.retain(|_, row| row.is_blind(row.early) || row.is_blind(row.late));
+    let mut hidden: Vec<Place> = Vec::new();
+    for_each(recording, claims, |row, place, is_claimed, is_first| {
+        let hides = || rows.get(&row).is_some_and(|row| row.hides(place));
+        // No call like a row's first came before it.
+        if !is_claimed && !is_first && hides() {
+            hidden.push(place);
+        }
+    });
+    hidden.iter().for_each(|place| claims.leave_out_at(place.window, place.before));
+}
+
+/// Calls `told` for each call of the windows that is not left out, with its row, its place, and whether it is claimed
+/// and the first of its row.
+fn for_each(recording: &Recording, claims: &Claims, mut told: impl FnMut(RowId, Place, bool, bool)) {
+    let mut judged = claims.iter();
+    for (at, window) in recording.windows.iter().enumerate() {
+        for ((index, call), judged) in window.calls.iter().enumerate().zip(judged.by_ref()) {
+            let place = Place { window: at, before: index, after: window.calls.len() - 1 - index };
+            match judged {
+                Judged::LeftOut => {}
+                Judged::Unclaimed => told(call.row, place, false, call.nth == 1),
+                Judged::Claimed(_) => told(call.row, place, true, call.nth == 1),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the margins of a row with calls at these places, by the number of calls before and after them.
+    fn margins(claimed: &[(usize, usize)], unclaimed: &[(usize, usize)]) -> RowMargins {
+        let mut row = RowMargins::new();
+        let place = |window: usize, (before, after): (usize, usize)| Place { window, before, after };
+        claimed.iter().enumerate().for_each(|(window, at)| row.add_claimed(place(window, *at)));
+        unclaimed.iter().enumerate().for_each(|(window, at)| row.add_unclaimed(place(window, *at)));
+        row
+    }
+
+    const FIRST: Place = Place { window: 0, before: 0, after: 31 };
+    const MIDDLE: Place = Place { window: 0, before: 16, after: 15 };
+    const LAST: Place = Place { window: 0, before: 31, after: 0 };
+
+    #[test]
+    fn a_call_nearer_to_the_edge_than_any_claimed_one_is_hidden() {
+        let row = margins(&[(1, 30); 40], &[(0, 31); 8]);
+        assert!(row.hides(FIRST) && !row.hides(MIDDLE) && !row.hides(LAST));
+        let row = margins(&[(0, 1); 40], &[(31, 0); 8]);
+        assert!(row.hides(LAST) && !row.hides(MIDDLE) && !row.hides(FIRST));
+    }
+
+    #[test]
+    fn where_few_calls_are_claimed_a_margin_without_a_claim_is_chance() {
+        // Every tenth call is claimed: eight calls at the edges without a claim prove nothing.
+        let unclaimed: Vec<(usize, usize)> = [(0, 31); 8].into_iter().chain([(9, 22); 90]).collect();
+        assert!(!margins(&[(9, 22); 10], &unclaimed).hides(FIRST));
+    }
+
+    #[test]
+    fn calls_of_one_window_are_one_proof() {
+        let mut row = margins(&[(4, 4); 3], &[]);
+        (0..4).for_each(|before| row.add_unclaimed(Place { window: 7, before, after: 31 - before }));
+        assert_eq!(row.early.count, 1);
+        assert!(!row.hides(FIRST));
+    }
+}
