@@ -4,14 +4,22 @@
 //! answer before the same answer. Where the window begins or ends sooner, the call is censored: no window shows whether
 //! it is needless. How much has to be seen, the claimed calls tell: of all claimed calls of a row, one stands nearest to
 //! its window's beginning, and one nearest to its end. Unclaimed calls that stand still nearer count neither as needless
-//! nor as useful, if chance alone would hardly leave all of them unclaimed.
+//! nor as useful, if chance alone would hardly leave all of them unclaimed. So do calls on a descriptor that the window
+//! does not show to be made, if all claimed calls of the row are on descriptors made before their eyes: another thread
+//! may have made it.
 
 use super::claim::{Claims, Judged};
-use crate::hash::Map;
+use crate::hash::{Map, Set};
+use crate::replay::Step;
+use crate::semantics::Effect;
 use systoll_model::{Recording, RowId};
 
 /// Largest chance, 0 to 1, of a margin without a claim in a row whose calls are claimed wherever they stand.
 const CHANCE: f64 = 0.05;
+
+/// Number of claimed calls for each one among them that may have an unseen descriptor, in a row whose claims are taken to
+/// need descriptors made in the window.
+const RARE: u64 = 16;
 
 /// The calls of a row in windows, by their distance from the edges of their windows.
 struct RowMargins {
@@ -27,6 +35,10 @@ struct RowMargins {
     early: Windows,
     /// Number of windows with an unclaimed call nearer to the end than any claimed one.
     late: Windows,
+    /// Number of claimed calls on a descriptor that their window does not show to be made.
+    claimed_elsewhere: u64,
+    /// Number of windows with an unclaimed call on such a descriptor.
+    elsewhere: Windows,
 }
 
 /// A number of windows, counted as they come.
@@ -47,14 +59,29 @@ impl Windows {
 
 impl RowMargins {
     fn new() -> Self {
-        let (before, after) = (usize::MAX, usize::MAX);
-        Self { claimed: 0, before, after, unclaimed: 0, early: Windows::default(), late: Windows::default() }
+        let none = Windows::default();
+        Self {
+            claimed: 0,
+            before: usize::MAX,
+            after: usize::MAX,
+            unclaimed: 0,
+            early: none,
+            late: none,
+            claimed_elsewhere: 0,
+            elsewhere: none,
+        }
     }
 
     fn add_claimed(&mut self, place: Place) {
         self.claimed += 1;
         self.before = self.before.min(place.before);
         self.after = self.after.min(place.after);
+        self.claimed_elsewhere += u64::from(place.elsewhere);
+    }
+
+    /// Returns true if the call's descriptor was made out of sight, where calls of the row are hardly claimed.
+    fn is_elsewhere(&self, place: Place) -> bool {
+        place.elsewhere && RARE * self.claimed_elsewhere <= self.claimed
     }
 
     fn add_unclaimed(&mut self, place: Place) {
@@ -65,7 +92,11 @@ impl RowMargins {
         if late {
             self.late.add(place.window);
         }
-        self.unclaimed += u64::from(!early && !late);
+        let elsewhere = self.is_elsewhere(place);
+        if elsewhere {
+            self.elsewhere.add(place.window);
+        }
+        self.unclaimed += u64::from(!early && !late && !elsewhere);
     }
 
     /// Returns true if a margin is without a claim in so many windows that this is no chance.
@@ -78,6 +109,7 @@ impl RowMargins {
     fn hides(&self, place: Place) -> bool {
         place.before < self.before && self.is_blind(self.early)
             || place.after < self.after && self.is_blind(self.late)
+            || self.is_elsewhere(place) && self.is_blind(self.elsewhere)
     }
 }
 
@@ -90,13 +122,34 @@ struct Place {
     before: usize,
     /// Number of calls after it in the window.
     after: usize,
+    /// True if it is on a descriptor that the window does not show to be made.
+    elsewhere: bool,
+}
+
+/// The calls of all windows, in order, each with a mark: true if the call is on a descriptor that its window does not
+/// show to be made.
+#[derive(Default)]
+pub(super) struct Elsewhere(Vec<bool>);
+
+impl Elsewhere {
+    /// Reads one window.
+    pub(super) fn window(&mut self, steps: &[Step<'_>]) {
+        let mut made: Set<i32> = Set::default();
+        for step in steps {
+            self.0.push(step.descriptor().is_some_and(|fd| !made.contains(&fd)));
+            let makes = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
+            if step.effects.iter().any(makes) {
+                made.extend(step.observed.call.result.and_then(|fd| i32::try_from(fd).ok()));
+            }
+        }
+    }
 }
 
 /// Leaves out the unclaimed calls at the margins of windows that hide whether they are needless. All claims have been
 /// made.
-pub(super) fn leave_out(recording: &Recording, claims: &mut Claims) {
+pub(super) fn leave_out(recording: &Recording, elsewhere: &Elsewhere, claims: &mut Claims) {
     let mut rows: Map<RowId, RowMargins> = Map::default();
-    for_each(recording, claims, |row, place, is_claimed, _| {
+    for_each(recording, elsewhere, claims, |row, place, is_claimed, _| {
         if is_claimed {
             rows.entry(row).or_insert_with(RowMargins::new).add_claimed(place);
         }
@@ -104,14 +157,14 @@ pub(super) fn leave_out(recording: &Recording, claims: &mut Claims) {
     if rows.is_empty() {
         return;
     }
-    for_each(recording, claims, |row, place, is_claimed, is_first| {
+    for_each(recording, elsewhere, claims, |row, place, is_claimed, is_first| {
         if let Some(margins) = rows.get_mut(&row).filter(|_| !is_claimed && !is_first) {
             margins.add_unclaimed(place);
         }
     });
-    rows.retain(|_, row| row.is_blind(row.early) || row.is_blind(row.late));
+    rows.retain(|_, row| [row.early, row.late, row.elsewhere].iter().any(|margin| row.is_blind(*margin)));
     let mut hidden: Vec<Place> = Vec::new();
-    for_each(recording, claims, |row, place, is_claimed, is_first| {
+    for_each(recording, elsewhere, claims, |row, place, is_claimed, is_first| {
         let hides = || rows.get(&row).is_some_and(|row| row.hides(place));
         // No call like a row's first came before it.
         if !is_claimed && !is_first && hides() {
@@ -123,11 +176,18 @@ pub(super) fn leave_out(recording: &Recording, claims: &mut Claims) {
 
 /// Calls `told` for each call of the windows that is not left out, with its row, its place, and whether it is claimed
 /// and the first of its row.
-fn for_each(recording: &Recording, claims: &Claims, mut told: impl FnMut(RowId, Place, bool, bool)) {
-    let mut judged = claims.iter();
+fn for_each(
+    recording: &Recording,
+    elsewhere: &Elsewhere,
+    claims: &Claims,
+    mut told: impl FnMut(RowId, Place, bool, bool),
+) {
+    let mut judged = claims.iter().zip(&elsewhere.0);
     for (at, window) in recording.windows.iter().enumerate() {
         for ((index, call), judged) in window.calls.iter().enumerate().zip(judged.by_ref()) {
-            let place = Place { window: at, before: index, after: window.calls.len() - 1 - index };
+            let (judged, elsewhere) = judged;
+            let after = window.calls.len() - 1 - index;
+            let place = Place { window: at, before: index, after, elsewhere: *elsewhere };
             match judged {
                 Judged::LeftOut => {}
                 Judged::Unclaimed => told(call.row, place, false, call.nth == 1),
@@ -144,15 +204,15 @@ mod tests {
     /// Returns the margins of a row with calls at these places, by the number of calls before and after them.
     fn margins(claimed: &[(usize, usize)], unclaimed: &[(usize, usize)]) -> RowMargins {
         let mut row = RowMargins::new();
-        let place = |window: usize, (before, after): (usize, usize)| Place { window, before, after };
+        let place = |window: usize, (before, after): (usize, usize)| Place { window, before, after, elsewhere: false };
         claimed.iter().enumerate().for_each(|(window, at)| row.add_claimed(place(window, *at)));
         unclaimed.iter().enumerate().for_each(|(window, at)| row.add_unclaimed(place(window, *at)));
         row
     }
 
-    const FIRST: Place = Place { window: 0, before: 0, after: 31 };
-    const MIDDLE: Place = Place { window: 0, before: 16, after: 15 };
-    const LAST: Place = Place { window: 0, before: 31, after: 0 };
+    const FIRST: Place = Place { window: 0, before: 0, after: 31, elsewhere: false };
+    const MIDDLE: Place = Place { window: 0, before: 16, after: 15, elsewhere: false };
+    const LAST: Place = Place { window: 0, before: 31, after: 0, elsewhere: false };
 
     #[test]
     fn a_call_nearer_to_the_edge_than_any_claimed_one_is_hidden() {
@@ -170,9 +230,22 @@ mod tests {
     }
 
     #[test]
+    fn a_descriptor_made_out_of_sight_hides_a_call_whose_like_are_claimed_by_their_making() {
+        let seen = margins(&[(0, 31), (9, 22), (31, 0)], &[]);
+        let elsewhere = Place { elsewhere: true, ..MIDDLE };
+        let of = |mut row: RowMargins, of_claimed: u64| {
+            (row.claimed, row.claimed_elsewhere) = (40, of_claimed);
+            (0..4).for_each(|window| row.add_unclaimed(Place { window, ..elsewhere }));
+            row.hides(elsewhere)
+        };
+        assert!(of(seen, 0));
+        assert!(!of(margins(&[(0, 31), (9, 22), (31, 0)], &[]), 20));
+    }
+
+    #[test]
     fn calls_of_one_window_are_one_proof() {
         let mut row = margins(&[(4, 4); 3], &[]);
-        (0..4).for_each(|before| row.add_unclaimed(Place { window: 7, before, after: 31 - before }));
+        (0..4).for_each(|before| row.add_unclaimed(Place { window: 7, before, after: 31 - before, elsewhere: false }));
         assert_eq!(row.early.count, 1);
         assert!(!row.hides(FIRST));
     }

@@ -112,7 +112,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();
-    let mut edge = edge::Edge::default();
+    let (mut edge, mut elsewhere) = (edge::Edge::default(), margin::Elsewhere::default());
     for window in &recording.windows {
         let shown = replay.window(window, &mut steps);
         claims.begin(steps.len());
@@ -120,8 +120,9 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
             detector.window(&steps, &mut claims);
         }
         edge.window(&steps, shown, &claims);
+        elsewhere.window(&steps);
     }
     edge.finish(&mut claims);
-    margin::leave_out(recording, &mut claims);
+    margin::leave_out(recording, &elsewhere, &mut claims);
     claims
 }
