@@ -26,6 +26,8 @@ const IN_ANY_CASE: (u8, u8) = (8, 4);
 const LOOKS_SHARE: f64 = 2.0;
 /// Duration of work on a window above which it may have been interrupted.
 const SUSPICIOUS: Duration = Duration::from_micros(50);
+/// Number of short questions after which the processor time is read, so that they are not charged to a window.
+const SHORT_QUESTIONS: u32 = 16;
 /// Calls that give memory back; the next constant has calls that map it.
 const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
@@ -47,6 +49,8 @@ pub(crate) struct Windows {
     looked: Spent,
     /// Processor time of this thread when it was last read.
     cpu: Duration,
+    /// Number of questions answered since the processor time was last read.
+    answered: u32,
     pub(crate) opened: u64,
     /// Number of windows opened, by octave.
     of_octave: [u8; 64],
@@ -69,6 +73,7 @@ impl Windows {
             spent: Spent::default(),
             looked: Spent::default(),
             cpu: own_cpu(),
+            answered: 0,
             opened: 0,
             of_octave: [0; 64],
             refused: 0,
@@ -165,8 +170,18 @@ impl Windows {
         self.spend(octave, own);
     }
 
+    /// Notes that a question of any kind was answered within `elapsed`, so that the time for it is not charged to a
+    /// later window that is interrupted.
+    pub(crate) fn note_answered(&mut self, elapsed: Duration) {
+        self.answered += 1;
+        if elapsed >= SUSPICIOUS || self.answered >= SHORT_QUESTIONS {
+            self.used();
+        }
+    }
+
     /// Returns the processor time this thread has used since the last call of this function.
     fn used(&mut self) -> Duration {
+        self.answered = 0;
         let now = own_cpu();
         now.saturating_sub(std::mem::replace(&mut self.cpu, now))
     }
@@ -427,165 +442,4 @@ pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> FaultAndSwitch {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use systoll_model::Sysno;
-
-    fn call(row: u32, nth: u64) -> RawCall {
-        RawCall {
-            row,
-            nth,
-            args: [0; 6],
-            data: Vec::new(),
-            fd: None,
-            result: Some(0),
-            entry_ns: nth,
-            elapsed_ns: 1,
-            waited_ns: None,
-            signals_before: 0,
-            faults: None,
-            stack: None,
-            stands_for: 0,
-            asked: None,
-            request: None,
-            begins_request: false,
-        }
-    }
-
-    #[test]
-    fn every_octave_gets_its_windows_and_the_first_and_newest_are_kept() {
-        let mut table = Table::default();
-        let (row, _) = table.row(ImageId::at(0), Sysno(39), &[]);
-        let mut windows = Windows::new(WindowPolicy::default(), 1);
-        for nth in 1..=100_000 {
-            if windows.opens(&mut table, row, nth, 0) {
-                let octave = nth.ilog2() as u8;
-                windows.keep(
-                    &mut table,
-                    RawWindow {
-                        image: ImageId::FIRST,
-                        process: 0,
-                        thread: 0,
-                        row,
-                        octave,
-                        tells_requests: false,
-                        calls: vec![call(row, nth)],
-                    },
-                );
-            }
-        }
-        // There are 17 octaves, with two windows each from the sixth on.
-        assert!(windows.opened >= 17 && windows.opened <= 5 + 2 * 12, "{}", windows.opened);
-        let kept: Vec<u8> = windows.all().iter().map(|w| w.octave).collect();
-        assert_eq!(kept.len(), 8);
-        assert_eq!(kept[0], 0);
-        assert!(kept.ends_with(&[16, 16]) || kept.ends_with(&[15, 16]), "{kept:?}");
-        let mut octaves = kept.clone();
-        octaves.dedup();
-        assert!(octaves.len() >= 6, "{kept:?}");
-    }
-
-    #[test]
-    fn a_place_is_drawn_in_each_part_of_each_octave() {
-        let mut windows = Windows::new(WindowPolicy::default(), 7);
-        for _ in 0..100 {
-            let mut places: Vec<u64> =
-                std::iter::successors(Some(1), |nth| Some(windows.place_after(*nth))).take(250).collect();
-            assert_eq!(places[..2], [1, 2]);
-            places.dedup();
-            assert!(places.is_sorted(), "{places:?}");
-            assert_eq!(places.last(), Some(&u64::MAX));
-            for octave in 0..63 {
-                let there: Vec<u64> = places.iter().copied().filter(|place| place.ilog2() == octave).collect();
-                let parts: Vec<u64> = there.iter().map(|nth| part_of(*nth)).collect();
-                assert_eq!(parts, (0..parts_of(octave)).collect::<Vec<_>>(), "octave {octave} of {places:?}");
-                let for_windows = there.iter().filter(|nth| Windows::is_for_window(**nth)).count();
-                assert_eq!(for_windows, if octave >= TWO_FROM { 2 } else { 1 });
-            }
-        }
-    }
-
-    #[test]
-    fn a_spent_budget_refuses() {
-        let mut table = Table::default();
-        let (row, _) = table.row(ImageId::at(0), Sysno(39), &[]);
-        let mut windows = Windows::new(WindowPolicy::default(), 1);
-        windows.spend(20, Duration::from_millis(21));
-        assert!(!windows.opens(&mut table, row, 1, 0));
-        assert_eq!((windows.opened, windows.refused), (0, 1));
-        assert!(windows.opens(&mut table, row, 2, 1_000_000_000) || windows.opens(&mut table, row, 3, 1_000_000_000));
-    }
-
-    #[test]
-    fn a_row_of_many_calls_gets_some_windows_over_budget() {
-        let mut table = Table::default();
-        let (row, _) = table.row(ImageId::at(0), Sysno(39), &[]);
-        let mut windows = Windows::new(WindowPolicy::default(), 1);
-        windows.spend(0, Duration::from_secs(10));
-        let opened: Vec<u64> = (1..=1_000_000).filter(|nth| windows.opens(&mut table, row, *nth, 0)).collect();
-        // There are twelve octaves with two places in each.
-        assert!((18..=24).contains(&opened.len()), "{opened:?}");
-        assert!(opened.iter().all(|nth| *nth >= 1 << IN_ANY_CASE.0), "{opened:?}");
-        let other_rows = (1..50).map(|image| table.row(ImageId::at(image), Sysno(39), &[]).0).collect::<Vec<_>>();
-        let mut also = |row: &u32| (1..2_048).any(|nth| windows.opens(&mut table, *row, nth, 0));
-        assert_eq!(
-            other_rows.iter().copied().filter(|row| also(row)).count(),
-            6,
-            "two are left of octaves 8, 9 and 10"
-        );
-        let none = WindowPolicy { allowance: Duration::ZERO, share: 0.0, ..WindowPolicy::default() };
-        let mut windows = Windows::new(none, 1);
-        windows.spend(0, Duration::from_nanos(1));
-        let (row, _) = table.row(ImageId::at(1), Sysno(39), &[]);
-        assert!((1..=10_000).all(|nth| !windows.opens(&mut table, row, nth, 0)));
-    }
-
-    #[test]
-    fn many_small_rows_leave_enough_for_a_large_one() {
-        let mut table = Table::default();
-        let mut windows = Windows::new(WindowPolicy::default(), 1);
-        for image in 0..1_000 {
-            let (row, _) = table.row(ImageId::at(image), Sysno(39), &[]);
-            for nth in 1..=20u64 {
-                if windows.opens(&mut table, row, nth, 0) {
-                    windows.spend(nth.ilog2() as u8, Duration::from_micros(400));
-                }
-            }
-        }
-        let small = windows.opened;
-        assert!((20..30).contains(&small) && windows.refused > 0, "{small}");
-        let (row, _) = table.row(ImageId::at(1_000), Sysno(4), &[]);
-        let opened = (1..=20_000u64).filter(|nth| {
-            let opens = windows.opens(&mut table, row, *nth, 0);
-            if opens {
-                windows.spend(nth.ilog2() as u8, Duration::from_micros(400));
-            }
-            opens
-        });
-        assert!(opened.filter(|nth| *nth > 1_000).count() >= 4);
-    }
-
-    #[test]
-    fn the_kept_are_bounded_over_many_rows() {
-        let mut table = Table::default();
-        let mut windows = Windows::new(WindowPolicy { kept: 100, ..WindowPolicy::default() }, 7);
-        for n in 0..60 {
-            let (row, _) = table.row(ImageId::at(n), Sysno(39), &[]);
-            for nth in [1, 2, 4] {
-                let w = RawWindow {
-                    image: ImageId::at(n),
-                    process: n as u32,
-                    thread: 0,
-                    row,
-                    octave: 0,
-                    tells_requests: false,
-                    calls: vec![call(row, nth)],
-                };
-                windows.keep(&mut table, w);
-            }
-        }
-        assert_eq!(windows.all().len(), 100);
-        let listed: usize = table.rows.iter().map(|r| r.windows.len()).sum();
-        assert_eq!(listed, 100);
-    }
-}
+mod tests;

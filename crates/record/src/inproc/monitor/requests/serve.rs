@@ -6,6 +6,8 @@ use crate::inproc::monitor::requests::answer;
 use crate::inproc::monitor::requests::queue::Found;
 use crate::inproc::monitor::session::{Session, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::sys;
+use std::time::Duration;
 use systoll_hooks::layout::{image, slot, state};
 
 /// Returns true if any queue has a new question.
@@ -46,8 +48,11 @@ fn serve_program(session: &mut Session, id: ProgramId) -> bool {
             Found::Nothing => break,
             Found::Slot(index) => {
                 session.polling.begin_item(session.targets.memory.global());
+                let began = sys::now();
                 // If the thread does not wait, it stopped waiting, or its entry has overwritten another thread's.
                 all |= !answer::answer(session, id.slot(index));
+                let elapsed = Duration::from_nanos(sys::now().saturating_sub(began));
+                session.draft.windows.budget.note_answered(elapsed);
                 did = true;
             }
             Found::Unfilled | Found::Overrun => {
