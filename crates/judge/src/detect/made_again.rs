@@ -1,7 +1,7 @@
 //! Detects things that are made, used a little and ended, again and again, where one could have been kept
 //! (loop-invariant creation).
 
-use super::claim::{Claim, Claims, Detector, put};
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -377,20 +377,32 @@ impl Lives {
     }
 
     /// Leaves out calls whose other half is beyond the window's edges: their things may belong to the `repeated`
-    /// ones.
-    fn leave_out(&self, repeated: &[&Life], steps: &[Step<'_>], claims: &mut Claims) {
+    /// ones, or be of a description that is `known` from earlier windows.
+    fn leave_out(
+        &self,
+        repeated: &[&Life],
+        known: impl Fn(&Sort) -> bool,
+        steps: &[Step<'_>],
+        claims: &mut Claims,
+    ) {
         self.leave_out_preparing(repeated, steps, claims);
         let is_of = |step: &Step<'_>, thing: &Thing| {
             let name = step.observed.syscall.name();
             name == Some(thing.ends.call) || (name.is_some() && name == thing.moves)
         };
-        let began_before = self.older.iter().filter_map(|at| steps.get(*at));
-        for step in began_before.filter(|step| repeated.iter().any(|life| is_of(step, life.thing))) {
+        let ends_repeated = |step: &Step<'_>| repeated.iter().find(|life| is_of(step, life.thing));
+        for (at, step) in self.older.iter().filter_map(|at| Some((*at, steps.get(*at)?))) {
+            let Some(life) = ends_repeated(step) else { continue };
             claims.leave_out(step.index);
+            // What was done with a thing that ends with its content, or with what it was asked.
+            let is_descriptor = step.ends && step.descriptor().is_some() && (life.thing.holds || life.thing.asks);
+            let uses = |other: &&Step<'_>| other.descriptor() == step.descriptor();
+            let before = steps.get(..at).unwrap_or_default().iter().filter(|_| is_descriptor).filter(uses);
+            before.for_each(|other| leave_out_later(other, claims));
         }
         let goes_on = self.all.iter().filter(|life| life.open > 0 && life.made + life.thing.life >= steps.len());
-        for life in goes_on.filter(|life| repeated.iter().any(|other| other.sort == life.sort)) {
-            life.calls().filter_map(|at| steps.get(at)).for_each(|step| claims.leave_out(step.index));
+        for life in goes_on.filter(|life| known(&life.sort) || repeated.iter().any(|other| other.sort == life.sort)) {
+            life.calls().filter_map(|at| steps.get(at)).for_each(|step| leave_out_later(step, claims));
         }
     }
 }
@@ -420,6 +432,11 @@ impl MadeAgain {
             }
             let first = of_sort.first().filter(|life| life.of_open.is_some()).and_then(|life| steps.get(life.made));
             let varied = first.is_some_and(|step| self.varied.contains(&(who, step.observed.descriptor(0))));
+            if seen && !again && !varied {
+                // The window is too short for two of them.
+                let calls = of_sort.iter().flat_map(|life| life.calls()).filter_map(|at| steps.get(at));
+                calls.for_each(|step| leave_out_later(step, claims));
+            }
             if !again || varied {
                 continue;
             }
@@ -454,6 +471,7 @@ impl Detector for MadeAgain {
         }
         let lives = Lives::of(steps);
         let repeated = self.claim(&lives, steps, claims);
-        lives.leave_out(&repeated, steps, claims);
+        let who = steps.first().map_or(0, |step| step.who);
+        lives.leave_out(&repeated, |sort| self.known.contains(&(who, sort.clone())), steps, claims);
     }
 }

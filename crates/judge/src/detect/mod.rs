@@ -20,6 +20,7 @@ mod herd;
 mod kernel_locks;
 mod made_again;
 mod mapped;
+mod margin;
 mod missing;
 mod near_reads;
 mod noop;
@@ -114,7 +115,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();
-    let mut edge = edge::Edge::default();
+    let (mut edge, mut elsewhere) = (edge::Edge::default(), margin::Elsewhere::default());
     for window in &recording.windows {
         let shown = replay.window(window, &mut steps);
         claims.begin(steps.len());
@@ -122,7 +123,9 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
             detector.window(&steps, &mut claims);
         }
         edge.window(&steps, shown, &claims);
+        elsewhere.window(&steps);
     }
     edge.finish(&mut claims);
+    margin::leave_out(recording, &elsewhere, &mut claims);
     claims
 }

@@ -1,7 +1,7 @@
 //! Detects questions that are asked again and get the same answer (common subexpressions).
 
 use super::by_process::FilesByProcess;
-use super::claim::{Claim, Claims, Detector, about_state, put};
+use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::walk::walks;
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -103,6 +103,8 @@ impl Detector for Repeat {
             }
         }
         // A walk that the window's end cuts off may not be complete.
+        let cut = walk.iter().filter_map(|at| steps.get(*at)).filter(|step| asked_before(step));
+        cut.for_each(|step| leave_out_later(step, claims));
     }
 }
 

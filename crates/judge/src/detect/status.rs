@@ -65,9 +65,13 @@ impl Detector for Status {
                 asked.iter_mut().filter(|((_, of), _)| *of == fd).for_each(|(_, before)| before.read = true);
             }
         }
-        done.extend(asked.into_values());
-        for asked in done.iter().filter(|asked| asked.again.len() >= ALIKE) {
+        let goes_on: Vec<Asked<'_>> = asked.into_values().collect();
+        for asked in done.iter().chain(&goes_on).filter(|asked| asked.again.len() >= ALIKE) {
             asked.claim(steps, claims);
+        }
+        // Of a series that goes on beyond the window, too little may be seen to claim it.
+        for asked in goes_on.iter().filter(|asked| (1..ALIKE).contains(&asked.again.len())) {
+            asked.leave_out(steps, claims);
         }
     }
 }
@@ -80,12 +84,23 @@ impl Asked<'_> {
                 put(claims, step.index, Claim { instead, facts: Fact::PerRead.into(), ..claim });
             }
         }
+        self.leave_out_first(steps, claims);
+    }
+
+    /// Leaves out the first question if the series may have begun before the window, which shows neither the file's
+    /// opening nor a call that ends a series.
+    fn leave_out_first(&self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(first) = steps.get(self.first) else { return };
         let fd = first.observed.descriptor(0);
-        // The window shows neither the file's opening nor a call that ends a series.
         if !steps.get(..self.first).unwrap_or_default().iter().any(|s| ends(s, fd)) {
             leave_out_later(first, claims);
         }
+    }
+
+    /// Leaves out the questions of a series that the window does not show whole.
+    fn leave_out(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        self.again.iter().filter_map(|at| steps.get(*at)).for_each(|step| leave_out_later(step, claims));
+        self.leave_out_first(steps, claims);
     }
 }
 
