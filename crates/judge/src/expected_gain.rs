@@ -40,6 +40,8 @@ pub(crate) struct NeedlessCalls<'a> {
     pub count: Estimate,
     /// Toll of the needless calls, ns.
     pub toll_ns: f64,
+    /// Bounds of the gain of forking no copies, ns; `None` if the calls fork none.
+    pub of_copies: Option<[f64; 2]>,
     /// Cost that follows after the calls.
     pub later: Option<Later>,
 }
@@ -64,6 +66,9 @@ pub(crate) fn expected_gain(
     let most = own_cpu_ns.unwrap_or(f64::INFINITY);
     let whole = |ns: f64| ns.clamp(0.0, most).round() as u64;
     let [least, more] = PRICE.map(|part| part * needless.toll_ns);
+    if let Some([low, high]) = needless.of_copies {
+        return Some(ExpectedGain { low: whole(low), high: whole(high), around_ns: 0 });
+    }
     if needless.starts {
         return Some(ExpectedGain { low: whole(least), high: whole(more), around_ns: 0 });
     }

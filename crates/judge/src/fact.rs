@@ -64,6 +64,10 @@ macro_rules! with_facts {
             terminal => Terminal { weight: 2, of_row: false },
             /// The call moved a message of its own, which can't be joined with others.
             message => Message { weight: 1, of_row: false },
+            /// The process that the call makes runs no program of its own.
+            copies => Copies { weight: 2, of_row: false },
+            /// The program makes a pipe for each of the processes that it forks, or for each two.
+            piped => Piped { weight: 1, of_row: false },
             /// The call's thread was woken together with others.
             herd => Herd { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.

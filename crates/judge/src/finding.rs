@@ -140,7 +140,7 @@ impl Finding {
     /// is wide.
     pub fn gains_at_least(&self) -> bool {
         let wide = |gain: ExpectedGain| gain.around_ns > gain.high - gain.low.min(gain.high);
-        self.starts || self.expected_gain.is_some_and(wide)
+        self.starts && !self.copies || self.expected_gain.is_some_and(wide)
     }
 }
 
@@ -340,6 +340,8 @@ pub struct Finding {
     pub needless: Estimate,
     /// True if starts of programs are needless: `needless` counts the starts, not their calls.
     pub starts: bool,
+    /// True if the started processes are forks that run no program of their own.
+    pub copies: bool,
     /// Toll of all calls of the rows, ns.
     pub toll_ns: u64,
     /// Toll of the needless calls, ns.

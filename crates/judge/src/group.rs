@@ -477,16 +477,28 @@ fn group<'a>(cause: Option<Suspect<'a>>, rows: Vec<RowId>, views: &[RowView<'_>]
     }
 }
 
-/// Returns the group of programs that are started for each item.
+/// Returns the group of programs that are started, or of processes that are forked, for each item.
 pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: &'a Catalogue) -> Group<'a> {
     let rows = children.rows.iter().map(|id| recording.row(*id));
     let program = children.programs.first().map(|started| started.program.clone());
-    let of_row = |row| symptoms(recording, row, Kind::SlowPath, program.as_deref(), None).spoken(recording, row, true);
+    let facts = facts_of(Some(&children));
+    let of_row = |row| {
+        let plain = symptoms(recording, row, Kind::SlowPath, program.as_deref(), None);
+        Symptoms { facts: plain.facts.and(facts), ..plain }.spoken(recording, row, true)
+    };
     let rows = rows.map(of_row);
     let cause = rows.filter_map(|row| explain(catalogue, &row)).next();
-    let about = "starts a program for each item; most of what it costs is the starting";
-    let instead = "start it once for many items, or call what it does from the program itself";
-    let claim = Claim { object: program.clone(), ..Claim::of(Kind::SlowPath, about, instead) };
+    let (about, instead) = match children.copies {
+        None => (
+            "starts a program for each item; most of what it costs is the starting",
+            "start it once for many items, or call what it does from the program itself",
+        ),
+        Some(_) => (
+            "forks a process for each item, which ends after a little work; most of what it costs is the forking",
+            "do the work in the process itself, or give many items to one child",
+        ),
+    };
+    let claim = Claim { object: program.clone(), facts, ..Claim::of(Kind::SlowPath, about, instead) };
     Group {
         cause,
         rows: children.rows.clone(),
@@ -496,6 +508,13 @@ pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: 
         startup: None,
         children: Some(children),
     }
+}
+
+/// Returns the facts of the calls that make children.
+pub(crate) fn facts_of(children: Option<&Children>) -> Facts {
+    let copies = children.and_then(|children| children.copies);
+    let piped = copies.is_some_and(|copies| copies.is_piped);
+    Facts::default().with(Fact::Copies, copies.is_some()).with(Fact::Piped, piped)
 }
 
 /// Adds a row that waited before `main` to the group of its cause, or as a group of its own.

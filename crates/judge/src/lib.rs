@@ -122,7 +122,9 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     extrapolate::lend_ledgers(recording, &mut views);
     extrapolate::extrapolate(recording, &mut views);
     let waits = detect::startup_waits(recording, &semantics, options);
-    let children = detect::children(recording, &semantics, options);
+    let mut children = detect::children(recording, &semantics, options);
+    let copies = detect::copies(recording, &semantics, options, &mut children);
+    children.extend(copies);
     let phases = phases::Phases::of(recording);
     let (programs, of_parts) = (ProgramFacts::default(), ProgramFacts::default());
     let shown = judged_view::JudgedView {

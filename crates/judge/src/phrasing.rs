@@ -4,7 +4,8 @@ use crate::author::Author;
 use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
-use crate::group::{Group, common_target, symptoms};
+use crate::fact::Facts;
+use crate::group::{Group, common_target, facts_of, symptoms};
 use crate::judged_view::JudgedView;
 use crate::language::CodeLanguage;
 use crate::language_api::language_api;
@@ -31,7 +32,7 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     leave_to_interpreter(&mut author, cause, finding, recording);
     match cause {
         Some(cause) => {
-            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, shown };
+            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, started: facts_of(group.children.as_ref()), shown };
             // The finding has the mechanism of its first row; other rows may have another.
             let lead = ClaimedCalls { rows: finding.rows.get(..1).unwrap_or_default(), ..calls };
             let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
@@ -197,7 +198,7 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
 /// Returns true if a cure that fits the group needs no change of code or build.
 pub(crate) fn offers_free_cure(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     let recording = shown.recording;
-    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
+    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, started: facts_of(group.children.as_ref()), shown };
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
     let mut cures =
         group.cause.and_then(Suspect::cause).into_iter().flat_map(|c| &c.cures).filter(|c| c.kind.is_free()).peekable();
@@ -210,7 +211,7 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, shown: JudgedView<'_>) -> bool
 
 /// Returns true if the cause's pattern for these calls makes a remark at most.
 pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
-    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
+    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, started: facts_of(group.children.as_ref()), shown };
     let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
 }
@@ -236,7 +237,7 @@ pub(crate) fn is_of_reader(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
 /// Returns true if the group starts programs, and no cure names most of them or the program that starts them. Each
 /// start may then do another job: a compressor for each file, a test, a handler for each connection.
 pub(crate) fn may_have_other_jobs(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
-    let Some(children) = &group.children else { return false };
+    let Some(children) = group.children.as_ref().filter(|children| children.copies.is_none()) else { return false };
     let author = group.rows.first().map(|id| Author::of(shown.recording, shown.recording.row(*id))).unwrap_or_default();
     let cures = || group.cause.and_then(Suspect::cause).into_iter().flat_map(|cause| &cause.cures);
     let is_named = |program: &str| cures().any(|cure| cure.fit(&author, &[program]) == Some(Fit::Particular));
@@ -250,6 +251,8 @@ pub(crate) fn may_have_other_jobs(group: &Group<'_>, shown: JudgedView<'_>) -> b
 struct ClaimedCalls<'a> {
     rows: &'a [RowId],
     kind: Kind,
+    /// Facts of the calls that make children; empty if they make none.
+    started: Facts,
     shown: JudgedView<'a>,
 }
 
@@ -318,7 +321,9 @@ impl<'a> ClaimedCalls<'a> {
         self.rows.iter().any(|id| {
             let Some(view) = self.shown.views.get(id.0 as usize) else { return false };
             let of_row = self.symptoms(*id, view, pattern);
-            pattern.could_match(&of_row)
+            let started = Symptoms { kind: self.kind, facts: of_row.facts.and(self.started), ..of_row };
+            self.started != Facts::default() && pattern.matches(&started)
+                || pattern.could_match(&of_row)
                 && (view.claimed.iter().any(|claimed| pattern.matches(&of_row.with(claimed)))
                     || self.waited(view).is_some() && pattern.matches(&of_row))
         })

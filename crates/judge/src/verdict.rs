@@ -356,6 +356,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
             count: finding.needless,
             toll_ns: f.toll_of_needless(certainty.is_low()),
             later: f.later,
+            of_copies: group.children.as_ref().and_then(|children| children.copies).map(|copies| copies.gain),
         };
         finding.expected_gain = expected_gain(&gone, recording.own_cpu_ns().map(|own| own as f64), shown);
     }
@@ -433,6 +434,7 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
         calls: f.calls,
         needless,
         starts: group.children.is_some(),
+        copies: group.children.as_ref().is_some_and(|children| children.copies.is_some()),
         toll_ns: f.toll.round() as u64,
         needless_toll_ns,
         by_row: f.by_row(&rows, low, group.children.is_some(), needless.estimate, needless_toll_ns),

@@ -29,6 +29,17 @@ pub(crate) struct Children {
     pub start_ns: f64,
     /// Rows whose calls made, started and awaited the children.
     pub rows: Vec<RowId>,
+    /// Facts of children that run no program of their own; `None` for children that run one.
+    pub copies: Option<Copies>,
+}
+
+/// Facts of children that are copies of their maker and run no program of their own.
+#[derive(Clone, Copy)]
+pub(crate) struct Copies {
+    /// True if the maker makes a pipe for each second child or more, as a shell does for `$(…)` and for a pipeline.
+    pub is_piped: bool,
+    /// Bounds of the processor time that is won without the children, ns.
+    pub gain: [f64; 2],
 }
 
 impl Children {
@@ -183,7 +194,7 @@ fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starti
 
 /// Returns how many of an image's instances were started as programs. Instances folded into one include their own
 /// forks, which do not count.
-fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Process) -> u64 {
+pub(super) fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Process) -> u64 {
     if image.instances <= 1 {
         return image.instances;
     }
@@ -219,7 +230,7 @@ fn folded_like(recording: &Recording, image: &Process) -> Option<ProcessId> {
 
 /// Returns the root of a chain of forks: the image of the same program that the process was forked from, directly or
 /// indirectly.
-fn itself(recording: &Recording, mut process: ProcessId) -> ProcessId {
+pub(super) fn itself(recording: &Recording, mut process: ProcessId) -> ProcessId {
     let of = |id: ProcessId| recording.processes.get(id.0 as usize);
     // The parents in a stranger's recording may form a circle.
     for _ in 0..recording.processes.len() {
@@ -262,11 +273,11 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
         families.into_iter().map(|(program, f)| Started { program, count: f.count }).collect();
     programs.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.program.cmp(&b.program)));
     let count = programs.iter().fold(0u64, |n, started| n.saturating_add(started.count));
-    Children { programs, images, within: BTreeSet::new(), count, start_ns, rows }
+    Children { programs, images, within: BTreeSet::new(), count, start_ns, rows, copies: None }
 }
 
 /// Returns the rows whose calls in windows all make threads, so that none of them makes a process.
-fn rows_of_threads(recording: &Recording, semantics: &Semantics) -> BTreeSet<RowId> {
+pub(super) fn rows_of_threads(recording: &Recording, semantics: &Semantics) -> BTreeSet<RowId> {
     let (mut threads, mut others) = (BTreeSet::new(), BTreeSet::new());
     for window in &recording.windows {
         for call in window.calls.iter().filter(|call| call.nth > 0) {

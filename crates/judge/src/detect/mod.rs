@@ -7,6 +7,7 @@ mod busy_poll;
 mod by_process;
 mod children;
 mod claim;
+mod copies;
 mod dead_store;
 #[cfg(test)]
 mod each_line;
@@ -58,6 +59,7 @@ mod walk;
 pub(crate) use blocking::{StartupWait, startup_waits};
 pub(crate) use children::{Children, Started, children};
 pub(crate) use claim::{Claim, Claims, Judged};
+pub(crate) use copies::copies;
 
 use crate::replay::Replay;
 use crate::semantics::Semantics;

@@ -8,6 +8,21 @@ use systoll_model::constants::MAP_STACK;
 /// The flag with which clone makes a thread of the process (linux/sched.h).
 const CLONE_THREAD: u32 = 0x1_0000;
 
+/// The flag with which clone makes a thread or process in the caller's memory (linux/sched.h).
+const CLONE_VM: u64 = 0x100;
+
+/// Returns true if the call, one that makes a thread or process, makes it in the caller's memory: it copies none.
+pub(crate) fn shares_memory(call: &ObservedCall<'_>) -> bool {
+    let flags = match call.syscall.name() {
+        Some("vfork") => return true,
+        Some("clone") => Some(call.arg(0)),
+        // struct clone_args begins with the flags.
+        Some("clone3") => call.data(0, Moment::Entry).and_then(|b| Some(u64::from_le_bytes(*b.first_chunk()?))),
+        _ => None,
+    };
+    flags.is_some_and(|flags| flags & CLONE_VM != 0)
+}
+
 /// A call that makes a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spawn {

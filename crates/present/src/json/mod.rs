@@ -76,7 +76,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         toll_estimated: h.toll_estimated,
         waited_ns: total.waited_ns,
         needless_toll_ns: needless,
-        starting_ns: sentences.claimed().starts,
+        starting_ns: sentences.claimed().starts.saturating_add(sentences.claimed().copies),
         processes: processes(rec),
         prices: rec.prices.calls.iter().map(|(syscall, p)| (syscall.to_string(), price(p))).collect(),
         by_syscall: by_syscall(rec),

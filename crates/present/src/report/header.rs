@@ -251,10 +251,12 @@ impl Report<'_> {
         if claimed.calls > 0 {
             put(format!("about {}{}", time(claimed.calls), share(claimed.calls)));
         }
-        if claimed.starts > 0 {
-            let share = share(claimed.starts);
-            let of_cpu = if share.is_empty() { "" } else { " of CPU" };
-            put(format!("about {} for starting programs{share}{of_cpu}", time(claimed.starts)));
+        for (ns, what) in [(claimed.starts, "starting programs"), (claimed.copies, "forking processes")] {
+            if ns > 0 {
+                let share = share(ns);
+                let of_cpu = if share.is_empty() { "" } else { " of CPU" };
+                put(format!("about {} for {what}{share}{of_cpu}", time(ns)));
+            }
         }
         if claimed.waited > 0 {
             let waiting = self.judgement.findings.iter().filter(|f| f.is_about_waiting());

@@ -39,7 +39,8 @@ impl Sentences<'_> {
     pub(crate) fn count(&self, f: &Finding) -> String {
         // A finding about started programs counts starts.
         if f.starts {
-            return counted(f.needless.estimate, "start", "starts");
+            let [one, many] = if f.copies { ["fork", "forks"] } else { ["start", "starts"] };
+            return counted(f.needless.estimate, one, many);
         }
         match f.calls_about {
             Some(n) if n.low == n.high => calls(n.estimate),
@@ -102,7 +103,8 @@ impl Sentences<'_> {
     /// Writes the number of needless calls; for starts of programs, the calls that start them.
     pub(crate) fn needless(&self, f: &Finding) -> String {
         if f.starts {
-            return format!("starting them takes {}: {}", calls(f.calls), syscall_names(f));
+            let doing = if f.copies { "forking and awaiting" } else { "starting" };
+            return format!("{doing} them takes {}: {}", calls(f.calls), syscall_names(f));
         }
         let n = f.needless;
         let of = f.calls_about.map_or(f.calls, |about| about.estimate);
@@ -185,6 +187,7 @@ impl Sentences<'_> {
         };
         let claimed = format!("{} of the {} looked at {} needless", grouped(e.claimed), calls(e.calls), are(e.claimed));
         match f.basis {
+            Basis::Counts if f.copies => "every fork was counted, with the processor time it took".to_owned(),
             Basis::Counts if f.starts => "every start was counted, with the processor time it took".to_owned(),
             Basis::Counts if self.all_before_main(f) => "every wait before main was counted".to_owned(),
             Basis::Counts => format!("every wait before main was counted; of all, {claimed}"),
@@ -219,7 +222,12 @@ fn are(n: u64) -> &'static str {
 /// Returns the subject of a finding: its system calls, and their object if there is one.
 pub(crate) fn subject(f: &Finding, style: Style) -> Line {
     let mut line = Line::default();
-    line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
+    let subject = match (f.copies, f.starts) {
+        (true, _) => "fork of".to_owned(),
+        (false, true) => "start of".to_owned(),
+        (false, false) => syscall_names(f),
+    };
+    line.push_name(Role::Name, subject);
     let api = || f.language_api.as_ref().map(|api| format!(" by {}", style.name(&clean(api), OBJECT)));
     // Words such as "umask by umask" would say nothing.
     let told = |api: &String| f.syscalls.first().is_none_or(|call| api.as_str() != format!(" by {call}"));

@@ -20,6 +20,8 @@ pub(crate) struct Claimed {
     pub(crate) calls: u64,
     /// Processor time of needlessly started programs, which is in no call's toll, ns.
     pub(crate) starts: u64,
+    /// Processor time of processes that are forked needlessly and run no program of their own, ns.
+    pub(crate) copies: u64,
     /// Costs that needless calls cause after they have returned, ns.
     pub(crate) later: u64,
     /// Time of needless waiting, ns.
@@ -36,7 +38,11 @@ impl Sentences<'_> {
                 add(&mut claimed.waited, self.waited(finding).1);
                 continue;
             }
-            let of = if finding.starts { &mut claimed.starts } else { &mut claimed.calls };
+            let of = match (finding.copies, finding.starts) {
+                (true, _) => &mut claimed.copies,
+                (false, true) => &mut claimed.starts,
+                (false, false) => &mut claimed.calls,
+            };
             add(of, finding.needless_toll_ns);
             add(&mut claimed.later, finding.later.map_or(0, |l| l.ns.estimate));
         }
@@ -61,6 +67,9 @@ impl Sentences<'_> {
         }
         if claimed.starts > 0 {
             paid(claimed.starts, "starting programs");
+        }
+        if claimed.copies > 0 {
+            paid(claimed.copies, "forking processes");
         }
         if claimed.waited > 0 {
             let share = self.share_of_run(claimed.waited);

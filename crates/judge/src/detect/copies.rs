@@ -1,0 +1,298 @@
+//! Detects a process that is forked for each item and ends after a little work, without running another program. Counts of
+//! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
+
+use super::children::{Children, Copies, Started, itself, rows_of_threads, started};
+use crate::options::Options;
+use crate::semantics::{Effect, ObservedCall, Semantics, shares_memory};
+use std::collections::{BTreeMap, BTreeSet};
+use systoll_model::{Process, ProcessId, Recording, Row, RowId, Window};
+
+/// System calls by which a process waits for its children.
+const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
+/// System calls that make a pipe, through which a child hands over what it printed.
+const PIPES: [&str; 2] = ["pipe", "pipe2"];
+/// System calls by which a child gets other rights, another root or other limits than its parent: what it does then needs
+/// a process of its own.
+const CONFINES: [&str; 20] = [
+    "setuid",
+    "setgid",
+    "setreuid",
+    "setregid",
+    "setresuid",
+    "setresgid",
+    "setgroups",
+    "setfsuid",
+    "setfsgid",
+    "capset",
+    "chroot",
+    "pivot_root",
+    "unshare",
+    "setns",
+    "setsid",
+    "setrlimit",
+    "seccomp",
+    "ptrace",
+    "landlock_restrict_self",
+    "sched_setscheduler",
+];
+/// System call that asks for a limit, or sets it if its third argument is not null.
+const LIMITS: &str = "prlimit64";
+/// Least number of forks seen in windows for an estimate of their price.
+const ENOUGH: usize = 4;
+/// Largest ratio of a child's processor time to the time of a fork for a child that does little. A child that does nothing
+/// takes 0.7 to 2.8 of it (dash, bash, zsh, Perl, Ruby, Python, C); one of Python's `multiprocessing` 4.
+const LITTLE: f64 = 5.0;
+/// Part of a child's processor time that is its copying and end, at most: a multiple of the time of a fork.
+const OF_CHILD: f64 = 3.0;
+/// The same of the maker's processor time for each fork: with the fork itself the faults on pages that are shared after it.
+const OF_MAKER: f64 = 2.0;
+/// Largest mean life of a child, ns. A child that waits longer serves somebody who is slow.
+const LONG_LIFE: u64 = 1_000_000_000;
+/// Share of the copies, 0 to 1, that live at the same time in a pool of workers.
+const POOL: f64 = 0.5;
+
+/// The processes that one image forked, directly or by its forks.
+#[derive(Default)]
+struct Family {
+    /// The image and its forks.
+    members: BTreeSet<ProcessId>,
+    /// Rows of forks that copy the process.
+    forks: Vec<RowId>,
+    /// Number of these forks.
+    forked: u64,
+    /// Number of forked processes that began to run a program.
+    executed: u64,
+    /// Number of copies: forked processes that ran no program.
+    count: u64,
+    /// Processor time of the copies, ns.
+    cpu_ns: f64,
+    /// Lives of the copies, summed, ns.
+    life_ns: f64,
+}
+
+/// Returns the processes that are forked at least [`Options::min_copies`] times and end after a little work. Where most of
+/// the forks lead to a program, their price is added to the one of its starts instead.
+pub(crate) fn copies(
+    recording: &Recording,
+    semantics: &Semantics,
+    options: &Options,
+    programs: &mut [Children],
+) -> Vec<Children> {
+    let mut all = Vec::new();
+    for (root, family) in families(recording, semantics) {
+        if family.count < options.min_copies || is_pool(recording, &family) || is_confined(recording, &family) {
+            continue;
+        }
+        let Some(fork_ns) = fork_ns(recording, &family) else { continue };
+        if family.cpu_ns / family.count as f64 > LITTLE * fork_ns {
+            continue;
+        }
+        let price = Price::of(recording, root, &family, fork_ns);
+        let maker = |row: &Row| itself(recording, row.process);
+        let of_root = |children: &&mut Children| {
+            children.rows.iter().any(|id| maker(recording.row(*id)) == root) && children.count >= family.count / 2
+        };
+        match programs.iter_mut().find(of_root) {
+            Some(children) => {
+                let most = recording.own_cpu_at_most_ns().map_or(f64::INFINITY, |ns| ns as f64);
+                children.start_ns = (children.start_ns + price.ns).min(most);
+            }
+            None if 2 * family.executed <= family.count => all.push(told(recording, root, &family, price)),
+            None => {}
+        }
+    }
+    all
+}
+
+/// Returns the family of each image that forks copies of itself.
+fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<ProcessId, Family> {
+    let of_threads = rows_of_threads(recording, semantics);
+    let shared = rows_of_shared_memory(recording, semantics);
+    let root_of = |at: u32| itself(recording, ProcessId(at));
+    let roots: Vec<ProcessId> = (0u32..).take(recording.processes.len()).map(root_of).collect();
+    let mut families: BTreeMap<ProcessId, Family> = BTreeMap::new();
+    for (at, row) in (0u32..).zip(&recording.rows) {
+        let id = RowId(at);
+        let forks = semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks));
+        let copies = forks && row.syscall.name() != Some("vfork") && !of_threads.contains(&id) && !shared.contains(&id);
+        let made = row.counts.calls.saturating_sub(row.counts.failed());
+        if let Some(root) = roots.get(row.process.0 as usize).filter(|_| copies && made > 0) {
+            let family = families.entry(*root).or_default();
+            family.forks.push(id);
+            family.forked = family.forked.saturating_add(made);
+        }
+    }
+    for (at, root) in (0u32..).zip(&roots) {
+        if let Some(family) = families.get_mut(root) {
+            family.members.insert(ProcessId(at));
+        }
+    }
+    let mut stubs = BTreeSet::new();
+    for (at, image) in (0u32..).zip(&recording.processes) {
+        let Some(before) = image.parent.filter(|before| before.0 != at) else { continue };
+        let (Some(stub), Some(root)) = (recording.processes.get(before.0 as usize), roots.get(before.0 as usize)) else {
+            continue;
+        };
+        let became = stub.pid == image.pid || stub.instances > 1 && image.exe != stub.exe;
+        if became && before != *root {
+            stubs.insert(before);
+            if let Some(family) = families.get_mut(root) {
+                let begun = started(recording, semantics, at, image);
+                family.executed = family.executed.saturating_add(begun);
+            }
+        }
+    }
+    for (root, family) in &mut families {
+        family.add_copies(recording, *root, &stubs);
+    }
+    families
+}
+
+impl Family {
+    /// Adds up the copies' number, processor time and lives.
+    fn add_copies(&mut self, recording: &Recording, root: ProcessId, stubs: &BTreeSet<ProcessId>) {
+        self.count = self.forked.saturating_sub(self.executed);
+        let of = |id: &ProcessId| recording.processes.get(id.0 as usize);
+        let is_copy = |(id, image): &(&ProcessId, &Process)| **id != root && (image.is_many() || !stubs.contains(id));
+        let images = self.members.iter().filter_map(|id| Some((id, of(id)?))).filter(is_copy);
+        let (many, single): (Vec<_>, Vec<_>) = images.map(|(_, image)| image).partition(|image| image.is_many());
+        let mut left = self.count;
+        // Images of one process first: the copies among folded ones are what is left.
+        for image in single.into_iter().chain(many) {
+            let copies = image.instances.min(left);
+            left -= copies;
+            let part = copies as f64 / image.instances.max(1) as f64;
+            // Without a processor time the child may have done anything.
+            self.cpu_ns += image.cpu_ns.map_or(f64::INFINITY, |ns| ns as f64) * part;
+            self.life_ns += image.life_ns as f64 * part;
+        }
+        // Forks whose process was never seen have no price.
+        self.count -= left;
+    }
+}
+
+/// Returns the rows with a call that makes a process in its maker's memory, as `posix_spawn` does.
+fn rows_of_shared_memory(recording: &Recording, semantics: &Semantics) -> BTreeSet<RowId> {
+    let mut rows = BTreeSet::new();
+    for window in &recording.windows {
+        for call in &window.calls {
+            let syscall = recording.row(call.row).syscall;
+            let forks = semantics.lines_of(syscall).does(|e| matches!(e, Effect::Forks));
+            if forks && shares_memory(&ObservedCall { window, call, syscall }) {
+                rows.insert(call.row);
+            }
+        }
+    }
+    rows
+}
+
+/// Returns true if the copies live side by side, as workers do that are forked once.
+fn is_pool(recording: &Recording, family: &Family) -> bool {
+    let count = family.count.max(1) as f64;
+    let wall = recording.header.wall_ns.max(1) as f64;
+    family.life_ns / wall >= POOL * count || family.life_ns / count >= LONG_LIFE as f64
+}
+
+/// Returns true if at least half of the copies give up rights or get limits of their own.
+fn is_confined(recording: &Recording, family: &Family) -> bool {
+    let forks: BTreeSet<ProcessId> = family.forks.iter().map(|id| recording.row(*id).process).collect();
+    let limits = || recording.windows.iter().flat_map(|window| &window.calls).filter(|call| call.args[2] != 0);
+    let is_limit = |row: RowId| recording.row(row).syscall.name() == Some(LIMITS);
+    let set: BTreeSet<RowId> = limits().map(|call| call.row).filter(|row| is_limit(*row)).collect();
+    let mut calls = 0u64;
+    for (at, row) in (0u32..).zip(&recording.rows) {
+        let in_copy = family.members.contains(&row.process) && !forks.contains(&row.process);
+        let name = row.syscall.name().unwrap_or_default();
+        if in_copy && (CONFINES.contains(&name) || set.contains(&RowId(at))) {
+            calls = calls.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
+        }
+    }
+    2 * calls >= family.count
+}
+
+/// Returns the time that a fork takes its maker, ns: from its beginning to the next call of the maker, or to the first call
+/// of the child if that comes sooner. It is the lower quartile, since a thread may wait for a processor in between. Returns
+/// `None` if windows show too few.
+fn fork_ns(recording: &Recording, family: &Family) -> Option<f64> {
+    let forks: BTreeSet<RowId> = family.forks.iter().copied().collect();
+    let mut first: BTreeMap<u32, u64> = BTreeMap::new();
+    for window in recording.windows.iter().filter(|window| family.members.contains(&window.process)) {
+        let pid = recording.processes.get(window.process.0 as usize).filter(|p| !p.is_many()).map(|p| p.pid);
+        if let (Some(pid), Some(call)) = (pid, window.calls.first()) {
+            let entry = first.entry(pid).or_insert(call.entry_ns);
+            *entry = call.entry_ns.min(*entry);
+        }
+    }
+    let mut all: Vec<u64> = recording.windows.iter().flat_map(|window| forks_in(window, &forks, &first)).collect();
+    all.sort_unstable();
+    if all.len() < ENOUGH { None } else { all.get(all.len() / 4).map(|ns| *ns as f64) }
+}
+
+/// Returns the time after each fork in a window until the maker or the child makes another call, ns.
+fn forks_in(window: &Window, forks: &BTreeSet<RowId>, first: &BTreeMap<u32, u64>) -> Vec<u64> {
+    let pairs = window.calls.windows(2).filter_map(|two| match two {
+        [call, next] if forks.contains(&call.row) => Some((call, next)),
+        _ => None,
+    });
+    let until_next = pairs.filter_map(|(call, next)| {
+        let pid = u32::try_from(call.result?).ok().filter(|pid| *pid > 0)?;
+        let of_child = first.get(&pid).copied().filter(|at| *at > call.entry_ns);
+        let until = of_child.map_or(next.entry_ns, |at| at.min(next.entry_ns));
+        until.checked_sub(call.entry_ns)
+    });
+    until_next.collect()
+}
+
+/// The processor time that copies take beside their work, ns.
+#[derive(Clone, Copy)]
+struct Price {
+    /// Estimate.
+    ns: f64,
+    /// Bounds of what is won without the copies.
+    gain: [f64; 2],
+}
+
+impl Price {
+    fn of(recording: &Recording, root: ProcessId, family: &Family, fork_ns: f64) -> Self {
+        let count = family.count as f64;
+        let child = family.cpu_ns / count;
+        // The maker's time beside its calls has its own work, too, so that it is only an upper bound.
+        let of_root = |row: &&Row| row.process == root;
+        let toll: u64 =
+            recording.rows.iter().filter(of_root).filter_map(|r| r.counts.toll_ns).fold(0, u64::saturating_add);
+        let made = family.forks.iter().map(|id| recording.row(*id)).filter(of_root);
+        let made: u64 = made.map(|row| row.counts.calls).fold(0, u64::saturating_add);
+        let cpu_ns = recording.processes.get(root.0 as usize).and_then(|image| image.cpu_ns);
+        let beside = cpu_ns.map(|ns| ns.saturating_sub(toll) as f64 / made.max(1) as f64).filter(|_| made > 0);
+        let maker = beside.unwrap_or(fork_ns).min(OF_CHILD * child.max(fork_ns));
+        let most = recording.own_cpu_at_most_ns().map_or(f64::INFINITY, |ns| ns as f64);
+        let all = |maker: f64, child: f64| (count * (maker + child)).min(most);
+        Self {
+            ns: all(maker.min(OF_MAKER * fork_ns), child.min(OF_CHILD * fork_ns)),
+            gain: [
+                0.9 * all(maker.min(fork_ns), child.min(fork_ns)),
+                (1.2 * all(maker.min(OF_CHILD * fork_ns), child)).min(most),
+            ],
+        }
+    }
+}
+
+/// Returns what is told of a family: the forks, the waits for them, and their price.
+fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price) -> Children {
+    let makers: BTreeSet<ProcessId> = family.forks.iter().map(|id| recording.row(*id).process).collect();
+    let calls_of = |names: &[&str]| {
+        let is = |row: &Row| makers.contains(&row.process) && row.syscall.name().is_some_and(|n| names.contains(&n));
+        (0u32..).zip(&recording.rows).filter(move |(_, row)| is(row)).map(|(at, _)| RowId(at)).collect::<Vec<_>>()
+    };
+    let pipes = calls_of(&PIPES).iter().fold(0u64, |n, id| n.saturating_add(recording.row(*id).counts.calls));
+    let exe = recording.processes.get(root.0 as usize).map(|image| image.exe.clone()).unwrap_or_default();
+    Children {
+        programs: vec![Started { program: exe, count: family.count }],
+        images: family.members.iter().copied().filter(|id| *id != root).collect(),
+        within: BTreeSet::new(),
+        count: family.count,
+        start_ns: price.ns,
+        rows: family.forks.iter().copied().chain(calls_of(&AWAITS)).collect(),
+        copies: Some(Copies { is_piped: 2 * pipes >= family.forked, gain: price.gain }),
+    }
+}
