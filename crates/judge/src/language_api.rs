@@ -2,6 +2,7 @@
 
 mod known;
 
+use crate::author::Author;
 use crate::language::CodeLanguage;
 use crate::target::Target;
 use std::cmp::Reverse;
@@ -47,6 +48,30 @@ pub(crate) fn language_api(
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
 }
 
+/// The function of a language's library that a part of a row's calls came by.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ApiShare {
+    /// The function's name; `None` if it is not known, so that the C library's function stands for it.
+    pub name: Option<String>,
+    /// The part of the row's calls, from 0 to 1.
+    pub share: f64,
+}
+
+/// Returns the functions of the caller's library by which a row's calls came, each with its share: one of a row whose context
+/// tells it, several where one function of the C library serves them all.
+pub(crate) fn api_shares(recording: &Recording, id: RowId) -> Vec<ApiShare> {
+    let language = Author::of(recording, recording.row(id)).language;
+    if language == Some(CodeLanguage::JavaScript) {
+        let by_name = functions_of_node(recording, id);
+        let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
+        if by_name.len() > 1 && all > 0 {
+            let share = |(name, weight): (Option<String>, u64)| ApiShare { name, share: weight as f64 / all as f64 };
+            return by_name.into_iter().map(share).collect();
+        }
+    }
+    vec![ApiShare { name: language_api(recording, id, language, None), share: 1.0 }]
+}
+
 /// Returns the function of Node's library that the user's line of `row` called; `None` if no stack tells it. One function
 /// of the C library, `syscall`, serves several of them.
 pub fn node_function(recording: &Recording, row: &Row) -> Option<String> {
@@ -60,11 +85,19 @@ pub fn node_function(recording: &Recording, row: &Row) -> Option<String> {
     })
 }
 
-/// Returns the script's frame that the innermost frame of the user's own script called.
+/// Returns the script's frame that the innermost frame of the user's own script called; `None` if that only started an event
+/// loop, which made the calls.
 fn called_by_script<'a>(frames: &[&'a Frame]) -> Option<&'a Frame> {
     let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
     let user = of_script.iter().position(|frame| frame.class == FrameClass::User)?;
-    of_script.get(user.checked_sub(1)?).copied()
+    let called = of_script.get(..user)?;
+    if called.iter().any(|frame| is_loop(frame)) { None } else { called.last().copied() }
+}
+
+/// Returns true for the function of asyncio that runs whatever its loop has to do.
+fn is_loop(frame: &Frame) -> bool {
+    let of_asyncio = |file: &str| file.ends_with("/asyncio/base_events.py");
+    frame.location().is_some_and(|at| &*at.function == "_run_once" && at.file.as_deref().is_some_and(of_asyncio))
 }
 
 /// Returns true if a row's calls come from several functions of Node's library, none of which makes most of them: `statx`
@@ -72,17 +105,22 @@ fn called_by_script<'a>(frames: &[&'a Frame]) -> Option<&'a Frame> {
 fn serves_several(recording: &Recording, id: RowId) -> bool {
     /// Share of the calls from which on one function stands for all.
     const MOST: f64 = 0.75;
-    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
-    for trunk in recording.trunks_of(id) {
-        let frames: Vec<&Frame> = recording.stack(trunk.stack).frames.iter().map(|f| recording.frame(*f)).collect();
-        if let Some(name) = called_by_script(&frames).and_then(node_name) {
-            let weight = by_name.entry(name).or_default();
-            *weight = weight.saturating_add(trunk.weight);
-        }
-    }
+    let mut by_name = functions_of_node(recording, id);
+    by_name.remove(&None);
     let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
     let most = by_name.values().max().copied().unwrap_or_default();
     (most as f64) < all as f64 * MOST
+}
+
+/// Returns the functions of Node's library on a row's whole stacks, with the number of calls that these stand for.
+fn functions_of_node(recording: &Recording, id: RowId) -> BTreeMap<Option<String>, u64> {
+    let mut by_name: BTreeMap<Option<String>, u64> = BTreeMap::new();
+    for trunk in recording.trunks_of(id) {
+        let frames: Vec<&Frame> = recording.stack(trunk.stack).frames.iter().map(|f| recording.frame(*f)).collect();
+        let weight = by_name.entry(called_by_script(&frames).and_then(node_name)).or_default();
+        *weight = weight.saturating_add(trunk.weight);
+    }
+    by_name
 }
 
 /// Returns the frames above a row's context on which most of its looks agree, if its calls come

@@ -40,6 +40,7 @@ mod ptrace;
 mod raw_window;
 mod request_windows;
 mod ring_windows;
+mod row_lines;
 mod sandbox;
 mod served_pages;
 mod setid;

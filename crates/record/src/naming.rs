@@ -1,8 +1,9 @@
 //! Turns the table that every backend fills into a recording's rows, windows and names.
 
 use crate::raw_window::{RawCall, RawWindow};
+use crate::row_lines::Line;
 use crate::stacks::RawStack;
-use crate::table::{Line, RawRow, Table};
+use crate::table::{RawRow, Table};
 use crate::trunks::{RawTrunk, Trunks};
 use crate::whole_stacks::MergedTrunks;
 use crate::windows::Windows;

@@ -1,5 +1,6 @@
 //! The exact table that a backend fills: calls by raw addresses, with each stack stored once.
 
+use crate::row_lines::{self, Line};
 use crate::stacks::Stacks;
 use crate::trunks::Trunks;
 use std::cmp::Reverse;
@@ -114,31 +115,13 @@ pub(crate) struct RawRow {
     pub(crate) in_call: (u64, u64),
 }
 
-/// The whole stacks of a row that contain one script line, or none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
-    pub(crate) line: Option<RawFrame>,
-    pub(crate) looks: u64,
-    /// Number of calls that these stacks stand for.
-    pub(crate) weight: u64,
-    /// The first of the stacks, without the interpreter's own frames, which change as it specialises its code.
-    pub(crate) whole: u32,
-    /// Number of innermost frames of `whole` that all these stacks share.
-    pub(crate) shared: usize,
-}
-
 /// Octaves without a sample, at most, whose calls are divided between the lines of the samples before and after them.
 const SKIPPED: u32 = 2;
 
 impl RawRow {
-    /// Returns true if the sampled lines show the code that made the row's calls: the samples stand for enough of them, or there
-    /// were several and all agree. One sample of the first call tells nothing of a million.
+    /// Returns true if the sampled lines show the code that made the row's calls.
     pub(crate) fn lines_tell(&self) -> bool {
-        const PART: u64 = 8;
-        const ENOUGH: u64 = 4;
-        let looks = |of: &dyn Fn(&Line) -> u64| self.lines.iter().fold(0u64, |sum, l| sum.saturating_add(of(l)));
-        let agree = self.lines.len() == 1 && looks(&|l| l.looks) >= ENOUGH;
-        agree || looks(&|l| l.weight).saturating_mul(PART) >= self.entered
+        row_lines::tell(&self.lines, self.entered)
     }
 
     /// Attributes the calls between the last sampled octave and this one, if at most [`SKIPPED`] octaves lie between:
@@ -157,7 +140,7 @@ impl RawRow {
 
     /// Returns the line that made most of the sampled calls.
     pub(crate) fn main_line(&self) -> Option<&Line> {
-        self.lines.iter().max_by_key(|l| (l.line.is_some(), l.weight, Reverse(l.whole)))
+        row_lines::main(&self.lines)
     }
 }
 

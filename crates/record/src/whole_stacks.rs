@@ -1,6 +1,7 @@
 //! The whole stacks of a row's calls, as sampled and as printed; the row's context is their innermost part.
 
-use crate::table::{Line, MAX_LINES, RawRow, Table};
+use crate::row_lines::Line;
+use crate::table::{MAX_LINES, RawRow, Table};
 use crate::trunks::{RawTrunk, Trunks};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -14,7 +14,6 @@ pub use sampled::unseen_share;
 use group::add;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
-use std::sync::Arc;
 use systoll_model::{Counts, FrameId, Module, ModuleId, ProcessId, Recording, Row, RowId, Sysno, Thread};
 
 /// The property by which calls are grouped.
@@ -22,7 +21,7 @@ use systoll_model::{Counts, FrameId, Module, ModuleId, ProcessId, Recording, Row
 pub enum By {
     /// The user's own function.
     Caller,
-    /// The public function that the user's own function called.
+    /// The public function that the user's own function called, as the language of its code names it.
     Api,
     /// The file of the user's own function.
     Library,
@@ -83,7 +82,7 @@ pub fn grouped(recording: &Recording, by: By, only: Option<&BTreeSet<Sysno>>) ->
     let mut groups = match by {
         By::Caller => sampled::by_place(recording, &rows, |f| function(recording, f), Common::Function),
         By::Line => sampled::by_place(recording, &rows, |f| line(recording, f), Common::Line),
-        By::Api => exact(&rows, |r| r.api.clone().map(|api| (api, r.api_module))),
+        By::Api => sampled::by_api(recording, &rows),
         By::Library => exact(&rows, |r| library(recording, r)),
         By::Process => exact(&rows, |r| Some(r.process)),
         By::Thread => threads(&recording.threads, &wanted, &rows),
@@ -116,12 +115,6 @@ struct CodePlace<'a> {
     file: Option<&'a str>,
     line: Option<u32>,
     module: Option<&'a Module>,
-}
-
-impl GroupKey for (Arc<str>, Option<ModuleId>) {
-    fn common(self) -> Common {
-        Common::Api(self.0, self.1)
-    }
 }
 
 impl GroupKey for ModuleId {

@@ -2,6 +2,7 @@
 
 use super::group::{Common, Group, add};
 use super::place::caller;
+use crate::language_api::{ApiShare, api_shares};
 use crate::pool::Pools;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
@@ -101,6 +102,25 @@ pub(super) fn by_place<K: Eq + Hash>(
             // The sampled calls are a sure lower bound.
             let low = part.low.max(line.looks as f64).min(part.calls);
             put(Some(line.frame), &Part { low, looked_at: Some(line.looks), ..part });
+        }
+    }
+    sums.groups
+}
+
+/// Returns the calls grouped by the public function that the user's code called, by the name that its language gives it. If
+/// one function of the C library serves several functions of the language, each has the share of the looks that met it.
+pub(super) fn by_api(recording: &Recording, rows: &[(RowId, &Row)]) -> Vec<Group> {
+    let mut sums = Sums::default();
+    for (id, row) in rows {
+        let shares = api_shares(recording, *id);
+        let is_one = shares.len() == 1;
+        let looks = row.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks));
+        for ApiShare { name, share } in shares {
+            let api = name.map(|name| (Arc::from(name), None)).or_else(|| Some((row.api.clone()?, row.api_module)));
+            let seen = (looks as f64 * share).round() as u64;
+            let part = if is_one { whole(row) } else { part(row, share, seen, effective_looks(&row.lines)) };
+            let common = || api.clone().map_or(Common::Unknown, |(api, module)| Common::Api(api, module));
+            sums.put(api.clone(), common, (*id, row), &part);
         }
     }
     sums.groups

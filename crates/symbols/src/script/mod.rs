@@ -228,8 +228,12 @@ impl Symbols {
     }
 
     /// Returns the script line that stands for a stack: the innermost of the user's own code; else, in Java, the
-    /// outermost that tells what its thread is for; else the innermost that has a line number.
+    /// outermost that tells what its thread is for; else the innermost that has a line number. Lines outside of an event
+    /// loop only started it.
     pub fn script_line(&self, stack: &[RawFrame]) -> Option<RawFrame> {
+        let is_loop = |f: &RawFrame| self.scripts.lines.get(*f).is_some_and(|(line, _)| python::is_loop(line));
+        let in_loop = stack.iter().position(is_loop).and_then(|at| stack.get(..=at));
+        let stack = in_loop.unwrap_or(stack);
         let lines = stack.iter().filter(|f| f.is_script());
         let own = |f: &&RawFrame| self.scripts.lines.get(**f).is_some_and(|(_, class)| *class == FrameClass::User);
         // A frame without a line number is not taken: in a stack of compiled functions, the interpreted ones may be

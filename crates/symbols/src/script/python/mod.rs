@@ -63,6 +63,12 @@ pub(crate) fn is_bundled(path: &str) -> bool {
     path.contains("/lib-dynload/")
 }
 
+/// Returns true for the function of asyncio that runs whatever its loop has to do: its callers asked for none of it.
+pub(crate) fn is_loop(line: &ScriptLine) -> bool {
+    let of_asyncio = |file: &str| file.ends_with("/asyncio/base_events.py");
+    line.language == Language::Python && &*line.function == "_run_once" && line.file.as_deref().is_some_and(of_asyncio)
+}
+
 impl Runtime for PythonFile {
     fn attach(&self, memory: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
         let runtime = bias.wrapping_add(self.runtime);
