@@ -227,6 +227,9 @@ fn a_short_read_is_the_last_one_where_the_end_tells_itself() {
         |result: i64| call("recvfrom", "recv", &[5, 0x1000, 65_536, 0, 0, 0], result).fd("UNIX-STREAM:[7]").toll(600);
     let rest = rounds(5_000, |_| vec![waits(), takes(300), takes(-11), answers()]);
     let sure = |events: u32| needless(&[vec![interest(events)], rest.clone()].concat(), "drain-eagain");
+    let accepts = |result: i64| call("accept4", "accept4", &[5, 0, 0, 0], result).fd("TCP:[7]").toll(900);
+    let of_several = rounds(5_000, |_| vec![waits(), accepts(9), accepts(-11)]);
+    assert_eq!(needless(&[vec![interest(1 << 31 | 1 | 0x2000)], of_several].concat(), "drain-eagain"), 0);
     // By edges, the end of the stream may come with the last bytes, unless EPOLLRDHUP tells it.
     assert!(sure(1 << 31 | 1 | 0x2000) > 4_500 && sure(1 << 31 | 1) == 0 && sure(1) > 4_500);
 }

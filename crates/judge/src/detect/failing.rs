@@ -32,9 +32,11 @@ pub(super) struct Failing {
     /// Rows of the C library's own locks. The library decides when these wake, and the thread to be woken may have
     /// found the lock free.
     locks: Set<RowId>,
+    /// Processes that use edge-triggered epoll: of several connections that wait, it tells once.
+    edges: Set<u32>,
     /// Processes that use edge-triggered epoll without being told of a stream's end: that may come with the last bytes,
     /// and tells itself only to a read more.
-    edges: Set<u32>,
+    ends_untold: Set<u32>,
 }
 
 impl Detector for Failing {
@@ -97,8 +99,13 @@ impl Failing {
         let Some(meaning) = &step.meaning else { return };
         let Act::Set { .. } = meaning.line.act else { return };
         let events = meaning.now.as_deref().and_then(|now| now.first_chunk()).map(|b| u32::from_le_bytes(*b));
-        if meaning.line.about.is(&INTEREST) && events.is_some_and(|e| e & (EPOLLET | EPOLLRDHUP) == EPOLLET) {
-            self.edges.insert(step.observed.window.process.0);
+        let Some(events) = events.filter(|events| meaning.line.about.is(&INTEREST) && events & EPOLLET != 0) else {
+            return;
+        };
+        let process = step.observed.window.process.0;
+        self.edges.insert(process);
+        if events & EPOLLRDHUP == 0 {
+            self.ends_untold.insert(process);
         }
     }
 
@@ -158,8 +165,11 @@ impl Failing {
         if let Some((moved, fd)) = moved.and_then(|m| Some((m, m.fd?))) {
             let before = drained.remove(&fd).unwrap_or(false);
             if call.errno().is_some_and(|e| e == Errno::EAGAIN) && before {
-                let weak = self.edges.contains(&step.observed.window.process.0)
-                    || moved.line.asked.is_none() && moved.line.unit == Unit::Stream;
+                let process = step.observed.window.process.0;
+                let weak = match moved.line.unit {
+                    Unit::Item => self.edges.contains(&process),
+                    _ => self.ends_untold.contains(&process) || moved.line.asked.is_none(),
+                };
                 return Some(claim(
                     "reads or accepts once more although there was no more",
                     "go back to waiting after a short read or a connection: it tells when there is more",
