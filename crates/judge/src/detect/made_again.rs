@@ -372,7 +372,8 @@ impl Lives {
             before.for_each(|other| leave_out_later(other, claims));
         }
         let goes_on = self.all.iter().filter(|life| life.open > 0 && life.made + life.thing.life >= steps.len());
-        for life in goes_on.filter(|life| known(&life.sort) || repeated.iter().any(|other| other.sort == life.sort)) {
+        let is_known = |life: &Life| life.thing.file.is_none() && known(&life.sort);
+        for life in goes_on.filter(|life| is_known(life) || repeated.iter().any(|other| other.sort == life.sort)) {
             life.calls().filter_map(|at| steps.get(at)).for_each(|step| leave_out_later(step, claims));
         }
     }
@@ -403,8 +404,8 @@ impl MadeAgain {
             }
             let first = of_sort.first().filter(|life| life.of_open.is_some()).and_then(|life| steps.get(life.made));
             let varied = first.is_some_and(|step| self.varied.contains(&(who, step.observed.descriptor(0))));
-            if seen && !again && !varied {
-                // The window is too short for two of them.
+            if seen && !again && !varied && of_sort.iter().all(|life| life.thing.file.is_none()) {
+                // The window is too short for two of them. Those of a file may each be of another opening.
                 let calls = of_sort.iter().flat_map(|life| life.calls()).filter_map(|at| steps.get(at));
                 calls.for_each(|step| leave_out_later(step, claims));
             }
