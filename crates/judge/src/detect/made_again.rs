@@ -350,13 +350,7 @@ impl Lives {
 
     /// Leaves out calls whose other half is beyond the window's edges: their things may belong to the `repeated`
     /// ones, or be of a description that is `known` from earlier windows.
-    fn leave_out(
-        &self,
-        repeated: &[&Life],
-        known: impl Fn(&Sort) -> bool,
-        steps: &[Step<'_>],
-        claims: &mut Claims,
-    ) {
+    fn leave_out(&self, repeated: &[&Life], known: impl Fn(&Sort) -> bool, steps: &[Step<'_>], claims: &mut Claims) {
         let is_of = |step: &Step<'_>, thing: &Thing| {
             let name = step.observed.syscall.name();
             name == Some(thing.ends.call) || (name.is_some() && name == thing.moves)

@@ -136,7 +136,11 @@ impl RowMargins {
         let in_margins = self.margins_of(place);
         self.unclaimed += u64::from(in_margins == [false; 3]);
         let margins = [&mut self.early, &mut self.late, &mut self.elsewhere];
-        margins.into_iter().zip(in_margins).filter(|(_, is_in)| *is_in).for_each(|(margin, _)| margin.add(place.window));
+        margins
+            .into_iter()
+            .zip(in_margins)
+            .filter(|(_, is_in)| *is_in)
+            .for_each(|(margin, _)| margin.add(place.window));
     }
 
     /// Judges the margins, once all calls are known. Returns true if one of them is blind.
