@@ -437,6 +437,8 @@ pub struct Beneath {
     pub sure_calls: u64,
     /// Toll of all `calls`, ns.
     pub toll_ns: u64,
+    /// The best cure in one line, of the costliest places with a cause.
+    pub cure: Option<String>,
 }
 
 /// Needless calls that are in no finding and no remark: too few, or too cheap.

@@ -5,11 +5,12 @@
 
 use crate::finding::Finding;
 use crate::group::Group;
+use crate::hash::Map;
 use crate::judged_view::JudgedView;
 use crate::options::Options;
-use crate::phases::Phases;
+use crate::phases::{Phases, toll};
 use crate::verdict::verdict;
-use systoll_model::Recording;
+use systoll_model::{Recording, RowId};
 
 /// Returns the verdicts of groups; groups with one cause and the same cures have one verdict.
 pub(crate) fn verdicts(
@@ -20,6 +21,7 @@ pub(crate) fn verdicts(
 ) -> Vec<Finding> {
     let told = |group: &Group<'_>| verdict(group, shown, phases, options);
     let mut each: Vec<Option<Finding>> = groups.iter().map(told).collect();
+    tell_by_line(groups, &mut each, shown, phases, options);
     let mut findings = Vec::new();
     for at in 0..groups.len() {
         let Some((group, finding)) = groups.get(at).zip(each.get_mut(at).and_then(Option::take)) else { continue };
@@ -45,6 +47,69 @@ pub(crate) fn verdicts(
         }
     }
     findings
+}
+
+/// Least share of a row's calls, 0 to 1, of the line that is taken to make them.
+const MOST: f64 = 0.8;
+
+/// Needless calls that one line of the program makes, in groups that are too cheap for a verdict of their own.
+#[derive(Default)]
+struct OfLine {
+    /// Indices of the groups.
+    groups: Vec<usize>,
+    /// Price of the needless calls, ns.
+    toll_ns: f64,
+}
+
+/// Judges groups without a verdict once more if one line of the program makes their calls, as `mkdirSync` of Node asks
+/// for a status and makes a directory: whether they cost enough, all of the line's needless calls decide together.
+fn tell_by_line(
+    groups: &[Group<'_>],
+    each: &mut [Option<Finding>],
+    shown: JudgedView<'_>,
+    phases: &Phases,
+    options: &Options,
+) {
+    let mut lines: Map<CodeLine<'_>, OfLine> = Map::default();
+    for (at, group) in groups.iter().enumerate().filter(|(at, _)| each.get(*at).is_some_and(Option::is_none)) {
+        let plain = !group.by_wait && group.startup.is_none() && group.children.is_none();
+        let Some(line) = group.rows.first().filter(|_| plain).and_then(|id| line_of(*id, shown.recording)) else {
+            continue;
+        };
+        let of_line = lines.entry(line).or_default();
+        of_line.groups.push(at);
+        of_line.toll_ns += group.rows.iter().map(|id| needless_toll(*id, shown)).sum::<f64>();
+    }
+    for of_line in lines.into_values().filter(|of_line| of_line.groups.len() > 1 && of_line.toll_ns > 0.0) {
+        for at in of_line.groups {
+            let (Some(group), Some(finding)) = (groups.get(at), each.get_mut(at)) else { continue };
+            let own = group.rows.iter().map(|id| needless_toll(*id, shown)).sum::<f64>();
+            // A group has its part of the price that all of the line must have.
+            let options = Options { min_price: options.min_price * own / of_line.toll_ns, ..options.clone() };
+            *finding = verdict(group, shown, phases, &options);
+        }
+    }
+}
+
+/// A line of the program: its process, file and number.
+type CodeLine<'a> = (u32, &'a str, u32);
+
+/// Returns the line of the program that makes a row's calls; of a script, the one that makes most of them.
+fn line_of(id: RowId, recording: &Recording) -> Option<CodeLine<'_>> {
+    let row = recording.row(id);
+    let frame = match &*row.lines {
+        [] => row.user?,
+        lines => lines.iter().find(|line| row.share(line) >= MOST)?.frame,
+    };
+    let place = recording.frame(frame).location()?;
+    Some((row.process.0, place.file.as_deref()?, place.line?))
+}
+
+/// Returns the price of a row's needless calls, ns.
+fn needless_toll(id: RowId, shown: JudgedView<'_>) -> f64 {
+    let row = shown.recording.row(id);
+    let any = shown.views.get(id.0 as usize).map_or(0.0, |view| view.needless(row.counts.calls).any);
+    toll(shown.recording, row) / row.counts.calls.max(1) as f64 * any
 }
 
 /// Returns true if two groups of a program have one cause and one way to end it.

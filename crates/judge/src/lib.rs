@@ -96,7 +96,7 @@ pub use finding::{
     Advice, Basis, Beneath, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later,
     ObjectShare, PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
 };
-pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
+pub use grouping::{By, Common, Group, Grouping, grouped, line_bounds, unseen_share};
 pub use judgement::Judgement;
 pub use language::{CodeLanguage, Version};
 pub use language_api::node_function;

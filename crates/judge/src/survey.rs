@@ -54,6 +54,8 @@ pub(crate) struct RowView<'a> {
     pub threads: SmallList<(u32, u32)>,
     /// The row's claimed calls.
     pub claimed: Vec<Claimed<'a>>,
+    /// Number of the row's calls in windows that hide whether they are needless; they are in no other number here.
+    pub hidden: u64,
     /// Sum of what its calls in windows waited, ns; `None` if that is not known of all.
     pub waited_ns: Option<u64>,
     /// One of the row's calls, for its arguments.
@@ -244,7 +246,12 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
         let opener = calls(window.row);
         for (call, judged) in window.calls.iter().zip(claims.by_ref()) {
             let claim = match judged {
-                Judged::LeftOut => continue,
+                Judged::LeftOut => {
+                    if let Some(view) = views.get_mut(call.row.0 as usize) {
+                        view.hidden += 1;
+                    }
+                    continue;
+                }
                 Judged::Unclaimed => None,
                 Judged::Claimed(claim) => Some(claim),
             };
@@ -317,6 +324,8 @@ pub(crate) struct Interval {
     pub scatter: f64,
     /// Upper 95 % bound of the share of calls that differ, if `n` sampled windows were all alike (1 - 0.05^(1/n)).
     pub unseen: f64,
+    /// True if windows hide of most of the calls whether they are needless.
+    pub is_blind: bool,
 }
 
 /// Returns the scatter over the windows of several rows taken together.
@@ -348,6 +357,7 @@ pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
         agree,
         scatter: 2.0 * variance.sqrt(),
         unseen: 1.0 - 0.05_f64.powf(1.0 / n),
+        is_blind: views.iter().map(|view| view.hidden).sum::<u64>() > calls,
     }
 }
 

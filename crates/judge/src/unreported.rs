@@ -1,16 +1,20 @@
 //! Calls that findings and remarks do not report: needless calls that cost too little, and calls that can't be
 //! judged.
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Suspect};
 use crate::finding::{Beneath, Finding, Kind, Unjudged, Untold};
-use crate::group::{Patterns, cause_of};
+use crate::group::{Group, Patterns, cause_of};
 use crate::hash::Map;
 use crate::judged_view::JudgedView;
 use crate::phases::toll;
+use crate::phrasing;
 use crate::survey::RowView;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use systoll_model::{FrameId, RowId, Sysno};
+
+/// Largest number of places that have a cure in words.
+const CURED: usize = 20;
 
 /// Returns the needless calls that no finding and no remark reports, except those whose price would
 /// be waiting, and the places where they are made, costliest first.
@@ -41,10 +45,11 @@ pub(crate) fn untold<'f>(
         (unsure.0, unsure.1) = (unsure.0 + weak, unsure.1 + weak * price);
         // Half a call of each of many rows may be some calls in the sum, and is none in any place.
         if strong + weak >= 0.5 {
-            let cause = cause_of(shown.recording, row, view.claimed.iter(), &mut patterns).map(|cause| cause.id.into());
+            let suspect = cause_of(shown.recording, row, view.claimed.iter(), &mut patterns);
+            let cause = suspect.map(|cause| cause.id.into());
             let key =
                 UnreportedKey { syscall: row.syscall, user: row.user, api: row.api.clone(), cause, kind: kind(view) };
-            places.add(id, key, strong, weak, price);
+            places.add(id, suspect, key, (strong, weak, price));
         }
     }
     let untold = Untold {
@@ -53,7 +58,7 @@ pub(crate) fn untold<'f>(
         unsure_calls: whole(unsure.0),
         unsure_toll_ns: whole(unsure.1),
     };
-    (untold, places.beneath())
+    (untold, places.beneath(shown))
 }
 
 fn whole(n: f64) -> u64 {
@@ -64,6 +69,25 @@ fn whole(n: f64) -> u64 {
 fn kind(view: &RowView<'_>) -> Kind {
     let of = |kind: &Kind| view.claimed.iter().filter(|claimed| claimed.claim.kind == *kind).count();
     Kind::ALL.into_iter().max_by_key(of).unwrap_or(Kind::Repeat)
+}
+
+/// Returns the best cure of a cause for the calls of a row.
+fn first_cure(suspect: Suspect<'_>, row: RowId, kind: Kind, shown: JudgedView<'_>) -> Option<String> {
+    suspect.cause()?;
+    let row_of = shown.recording.row(row);
+    let calls = row_of.counts.calls;
+    let mut finding = Finding { kind, calls, rows: vec![row], syscalls: vec![row_of.syscall], ..Finding::default() };
+    let group = Group {
+        cause: Some(suspect),
+        rows: vec![row],
+        kind,
+        claim: None,
+        by_wait: false,
+        startup: None,
+        children: None,
+    };
+    phrasing::put(&mut finding, &group, shown, row_of.api.as_deref());
+    finding.cures.into_iter().next().map(|cure| cure.how)
 }
 
 /// Key of a place: rows that share these properties are reported together.
@@ -77,23 +101,31 @@ struct UnreportedKey {
 }
 
 /// Needless calls of a place, and their price in ns.
-struct OfPlace {
+struct OfPlace<'a> {
     row: RowId,
+    suspect: Option<Suspect<'a>>,
     sure: (f64, f64),
     unsure: (f64, f64),
 }
 
 #[derive(Default)]
-struct Places {
+struct Places<'a> {
     at: Map<UnreportedKey, usize>,
-    all: Vec<(UnreportedKey, OfPlace)>,
+    all: Vec<(UnreportedKey, OfPlace<'a>)>,
 }
 
-impl Places {
-    fn add(&mut self, row: RowId, place: UnreportedKey, strong: f64, weak: f64, price: f64) {
+impl<'a> Places<'a> {
+    /// Adds calls of a row: the number of needless ones, that of those which may be, and the price of one, ns.
+    fn add(
+        &mut self,
+        row: RowId,
+        suspect: Option<Suspect<'a>>,
+        place: UnreportedKey,
+        (strong, weak, price): (f64, f64, f64),
+    ) {
         let at = *self.at.entry(place.clone()).or_insert(self.all.len());
         if at == self.all.len() {
-            self.all.push((place, OfPlace { row, sure: (0.0, 0.0), unsure: (0.0, 0.0) }));
+            self.all.push((place, OfPlace { row, suspect, sure: (0.0, 0.0), unsure: (0.0, 0.0) }));
         }
         if let Some((_, of)) = self.all.get_mut(at) {
             of.sure = (of.sure.0 + strong, of.sure.1 + strong * price);
@@ -101,18 +133,25 @@ impl Places {
         }
     }
 
-    fn beneath(self) -> Vec<Beneath> {
-        let of = |(place, of): (UnreportedKey, OfPlace)| Beneath {
-            row: of.row,
-            cause: place.cause,
-            kind: place.kind,
-            calls: whole(of.sure.0 + of.unsure.0),
-            sure_calls: whole(of.sure.0),
-            toll_ns: whole(of.sure.1 + of.unsure.1),
+    fn beneath(self, shown: JudgedView<'_>) -> Vec<Beneath> {
+        let of = |(place, of): (UnreportedKey, OfPlace<'a>)| {
+            let beneath = Beneath {
+                row: of.row,
+                cause: place.cause,
+                kind: place.kind,
+                calls: whole(of.sure.0 + of.unsure.0),
+                sure_calls: whole(of.sure.0),
+                toll_ns: whole(of.sure.1 + of.unsure.1),
+                cure: None,
+            };
+            (beneath, of.suspect)
         };
-        let mut all: Vec<Beneath> = self.all.into_iter().map(of).filter(|beneath| beneath.calls > 0).collect();
-        all.sort_by_key(|beneath| (Reverse((beneath.toll_ns, beneath.calls)), beneath.row));
-        all
+        let mut all: Vec<_> = self.all.into_iter().map(of).filter(|(beneath, _)| beneath.calls > 0).collect();
+        all.sort_by_key(|(beneath, _)| (Reverse((beneath.toll_ns, beneath.calls)), beneath.row));
+        for (beneath, suspect) in all.iter_mut().take(CURED) {
+            beneath.cure = suspect.and_then(|suspect| first_cure(suspect, beneath.row, beneath.kind, shown));
+        }
+        all.into_iter().map(|(beneath, _)| beneath).collect()
     }
 }
 

@@ -151,6 +151,12 @@ fn saved_share(view: &RowView<'_>, price: f64) -> f64 {
     if view.claimed.is_empty() { 1.0 } else { saved / view.claimed.len() as f64 }
 }
 
+/// Factor of the lower bound if windows hide of most calls whether they are needless: those may all be of use.
+const BLIND: f64 = 0.5;
+/// Needless share of the calls, 0 to 1, from which on all of them may be needless: a detector claims only calls of which
+/// a window proves it.
+const NEARLY_ALL: f64 = 0.9;
+
 impl Figures {
     /// Adds the figures of one of the group's rows.
     fn add_row(&mut self, id: RowId, group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phases: &Phases) {
@@ -280,7 +286,10 @@ impl Figures {
         }
         let share = best / calls.max(1.0);
         let low = (share - self.interval.scatter).max(0.0) * (1.0 - self.interval.unseen);
+        let low = if self.interval.is_blind { low * BLIND } else { low };
         let high = share + self.interval.scatter + (1.0 - share) * self.interval.unseen;
+        // Nothing speaks for the rest, of which windows show no reason.
+        let high = if share >= NEARLY_ALL && !self.by_ledger { 1.0 } else { high };
         // Large counts are rounded by floating point; the order of the three must survive that.
         let estimate = (best.round() as u64).min(self.calls);
         let low = ((low * calls).floor() as u64).max(self.agreeing).min(estimate);

@@ -463,8 +463,8 @@ fn a_healthy_report_names_what_was_judged_and_what_was_not() {
     assert_snapshot!(screen((rec, judgement), 100), @r#"
     systoll  wc -l /usr/share/dict/words    exit 0    3 ms watched    about 2 ms CPU
              nothing found worth your time: 93 system calls, exact; they take about 87 µs, 4.3 % of CPU
-             about 12 needless calls cost 9 µs, 0.4 % of CPU; about 1 call may be needless, and costs
-             700 ns, below 0.1 % of CPU; 20 calls, 2.0 % of CPU, could not be judged
+             about 13 calls may be needless, and cost 9.7 µs, 0.5 % of CPU; 20 calls, 2.0 % of CPU,
+             could not be judged
     "#);
 }
 

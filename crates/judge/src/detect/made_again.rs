@@ -378,13 +378,7 @@ impl Lives {
 
     /// Leaves out calls whose other half is beyond the window's edges: their things may belong to the `repeated`
     /// ones, or be of a description that is `known` from earlier windows.
-    fn leave_out(
-        &self,
-        repeated: &[&Life],
-        known: impl Fn(&Sort) -> bool,
-        steps: &[Step<'_>],
-        claims: &mut Claims,
-    ) {
+    fn leave_out(&self, repeated: &[&Life], known: impl Fn(&Sort) -> bool, steps: &[Step<'_>], claims: &mut Claims) {
         self.leave_out_preparing(repeated, steps, claims);
         let is_of = |step: &Step<'_>, thing: &Thing| {
             let name = step.observed.syscall.name();
@@ -401,7 +395,8 @@ impl Lives {
             before.for_each(|other| leave_out_later(other, claims));
         }
         let goes_on = self.all.iter().filter(|life| life.open > 0 && life.made + life.thing.life >= steps.len());
-        for life in goes_on.filter(|life| known(&life.sort) || repeated.iter().any(|other| other.sort == life.sort)) {
+        let is_known = |life: &Life| life.thing.file.is_none() && known(&life.sort);
+        for life in goes_on.filter(|life| is_known(life) || repeated.iter().any(|other| other.sort == life.sort)) {
             life.calls().filter_map(|at| steps.get(at)).for_each(|step| leave_out_later(step, claims));
         }
     }
@@ -432,8 +427,8 @@ impl MadeAgain {
             }
             let first = of_sort.first().filter(|life| life.of_open.is_some()).and_then(|life| steps.get(life.made));
             let varied = first.is_some_and(|step| self.varied.contains(&(who, step.observed.descriptor(0))));
-            if seen && !again && !varied {
-                // The window is too short for two of them.
+            if seen && !again && !varied && of_sort.iter().all(|life| life.thing.file.is_none()) {
+                // The window is too short for two of them. Those of a file may each be of another opening.
                 let calls = of_sort.iter().flat_map(|life| life.calls()).filter_map(|at| steps.get(at));
                 calls.for_each(|step| leave_out_later(step, claims));
             }

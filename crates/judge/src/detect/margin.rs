@@ -2,9 +2,9 @@
 //!
 //! A detector needs to see some calls before a call, or after it, to claim it: the making of a thing before its end, the
 //! answer before the same answer. Where the window begins or ends sooner, the call is censored: no window shows whether
-//! it is needless. How much has to be seen, the claimed calls tell: of all claimed calls of a row, one stands nearest to
-//! its window's beginning, and one nearest to its end. Unclaimed calls that stand still nearer count neither as needless
-//! nor as useful, if chance alone would hardly leave all of them unclaimed. So do calls on a descriptor that the window
+//! it is needless. How much has to be seen, the claimed calls tell: nearer to its window's beginning than some distance,
+//! or to its end, there is hardly a claimed call of a row. Unclaimed calls that stand so near count neither as needless
+//! nor as useful, if chance alone would hardly leave so many of them unclaimed. So do calls on a descriptor that the window
 //! does not show to be made, if all claimed calls of the row are on descriptors made before their eyes: another thread
 //! may have made it.
 
@@ -21,95 +21,140 @@ const CHANCE: f64 = 0.05;
 /// need descriptors made in the window.
 const RARE: u64 = 16;
 
+/// Number of a row's claimed calls for each one among them that may stand in a margin: the first windows of a run know
+/// more of what came before than later ones do.
+const ASTRAY: u64 = 32;
+/// Largest number of calls before and after a call that a claim is taken to need, together: half of a usual window, so that
+/// the other half shows whether calls are claimed that have as many.
+const NEEDED: usize = 16;
+/// Distances from an edge of a window that are told apart, in calls.
+const WIDE: usize = 64;
+
 /// The calls of a row in windows, by their distance from the edges of their windows.
 struct RowMargins {
     /// Number of claimed calls.
     claimed: u64,
-    /// Smallest number of calls before a claimed call in its window.
-    before: usize,
-    /// Smallest number of calls after a claimed call in its window.
-    after: usize,
-    /// Number of unclaimed calls with as much before and after them as some claimed call has.
+    /// Number of unclaimed calls in no margin.
     unclaimed: u64,
-    /// Number of windows with an unclaimed call nearer to the beginning than any claimed one.
-    early: Windows,
-    /// Number of windows with an unclaimed call nearer to the end than any claimed one.
-    late: Windows,
-    /// Number of claimed calls on a descriptor that their window does not show to be made.
-    claimed_elsewhere: u64,
-    /// Number of windows with an unclaimed call on such a descriptor.
-    elsewhere: Windows,
+    early: Margin,
+    late: Margin,
+    elsewhere: Margin,
+    /// Number of claimed calls by the number of calls before them in the window, and by that after them.
+    by_distance: Box<[[u32; WIDE]; 2]>,
 }
 
-/// A number of windows, counted as they come.
+/// A margin of windows.
 #[derive(Clone, Copy, Default)]
-struct Windows {
-    count: u64,
+struct Margin {
+    /// Calls with fewer calls between them and the edge are in the margin.
+    width: usize,
+    /// Number of claimed calls in it.
+    claimed: u64,
+    /// Number of windows with an unclaimed call in it.
+    windows: u64,
     /// The window counted last, by its number from 1; 0 before the first.
     last: usize,
+    /// True if no window shows whether unclaimed calls in it are needless.
+    is_blind: bool,
 }
 
-impl Windows {
+impl Margin {
+    /// Returns the margin in which hardly any claimed call stands, given their numbers by distance from the edge.
+    fn of(by_distance: &[u32; WIDE], claimed: u64) -> Self {
+        let mut margin = Self::default();
+        for n in by_distance {
+            if ASTRAY * (margin.claimed + u64::from(*n)) > claimed {
+                break;
+            }
+            margin.claimed += u64::from(*n);
+            margin.width += 1;
+        }
+        margin
+    }
+
     fn add(&mut self, window: usize) {
         if self.last != window + 1 {
-            (self.last, self.count) = (window + 1, self.count + 1);
+            (self.last, self.windows) = (window + 1, self.windows + 1);
         }
     }
+
+    /// Judges whether so few calls in the margin are claimed that this is no chance, if `share` of the others are.
+    fn judge(&mut self, share: f64) {
+        self.is_blind = self.windows > 0 && at_most(self.claimed, self.claimed + self.windows, share) <= CHANCE;
+    }
+}
+
+/// Returns the chance, 0 to 1, of at most `k` successes in `n` trials that succeed with a chance of `share`.
+fn at_most(k: u64, n: u64, share: f64) -> f64 {
+    let odds = (share / (1.0 - share)).ln();
+    let mut term = n as f64 * (1.0 - share).ln();
+    let mut sum = 0.0;
+    for i in 0..=k.min(n) {
+        sum += term.exp();
+        term += ((n - i) as f64 / (i + 1) as f64).ln() + odds;
+    }
+    sum
 }
 
 impl RowMargins {
     fn new() -> Self {
-        let none = Windows::default();
-        Self {
-            claimed: 0,
-            before: usize::MAX,
-            after: usize::MAX,
-            unclaimed: 0,
-            early: none,
-            late: none,
-            claimed_elsewhere: 0,
-            elsewhere: none,
-        }
+        let none = Margin::default();
+        let by_distance = Box::new([[0; WIDE]; 2]);
+        Self { claimed: 0, unclaimed: 0, early: none, late: none, elsewhere: none, by_distance }
     }
 
     fn add_claimed(&mut self, place: Place) {
         self.claimed += 1;
-        self.before = self.before.min(place.before);
-        self.after = self.after.min(place.after);
-        self.claimed_elsewhere += u64::from(place.elsewhere);
+        self.elsewhere.claimed += u64::from(place.elsewhere);
+        let [before, after] = &mut *self.by_distance;
+        for (by_distance, distance) in [(before, place.before), (after, place.after)] {
+            if let Some(n) = by_distance.get_mut(distance) {
+                *n += 1;
+            }
+        }
     }
 
-    /// Returns true if the call's descriptor was made out of sight, where calls of the row are hardly claimed.
-    fn is_elsewhere(&self, place: Place) -> bool {
-        place.elsewhere && RARE * self.claimed_elsewhere <= self.claimed
+    /// Finds the margins, once all claimed calls are known.
+    fn measure(&mut self) {
+        let [before, after] = &*self.by_distance;
+        let (early, late) = (Margin::of(before, self.claimed), Margin::of(after, self.claimed));
+        if early.width + late.width <= NEEDED {
+            (self.early, self.late) = (early, late);
+        }
+        // Any width would do: a call is in this margin, or it is not.
+        self.elsewhere.width = usize::from(RARE * self.elsewhere.claimed <= self.claimed);
+    }
+
+    /// Returns true for each margin that the place is in: that at the window's beginning, that at its end, and that of
+    /// descriptors made elsewhere.
+    fn margins_of(&self, place: Place) -> [bool; 3] {
+        let elsewhere = place.elsewhere && self.elsewhere.width > 0;
+        [place.before < self.early.width, place.after < self.late.width, elsewhere]
     }
 
     fn add_unclaimed(&mut self, place: Place) {
-        let (early, late) = (place.before < self.before, place.after < self.after);
-        if early {
-            self.early.add(place.window);
-        }
-        if late {
-            self.late.add(place.window);
-        }
-        let elsewhere = self.is_elsewhere(place);
-        if elsewhere {
-            self.elsewhere.add(place.window);
-        }
-        self.unclaimed += u64::from(!early && !late && !elsewhere);
+        let in_margins = self.margins_of(place);
+        self.unclaimed += u64::from(in_margins == [false; 3]);
+        let margins = [&mut self.early, &mut self.late, &mut self.elsewhere];
+        margins
+            .into_iter()
+            .zip(in_margins)
+            .filter(|(_, is_in)| *is_in)
+            .for_each(|(margin, _)| margin.add(place.window));
     }
 
-    /// Returns true if a margin is without a claim in so many windows that this is no chance.
-    fn is_blind(&self, margin: Windows) -> bool {
-        let others = (self.unclaimed + 1) as f64 / (self.claimed + self.unclaimed + 1) as f64;
-        margin.count > 0 && others.powf(margin.count as f64) <= CHANCE
+    /// Judges the margins, once all calls are known. Returns true if one of them is blind.
+    fn judge(&mut self) -> bool {
+        let share = self.claimed as f64 / (self.claimed + self.unclaimed + 1) as f64;
+        let mut margins = [&mut self.early, &mut self.late, &mut self.elsewhere];
+        margins.iter_mut().for_each(|margin| margin.judge(share));
+        margins.iter().any(|margin| margin.is_blind)
     }
 
     /// Returns true if the place of an unclaimed call hides whether the call is needless.
     fn hides(&self, place: Place) -> bool {
-        place.before < self.before && self.is_blind(self.early)
-            || place.after < self.after && self.is_blind(self.late)
-            || self.is_elsewhere(place) && self.is_blind(self.elsewhere)
+        let margins = [&self.early, &self.late, &self.elsewhere];
+        margins.into_iter().zip(self.margins_of(place)).any(|(margin, is_in)| is_in && margin.is_blind)
     }
 }
 
@@ -157,12 +202,13 @@ pub(super) fn leave_out(recording: &Recording, elsewhere: &Elsewhere, claims: &m
     if rows.is_empty() {
         return;
     }
+    rows.values_mut().for_each(RowMargins::measure);
     for_each(recording, elsewhere, claims, |row, place, is_claimed, is_first| {
         if let Some(margins) = rows.get_mut(&row).filter(|_| !is_claimed && !is_first) {
             margins.add_unclaimed(place);
         }
     });
-    rows.retain(|_, row| [row.early, row.late, row.elsewhere].iter().any(|margin| row.is_blind(*margin)));
+    rows.retain(|_, row| row.judge());
     let mut hidden: Vec<Place> = Vec::new();
     for_each(recording, elsewhere, claims, |row, place, is_claimed, is_first| {
         let hides = || rows.get(&row).is_some_and(|row| row.hides(place));
@@ -201,52 +247,69 @@ fn for_each(
 mod tests {
     use super::*;
 
-    /// Returns the margins of a row with calls at these places, by the number of calls before and after them.
-    fn margins(claimed: &[(usize, usize)], unclaimed: &[(usize, usize)]) -> RowMargins {
+    const FIRST: Place = Place { window: 0, before: 0, after: 31, elsewhere: false };
+    const MIDDLE: Place = Place { window: 0, before: 4, after: 12, elsewhere: false };
+    const LAST: Place = Place { window: 0, before: 31, after: 0, elsewhere: false };
+
+    /// Returns the judged margins of a row with calls at these places, each with its number of windows.
+    fn margins(claimed: &[(Place, usize)], unclaimed: &[(Place, usize)]) -> RowMargins {
         let mut row = RowMargins::new();
-        let place = |window: usize, (before, after): (usize, usize)| Place { window, before, after, elsewhere: false };
-        claimed.iter().enumerate().for_each(|(window, at)| row.add_claimed(place(window, *at)));
-        unclaimed.iter().enumerate().for_each(|(window, at)| row.add_unclaimed(place(window, *at)));
+        let places = |of: &[(Place, usize)]| -> Vec<Place> {
+            of.iter().flat_map(|(place, n)| (0..*n).map(|window| Place { window, ..*place })).collect()
+        };
+        places(claimed).into_iter().for_each(|place| row.add_claimed(place));
+        row.measure();
+        places(unclaimed).into_iter().for_each(|place| row.add_unclaimed(place));
+        row.judge();
         row
     }
 
-    const FIRST: Place = Place { window: 0, before: 0, after: 31, elsewhere: false };
-    const MIDDLE: Place = Place { window: 0, before: 16, after: 15, elsewhere: false };
-    const LAST: Place = Place { window: 0, before: 31, after: 0, elsewhere: false };
+    #[test]
+    fn a_call_nearer_to_the_edge_than_claimed_ones_is_hidden() {
+        let row = margins(&[(MIDDLE, 40)], &[(FIRST, 8)]);
+        assert!(row.hides(FIRST) && !row.hides(MIDDLE) && !row.hides(LAST));
+        let row = margins(&[(MIDDLE, 40)], &[(LAST, 8)]);
+        assert!(row.hides(LAST) && !row.hides(MIDDLE) && !row.hides(FIRST));
+    }
 
     #[test]
-    fn a_call_nearer_to_the_edge_than_any_claimed_one_is_hidden() {
-        let row = margins(&[(1, 30); 40], &[(0, 31); 8]);
-        assert!(row.hides(FIRST) && !row.hides(MIDDLE) && !row.hides(LAST));
-        let row = margins(&[(0, 1); 40], &[(31, 0); 8]);
-        assert!(row.hides(LAST) && !row.hides(MIDDLE) && !row.hides(FIRST));
+    fn claims_in_the_middle_of_windows_alone_hide_nothing() {
+        // Both margins together would be nearly all of a window.
+        let claimed = [(Place { before: 14, after: 17, ..MIDDLE }, 8)];
+        assert!(!margins(&claimed, &[(FIRST, 40), (LAST, 40)]).hides(FIRST));
+    }
+
+    #[test]
+    fn one_claimed_call_in_forty_may_stand_in_the_margin() {
+        assert!(margins(&[(FIRST, 1), (MIDDLE, 39)], &[(FIRST, 8)]).hides(FIRST));
+        assert!(!margins(&[(FIRST, 4), (MIDDLE, 36)], &[(FIRST, 8)]).hides(FIRST));
     }
 
     #[test]
     fn where_few_calls_are_claimed_a_margin_without_a_claim_is_chance() {
         // Every tenth call is claimed: eight calls at the edges without a claim prove nothing.
-        let unclaimed: Vec<(usize, usize)> = [(0, 31); 8].into_iter().chain([(9, 22); 90]).collect();
-        assert!(!margins(&[(9, 22); 10], &unclaimed).hides(FIRST));
+        assert!(!margins(&[(MIDDLE, 10)], &[(FIRST, 8), (MIDDLE, 90)]).hides(FIRST));
     }
 
     #[test]
     fn a_descriptor_made_out_of_sight_hides_a_call_whose_like_are_claimed_by_their_making() {
-        let seen = margins(&[(0, 31), (9, 22), (31, 0)], &[]);
         let elsewhere = Place { elsewhere: true, ..MIDDLE };
-        let of = |mut row: RowMargins, of_claimed: u64| {
-            (row.claimed, row.claimed_elsewhere) = (40, of_claimed);
-            (0..4).for_each(|window| row.add_unclaimed(Place { window, ..elsewhere }));
-            row.hides(elsewhere)
-        };
-        assert!(of(seen, 0));
-        assert!(!of(margins(&[(0, 31), (9, 22), (31, 0)], &[]), 20));
+        assert!(margins(&[(MIDDLE, 40)], &[(elsewhere, 4)]).hides(elsewhere));
+        assert!(!margins(&[(MIDDLE, 20), (elsewhere, 20)], &[(elsewhere, 4)]).hides(elsewhere));
     }
 
     #[test]
     fn calls_of_one_window_are_one_proof() {
-        let mut row = margins(&[(4, 4); 3], &[]);
-        (0..4).for_each(|before| row.add_unclaimed(Place { window: 7, before, after: 31 - before, elsewhere: false }));
-        assert_eq!(row.early.count, 1);
+        let row = margins(&[(MIDDLE, 3)], &[(FIRST, 1), (FIRST, 1), (FIRST, 1)]);
+        assert_eq!(row.early.windows, 1);
         assert!(!row.hides(FIRST));
+    }
+
+    #[test]
+    fn chances_are_those_of_the_binomial_distribution() {
+        let rounded = |k, n, share| (1000.0 * at_most(k, n, share)).round();
+        assert_eq!([rounded(0, 3, 0.5), rounded(1, 4, 0.5), rounded(5, 10, 0.5)], [125.0, 313.0, 623.0]);
+        // The first terms are too small for a float.
+        assert!(at_most(4_900, 5_000, 0.98) > 0.4);
     }
 }

@@ -134,6 +134,17 @@ fn part(row: &Row, share: f64, n: u64, looks: f64) -> Part {
     Part { calls: all * share, low: all * low, high: all * high, looked_at: Some(n) }
 }
 
+/// Returns the 95 % bounds of a line's share of its row's calls, 0 to 1; `None` if the looks at the row do not tell any.
+pub fn line_bounds(row: &Row, line: &RowLine) -> Option<(f64, f64)> {
+    let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
+    let share = row.share(line);
+    match looks {
+        0 => None,
+        _ if looks >= row.counts.calls => Some((share, share)),
+        _ => Some(bounds(share, effective_looks(&row.lines))),
+    }
+}
+
 /// Returns the number of independent looks that the looks at a row's lines are worth. A look stands for as many calls
 /// as its octave has, so a few late ones decide the shares (Kish's effective sample size).
 fn effective_looks(lines: &[RowLine]) -> f64 {

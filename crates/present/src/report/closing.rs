@@ -23,6 +23,12 @@ const PROBLEMS: usize = 5;
 /// Places of needless calls too cheap for a finding that `--all` lists, at most.
 const BENEATH: usize = 50;
 
+/// Places of needless calls that `--all` lists whatever they cost, at most.
+const ALWAYS: usize = 3;
+
+/// Part of the processor time, 0 to 1, below which a place of needless calls has no line of its own.
+const CRUMB: f64 = 0.001;
+
 /// System calls outside findings that are shown, at most.
 const PARTS: usize = 4;
 
@@ -56,7 +62,11 @@ impl Report<'_> {
     fn places_beneath(&self) -> Vec<Line> {
         let places = &self.judgement.beneath;
         let mut lines = vec![];
-        for (i, beneath) in places.iter().take(BENEATH).enumerate() {
+        let shown = places.iter().take(BENEATH).enumerate();
+        let shown = shown.take_while(|(i, beneath)| *i < ALWAYS || !self.is_crumb(beneath.toll_ns));
+        let mut told = 0;
+        for (i, beneath) in shown {
+            told = i + 1;
             let Some(r) = row(self.rec, beneath.row) else { continue };
             let mut first = Line::of(Role::Plain, "  ");
             first.push(Role::Faint, if i == 0 { "of these" } else { "" });
@@ -76,13 +86,25 @@ impl Report<'_> {
             segments.push(Line::of(Role::Faint, sentence(reason)));
             segments.push(self.caller(r));
             lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns()));
+            if let Some(cure) = beneath.cure.as_ref().filter(|_| !self.is_crumb(beneath.toll_ns)) {
+                let fix = format!("fix: {}", sentence(cure));
+                lines.extend(self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Good, &fix));
+            }
         }
-        if let Some(rest) = places.get(BENEATH..).filter(|rest| !rest.is_empty()) {
+        if let Some(rest) = places.get(told..).filter(|rest| !rest.is_empty()) {
             let n = rest.iter().fold(0u64, |sum, beneath| sum.saturating_add(beneath.calls));
-            let text = format!("{} more with about {}", counted(rest.len() as u64, "place", "places"), calls(n));
+            let ns = rest.iter().fold(0u64, |sum, beneath| sum.saturating_add(beneath.toll_ns));
+            let price = if ns > 0 { format!(", {}{}", time(ns), self.share_of_cpu(ns)) } else { String::new() };
+            let text = format!("{} more with about {}{price}", counted(rest.len() as u64, "place", "places"), calls(n));
             lines.extend(self.closing_line("", Role::Faint, &text));
         }
         lines
+    }
+
+    /// Returns true if a price is too small for a line of its own.
+    fn is_crumb(&self, toll_ns: u64) -> bool {
+        let all = self.rec.own_cpu_ns().or(self.rec.total().toll_ns).unwrap_or(0);
+        (toll_ns as f64) < CRUMB * all as f64
     }
 
     fn share_of_cpu(&self, ns: u64) -> String {

@@ -7,7 +7,7 @@ use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
 use crate::units::{calls, counted, grouped, percent, time};
 use std::collections::BTreeMap;
-use systoll_judge::{AskingLine, Finding, ObjectShare, requested};
+use systoll_judge::{AskingLine, Finding, ObjectShare, line_bounds, requested};
 use systoll_model::{Row, RowId, RowLine};
 
 /// Cures that are shown without `--all`.
@@ -15,6 +15,9 @@ const CURES: usize = 2;
 
 /// Share of calls below which a script's line is shown only with `--all`.
 const FAINT_LINE: f64 = 0.01;
+
+/// Width of the 95 % interval of a line's share, 0 to 1, above which no line's share is shown.
+const VAGUE: f64 = 0.5;
 
 /// Programs that are shown without `--all`.
 const PROGRAMS: usize = 8;
@@ -141,9 +144,11 @@ impl Report<'_> {
         }
         let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
         let limit = if self.options.all { usize::MAX } else { PLACES };
+        let is_vague = |l: &&RowLine| line_bounds(row, l).is_some_and(|(low, high)| high - low > VAGUE);
+        let vague = reported.iter().any(is_vague);
         let segment = |l: &&RowLine| {
-            let share = percent(row.share(l)).unwrap_or_default();
-            self.place_of(l.frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
+            let share = percent(row.share(l)).filter(|_| !vague).map_or_else(String::new, |share| format!(" {share}"));
+            self.place_of(l.frame).unwrap_or_default().with(Role::Faint, share)
         };
         let mut segments: Vec<Line> = reported.iter().take(limit).map(segment).collect();
         if let Some(more) = reported.len().checked_sub(limit).filter(|more| *more > 0) {
@@ -151,7 +156,8 @@ impl Report<'_> {
         }
         // Samples are of all calls of a line, also of those about other objects.
         let others = if f.calls_about.is_some() { ", calls about others among them" } else { "" };
-        segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks{others}")));
+        let too_few = if vague { ", too few for shares" } else { "" };
+        segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks{too_few}{others}")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
         label.push(Role::Faint, "lines");
         label.pad_to(DETAIL_TEXT);

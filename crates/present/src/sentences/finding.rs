@@ -73,7 +73,8 @@ impl Sentences<'_> {
         };
         if f.is_about_waiting() {
             let (word, ns) = self.waited(f);
-            return cost(format!("{word} {}", time(ns)), true, f.share_of_wall, "wall");
+            let of = if self.is_of_steady_wall(f, ns) { "wall since main" } else { "wall" };
+            return cost(format!("{word} {}", time(ns)), true, f.share_of_wall, of);
         }
         if let Some(later) = f.later.filter(|l| f.needless_toll_ns == 0 && l.ns.estimate > 0) {
             return cost(format!("about {}", time(later.ns.estimate)), true, later.share_of_cpu, "CPU");
@@ -82,6 +83,13 @@ impl Sentences<'_> {
             return cost("at a price unknown".into(), false, f.share_of_cpu, "CPU");
         }
         cost(format!("{}{}", self.about(), time(f.needless_toll_ns)), true, f.share_of_cpu, "CPU")
+    }
+
+    /// Returns true if the finding's share of the wall time, which is that of its phase, differs from that of the run.
+    fn is_of_steady_wall(&self, f: &Finding, waited_ns: u64) -> bool {
+        let wall = self.rec.header.wall_ns;
+        let of_run = (wall > 0 && !self.slowed()).then(|| percent(waited_ns as f64 / wall as f64));
+        f.phase == Phase::Steady && of_run.is_some_and(|of_run| of_run != f.share_of_wall.and_then(percent))
     }
 
     /// Returns true if all calls of a finding's rows were made before `main`.

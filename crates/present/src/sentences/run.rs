@@ -143,19 +143,17 @@ impl Sentences<'_> {
         let (untold, unjudged) = (self.judgement.untold, self.judgement.unjudged);
         let cost = |ns: u64| format!("{}{}", time(ns), self.share_of_cpu(ns));
         let mut told = vec![];
-        if untold.calls > 0 {
-            let n = if self.judgement.also.is_empty() {
-                counted(untold.calls, "needless call", "needless calls")
+        // Only what is shown with its reason is said to be needless.
+        let beneath = untold.calls.saturating_add(untold.unsure_calls);
+        if beneath > 0 {
+            let n = if self.judgement.findings.is_empty() && self.judgement.also.is_empty() {
+                calls(beneath)
             } else {
-                counted(untold.calls, "more needless call", "more needless calls")
+                counted(beneath, "more call", "more calls")
             };
-            let costs = if untold.calls == 1 { "costs" } else { "cost" };
-            told.push(format!("about {n} {costs} {}", cost(untold.toll_ns)));
-        }
-        if untold.unsure_calls > 0 {
-            let n = calls(untold.unsure_calls);
-            let costs = if untold.unsure_calls == 1 { "costs" } else { "cost" };
-            told.push(format!("about {n} may be needless, and {costs} {}", cost(untold.unsure_toll_ns)));
+            let costs = if beneath == 1 { "costs" } else { "cost" };
+            let toll_ns = untold.toll_ns.saturating_add(untold.unsure_toll_ns);
+            told.push(format!("about {n} may be needless, and {costs} {}", cost(toll_ns)));
         }
         if unjudged.calls > 0 {
             let n = calls(unjudged.calls);
