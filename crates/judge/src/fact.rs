@@ -57,6 +57,9 @@ macro_rules! with_facts {
             copies => Copies { weight: 2, of_row: false },
             /// The program makes a pipe for each of the processes that it forks, or for each two.
             piped => Piped { weight: 1, of_row: false },
+            /// The call blocks SIGCHLD alone, or takes that back, in a program that has made children, but not around
+            /// their making.
+            child_signal => ChildSignal { weight: 2, of_row: false },
             /// The call's thread was woken together with others.
             herd => Herd { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.

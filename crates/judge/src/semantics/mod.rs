@@ -52,12 +52,12 @@ pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, valu
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
-    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SETTLED, SETTLED_OPEN, SIZE, SOCKET_OPTION, STATUS_FLAGS,
-    SYNCED, Shared, State, StateId, TIMES, Undone, names_one,
+    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SETTLED, SETTLED_OPEN, SIGNAL_MASK, SIZE, SOCKET_OPTION,
+    STATUS_FLAGS, SYNCED, Shared, State, StateId, TIMES, Undone, names_one,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::{TOKENS, Thing};
-pub(crate) use vocabulary::{Act, How, Source};
 pub(crate) use threads::shares_memory;
+pub(crate) use vocabulary::{Act, How, Source};
 pub(crate) use waits::{Arm, SuspectWait, WAITING_PROGRAMS, Where};
