@@ -42,6 +42,10 @@ const ENOUGH: usize = 4;
 /// Largest ratio of a child's processor time to the time of a fork for a child that does little. A child that does nothing
 /// takes 0.7 to 2.8 of it (dash, bash, zsh, Perl, Ruby, Python, C); one of Python's `multiprocessing` 4.
 const LITTLE: f64 = 5.0;
+/// The same ratio for a single child from which on it is no child of the others' kind. Below it, a child was interrupted.
+const MUCH: f64 = 20.0;
+/// Least number of pipes for each fork where each child has one, and where two children share one.
+const PIPED: [f64; 2] = [0.75, 0.4];
 /// Part of a child's processor time that is its copying and end, at most: a multiple of the time of a fork.
 const OF_CHILD: f64 = 3.0;
 /// The same of the maker's processor time for each fork: with the fork itself the faults on pages that are shared after it.
@@ -79,9 +83,9 @@ impl Family {
         self.sum(|(_, cpu_ns, _)| *cpu_ns)
     }
 
-    /// Leaves out copies that work much longer than a fork takes: another job's child among those of the items.
+    /// Leaves out copies that work very much longer than a fork takes: another job's child among those of the items.
     fn leave_out_workers(&mut self, fork_ns: f64) {
-        self.images.retain(|(copies, cpu_ns, _)| *cpu_ns <= LITTLE * fork_ns * copies);
+        self.images.retain(|(copies, cpu_ns, _)| *cpu_ns <= MUCH * fork_ns * copies);
         self.count = self.sum(|(copies, ..)| *copies).round() as u64;
     }
 }
@@ -102,7 +106,8 @@ pub(crate) fn copies(
         let Some(fork_ns) = fork_ns(recording, &family) else { continue };
         let before = family.count;
         family.leave_out_workers(fork_ns);
-        if family.count < options.min_copies || 2 * family.count < before {
+        let mean_ns = family.cpu_ns() / family.count.max(1) as f64;
+        if family.count < options.min_copies || 2 * family.count < before || mean_ns > LITTLE * fork_ns {
             continue;
         }
         let price = Price::of(recording, root, &family, fork_ns);
@@ -312,6 +317,8 @@ fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price) -
     };
     let pipes = calls_of(&PIPES).iter().fold(0u64, |n, id| n.saturating_add(recording.row(*id).counts.calls));
     let exe = recording.processes.get(root.0 as usize).map(|image| image.exe.clone()).unwrap_or_default();
+    let per_fork = pipes as f64 / family.forked.max(1) as f64;
+    let [each, shared] = PIPED;
     Children {
         programs: vec![Started { program: exe, count: family.count }],
         images: family.members.iter().copied().filter(|id| *id != root).collect(),
@@ -319,7 +326,11 @@ fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price) -
         count: family.count,
         start_ns: price.ns,
         rows: family.forks.iter().copied().chain(calls_of(&AWAITS)).collect(),
-        copies: Some(Copies { is_piped: 2 * pipes >= family.forked, gain: price.gain }),
+        copies: Some(Copies {
+            is_piped: per_fork >= each,
+            is_pipeline: (shared..each).contains(&per_fork),
+            gain: price.gain,
+        }),
     }
 }
 
@@ -385,8 +396,13 @@ mod tests {
         assert_eq!((one.count, one.rows.clone()), (60, vec![RowId(0), RowId(1)]));
         // 200 µs of each child and as much of its maker.
         assert!((one.start_ns - 24e6).abs() < 1e3, "{}", one.start_ns);
-        let Some(Copies { is_piped: true, gain: [low, high] }) = one.copies else { panic!("with pipes") };
+        let Some(Copies { is_piped: true, is_pipeline: false, gain: [low, high] }) = one.copies else {
+            panic!("with pipes")
+        };
         assert!(low < one.start_ns && one.start_ns < high, "{low} {high}");
+        let mut pipeline = forking();
+        pipeline.rows[2].counts.calls = 30;
+        assert!(told(&pipeline)[0].copies.is_some_and(|copies| !copies.is_piped && copies.is_pipeline));
     }
 
     #[test]
