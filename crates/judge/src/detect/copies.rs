@@ -2,7 +2,6 @@
 //! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
 
 use super::children::{Children, Copies, Started, itself, rows_of_threads, started};
-use crate::options::Options;
 use crate::semantics::{Effect, ObservedCall, Semantics, shares_memory};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ProblemKind, Process, ProcessId, Recording, Row, RowId, Window};
@@ -37,6 +36,9 @@ const CONFINES: [&str; 20] = [
 ];
 /// System call that asks for a limit, or sets it if its third argument is not null.
 const LIMITS: &str = "prlimit64";
+/// Number of forked processes that run no program from which on they are a habit: pools of workers are smaller, or live as
+/// long as their maker.
+const MANY: u64 = 50;
 /// Least number of forks seen in windows for an estimate of their price.
 const ENOUGH: usize = 4;
 /// Largest ratio of a child's processor time to the time of a fork for a child that does little. A child that does nothing
@@ -90,24 +92,19 @@ impl Family {
     }
 }
 
-/// Returns the processes that are forked at least [`Options::min_copies`] times and end after a little work. Where most of
+/// Returns the processes that are forked at least [`MANY`] times and end after a little work. Where most of
 /// the forks lead to a program, their price is added to the one of its starts instead.
-pub(crate) fn copies(
-    recording: &Recording,
-    semantics: &Semantics,
-    options: &Options,
-    programs: &mut [Children],
-) -> Vec<Children> {
+pub(crate) fn copies(recording: &Recording, semantics: &Semantics, programs: &mut [Children]) -> Vec<Children> {
     let mut all = Vec::new();
     for (root, mut family) in families(recording, semantics) {
-        if family.count < options.min_copies || is_pool(recording, &family) || is_confined(recording, &family) {
+        if family.count < MANY || is_pool(recording, &family) || is_confined(recording, &family) {
             continue;
         }
         let Some(fork_ns) = fork_ns(recording, &family) else { continue };
         let before = family.count;
         family.leave_out_workers(fork_ns);
         let mean_ns = family.cpu_ns() / family.count.max(1) as f64;
-        if family.count < options.min_copies || 2 * family.count < before || mean_ns > LITTLE * fork_ns {
+        if family.count < MANY || 2 * family.count < before || mean_ns > LITTLE * fork_ns {
             continue;
         }
         let price = Price::of(recording, root, &family, fork_ns);
@@ -338,10 +335,16 @@ fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price) -
 mod tests {
     use super::*;
     use crate::detect::children::children;
+    use crate::options::Options;
     use systoll_model::{Counts, Stack, Sysno, WindowCall};
 
     /// Returns a recording of a program that forks 60 processes of 200 µs, one after the other; a fork takes 100 µs.
     fn forking() -> Recording {
+        forking_many(60)
+    }
+
+    /// Returns the recording of [`forking`] with another number of processes.
+    fn forking_many(number: u32) -> Recording {
         let image = |pid: u32, parent: Option<u32>| Process {
             pid,
             exe: "/bin/app".into(),
@@ -354,10 +357,11 @@ mod tests {
         let mut recording = Recording::default();
         recording.header.wall_ns = 60_000_000;
         recording.stacks.push(Stack::default());
-        recording.processes.push(Process { cpu_ns: Some(12_000_000), ..image(1, None) });
-        recording.processes.extend((0..60).map(|n| image(100 + n, Some(0))));
-        let row = |name, calls| Row::new(ProcessId(0), Sysno::named(name), Counts { calls, ..Counts::default() });
-        recording.rows = vec![row("clone", 60), row("wait4", 60), row("pipe2", 60)];
+        recording.processes.push(Process { cpu_ns: Some(200_000 * u64::from(number)), ..image(1, None) });
+        recording.processes.extend((0..number).map(|n| image(100 + n, Some(0))));
+        let counts = |calls: u32| Counts { calls: calls.into(), ..Counts::default() };
+        let row = |name, calls| Row::new(ProcessId(0), Sysno::named(name), counts(calls));
+        recording.rows = vec![row("clone", number), row("wait4", number), row("pipe2", number)];
         let call = |row, result, entry_ns| WindowCall {
             row: RowId(row),
             result: Some(result),
@@ -373,9 +377,9 @@ mod tests {
     }
 
     fn told(recording: &Recording) -> Vec<Children> {
-        let (semantics, options) = (Semantics::new(), Options::default());
-        let mut programs = children(recording, &semantics, &options);
-        copies(recording, &semantics, &options, &mut programs)
+        let semantics = Semantics::new();
+        let mut programs = children(recording, &semantics, &Options::default());
+        copies(recording, &semantics, &mut programs)
     }
 
     /// Returns the numbers of copies that are told of a recording after a change of it.
@@ -429,8 +433,8 @@ mod tests {
 
     #[test]
     fn forks_that_run_programs_are_told_with_the_programs() {
-        let mut recording = forking();
-        for n in 0..30 {
+        let mut recording = forking_many(120);
+        for n in 0..60 {
             let program = Process {
                 pid: 100 + n,
                 exe: "/bin/cat".into(),
@@ -441,12 +445,12 @@ mod tests {
             };
             recording.processes.push(program);
         }
-        let (semantics, options) = (Semantics::new(), Options { min_copies: 20, ..Options::default() });
-        let mut programs = children(&recording, &semantics, &options);
+        let semantics = Semantics::new();
+        let mut programs = children(&recording, &semantics, &Options::default());
         let before: f64 = programs.iter().map(|children| children.start_ns).sum();
-        let alone = copies(&recording, &semantics, &options, &mut programs);
+        let alone = copies(&recording, &semantics, &mut programs);
         let after: f64 = programs.iter().map(|children| children.start_ns).sum();
         assert!(alone.is_empty() && programs.len() == 1);
-        assert!((after - before - 12e6).abs() < 1e3, "{before} {after}");
+        assert!((after - before - 24e6).abs() < 1e3, "{before} {after}");
     }
 }
