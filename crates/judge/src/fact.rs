@@ -66,8 +66,13 @@ macro_rules! with_facts {
             message => Message { weight: 1, of_row: false },
             /// The process that the call makes runs no program of its own.
             copies => Copies { weight: 2, of_row: false },
-            /// The program makes a pipe for each of the processes that it forks, or for each two.
+            /// The program makes a pipe for each of the processes that it forks.
             piped => Piped { weight: 1, of_row: false },
+            /// The program makes a pipe for each two of the processes that it forks.
+            pipeline => Pipeline { weight: 1, of_row: false },
+            /// The call blocks SIGCHLD alone, or takes that back, in a program that has made children, but not around
+            /// their making.
+            child_signal => ChildSignal { weight: 2, of_row: false },
             /// The call's thread was woken together with others.
             herd => Herd { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.

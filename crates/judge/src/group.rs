@@ -513,8 +513,9 @@ pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: 
 /// Returns the facts of the calls that make children.
 pub(crate) fn facts_of(children: Option<&Children>) -> Facts {
     let copies = children.and_then(|children| children.copies);
-    let piped = copies.is_some_and(|copies| copies.is_piped);
-    Facts::default().with(Fact::Copies, copies.is_some()).with(Fact::Piped, piped)
+    let facts = Facts::default().with(Fact::Copies, copies.is_some());
+    let facts = facts.with(Fact::Piped, copies.is_some_and(|copies| copies.is_piped));
+    facts.with(Fact::Pipeline, copies.is_some_and(|copies| copies.is_pipeline))
 }
 
 /// Adds a row that waited before `main` to the group of its cause, or as a group of its own.

@@ -123,7 +123,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     extrapolate::extrapolate(recording, &mut views);
     let waits = detect::startup_waits(recording, &semantics, options);
     let mut children = detect::children(recording, &semantics, options);
-    let copies = detect::copies(recording, &semantics, options, &mut children);
+    let copies = detect::copies(recording, &semantics, &mut children);
     children.extend(copies);
     let phases = phases::Phases::of(recording);
     let (programs, of_parts) = (ProgramFacts::default(), ProgramFacts::default());

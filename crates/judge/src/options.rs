@@ -29,9 +29,6 @@ pub struct Options {
     pub small_share: f64,
     /// Number of times that one process starts the same program from which on that is a habit.
     pub min_children: u64,
-    /// Number of forked processes that run no program from which on they are a habit: pools of workers are smaller, or
-    /// live as long as their maker.
-    pub min_copies: u64,
     /// Largest mean processor time of a program that a process starts by habit, ns. A program that
     /// takes more was started for its work.
     pub short_life_ns: u64,
@@ -81,7 +78,6 @@ impl Default for Options {
             many_calls: 5_000,
             small_share: 0.05,
             min_children: 20,
-            min_copies: 50,
             short_life_ns: 10_000_000,
             min_start_share: 0.15,
             min_spin_share: 0.50,

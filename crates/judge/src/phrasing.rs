@@ -3,8 +3,8 @@
 use crate::author::Author;
 use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
-use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::fact::Facts;
+use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, facts_of, symptoms};
 use crate::judged_view::JudgedView;
 use crate::language::CodeLanguage;
@@ -32,7 +32,12 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     leave_to_interpreter(&mut author, cause, finding, recording);
     match cause {
         Some(cause) => {
-            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, started: facts_of(group.children.as_ref()), shown };
+            let calls = ClaimedCalls {
+                rows: &finding.rows,
+                kind: finding.kind,
+                started: facts_of(group.children.as_ref()),
+                shown,
+            };
             // The finding has the mechanism of its first row; other rows may have another.
             let lead = ClaimedCalls { rows: finding.rows.get(..1).unwrap_or_default(), ..calls };
             let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
@@ -324,8 +329,8 @@ impl<'a> ClaimedCalls<'a> {
             let started = Symptoms { kind: self.kind, facts: of_row.facts.and(self.started), ..of_row };
             self.started != Facts::default() && pattern.matches(&started)
                 || pattern.could_match(&of_row)
-                && (view.claimed.iter().any(|claimed| pattern.matches(&of_row.with(claimed)))
-                    || self.waited(view).is_some() && pattern.matches(&of_row))
+                    && (view.claimed.iter().any(|claimed| pattern.matches(&of_row.with(claimed)))
+                        || self.waited(view).is_some() && pattern.matches(&of_row))
         })
     }
 

@@ -36,8 +36,10 @@ pub(crate) struct Children {
 /// Facts of children that are copies of their maker and run no program of their own.
 #[derive(Clone, Copy)]
 pub(crate) struct Copies {
-    /// True if the maker makes a pipe for each second child or more, as a shell does for `$(…)` and for a pipeline.
+    /// True if the maker makes a pipe for each child, as a shell does for `$(…)`.
     pub is_piped: bool,
+    /// True if the maker makes a pipe for each two children, as a shell does for `… | …`.
+    pub is_pipeline: bool,
     /// Bounds of the processor time that is won without the children, ns.
     pub gain: [f64; 2],
 }

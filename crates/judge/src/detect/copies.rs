@@ -2,10 +2,9 @@
 //! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
 
 use super::children::{Children, Copies, Started, itself, rows_of_threads, started};
-use crate::options::Options;
 use crate::semantics::{Effect, ObservedCall, Semantics, shares_memory};
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{Process, ProcessId, Recording, Row, RowId, Window};
+use systoll_model::{ProblemKind, Process, ProcessId, Recording, Row, RowId, Window};
 
 /// System calls by which a process waits for its children.
 const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
@@ -37,11 +36,18 @@ const CONFINES: [&str; 20] = [
 ];
 /// System call that asks for a limit, or sets it if its third argument is not null.
 const LIMITS: &str = "prlimit64";
+/// Number of forked processes that run no program from which on they are a habit: pools of workers are smaller, or live as
+/// long as their maker.
+const MANY: u64 = 50;
 /// Least number of forks seen in windows for an estimate of their price.
 const ENOUGH: usize = 4;
 /// Largest ratio of a child's processor time to the time of a fork for a child that does little. A child that does nothing
 /// takes 0.7 to 2.8 of it (dash, bash, zsh, Perl, Ruby, Python, C); one of Python's `multiprocessing` 4.
 const LITTLE: f64 = 5.0;
+/// The same ratio for a single child from which on it is no child of the others' kind. Below it, a child was interrupted.
+const MUCH: f64 = 20.0;
+/// Least number of pipes for each fork where each child has one, and where two children share one.
+const PIPED: [f64; 2] = [0.75, 0.4];
 /// Part of a child's processor time that is its copying and end, at most: a multiple of the time of a fork.
 const OF_CHILD: f64 = 3.0;
 /// The same of the maker's processor time for each fork: with the fork itself the faults on pages that are shared after it.
@@ -64,27 +70,41 @@ struct Family {
     executed: u64,
     /// Number of copies: forked processes that ran no program.
     count: u64,
-    /// Processor time of the copies, ns.
-    cpu_ns: f64,
-    /// Lives of the copies, summed, ns.
-    life_ns: f64,
+    /// Number, processor time and life of the copies, ns, image by image.
+    images: Vec<(f64, f64, f64)>,
 }
 
-/// Returns the processes that are forked at least [`Options::min_copies`] times and end after a little work. Where most of
+impl Family {
+    /// Returns the sum of a figure of the copies.
+    fn sum(&self, of: fn(&(f64, f64, f64)) -> f64) -> f64 {
+        self.images.iter().map(of).sum()
+    }
+
+    /// Returns the processor time of all copies, ns.
+    fn cpu_ns(&self) -> f64 {
+        self.sum(|(_, cpu_ns, _)| *cpu_ns)
+    }
+
+    /// Leaves out copies that work very much longer than a fork takes: another job's child among those of the items.
+    fn leave_out_workers(&mut self, fork_ns: f64) {
+        self.images.retain(|(copies, cpu_ns, _)| *cpu_ns <= MUCH * fork_ns * copies);
+        self.count = self.sum(|(copies, ..)| *copies).round() as u64;
+    }
+}
+
+/// Returns the processes that are forked at least [`MANY`] times and end after a little work. Where most of
 /// the forks lead to a program, their price is added to the one of its starts instead.
-pub(crate) fn copies(
-    recording: &Recording,
-    semantics: &Semantics,
-    options: &Options,
-    programs: &mut [Children],
-) -> Vec<Children> {
+pub(crate) fn copies(recording: &Recording, semantics: &Semantics, programs: &mut [Children]) -> Vec<Children> {
     let mut all = Vec::new();
-    for (root, family) in families(recording, semantics) {
-        if family.count < options.min_copies || is_pool(recording, &family) || is_confined(recording, &family) {
+    for (root, mut family) in families(recording, semantics) {
+        if family.count < MANY || is_pool(recording, &family) || is_confined(recording, &family) {
             continue;
         }
         let Some(fork_ns) = fork_ns(recording, &family) else { continue };
-        if family.cpu_ns / family.count as f64 > LITTLE * fork_ns {
+        let before = family.count;
+        family.leave_out_workers(fork_ns);
+        let mean_ns = family.cpu_ns() / family.count.max(1) as f64;
+        if family.count < MANY || 2 * family.count < before || mean_ns > LITTLE * fork_ns {
             continue;
         }
         let price = Price::of(recording, root, &family, fork_ns);
@@ -130,7 +150,8 @@ fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<ProcessId,
     let mut stubs = BTreeSet::new();
     for (at, image) in (0u32..).zip(&recording.processes) {
         let Some(before) = image.parent.filter(|before| before.0 != at) else { continue };
-        let (Some(stub), Some(root)) = (recording.processes.get(before.0 as usize), roots.get(before.0 as usize)) else {
+        let (Some(stub), Some(root)) = (recording.processes.get(before.0 as usize), roots.get(before.0 as usize))
+        else {
             continue;
         };
         let became = stub.pid == image.pid || stub.instances > 1 && image.exe != stub.exe;
@@ -163,8 +184,10 @@ impl Family {
             left -= copies;
             let part = copies as f64 / image.instances.max(1) as f64;
             // Without a processor time the child may have done anything.
-            self.cpu_ns += image.cpu_ns.map_or(f64::INFINITY, |ns| ns as f64) * part;
-            self.life_ns += image.life_ns as f64 * part;
+            let cpu_ns = image.cpu_ns.map_or(f64::INFINITY, |ns| ns as f64) * part;
+            if copies > 0 {
+                self.images.push((copies as f64, cpu_ns, image.life_ns as f64 * part));
+            }
         }
         // Forks whose process was never seen have no price.
         self.count -= left;
@@ -190,11 +213,16 @@ fn rows_of_shared_memory(recording: &Recording, semantics: &Semantics) -> BTreeS
 fn is_pool(recording: &Recording, family: &Family) -> bool {
     let count = family.count.max(1) as f64;
     let wall = recording.header.wall_ns.max(1) as f64;
-    family.life_ns / wall >= POOL * count || family.life_ns / count >= LONG_LIFE as f64
+    let life_ns = family.sum(|(.., life_ns)| *life_ns);
+    life_ns / wall >= POOL * count || life_ns / count >= LONG_LIFE as f64
 }
 
-/// Returns true if at least half of the copies give up rights or get limits of their own.
+/// Returns true if at least half of the copies give up rights or get limits of their own, or may do so unseen.
 fn is_confined(recording: &Recording, family: &Family) -> bool {
+    if recording.problems.iter().any(|problem| problem.kind == ProblemKind::Unwatched) {
+        // What was not watched may be the children, and their calls what they are there for.
+        return true;
+    }
     let forks: BTreeSet<ProcessId> = family.forks.iter().map(|id| recording.row(*id).process).collect();
     let limits = || recording.windows.iter().flat_map(|window| &window.calls).filter(|call| call.args[2] != 0);
     let is_limit = |row: RowId| recording.row(row).syscall.name() == Some(LIMITS);
@@ -255,7 +283,7 @@ struct Price {
 impl Price {
     fn of(recording: &Recording, root: ProcessId, family: &Family, fork_ns: f64) -> Self {
         let count = family.count as f64;
-        let child = family.cpu_ns / count;
+        let child = family.cpu_ns() / count;
         // The maker's time beside its calls has its own work, too, so that it is only an upper bound.
         let of_root = |row: &&Row| row.process == root;
         let toll: u64 =
@@ -286,6 +314,8 @@ fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price) -
     };
     let pipes = calls_of(&PIPES).iter().fold(0u64, |n, id| n.saturating_add(recording.row(*id).counts.calls));
     let exe = recording.processes.get(root.0 as usize).map(|image| image.exe.clone()).unwrap_or_default();
+    let per_fork = pipes as f64 / family.forked.max(1) as f64;
+    let [each, shared] = PIPED;
     Children {
         programs: vec![Started { program: exe, count: family.count }],
         images: family.members.iter().copied().filter(|id| *id != root).collect(),
@@ -293,6 +323,134 @@ fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price) -
         count: family.count,
         start_ns: price.ns,
         rows: family.forks.iter().copied().chain(calls_of(&AWAITS)).collect(),
-        copies: Some(Copies { is_piped: 2 * pipes >= family.forked, gain: price.gain }),
+        copies: Some(Copies {
+            is_piped: per_fork >= each,
+            is_pipeline: (shared..each).contains(&per_fork),
+            gain: price.gain,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::children::children;
+    use crate::options::Options;
+    use systoll_model::{Counts, Stack, Sysno, WindowCall};
+
+    /// Returns a recording of a program that forks 60 processes of 200 µs, one after the other; a fork takes 100 µs.
+    fn forking() -> Recording {
+        forking_many(60)
+    }
+
+    /// Returns the recording of [`forking`] with another number of processes.
+    fn forking_many(number: u32) -> Recording {
+        let image = |pid: u32, parent: Option<u32>| Process {
+            pid,
+            exe: "/bin/app".into(),
+            parent: parent.map(ProcessId),
+            instances: 1,
+            cpu_ns: Some(200_000),
+            life_ns: 1_000_000,
+            ..Process::default()
+        };
+        let mut recording = Recording::default();
+        recording.header.wall_ns = 60_000_000;
+        recording.stacks.push(Stack::default());
+        recording.processes.push(Process { cpu_ns: Some(200_000 * u64::from(number)), ..image(1, None) });
+        recording.processes.extend((0..number).map(|n| image(100 + n, Some(0))));
+        let counts = |calls: u32| Counts { calls: calls.into(), ..Counts::default() };
+        let row = |name, calls| Row::new(ProcessId(0), Sysno::named(name), counts(calls));
+        recording.rows = vec![row("clone", number), row("wait4", number), row("pipe2", number)];
+        let call = |row, result, entry_ns| WindowCall {
+            row: RowId(row),
+            result: Some(result),
+            entry_ns,
+            ..Default::default()
+        };
+        for n in 0..10 {
+            let at = 1_000_000 * n as u64;
+            let calls = vec![call(0, 100 + n, at), call(1, 100 + n, at + 100_000)];
+            recording.windows.push(Window { process: ProcessId(0), thread: 0, row: RowId(0), octave: 0, calls });
+        }
+        recording
+    }
+
+    fn told(recording: &Recording) -> Vec<Children> {
+        let semantics = Semantics::new();
+        let mut programs = children(recording, &semantics, &Options::default());
+        copies(recording, &semantics, &mut programs)
+    }
+
+    /// Returns the numbers of copies that are told of a recording after a change of it.
+    fn counts(change: impl FnOnce(&mut Recording)) -> Vec<u64> {
+        let mut recording = forking();
+        change(&mut recording);
+        told(&recording).iter().map(|children| children.count).collect()
+    }
+
+    fn each(recording: &mut Recording, change: impl Fn(&mut Process)) {
+        recording.processes.iter_mut().skip(1).for_each(change);
+    }
+
+    #[test]
+    fn a_process_for_each_item_that_does_little_is_told_with_what_it_takes() {
+        let all = told(&forking());
+        let [one] = &all[..] else { panic!("one family") };
+        assert_eq!((one.count, one.rows.clone()), (60, vec![RowId(0), RowId(1)]));
+        // 200 µs of each child and as much of its maker.
+        assert!((one.start_ns - 24e6).abs() < 1e3, "{}", one.start_ns);
+        let Some(Copies { is_piped: true, is_pipeline: false, gain: [low, high] }) = one.copies else {
+            panic!("with pipes")
+        };
+        assert!(low < one.start_ns && one.start_ns < high, "{low} {high}");
+        let mut pipeline = forking();
+        pipeline.rows[2].counts.calls = 30;
+        assert!(told(&pipeline)[0].copies.is_some_and(|copies| !copies.is_piped && copies.is_pipeline));
+    }
+
+    #[test]
+    fn children_with_work_workers_and_confined_ones_are_not_told() {
+        assert_eq!(counts(|_| ()), [60]);
+        assert!(counts(|r| each(r, |p| p.cpu_ns = Some(600_000))).is_empty(), "work");
+        assert!(counts(|r| each(r, |p| p.cpu_ns = None)).is_empty(), "unknown work");
+        assert!(counts(|r| each(r, |p| p.life_ns = 40_000_000)).is_empty(), "a pool");
+        assert!(counts(|r| r.windows.clear()).is_empty(), "no price");
+        let confines = |r: &mut Recording| {
+            let row = |at| Row::new(ProcessId(at), Sysno::named("setuid"), Counts { calls: 1, ..Counts::default() });
+            r.rows.extend((1..61).map(row));
+        };
+        assert!(counts(confines).is_empty(), "other rights");
+        let shares = |r: &mut Recording| r.windows.iter_mut().for_each(|w| w.calls[0].args[0] = 0x100);
+        assert!(counts(shares).is_empty(), "posix_spawn copies nothing");
+        assert!(counts(|r| drop(r.processes.drain(40..))).is_empty(), "fewer than a habit");
+    }
+
+    #[test]
+    fn a_child_of_another_kind_does_not_hide_the_others() {
+        assert_eq!(counts(|r| r.processes[1].cpu_ns = Some(50_000_000)), [59]);
+    }
+
+    #[test]
+    fn forks_that_run_programs_are_told_with_the_programs() {
+        let mut recording = forking_many(120);
+        for n in 0..60 {
+            let program = Process {
+                pid: 100 + n,
+                exe: "/bin/cat".into(),
+                parent: Some(ProcessId(1 + n)),
+                instances: 1,
+                cpu_ns: Some(500_000),
+                ..Process::default()
+            };
+            recording.processes.push(program);
+        }
+        let semantics = Semantics::new();
+        let mut programs = children(&recording, &semantics, &Options::default());
+        let before: f64 = programs.iter().map(|children| children.start_ns).sum();
+        let alone = copies(&recording, &semantics, &mut programs);
+        let after: f64 = programs.iter().map(|children| children.start_ns).sum();
+        assert!(alone.is_empty() && programs.len() == 1);
+        assert!((after - before - 24e6).abs() < 1e3, "{before} {after}");
     }
 }

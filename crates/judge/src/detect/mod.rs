@@ -87,7 +87,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(refill::Refill),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
-        Box::new(toggle::Toggle::default()),
+        Box::new(toggle::Toggle::new(recording, semantics)),
         Box::new(presized::Presized),
         Box::new(dead_store::DeadStore::new(recording, semantics)),
         Box::new(rewritten::Rewritten),

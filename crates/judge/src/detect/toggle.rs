@@ -1,14 +1,17 @@
 //! Detects sets that cancel each other, again and again (inverse pairs).
 
-use super::claim::{Claims, Detector, about_state, leave_out_later, put};
+use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, INTEREST, Key, POSITION, PROTECTION, State, StateId, Undone};
+use crate::semantics::{
+    Act, Effect, INTEREST, Key, POSITION, PROTECTION, SIGNAL_MASK, Semantics, State, StateId, Undone,
+};
 use crate::signs::Signs;
 use std::ops::Range;
-use systoll_model::Errno;
 use systoll_model::constants::EPOLLOUT;
+use systoll_model::{Errno, Recording};
 
 /// Largest number of sets within which a value must return.
 const LONGEST_PERIOD: usize = 8;
@@ -19,13 +22,19 @@ const PERIODS: usize = 3;
 /// rotation: as many as [`PERIODS`] whole periods of one object have.
 const RETURNS: usize = 2 * (PERIODS - 1);
 
+/// Least number of settings of the signal mask for each fork that are not those around the forks.
+const PER_FORK: u64 = 20;
+/// The bit of SIGCHLD in a signal mask (asm/signal.h).
+const SIGCHLD: u64 = 1 << 16;
+
 /// Largest number of sets that reverse the direction of the set before and are still chance.
 const TURNS: usize = 6;
 
 /// Claims sets that return to an earlier value, or go back towards it. If a run begins at the
 /// window's start, its first set is left out, since it may be the one that was needed.
-#[derive(Default)]
 pub(super) struct Toggle {
+    /// Processes whose toggles of SIGCHLD are not those around a fork.
+    parents: Set<u32>,
     /// Ranges of memory that were changed and changed back in earlier windows.
     ranges: Set<Turn>,
     /// Heights of numbers that go up and down, by process and kind of state.
@@ -107,9 +116,12 @@ impl Detector for Toggle {
             let back = history.get(run.clone()).unwrap_or_default().iter().skip(1).map(|(at, _)| *at).collect();
             let turned = undone == Undone::Turns && run.is_empty();
             let back: Vec<usize> = if turned { turns(history) } else { back };
+            let is_parent = |step: &&Step<'_>| self.parents.contains(&step.observed.window.process.0);
+            let of_children = begins.filter(is_parent).is_some_and(|step| is_child_signal(step, history));
             for step in back.iter().filter_map(|at| steps.get(*at)) {
                 if let Some(claim) = about_state(Kind::Toggle, step, claims) {
-                    put(claims, step.index, claim);
+                    let facts = claim.facts.and(Facts::default().with(Fact::ChildSignal, of_children));
+                    put(claims, step.index, Claim { facts, ..claim });
                 }
             }
         }
@@ -117,6 +129,11 @@ impl Detector for Toggle {
 }
 
 impl Toggle {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let parents = parents(recording, semantics);
+        Self { parents, ranges: Set::default(), heights: Map::default() }
+    }
+
     /// Claims changes of ranges that are undone at once, one range after the other, if most of
     /// these ranges were changed so in an earlier window. A change that each range needs once, as
     /// with loaded or generated code, is not claimed.
@@ -168,6 +185,37 @@ impl Toggle {
             }
         }
     }
+}
+
+/// Returns the processes that made children, or were forked by one that did, and that set their signal mask at least
+/// [`PER_FORK`] times as often.
+fn parents(recording: &Recording, semantics: &Semantics) -> Set<u32> {
+    let (mut forks, mut masks): (Map<u32, u64>, Map<u32, u64>) = (Map::default(), Map::default());
+    for row in &recording.rows {
+        let lines = semantics.lines_of(row.syscall);
+        for (is, counts) in
+            [(lines.does(|e| matches!(e, Effect::Forks)), &mut forks), (lines.sets(&SIGNAL_MASK), &mut masks)]
+        {
+            if is {
+                let sum = counts.entry(row.process.0).or_default();
+                *sum = sum.saturating_add(row.counts.calls);
+            }
+        }
+    }
+    let made = |process: u32| forks.get(&process).copied().unwrap_or(0);
+    let above = |process: u32| recording.processes.get(process as usize).and_then(|image| image.parent);
+    let has = |process: &u32| made(*process) > 0 || above(*process).is_some_and(|parent| made(parent.0) > 0);
+    let often = |(process, calls): (u32, u64)| (calls >= PER_FORK.saturating_mul(made(process))).then_some(process);
+    masks.into_iter().filter_map(often).filter(has).collect()
+}
+
+/// Returns true if a history of signal masks adds and takes away SIGCHLD, and no other signal.
+fn is_child_signal(step: &Step<'_>, history: &History<'_>) -> bool {
+    let others = |(_, value): &(usize, &[u8])| Some(u64::from_le_bytes(*value.first_chunk()?) & !SIGCHLD);
+    let is_mask = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SIGNAL_MASK));
+    let mut all = history.iter().map(others);
+    let first = all.next().flatten();
+    is_mask && first.is_some() && all.all(|value| value == first)
 }
 
 /// Claims sets of state that goes to and fro for each of several objects, of which the window shows too little for a

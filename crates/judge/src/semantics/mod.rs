@@ -58,6 +58,6 @@ pub(crate) use state::{
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::{TOKENS, Thing};
-pub(crate) use vocabulary::{Act, How, Source};
 pub(crate) use threads::shares_memory;
+pub(crate) use vocabulary::{Act, How, Source};
 pub(crate) use waits::{Arm, SuspectWait, WAITING_PROGRAMS, Where};

@@ -1,9 +1,10 @@
 //! The sentences about a run.
 
 use super::Sentences;
+use crate::access::processes;
 use crate::narrowing::Narrowing;
 use crate::units::{calls, counted, percent, time};
-use systoll_model::{BackendKind, Exit, Phase, ProblemKind, signal_name};
+use systoll_model::{BackendKind, Exit, Phase, ProblemKind, Process, signal_name};
 
 /// The verdict on a run without findings.
 pub(crate) struct Nothing {
@@ -27,6 +28,9 @@ pub(crate) struct Claimed {
     /// Time of needless waiting, ns.
     pub(crate) waited: u64,
 }
+
+/// Least share of processor time, 0 to 1, of further processes that is told where nothing is found.
+const CHILDREN_SHARE: f64 = 0.1;
 
 impl Sentences<'_> {
     /// Returns the sum of all findings' claims.
@@ -134,7 +138,26 @@ impl Sentences<'_> {
             };
             return bad(format!("an excerpt of {n}{cost}: {also}; of the whole run it can't tell"));
         }
-        Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true }
+        let children = self.children();
+        Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}{children}"), is_good: true }
+    }
+
+    /// Writes the processor time of the processes besides the first, if it is a tenth of the whole: it is in no call's
+    /// cost. Returns an empty text if it is less, or unknown.
+    fn children(&self) -> String {
+        let first = |(at, image): &(usize, &Process)| {
+            *at == 0 || self.rec.processes.first().is_some_and(|p| p.pid == image.pid)
+        };
+        let others = || self.rec.processes.iter().enumerate().filter(|of| !first(of)).map(|(_, image)| image);
+        let ns = others().try_fold(0u64, |sum, image| Some(sum.saturating_add(image.cpu_ns?)));
+        let (Some(ns), Some(own)) = (ns, self.rec.own_cpu_ns()) else { return String::new() };
+        let share = ns as f64 / own.max(1) as f64;
+        let number = processes(self.rec).saturating_sub(1);
+        if number == 0 || !(CHILDREN_SHARE..=1.0).contains(&share) {
+            return String::new();
+        }
+        let n = counted(number, "further process", "further processes");
+        format!("; {n} took {}{}", time(ns), self.share_of_cpu(ns))
     }
 
     /// Returns a sentence for each of these that there are: needless calls that no finding
