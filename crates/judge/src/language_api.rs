@@ -43,7 +43,7 @@ pub(crate) fn language_api(
     };
     let api = row.api.as_deref();
     // A call that another library makes is not what the script asked for.
-    let is_own = || by_interpreter(recording, language, &frames);
+    let is_own = || by_interpreter(recording, language, &frames) && !known::is_of_loop(&frames);
     let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
 }
@@ -156,6 +156,8 @@ fn ruby_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let name = place.function.rsplit([' ', '#', '.']).next().unwrap_or_default();
     let word = |c: char| c.is_ascii_alphanumeric() || "_?!".contains(c);
+    // What makes an object is called by `new` and `open`, and has the name of neither.
+    (name != "initialize").then_some(())?;
     let file = place.file.as_deref().and_then(|file| file.rsplit('/').next()?.strip_suffix(".rb"));
     if let Some(module) = file.and_then(known::ruby_module) {
         return Some(format!("{module}.{name}"));
@@ -193,7 +195,9 @@ fn java_name(frame: &Frame) -> Option<String> {
     let class = class.rsplit('.').next().unwrap_or(class);
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
     (class.starts_with(|c: char| c.is_ascii_uppercase()) && class.chars().all(word)).then_some(())?;
-    let class = class.replace('$', ".");
+    // The classes that serve are not those that the program names: `FileChannelImpl` is a `FileChannel`.
+    let serves = name.starts_with("sun.nio.") && !class.contains('$');
+    let class = class.strip_suffix("Impl").filter(|_| serves).unwrap_or(class).replace('$', ".");
     match method {
         "<init>" => Some(format!("new {class}")),
         "<clinit>" => Some(class),
@@ -374,7 +378,26 @@ mod tests {
         assert_eq!(named("java.nio.file.Files.newBufferedReader").as_deref(), Some("Files.newBufferedReader"));
         assert_eq!(named("java.io.FileReader.<init>").as_deref(), Some("new FileReader"));
         assert_eq!(named("java.util.Map$Entry.getKey").as_deref(), Some("Map.Entry.getKey"));
+        assert_eq!(named("sun.nio.ch.FileChannelImpl.write").as_deref(), Some("FileChannel.write"));
+        assert_eq!(named("com.shop.OrdersImpl.load").as_deref(), Some("OrdersImpl.load"));
         assert_eq!((named("main"), named("java.lang.invoke.lambda-form.x")), (None, None));
+    }
+
+    #[test]
+    fn who_starts_an_event_loop_asks_for_none_of_its_calls() {
+        let frame = |function: &str, file: &str, class| Frame {
+            locations: vec![Location { function: function.into(), file: Some(file.into()), line: Some(1) }],
+            language: Some(ScriptLanguage::Python),
+            class,
+            ..Frame::default()
+        };
+        let read = frame("_read_ready", "/usr/lib/python3.11/asyncio/selector_events.py", FrameClass::Runtime);
+        let once = frame("_run_once", "/usr/lib/python3.11/asyncio/base_events.py", FrameClass::Runtime);
+        let run = frame("run", "/usr/lib/python3.11/asyncio/runners.py", FrameClass::Runtime);
+        let own = frame("main", "app.py", FrameClass::User);
+        assert_eq!(called_by_script(&[&read, &once, &run, &own]), None);
+        assert_eq!(called_by_script(&[&read, &own, &once, &run, &own]), Some(&read));
+        assert_eq!(called_by_script(&[&run, &own]), Some(&run));
     }
 
     #[test]
