@@ -73,7 +73,10 @@ fn is_outside_of_scripts(recording: &Recording, row: &Row) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, FrameClass, FrameId, Language as ScriptLanguage, Location, Process, ProcessId, RowLine, Stack, StackId, Sysno};
+    use systoll_model::{
+        Counts, FrameClass, FrameId, Language as ScriptLanguage, Location, Process, ProcessId, RowLine, Stack, StackId,
+        Sysno,
+    };
 
     /// Returns php-fpm's recording: a read by the stack 1, which is told up to its end or not, and, where a script `ran`, a stat
     /// that a line of it made.
@@ -83,7 +86,8 @@ mod tests {
             class: FrameClass::User,
             ..Frame::default()
         };
-        let stack = |frames: &[u32], complete| Stack { frames: frames.iter().copied().map(FrameId).collect(), complete };
+        let stack =
+            |frames: &[u32], complete| Stack { frames: frames.iter().copied().map(FrameId).collect(), complete };
         let row = |syscall, outer| Row {
             outer: StackId(outer),
             user: Some(FrameId(0)),
@@ -93,7 +97,11 @@ mod tests {
         let lines = if ran { vec![line] } else { Vec::new() };
         Recording {
             processes: vec![Process { exe: "/usr/sbin/php-fpm8.2".into(), ..Process::default() }],
-            frames: vec![frame("fcgi_read"), frame("main"), Frame { language: Some(ScriptLanguage::Php), ..frame("page") }],
+            frames: vec![
+                frame("fcgi_read"),
+                frame("main"),
+                Frame { language: Some(ScriptLanguage::Php), ..frame("page") },
+            ],
             stacks: vec![stack(&[0], false), stack(&[1], complete), stack(&[], false)],
             rows: vec![row("read", 1), Row { lines, ..row("stat", 2) }],
             ..Recording::default()

@@ -277,7 +277,7 @@ const OF_LOOP: &[&str] = &["uv__async_send", "uv__async_io", "uv__signal_handler
 
 /// Returns true if Node's loop makes the calls for itself.
 pub(super) fn is_of_loop(frames: &[&Frame]) -> bool {
-    frames.iter().any(|frame| OF_LOOP.contains(&frame.function()))
+    frames.iter().flat_map(|frame| &frame.locations).any(|place| OF_LOOP.contains(&&*place.function))
 }
 
 /// Ruby's methods in C that make system calls in one class only, with that class, since a frame does not tell it.
@@ -300,6 +300,7 @@ const RUBY: &[(&str, &str)] = &[
     ("write", "File.write or IO#write"),
     ("print", "print"),
     ("stat", "File.stat"),
+    ("open", "File.open"),
     ("ppid", "Process.ppid"),
     ("getcwd", "Dir.pwd"),
 ];
@@ -323,7 +324,8 @@ pub(super) fn by_runtime(language: CodeLanguage, frames: &[&Frame]) -> Option<&'
         frame.language.is_none() && !runs.iter().any(|name| frame.function().starts_with(name))
     };
     let known = frames.iter().take_while(of_script).filter_map(|frame| {
-        RUNTIME.iter().find(|known| known.language == language && frame.function() == known.serves)
+        let has = |name: &str| frame.locations.iter().any(|place| &*place.function == name);
+        RUNTIME.iter().find(|known| known.language == language && has(known.serves))
     });
     known.last().map(|known| known.shown)
 }

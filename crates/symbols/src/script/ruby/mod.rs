@@ -112,6 +112,7 @@ impl Interpreter for Ruby {
         let mut frame = memory.pointer(context.wrapping_add(at::FRAME))?;
         let mut evaluations = Vec::new();
         let mut frames = Vec::new();
+        let (mut is_in_c, mut called) = (true, None);
         // Newer frames lie at lower addresses, so the next one up is the caller.
         for _ in 0..MAX_FRAMES {
             let next = frame.checked_add(self.layout.frame_size)?;
@@ -119,10 +120,15 @@ impl Interpreter for Ruby {
                 break;
             }
             let line = self.line(lines, memory, frame)?;
-            // Of functions in C, the one that makes the call tells what the script asked for.
-            let is_innermost = frames.is_empty() && evaluations.is_empty();
-            let called = || self.called(lines, memory, frame).filter(|_| is_innermost);
-            frames.extend(line.or_else(called));
+            if is_in_c {
+                // Of the functions in C that call each other, the outermost is what the script asked for.
+                called = self.called(lines, memory, frame).filter(|_| line.is_none()).or(called);
+                is_in_c = line.is_none();
+            }
+            if line.is_some() {
+                frames.extend(called.take());
+            }
+            frames.extend(line);
             let environment = memory.pointer(frame.wrapping_add(at::ENVIRONMENT))?;
             if memory.word(environment)? & FINISH != 0 && !frames.is_empty() {
                 evaluations.push(Evaluation { frames: std::mem::take(&mut frames), at: None });
