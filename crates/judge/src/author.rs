@@ -44,10 +44,80 @@ impl Author {
         let interpreter = || files.iter().find_map(|file| CodeLanguage::of_file(file)).or_else(|| applet(program));
         let is_served = is_served(program, &files);
         let user = row.user.map(|id| recording.frame(id));
+        let outside = script.is_none() && is_outside_of_scripts(recording, row);
+        let interpreter = || interpreter().filter(|_| !outside);
         let language = script.or_else(interpreter).or_else(|| compiled(user, &frames));
         let version = language.and_then(|l| files.iter().find(|f| CodeLanguage::of_file(f) == Some(l)));
         let version = version.and_then(|file| version_of(file));
-        let owner = Owner::of(recording, row);
+        let owner = if outside { Owner::Program(program.name().to_owned()) } else { Owner::of(recording, row) };
         Self { language, version, files, sources, functions, called: None, owner, is_served }
+    }
+}
+
+/// Returns true if an interpreter makes a row's calls while it runs no script, as php-fpm does that reads a request: its whole
+/// stacks were seen up to their ends, and hold no line, while other calls of the program have lines. Shells are left out:
+/// most of their calls are made in children, of which few are looked at.
+fn is_outside_of_scripts(recording: &Recording, row: &Row) -> bool {
+    let program = recording.process(row.process);
+    let interprets = CodeLanguage::of_program(program).filter(|language| {
+        !language.is_a(CodeLanguage::Shell) && !matches!(language, CodeLanguage::Awk | CodeLanguage::Fish)
+    });
+    let own = |other: &&Row| recording.process(other.process).exe == program.exe;
+    interprets.is_some()
+        && row.lines.is_empty()
+        && recording.stack(row.outer).complete
+        && !recording.stack(row.outer).frames.is_empty()
+        && recording.rows.iter().filter(|other| !other.lines.is_empty()).any(|other| own(&other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::{
+        Counts, FrameClass, FrameId, Language as ScriptLanguage, Location, Process, ProcessId, RowLine, Stack, StackId,
+        Sysno,
+    };
+
+    /// Returns php-fpm's recording: a read by the stack 1, which is told up to its end or not, and, where a script `ran`, a stat
+    /// that a line of it made.
+    fn served(complete: bool, ran: bool) -> Recording {
+        let frame = |function: &str| Frame {
+            locations: vec![Location { function: function.into(), file: None, line: None }],
+            class: FrameClass::User,
+            ..Frame::default()
+        };
+        let stack =
+            |frames: &[u32], complete| Stack { frames: frames.iter().copied().map(FrameId).collect(), complete };
+        let row = |syscall, outer| Row {
+            outer: StackId(outer),
+            user: Some(FrameId(0)),
+            ..Row::new(ProcessId(0), Sysno::named(syscall), Counts::default())
+        };
+        let line = RowLine { frame: FrameId(2), looks: 4, weight: 4 };
+        let lines = if ran { vec![line] } else { Vec::new() };
+        Recording {
+            processes: vec![Process { exe: "/usr/sbin/php-fpm8.2".into(), ..Process::default() }],
+            frames: vec![
+                frame("fcgi_read"),
+                frame("main"),
+                Frame { language: Some(ScriptLanguage::Php), ..frame("page") },
+            ],
+            stacks: vec![stack(&[0], false), stack(&[1], complete), stack(&[], false)],
+            rows: vec![row("read", 1), Row { lines, ..row("stat", 2) }],
+            ..Recording::default()
+        }
+    }
+
+    #[test]
+    fn what_a_server_reads_outside_of_scripts_is_its_own() {
+        let of = |recording: &Recording, at: usize| Author::of(recording, &recording.rows[at]);
+        let recording = served(true, true);
+        let own = of(&recording, 0);
+        assert!(matches!(&own.owner, Owner::Program(name) if name == "php-fpm8.2"), "{:?}", own.owner);
+        assert_ne!(own.language, Some(CodeLanguage::Php));
+        assert_eq!(of(&recording, 1).language, Some(CodeLanguage::Php), "a script's line made it");
+        // Where stacks end early, or no line was ever read, a script may be behind the call.
+        assert_eq!(of(&served(false, true), 0).language, Some(CodeLanguage::Php));
+        assert_eq!(of(&served(true, false), 0).language, Some(CodeLanguage::Php));
     }
 }

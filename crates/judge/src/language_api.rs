@@ -22,30 +22,38 @@ pub(crate) fn language_api(
     let language = language?;
     let row = recording.row(id);
     let frames: Vec<&Frame> = recording.row_frames(row).collect();
-    if language == CodeLanguage::JavaScript && serves_several(recording, id) {
+    let several = serves_several(recording, id, language);
+    if language == CodeLanguage::JavaScript && several {
         return None;
     }
     let library = called_by_script(&frames).or_else(|| called_by_script(&heaviest_stack(recording, id)));
     let own = match (language, library) {
         (CodeLanguage::Python, Some(frame)) => return python_name(frame),
-        (CodeLanguage::Ruby, Some(frame)) if frame.language == Some(ScriptLanguage::Ruby) => ruby_name(frame),
-        (CodeLanguage::Php, Some(frame)) if frame.language == Some(ScriptLanguage::Php) => php_name(frame),
-        (CodeLanguage::Perl, Some(frame)) if frame.language == Some(ScriptLanguage::Perl) => perl_name(frame),
-        (CodeLanguage::JavaScript, Some(frame)) if frame.language == Some(ScriptLanguage::JavaScript) => {
-            node_name(frame)
-        }
-        (CodeLanguage::Java, Some(frame)) if frame.language == Some(ScriptLanguage::Java) => java_name(frame),
         (CodeLanguage::Rust, _) => rust_name(&frames),
         (CodeLanguage::Cpp, _) => cpp_name(&frames),
         // Go's functions are named as they are imported: `os.Stat`, and `fmt.Println`.
         (CodeLanguage::Go, _) => go_name(row.api.as_deref()?),
+        (language, Some(frame)) if !several => script_name(language, frame),
         _ => None,
     };
     let api = row.api.as_deref();
     // A call that another library makes is not what the script asked for.
-    let is_own = || by_interpreter(recording, language, &frames);
+    let is_own = || by_interpreter(recording, language, &frames) && !known::is_of_loop(&frames);
     let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
+}
+
+/// Returns the documented name of a function of a script's language, if the frame is one of that language.
+fn script_name(language: CodeLanguage, frame: &Frame) -> Option<String> {
+    match frame.language? {
+        ScriptLanguage::Python if language == CodeLanguage::Python => python_name(frame),
+        ScriptLanguage::Ruby if language == CodeLanguage::Ruby => ruby_name(frame),
+        ScriptLanguage::Php if language == CodeLanguage::Php => php_name(frame),
+        ScriptLanguage::Perl if language == CodeLanguage::Perl => perl_name(frame),
+        ScriptLanguage::JavaScript if language == CodeLanguage::JavaScript => node_name(frame),
+        ScriptLanguage::Java if language == CodeLanguage::Java => java_name(frame),
+        _ => None,
+    }
 }
 
 /// The function of a language's library that a part of a row's calls came by.
@@ -61,8 +69,8 @@ pub(crate) struct ApiShare {
 /// tells it, several where one function of the C library serves them all.
 pub(crate) fn api_shares(recording: &Recording, id: RowId) -> Vec<ApiShare> {
     let language = Author::of(recording, recording.row(id)).language;
-    if language == Some(CodeLanguage::JavaScript) {
-        let by_name = functions_of_node(recording, id);
+    if let Some(language) = language {
+        let by_name = functions_called(recording, id, language);
         let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
         if by_name.len() > 1 && all > 0 {
             let share = |(name, weight): (Option<String>, u64)| ApiShare { name, share: weight as f64 / all as f64 };
@@ -100,24 +108,25 @@ fn is_loop(frame: &Frame) -> bool {
     frame.location().is_some_and(|at| &*at.function == "_run_once" && at.file.as_deref().is_some_and(of_asyncio))
 }
 
-/// Returns true if a row's calls come from several functions of Node's library, none of which makes most of them: `statx`
-/// serves `fs.statSync`, `fs.lstatSync` and `fs.realpathSync`.
-fn serves_several(recording: &Recording, id: RowId) -> bool {
+/// Returns true if a row's calls come from several functions of the language's library, none of which makes most of them:
+/// `statx` serves `fs.statSync`, `fs.lstatSync` and `fs.realpathSync`.
+fn serves_several(recording: &Recording, id: RowId, language: CodeLanguage) -> bool {
     /// Share of the calls from which on one function stands for all.
     const MOST: f64 = 0.75;
-    let mut by_name = functions_of_node(recording, id);
+    let mut by_name = functions_called(recording, id, language);
     by_name.remove(&None);
     let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
     let most = by_name.values().max().copied().unwrap_or_default();
     (most as f64) < all as f64 * MOST
 }
 
-/// Returns the functions of Node's library on a row's whole stacks, with the number of calls that these stand for.
-fn functions_of_node(recording: &Recording, id: RowId) -> BTreeMap<Option<String>, u64> {
+/// Returns the functions of the language's library on a row's whole stacks, with the number of calls that these stand for.
+fn functions_called(recording: &Recording, id: RowId, language: CodeLanguage) -> BTreeMap<Option<String>, u64> {
     let mut by_name: BTreeMap<Option<String>, u64> = BTreeMap::new();
     for trunk in recording.trunks_of(id) {
         let frames: Vec<&Frame> = recording.stack(trunk.stack).frames.iter().map(|f| recording.frame(*f)).collect();
-        let weight = by_name.entry(called_by_script(&frames).and_then(node_name)).or_default();
+        let name = called_by_script(&frames).and_then(|frame| script_name(language, frame));
+        let weight = by_name.entry(name).or_default();
         *weight = weight.saturating_add(trunk.weight);
     }
     by_name
@@ -156,6 +165,8 @@ fn ruby_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let name = place.function.rsplit([' ', '#', '.']).next().unwrap_or_default();
     let word = |c: char| c.is_ascii_alphanumeric() || "_?!".contains(c);
+    // What makes an object is called by `new` and `open`, and has the name of neither.
+    (name != "initialize").then_some(())?;
     let file = place.file.as_deref().and_then(|file| file.rsplit('/').next()?.strip_suffix(".rb"));
     if let Some(module) = file.and_then(known::ruby_module) {
         return Some(format!("{module}.{name}"));
@@ -193,7 +204,9 @@ fn java_name(frame: &Frame) -> Option<String> {
     let class = class.rsplit('.').next().unwrap_or(class);
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
     (class.starts_with(|c: char| c.is_ascii_uppercase()) && class.chars().all(word)).then_some(())?;
-    let class = class.replace('$', ".");
+    // The classes that serve are not those that the program names: `FileChannelImpl` is a `FileChannel`.
+    let serves = name.starts_with("sun.nio.") && !class.contains('$');
+    let class = class.strip_suffix("Impl").filter(|_| serves).unwrap_or(class).replace('$', ".");
     match method {
         "<init>" => Some(format!("new {class}")),
         "<clinit>" => Some(class),
@@ -374,7 +387,26 @@ mod tests {
         assert_eq!(named("java.nio.file.Files.newBufferedReader").as_deref(), Some("Files.newBufferedReader"));
         assert_eq!(named("java.io.FileReader.<init>").as_deref(), Some("new FileReader"));
         assert_eq!(named("java.util.Map$Entry.getKey").as_deref(), Some("Map.Entry.getKey"));
+        assert_eq!(named("sun.nio.ch.FileChannelImpl.write").as_deref(), Some("FileChannel.write"));
+        assert_eq!(named("com.shop.OrdersImpl.load").as_deref(), Some("OrdersImpl.load"));
         assert_eq!((named("main"), named("java.lang.invoke.lambda-form.x")), (None, None));
+    }
+
+    #[test]
+    fn who_starts_an_event_loop_asks_for_none_of_its_calls() {
+        let frame = |function: &str, file: &str, class| Frame {
+            locations: vec![Location { function: function.into(), file: Some(file.into()), line: Some(1) }],
+            language: Some(ScriptLanguage::Python),
+            class,
+            ..Frame::default()
+        };
+        let read = frame("_read_ready", "/usr/lib/python3.11/asyncio/selector_events.py", FrameClass::Runtime);
+        let once = frame("_run_once", "/usr/lib/python3.11/asyncio/base_events.py", FrameClass::Runtime);
+        let run = frame("run", "/usr/lib/python3.11/asyncio/runners.py", FrameClass::Runtime);
+        let own = frame("main", "app.py", FrameClass::User);
+        assert_eq!(called_by_script(&[&read, &once, &run, &own]), None);
+        assert_eq!(called_by_script(&[&read, &own, &once, &run, &own]), Some(&read));
+        assert_eq!(called_by_script(&[&run, &own]), Some(&run));
     }
 
     #[test]
@@ -450,7 +482,7 @@ mod tests {
                 trunks: trunks.to_vec(),
                 ..Recording::default()
             };
-            serves_several(&recording, RowId(0))
+            serves_several(&recording, RowId(0), CodeLanguage::JavaScript)
         };
         assert!(serves(&[trunk(0, 50), trunk(1, 40)]));
         assert!(!serves(&[trunk(0, 90), trunk(1, 10)]) && !serves(&[trunk(1, 5)]) && !serves(&[]));

@@ -52,7 +52,7 @@ fn open_before_close(rows: &mut [RowId], recording: &Recording, semantics: &Sema
 }
 
 /// Returns the rows by cost. Among rows about as costly as the first, those with a name come first, then those with
-/// at least half of the most calls, then by system call and name.
+/// a script's line, those with at least half of the most calls, then by system call and name.
 fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
     let price = |id: &RowId| {
         let counts = &recording.row(*id).counts;
@@ -74,7 +74,8 @@ fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<
             let place = row.user.and_then(|user| recording.frame(user).location());
             let fewer = ((row.counts.calls as f64) < AS_DEAR * most as f64).then_some(Reverse(row.counts.calls));
             let place = place.map(|at| (at.function.clone(), at.line));
-            (place.is_none(), fewer, row.syscall, place, row.api.clone(), *id)
+            // A line of the script is where its reader can do something; the run-time's own functions are not.
+            (place.is_none(), row.lines.is_empty(), fewer, row.syscall, place, row.api.clone(), *id)
         };
         rows.get_mut(..as_dear).unwrap_or_default().sort_by_cached_key(named);
     }

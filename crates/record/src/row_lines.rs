@@ -37,9 +37,8 @@ pub(crate) fn main(lines: &[Line]) -> Option<&Line> {
 /// others. A stack whose lines could not be read counts as one without, so a fair part of the calls is enough.
 fn scripts_count(lines: &[Line]) -> bool {
     const FAIR: u64 = 4;
-    let weight = |of: &dyn Fn(&Line) -> bool| {
-        lines.iter().filter(|l| of(l)).fold(0u64, |sum, l| sum.saturating_add(l.weight))
-    };
+    let weight =
+        |of: &dyn Fn(&Line) -> bool| lines.iter().filter(|l| of(l)).fold(0u64, |sum, l| sum.saturating_add(l.weight));
     let with = weight(&|l| l.line.is_some());
     with == 0 || with.saturating_mul(FAIR) >= weight(&|_| true)
 }

@@ -80,6 +80,9 @@ const RUNTIME: &[KnownFunction] = known! {
         "node::Chdir" => "process.chdir",
         "node::os::GetCPUInfo" => "os.cpus",
         "uv_cpu_info" => "os.cpus",
+        "uv__fs_read" => "fs.read or a file's stream",
+        "uv__fs_write" => "fs.write or a file's stream",
+        "uv__fs_realpath" => "fs.realpath.native or realpathSync.native",
         "node::Umask" => "process.umask",
         "node::SyncProcessRunner::Run" => "child_process.execSync or spawnSync",
     }
@@ -171,6 +174,8 @@ const LIBC: &[KnownFunction] = known! {
         "fwrite" => "print or io.write",
         "pclose" => "io.popen",
         "popen" => "io.popen",
+        "remove" => "os.remove",
+        "rename" => "os.rename",
         "strftime" => "os.date",
         "system" => "os.execute",
     }
@@ -267,6 +272,14 @@ const BY_TARGET: &[(CodeLanguage, &str, Target, &str)] = &[
     (CodeLanguage::Lua, "print or io.write", Target::File, "file:write"),
 ];
 
+/// Functions of libuv that make calls for its loop, for which no function of a script asks.
+const OF_LOOP: &[&str] = &["uv__async_send", "uv__async_io", "uv__signal_handler", "uv__signal_event"];
+
+/// Returns true if Node's loop makes the calls for itself.
+pub(super) fn is_of_loop(frames: &[&Frame]) -> bool {
+    frames.iter().flat_map(|frame| &frame.locations).any(|place| OF_LOOP.contains(&&*place.function))
+}
+
 /// Ruby's methods in C that make system calls in one class only, with that class, since a frame does not tell it.
 const RUBY: &[(&str, &str)] = &[
     ("exist?", "File.exist?"),
@@ -283,6 +296,12 @@ const RUBY: &[(&str, &str)] = &[
     ("pwd", "Dir.pwd"),
     ("chdir", "Dir.chdir"),
     ("pid", "Process.pid"),
+    ("read", "File.read or IO#read"),
+    ("write", "File.write or IO#write"),
+    ("print", "print"),
+    ("stat", "File.stat"),
+    ("open", "File.open"),
+    ("ppid", "Process.ppid"),
     ("getcwd", "Dir.pwd"),
 ];
 
@@ -305,7 +324,8 @@ pub(super) fn by_runtime(language: CodeLanguage, frames: &[&Frame]) -> Option<&'
         frame.language.is_none() && !runs.iter().any(|name| frame.function().starts_with(name))
     };
     let known = frames.iter().take_while(of_script).filter_map(|frame| {
-        RUNTIME.iter().find(|known| known.language == language && frame.function() == known.serves)
+        let has = |name: &str| frame.locations.iter().any(|place| &*place.function == name);
+        RUNTIME.iter().find(|known| known.language == language && has(known.serves))
     });
     known.last().map(|known| known.shown)
 }

@@ -119,6 +119,22 @@ impl Candidate<'_> {
         decoder.into_iter().find(is_read).map(|i| i.ip_rel_memory_address())
     }
 
+    /// Returns the address of the first 4-byte variable that an exported function compares, or the function that it jumps to.
+    pub(crate) fn first_half_compared(&self, name: &str) -> Option<u64> {
+        let function = self.function(name);
+        let compares = |i: &Instruction| {
+            i.mnemonic() == Mnemonic::Cmp && i.is_ip_rel_memory_operand() && i.memory_size().size() == 4
+        };
+        let code_at = |start: u64, len: u64| {
+            let code = self.elf.read_vaddr(start, len.min(MAX_CODE))?;
+            Some(Decoder::with_ip(64, &code, start, DecoderOptions::NONE).into_iter().collect::<Vec<Instruction>>())
+        };
+        let own = code_at(function.start, function.end.saturating_sub(function.start))?;
+        let found = |code: &[Instruction]| code.iter().find(|i| compares(i)).map(Instruction::ip_rel_memory_address);
+        let jump = own.iter().find(|i| i.mnemonic() == Mnemonic::Jmp && i.near_branch_target() != 0);
+        found(&own).or_else(|| found(&code_at(jump?.near_branch_target(), MAX_CODE)?))
+    }
+
     /// Returns the addresses of exported symbols, in the order of `names`.
     pub(crate) fn exported<const N: usize>(&self, names: [&str; N]) -> [Option<u64>; N] {
         if let Some(exports) = self.elf.exports() {

@@ -350,6 +350,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_loop_is_asyncios_own() {
+        let line = |function: &str, file: &str| ScriptLine {
+            language: Language::Python,
+            function: function.into(),
+            file: Some(file.into()),
+            line: Some(1898),
+        };
+        assert!(is_loop(&line("_run_once", "/usr/lib/python3.11/asyncio/base_events.py")));
+        assert!(!is_loop(&line("_run_once", "/srv/app/base_events.py")));
+        assert!(!is_loop(&line("run_forever", "/usr/lib/python3.11/asyncio/base_events.py")));
+    }
+
+    #[test]
     fn versions_are_told_by_names() {
         assert_eq!(version_in("python3.9"), Some(0x0309_0000));
         assert_eq!(version_in("libpython3.10.so.1.0"), Some(0x030a_0000));

@@ -36,6 +36,12 @@ pub(crate) const PC: u64 = 0;
 pub(crate) const ISEQ: u64 = 16;
 /// Offset in `rb_control_frame_t` of the environment.
 pub(crate) const ENVIRONMENT: u64 = 32;
+/// Distance below a frame's environment of the entry of the method it executes (`VM_ENV_DATA_INDEX_ME_CREF`).
+pub(crate) const METHOD: u64 = 16;
+/// Offset in `rb_method_entry_t` of the name by which it was called.
+pub(crate) const CALLED: u64 = 24;
+/// Offset in `rb_symbols_t` of the arrays of texts; the last number that is used is its first field.
+pub(crate) const SYMBOLS: u64 = 16;
 /// Offset in `rb_iseq_t` of its body.
 pub(crate) const BODY: u64 = 16;
 /// Offset in `rb_iseq_constant_body` of the number of its instructions.

@@ -32,6 +32,9 @@ const ARRAY: u64 = 7;
 /// Flags of an instruction sequence: `T_IMEMO`, with `imemo_iseq` above it.
 const SEQUENCE: u64 = 0x1a | 7 << 12;
 const SEQUENCE_MASK: u64 = TYPE_MASK | 0xf << 12;
+/// Flags of a method's entry: `T_IMEMO`, with `imemo_ment` above it.
+const METHOD: u64 = 0x1a | 6 << 12;
+const METHOD_MASK: u64 = TYPE_MASK | 0xf << 12;
 /// Flag `FL_USER1`: in a string `NOEMBED`, in an array `EMBED`.
 const USER1: u64 = 1 << 13;
 
@@ -42,6 +45,8 @@ struct RubyFile {
     vm: u64,
     /// Address of `rb_vm_exec`, which 3.3 and later do not export.
     evaluate: Option<u64>,
+    /// Address of the table of symbols (`ruby_global_symbols`), which has no name.
+    symbols: Option<u64>,
     /// Major and minor version.
     version: (u32, u32),
 }
@@ -53,13 +58,14 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     // From 3.3 on the variable has no name, but what `ruby_vm_at_exit` does begins with it.
     let vm = vm.or_else(|| file.first_pointer_read("ruby_vm_at_exit"))?;
     let version = (file.half(api)?, file.half(api.checked_add(4)?)?);
-    Some(Box::new(RubyFile { vm, evaluate, version }))
+    let symbols = file.first_half_compared("rb_id2str");
+    Some(Box::new(RubyFile { vm, evaluate, symbols, version }))
 }
 
 impl Runtime for RubyFile {
     fn attach(&self, _: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
         match Ruby::new(self.version, bias.wrapping_add(self.vm)) {
-            Some(ruby) => Ok(Some(Box::new(ruby))),
+            Some(ruby) => Ok(Some(Box::new(Ruby { symbols: self.symbols.map(|at| bias.wrapping_add(at)), ..ruby }))),
             None => Err("this version's frames are not known".to_owned()),
         }
     }
@@ -75,6 +81,8 @@ pub(crate) struct Ruby {
     layout: Layout,
     /// Address of `ruby_current_vm_ptr`.
     vm: u64,
+    /// Address of the table of symbols, where the file tells it.
+    symbols: Option<u64>,
     /// Instruction sequences that were read, by address.
     sequences: HashMap<u64, Sequence>,
 }
@@ -104,13 +112,23 @@ impl Interpreter for Ruby {
         let mut frame = memory.pointer(context.wrapping_add(at::FRAME))?;
         let mut evaluations = Vec::new();
         let mut frames = Vec::new();
+        let (mut is_in_c, mut called) = (true, None);
         // Newer frames lie at lower addresses, so the next one up is the caller.
         for _ in 0..MAX_FRAMES {
             let next = frame.checked_add(self.layout.frame_size)?;
             if frame < start || next > end {
                 break;
             }
-            frames.extend(self.line(lines, memory, frame)?);
+            let line = self.line(lines, memory, frame)?;
+            if is_in_c {
+                // Of the functions in C that call each other, the outermost is what the script asked for.
+                called = self.called(lines, memory, frame).filter(|_| line.is_none()).or(called);
+                is_in_c = line.is_none();
+            }
+            if line.is_some() {
+                frames.extend(called.take());
+            }
+            frames.extend(line);
             let environment = memory.pointer(frame.wrapping_add(at::ENVIRONMENT))?;
             if memory.word(environment)? & FINISH != 0 && !frames.is_empty() {
                 evaluations.push(Evaluation { frames: std::mem::take(&mut frames), at: None });
@@ -127,7 +145,7 @@ impl Interpreter for Ruby {
 impl Ruby {
     /// Returns `None` if the version is not known.
     pub(crate) fn new(version: (u32, u32), vm: u64) -> Option<Self> {
-        Some(Self { layout: Layout::of(version)?, vm, sequences: HashMap::default() })
+        Some(Self { layout: Layout::of(version)?, vm, symbols: None, sequences: HashMap::default() })
     }
 
     /// Returns the execution context of the thread or fiber that runs on the native stack `stack`:
@@ -185,6 +203,35 @@ impl Ruby {
         };
         sequence.lines.insert(index, frame);
         Some(frame)
+    }
+
+    /// Returns the name of the function in C that a control frame executes, as a frame without a line.
+    fn called(&self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<RawFrame> {
+        let environment = memory.pointer(frame.wrapping_add(at::ENVIRONMENT))?;
+        let method = memory.pointer(environment.checked_sub(at::METHOD)?)?;
+        (memory.word(method)? & METHOD_MASK == METHOD).then_some(())?;
+        let id = memory.word(method.wrapping_add(at::CALLED))?;
+        let name = self.symbol(memory, id)?;
+        let plain = !name.is_empty() && !name.chars().any(char::is_control);
+        let line = ScriptLine { language: Language::Ruby, function: name.into(), file: None, line: None };
+        if plain { lines.frame(line, FrameClass::Runtime) } else { None }
+    }
+
+    /// Returns the text of a symbol. Those of operators, which have small numbers, are left out: they make no calls.
+    fn symbol(&self, memory: &mut Memory<'_, '_>, id: u64) -> Option<String> {
+        /// Bits of an id that tell its kind.
+        const KIND_BITS: u32 = 4;
+        /// Upper bound of the ids of operators.
+        const OPERATORS: u64 = 256;
+        /// Symbols in one part of the table, each with two entries, of which the first is its text.
+        const UNIT: u64 = 512;
+        let table = self.symbols?;
+        let serial = (id > OPERATORS).then_some(id >> KIND_BITS)?;
+        (serial <= u64::from(memory.half(table)?)).then_some(())?;
+        let parts = memory.pointer(table.wrapping_add(at::SYMBOLS))?;
+        let part = element(memory, parts, serial / UNIT)?;
+        let text = element(memory, part, serial % UNIT * 2)?;
+        self.string(memory, text)
     }
 
     /// Reads the sequence at `iseq` into `sequences`, unless it is there unchanged.
@@ -247,6 +294,21 @@ impl Ruby {
     }
 }
 
+/// Returns the element `index` of an array.
+fn element(memory: &mut Memory<'_, '_>, array: u64, index: u64) -> Option<u64> {
+    /// Bits of an embedded array's flags that hold its length.
+    const EMBEDDED_LENGTH: u64 = 0x7f;
+    let flags = memory.word(array)?;
+    (flags & TYPE_MASK == ARRAY).then_some(())?;
+    let (length, elements) = if flags & USER1 != 0 {
+        (flags >> 15 & EMBEDDED_LENGTH, array.checked_add(16)?)
+    } else {
+        (memory.word(array.checked_add(16)?)?, memory.pointer(array.checked_add(32)?)?)
+    };
+    (index < length).then_some(())?;
+    memory.pointer(elements.wrapping_add(index.checked_mul(8)?))
+}
+
 /// Returns the line of instruction `index`. Entries are found by a succinct bit index, in which a
 /// bit is set for each instruction that has an entry (`succ_index_lookup` of iseq.c).
 fn source_line(memory: &mut Memory<'_, '_>, info: u64, entry_size: u64, index: u64) -> Option<u32> {
@@ -303,6 +365,44 @@ pub(crate) fn is_bundled(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_symbols_text_is_found_by_its_number() {
+        // The table is at 0x1000, its parts at 0x2000, the second part at 0x3000 with its elements at 0x4000, the text at 0x6000.
+        let mut words = vec![0u64; 0x7000 / 8];
+        let mut put = |at: usize, value: u64| words[at / 8] = value;
+        let serial = 512 + 3;
+        put(0x1000, serial);
+        put(0x1010, 0x2000);
+        put(0x2000, ARRAY | USER1 | 2 << 15);
+        put(0x2018, 0x3000);
+        put(0x3000, ARRAY);
+        put(0x3010, 1024);
+        put(0x3020, 0x4000);
+        put(0x4000 + 3 * 16, 0x6000);
+        put(0x6000, STRING | 6 << 14);
+        put(0x6010, u64::from_le_bytes(*b"exist?\0\0"));
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut read = |pieces: &[u64], buffer: &mut [u8]| {
+            let each = buffer.len() / pieces.len().max(1);
+            let mut got = 0;
+            for (piece, part) in pieces.iter().zip(buffer.chunks_mut(each.max(1))) {
+                let Some(from) = bytes.get(*piece as usize..*piece as usize + part.len()) else { break };
+                part.copy_from_slice(from);
+                got += part.len();
+            }
+            got
+        };
+        let mut memory = Memory::new(&mut read);
+        let ruby = Ruby { symbols: Some(0x1000), ..Ruby::new((3, 1), 0).unwrap() };
+        assert_eq!(ruby.symbol(&mut memory, serial << 4).as_deref(), Some("exist?"));
+        // Numbers above the last one, below it without a text, and those of operators have none.
+        for id in [(serial + 1) << 4, (serial - 1) << 4, u64::from(b'+')] {
+            assert_eq!(ruby.symbol(&mut memory, id), None, "{id}");
+        }
+        let unknown = Ruby::new((3, 1), 0).unwrap();
+        assert_eq!(unknown.symbol(&mut memory, serial << 4), None);
+    }
 
     #[test]
     fn what_comes_with_ruby_is_told_by_its_path() {
