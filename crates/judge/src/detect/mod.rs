@@ -50,6 +50,7 @@ mod status;
 mod sync;
 mod terminal;
 mod timer_habits;
+mod timers;
 mod toggle;
 mod unserved;
 mod walk;
