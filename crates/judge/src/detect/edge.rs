@@ -9,7 +9,8 @@
 //! incomplete observations", 1958): a claimed call is an event at its distance, a first call is censored at its place.
 
 use super::claim::Claims;
-use super::rearm::{self, Timer};
+use super::rearm;
+use super::timers::Timer;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;

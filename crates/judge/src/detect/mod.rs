@@ -52,6 +52,7 @@ mod status;
 mod sync;
 mod terminal;
 mod timer_habits;
+mod timers;
 mod toggle;
 mod unserved;
 mod walk;

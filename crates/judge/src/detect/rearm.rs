@@ -3,12 +3,13 @@
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::timer_habits::{TimerHabits, is_often};
+use super::timers::{Timer, time, timer_of};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Arm, Lines, ObservedCall, Semantics, Way};
+use crate::semantics::{Semantics, Way};
 use crate::signs::Signs;
-use systoll_model::{Moment, Recording};
+use systoll_model::Recording;
 
 /// Claims settings of a timer to a time that is no earlier, if it did not fire in between (dead stores), where the
 /// timer hardly ever fires.
@@ -42,43 +43,9 @@ impl Rearm {
 /// Least number of times that a timer is armed and disarmed without a call in between for a habit.
 const MOMENTS: usize = 3;
 
-/// A timer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Timer {
-    /// The call that the timer belongs to.
-    of: &'static str,
-    /// The timer's number, or its descriptor.
-    number: u64,
-    /// True if the timer sends a signal.
-    signals: bool,
-}
-
-impl Timer {
-    /// Returns true if the timer is of the sort that a call's name stands for; see [`Arm::of`].
-    pub(super) fn is_of(self, sort: &str) -> bool {
-        self.of == sort
-    }
-
-    /// Returns true if the timer sends a signal.
-    pub(super) fn signals(self) -> bool {
-        self.signals
-    }
-
-    /// Returns true if a read of the descriptor tells that the timer fired.
-    pub(super) fn is_read_by(self, fd: i32) -> bool {
-        !self.signals && self.number as i32 == fd
-    }
-}
-
 /// Returns the timer that the call sets.
 pub(super) fn timer(step: &Step<'_>) -> Option<Timer> {
     timer_of(step.lines, &step.observed)
-}
-
-/// Returns the timer that a call sets, of which the tables have these lines.
-pub(super) fn timer_of(lines: &Lines, observed: &ObservedCall<'_>) -> Option<Timer> {
-    let arm = lines.arm().filter(|_| observed.call.errno().is_none())?;
-    Some(Timer { of: arm.of, number: arm.timer.map_or(0, |a| observed.arg(a)), signals: arm.signals })
 }
 
 /// Returns true if the calls `before` a timer's first setting in a window show no firing of it and not how it was
@@ -86,8 +53,8 @@ pub(super) fn timer_of(lines: &Lines, observed: &ObservedCall<'_>) -> Option<Tim
 pub(super) fn is_hidden(timer: Timer, step: &Step<'_>, before: &[Step<'_>]) -> bool {
     let Some(arm) = step.lines.arm() else { return false };
     let signalled = |s: &Step<'_>| s.observed.call.signals_before > 0;
-    let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer.number as i32));
-    let makes = |s: &Step<'_>| s.observed.call.result == Some(timer.number as i64);
+    let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer.number() as i32));
+    let makes = |s: &Step<'_>| s.observed.call.result == Some(timer.number() as i64);
     let told = if arm.signals {
         before.iter().chain([step]).any(signalled)
     } else {
@@ -110,8 +77,8 @@ impl Detector for Rearm {
         let mut last = None;
         for (at, step) in steps.iter().enumerate() {
             if step.observed.call.signals_before > 0 {
-                armed.retain(|timer, _| !timer.signals);
-                self.earlier.retain(|(who, timer), _| *who != step.who || !timer.signals);
+                armed.retain(|timer, _| !timer.signals());
+                self.earlier.retain(|(who, timer), _| *who != step.who || !timer.signals());
             }
             self.fired(step, &mut armed);
             let (Some(arm), Some(timer)) = (step.lines.arm(), timer(step)) else { continue };
@@ -205,31 +172,6 @@ impl Rearm {
             self.earlier.retain(|(who, timer), _| *who != step.who || !ends(timer));
         }
     }
-}
-
-/// Returns the length of time to which a call sets a timer, ns; `None` if it sets a time of the clock, or that is
-/// unknown.
-pub(super) fn length_ns(arm: &Arm, observed: &ObservedCall<'_>) -> Option<u64> {
-    let (flags, bit) = arm.absolute;
-    let time = time(arm, observed).filter(|_| observed.arg(flags) & bit == 0)?;
-    let seconds = u64::try_from(time >> 64).ok()?;
-    Some(seconds.saturating_mul(1_000_000_000).saturating_add((time as u64).saturating_mul(arm.fraction_ns)))
-}
-
-/// Returns the time to which a call sets a timer that fires once: seconds and the fraction; 0 if it takes the timer
-/// back.
-pub(super) fn time(arm: &Arm, observed: &ObservedCall<'_>) -> Option<u128> {
-    if arm.plain {
-        return Some(u128::from(observed.arg(arm.time) as u32) << 64);
-    }
-    let bytes = observed.data(arm.time, Moment::Entry)?;
-    let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
-    // The interval comes first, then the time to the first firing.
-    let (interval, value) = ((word(0)?, word(8)?), (word(16)?, word(24)?));
-    if interval != (0, 0) {
-        return None;
-    }
-    Some(u128::from(value.0) << 64 | u128::from(value.1))
 }
 
 fn claim() -> Claim {

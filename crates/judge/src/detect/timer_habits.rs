@@ -1,6 +1,6 @@
 //! How often each timer is set, fires and is taken back, as all windows show it, and how soon it is set again.
 
-use super::rearm::{Timer, length_ns, time, timer_of};
+use super::timers::{Timer, length_ns, time, timer_of};
 use crate::hash::{Map, Set};
 use crate::semantics::{Lines, ObservedCall, Semantics, TIMERS, Way};
 use systoll_model::Recording;
