@@ -233,3 +233,31 @@ fn a_short_read_is_the_last_one_where_the_end_tells_itself() {
     // By edges, the end of the stream may come with the last bytes, unless EPOLLRDHUP tells it.
     assert!(sure(1 << 31 | 1 | 0x2000) > 4_500 && sure(1 << 31 | 1) == 0 && sure(1) > 4_500);
 }
+
+/// Returns the life of a file in memory that is filled through a mapping, with a message that does or does not pass the
+/// descriptor on.
+fn picture(control: u64) -> Vec<Call> {
+    let memory = "/memfd:picture (deleted)";
+    let message = [0, 0, 0x2000, 1, 0x3000, control, 0].map(u64::to_le_bytes).concat();
+    vec![
+        call("memfd_create", "memfd_create", &[0x1000, 1], 9).input(0, b"picture\0").toll(1_500),
+        call("mmap", "mmap", &[0, 65_536, 3, 1, 9, 0], 0x7000_0000).fd(memory).toll(1_500),
+        call("munmap", "munmap", &[0x7000_0000, 65_536], 0).toll(1_500),
+        call("sendmsg", "sendmsg", &[5, 0x4000, 0], 1).input(1, &message).fd("UNIX-STREAM:[7]").toll(900),
+        call("close", "close", &[9], 0).fd(memory).toll(300),
+    ]
+}
+
+#[test]
+fn a_mapping_of_a_file_that_is_given_away_is_of_use() {
+    let given = rounds(3_000, |_| picture(24));
+    let judgement = judged(&given, BUSY);
+    assert!(judgement.findings.is_empty() && judgement.also.is_empty(), "{judgement:?}");
+    let kept = rounds(3_000, |_| {
+        let mut calls = picture(0);
+        calls.remove(3);
+        calls
+    });
+    let needless: u64 = judged(&kept, BUSY).findings.iter().map(|f| f.needless.estimate).sum();
+    assert!(needless > 11_500, "{needless}");
+}

@@ -77,6 +77,7 @@ impl Made {
                 When::Negative(arg) => self.set(arg, u64::MAX),
                 When::InNoBits(arg, bits) => self.put(arg, Moment::Entry, word(1 & !bits)),
                 When::InAnyBits(arg, bits) => self.put(arg, Moment::Entry, word(bits)),
+                When::InControl(arg) => self.put(arg, Moment::Entry, vec![1; 56]),
                 When::OutZero(arg) => self.put(arg, Moment::Exit, vec![0; 4]),
                 When::EmptyPath(arg) => self.put(arg, Moment::Entry, Vec::new()),
                 When::NotNull(_) | When::AtOnce | When::OfBytes => {}

@@ -89,6 +89,8 @@ struct Life {
     answers: Vec<u64>,
     /// True if the thing is of a file, and another of the same description was made right after it ended.
     made_anew: bool,
+    /// Index of the file from which the thing was made, if that was itself made in the window, as a file in memory is.
+    of_made: Option<usize>,
     /// The file's descriptor, if the thing can't outlive it.
     of_open: Option<i32>,
     /// True if the file was opened or closed in the window, or the window shows another thing of it: this one could not
@@ -138,6 +140,7 @@ impl Life {
             name,
             unnamed: false,
             copy_of: thing.copy.then(|| observed.descriptor(0)),
+            of_made: None,
             of_open: thing.file.filter(|_| thing.of_open).map(|arg| observed.descriptor(arg)),
             asked: Vec::new(),
             answers: Vec::new(),
@@ -210,7 +213,9 @@ impl Life {
         let Thing { thing, unsure, instead, gives_up, carries, .. } = *self.thing;
         let weak = unsure && (self.answered || !carries);
         let gives_up = if weak || !carries { gives_up } else { "" };
-        let facts = Facts::default().with(Fact::Mapping, self.thing.file.is_some()).with(Fact::NewSocket, carries);
+        let facts = Facts::default()
+            .with(Fact::Mapping, self.thing.file.is_some() && self.of_made.is_none())
+            .with(Fact::NewSocket, carries);
         Claim { facts, weak, gives_up, ..Claim::of(Kind::Toggle, thing, instead) }
     }
 
@@ -262,7 +267,9 @@ impl Lives {
                 let opening = u64::from(row.0) << 40 | *nth;
                 lives.openings.insert(result.unwrap_or(-1) as i32, opening);
             }
-            if let Some(life) = Life::of(at, step, &lives.openings) {
+            if let Some(mut life) = Life::of(at, step, &lives.openings) {
+                let file = life.thing.file.filter(|_| !life.thing.of_open).map(|arg| step.observed.descriptor(arg));
+                life.of_made = file.and_then(|fd| lives.alive.get(&("close", u64::from(fd as u32)))).copied();
                 let handles = life.thing.handles(&step.observed);
                 lives.alive.extend(handles.iter().map(|handle| ((life.thing.ends.call, *handle), lives.all.len())));
                 lives.all.push(life);
@@ -358,7 +365,11 @@ impl Lives {
     /// Returns the things that were ended soon after they were made, by description.
     fn ended(&self) -> Map<&Sort, Vec<&Life>> {
         let mut ended: Map<&Sort, Vec<&Life>> = Map::default();
-        for life in self.all.iter().filter(|life| life.open == 0 && life.is_short()) {
+        // What was made from a file that others keep has been of use, too.
+        let is_over = |life: &Life| life.open == 0 && life.is_short();
+        let is_kept =
+            |life: &Life| life.of_made.and_then(|place| self.all.get(place)).is_some_and(|made| !is_over(made));
+        for life in self.all.iter().filter(|life| is_over(life) && !is_kept(life)) {
             ended.entry(&life.sort).or_default().push(life);
         }
         ended

@@ -1,6 +1,6 @@
 //! Calls that move bytes, and calls that poll without waiting.
 
-use super::vocabulary::When::{self, AllBits, InShort, InZero, Is, NoBits, NoneOf, NotNull, OneOf};
+use super::vocabulary::When::{self, AllBits, InControl, InShort, InZero, Is, NoBits, NoneOf, NotNull, OneOf};
 use systoll_model::Errno;
 use systoll_model::constants::*;
 
@@ -114,6 +114,8 @@ pub(crate) static TRANSFERS: &[Transfer] = &[
     writes("pwritev2").at(3),
     writes("sendto").unit(Unit::Message).asked(2).when(&[NotNull(4), NoBits(3, MSG_MORE)]),
     writes("sendto").asked(2).when(&[NoBits(3, MSG_MORE)]),
+    // Descriptors that a message passes on belong to its bytes, so no two of them can be joined.
+    writes("sendmsg").carries().unit(Unit::Item).when(&[InControl(1)]),
     writes("sendmsg").carries().when(&[NoBits(2, MSG_MORE)]),
     writes("sendmmsg").carries().unit(Unit::Batch),
     writes("sendfile").asked(3),

@@ -59,6 +59,7 @@ impl<'a> ObservedCall<'a> {
             When::InNoBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits == 0),
             When::InAnyBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits != 0),
             When::InZeros(arg) => self.data(arg, Moment::Entry).is_some_and(zeros),
+            When::InControl(arg) => self.data(arg, Moment::Entry).is_some_and(has_control),
             When::OutZero(arg) => self.data(arg, Moment::Exit).is_some_and(zeros),
             When::AtOnce => self.call.waited_ns == Some(0),
             When::OfBytes => self.call.fd.as_deref().is_some_and(holds_bytes),
@@ -129,6 +130,11 @@ const NOW: u64 = (1 << 30) - 1;
 fn names_times(bytes: &[u8]) -> bool {
     let fraction = |at: usize| bytes.get(at..at + 8).and_then(|b| b.first_chunk()).map(|b| u64::from_le_bytes(*b));
     [8, 24].into_iter().all(|at| fraction(at).is_some_and(|ns| ns != NOW))
+}
+
+/// Returns true if a `struct msghdr` has control data: its length, `msg_controllen`, lies at 40 (socket.h).
+fn has_control(message: &[u8]) -> bool {
+    message.get(40..48).is_some_and(|length| !zeros(length))
 }
 
 /// Returns true if there are bytes, and all are zero.

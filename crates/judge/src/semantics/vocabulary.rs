@@ -91,6 +91,8 @@ pub(crate) enum When {
     InNoBits(u8, u32),
     /// The argument points to known bytes whose first 32 bits have one of these set.
     InAnyBits(u8, u32),
+    /// The argument points to a known `struct msghdr` that has control data, such as descriptors (SCM_RIGHTS).
+    InControl(u8),
     /// The argument points after the call to known bytes, all of them zero.
     OutZero(u8),
     /// The thread is known to have kept the processor.

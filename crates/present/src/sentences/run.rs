@@ -138,6 +138,9 @@ impl Sentences<'_> {
             };
             return bad(format!("an excerpt of {n}{cost}: {also}; of the whole run it can't tell"));
         }
+        if self.rec.problems.iter().any(|problem| problem.kind == ProblemKind::Lost) {
+            return bad(format!("nothing found in {n}, but others were not counted{cost}"));
+        }
         let children = self.children();
         Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}{children}"), is_good: true }
     }
