@@ -13,12 +13,17 @@ pub(crate) fn ordered_rows(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowI
     if !group.by_wait {
         open_before_close(&mut rows, recording, shown.semantics);
     }
-    if group.children.as_ref().is_some_and(|children| children.copies.is_some()) {
+    let forks = |id: &RowId| {
+        shown.semantics.lines_of(recording.row(*id).syscall).does(|effect| matches!(effect, Effect::Forks))
+    };
+    match &group.children {
         // The line that forks is the one to change; a shell may wait somewhere else.
-        let forks = |id: &RowId| {
-            shown.semantics.lines_of(recording.row(*id).syscall).does(|effect| matches!(effect, Effect::Forks))
-        };
-        rows.sort_by_key(|id| (!forks(id), Reverse(recording.row(*id).counts.calls)));
+        Some(children) if children.copies.is_some() => {
+            rows.sort_by_key(|id| (!forks(id), Reverse(recording.row(*id).counts.calls)));
+        }
+        Some(_) => {}
+        // So is the line that makes a thread; what the thread does when it begins has no line of the program.
+        None => rows.sort_by_key(|id| !(forks(id) && recording.row(*id).user.is_some())),
     }
     if group.children.is_some() {
         // Rows without a user's frame come last: a fork that shares its parent's stack often shows
