@@ -16,6 +16,11 @@ const AGREE: (usize, usize) = (9, 10);
 const OPTIONS: usize = 2;
 /// Largest number of objects named if there are several.
 const NAMED: usize = 3;
+/// Calls that open a file by its path. Calls on the descriptor may come when it has another number, or another file has
+/// its number: a shell puts each redirection in place of its output.
+const OPEN: [&str; 4] = ["open", "openat", "openat2", "creat"];
+/// Part of the calls that must open files for these alone to be named: one in so many.
+const ONE_IN: usize = 10;
 
 /// Returns the option and object on which nine in ten of a finding's calls agree: `/etc/localtime`, `SOL_TCP,
 /// TCP_NODELAY on TCP sockets`, `F_GETFL on /tmp/x`.
@@ -46,9 +51,16 @@ pub(crate) struct Objects {
 
 /// Returns the named objects of a finding that is about more than one.
 pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Objects {
-    let calls = asked_calls(rows, recording, views);
+    let mut calls = asked_calls(rows, recording, views);
+    let mut objects = objects_of(&calls);
+    let opens: Vec<bool> = calls.iter().map(|(syscall, _)| syscall.name().is_some_and(|n| OPEN.contains(&n))).collect();
+    if opens.iter().filter(|opens| **opens).count() * ONE_IN >= calls.len().max(1) {
+        let (mut of_call, mut of_object) = (opens.iter(), opens.iter());
+        calls.retain(|_| of_call.next() == Some(&true));
+        objects.retain(|_| of_object.next() == Some(&true));
+    }
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for object in objects_of(&calls).into_iter().flatten() {
+    for object in objects.into_iter().flatten() {
         *counts.entry(lasting(&object)).or_default() += 1;
     }
     let seen = counts.len();
