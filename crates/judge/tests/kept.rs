@@ -171,6 +171,9 @@ fn a_stream_that_seeks_to_where_it_stands_reads_what_it_had() {
     // Two places that another process writes: what stands there is another each time.
     let watched = rounds(3_500, |n| vec![at(0), read(4_096, n as u8), at(65_536), read(4_096, n as u8)]);
     assert!(told(&watched, "seek-read-pair").iter().all(|f| !f.why.contains("a seek threw it away")));
+    // One place, where nothing has changed yet.
+    let polled = rounds(3_500, |_| vec![at(0), read(64, 7)]);
+    assert!(told(&polled, "seek-read-pair").iter().all(|f| !f.why.contains("a seek threw it away")));
 }
 
 #[test]

@@ -52,14 +52,14 @@ impl<'a> Place<'a> {
         let Some(from) = self.at else { return };
         let to = from.saturating_add(got);
         let bytes = step.observed.call.arg_data(1, Moment::Exit).map_or(&[][..], |data| &data.bytes);
-        let newest = self.had.len().wrapping_sub(1);
-        let brought = |(n, had): (usize, &Had<'_>)| {
+        let elsewhere = self.had.back().is_some_and(|newest| newest.begins != from);
+        let brought = |had: &Had<'_>| {
             let alike = had.bytes.iter().zip(bytes).all(|(a, b)| a == b);
-            let same = had.begins == from && n != newest && !bytes.is_empty() && !had.bytes.is_empty() && alike;
+            let same = had.begins == from && elsewhere && !bytes.is_empty() && !had.bytes.is_empty() && alike;
             let within = had.begins < from || same;
             within && from < had.ends && 2 * (had.ends.min(to) - from) > got
         };
-        if self.had.iter().enumerate().any(brought) {
+        if self.had.iter().any(brought) {
             self.again.extend(sought);
             self.again.push(step.index);
             self.reads += 1;
