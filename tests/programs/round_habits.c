@@ -128,7 +128,7 @@ static void work(void) {
     int fd = opened("blob.dat", O_RDWR | O_CREAT | O_TRUNC);
     volatile unsigned long sum = 0;
     for (long i = 0; i < times; i++) {
-        for (int j = 0; j < 200000; j++) sum += j;
+        for (int j = 0; j < 600000; j++) sum += j;
         *(long *)block = i;
         if (write(fd, block, sizeof block) != sizeof block) abort();
     }
