@@ -146,7 +146,7 @@ def threads_share_a_round(box):
 
 @test(backends=BOTH)
 def what_works_gets_no_word_of_its_rounds(box):
-    argv = [box.build("round_habits.c"), "work", box.dir, "300"]
+    argv = [box.build("round_habits.c"), "work", box.dir, "128"]
     rec, report = judged(box, argv)
     assert not any(r["of_the_rest"] for r in report["rounds"]), report["rounds"]
     screen = text(box.run([box.systoll, "report", rec]).stdout)
