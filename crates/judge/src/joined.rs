@@ -55,9 +55,16 @@ const MOST: f64 = 0.8;
 /// Needless calls that one line of the program makes, in groups that are too cheap for a verdict of their own.
 #[derive(Default)]
 struct OfLine {
-    /// Indices of the groups.
-    groups: Vec<usize>,
+    groups: Vec<CheapGroup>,
     /// Price of the needless calls, ns.
+    toll_ns: f64,
+}
+
+/// A group that is too cheap for a verdict of its own.
+struct CheapGroup {
+    /// The group's index.
+    at: usize,
+    /// Price of its needless calls, ns.
     toll_ns: f64,
 }
 
@@ -77,15 +84,15 @@ fn tell_by_line(
             continue;
         };
         let of_line = lines.entry(line).or_default();
-        of_line.groups.push(at);
-        of_line.toll_ns += group.rows.iter().map(|id| needless_toll(*id, shown)).sum::<f64>();
+        let toll_ns = group.rows.iter().map(|id| needless_toll(*id, shown)).sum::<f64>();
+        of_line.groups.push(CheapGroup { at, toll_ns });
+        of_line.toll_ns += toll_ns;
     }
     for of_line in lines.into_values().filter(|of_line| of_line.groups.len() > 1 && of_line.toll_ns > 0.0) {
-        for at in of_line.groups {
+        for CheapGroup { at, toll_ns } in of_line.groups {
             let (Some(group), Some(finding)) = (groups.get(at), each.get_mut(at)) else { continue };
-            let own = group.rows.iter().map(|id| needless_toll(*id, shown)).sum::<f64>();
             // A group has its part of the price that all of the line must have.
-            let options = Options { min_price: options.min_price * own / of_line.toll_ns, ..options.clone() };
+            let options = Options { min_price: options.min_price * toll_ns / of_line.toll_ns, ..options.clone() };
             *finding = verdict(group, shown, phases, &options);
         }
     }

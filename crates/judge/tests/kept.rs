@@ -75,7 +75,7 @@ fn a_folder_that_is_there_is_not_made_for_each_file() {
     let f = only(judged(&rounds(4_000, round), BUSY));
     is(&f, Kind::Failing, "refused-again");
     assert!(f.syscalls.len() == 2 && f.needless.estimate > 7_000, "{f:#?}");
-    // Somebody takes the folder away in between: this program itself.
+    // The program takes the folder away in between.
     let removes = |n: u64| call("rmdir", "rmdir", &[1], 0).path(0, &folder(n)).toll(2_000);
     let anew = rounds(4_000, |n| [vec![makes(n), removes(n)], writes(n)].concat());
     assert_eq!(told(&anew, "refused-again").len(), 0);

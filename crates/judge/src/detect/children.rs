@@ -1,7 +1,7 @@
 //! Detects a program that is started anew for each item. It reads exact counts, since processes leave no windows.
 
 use crate::options::Options;
-use crate::semantics::{Effect, ObservedCall, Semantics, WAITING_PROGRAMS};
+use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{Process, ProcessId, Recording, Row, RowId};
@@ -132,16 +132,15 @@ type Starting = (ProcessId, Arc<str>);
 /// Returns the families of all processes: those that one process made to execute one program.
 fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<Starting, Family> {
     let mut families: BTreeMap<Starting, Family> = BTreeMap::new();
+    let roots = roots(recording);
     for (at, image) in recording.processes.iter().enumerate() {
         let (Ok(at), Some(before)) = (u32::try_from(at), image.parent) else { continue };
         let Some(stub) = recording.processes.get(before.0 as usize) else { continue };
         // An image that exec replaced belongs to the same process; its parent made the process.
         let (Some(maker), true) = (stub.parent, stub.pid == image.pid || stub.instances > 1) else { continue };
-        if maker.0 as usize >= recording.processes.len() || before.0 == at || maker.0 == at {
-            continue;
-        }
+        let Some(root) = roots.get(maker.0 as usize).filter(|_| before.0 != at && maker.0 != at) else { continue };
         // A shell that forks for an item and starts a program in the fork counts as one shell.
-        let family = families.entry((itself(recording, maker), image.exe.clone())).or_default();
+        let family = families.entry((*root, image.exe.clone())).or_default();
         family.makers.insert(maker);
         family.images.push(ProcessId(at));
         // A folded image names the stub of its first process only; the stubs of the others were folded into one as
@@ -230,20 +229,31 @@ fn folded_like(recording: &Recording, image: &Process) -> Option<ProcessId> {
     u32::try_from(at).ok().map(ProcessId)
 }
 
-/// Returns the root of a chain of forks: the image of the same program that the process was forked from, directly or
+/// Returns the root of each process's chain of forks: the image of the same program that it was forked from, directly or
 /// indirectly.
-pub(super) fn itself(recording: &Recording, mut process: ProcessId) -> ProcessId {
+pub(super) fn roots(recording: &Recording) -> Vec<ProcessId> {
     let of = |id: ProcessId| recording.processes.get(id.0 as usize);
-    // The parents in a stranger's recording may form a circle.
-    for _ in 0..recording.processes.len() {
-        let Some((parent, image)) = of(process).and_then(|image| Some((image.parent?, image))) else { break };
+    let maker = |id: ProcessId| {
+        let (parent, image) = of(id).and_then(|image| Some((image.parent?, image)))?;
         let forked = |from: &Process| from.pid != image.pid && from.exe == image.exe && from.argv == image.argv;
-        if !of(parent).is_some_and(forked) {
-            break;
+        of(parent).is_some_and(forked).then_some(parent)
+    };
+    let all = || (0u32..).take(recording.processes.len()).map(ProcessId);
+    let mut roots: Vec<Option<ProcessId>> = vec![None; recording.processes.len()];
+    for mut id in all() {
+        let mut chain = Vec::new();
+        while let Some(root @ None) = roots.get_mut(id.0 as usize) {
+            // The parents in a stranger's recording may form a circle, which ends at a process of the chain.
+            *root = Some(id);
+            chain.push(id);
+            id = maker(id).unwrap_or(id);
         }
-        process = parent;
+        let root = roots.get(id.0 as usize).copied().flatten();
+        for of_chain in chain {
+            roots.get_mut(of_chain.0 as usize).into_iter().for_each(|of_root| *of_root = root);
+        }
     }
-    process
+    all().zip(roots).map(|(id, root)| root.unwrap_or(id)).collect()
 }
 
 /// Returns all children of one process, with the rows that made them.
@@ -281,15 +291,10 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
 /// Returns the rows whose calls in windows all make threads, so that none of them makes a process.
 pub(super) fn rows_of_threads(recording: &Recording, semantics: &Semantics) -> BTreeSet<RowId> {
     let (mut threads, mut others) = (BTreeSet::new(), BTreeSet::new());
-    for window in &recording.windows {
-        for call in window.calls.iter().filter(|call| call.nth > 0) {
-            let syscall = recording.row(call.row).syscall;
-            if !semantics.lines_of(syscall).does(|e| matches!(e, Effect::Forks)) {
-                continue;
-            }
-            let makes_thread = semantics.lines_of(syscall).spawns(&ObservedCall { window, call, syscall }).is_some();
-            if makes_thread { &mut threads } else { &mut others }.insert(call.row);
-        }
+    let forks = semantics.calls_in_windows(recording, |lines| lines.does(|e| matches!(e, Effect::Forks)));
+    for fork in forks.filter(|fork| fork.call.nth > 0) {
+        let makes_thread = semantics.lines_of(fork.syscall).spawns(&fork).is_some();
+        if makes_thread { &mut threads } else { &mut others }.insert(fork.call.row);
     }
     threads.retain(|row| !others.contains(row));
     threads
@@ -477,5 +482,28 @@ mod tests {
         let stub = recording.processes.iter_mut().rev().nth(1).unwrap();
         (stub.instances, stub.cpu_ns) = (44, Some(4_000_000));
         assert_eq!(start(&recording) - before, -10.0 * 1_000_000.0);
+    }
+
+    #[test]
+    fn a_chain_of_forks_has_one_root_and_a_circle_ends() {
+        let image = |pid: u32, parent: Option<u32>, exe: &str| Process {
+            pid,
+            exe: exe.into(),
+            parent: parent.map(ProcessId),
+            ..Process::default()
+        };
+        let processes = vec![
+            image(1, None, "/bin/sh"),
+            image(2, Some(0), "/bin/sh"),
+            image(3, Some(1), "/bin/sh"),
+            image(3, Some(2), "/bin/cat"),
+            image(5, Some(5), "/bin/a"),
+            image(6, Some(4), "/bin/a"),
+            image(7, Some(99), "/bin/b"),
+        ];
+        let found = roots(&Recording { processes, ..Recording::default() });
+        assert_eq!(found[..4], [0, 0, 0, 3].map(ProcessId));
+        assert!(found[4] == found[5] && [4, 5].map(ProcessId).contains(&found[4]), "{found:?}");
+        assert_eq!(found[6], ProcessId(6));
     }
 }

@@ -1,39 +1,21 @@
 //! Detects a process that is forked for each item and ends after a little work, without running another program. Counts of
 //! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
 
-use super::children::{Children, Copies, Started, itself, rows_of_threads, started};
-use crate::semantics::{Effect, ObservedCall, Semantics, shares_memory};
+use super::children::{Children, Copies, Started, roots, rows_of_threads, started};
+use crate::semantics::{Effect, Semantics, shares_memory};
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{ProblemKind, Process, ProcessId, Recording, Row, RowId, Window};
+use systoll_model::{ProblemKind, Process, ProcessId, Recording, RowId, Window};
 
 /// System calls by which a process waits for its children.
 const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
 /// System calls that make a pipe, through which a child hands over what it printed.
 const PIPES: [&str; 2] = ["pipe", "pipe2"];
-/// System calls by which a child gets other rights, another root or other limits than its parent: what it does then needs
-/// a process of its own.
-const CONFINES: [&str; 20] = [
-    "setuid",
-    "setgid",
-    "setreuid",
-    "setregid",
-    "setresuid",
-    "setresgid",
-    "setgroups",
-    "setfsuid",
-    "setfsgid",
-    "capset",
-    "chroot",
-    "pivot_root",
-    "unshare",
-    "setns",
-    "setsid",
-    "setrlimit",
-    "seccomp",
-    "ptrace",
-    "landlock_restrict_self",
-    "sched_setscheduler",
-];
+/// System calls, besides those that change ids and rights, by which a child gets another root or other limits than its
+/// parent: what it does then needs a process of its own.
+const CONFINES: [&str; 7] =
+    ["chroot", "pivot_root", "setrlimit", "seccomp", "ptrace", "landlock_restrict_self", "sched_setscheduler"];
+/// System call that changes the group of a process: a shell's job control calls it for each child.
+const GROUPS: &str = "setpgid";
 /// System call that asks for a limit, or sets it if its third argument is not null.
 const LIMITS: &str = "prlimit64";
 /// Number of forked processes that run no program from which on they are a habit: pools of workers are smaller, or live as
@@ -44,15 +26,17 @@ const ENOUGH: usize = 4;
 /// Largest ratio of a child's processor time to the time of a fork for a child that does little. A child that does nothing
 /// takes 0.7 to 2.8 of it (dash, bash, zsh, Perl, Ruby, Python, C); one of Python's `multiprocessing` 4.
 const LITTLE: f64 = 5.0;
-/// The same ratio for a single child from which on it is no child of the others' kind. Below it, a child was interrupted.
+/// Least ratio of a single child's processor time to the time of a fork for a child that has another job than the others.
+/// A child with less was interrupted.
 const MUCH: f64 = 20.0;
 /// Least number of pipes for each fork where each child has one, and where two children share one.
 const PIPED: [f64; 2] = [0.75, 0.4];
 /// Part of a child's processor time that is its copying and end, at most: a multiple of the time of a fork.
 const OF_CHILD: f64 = 3.0;
-/// The same of the maker's processor time for each fork: with the fork itself the faults on pages that are shared after it.
+/// Largest processor time of the maker for each fork, as a multiple of the time of a fork: after the fork, writes to pages
+/// that it shares with the child fault.
 const OF_MAKER: f64 = 2.0;
-/// Largest mean life of a child, ns. A child that waits longer serves somebody who is slow.
+/// Largest mean life of a child, ns. A child that waits longer serves a slow client.
 const LONG_LIFE: u64 = 1_000_000_000;
 /// Share of the copies, 0 to 1, that live at the same time in a pool of workers.
 const POOL: f64 = 0.5;
@@ -70,25 +54,66 @@ struct Family {
     executed: u64,
     /// Number of copies: forked processes that ran no program.
     count: u64,
-    /// Number, processor time and life of the copies, ns, image by image.
-    images: Vec<(f64, f64, f64)>,
+    /// The copies, image by image.
+    images: Vec<CopiesOfImage>,
+}
+
+/// The copies among the processes of one image.
+struct CopiesOfImage {
+    number: f64,
+    /// Processor time of all of them, ns.
+    cpu_ns: f64,
+    /// Sum of their lives, ns.
+    life_ns: f64,
 }
 
 impl Family {
     /// Returns the sum of a figure of the copies.
-    fn sum(&self, of: fn(&(f64, f64, f64)) -> f64) -> f64 {
+    fn sum(&self, of: fn(&CopiesOfImage) -> f64) -> f64 {
         self.images.iter().map(of).sum()
     }
 
     /// Returns the processor time of all copies, ns.
     fn cpu_ns(&self) -> f64 {
-        self.sum(|(_, cpu_ns, _)| *cpu_ns)
+        self.sum(|image| image.cpu_ns)
     }
 
     /// Leaves out copies that work very much longer than a fork takes: another job's child among those of the items.
     fn leave_out_workers(&mut self, fork_ns: f64) {
-        self.images.retain(|(copies, cpu_ns, _)| *cpu_ns <= MUCH * fork_ns * copies);
-        self.count = self.sum(|(copies, ..)| *copies).round() as u64;
+        self.images.retain(|image| image.cpu_ns <= MUCH * fork_ns * image.number);
+        self.count = self.sum(|image| image.number).round() as u64;
+    }
+}
+
+/// The rows and windows of each process, and the rows that set a limit.
+struct ByProcess<'a> {
+    rows: BTreeMap<ProcessId, Vec<RowId>>,
+    windows: BTreeMap<ProcessId, Vec<&'a Window>>,
+    limits: BTreeSet<RowId>,
+}
+
+impl<'a> ByProcess<'a> {
+    fn of(recording: &'a Recording) -> Self {
+        let mut rows: BTreeMap<ProcessId, Vec<RowId>> = BTreeMap::new();
+        for (at, row) in (0u32..).zip(&recording.rows) {
+            rows.entry(row.process).or_default().push(RowId(at));
+        }
+        let mut windows: BTreeMap<ProcessId, Vec<&Window>> = BTreeMap::new();
+        for window in &recording.windows {
+            windows.entry(window.process).or_default().push(window);
+        }
+        let calls = recording.windows.iter().flat_map(|window| &window.calls).filter(|call| call.args[2] != 0);
+        let is_limit = |row: &RowId| recording.row(*row).syscall.name() == Some(LIMITS);
+        Self { rows, windows, limits: calls.map(|call| call.row).filter(is_limit).collect() }
+    }
+
+    fn rows_of(&self, process: ProcessId) -> &[RowId] {
+        self.rows.get(&process).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the windows of all members of a family.
+    fn windows_of(&self, family: &Family) -> impl Iterator<Item = &'a Window> {
+        family.members.iter().filter_map(|id| self.windows.get(id)).flatten().copied()
     }
 }
 
@@ -96,28 +121,37 @@ impl Family {
 /// the forks lead to a program, their price is added to the one of its starts instead.
 pub(crate) fn copies(recording: &Recording, semantics: &Semantics, programs: &mut [Children]) -> Vec<Children> {
     let mut all = Vec::new();
-    for (root, mut family) in families(recording, semantics) {
-        if family.count < MANY || is_pool(recording, &family) || is_confined(recording, &family) {
+    let roots = roots(recording);
+    let mut families = families(recording, semantics, &roots);
+    families.retain(|_, family| family.count >= MANY && !is_pool(recording, family));
+    if families.is_empty() {
+        return all;
+    }
+    let by_process = ByProcess::of(recording);
+    let root_of = |id: &RowId| roots.get(recording.row(*id).process.0 as usize).copied();
+    let makers: Vec<BTreeSet<ProcessId>> =
+        programs.iter().map(|children| children.rows.iter().filter_map(root_of).collect()).collect();
+    for (root, mut family) in families {
+        if is_confined(recording, semantics, &family, &by_process) {
             continue;
         }
-        let Some(fork_ns) = fork_ns(recording, &family) else { continue };
+        let Some(fork_ns) = fork_ns(recording, &family, &by_process) else { continue };
         let before = family.count;
         family.leave_out_workers(fork_ns);
         let mean_ns = family.cpu_ns() / family.count.max(1) as f64;
         if family.count < MANY || 2 * family.count < before || mean_ns > LITTLE * fork_ns {
             continue;
         }
-        let price = Price::of(recording, root, &family, fork_ns);
-        let maker = |row: &Row| itself(recording, row.process);
-        let of_root = |children: &&mut Children| {
-            children.rows.iter().any(|id| maker(recording.row(*id)) == root) && children.count >= family.count / 2
+        let price = Price::of(recording, root, &family, fork_ns, &by_process);
+        let of_root = |(children, makers): &(&mut Children, &BTreeSet<ProcessId>)| {
+            makers.contains(&root) && children.count >= family.count / 2
         };
-        match programs.iter_mut().find(of_root) {
-            Some(children) => {
+        match programs.iter_mut().zip(&makers).find(of_root) {
+            Some((children, _)) => {
                 let most = recording.own_cpu_at_most_ns().map_or(f64::INFINITY, |ns| ns as f64);
                 children.start_ns = (children.start_ns + price.ns).min(most);
             }
-            None if 2 * family.executed <= family.count => all.push(told(recording, root, &family, price)),
+            None if 2 * family.executed <= family.count => all.push(told(recording, root, &family, price, &by_process)),
             None => {}
         }
     }
@@ -125,11 +159,9 @@ pub(crate) fn copies(recording: &Recording, semantics: &Semantics, programs: &mu
 }
 
 /// Returns the family of each image that forks copies of itself.
-fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<ProcessId, Family> {
+fn families(recording: &Recording, semantics: &Semantics, roots: &[ProcessId]) -> BTreeMap<ProcessId, Family> {
     let of_threads = rows_of_threads(recording, semantics);
     let shared = rows_of_shared_memory(recording, semantics);
-    let root_of = |at: u32| itself(recording, ProcessId(at));
-    let roots: Vec<ProcessId> = (0u32..).take(recording.processes.len()).map(root_of).collect();
     let mut families: BTreeMap<ProcessId, Family> = BTreeMap::new();
     for (at, row) in (0u32..).zip(&recording.rows) {
         let id = RowId(at);
@@ -142,7 +174,7 @@ fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<ProcessId,
             family.forked = family.forked.saturating_add(made);
         }
     }
-    for (at, root) in (0u32..).zip(&roots) {
+    for (at, root) in (0u32..).zip(roots) {
         if let Some(family) = families.get_mut(root) {
             family.members.insert(ProcessId(at));
         }
@@ -186,7 +218,8 @@ impl Family {
             // Without a processor time the child may have done anything.
             let cpu_ns = image.cpu_ns.map_or(f64::INFINITY, |ns| ns as f64) * part;
             if copies > 0 {
-                self.images.push((copies as f64, cpu_ns, image.life_ns as f64 * part));
+                let life_ns = image.life_ns as f64 * part;
+                self.images.push(CopiesOfImage { number: copies as f64, cpu_ns, life_ns });
             }
         }
         // Forks whose process was never seen have no price.
@@ -196,62 +229,53 @@ impl Family {
 
 /// Returns the rows with a call that makes a process in its maker's memory, as `posix_spawn` does.
 fn rows_of_shared_memory(recording: &Recording, semantics: &Semantics) -> BTreeSet<RowId> {
-    let mut rows = BTreeSet::new();
-    for window in &recording.windows {
-        for call in &window.calls {
-            let syscall = recording.row(call.row).syscall;
-            let forks = semantics.lines_of(syscall).does(|e| matches!(e, Effect::Forks));
-            if forks && shares_memory(&ObservedCall { window, call, syscall }) {
-                rows.insert(call.row);
-            }
-        }
-    }
-    rows
+    let forks = semantics.calls_in_windows(recording, |lines| lines.does(|e| matches!(e, Effect::Forks)));
+    forks.filter(shares_memory).map(|fork| fork.call.row).collect()
 }
 
 /// Returns true if the copies live side by side, as workers do that are forked once.
 fn is_pool(recording: &Recording, family: &Family) -> bool {
     let count = family.count.max(1) as f64;
     let wall = recording.header.wall_ns.max(1) as f64;
-    let life_ns = family.sum(|(.., life_ns)| *life_ns);
+    let life_ns = family.sum(|image| image.life_ns);
     life_ns / wall >= POOL * count || life_ns / count >= LONG_LIFE as f64
 }
 
 /// Returns true if at least half of the copies give up rights or get limits of their own, or may do so unseen.
-fn is_confined(recording: &Recording, family: &Family) -> bool {
+fn is_confined(recording: &Recording, semantics: &Semantics, family: &Family, by_process: &ByProcess<'_>) -> bool {
     if recording.problems.iter().any(|problem| problem.kind == ProblemKind::Unwatched) {
         // What was not watched may be the children, and their calls what they are there for.
         return true;
     }
     let forks: BTreeSet<ProcessId> = family.forks.iter().map(|id| recording.row(*id).process).collect();
-    let limits = || recording.windows.iter().flat_map(|window| &window.calls).filter(|call| call.args[2] != 0);
-    let is_limit = |row: RowId| recording.row(row).syscall.name() == Some(LIMITS);
-    let set: BTreeSet<RowId> = limits().map(|call| call.row).filter(|row| is_limit(*row)).collect();
-    let mut calls = 0u64;
-    for (at, row) in (0u32..).zip(&recording.rows) {
-        let in_copy = family.members.contains(&row.process) && !forks.contains(&row.process);
-        let name = row.syscall.name().unwrap_or_default();
-        if in_copy && (CONFINES.contains(&name) || set.contains(&RowId(at))) {
-            calls = calls.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
-        }
-    }
-    2 * calls >= family.count
+    let confines = |id: &RowId| {
+        let syscall = recording.row(*id).syscall;
+        let name = syscall.name().unwrap_or_default();
+        let changes = semantics.lines_of(syscall).always_does(|effect| matches!(effect, Effect::Identity));
+        changes && name != GROUPS || CONFINES.contains(&name) || by_process.limits.contains(id)
+    };
+    let copies = family.members.iter().filter(|id| !forks.contains(id));
+    let calls = copies.flat_map(|id| by_process.rows_of(*id)).filter(|id| confines(id)).fold(0u64, |calls, id| {
+        let counts = &recording.row(*id).counts;
+        calls.saturating_add(counts.calls.saturating_sub(counts.failed()))
+    });
+    calls.saturating_mul(2) >= family.count
 }
 
 /// Returns the time that a fork takes its maker, ns: from its beginning to the next call of the maker, or to the first call
 /// of the child if that comes sooner. It is the lower quartile, since a thread may wait for a processor in between. Returns
 /// `None` if windows show too few.
-fn fork_ns(recording: &Recording, family: &Family) -> Option<f64> {
+fn fork_ns(recording: &Recording, family: &Family, by_process: &ByProcess<'_>) -> Option<f64> {
     let forks: BTreeSet<RowId> = family.forks.iter().copied().collect();
     let mut first: BTreeMap<u32, u64> = BTreeMap::new();
-    for window in recording.windows.iter().filter(|window| family.members.contains(&window.process)) {
+    for window in by_process.windows_of(family) {
         let pid = recording.processes.get(window.process.0 as usize).filter(|p| !p.is_many()).map(|p| p.pid);
         if let (Some(pid), Some(call)) = (pid, window.calls.first()) {
             let entry = first.entry(pid).or_insert(call.entry_ns);
             *entry = call.entry_ns.min(*entry);
         }
     }
-    let mut all: Vec<u64> = recording.windows.iter().flat_map(|window| forks_in(window, &forks, &first)).collect();
+    let mut all: Vec<u64> = by_process.windows_of(family).flat_map(|window| forks_in(window, &forks, &first)).collect();
     all.sort_unstable();
     if all.len() < ENOUGH { None } else { all.get(all.len() / 4).map(|ns| *ns as f64) }
 }
@@ -281,14 +305,13 @@ struct Price {
 }
 
 impl Price {
-    fn of(recording: &Recording, root: ProcessId, family: &Family, fork_ns: f64) -> Self {
+    fn of(recording: &Recording, root: ProcessId, family: &Family, fork_ns: f64, by_process: &ByProcess<'_>) -> Self {
         let count = family.count as f64;
         let child = family.cpu_ns() / count;
         // The maker's time beside its calls has its own work, too, so that it is only an upper bound.
-        let of_root = |row: &&Row| row.process == root;
-        let toll: u64 =
-            recording.rows.iter().filter(of_root).filter_map(|r| r.counts.toll_ns).fold(0, u64::saturating_add);
-        let made = family.forks.iter().map(|id| recording.row(*id)).filter(of_root);
+        let tolls = by_process.rows_of(root).iter().filter_map(|id| recording.row(*id).counts.toll_ns);
+        let toll: u64 = tolls.fold(0, u64::saturating_add);
+        let made = family.forks.iter().map(|id| recording.row(*id)).filter(|row| row.process == root);
         let made: u64 = made.map(|row| row.counts.calls).fold(0, u64::saturating_add);
         let cpu_ns = recording.processes.get(root.0 as usize).and_then(|image| image.cpu_ns);
         let beside = cpu_ns.map(|ns| ns.saturating_sub(toll) as f64 / made.max(1) as f64).filter(|_| made > 0);
@@ -306,11 +329,12 @@ impl Price {
 }
 
 /// Returns what is told of a family: the forks, the waits for them, and their price.
-fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price) -> Children {
+fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price, by_process: &ByProcess<'_>) -> Children {
     let makers: BTreeSet<ProcessId> = family.forks.iter().map(|id| recording.row(*id).process).collect();
     let calls_of = |names: &[&str]| {
-        let is = |row: &Row| makers.contains(&row.process) && row.syscall.name().is_some_and(|n| names.contains(&n));
-        (0u32..).zip(&recording.rows).filter(move |(_, row)| is(row)).map(|(at, _)| RowId(at)).collect::<Vec<_>>()
+        let is = |id: &&RowId| recording.row(**id).syscall.name().is_some_and(|name| names.contains(&name));
+        let rows: BTreeSet<RowId> = makers.iter().flat_map(|id| by_process.rows_of(*id)).filter(is).copied().collect();
+        rows
     };
     let pipes = calls_of(&PIPES).iter().fold(0u64, |n, id| n.saturating_add(recording.row(*id).counts.calls));
     let exe = recording.processes.get(root.0 as usize).map(|image| image.exe.clone()).unwrap_or_default();
@@ -336,7 +360,7 @@ mod tests {
     use super::*;
     use crate::detect::children::children;
     use crate::options::Options;
-    use systoll_model::{Counts, Stack, Sysno, WindowCall};
+    use systoll_model::{Counts, Row, Stack, Sysno, WindowCall};
 
     /// Returns a recording of a program that forks 60 processes of 200 µs, one after the other; a fork takes 100 µs.
     fn forking() -> Recording {

@@ -162,14 +162,10 @@ impl Rearm {
     /// Forgets a timer whose descriptor the program reads, since it knows then that the timer fired, or gives up.
     fn fired(&mut self, step: &Step<'_>, armed: &mut Map<Timer, Armed>) {
         let read = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd);
-        let fd = step.descriptor();
-        let ends = |timer: &Timer| {
-            let of = |fd: i32| timer.is_read_by(fd);
-            read.is_some_and(of) || fd.is_some_and(|fd| of(fd) && step.lets_go(fd))
-        };
-        if read.is_some() || fd.is_some_and(|fd| step.lets_go(fd)) {
-            armed.retain(|timer, _| !ends(timer));
-            self.earlier.retain(|(who, timer), _| *who != step.who || !ends(timer));
+        let closed = step.descriptor().filter(|fd| step.lets_go(*fd));
+        for timer in read.into_iter().chain(closed).flat_map(Timer::of_descriptor) {
+            armed.remove(&timer);
+            self.earlier.remove(&(step.who, timer));
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Semantics, Way};
+use crate::semantics::{Lines, Semantics, Way, word_at};
 use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Errno, Moment, Process, Recording, WindowCall};
@@ -34,20 +34,15 @@ pub(super) struct Relock {
 
 impl Relock {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).may_lock()) {
-            return Self { wanted: Set::default() };
-        }
         let mut files: Map<Option<&str>, Lockers> = Map::default();
-        for window in &recording.windows {
-            let process = recording.processes.get(window.process.0 as usize);
-            let several = process.is_none_or(Process::is_many);
-            for call in window.calls.iter().filter(|c| semantics.lines_of(recording.row(c.row).syscall).may_lock()) {
-                let of_file = files.entry(call.fd.as_deref()).or_default();
-                let first = *of_file.first.get_or_insert(window.process.0);
-                of_file.looks += 1;
-                of_file.waited += u64::from(call.waited_ns.is_some_and(|ns| ns > 0));
-                of_file.contend |= several || first != window.process.0 || was_refused(call);
-            }
+        for observed in semantics.calls_in_windows(recording, Lines::may_lock) {
+            let (process, call) = (observed.window.process.0, observed.call);
+            let several = recording.processes.get(process as usize).is_none_or(Process::is_many);
+            let of_file = files.entry(call.fd.as_deref()).or_default();
+            let first = *of_file.first.get_or_insert(process);
+            of_file.looks += 1;
+            of_file.waited += u64::from(call.waited_ns.is_some_and(|ns| ns > 0));
+            of_file.contend |= several || first != process || was_refused(call);
         }
         let wanted = files.into_iter().filter(|(_, file)| file.contend || file.waited * CHANCE > file.looks);
         Self { wanted: wanted.map(|(file, _)| file.map(Arc::from)).collect() }
@@ -166,8 +161,8 @@ impl Held {
         (self.under, self.left) = (None, None);
     }
 
-    /// Claims the releases and takings, and what is asked or read anew under the lock although nobody else can have
-    /// changed it, had the lock been held.
+    /// Claims the releases and takings, and the questions and reads under the lock that the program had done before: no
+    /// other process could have changed their answers if the program had kept the lock.
     fn claim(&self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut before = &self.first;
         for again in &self.again {
@@ -194,8 +189,10 @@ fn reads_alike(one: &Step<'_>, other: &Step<'_>) -> bool {
         let moved = step.moved.filter(|moved| moved.line.way == Way::In)?;
         Some((moved.fd?, step.observed.arg(moved.line.at?), moved.got.filter(|got| *got > 0)?))
     };
-    let bytes = |step: &Step<'_>| step.observed.call.arg_data(1, Moment::Exit).map(|data| data.bytes.clone());
-    read(one).is_some() && read(one) == read(other) && bytes(one).is_some() && bytes(one) == bytes(other)
+    let (bytes, of_other) =
+        (one.observed.call.arg_data(1, Moment::Exit), other.observed.call.arg_data(1, Moment::Exit));
+    let are_equal = bytes.zip(of_other).is_some_and(|(bytes, of_other)| bytes.bytes == of_other.bytes);
+    are_equal && read(one).is_some() && read(one) == read(other)
 }
 
 /// Returns the range that a call locks or unlocks: the whole file if the call does not say, or does not count from its
@@ -206,8 +203,7 @@ fn range(step: &Step<'_>) -> Range {
     let Some(flock) = step.observed.data(2, Moment::Entry).filter(|data| data.get(2..4) == Some(&[0, 0])) else {
         return WHOLE;
     };
-    let word = |at: usize| flock.get(at..at + 8).and_then(|b| b.first_chunk()).map(|b| u64::from_le_bytes(*b));
-    match word(8).zip(word(16)) {
+    match word_at(flock, 8).zip(word_at(flock, 16)) {
         Some((from, 0)) => (from, u64::MAX),
         Some((from, length)) => (from, from.saturating_add(length - 1)),
         None => WHOLE,

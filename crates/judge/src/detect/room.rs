@@ -6,7 +6,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::paths::PathId;
 use crate::replay::Step;
-use crate::semantics::{Act, ROOM, Source, Way};
+use crate::semantics::{Act, ROOM, Source, Way, word_at};
 use crate::signs::Signs;
 use systoll_model::Moment;
 
@@ -21,7 +21,7 @@ const LAYOUT: (usize, usize) = (8, 32);
 /// write there too, so the claims are weak.
 pub(super) struct Room;
 
-/// What was last told of a disk.
+/// The kernel's last answer about a disk, and what the program did since.
 #[derive(Default)]
 struct Disk {
     /// Room at the last question, bytes.
@@ -67,8 +67,7 @@ fn room(step: &Step<'_>) -> Option<u64> {
     let meaning = step.meaning.as_ref().filter(|meaning| meaning.line.about.is(&ROOM))?;
     let Act::Ask(&[Source::Out(arg)]) = meaning.line.act else { return None };
     let answer = step.observed.data(arg, Moment::Exit).filter(|_| step.observed.call.errno().is_none())?;
-    let word = |at: usize| answer.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
-    Some(word(LAYOUT.0)?.saturating_mul(word(LAYOUT.1)?))
+    Some(word_at(answer, LAYOUT.0)?.saturating_mul(word_at(answer, LAYOUT.1)?))
 }
 
 fn claim() -> Claim {

@@ -1,4 +1,4 @@
-//! How often each timer is set, fires and is taken back, as all windows show it, and how soon it is set again.
+//! Counts in all windows how often each timer is set, fires and is taken back, and tells how soon it is set again.
 
 use super::timers::{Timer, length_ns, time, timer_of};
 use crate::hash::{Map, Set};
@@ -73,8 +73,10 @@ impl TimerHabits {
             return;
         };
         let number = observed.descriptor(fd);
-        for (_, habit) in self.timers.iter_mut().filter(|((of, timer), _)| *of == process && timer.is_read_by(number)) {
-            habit.firings += 1;
+        for timer in Timer::of_descriptor(number) {
+            if let Some(habit) = self.timers.get_mut(&(process, timer)) {
+                habit.firings += 1;
+            }
         }
     }
 
@@ -92,13 +94,16 @@ impl TimerHabits {
                 *made_by = arm.made_by;
             }
         }
+        let mut timers: Map<(u32, &'static str), u64> = Map::default();
+        for (process, timer) in self.timers.keys() {
+            *timers.entry((*process, timer.sort())).or_default() += 1;
+        }
         for ((process, of), (all, made_by)) in settings {
             let made = made_by.and_then(|name| calls.get(&(process, name))).copied().unwrap_or(0);
             if made.saturating_mul(OF_EACH) > all {
                 self.brief.insert((process, of));
             }
-            let timers =
-                self.timers.keys().filter(|(owner, timer)| *owner == process && timer.is_of(of)).count() as u64;
+            let timers = timers.get(&(process, of)).copied().unwrap_or(0);
             let gap = recording.header.wall_ns.saturating_mul(timers.max(made)) / all.max(1);
             self.gaps.insert((process, of), gap);
         }
@@ -120,8 +125,8 @@ impl TimerHabits {
     /// is taken back, or is one of many that are set once each.
     pub(super) fn stays_set(&self, process: u32, timer: Timer, observed: &ObservedCall<'_>, lines: &Lines) -> bool {
         let habit = self.habit(process, timer);
-        let brief = || self.brief.iter().any(|(of, sort)| *of == process && timer.is_of(sort));
-        let gap = self.gaps.iter().find(|((of, sort), _)| *of == process && timer.is_of(sort)).map(|(_, gap)| *gap);
+        let brief = || self.brief.contains(&(process, timer.sort()));
+        let gap = self.gaps.get(&(process, timer.sort())).copied();
         let often = lines.arm().zip(gap).is_some_and(|(arm, gap)| is_often(arm, observed, gap));
         habit.firings == 0 && habit.taken_back == 0 && !brief() && often
     }

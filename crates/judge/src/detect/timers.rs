@@ -1,6 +1,6 @@
 //! Timers, and the time to which a call sets one.
 
-use crate::semantics::{Arm, Lines, ObservedCall};
+use crate::semantics::{ARMS, Arm, Lines, ObservedCall, word_at};
 use systoll_model::Moment;
 
 /// A timer.
@@ -20,9 +20,9 @@ impl Timer {
         self.number
     }
 
-    /// Returns true if the timer is of the sort that a call's name stands for; see [`Arm::of`].
-    pub(super) fn is_of(self, sort: &str) -> bool {
-        self.of == sort
+    /// Returns the timer's sort: the name of the call that it belongs to, see [`Arm::of`].
+    pub(super) fn sort(self) -> &'static str {
+        self.of
     }
 
     /// Returns true if the timer sends a signal.
@@ -30,16 +30,19 @@ impl Timer {
         self.signals
     }
 
-    /// Returns true if a read of the descriptor tells that the timer fired.
-    pub(super) fn is_read_by(self, fd: i32) -> bool {
-        !self.signals && self.number as i32 == fd
+    /// Returns the timers that a descriptor may be: a read of it tells that the timer fired.
+    pub(super) fn of_descriptor(fd: i32) -> impl Iterator<Item = Self> {
+        let by_descriptor = ARMS.iter().filter(|arm| !arm.signals);
+        by_descriptor.map(move |arm| Self { of: arm.of, number: u64::from(fd as u32), signals: false })
     }
 }
 
 /// Returns the timer that a call sets, of which the tables have these lines.
 pub(super) fn timer_of(lines: &Lines, observed: &ObservedCall<'_>) -> Option<Timer> {
     let arm = lines.arm().filter(|_| observed.call.errno().is_none())?;
-    Some(Timer { of: arm.of, number: arm.timer.map_or(0, |a| observed.arg(a)), signals: arm.signals })
+    // The kernel looks at the lower half of a descriptor only.
+    let number = arm.timer.map_or(0, |a| if arm.signals { observed.arg(a) } else { u64::from(observed.arg(a) as u32) });
+    Some(Timer { of: arm.of, number, signals: arm.signals })
 }
 
 /// Returns the length of time to which a call sets a timer, ns; `None` if it sets a time of the clock, or that is
@@ -58,7 +61,7 @@ pub(super) fn time(arm: &Arm, observed: &ObservedCall<'_>) -> Option<u128> {
         return Some(u128::from(observed.arg(arm.time) as u32) << 64);
     }
     let bytes = observed.data(arm.time, Moment::Entry)?;
-    let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
+    let word = |at| word_at(bytes, at);
     // The interval comes first, then the time to the first firing.
     let (interval, value) = ((word(0)?, word(8)?), (word(16)?, word(24)?));
     if interval != (0, 0) {

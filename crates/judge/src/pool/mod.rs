@@ -388,7 +388,7 @@ mod tests {
         let direct = told(&[&["mkdir", "uv__fs_work", "worker"], &["futex", "uv__work_submit", "uv_fs_mkdir", "@f"]]);
         let direct = direct.map(|(lines, told)| (lines, told.operations));
         assert_eq!(direct, Some((vec!["f".to_owned()], vec!["uv_fs_mkdir".to_owned()])));
-        // A row that mostly makes calls of another kind names nobody.
+        // The requesters of a row that mostly makes calls of another kind are unknown.
         let mut both = recording(&[WORK, WAKE, own, own]);
         let calls = both.windows.iter_mut().flat_map(|w| &mut w.calls);
         calls.filter(|c| c.row.0 >= 2).for_each(|c| c.row = RowId(0));

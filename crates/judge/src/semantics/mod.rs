@@ -48,7 +48,7 @@ pub(crate) use io::{
 };
 pub(crate) use memory::Amount;
 pub(crate) use ranges::{Between, Ranged};
-pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value};
+pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value, word_at};
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
@@ -60,4 +60,4 @@ pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::{TOKENS, Thing};
 pub(crate) use threads::shares_memory;
 pub(crate) use vocabulary::{Act, How, Source};
-pub(crate) use waits::{Arm, SuspectWait, WAITING_PROGRAMS, Where};
+pub(crate) use waits::{ARMS, Arm, SuspectWait, WAITING_PROGRAMS, Where};

@@ -70,8 +70,7 @@ impl<'a> ObservedCall<'a> {
     /// Returns the seconds and nanoseconds that an argument points to.
     pub(crate) fn time(&self, arg: u8) -> Option<(u64, u64)> {
         let bytes = self.data(arg, Moment::Entry)?;
-        let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
-        Some((word(0)?, word(8)?))
+        Some((word_at(bytes, 0)?, word_at(bytes, 8)?))
     }
 
     /// Returns the bytes that an argument pointed to; `None` if they were not read, or not all of them.
@@ -123,18 +122,22 @@ fn holds_bytes(name: &str) -> bool {
     name.starts_with(PIPES) || name.starts_with('/') && !own(MADE_UP) && !own(DEVICES)
 }
 
+/// Returns the 64-bit word at an offset, in bytes; `None` if the bytes end before its end.
+pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+}
+
 /// Nanoseconds of a time that stands for "now" (UTIME_NOW of linux/stat.h).
 const NOW: u64 = (1 << 30) - 1;
 
 /// Returns true if the bytes are two times, neither of which is "now".
 fn names_times(bytes: &[u8]) -> bool {
-    let fraction = |at: usize| bytes.get(at..at + 8).and_then(|b| b.first_chunk()).map(|b| u64::from_le_bytes(*b));
-    [8, 24].into_iter().all(|at| fraction(at).is_some_and(|ns| ns != NOW))
+    [8, 24].into_iter().all(|at| word_at(bytes, at).is_some_and(|ns| ns != NOW))
 }
 
 /// Returns true if a `struct msghdr` has control data: its length, `msg_controllen`, lies at 40 (socket.h).
 fn has_control(message: &[u8]) -> bool {
-    message.get(40..48).is_some_and(|length| !zeros(length))
+    word_at(message, 40).is_some_and(|length| length != 0)
 }
 
 /// Returns true if there are bytes, and all are zero.

@@ -283,7 +283,7 @@ pub(crate) static ATTEMPT: State = State {
 /// Possibility of making a folder: what stands at its path decides, whatever is made in it.
 pub(crate) static MAKING: State = State { name: "making", ..ATTEMPT };
 
-/// How much room a file system has. Anybody's writes change it.
+/// The room of a file system, which writes of any process change.
 pub(crate) static ROOM: State = State {
     name: "room",
     across: Across::Keep,

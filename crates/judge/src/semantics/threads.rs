@@ -1,6 +1,6 @@
 //! Calls that make a thread, and calls that the C library and runtimes make once for each thread.
 
-use super::read::ObservedCall;
+use super::read::{ObservedCall, word_at};
 use super::vocabulary::When::{self, AllBits, AnyBits};
 use systoll_model::Moment;
 use systoll_model::constants::MAP_STACK;
@@ -17,7 +17,7 @@ pub(crate) fn shares_memory(call: &ObservedCall<'_>) -> bool {
         Some("vfork") => return true,
         Some("clone") => Some(call.arg(0)),
         // struct clone_args begins with the flags.
-        Some("clone3") => call.data(0, Moment::Entry).and_then(|b| Some(u64::from_le_bytes(*b.first_chunk()?))),
+        Some("clone3") => call.data(0, Moment::Entry).and_then(|args| word_at(args, 0)),
         _ => None,
     };
     flags.is_some_and(|flags| flags & CLONE_VM != 0)
@@ -51,8 +51,8 @@ impl Spawn {
             WordPlace::Arg(arg) => Some(call.arg(arg)),
             WordPlace::Struct(at) => {
                 let bytes = call.data(0, Moment::Entry)?;
-                let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-                word(at).filter(|_| word(0).is_some_and(|flags| flags & u64::from(CLONE_THREAD) != 0))
+                word_at(bytes, at)
+                    .filter(|_| word_at(bytes, 0).is_some_and(|flags| flags & u64::from(CLONE_THREAD) != 0))
             }
         }
     }

@@ -90,7 +90,7 @@ pub const IOPRIO_WHO_PROCESS: u32 = 1;
 
 /// The signal that always ends a process.
 pub const SIGKILL: u32 = 9;
-/// The signal of a write that nobody can read.
+/// The signal that the kernel sends for a write to a pipe or socket without a reader.
 pub const SIGPIPE: u32 = 13;
 /// The signal that always stops a process.
 pub const SIGSTOP: u32 = 19;
