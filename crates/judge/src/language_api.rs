@@ -40,6 +40,10 @@ pub(crate) fn language_api(
     // A call that another library makes is not what the script asked for.
     let is_own = || by_interpreter(recording, language, &frames) && !known::is_of_loop(&frames);
     let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
+    // A shell that makes a call at no line of its script reads that script, starts or ends.
+    let is_shell = matches!(language, CodeLanguage::Shell | CodeLanguage::Bash);
+    let at_line = || !row.lines.is_empty() || row.user.is_some_and(|user| recording.frame(user).language.is_some());
+    let known = || if is_shell && !at_line() { None } else { known() };
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
 }
 

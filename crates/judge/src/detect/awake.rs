@@ -43,21 +43,55 @@ pub(super) enum Within {
     Tells,
 }
 
-/// Pipes and eventfds by which threads of one process communicate.
+/// Pipes, eventfds and pairs of local sockets by which threads of one process communicate.
 #[derive(Default)]
-pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
+pub(super) struct Bells<'a> {
+    bells: Map<Bell<'a>, Within>,
+    sockets: Map<LocalEnds, Within>,
+}
+
+/// The two ends of a pair of local sockets, as the end that is written to has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct LocalEnds {
+    process: u32,
+    /// Inode of the end that is written to.
+    own: u64,
+    /// Inode of the end that is read.
+    peer: u64,
+}
+
+impl LocalEnds {
+    /// Returns the ends of the local stream whose descriptor is called `name` (`UNIX-STREAM:[5->6]`), where the process
+    /// sends through it or, if `way` says so, receives.
+    fn of(process: u32, name: &str, way: Way) -> Option<Self> {
+        let (own, rest) = name.strip_prefix(LOCAL_STREAMS)?.split_once("->")?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (own, peer) = (own.parse().ok()?, rest.get(..digits)?.parse().ok()?);
+        Some(if way == Way::Out { Self { process, own, peer } } else { Self { process, own: peer, peer: own } })
+    }
+}
+
+/// Beginning of the names of local streams whose both ends are known.
+const LOCAL_STREAMS: &str = "UNIX-STREAM:[";
 
 impl<'a> Bells<'a> {
     pub(super) fn new(rung: &Rung<'a>) -> Self {
-        let within = |rows: &Rows<'_>| if rows.is_token() { Within::Wakes } else { Within::Tells };
-        let both = rung.bells.iter().filter(|(_, r)| !r.out.is_empty() && !r.read.is_empty());
-        Self(both.map(|(bell, rows)| (*bell, within(rows))).collect())
+        fn within<K: Copy + Eq + std::hash::Hash>(all: &Map<K, Rows<'_>>) -> Map<K, Within> {
+            let both = all.iter().filter(|(_, rows)| !rows.out.is_empty() && !rows.read.is_empty());
+            both.map(|(key, rows)| (*key, if rows.is_token() { Within::Wakes } else { Within::Tells })).collect()
+        }
+        Self { bells: within(&rung.bells), sockets: within(&rung.sockets) }
     }
 
     /// Returns what a step's descriptor carries within its process; `None` if another process may have the other end.
     pub(super) fn carried_by(&self, step: &Step<'_>) -> Option<Within> {
         let process = step.observed.window.process.0;
-        bell(process, step.observed.call.fd.as_deref()).and_then(|bell| self.0.get(&bell).copied())
+        let name = step.observed.call.fd.as_deref()?;
+        let ends = || LocalEnds::of(process, name, step.moved?.line.way);
+        match bell(process, Some(name)) {
+            Some(bell) => self.bells.get(&bell).copied(),
+            None => self.sockets.get(&ends()?).copied(),
+        }
     }
 }
 
@@ -89,6 +123,8 @@ impl<'a> Awake<'a> {
 /// The rows that write and read each pipe and eventfd, from windows.
 pub(super) struct Rung<'a> {
     bells: Map<Bell<'a>, Rows<'a>>,
+    /// The rows that write and read each pair of local sockets.
+    sockets: Map<LocalEnds, Rows<'a>>,
     /// Processes that use edge-triggered epoll: each wakeup matters there, even if the one before was not read.
     edges: Set<u32>,
     /// Descriptors that they wait for, by process; true if only by their edges.
@@ -100,6 +136,7 @@ pub(super) struct Rung<'a> {
 impl<'a> Rung<'a> {
     pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut bells: Map<Bell<'a>, Rows<'a>> = Map::default();
+        let mut sockets: Map<LocalEnds, Rows<'a>> = Map::default();
         let (mut edges, mut semaphores) = (Set::default(), Set::default());
         let mut waited_for: Map<(u32, i32), bool> = Map::default();
         for window in &recording.windows {
@@ -111,9 +148,19 @@ impl<'a> Rung<'a> {
                     edges.extend(by_edge.then_some(window.process.0));
                 }
                 semaphores.extend(is_semaphore(&observed, semantics).then_some(window.process.0));
-                let Some(bell) = bell(window.process.0, call.fd.as_deref()) else { continue };
+                let Some(name) = call.fd.as_deref() else { continue };
+                let bell = bell(window.process.0, Some(name));
+                if bell.is_none() && !name.starts_with(LOCAL_STREAMS) {
+                    continue;
+                }
                 let Some(transfer) = semantics.lines_of(observed.syscall).transfer(&observed) else { continue };
-                let rows = bells.entry(bell).or_default();
+                let ends = || LocalEnds::of(window.process.0, name, transfer.way);
+                let Some(rows) = (match bell {
+                    Some(bell) => Some(bells.entry(bell).or_default()),
+                    None => ends().map(|ends| sockets.entry(ends).or_default()),
+                }) else {
+                    continue;
+                };
                 if transfer.way == Way::In {
                     rows.read.insert(call.row);
                     rows.behind |= found(&observed).is_some_and(|wakes| wakes > 1);
@@ -123,7 +170,7 @@ impl<'a> Rung<'a> {
                 }
             }
         }
-        Self { bells, edges, waited_for, semaphores }
+        Self { bells, sockets, edges, waited_for, semaphores }
     }
 
     /// Returns true if any wakeup descriptor was written to or read.

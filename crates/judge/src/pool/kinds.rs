@@ -50,6 +50,8 @@ pub(super) enum Kind {
     Virtual,
     Tokio,
     Goroutine,
+    /// Not a pool: asyncio's loop, which reads, writes and accepts for the transports that somebody made.
+    Transport,
 }
 
 /// The part that a sampled call has in the work of a pool.
@@ -62,7 +64,7 @@ pub(super) enum Part<'r> {
     Asks(Kind, Option<FrameId>, Option<&'r str>),
     /// The call takes work, or reports its end.
     HandsOver(Kind),
-    /// The call waits for the pool's results, for this line of the program.
+    /// The call waits for the pool's results, for this line of the program, or is made by the line that gets them.
     Awaits(Kind, FrameId),
 }
 
@@ -70,7 +72,7 @@ pub(super) enum Part<'r> {
 /// or if a thread of a pool makes the call for a line of the program that is on the stack.
 pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
     // Virtual threads are carried by a pool, so they come before it.
-    const KINDS: [Kind; 9] = [
+    const KINDS: [Kind; 10] = [
         Kind::Libuv,
         Kind::PythonExecutor,
         Kind::PythonPool,
@@ -80,6 +82,7 @@ pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
         Kind::ForkJoin,
         Kind::Tokio,
         Kind::Goroutine,
+        Kind::Transport,
     ];
     KINDS.into_iter().find_map(|kind| kind.part(stack))
 }
@@ -108,6 +111,8 @@ const UV_DIRECT: &[&str] = &[
 ];
 /// Function of libuv by which the loop notices that the pool has done something.
 const UV_WOKEN: &str = "uv__async_io";
+/// Beginnings of the functions by which asyncio's loop reads, writes, accepts and closes for a transport.
+const TRANSPORTS: [&str; 5] = ["_read_ready", "_write_ready", "_sendto_ready", "_accept_connection", "_call_connection_lost"];
 /// Packages and classes of Java that carry tasks.
 const JAVA_CARRIERS: [&str; 7] = [
     "java.util.concurrent.",
@@ -137,7 +142,24 @@ impl Kind {
             Self::Virtual => "virtual threads",
             Self::Tokio => "tokio's blocking threads",
             Self::Goroutine => "goroutines",
+            Self::Transport => "asyncio's transports",
         }
+    }
+
+    /// Returns the words for the calls at which the lines were seen that asked for work, or that wait for it.
+    pub(super) fn asked_at(self, by_waits: bool) -> &'static str {
+        match self {
+            Self::Goroutine => "where their creator was called",
+            Self::Transport if by_waits => "where they call the program",
+            Self::Transport => "where they were made",
+            _ if by_waits => "at waits for its results",
+            _ => "at its wake-ups",
+        }
+    }
+
+    /// Returns true if work is handed over to threads, by calls of its own.
+    pub(super) fn hands_over(self) -> bool {
+        !matches!(self, Self::Goroutine | Self::Transport)
     }
 
     fn part<'r>(self, stack: &[Function<'r>]) -> Option<Part<'r>> {
@@ -156,11 +178,17 @@ impl Kind {
             let line = stack.get(waits + 1..)?.iter().find(|f| f.is_own)?;
             return Some(Part::Awaits(self, line.frame));
         };
+        if self == Self::Transport
+            && let Some(serves) = stack.get(..thread)?.iter().position(|f| is_transports(f))
+            && let Some(own) = stack.get(..serves)?.iter().rfind(|f| f.is_own)
+        {
+            // The protocol's method, which the transport calls.
+            return Some(Part::Awaits(self, own.frame));
+        }
         let inner = stack.get(..thread).filter(|inner| !inner.iter().any(|f| f.is_own))?;
         Some(match self.task(inner, stack) {
             Some(operation) => Part::Work(self, operation),
-            // Goroutines are no pool: nothing hands work over to them.
-            None if self == Self::Goroutine => return None,
+            None if !self.hands_over() => return None,
             None => Part::HandsOver(self),
         })
     }
@@ -192,6 +220,11 @@ impl Kind {
             }
             // A goroutine's creator is known by name, and is any function.
             Self::Goroutine => false,
+            Self::Transport => {
+                let makes = ["create_", "_create_", "connect_accepted_socket", "start_server", "start_serving"];
+                makes.iter().any(|name| f.name.starts_with(name)) && is_in(f, Language::Python, "/asyncio/base_events.py")
+                    || f.name.starts_with("create_unix_") && is_in(f, Language::Python, "/asyncio/unix_events.py")
+            }
             Self::Tokio => f.name.ends_with("Spawner::spawn_task") || rust(f, "spawn_task", "runtime/blocking/pool.rs"),
         }
     }
@@ -211,6 +244,7 @@ impl Kind {
             Self::Virtual => is(&["java.lang.VirtualThread.run"]),
             Self::ForkJoin => is(&["java.util.concurrent.ForkJoinWorkerThread.run"]),
             Self::Goroutine => is(&["runtime.goexit"]),
+            Self::Transport => is(&["_run_once"]) && is_in(f, Language::Python, "/asyncio/base_events.py"),
             Self::Tokio => {
                 f.name.ends_with("runtime::blocking::pool::Inner::run") || rust(f, "run", "runtime/blocking/pool.rs")
             }
@@ -238,7 +272,12 @@ impl Kind {
                 "java.util.concurrent.ForkJoinTask.join",
                 "java.util.concurrent.ForkJoinTask.invoke",
             ]),
-            Self::Libuv | Self::ThreadPerTask | Self::Virtual | Self::Tokio | Self::Goroutine => false,
+            Self::Libuv
+            | Self::ThreadPerTask
+            | Self::Virtual
+            | Self::Tokio
+            | Self::Goroutine
+            | Self::Transport => false,
         }
     }
 
@@ -272,6 +311,7 @@ impl Kind {
                 inner.iter().any(is_task).then_some(None)
             }
             Self::Goroutine => inner.last().and_then(|f| creator(f.name)).map(Some),
+            Self::Transport => inner.iter().any(is_transports).then_some(None),
             Self::Tokio => {
                 let polls = |f: &Function<'_>| {
                     f.name.contains("BlockingTask") && f.name.ends_with("poll")
@@ -302,6 +342,11 @@ fn creator(function: &str) -> Option<&str> {
         creator = before;
     }
     (creator.len() < function.len()).then_some(creator)
+}
+
+/// Returns true for a function by which asyncio's loop serves a transport.
+fn is_transports(f: &Function<'_>) -> bool {
+    TRANSPORTS.iter().any(|name| f.name.starts_with(name)) && is_in(f, Language::Python, "/asyncio/selector_events.py")
 }
 
 fn carries(method: &str) -> bool {

@@ -22,6 +22,8 @@ pub struct Requested {
     pub lines: Vec<AskingLine>,
     /// True if no wake-up was sampled, so that the lines are those that wait for the pool's results.
     pub by_waits: bool,
+    /// The calls at which the lines were seen, in words: `at its wake-ups`.
+    pub asked_at: &'static str,
     /// Calls by which work was given to the pool and taken by its threads, of all operations.
     pub hand_over_calls: u64,
     /// Their time, ns.
@@ -135,8 +137,10 @@ impl<'r> Pools<'r> {
                 is_threads = true;
             }
             Some(Part::Asks(kind, line, operation)) => {
-                parts.kind = parts.kind.or(Some(kind));
-                parts.hands_over += calls;
+                if kind.hands_over() {
+                    parts.kind = parts.kind.or(Some(kind));
+                    parts.hands_over += calls;
+                }
                 let asks = self.asks.entry((row.process, kind, operation)).or_default();
                 line.into_iter().for_each(|line| add(asks, line));
             }
@@ -230,12 +234,13 @@ impl<'r> Pools<'r> {
         let kind = parts().find_map(|parts| parts.kind)?;
         let operations: BTreeSet<Option<&str>> = parts().flat_map(|parts| parts.work.keys().copied()).collect();
         let (lines, by_waits) = self.lines(process, kind, &operations);
-        if kind == Kind::Goroutine && lines.is_empty() {
+        if !kind.hands_over() && lines.is_empty() {
             return None;
         }
         let mut told = Requested {
             pool: kind.name(),
             by_waits,
+            asked_at: kind.asked_at(by_waits),
             operations: operations.iter().flatten().map(|name| kind.operation(name)).collect(),
             lines,
             ..Requested::default()
@@ -312,17 +317,19 @@ mod tests {
     const JAVA_WORKER: &str = "~java.util.concurrent.ThreadPoolExecutor.runWorker";
 
     /// Returns a recording with a row for each stack, each seen in one window. The first letter of a function tells
-    /// what it is: `@` a script's own, `~` Java's, `^` of Python's module `concurrent.futures.thread`, `+` the
-    /// program's own.
+    /// what it is: `@` a script's own, `~` Java's, `^` of Python's module `concurrent.futures.thread`, `=` and `*` of
+    /// asyncio's `base_events` and `selector_events`, `+` the program's own.
     fn recording(stacks: &[&[&str]]) -> Recording {
         let mut recording = Recording::default();
         for (n, names) in stacks.iter().enumerate() {
             let mut frames = Vec::new();
             for name in *names {
                 frames.push(FrameId(recording.frames.len() as u32));
-                let bare = name.trim_start_matches(['@', '~', '^', '+']);
+                let bare = name.trim_start_matches(['@', '~', '^', '=', '*', '+']);
                 let file = match name.get(..1) {
                     Some("^") => "/usr/lib/python3.11/concurrent/futures/thread.py",
+                    Some("=") => "/usr/lib/python3.11/asyncio/base_events.py",
+                    Some("*") => "/usr/lib/python3.11/asyncio/selector_events.py",
                     _ if bare == "worker" => "deps/uv/src/threadpool.c",
                     _ => "app.js",
                 };
@@ -331,7 +338,7 @@ mod tests {
                     language: match name.get(..1) {
                         Some("@") => Some(Language::JavaScript),
                         Some("~") => Some(Language::Java),
-                        Some("^") => Some(Language::Python),
+                        Some("^" | "=" | "*") => Some(Language::Python),
                         _ => None,
                     },
                     class: if name.starts_with(['@', '+']) { FrameClass::User } else { FrameClass::Runtime },
@@ -435,6 +442,23 @@ mod tests {
         ];
         let lines = told(&[run, gives]).map(|(lines, _)| lines);
         assert_eq!(lines, Some(vec!["app::settings::{{closure}}".to_owned()]));
+    }
+
+    #[test]
+    fn transports_of_asyncio_work_for_the_line_that_made_them() {
+        let reads: &[&str] = &["recv", "*_read_ready__data_received", "*_read_ready", "^_run", "=_run_once", "@main"];
+        let makes: &[&str] = &["listen", "=create_server", "^start_server", "@serve", "^_run", "=_run_once", "@main"];
+        let (lines, told) = told(&[reads, makes]).expect("work for a transport");
+        assert_eq!((lines, told.pool, told.hand_over_calls), (vec!["serve".to_owned()], "asyncio's transports", 0));
+        assert_eq!(told.asked_at, "where they were made");
+        // What a protocol itself does has its line, which tells of a transport that was there before.
+        let own: &[&str] = &["send", "@data_received", "*_read_ready", "^_run", "=_run_once"];
+        let (lines, told) = self::told(&[reads, own]).expect("work for a transport");
+        assert_eq!((lines, told.asked_at), (vec!["data_received".to_owned()], "where they call the program"));
+        let wakes: &[&str] = &["recv", "*_read_from_self", "^_run", "=_run_once"];
+        assert_eq!(self::told(&[own, makes]), None);
+        assert_eq!(self::told(&[wakes, makes]), None);
+        assert_eq!(self::told(&[reads]), None);
     }
 
     #[test]
