@@ -43,55 +43,30 @@ pub(super) enum Within {
     Tells,
 }
 
-/// Pipes, eventfds and pairs of local sockets by which threads of one process communicate.
+/// Pipes and eventfds by which threads of one process communicate, and local sockets by which they wake somebody.
 #[derive(Default)]
-pub(super) struct Bells<'a> {
-    bells: Map<Bell<'a>, Within>,
-    sockets: Map<LocalEnds, Within>,
-}
+pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
 
-/// The two ends of a pair of local sockets, as the end that is written to has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct LocalEnds {
-    process: u32,
-    /// Inode of the end that is written to.
-    own: u64,
-    /// Inode of the end that is read.
-    peer: u64,
-}
-
-impl LocalEnds {
-    /// Returns the ends of the local stream whose descriptor is called `name` (`UNIX-STREAM:[5->6]`), where the process
-    /// sends through it or, if `way` says so, receives.
-    fn of(process: u32, name: &str, way: Way) -> Option<Self> {
-        let (own, rest) = name.strip_prefix(LOCAL_STREAMS)?.split_once("->")?;
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let (own, peer) = (own.parse().ok()?, rest.get(..digits)?.parse().ok()?);
-        Some(if way == Way::Out { Self { process, own, peer } } else { Self { process, own: peer, peer: own } })
-    }
-}
-
-/// Beginning of the names of local streams whose both ends are known.
-const LOCAL_STREAMS: &str = "UNIX-STREAM:[";
+/// Beginning of the names of local streams.
+const LOCAL_STREAMS: &str = "UNIX-STREAM:";
 
 impl<'a> Bells<'a> {
     pub(super) fn new(rung: &Rung<'a>) -> Self {
-        fn within<K: Copy + Eq + std::hash::Hash>(all: &Map<K, Rows<'_>>) -> Map<K, Within> {
-            let both = all.iter().filter(|(_, rows)| !rows.out.is_empty() && !rows.read.is_empty());
-            both.map(|(key, rows)| (*key, if rows.is_token() { Within::Wakes } else { Within::Tells })).collect()
-        }
-        Self { bells: within(&rung.bells), sockets: within(&rung.sockets) }
+        let within = |rows: &Rows<'_>| if rows.is_token() { Within::Wakes } else { Within::Tells };
+        let both = rung.bells.iter().filter(|(_, r)| !r.out.is_empty() && !r.read.is_empty());
+        let both = both.map(|(bell, rows)| (*bell, within(rows)));
+        // A socket's name does not tell who reads what is sent. One byte that is always the same is no part of a message,
+        // whoever reads it.
+        let is_byte = |rows: &Rows<'_>| rows.is_token() && rows.token.is_some_and(|token| token.len() == 1);
+        let sockets = rung.sockets.iter().filter(|(_, rows)| is_byte(rows)).map(|(bell, _)| (*bell, Within::Wakes));
+        Self(both.chain(sockets).collect())
     }
 
     /// Returns what a step's descriptor carries within its process; `None` if another process may have the other end.
     pub(super) fn carried_by(&self, step: &Step<'_>) -> Option<Within> {
         let process = step.observed.window.process.0;
         let name = step.observed.call.fd.as_deref()?;
-        let ends = || LocalEnds::of(process, name, step.moved?.line.way);
-        match bell(process, Some(name)) {
-            Some(bell) => self.bells.get(&bell).copied(),
-            None => self.sockets.get(&ends()?).copied(),
-        }
+        self.0.get(&(process, name)).copied()
     }
 }
 
@@ -123,8 +98,8 @@ impl<'a> Awake<'a> {
 /// The rows that write and read each pipe and eventfd, from windows.
 pub(super) struct Rung<'a> {
     bells: Map<Bell<'a>, Rows<'a>>,
-    /// The rows that write and read each pair of local sockets.
-    sockets: Map<LocalEnds, Rows<'a>>,
+    /// The rows that write to each local socket.
+    sockets: Map<Bell<'a>, Rows<'a>>,
     /// Processes that use edge-triggered epoll: each wakeup matters there, even if the one before was not read.
     edges: Set<u32>,
     /// Descriptors that they wait for, by process; true if only by their edges.
@@ -136,7 +111,7 @@ pub(super) struct Rung<'a> {
 impl<'a> Rung<'a> {
     pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut bells: Map<Bell<'a>, Rows<'a>> = Map::default();
-        let mut sockets: Map<LocalEnds, Rows<'a>> = Map::default();
+        let mut sockets: Map<Bell<'a>, Rows<'a>> = Map::default();
         let (mut edges, mut semaphores) = (Set::default(), Set::default());
         let mut waited_for: Map<(u32, i32), bool> = Map::default();
         for window in &recording.windows {
@@ -154,12 +129,10 @@ impl<'a> Rung<'a> {
                     continue;
                 }
                 let Some(transfer) = semantics.lines_of(observed.syscall).transfer(&observed) else { continue };
-                let ends = || LocalEnds::of(window.process.0, name, transfer.way);
-                let Some(rows) = (match bell {
-                    Some(bell) => Some(bells.entry(bell).or_default()),
-                    None => ends().map(|ends| sockets.entry(ends).or_default()),
-                }) else {
-                    continue;
+                let rows = match bell {
+                    Some(bell) => bells.entry(bell).or_default(),
+                    None if transfer.way == Way::Out => sockets.entry((window.process.0, name)).or_default(),
+                    None => continue,
                 };
                 if transfer.way == Way::In {
                     rows.read.insert(call.row);

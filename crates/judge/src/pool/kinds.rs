@@ -11,6 +11,8 @@ pub(super) struct Function<'r> {
     pub(super) file: &'r str,
     pub(super) frame: FrameId,
     pub(super) language: Option<Language>,
+    /// The library's function that the compiler inlined at the frame's call, outermost.
+    pub(super) callee: Option<&'r str>,
     /// True if it is the program's own, not a library's.
     pub(super) is_own: bool,
 }
@@ -21,7 +23,7 @@ impl<'r> Function<'r> {
         frame.locations.iter().map(move |place| {
             let (name, file) = (&*place.function, place.file.as_deref().unwrap_or_default());
             let is_own = frame.class == FrameClass::User && (frame.language.is_some() || is_programs_own(name, file));
-            Self { name, file, frame: id, language: frame.language, is_own }
+            Self { name, file, frame: id, language: frame.language, callee: frame.callee.as_deref(), is_own }
         })
     }
 }
@@ -111,8 +113,11 @@ const UV_DIRECT: &[&str] = &[
 ];
 /// Function of libuv by which the loop notices that the pool has done something.
 const UV_WOKEN: &str = "uv__async_io";
+/// Prefix of tokio's functions about files, each in a module of its own.
+const TOKIO_FS: &str = "tokio::fs::";
 /// Beginnings of the functions by which asyncio's loop reads, writes, accepts and closes for a transport.
-const TRANSPORTS: [&str; 5] = ["_read_ready", "_write_ready", "_sendto_ready", "_accept_connection", "_call_connection_lost"];
+const TRANSPORTS: [&str; 5] =
+    ["_read_ready", "_write_ready", "_sendto_ready", "_accept_connection", "_call_connection_lost"];
 /// Packages and classes of Java that carry tasks.
 const JAVA_CARRIERS: [&str; 7] = [
     "java.util.concurrent.",
@@ -127,7 +132,11 @@ const JAVA_CARRIERS: [&str; 7] = [
 impl Kind {
     /// Returns the words for an operation of the pool.
     pub(super) fn operation(self, name: &str) -> String {
-        if self == Self::Libuv { format!("{UV_ASKS}{name}") } else { name.to_owned() }
+        match self {
+            Self::Libuv => format!("{UV_ASKS}{name}"),
+            Self::Tokio => format!("{TOKIO_FS}{name}"),
+            _ => name.to_owned(),
+        }
     }
 
     /// Returns the words for the pool.
@@ -167,7 +176,11 @@ impl Kind {
             && stack.get(..at).is_some_and(|inner| self.only_hands_over(inner))
         {
             let outer = stack.get(at + 1..).unwrap_or_default();
-            let asked = outer.first().and_then(|f| f.name.strip_prefix(UV_ASKS)).filter(|_| self == Self::Libuv);
+            let asked = match self {
+                Self::Libuv => outer.first().and_then(|f| f.name.strip_prefix(UV_ASKS)),
+                Self::Tokio => tokio_asked(outer),
+                _ => None,
+            };
             return Some(Part::Asks(self, outer.iter().find(|f| f.is_own).map(|f| f.frame), asked));
         }
         let Some(thread) = stack.iter().position(|f| self.is_thread(f)) else {
@@ -222,7 +235,8 @@ impl Kind {
             Self::Goroutine => false,
             Self::Transport => {
                 let makes = ["create_", "_create_", "connect_accepted_socket", "start_server", "start_serving"];
-                makes.iter().any(|name| f.name.starts_with(name)) && is_in(f, Language::Python, "/asyncio/base_events.py")
+                makes.iter().any(|name| f.name.starts_with(name))
+                    && is_in(f, Language::Python, "/asyncio/base_events.py")
                     || f.name.starts_with("create_unix_") && is_in(f, Language::Python, "/asyncio/unix_events.py")
             }
             Self::Tokio => f.name.ends_with("Spawner::spawn_task") || rust(f, "spawn_task", "runtime/blocking/pool.rs"),
@@ -272,12 +286,9 @@ impl Kind {
                 "java.util.concurrent.ForkJoinTask.join",
                 "java.util.concurrent.ForkJoinTask.invoke",
             ]),
-            Self::Libuv
-            | Self::ThreadPerTask
-            | Self::Virtual
-            | Self::Tokio
-            | Self::Goroutine
-            | Self::Transport => false,
+            Self::Libuv | Self::ThreadPerTask | Self::Virtual | Self::Tokio | Self::Goroutine | Self::Transport => {
+                false
+            }
         }
     }
 
@@ -317,9 +328,14 @@ impl Kind {
                     f.name.contains("BlockingTask") && f.name.ends_with("poll")
                         || rust(f, "poll", "runtime/blocking/task.rs")
                 };
-                inner.iter().any(polls).then_some(None)
+                inner.iter().any(polls).then(|| inner.iter().find_map(tokio_operation))
             }
         }
+    }
+
+    /// Returns true if the pool names the operation of some of its work only, since the compiler may have inlined it.
+    pub(super) fn names_some(self) -> bool {
+        self == Self::Tokio
     }
 
     /// Returns true if the functions inner to the one that gives work do nothing but hand it over: a pool may run a task
@@ -347,6 +363,28 @@ fn creator(function: &str) -> Option<&str> {
 /// Returns true for a function by which asyncio's loop serves a transport.
 fn is_transports(f: &Function<'_>) -> bool {
     TRANSPORTS.iter().any(|name| f.name.starts_with(name)) && is_in(f, Language::Python, "/asyncio/selector_events.py")
+}
+
+/// Returns the operation that a function of `tokio::fs` stands for: the module in which it is.
+fn tokio_operation<'r>(f: &Function<'r>) -> Option<&'r str> {
+    let by_file = || {
+        let (_, module) = f.file.rsplit_once("/src/fs/").filter(|(folder, _)| folder.contains("/tokio"))?;
+        module.strip_suffix(".rs")
+    };
+    module_of_tokio(f.name).or_else(by_file).filter(|module| !["asyncify", "mod"].contains(module))
+}
+
+/// Returns the module of `tokio::fs` that a function's name tells.
+fn module_of_tokio(name: &str) -> Option<&str> {
+    let (module, _) = name.strip_prefix(TOKIO_FS)?.split_once("::")?;
+    (module != "asyncify").then_some(module)
+}
+
+/// Returns the operation of `tokio::fs` for which the functions outside of tokio's own hand work over.
+fn tokio_asked<'r>(outer: &[Function<'r>]) -> Option<&'r str> {
+    let own = outer.iter().position(|f| f.is_own)?;
+    let inlined = outer.get(own).and_then(|f| f.callee).and_then(module_of_tokio);
+    outer.get(..own)?.iter().rev().find_map(tokio_operation).or(inlined)
 }
 
 fn carries(method: &str) -> bool {

@@ -9,7 +9,7 @@ mod kinds;
 
 use self::kinds::{Function, Kind, Part, part};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use systoll_model::{FrameId, ProcessId, Recording, RowId, RowTrunk, StackId};
+use systoll_model::{FrameId, ProcessId, Recording, RowId, RowTrunk, StackId, WholeStack};
 
 /// The callers whose work a pool's threads do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,6 +82,8 @@ struct Sample<'r> {
     /// The stack's parts, innermost first.
     stack: [&'r [FrameId]; 2],
     calls: f64,
+    /// Number of looks that met the stack.
+    looks: u64,
 }
 
 impl RowParts<'_> {
@@ -116,13 +118,13 @@ impl<'r> Pools<'r> {
     fn note(&mut self, recording: &Recording, sample: &Sample<'r>, part: Option<Part<'r>>) {
         let Some(row) = recording.rows.get(sample.row.0 as usize) else { return };
         let parts = self.rows.entry(sample.row).or_default();
-        let calls = sample.calls;
+        let Sample { calls, looks, .. } = *sample;
         parts.all += calls;
-        parts.looks += 1;
+        parts.looks = parts.looks.saturating_add(looks);
         let mut is_threads = false;
         let add = |lines: &mut BTreeMap<FrameId, Seen>, line| {
             let seen = lines.entry(line).or_default();
-            seen.looks += 1;
+            seen.looks = seen.looks.saturating_add(looks);
             seen.calls += calls;
         };
         match part {
@@ -170,7 +172,7 @@ impl<'r> Pools<'r> {
             };
             let asks = self.asks.entry((row.process, Kind::Goroutine, Some(creator.name))).or_default();
             let seen = asks.entry(own.frame).or_default();
-            seen.looks += 1;
+            seen.looks = seen.looks.saturating_add(sample.looks);
             seen.calls += sample.calls;
         }
     }
@@ -205,9 +207,13 @@ impl<'r> Pools<'r> {
     fn lines(&self, process: ProcessId, kind: Kind, operations: &BTreeSet<Option<&str>>) -> (Vec<AskingLine>, bool) {
         let mut lines: BTreeMap<FrameId, Seen> = BTreeMap::new();
         // Calls that hand over are those of all operations.
-        let is_meant = |operation: &Option<&str>| operations.is_empty() || operations.contains(operation);
-        let asks = self.asks.iter().filter(|((p, k, operation), _)| *p == process && *k == kind && is_meant(operation));
-        for (line, seen) in asks.flat_map(|(_, lines)| lines) {
+        let is_named = |operation: &Option<&str>| operations.is_empty() || operations.contains(operation);
+        let of_kind = || self.asks.iter().filter(|((p, k, _), _)| *p == process && *k == kind);
+        // The compiler may hide the names from all callers, of which each may then have asked.
+        let any_name = of_kind().any(|((_, _, operation), _)| operation.is_some());
+        let is_meant = |operation: &Option<&str>| is_named(operation) || kind.names_some() && !any_name;
+        for (line, seen) in of_kind().filter(|((_, _, operation), _)| is_meant(operation)).flat_map(|(_, lines)| lines)
+        {
             let sum = lines.entry(*line).or_default();
             sum.looks += seen.looks;
             sum.calls += seen.calls;
@@ -265,29 +271,33 @@ pub fn requested(recording: &Recording, rows: &[RowId]) -> Option<Requested> {
     samples(recording, &of_these).iter().any(is_work).then(|| Pools::of(recording).requested(recording, rows))?
 }
 
-/// Returns the sampled stacks of each row that `wanted` accepts: those of its calls in windows, or if no window has one,
-/// the row's own.
+/// Returns the sampled stacks of each row that `wanted` accepts: those with all frames; if there are none, those of its
+/// calls in windows; if no window has one, the row's own.
 fn samples<'r>(recording: &'r Recording, wanted: &dyn Fn(RowId) -> bool) -> Vec<Sample<'r>> {
     let frames = |id: StackId| recording.stacks.get(id.0 as usize).map_or(&[][..], |s| &s.frames);
     let mut octaves: BTreeMap<RowId, BTreeMap<u32, Vec<StackId>>> = BTreeMap::new();
-    for call in recording.windows.iter().flat_map(|w| &w.calls).filter(|call| wanted(call.row)) {
+    let is_whole = |row: RowId| !recording.whole_stacks_of(row).is_empty();
+    for call in recording.windows.iter().flat_map(|w| &w.calls).filter(|call| wanted(call.row) && !is_whole(call.row)) {
         if let Some(stack) = call.stack {
             octaves.entry(call.row).or_default().entry(call.nth.max(1).ilog2()).or_default().push(stack);
         }
     }
-    let mut samples = Vec::new();
+    let whole = recording.whole_stacks.iter().filter(|whole| wanted(whole.row));
+    let sample =
+        |w: &WholeStack| Sample { row: w.row, stack: [frames(w.stack), &[]], calls: w.weight as f64, looks: w.looks };
+    let mut samples: Vec<Sample<'_>> = whole.map(sample).collect();
     for (row, octaves) in &octaves {
         for (octave, stacks) in octaves {
             // The samples of an octave of the row's count stand for the calls of that octave.
             let calls = 2f64.powi((*octave).min(63) as i32) / stacks.len() as f64;
-            samples.extend(stacks.iter().map(|id| Sample { row: *row, stack: [frames(*id), &[]], calls }));
+            samples.extend(stacks.iter().map(|id| Sample { row: *row, stack: [frames(*id), &[]], calls, looks: 1 }));
         }
     }
     let mut trunks: HashMap<RowId, Vec<&RowTrunk>> = HashMap::new();
     recording.trunks.iter().for_each(|trunk| trunks.entry(trunk.row).or_default().push(trunk));
     for (at, row) in recording.rows.iter().enumerate() {
         let id = RowId(at as u32);
-        if octaves.contains_key(&id) || !wanted(id) {
+        if octaves.contains_key(&id) || !wanted(id) || is_whole(id) {
             continue;
         }
         let inner = frames(row.context);
@@ -296,8 +306,12 @@ fn samples<'r>(recording: &'r Recording, wanted: &dyn Fn(RowId) -> bool) -> Vec<
                 row: id,
                 stack: [inner, frames(trunk.stack)],
                 calls: trunk.weight as f64,
+                looks: 1,
             })),
-            None => samples.push(Sample { row: id, stack: [inner, frames(row.outer)], calls: row.counts.calls as f64 }),
+            None => {
+                let calls = row.counts.calls as f64;
+                samples.push(Sample { row: id, stack: [inner, frames(row.outer)], calls, looks: 1 });
+            }
         }
     }
     samples
@@ -440,8 +454,28 @@ mod tests {
             "tokio::fs::asyncify::asyncify::{{closure}}",
             "+app::settings::{{closure}}",
         ];
-        let lines = told(&[run, gives]).map(|(lines, _)| lines);
-        assert_eq!(lines, Some(vec!["app::settings::{{closure}}".to_owned()]));
+        let lines = |stacks: &[&[&str]]| told(stacks).map(|(lines, told)| (lines.join(" "), told.operations.join(" ")));
+        assert_eq!(lines(&[run, gives]), Some(("app::settings::{{closure}}".to_owned(), String::new())));
+        // Of two callers, the one that asked for the operation is told; both, where it is not known.
+        let link: &[&str] = &[
+            "readlink",
+            "tokio::fs::read_link::read_link::{{closure}}::{{closure}}",
+            poll,
+            "tokio::runtime::blocking::pool::Inner::run",
+        ];
+        let asks: &[&str] = &[
+            "futex",
+            "tokio::runtime::blocking::pool::Spawner::spawn_task",
+            "tokio::fs::asyncify::{{closure}}",
+            "tokio::fs::read_link::read_link::{{closure}}",
+            "+app::links::{{closure}}",
+        ];
+        let one = Some(("app::links::{{closure}}".to_owned(), "tokio::fs::read_link".to_owned()));
+        assert_eq!(lines(&[link, asks, gives]), one);
+        let either = lines(&[link, gives]).map(|(lines, _)| lines);
+        assert_eq!(either, Some("app::settings::{{closure}}".to_owned()));
+        let others: &[&str] = &["futex", "tokio::runtime::blocking::pool::Spawner::spawn_task", "tokio::fs::read::read", "+f"];
+        assert_eq!(lines(&[link, others]).map(|(lines, _)| lines), Some(String::new()));
     }
 
     #[test]

@@ -132,7 +132,8 @@ fn read(heap: &mut Heap<'_, '_, '_>, script: &Script, tid: i32) -> Option<Source
     let map = joined(folder?, &path(&url.into()));
     let (folder, _) = map.rsplit_once('/')?;
     let most = u64::from(MAX_MAP);
-    let json = systoll_files::head(format!("/proc/{tid}/root{map}"), most).ok().filter(|json| json.len() < most as usize)?;
+    let json =
+        systoll_files::head(format!("/proc/{tid}/root{map}"), most).ok().filter(|json| json.len() < most as usize)?;
     SourceMap::of(&json, folder)
 }
 
@@ -285,7 +286,9 @@ mod tests {
 
     #[test]
     fn damaged_maps_tell_nothing() {
-        for json in ["", "{}", r#"{"version":3,"sources":[],"mappings":"!"}"#, r#"{"version":2,"sources":[],"mappings":""}"#] {
+        for json in
+            ["", "{}", r#"{"version":3,"sources":[],"mappings":"!"}"#, r#"{"version":2,"sources":[],"mappings":""}"#]
+        {
             assert!(SourceMap::of(json.as_bytes(), "/").is_none(), "{json}");
         }
         // A number without an end, one of too many digits, a source before the first.
