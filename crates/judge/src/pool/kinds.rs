@@ -92,6 +92,8 @@ pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
 /// Prefix of the functions of libuv that ask for an operation, and of those that run it.
 const UV_ASKS: &str = "uv_fs_";
 const UV_RUNS: &str = "uv__fs_";
+/// Module of Node's own in which the streams of files are.
+const FILE_STREAMS: &str = "node:internal/fs/streams";
 /// Function of libuv that runs a request about files in a thread of the pool.
 const UV_WORKS: &str = "uv__fs_work";
 /// Operations that a thread of libuv's pool runs by calling the C library's function of the same name.
@@ -181,7 +183,9 @@ impl Kind {
                 Self::Tokio => tokio_asked(outer),
                 _ => None,
             };
-            return Some(Part::Asks(self, outer.iter().find(|f| f.is_own).map(|f| f.frame), asked));
+            // A file's stream asks when its reader is ready: then no line of the program is on the stack.
+            let stream = || outer.iter().rfind(|f| f.file == FILE_STREAMS);
+            return Some(Part::Asks(self, outer.iter().find(|f| f.is_own).or_else(stream).map(|f| f.frame), asked));
         }
         let Some(thread) = stack.iter().position(|f| self.is_thread(f)) else {
             if self == Self::Libuv && stack.iter().take_while(|f| !f.is_own).any(|f| f.name == UV_WOKEN) {

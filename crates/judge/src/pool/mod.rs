@@ -332,18 +332,19 @@ mod tests {
 
     /// Returns a recording with a row for each stack, each seen in one window. The first letter of a function tells
     /// what it is: `@` a script's own, `~` Java's, `^` of Python's module `concurrent.futures.thread`, `=` and `*` of
-    /// asyncio's `base_events` and `selector_events`, `+` the program's own.
+    /// asyncio's `base_events` and `selector_events`, `?` of Node's streams of files, `+` the program's own.
     fn recording(stacks: &[&[&str]]) -> Recording {
         let mut recording = Recording::default();
         for (n, names) in stacks.iter().enumerate() {
             let mut frames = Vec::new();
             for name in *names {
                 frames.push(FrameId(recording.frames.len() as u32));
-                let bare = name.trim_start_matches(['@', '~', '^', '=', '*', '+']);
+                let bare = name.trim_start_matches(['@', '~', '^', '=', '*', '?', '+']);
                 let file = match name.get(..1) {
                     Some("^") => "/usr/lib/python3.11/concurrent/futures/thread.py",
                     Some("=") => "/usr/lib/python3.11/asyncio/base_events.py",
                     Some("*") => "/usr/lib/python3.11/asyncio/selector_events.py",
+                    Some("?") => "node:internal/fs/streams",
                     _ if bare == "worker" => "deps/uv/src/threadpool.c",
                     _ => "app.js",
                 };
@@ -409,6 +410,8 @@ mod tests {
         let direct = told(&[&["mkdir", "uv__fs_work", "worker"], &["futex", "uv__work_submit", "uv_fs_mkdir", "@f"]]);
         let direct = direct.map(|(lines, told)| (lines, told.operations));
         assert_eq!(direct, Some((vec!["f".to_owned()], vec!["uv_fs_mkdir".to_owned()])));
+        let stream: &[&str] = &["futex", "uv__work_submit", "uv_fs_stat", "read", "?_read", "flow"];
+        assert_eq!(told(&[WORK, stream]).map(|(lines, _)| lines), Some(vec!["_read".to_owned()]));
         // The requesters of a row that mostly makes calls of another kind are unknown.
         let mut both = recording(&[WORK, WAKE, own, own]);
         let calls = both.windows.iter_mut().flat_map(|w| &mut w.calls);
@@ -474,7 +477,8 @@ mod tests {
         assert_eq!(lines(&[link, asks, gives]), one);
         let either = lines(&[link, gives]).map(|(lines, _)| lines);
         assert_eq!(either, Some("app::settings::{{closure}}".to_owned()));
-        let others: &[&str] = &["futex", "tokio::runtime::blocking::pool::Spawner::spawn_task", "tokio::fs::read::read", "+f"];
+        let others: &[&str] =
+            &["futex", "tokio::runtime::blocking::pool::Spawner::spawn_task", "tokio::fs::read::read", "+f"];
         assert_eq!(lines(&[link, others]).map(|(lines, _)| lines), Some(String::new()));
     }
 
