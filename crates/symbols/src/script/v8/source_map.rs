@@ -265,7 +265,7 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    const MAP: &str = r#"{"version":3,"sources":["../src/a b.ts","b.ts"],"mappings":";AAAA,IACI;KAEA,MCGA,A"}"#;
+    const MAP: &str = r#"{"version":3,"sources":["../src/a b.ts","b.ts"],"mappings":";AAAA,IACI;KAEA,MCGA,E"}"#;
 
     fn at(line: u32, column: u32) -> Place {
         Place { line, column }
@@ -278,10 +278,10 @@ mod tests {
         let ts = |line| Some(("/srv/src/a b.ts".to_owned(), line));
         assert_eq!((told(1, 0), told(2, 0), told(2, 3)), (None, ts(1), ts(1)));
         assert_eq!((told(2, 4), told(2, 99)), (ts(2), ts(2)));
-        // Line 3 begins with code of no source; its second segment is of the other source.
+        // Line 3 begins and ends with code of no source; its second segment is of the other source.
         assert_eq!((told(3, 4), told(3, 5)), (None, ts(4)));
-        assert_eq!(told(3, 11), Some(("/srv/out/b.ts".to_owned(), 7)));
-        assert_eq!(told(4, 0), None);
+        assert_eq!(told(3, 12), Some(("/srv/out/b.ts".to_owned(), 7)));
+        assert_eq!((told(3, 13), told(4, 0)), (None, None));
     }
 
     #[test]
