@@ -253,7 +253,7 @@ pub enum Doubt {
     Cheap,
     /// Each call may have a good reason, as far as is known.
     Unsure,
-    /// Most calls of the rows are useful.
+    /// No window shows that most calls of the rows are needless.
     PartOfRow,
     /// Windows hold too few of the rows' calls, or do not agree.
     FewSamples,

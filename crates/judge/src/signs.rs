@@ -76,6 +76,8 @@ signs! {
     RANGED,
     /// A call that may wake waiters, or wait to be woken.
     WAKES,
+    /// A call that watches a path (inotify).
+    WATCHES,
 }
 
 impl Signs {
