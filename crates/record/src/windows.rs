@@ -33,7 +33,7 @@ const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
 /// Number of a row's calls from which on its page faults, or its waits, are worth a price.
 const HABIT: u64 = 100;
-/// Number of windows that are kept of each row if requests are to be told.
+/// Windows kept of each row if requests are to be told, at most.
 const KEPT_FOR_REQUESTS: usize = 256;
 /// Number of sampled calls that must have waited for a context switch to be priced; fewer are no basis for an estimate.
 const WAITS: usize = 8;

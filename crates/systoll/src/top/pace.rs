@@ -39,7 +39,7 @@ impl Pace {
         true
     }
 
-    /// Notes that the work has been done, by the same thread.
+    /// Notes that the work has been done. Must be called by the thread that began it.
     pub(crate) fn end(&mut self) {
         if let Some(began) = self.began.take() {
             self.spend(own_cpu().saturating_sub(began));

@@ -315,7 +315,7 @@ pub(crate) fn comes_due(
 ) -> bool {
     let Some(area) = targets.memory.image(id) else { return false };
     let planned = area.get(at.offset() + node::WINDOW_AT);
-    // There, threads ask at their first calls only.
+    // Where requests are told, threads that receive ask at their first calls only.
     if windows.budget.tells_requests() && entered.syscall.signature().is_some_and(is_receive) {
         return false;
     }
