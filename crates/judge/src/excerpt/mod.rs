@@ -50,7 +50,7 @@ pub(crate) struct InExcerpt {
     pub sure: u64,
     /// Share of the rows' calls that is surely needless, 0 to 1.
     pub share: f64,
-    /// Number of calls that are needless or may be: the latter may each have a reason.
+    /// Number of calls that are needless or may be needless.
     pub any: f64,
     /// Toll of the surely needless calls by this box's prices, ns.
     pub toll_ns: f64,
