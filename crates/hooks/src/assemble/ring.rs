@@ -29,7 +29,7 @@ const LONGEST: u32 = 1 << 15;
 /// Octaves of a node's count (bit n: calls 2^n to 2^(n+1)-1) in which cheap calls need no sample besides a window: the
 /// sample of the first call covers about eight calls, the one in the octave from call 8 on covers about seventy.
 const CRUMBS: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
-/// State of the buffer that is taken last.
+/// Offset in the slot of the state of the buffer that is taken last.
 const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + ring::STATE;
 
 /// Continuations of the hand-shake's code.
