@@ -162,8 +162,8 @@ mod tests {
     /// The kind of receives that begin no request.
     const NONE: u32 = 2;
 
-    /// Returns a recording whose rows are so many receives by a system call, of which these were looked at: row, kind,
-    /// the number for which each stands, and their number.
+    /// Returns a recording. `rows` has each row's system call and number of receives; `looked_at` has the receives that
+    /// were looked at: row, kind, the number for which each stands, and their number.
     fn recording(rows: &[(&str, u64)], looked_at: &[(u32, u32, u64, u64)]) -> Recording {
         let row = |(name, calls): &(&str, u64)| {
             Row::new(ProcessId(0), Sysno::from_name(name).unwrap(), Counts { calls: *calls, ..Counts::default() })

@@ -221,12 +221,12 @@ pub(crate) struct Processes {
     pub(crate) execed: HashSet<i32>,
     /// True if the process that executed it continues in a copy of its image.
     pub(crate) first_has_parted: bool,
-    /// The only process whose calls are told, if not all are.
+    /// The only process whose calls are reported; `None` if those of all processes are.
     pub(crate) only: Option<i32>,
 }
 
 impl Processes {
-    /// Returns true if the calls of process `pid` are told. A slot without a process is the first thread's.
+    /// Returns true if the calls of process `pid` are reported. A slot without a process is the first thread's.
     pub(crate) fn tells(&self, pid: i32) -> bool {
         self.only.is_none_or(|only| pid == 0 || pid == only)
     }
