@@ -89,9 +89,9 @@ pub(crate) struct OpenWindows {
     pub(crate) open: HashMap<SlotRef, Open>,
     /// First calls of windows that threads write.
     pub(crate) looked: HashMap<SlotRef, Looked>,
-    /// Nodes at which threads receive, and ask at their first call, if requests are to be told.
+    /// Nodes at which threads receive, and ask at their first call, if requests are to be reported.
     pub(crate) receive_nodes: Vec<(ProgramId, NodeAddr)>,
-    /// Threads that were seen to receive from a socket, if requests are to be told.
+    /// Threads that were seen to receive from a socket, if requests are to be reported.
     pub(crate) receivers: Vec<SlotRef>,
     /// Index in `receivers` of the thread to be armed next.
     pub(crate) next_receiver: usize,

@@ -1,4 +1,4 @@
-//! Opens windows where threads receive requests from a network, if requests are to be told.
+//! Opens windows where threads receive requests from a network, if requests are to be reported.
 //!
 //! A thread asks at its first receive at each place, and from then on the launcher now and then has it ask at each call
 //! until the next receive, where a window opens. The launcher records such a window call by call, since it may be
@@ -124,8 +124,8 @@ pub(crate) fn on_return(windows: &mut OpenWindows, waiter: &Waiter) {
     windows.looks.spend(ASKED, Duration::ZERO);
 }
 
-/// Makes threads ask at their first call at a node, if calls there receive and requests are to be told. Returns true if
-/// so.
+/// Makes threads ask at their first call at a node, if calls there receive and requests are to be reported. Returns
+/// true if so.
 pub(crate) fn on_first(targets: &mut Targets, draft: &mut DraftRecording, waiter: &Waiter, at: NodeAddr) -> bool {
     let receives = draft.windows.budget.tells_requests()
         && windows::entered(targets, draft, waiter, at).is_some_and(|e| e.syscall.signature().is_some_and(is_receive));

@@ -26,8 +26,8 @@ use systoll_symbols::{PlacedFrame, Symbols};
 /// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
-/// Factor by which the budget for samples of single calls is larger if requests are to be told: a user who asks for their
-/// number wants it exact.
+/// Factor by which the budget for samples of single calls is larger if requests are to be reported: a user who asks for
+/// their number wants it exact.
 const FOR_REQUESTS: u32 = 5;
 
 /// A call that a thread is about to make, and its context.
