@@ -94,7 +94,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(toggle::Toggle::new(recording, semantics)),
         Box::new(presized::Presized),
         Box::new(dead_store::DeadStore::new(recording, semantics)),
-        Box::new(rewritten::Rewritten),
+        Box::new(rewritten::Rewritten::new(recording, semantics)),
         Box::new(made_again::MadeAgain::new(recording, semantics)),
         Box::new(reconnect::Reconnect::new(recording, semantics)),
         Box::new(rearm::Rearm::new(recording, semantics)),

@@ -245,8 +245,9 @@ fn runs_from(at: usize) -> bool {
 /// before it from those after it.
 fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
-    if step.pauses && ready_at_once(step) {
-        // The data to read was there already; written data may have been waited for.
+    if step.observed.call.signals_before > 0 || step.pauses && ready_at_once(step) {
+        // A signal tells the program something, as data does that was there already: what was written may have been
+        // waited for.
         return every(&|p| p.way == Way::Out);
     }
     // A program that sleeps before each transfer makes each when it is due.
