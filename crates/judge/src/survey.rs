@@ -54,9 +54,9 @@ pub(crate) struct RowView<'a> {
     pub threads: SmallList<(u32, u32)>,
     /// The row's claimed calls.
     pub claimed: Vec<Claimed<'a>>,
-    /// Number of the row's calls in windows that hide whether they are needless; they are in no other number here.
+    /// Number of the row's calls of which windows do not show if they are needless. No other field counts them.
     pub hidden: u64,
-    /// Sum of what its calls in windows waited, ns; `None` if that is not known of all.
+    /// Time that the row's calls in windows waited, ns; `None` if it is unknown for one of them.
     pub waited_ns: Option<u64>,
     /// One of the row's calls, for its arguments.
     pub sample: Option<&'a WindowCall>,
@@ -324,7 +324,7 @@ pub(crate) struct Interval {
     pub scatter: f64,
     /// Upper 95 % bound of the share of calls that differ, if `n` sampled windows were all alike (1 - 0.05^(1/n)).
     pub unseen: f64,
-    /// True if windows hide of most of the calls whether they are needless.
+    /// True if windows do not show of most of the calls if they are needless.
     pub is_blind: bool,
 }
 

@@ -22,12 +22,12 @@ use systoll_model::{Phase, Recording, Row, RowId, WindowCall};
 
 /// The needless calls' shares of processor time, 0 to 1.
 struct CpuShares {
-    /// Share of the phase's time by strong claims.
+    /// Share of the phase's time that strongly claimed calls take.
     strong: f64,
     /// Lower bound of `strong`: the same with the uncertain time added to the phase's.
     at_least: f64,
-    /// Share of the whole run's time by any claim, for remarks. A phase's time is read at stops, and small
-    /// differences of it would make a remark come and go.
+    /// Share of the whole run's time that calls with any claim take, for remarks. A phase's time is read at stops;
+    /// small differences of it would make a remark come and go.
     any: f64,
 }
 
@@ -53,9 +53,9 @@ struct Figures {
     by_ledger: bool,
     /// True if the group has calls of more than one system call.
     several: bool,
-    /// The share of the rows' waiting that claimed calls have, 0 to 1; `None` where it is not known.
+    /// Share of the rows' waiting time that claimed calls have, 0 to 1; `None` if it is unknown.
     waits_claimed: Option<f64>,
-    /// True if each claimed call is a wait for something that ran out.
+    /// True if each claimed call is a wait for something, and timed out.
     wakes_up: bool,
     later: Option<Later>,
     /// Weight of each of the group's rows.
@@ -66,7 +66,7 @@ struct Figures {
 struct RowWeight {
     strong: f64,
     any: f64,
-    /// Time saved by leaving out one of its needless calls, ns.
+    /// Time saved by leaving out one of the row's needless calls, ns.
     price: f64,
 }
 
@@ -121,7 +121,7 @@ fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases) -> Figures
     f
 }
 
-/// Largest mean length, ns, of waits that run out for a remark about them. A hundred wake-ups a second keep a processor
+/// Largest mean length, ns, of timed-out waits for a remark about them. A hundred wake-ups a second keep a processor
 /// from its deeper sleep; a program that wakes up less often to look around is usual.
 const WAKE_UP_NS: f64 = 10_000_000.0;
 /// Least share of the rows' waiting, 0 to 1, that calls claimed for their waiting have.
@@ -151,7 +151,7 @@ fn saved_share(view: &RowView<'_>, price: f64) -> f64 {
     if view.claimed.is_empty() { 1.0 } else { saved / view.claimed.len() as f64 }
 }
 
-/// Factor of the lower bound if windows hide of most calls whether they are needless: those may all be of use.
+/// Factor of the lower bound if windows do not show of most calls if they are needless: all of these may be useful.
 const BLIND: f64 = 0.5;
 /// Needless share of the calls, 0 to 1, from which on all of them may be needless: a detector claims only calls of which
 /// a window proves it.
@@ -288,7 +288,7 @@ impl Figures {
         let low = (share - self.interval.scatter).max(0.0) * (1.0 - self.interval.unseen);
         let low = if self.interval.is_blind { low * BLIND } else { low };
         let high = share + self.interval.scatter + (1.0 - share) * self.interval.unseen;
-        // Nothing speaks for the rest, of which windows show no reason.
+        // Windows show no reason for the remaining calls either, so all of them may be needless.
         let high = if share >= NEARLY_ALL && !self.by_ledger { 1.0 } else { high };
         // Large counts are rounded by floating point; the order of the three must survive that.
         let estimate = (best.round() as u64).min(self.calls);
@@ -533,7 +533,7 @@ fn confidence(
     let (share, looked_at) = (f.strong_share(), f.looked_at(options));
     if group.by_wait {
         let costs = of_wall >= options.min_price;
-        // What a call waited is seen: a few long waits tell more than how many calls of a row do not wait.
+        // Windows show the time of each wait: a few long waits tell more than the number of calls that did not wait.
         let of_waiting = f.waits_claimed.is_some_and(|share| share >= OF_WAITING);
         let enough = group.startup.is_some()
             || (f.strong >= options.min_waits as f64

@@ -47,7 +47,7 @@ fn workers(together: i64) -> Recording {
     let locks = || futex("pthread_mutex_lock:work", 1, [0x2000, 0x80, 2], 0).waited(9_000);
     let frees = || futex("pthread_mutex_unlock:work", 1, [0x2000, WAKE, 1], 1);
     let wakes = || futex("pthread_cond_broadcast:main", 0, [0x1000, WAKE, 0x7fff_ffff], together);
-    // The calls come in stretches, as each thread's own windows show them.
+    // Each kind of call comes in a long run, as in windows of one thread each.
     let trace = rounds(12, |_| {
         let mut some: Vec<Call> = (0..400).map(|_| wakes()).collect();
         some.extend((0..400).flat_map(|_| [waits(), locks(), frees()]));
@@ -91,8 +91,19 @@ fn one_woken_for_one_item_is_no_herd() {
 fn workers_that_have_time_for_work_may_have_done_some() {
     let mut rec = workers(4);
     rec.processes[0].cpu_ns = Some(4_800 * 200_000);
+    // Between two calls of a thread lie some 50 microseconds.
+    rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.entry_ns = 1 + c.entry_ns.saturating_mul(50_000));
     let said = judgement(&rec);
     assert!(said.findings.is_empty() && said.also.is_empty(), "{said:#?}");
+}
+
+#[test]
+fn workers_that_wait_again_at_once_had_no_work_whatever_others_did() {
+    let mut rec = workers(4);
+    rec.processes[0].cpu_ns = Some(4_800 * 200_000);
+    rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.entry_ns = 1 + c.entry_ns.saturating_mul(1_000));
+    let f = only(judgement(&rec));
+    assert_eq!(f.cause.as_deref(), Some("thundering-herd"), "{f:?}");
 }
 
 #[test]
