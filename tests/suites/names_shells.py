@@ -282,7 +282,7 @@ END
 {LOOP}
   helper
 done
-""", line=3, shown="", shell="dash")
+""", line=3, shown="helper.inc", shell="dash")
 case("sourced_file_in_dash", "vfork", "main", f"""
 cat > helper.inc <<'END'
 # a library
