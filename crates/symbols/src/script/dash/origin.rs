@@ -1,6 +1,6 @@
 //! The file in which a function of dash's is written, which dash itself does not keep.
 //!
-//! A file counts only if its text has the function's name on the line at which the function begins. The files are the
+//! A file counts only if its text defines the function on the line at which the function begins. The files are the
 //! script itself, and those that it names after `.` or `source`.
 
 use super::node::Function;
@@ -125,7 +125,7 @@ fn text(tid: i32, script: &Script) -> Option<Vec<u8>> {
     systoll_files::head(path, MAX_SCRIPT).ok()
 }
 
-/// Returns true if a text has a function's name, as a word, on the line at which the function begins.
+/// Returns true if a text defines a function of this name, `name ()`, on the line at which the function begins.
 fn begins_at(text: &[u8], function: &Function) -> bool {
     let line = text.split(|b| *b == b'\n').nth(function.line as usize - 1);
     let is_of_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
@@ -133,8 +133,8 @@ fn begins_at(text: &[u8], function: &Function) -> bool {
     line.is_some_and(|line| {
         memchr::memmem::find_iter(line, name).any(|at| {
             let before = at.checked_sub(1).and_then(|b| line.get(b));
-            let after = line.get(at + name.len());
-            !before.is_some_and(is_of_word) && !after.is_some_and(is_of_word)
+            let after = line.get(at + name.len()..).unwrap_or_default().trim_ascii_start();
+            !before.is_some_and(is_of_word) && after.starts_with(b"(")
         })
     })
 }
@@ -164,6 +164,7 @@ mod tests {
         assert!(begins_at(text, &function("leaf", 2)) && begins_at(text, &function("big_leaf", 5)));
         assert!(!begins_at(text, &function("leaf", 5)) && !begins_at(text, &function("leaf", 3)));
         assert!(!begins_at(text, &function("leaf", 99)));
+        assert!(!begins_at(b"leaf; leaf.sh leaf\n", &function("leaf", 1)));
     }
 
     #[test]
