@@ -15,7 +15,7 @@ use self::code::{Place, Streams, interpreted};
 use self::heap::{Heap, address};
 use self::layout::Layout;
 use self::source_map::SourceMaps;
-use self::sources::{Script, Sources};
+use self::sources::{Script, Sources, path};
 use super::interpreter::{Candidate, Interpreter, Look, Runtime};
 use super::memory::Memory;
 use super::thread::Evaluation;
@@ -226,38 +226,4 @@ fn is_between(heap: &mut Heap<'_, '_, '_>, pointer: u64) -> bool {
     const KINDS: u64 = 64;
     let marker = heap.memory.word(pointer.wrapping_add_signed(i64::from(heap.layout.frame.context)));
     marker.is_some_and(|marker| marker & 1 == 0 && (ENTRIES + 1..KINDS).contains(&(marker >> 1)))
-}
-
-/// Returns the path of a script. A module's name is a URL, whose escapes are decoded.
-fn path(name: &Arc<str>) -> Arc<str> {
-    let Some(escaped) = name.strip_prefix("file://") else { return Arc::clone(name) };
-    let mut bytes = Vec::with_capacity(escaped.len());
-    let mut rest = escaped.as_bytes();
-    while let Some((byte, behind)) = rest.split_first() {
-        let code = behind.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(escape) => {
-                bytes.push(escape);
-                rest = behind.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*byte);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8(bytes).map_or_else(|_| escaped.into(), Into::into)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modules_are_named_by_their_files() {
-        let told = |name: &str| path(&name.into()).to_string();
-        assert_eq!(told("file:///srv/a%20b%C3%A9.mjs"), "/srv/a bé.mjs");
-        assert_eq!((told("/srv/a%20b.js"), told("file:///x%zz%")), ("/srv/a%20b.js".into(), "/x%zz%".into()));
-        assert_eq!(told("file:///a%ff"), "/a%ff");
-    }
 }

@@ -4,8 +4,7 @@
 //! map is JSON; its `mappings` are numbers in base 64, each relative to the one before (ECMA-426).
 
 use super::heap::{Heap, Piece};
-use super::path;
-use super::sources::{Place, Script};
+use super::sources::{Place, Script, path};
 use foldhash::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;

@@ -154,6 +154,27 @@ impl Ends {
     }
 }
 
+/// Returns the path of a script. A module's name is a URL, whose escapes are decoded.
+pub(crate) fn path(name: &Arc<str>) -> Arc<str> {
+    let Some(escaped) = name.strip_prefix("file://") else { return Arc::clone(name) };
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        let code = behind.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(escape) => {
+                bytes.push(escape);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_or_else(|_| escaped.into(), Into::into)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,5 +190,13 @@ mod tests {
         assert_eq!(ends("a\r\nb\rc\r"), [2, 4, 6]);
         assert_eq!(ends("a\u{2028}b\u{2029}\r\r\n"), [1, 3, 4, 6]);
         assert_eq!(ends(""), [0u32; 0]);
+    }
+
+    #[test]
+    fn modules_are_named_by_their_files() {
+        let told = |name: &str| path(&name.into()).to_string();
+        assert_eq!(told("file:///srv/a%20b%C3%A9.mjs"), "/srv/a bé.mjs");
+        assert_eq!((told("/srv/a%20b.js"), told("file:///x%zz%")), ("/srv/a%20b.js".into(), "/x%zz%".into()));
+        assert_eq!(told("file:///a%ff"), "/a%ff");
     }
 }
