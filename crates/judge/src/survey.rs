@@ -324,8 +324,8 @@ pub(crate) struct Interval {
     pub scatter: f64,
     /// Upper 95 % bound of the share of calls that differ, if `n` sampled windows were all alike (1 - 0.05^(1/n)).
     pub unseen: f64,
-    /// True if windows hide of most of the calls whether they are needless.
-    pub is_blind: bool,
+    /// Share of the calls in windows, 0 to 1, that hide whether they are needless.
+    pub hidden: f64,
 }
 
 /// Returns the scatter over the windows of several rows taken together.
@@ -346,6 +346,7 @@ pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
     if windows.is_empty() {
         return Interval { unseen: 1.0, scatter: 1.0, ..Interval::default() };
     }
+    let hidden = views.iter().map(|view| view.hidden).sum::<u64>();
     let (calls, claimed) = windows.iter().fold((0, 0), |(c, k), w| (c + w.calls, k + w.claimed));
     let mean = claimed as f64 / calls.max(1) as f64;
     // Windows are weighted by their calls: a window with one call of the row says little.
@@ -357,7 +358,7 @@ pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
         agree,
         scatter: 2.0 * variance.sqrt(),
         unseen: 1.0 - 0.05_f64.powf(1.0 / n),
-        is_blind: views.iter().map(|view| view.hidden).sum::<u64>() > calls,
+        hidden: hidden as f64 / (calls + hidden).max(1) as f64,
     }
 }
 
