@@ -97,7 +97,8 @@ class Server:
 
     def end(self):
         if self.watcher:
-            self.watcher.send_signal(signal.SIGINT)
+            # SIGTERM, because a shell starts what runs in the background with SIGINT ignored.
+            self.watcher.terminate()
             self.watcher.wait(30)
         os.kill(self.served[0], signal.SIGTERM)
         self.process.wait(30)
@@ -176,10 +177,10 @@ def measure(name, kind, opts):
             cpus.append(of[watched][1] / of[plain][1])
             used += of[watched][1]
             launcher += of[watched][2]
-    print(f"{name}: {len(walls)} pairs of {questions} questions")
-    print(f"  wall             {interval(walls)}")
-    print(f"  processor time   {interval(cpus)}")
-    print(f"  the launcher     {launcher / used:.4f} of what the server used", flush=True)
+        print(f"{name}: {len(walls)} pairs of {questions} questions")
+        print(f"  wall             {interval(walls)}")
+        print(f"  processor time   {interval(cpus)}")
+        print(f"  the launcher     {launcher / used:.4f} of what the server used", flush=True)
     shutil.rmtree(folder)
 
 

@@ -82,7 +82,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", required=True)
     p.add_argument("--long", action="store_true", help="every case, not a few")
-    p.add_argument("--strict", action="store_true", help="a case that is skipped, or needs a second attempt, fails")
+    p.add_argument("--strict", action="store_true", help="a case that is skipped, or fails in two of six attempts, fails")
     p.add_argument("names", nargs="*")
     opts = p.parse_args()
     opts.systoll = os.path.abspath(opts.systoll)

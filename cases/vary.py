@@ -192,7 +192,7 @@ def main():
     p.add_argument("--systoll", required=True)
     p.add_argument("--backend")
     p.add_argument("--long", action="store_true", help="every cause and disguise, not only the strongest")
-    p.add_argument("--strict", action="store_true", help="what is skipped, or needs a second attempt, fails")
+    p.add_argument("--strict", action="store_true", help="what is skipped, or fails in two of six attempts, fails")
     p.add_argument("names", nargs="*", help="cases, or diseases told in another language")
     opts = p.parse_args()
     opts.systoll = os.path.abspath(opts.systoll)

@@ -22,7 +22,7 @@ def main():
     p.add_argument("--systoll", required=True)
     p.add_argument("--user", default="both", choices=["root", "nobody", "both"])
     p.add_argument("--long", action="store_true", help="also the long tests")
-    p.add_argument("--strict", action="store_true", help="a test that is skipped, or needs a second attempt, fails")
+    p.add_argument("--strict", action="store_true", help="a test that is skipped, or fails in two of six attempts, fails")
     p.add_argument("--list", action="store_true")
     # Set in one user's half of a run, which shares this folder with the other's.
     p.add_argument("--shared", help=argparse.SUPPRESS)

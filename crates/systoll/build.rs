@@ -28,7 +28,7 @@ fn main() {
     if let Some(out) = out.filter(|_| here)
         && stand_ins(&out).is_some()
     {
-        // This is no search path of the package's: that would hold for other packages that link
+        // The folder is an argument for the linker. A search path of the package would also apply to packages that link
         // with it.
         for arg in [format!("-L{}", out.display()), "-static".into(), "-no-pie".into(), "-Wl,-e,systoll_start".into()] {
             println!("cargo::rustc-link-arg-bins={arg}");
@@ -39,8 +39,7 @@ fn main() {
 /// Puts linker scripts into `folder` that replace shared libraries by archives. Returns `None` if a
 /// library has no archive.
 fn stand_ins(folder: &Path) -> Option<()> {
-    // Threads that are an archive of their own (glibc before 2.34) define the same symbols as the C
-    // library.
+    // A libpthread.a that is not empty (glibc before 2.34) defines symbols that the C library defines too.
     fs::metadata(archive("pthread")?).is_ok_and(|m| m.len() <= EMPTY_ARCHIVE).then_some(())?;
     // The archives need each other.
     let both = format!("{} {} {}", archive("c")?, archive("gcc")?, archive("gcc_eh")?);

@@ -1,4 +1,4 @@
-//! What a network sends to a watched server.
+//! Targets for bytes that a network sends to a watched server.
 
 use systoll_protocols::{HEAD, Kinds, Received, recognise};
 

@@ -73,7 +73,7 @@ def real_client(box, mode):
     if not python:
         raise Skip("PyPI's mcp is not there: tests/readers.py fetches it")
     program = [box.build("localtime.c"), "40000"]
-    # The program is slow enough to be told of.
+    # The program is slow enough for its progress to be reported.
     r = box.run([python, os.path.join(HERE, "agent_client.py"), box.systoll, mode, *program], limit=100)
     assert r.returncode == 0, text(r.stderr)[-1500:]
     got = json.loads(r.stdout)

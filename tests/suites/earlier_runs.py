@@ -171,8 +171,8 @@ class Law:
         assert not found, (when, len(found), [f"{k}: {a} and not {b}" for k, (a, b) in sorted(found.items(), key=repr)[:3]])
 
 
-def law(make):
-    @test(name=f"every_run_tells_what_the_first_does.{make.__name__}", backends=("inproc",))
+def law(make, user):
+    @test(name=f"every_run_tells_what_the_first_does.{make.__name__}", users=(user,), backends=("inproc",))
     @functools.wraps(make)
     def held(box):
         argv = make(box)
@@ -193,8 +193,9 @@ def law(make):
         of_cold.hold("and again", env)
 
 
-for made in (c, cpp, rust, go, python, ruby, script, build):
-    law(made)
+# A cache belongs to one user, whoever that is: half of the programs are tried as root, half as nobody.
+for at, made in enumerate((c, cpp, rust, go, python, ruby, script, build)):
+    law(made, ("root", "nobody")[at % 2])
 
 
 @test(backends=("inproc",))

@@ -2,6 +2,7 @@
 kept busy meanwhile, and bounds are factors: the suite finds figures that can't be true."""
 import contextlib
 import os
+import resource
 import subprocess
 import sys
 
@@ -86,16 +87,25 @@ def spent_ms(box, argv):
     return (usage.ru_utime + usage.ru_stime) * 1e3
 
 
-def check(doc, argv, twins, before_ms):
+def children_ms():
+    """Returns the processor time of all processes that this one has waited for, by the kernel's account, in ms."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (usage.ru_utime + usage.ru_stime) * 1e3
+
+
+def holds(doc, argv, twins, before_ms, all_ms):
+    """Returns true if the told time is like that of unwatched twins. Fails if it can't be true: `all_ms` is what the
+    watched run took with systoll itself."""
     own, toll = doc["own_cpu_ns"], doc["toll_ns"]
     shares = [f["share_of_cpu"] for f in doc["findings"] + doc["also"]]
     if own is None:
         assert any("processor time is not known" in p for p in doc["problems"]), (argv, doc["problems"])
         assert all(share is None for share in shares), (argv, shares)
-        return
-    least, most = (min(twins) - before_ms) / 2 - SMALL_MS, max(twins) * 3 + SMALL_MS
-    assert least <= own / 1e6 <= most, f"{own / 1e6:.2f} ms told of its own, {sorted(twins)} unwatched: {argv}"
+        return True
     assert toll is None or toll <= own, (argv, toll, own)
+    assert own / 1e6 <= all_ms + SMALL_MS, f"{own / 1e6:.2f} ms told of its own, {all_ms:.2f} ms of all: {argv}"
+    least, most = (min(twins) - before_ms) / 2 - SMALL_MS, max(twins) * 3 + SMALL_MS
+    return least <= own / 1e6 <= most
 
 
 @test()
@@ -105,12 +115,16 @@ def processor_time_equals_that_of_unwatched_twins_or_is_unknown(box):
         before_ms = min(spent_ms(box, [tool("true")]) for _ in range(3)) if box.user == "nobody" else 0.0
         for argv in commands(box):
             spent_ms(box, argv)
-            twins = []
+            twins, seen = [], []
             for _ in range(20 if box.shared.long else 3):
                 twins.append(spent_ms(box, argv))
+                before = children_ms()
                 doc, _ = box.report(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                all_ms = children_ms() - before
                 twins.append(spent_ms(box, argv))
-                check(doc, argv, twins, before_ms)
+                seen.append((holds(doc, argv, twins, before_ms, all_ms), doc["own_cpu_ns"], all_ms))
+            # The machine may take from one run of three what it takes from no twin: a page's compaction, a stolen tick.
+            assert sum(held for held, _, _ in seen) * 3 >= len(seen) * 2, (argv, sorted(twins), seen)
 
 
 MANY = """

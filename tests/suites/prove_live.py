@@ -97,7 +97,7 @@ def a_servers_requests_are_the_unit_of_work_and_none_is_lost(box):
     doc = json.loads(out)
     assert doc["unit"] == "request" and doc["turns"] == 8 and doc["b"]["failed"] == 0, doc
     assert doc["change"]["cpu"]["high"] < 0 and doc["verdict"]["cpu"] == "faster", doc["change"]
-    # A thread for each connection, and each thread's first question.
+    # Only the first call of each connection's thread is made; all others are answered in place.
     assert doc["b"]["elided_calls"]["median"] < doc["a"]["elided_calls"]["median"] / 50, (doc["a"], doc["b"])
     is_as_it_was(server.pid)
     server.kill()
@@ -124,7 +124,7 @@ def what_can_not_be_answered_is_declined_with_a_command_that_helps(box):
     time.sleep(0.05)
     assert f"kill -CONT {run.pid}" in refused(run.pid, "--elide", "getpid")
     os.kill(run.pid, signal.SIGCONT)
-    # No system call of the program's is made here: nothing is to be won.
+    # The program makes too few of these calls to measure its work by.
     r = box.run([box.systoll, "prove", "-q", "--for", "2s", "--live", str(run.pid), "--elide", "getuid", "--per", "getppid"])
     assert r.returncode == 125 and "too few to measure by" in text(r.stderr), r.stderr
     run.is_fine()
@@ -158,7 +158,7 @@ def signals_end_it_and_the_program_is_left_as_it_was(box):
         p.send_signal(number)
         _, err = p.communicate(timeout=30)
         if number == signal.SIGKILL:
-            # The other one is told by the end of its orders.
+            # The second systoll learns of it when its standard input, from which it takes orders, ends.
             until(lambda: not ours_in(run.pid))
         else:
             assert p.returncode == 128 + number and b"interrupted" in err, (p.returncode, err)

@@ -165,7 +165,7 @@ def attached(box):
     connect(port).close()
     p = box.start([box.systoll, "attach", "-q", "--by", "request", "--save", rec, str(server.pid)], stdout=-1, stderr=-1)
     try:
-        # Begun before the load, ended after it.
+        # Watching begins before the load and ends after it.
         time.sleep(2)
         http(port, PATHS, keep=True)
     finally:
@@ -302,7 +302,7 @@ def each_protocol_by_each_call(box):
         port = free_port()
         load = DRAW.sample(list(MESSAGES) * 30, 30 * len(MESSAGES))
         kinds, requests = told(box, ["/usr/bin/python3", box.file("any.py", ANY), str(port), how], lambda: raw(port, load))
-        # What lies behind vectors is gone when a window that a thread wrote is read.
+        # Bytes that were received into several buffers are gone when a window that a thread wrote is read.
         agrees(kinds, dict.fromkeys(filter(None, MESSAGES.values()), 30), wide=10 if how in ("recv", "read") else 100)
         assert requests["tls"] > 0, (how, requests)
 

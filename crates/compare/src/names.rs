@@ -16,8 +16,7 @@ const UNNAMED: &str = "(no name)";
 /// Maps names to those that are compared.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// The name that the program that was run has on the other side, for files whose name differs
-    /// between the sides.
+    /// By the new side's name of a program that was run, the old side's name, if the two differ.
     aliases: HashMap<Arc<str>, Arc<str>>,
     /// The build of each file. If all recordings have the same build, an address means the same in
     /// all.

@@ -93,12 +93,13 @@ pub fn interrupted_after(exit: Exit) -> Option<i32> {
 /// Processes of ours that interrupts don't kill.
 static SPARED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// Has interrupts not kill a child of this process: it ends by itself once this process has ended, or says so.
+/// Excludes a child of this process from those that interrupts kill: it ends by itself when this process has ended or
+/// tells it to.
 pub fn spare(pid: u32) {
     SPARED.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
 }
 
-/// Kills the programs that this process has started, but for those that are spared.
+/// Kills the programs that this process has started, except spared ones.
 fn kill_started() {
     let spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
     children(std::process::id()).into_iter().filter(|pid| !spared.contains(pid)).for_each(kill_tree);

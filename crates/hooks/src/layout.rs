@@ -54,7 +54,7 @@ pub const NODE_SIZE: u64 = 64;
 /// Number of system call numbers with roots of their own at a site without a known number; the last one stands for all
 /// higher ones.
 pub const NUMBERS: u64 = Sysno::NATIVE as u64 + 1;
-/// Entries of a table by number: the above, then the numbers of the x32 ABI.
+/// Entries of a table by number: [`NUMBERS`] of them, then those for the numbers of the x32 ABI.
 pub const TABLE_LEN: u64 = NUMBERS + Sysno::X32_NUMBERS as u64;
 
 /// Returns the entry of a table for the number in eax.
@@ -413,11 +413,11 @@ pub mod piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Question {
-    /// Which node counts this context? [`slot::ANSWER`] holds its tree's root; the answer goes there.
+    /// Asks which node counts this context. [`slot::ANSWER`] holds its tree's root; the answer goes there.
     Context = 1,
-    /// Which node counts this context, at a site that makes several calls and this one for the first time? The saved rax is
-    /// its number, [`slot::ANSWER`] holds the address of the site's table. The answer is the node (a root at first); the
-    /// launcher stores the root's address in the table.
+    /// Asks which node counts this context, at a site that makes several calls, and this one for the first time. The
+    /// saved rax is its number, [`slot::ANSWER`] holds the address of the site's table. The answer is the node (a root
+    /// at first); the launcher stores the root's address in the table.
     Number = 2,
     /// A thread is about to be made and there is no slot for it: the launcher may put some back.
     Slots = 3,

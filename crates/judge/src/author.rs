@@ -54,9 +54,9 @@ impl Author {
     }
 }
 
-/// Returns true if an interpreter makes a row's calls while it runs no script, as php-fpm does that reads a request: its whole
-/// stacks were seen up to their ends, and hold no line, while other calls of the program have lines. Shells are left out:
-/// most of their calls are made in children, of which few are looked at.
+/// Returns true if an interpreter makes a row's calls while it runs no script, as php-fpm does while it reads a
+/// request: the row's stacks were seen up to their ends and hold no line, while other calls of the program have lines.
+/// Shells are left out: most of their calls are made in children, of which few are looked at.
 fn is_outside_of_scripts(recording: &Recording, row: &Row) -> bool {
     let program = recording.process(row.process);
     let interprets = CodeLanguage::of_program(program).filter(|language| {

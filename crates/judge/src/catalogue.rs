@@ -438,7 +438,7 @@ impl CauseFile {
 }
 
 impl CureFile {
-    /// Checks what one field says of another.
+    /// Checks that the fields do not contradict each other.
     fn check(&self) -> Result<(), String> {
         if self.kind == CureKind::Environment && self.env.is_empty() {
             return Err(format!("the cure {:?} is an environment without env", self.how));

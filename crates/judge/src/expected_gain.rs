@@ -18,7 +18,7 @@ const ENOUGH: usize = 4;
 /// Factor above the 95th percentile of the gaps, beyond which a gap is cut: the thread had to wait for a processor.
 const ODD: u64 = 4;
 
-/// Lower and upper share of the price that is won.
+/// Lower and upper bound of the gain, as multiples of the needless calls' toll.
 const PRICE: [f64; 2] = [0.9, 1.1];
 /// Largest ratio of an interval's bounds that helps to decide. If the work around the calls would
 /// widen the interval further, the calls alone are counted; if the calls' interval is as wide, no

@@ -41,7 +41,7 @@ macro_rules! with_facts {
             reloaded => Reloaded { weight: 2, of_row: false },
             /// The call maps or unmaps a file that stays open.
             mapping => Mapping { weight: 2, of_row: false },
-            /// The call wakes a thread that has not yet handled the wake before.
+            /// The call wakes a thread that has not yet handled the previous wake-up.
             awake => Awake { weight: 2, of_row: false },
             /// The call releases a lock that is taken again right away, or takes it again, or asks anew what it asked
             /// under the lock before.
@@ -54,7 +54,7 @@ macro_rules! with_facts {
             held_open => HeldOpen { weight: 2, of_row: false },
             /// The question asks how much room there is, of which the program's own writes take little.
             room => Room { weight: 2, of_row: false },
-            /// The call reads again what a read before it brought, after a seek that threw it away, or is that seek.
+            /// The call reads again what an earlier read had brought and a seek has thrown away, or is that seek.
             thrown_away => ThrownAway { weight: 3, of_row: false },
             /// The call reads a range close to the one read before, but not adjacent to it.
             near => Near { weight: 2, of_row: false },
@@ -171,7 +171,8 @@ impl AskedFacts {
     /// Asks for no fact.
     pub(crate) const NONE: Self = Self { hold: Facts(0), lack: Facts(0) };
 
-    /// Returns the same with one more fact asked for, if `holds` says how.
+    /// Returns the set that also asks for `fact`: to hold if `holds` is true, to be absent if it is false, and not at
+    /// all if it is `None`.
     pub(crate) const fn ask(self, fact: Fact, holds: Option<bool>) -> Self {
         let hold = self.hold.with(fact, matches!(holds, Some(true)));
         Self { hold, lack: self.lack.with(fact, matches!(holds, Some(false))) }

@@ -49,9 +49,9 @@ pub(crate) struct Figures {
     pub by_ledger: bool,
     /// True if the group has calls of more than one system call.
     pub several: bool,
-    /// The share of the rows' waiting that claimed calls have, 0 to 1; `None` where it is not known.
+    /// Share of the rows' waiting time that claimed calls have, 0 to 1; `None` if it is unknown.
     pub waits_claimed: Option<f64>,
-    /// True if each claimed call is a wait for something that ran out.
+    /// True if each claimed call is a wait for something, and timed out.
     pub wakes_up: bool,
     pub later: Option<Later>,
     /// Weight of each of the group's rows.
@@ -64,7 +64,7 @@ pub(crate) struct RowWeight {
     pub strong: f64,
     /// Number by any claim.
     pub any: f64,
-    /// Time saved by leaving out one of its needless calls, ns.
+    /// Time saved by leaving out one of the row's needless calls, ns.
     pub price: f64,
 }
 

@@ -5,13 +5,12 @@ use crate::hash::Map;
 /// A process and its descriptor.
 type Opening = (u32, i32);
 
-/// Known ends of open files, bytes. Others may have written wherever the program waited, so that the caller forgets all
-/// then.
+/// Known ends of open files, bytes. Others may write while the program waits, so the caller forgets all ends then.
 #[derive(Default)]
 pub(crate) struct FileEnds(Map<Opening, u64>);
 
 impl FileEnds {
-    /// Returns true if the file's end is known to lie there.
+    /// Returns true if the file's end is known to lie at `position`.
     pub(crate) fn lies_at(&self, of: Opening, position: u64) -> bool {
         self.0.get(&of) == Some(&position)
     }

@@ -135,9 +135,9 @@ pub struct ExpectedGain {
 }
 
 impl Finding {
-    /// Returns true if the gain may well exceed its interval: starts end more than was counted, or
-    /// the program's own work around the calls, which may go in part, is larger than the interval
-    /// is wide.
+    /// Returns true if the gain may well exceed its interval: the needless calls start programs, whose whole cost is
+    /// not counted, or the program's own work around the calls, part of which may go with them, is larger than the
+    /// interval is wide.
     pub fn gains_at_least(&self) -> bool {
         let wide = |gain: ExpectedGain| gain.around_ns > gain.high - gain.low.min(gain.high);
         self.starts && !self.copies || self.expected_gain.is_some_and(wide)
@@ -253,7 +253,7 @@ pub enum Doubt {
     Cheap,
     /// Each call may have a good reason, as far as is known.
     Unsure,
-    /// Most calls of the rows are useful.
+    /// No window shows that most calls of the rows are needless.
     PartOfRow,
     /// Windows hold too few of the rows' calls, or do not agree.
     FewSamples,

@@ -464,7 +464,7 @@ fn group<'a>(cause: Option<Suspect<'a>>, rows: Vec<RowId>, views: &[RowView<'_>]
     let of_kind = |kind: Kind| reasons.iter().filter(move |(_, claim)| claim.kind == kind);
     let kind = Kind::ALL.into_iter().max_by_key(|kind| of_kind(*kind).map(|(n, _)| n).sum::<usize>());
     let kind = kind.filter(|_| all > 0);
-    // Of equals the first.
+    // Among equally frequent claims, the first one represents the group.
     let claim = kind.and_then(|kind| of_kind(kind).rev().max_by_key(|(n, _)| *n)).map(|(_, claim)| *claim);
     Group {
         cause,

@@ -64,12 +64,13 @@ struct OfLine {
 struct CheapGroup {
     /// The group's index.
     at: usize,
-    /// Price of its needless calls, ns.
+    /// Price of the group's needless calls, ns.
     toll_ns: f64,
 }
 
-/// Judges groups without a verdict once more if one line of the program makes their calls, as `mkdirSync` of Node asks
-/// for a status and makes a directory: whether they cost enough, all of the line's needless calls decide together.
+/// Judges groups without a verdict once more if one line of the program makes the calls of several (Node's `mkdirSync`
+/// makes a directory and asks for its status): the line's needless calls together must then cost as much as a
+/// finding's.
 fn tell_by_line(
     groups: &[Group<'_>],
     each: &mut [Option<Finding>],
@@ -91,7 +92,7 @@ fn tell_by_line(
     for of_line in lines.into_values().filter(|of_line| of_line.groups.len() > 1 && of_line.toll_ns > 0.0) {
         for CheapGroup { at, toll_ns } in of_line.groups {
             let (Some(group), Some(finding)) = (groups.get(at), each.get_mut(at)) else { continue };
-            // A group has its part of the price that all of the line must have.
+            // Lower the least price to the group's part of it, so that all groups of the line pass if the line does.
             let options = Options { min_price: options.min_price * toll_ns / of_line.toll_ns, ..options.clone() };
             *finding = verdict(group, shown, phases, &options);
         }

@@ -17,6 +17,6 @@ pub(crate) struct JudgedView<'a> {
     pub claims: &'a Claims,
     /// The tables of system calls' meanings.
     pub semantics: &'a Semantics,
-    /// What cures ask about programs as a whole.
+    /// Facts about whole programs that cures ask for.
     pub programs: &'a ProgramFacts,
 }

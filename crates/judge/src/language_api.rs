@@ -165,7 +165,7 @@ fn ruby_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let name = place.function.rsplit([' ', '#', '.']).next().unwrap_or_default();
     let word = |c: char| c.is_ascii_alphanumeric() || "_?!".contains(c);
-    // What makes an object is called by `new` and `open`, and has the name of neither.
+    // A script does not call `initialize` by its name, but by `new` or `open`.
     (name != "initialize").then_some(())?;
     let file = place.file.as_deref().and_then(|file| file.rsplit('/').next()?.strip_suffix(".rb"));
     if let Some(module) = file.and_then(known::ruby_module) {

@@ -5,8 +5,8 @@ use crate::detect::Claim;
 use crate::hash::Set;
 use systoll_model::{Before, Between, Ledger, Recording, RowId, WindowCall};
 
-/// Least number of calls in windows that repeat an earlier question by the ledger. The claims of so many are taken to
-/// hold for calls that no window shows.
+/// Least number of calls in windows that repeat an earlier question according to the ledger, for their claims to hold
+/// for calls that no window shows.
 const ENOUGH: u64 = 16;
 /// Least number of a ledger's looks, counted as looks of equal weight.
 const LOOKS: f64 = 64.0;

@@ -52,14 +52,14 @@ impl<'a> OneShots<'a> {
         self.0.iter().filter(|armed| of(armed)).map(|armed| (armed.key, armed.value.clone())).collect()
     }
 
-    /// Forgets all.
+    /// Forgets all interests.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 }
 
-/// Returns the processes in which several threads wait for events: what one of them sets, another may have got the event
-/// of.
+/// Returns the processes in which several threads wait for events: the event of an interest that one thread has set may
+/// be delivered to another.
 pub(crate) fn awaited_by_several(recording: &Recording, semantics: &Semantics) -> Set<u32> {
     let waits: Vec<bool> = recording.rows.iter().map(|row| semantics.lines_of(row.syscall).delivers()).collect();
     let mut threads: Map<u32, u32> = Map::default();

@@ -40,8 +40,8 @@ pub struct Options {
     pub min_spin_share: f64,
     /// Least number of needless calls in a remark.
     pub low_calls: u64,
-    /// Least price of a remark, ns: a program that reads its processor time 120 times in a run of a millisecond is
-    /// none.
+    /// Least price of a remark, ns: a program that reads its processor time 120 times in a run of a millisecond
+    /// deserves none.
     pub low_ns: u64,
     /// Number of needless calls that makes up for a price below [`Options::low_ns`]. So many calls cost about that;
     /// their cost differs from run to run, their number does not.

@@ -181,7 +181,8 @@ impl Owner {
         };
         let is_compiled = matches!(language, C | Cpp | Go | Rust);
         let interprets = !is_compiled && CodeLanguage::of_program(program) == Some(language);
-        // What a redirection asks of a descriptor ends with closing it.
+        // A shell's redirection asks about a descriptor and ends by closing it, so a `close` beside such questions is
+        // the shell's own, too.
         let is_close = |call: &Sysno| small && call.name() == Some("close");
         (interprets && calls.iter().any(is_its_own) && calls.iter().all(|call| is_its_own(call) || is_close(call)))
             .then(|| Self::Program(program.name().to_owned()))

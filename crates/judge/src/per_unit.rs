@@ -93,8 +93,8 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerU
         let needless = found.needless.saturating_mul(rounds) as f64;
         let (low, high) = (wanted.needless.low as f64, wanted.needless.high as f64);
         let claimed = needless >= low * (1.0 - ABOUT) && needless * IN_ALL <= high;
-        // The end of a connection marks a round without these calls, so rounds are counted by the calls; an opening
-        // or a write marks one each time.
+        // A round that is only the end of a connection has none of these calls, so the number of rounds with them is
+        // computed from the number of calls. Each opening or write of a file counts as a round.
         let counted = matches!(per, WorkUnit::File | WorkUnit::Opening | WorkUnit::Write);
         let rounds_with = if counted { rounds } else { (calls + found.calls / 2) / found.calls.max(1) };
         (rounds >= HABIT && fits(calls, found.calls) && claimed).then_some(PerUnit {

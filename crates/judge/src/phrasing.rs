@@ -221,7 +221,8 @@ pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
 }
 
-/// Parts of the names of files in which languages load modules. What these do is not the doing of the line that loads.
+/// Parts of the names of files in which languages load modules. Calls made while a module is loaded do not count as
+/// those of the line that loads it.
 const LOADERS: [&str; 2] = ["importlib", "kernel_require"];
 
 /// Returns true if a line of the reader's own makes the calls of the group's first row.
@@ -277,14 +278,15 @@ impl<'a> ClaimedCalls<'a> {
         })
     }
 
-    /// Returns true if two or more contexts of the program ask about the same object. Another of them may be told of by
-    /// another finding.
+    /// Returns true if two or more contexts of the program ask about the same object. Another finding may be about
+    /// another of these contexts.
     fn are_of_several_places(&self) -> bool {
         let JudgedView { recording, views, programs, .. } = self.shown;
         self.any_object(|process, object| programs.is_of_several_places((process, object), recording, views))
     }
 
-    /// Returns true if it is so for an object of the claimed calls, with the process of the finding's first row.
+    /// Returns true if `is` returns true for an object of the claimed calls, given the process of the finding's first
+    /// row.
     fn any_object(&self, is: impl Fn(ProcessId, &str) -> bool) -> bool {
         let Some(process) = self.rows.first().map(|id| self.shown.recording.row(*id).process) else { return false };
         let views = self.rows.iter().filter_map(|id| self.shown.views.get(id.0 as usize));

@@ -1,4 +1,4 @@
-//! What cures ask about a program as a whole, looked up once for all findings.
+//! Facts about whole programs that cures ask for, looked up once for all findings.
 
 use crate::hash::{Map, Set};
 use crate::survey::RowView;

@@ -341,7 +341,7 @@ impl<'a> Replay<'a> {
         }
         self.doubt_shared(meaning, key, observed);
         if let Some(now) = meaning.now.as_ref().filter(|now| line.about.is(&INTEREST) && is_one_shot(now)) {
-            // Whether its event came, the next wait tells.
+            // Only the next wait tells if the interest's event came, so its value is unknown until then.
             self.known.put(key, None);
             if !self.awaited_by_several.contains(&process) {
                 self.one_shots.set(observed, key, now.clone());

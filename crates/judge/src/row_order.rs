@@ -22,7 +22,8 @@ pub(crate) fn ordered_rows(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowI
             rows.sort_by_key(|id| (!forks(id), Reverse(recording.row(*id).counts.calls)));
         }
         Some(_) => {}
-        // So is the line that makes a thread; what the thread does when it begins has no line of the program.
+        // A line that makes a thread comes first for the same reason: calls at the thread's beginning have no line of
+        // the program.
         None => rows.sort_by_key(|id| !(forks(id) && recording.row(*id).user.is_some())),
     }
     if group.children.is_some() {

@@ -16,7 +16,7 @@ const MOST: usize = 1 << 16;
 /// of it that is set.
 type Piece = (u32, StateId, Vec<u8>);
 
-/// Returns true if the call names the object whose state it sets so that no other has the same name; see
+/// Returns true if no other object has the name by which the call names the object whose state it sets; see
 /// [`Across::SettledOpen`]. Of an epoll interest it is enough that no window shows the descriptor added twice.
 pub(crate) fn is_one_object(state: &State, observed: &ObservedCall<'_>) -> bool {
     !matches!(state.across, Across::SettledOpen)
@@ -101,7 +101,7 @@ impl Seen {
         self.set.insert((process, state));
         let Act::Set { value: source, .. } = line.act else { return };
         if matches!(line.about.across, Across::SettledOpen) && !is_one_object(line.about, observed) {
-            // Such a set is judged by its own window.
+            // Detectors judge such a setting within its own window.
             return;
         }
         let known = piece(line, observed).zip(value(source, observed)).filter(|_| self.pieces.len() < MOST);
@@ -116,7 +116,7 @@ impl Seen {
         }
         // A descriptor that is added again leads to another object than before.
         let added = line.about.is(&INTEREST) && observed.arg(1) == EPOLL_CTL_ADD as u64;
-        // What two calls set, each in its own way, may be the same: FIONBIO and F_SETFL.
+        // Two calls may set the same piece, each in its own way: FIONBIO and F_SETFL.
         let by_another_call = line.about.shared == Shared::ByFile
             && *self.calls.entry((process, state)).or_insert(observed.syscall) != observed.syscall;
         if self.gone.contains(&object) || added && self.names.contains(&object) || by_another_call {

@@ -44,7 +44,7 @@ signs! {
     PATH,
     /// A call that asks about a path, or tries one, and finds nothing (ENOENT).
     MISSING,
-    /// A question how much room a file system has.
+    /// A question about the room of a file system.
     ROOM,
     /// A call about state from before the window.
     FROM_BEFORE,
@@ -76,6 +76,8 @@ signs! {
     RANGED,
     /// A call that may wake waiters, or wait to be woken.
     WAKES,
+    /// A call that watches a path (inotify).
+    WATCHES,
 }
 
 impl Signs {

@@ -137,7 +137,7 @@ impl Step<'_> {
         self.lines.fd.filter(|arg| *arg == 0).map(|_| self.observed.descriptor(0))
     }
 
-    /// Returns the way and the number of the bytes that the call moved at the position of its stream.
+    /// Returns the direction and the number of bytes that the call moved at its descriptor's own position.
     pub(crate) fn moved_in_turn(&self) -> Option<(Way, u64)> {
         let moved = self.moved.filter(|moved| moved.line.at.is_none() && moved.line.unit == Unit::Stream)?;
         Some((moved.line.way, moved.got?))

@@ -19,7 +19,7 @@ const NAMED: usize = 3;
 /// Calls that open a file by its path. Calls on the descriptor may come when it has another number, or another file has
 /// its number: a shell puts each redirection in place of its output.
 const OPEN: [&str; 4] = ["open", "openat", "openat2", "creat"];
-/// Part of the calls that must open files for these alone to be named: one in so many.
+/// If at least one in this number of the calls opens a file, only the opened files are named.
 const ONE_IN: usize = 10;
 
 /// Returns the option and object on which nine in ten of a finding's calls agree: `/etc/localtime`, `SOL_TCP,

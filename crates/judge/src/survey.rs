@@ -54,9 +54,9 @@ pub(crate) struct RowView<'a> {
     pub threads: SmallList<(u32, u32)>,
     /// The row's claimed calls.
     pub claimed: Vec<Claimed<'a>>,
-    /// Number of the row's calls in windows that hide whether they are needless; they are in no other number here.
+    /// Number of the row's calls of which windows do not show if they are needless. No other field counts them.
     pub hidden: u64,
-    /// Sum of what its calls in windows waited, ns; `None` if that is not known of all.
+    /// Time that the row's calls in windows waited, ns; `None` if it is unknown for one of them.
     pub waited_ns: Option<u64>,
     /// One of the row's calls, for its arguments.
     pub sample: Option<&'a WindowCall>,

@@ -20,16 +20,16 @@ use systoll_model::{Phase, Recording, Row, RowId};
 
 /// The needless calls' shares of processor time, 0 to 1.
 struct CpuShares {
-    /// Share of the phase's time by strong claims.
+    /// Share of the phase's time that strongly claimed calls take.
     strong: f64,
     /// Lower bound of `strong`: the same with the uncertain time added to the phase's.
     at_least: f64,
-    /// Share of the whole run's time by any claim, for remarks. A phase's time is read at stops, and small
-    /// differences of it would make a remark come and go.
+    /// Share of the whole run's time that calls with any claim take, for remarks. A phase's time is read at stops;
+    /// small differences of it would make a remark come and go.
     any: f64,
 }
 
-/// Largest mean length, ns, of waits that run out for a remark about them. A hundred wake-ups a second keep a processor
+/// Largest mean length, ns, of timed-out waits for a remark about them. A hundred wake-ups a second keep a processor
 /// from its deeper sleep; a program that wakes up less often to look around is usual.
 const WAKE_UP_NS: f64 = 10_000_000.0;
 /// Largest mean length, ns, of waits that last no longer than waking a thread takes, with the kernel's slack of 50 µs.
@@ -292,7 +292,7 @@ fn confidence(
             return None;
         }
         let costs = of_wall >= options.min_price;
-        // What a call waited is seen: a few long waits tell more than how many calls of a row do not wait.
+        // Windows show the time of each wait: a few long waits tell more than the number of calls that did not wait.
         let of_waiting = f.waits_claimed.is_some_and(|share| share >= OF_WAITING);
         let enough = group.startup.is_some()
             || (f.strong >= options.min_waits as f64

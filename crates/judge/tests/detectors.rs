@@ -107,7 +107,7 @@ fn getcwd_is_void_after_chdir() {
 fn an_open_file_is_another_after_reading_and_after_reopening() {
     let fstat = || call("fstat", "fstat", &[3, 1], 0).output(1, &stat_bytes(1, 1));
     only(judged(&rounds(10_000, |_| vec![fstat()]), BUSY));
-    // Less data came than was asked for: the file ended there, and may have grown since.
+    // Not claimed: a read came short, so the file ended there and may have grown since.
     let read = || call("read", "read", &[3, 1, 4096], 100).fd("/tmp/f");
     silent(&rounds(10_000, |_| vec![fstat(), read()]), BUSY);
     let reopened = || vec![openat("/tmp/f", 0, 3), fstat(), close(3)];
@@ -137,7 +137,7 @@ fn asking_where_the_file_stands_though_it_is_known() {
         .collect();
     let f = only(judged(&trace, BUSY));
     assert_eq!(f.syscalls[0].name(), Some("lseek"));
-    // Another process moves the position: the answers are news.
+    // Not claimed: another process moves the position, so each answer is new.
     silent(&rounds(10_000, |i| vec![call("read", "read", &[3, 1, 1000], 1000), tell(7 * (i as i64 + 1))]), BUSY);
 }
 
@@ -168,7 +168,7 @@ fn an_option_set_to_what_it_is() {
     let f = only(judged(&rounds(10_000, |_| vec![nodelay(1), write(4)]), BUSY));
     assert_eq!((f.kind, f.syscalls[0].name()), (Kind::NoOp, Some("setsockopt")));
     assert!(f.needless.estimate >= 9_000);
-    // TCP_QUICKACK wears off, so setting it again is of use.
+    // Not claimed: TCP_QUICKACK wears off, so setting it again is useful.
     let quickack = || call("setsockopt", "setsockopt", &[4, 6, 12, 1, 4], 0).input(3, &1u32.to_le_bytes());
     silent(&rounds(10_000, |_| vec![quickack(), write(4)]), BUSY);
     // A new socket each time has no options yet.
@@ -282,7 +282,7 @@ fn blocks_cut_down_between_belong_to_them() {
     assert_eq!((f.cause.as_deref(), f.calls), (Some("mmap-churn"), 9_000));
     // Windows begin and end anywhere in a round: the part that they cut off is like the part that they show.
     assert!(f.needless.low >= 7_000 && f.needless.estimate >= 8_900, "{:?}", f.needless);
-    // A block that grows while it is filled, and is kept, is no waste.
+    // Not claimed: a block that grows while it is filled, and is kept.
     let grows = |i: u64| {
         vec![
             call(

@@ -36,7 +36,7 @@ fn the_end_of_a_file_that_only_the_program_appends_to() {
         end_asked(&without)
     };
     assert!(only_end(&|n| asks(n, 0)));
-    // Another process appends too; a lock lets others in; the program waits for a request in between.
+    // Not claimed: another process appends too, the lock lets other writers in, or the program waits for a request.
     assert!(!only_end(&|n| asks(n, 30 * n as i64)));
     let lock = |how: u64| call("flock", "flock", &[4, how], 0).fd("/var/log/app");
     assert!(!only_end(&|n| [vec![lock(2)], asks(n, 0), vec![lock(8)]].concat()));
@@ -65,7 +65,8 @@ fn an_interest_in_one_event_that_has_not_come_is_still_set() {
     };
     let finding = only(judged(&idle(0), BUSY));
     assert!(finding.needless.estimate > 5_000, "{finding:#?}");
-    // Its event came; another thread may have got it; the wait is of another descriptor.
+    // Not claimed: the interest's event came, another thread may have got it, or the wait is on another epoll
+    // descriptor.
     no_finding(&rounds(6_000, |_| vec![sets(5), waits(5)]), BUSY);
     no_finding(&idle(1), BUSY);
     let of_another = || Call { args: [9, 0x2000, 8, u64::MAX, 0, 0], ..waits(6) };
@@ -82,13 +83,13 @@ fn a_working_folder_set_and_set_back_by_its_descriptor() {
     };
     let finding = only(judged(&rounds(4_000, around), BUSY));
     assert_eq!(finding.cause.as_deref(), Some("cwd-toggle"), "{finding:#?}");
-    // It goes on from folder to folder; a program is started there.
+    // Not claimed: the program goes from folder to folder, or starts a child in the folder.
     no_finding(&rounds(4_000, |n| vec![to(format!("/srv/{n}"))]), BUSY);
     let forks = || call("clone", "fork", &[17, 0, 0, 0, 0], 100).toll(9_000);
     no_finding(&rounds(2_000, |n| vec![to(format!("sub{n}")), forks(), back("/srv")]), BUSY);
 }
 
-/// A question about a log of this size, which is the file of that number.
+/// Returns a question about the status of a log with this size and inode number.
 fn status(size: u64, inode: u8) -> Call {
     let mut found = stat_bytes(size, 1);
     found[8] = inode;
@@ -101,7 +102,8 @@ fn whether_the_log_is_still_there_before_each_line() {
     let asks = |n: u64| vec![status(n * 5_000, 7), appends(5_000)];
     let finding = only(judged(&rounds(5_000, asks), BUSY));
     assert_eq!(finding.cause.as_deref(), Some("stat-per-op"), "{finding:#?}");
-    // Another file stands there now and then; the program opens the log anew now and then; somebody else writes to it.
+    // Not claimed: the log is replaced by another file, the program now and then opens the log anew, or another process
+    // writes to it.
     no_finding(&rounds(5_000, |n| vec![status(n * 5_000, (n / 3) as u8), appends(5_000)]), BUSY);
     let opens = || call("openat", "open", &[CWD, 1, 0o2101, 0o600], 4).path(1, "/var/log/app").toll(2_000);
     no_finding(&rounds(5_000, |n| if n % 50 == 0 { [vec![opens()], asks(n)].concat() } else { asks(n) }), BUSY);
@@ -122,11 +124,11 @@ fn a_file_opened_for_each_part_of_it() {
     let judgement = judged(&rounds(4_000, |n| item("/srv/pack", n)), BUSY);
     let first = &judgement.findings[0];
     assert_eq!(first.cause.as_deref(), Some("reopen-per-part"), "{judgement:#?}");
-    // What the opening brings with it goes with it, and the reads stay.
+    // The calls that come with each opening are needless too; the reads are not.
     let calls: Vec<_> = first.syscalls.iter().filter_map(|call| call.name()).collect();
     assert!(["openat", "close", "fcntl", "epoll_ctl"].iter().all(|call| calls.contains(call)), "{calls:?}");
     assert!(!calls.contains(&"pread64") && judgement.findings.len() == 1, "{judgement:#?}");
-    // Each is another file; it stays open; it is opened a few times.
+    // Not claimed: another file each time, a file that stays open, and few openings.
     let opened = |trace: &[Call]| {
         let told = judged(trace, BUSY);
         told.findings.iter().any(|f| f.syscalls.iter().any(|call| call.name() == Some("openat")))
@@ -151,12 +153,12 @@ fn a_thread_that_wakes_itself() {
     let told =
         |judgement: &systoll_judge::Judgement| judgement.findings.iter().map(|f| f.needless.estimate).sum::<u64>();
     assert!(told(&judgement) > 10_000, "{judgement:#?}");
-    // Another thread woke it too; it only takes; it only wakes another; a handler of a signal does.
+    // Not claimed: another thread rang as well, the thread never rings itself, or a signal handler rings.
     assert_eq!(told(&judged(&rounds(6_000, |_| vec![rings(5), waits(), takes(5, 2)]), BUSY)), 0);
     assert_eq!(told(&judged(&rounds(6_000, |_| vec![waits(), takes(5, 1)]), BUSY)), 0);
     let signalled = || Call { signals: 1, ..rings(5) };
     assert_eq!(told(&judged(&rounds(6_000, |_| vec![signalled(), waits(), takes(5, 1)]), BUSY)), 0);
-    // A descriptor of tokens, of which it takes one and gives one.
+    // Not claimed: an eventfd used as a semaphore, from which the thread takes a token and gives it back.
     let tokens = || call("eventfd2", "eventfd", &[4, 1], 5);
     let taken = [vec![tokens()], rounds(6_000, |_| vec![takes(5, 1), rings(5)])].concat();
     assert_eq!(told(&judged(&taken, BUSY)), 0);
@@ -190,7 +192,8 @@ fn a_seek_that_reads_back_what_was_just_written() {
     };
     let sure = told(&rounds(5_000, |n| round(n, &|end| end / page * page)));
     assert!(sure > 12_000, "{sure}");
-    // It reads what it never had; it writes elsewhere; another process may write in between.
+    // Not claimed: the read is of bytes that the program has not written, the program also writes elsewhere, or another
+    // process may write in between.
     assert_eq!(told(&rounds(5_000, |n| round(n, &|_| 8_192 - n))), 0);
     let elsewhere = |n: u64| [round(n, &|end| end / page * page), vec![seek(4, 0, SEEK_SET, 0), appends(9)]].concat();
     assert_eq!(told(&rounds(5_000, elsewhere)), 0);
@@ -218,7 +221,8 @@ fn a_connection_for_each_request() {
         calls.filter(|call| ["connect", "close"].map(Some).contains(&call.name())).count()
     };
     assert_eq!(told(&rounds(2_000, |_| request(&address, vec![]))), 2);
-    // The peer ends it; another peer each time; few; the program asks on one connection.
+    // Not claimed: the peer closes the connection, the peer is another each time, connections are few, or all requests
+    // use one.
     assert_eq!(told(&rounds(2_000, |_| request(&address, vec![end.clone()]))), 0);
     let others = |n: u64| [&address[..], &n.to_le_bytes()].concat();
     assert_eq!(told(&rounds(2_000, |n| request(&others(n), vec![]))), 0);
@@ -237,7 +241,8 @@ fn a_seek_that_throws_away_what_was_read() {
         of.map(|f| f.needless.estimate).sum::<u64>()
     };
     assert!(again(&rounds(4_000, |n| vec![at(100 * n), read(65_536)])) > 3_500);
-    // It reads on; it reads elsewhere; it reads the same place again, which another may have written; so may it itself.
+    // Not claimed: the next read continues, is far away, or is of the same place, which another process may have
+    // changed, or the program itself has written in between.
     assert_eq!(again(&rounds(4_000, |n| vec![at(65_536 * n), read(65_536)])), 0);
     assert_eq!(again(&rounds(4_000, |n| vec![at(1_000_000 * (n % 7)), read(65_536)])), 0);
     assert_eq!(again(&rounds(4_000, |_| vec![at(0), read(65_536)])), 0);
@@ -259,7 +264,7 @@ fn a_header_that_is_written_again_before_anybody_reads_it() {
         of.map(|f| f.needless.estimate).sum::<u64>()
     };
     assert!(dead(&rounds(5_000, |n| append(n, vec![]))) > 3_500);
-    // It is made sure that it is on the disk; somebody is told; it is read.
+    // Not claimed: the header is flushed to the disk, another process is told, or the header is read.
     let sync = || call("fdatasync", "fdatasync", &[3], 0).fd("/srv/segment").toll(900);
     assert_eq!(dead(&rounds(5_000, |n| append(n, vec![sync()]))), 0);
     let tells = || call("sendto", "send", &[8, 0x1000, 3_000, 0, 0, 0], 3_000).fd("UNIX-STREAM:[7->8]").toll(900);
@@ -268,7 +273,7 @@ fn a_header_that_is_written_again_before_anybody_reads_it() {
     assert_eq!(dead(&rounds(5_000, |n| append(n, vec![takes()]))), 0);
 }
 
-/// Returns true if a finding or remark tells of calls of this name.
+/// Returns true if a finding or remark has this cause.
 fn tells(trace: &[Call], cause: &str) -> bool {
     let judgement = judged(trace, BUSY);
     judgement.findings.iter().chain(&judgement.also).any(|f| f.cause.as_deref() == Some(cause))
@@ -283,7 +288,7 @@ fn a_file_read_from_its_start_again() {
     };
     let round = |bytes: &[u8]| [vec![back()], reads(bytes).to_vec()].concat();
     assert!(tells(&rounds(2_000, |_| round(b"the same")), "file-reread"));
-    // The content changes; the program itself writes there.
+    // Not claimed: the content changes, or the program itself writes the file.
     assert!(!tells(&rounds(2_000, |n| round(&n.to_le_bytes())), "file-reread"));
     let writes = || call("write", "write", &[5, 0x1000, 4096], 4096).fd("/srv/state").toll(900);
     assert!(!tells(&rounds(2_000, |_| [vec![back(), writes()], round(b"the same")].concat()), "file-reread"));
@@ -310,7 +315,7 @@ fn an_interest_in_one_of_many_descriptors_around_each_wait() {
     let takes = |fd: u64| call("recvfrom", "recv", &[fd, 0x1000, 2_000, 0], 2_000).fd("TCP:[1->2]").toll(900);
     let around = |fd: u64| vec![ctl(EPOLL_CTL_ADD, fd, 1), waits(fd), ctl(EPOLL_CTL_DEL, fd, 0), takes(fd)];
     assert!(tells(&rounds(3_000, |n| around(10 + n * 5 % 8)), "epoll-churn"));
-    // Each is another connection; the interest is another each time.
+    // Not claimed: another connection each time, and another interest each time.
     let connection = |fd: u64| {
         let accepts = call("accept4", "accept", &[4, 0, 0, 0x800], fd as i64).toll(900);
         [vec![accepts], around(fd), vec![call("close", "close", &[fd], 0).toll(300)]].concat()
@@ -337,7 +342,7 @@ fn a_question_whether_one_descriptor_is_ready_before_each_read() {
     };
     let takes = |fd: u64| call("recvfrom", "recv", &[fd, 0x1000, 2_000, 0x40], 2_000).fd("TCP:[1->2]").toll(900);
     assert!(tells(&rounds(3_000, |_| vec![asks(5, 0), takes(5)]), "peek-then-read"));
-    // It waits; the read is from elsewhere; the program tries first.
+    // Not claimed: the poll waits, the read is from another descriptor, or the program reads until nothing is left.
     assert!(!tells(&rounds(3_000, |_| vec![asks(5, 40_000), takes(5)]), "peek-then-read"));
     assert!(!tells(&rounds(3_000, |_| vec![asks(5, 0), takes(6)]), "peek-then-read"));
     let empty = || Call { result: -11, ..takes(5) };

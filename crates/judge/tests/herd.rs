@@ -47,7 +47,7 @@ fn workers(together: i64) -> Recording {
     let locks = || futex("pthread_mutex_lock:work", 1, [0x2000, 0x80, 2], 0).waited(9_000);
     let frees = || futex("pthread_mutex_unlock:work", 1, [0x2000, WAKE, 1], 1);
     let wakes = || futex("pthread_cond_broadcast:main", 0, [0x1000, WAKE, 0x7fff_ffff], together);
-    // The calls come in stretches, as each thread's own windows show them.
+    // Each kind of call comes in a long run, as in windows of one thread each.
     let trace = rounds(12, |_| {
         let mut some: Vec<Call> = (0..400).map(|_| wakes()).collect();
         some.extend((0..400).flat_map(|_| [waits(), locks(), frees()]));

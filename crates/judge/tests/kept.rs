@@ -43,14 +43,15 @@ fn timers_in_rotation_that_never_fire_are_counted_whole() {
     let round = |timer: Call, more: Vec<Call>| [vec![waits(), receives(), timer, answers()], more].concat();
     let all = rounds(6_000, |n| round(put_off(20 + n % 8, 30, 0), vec![]));
     assert!(needless(&all, "timer-rearm") > 5_800, "{:?}", needless(&all, "timer-rearm"));
-    // A deadline that passes before the timer is set four times more (here after 6 ns: a call follows each ns).
+    // Not claimed: a deadline of 6 ns, which passes before the next setting of the timer, since calls follow each other
+    // by 1 ns.
     let soon = rounds(6_000, |n| round(put_off(20 + n % 8, 0, 6), vec![]));
     assert_eq!(told(&soon, "timer-rearm").len(), 0);
-    // Deadlines that pass now and then.
+    // Not claimed: timers that fire now and then.
     let fires = |n: u64| call("read", "read:timer", &[20 + n % 8, 0x1000, 8], 8).fd(TIMER);
     let some = rounds(6_000, |n| round(put_off(20 + n % 8, 30, 0), if n % 5 == 0 { vec![fires(n)] } else { vec![] }));
     assert_eq!(told(&some, "timer-rearm").len(), 0);
-    // Each timer is set once.
+    // Not claimed: timers that are set once each.
     let makes = || call("timerfd_create", "timerfd_create", &[1, 0], 20).toll(900);
     let ends = || call("close", "close", &[20], 0).fd(TIMER).toll(300);
     let once = rounds(6_000, |_| vec![makes(), put_off(20, 30, 0), waits(), receives(), answers(), ends()]);
@@ -75,7 +76,7 @@ fn a_folder_that_is_there_is_not_made_for_each_file() {
     let f = only(judged(&rounds(4_000, round), BUSY));
     is(&f, Kind::Failing, "refused-again");
     assert!(f.syscalls.len() == 2 && f.needless.estimate > 7_000, "{f:#?}");
-    // The program takes the folder away in between.
+    // Not claimed: the program removes the folder each time.
     let removes = |n: u64| call("rmdir", "rmdir", &[1], 0).path(0, &folder(n)).toll(2_000);
     let anew = rounds(4_000, |n| [vec![makes(n), removes(n)], writes(n)].concat());
     assert_eq!(told(&anew, "refused-again").len(), 0);
@@ -96,10 +97,10 @@ fn a_socket_for_each_datagram_goes_with_all_that_prepares_it() {
     let [f] = f.as_slice() else { panic!("{f:#?}") };
     assert!(f.needless.estimate > 9_500 && f.syscalls.len() == 5, "{f:#?}");
     assert!(f.cures.iter().any(|cure| cure.how.contains("make the socket once")), "{:#?}", f.cures);
-    // An answer is expected: a port of its own each time makes it harder to forge. That is a remark.
+    // Only a remark: an answer is expected, and a new port for each question makes an answer harder to forge.
     let asks = rounds(2_000, |_| round(2, vec![sends(), on("recvfrom", &[5, 0x1000, 512, 0, 0, 0], 90)]));
     assert_eq!(needless(&asks, "socket-per-datagram"), 0);
-    // A socket that nothing went through asks the kernel which way leads there.
+    // Not claimed: a socket through which nothing is sent, which asks the kernel for a route; and a stream.
     assert_eq!(told(&rounds(2_000, |_| round(2, vec![])), "socket-per-datagram").len(), 0);
     assert_eq!(told(&rounds(2_000, |_| round(1, vec![sends()])), "socket-per-datagram").len(), 0);
 }
@@ -117,7 +118,8 @@ fn the_room_on_a_disk_is_asked_before_each_write() {
     assert_eq!(needless(&plenty, "stat-per-op"), 0);
     let remarks = told(&plenty, "stat-per-op");
     assert!(remarks.len() == 1 && remarks[0].why.contains("how much room"), "{remarks:#?}");
-    // The disk is nearly full; or nothing was written in between and the answer changes by others' writes.
+    // Not claimed: the disk is nearly full, or the program writes nothing, so that other processes' writes change the
+    // answer.
     assert_eq!(told(&rounds(3_000, |n| vec![asks(200 - n % 7), writes()]), "stat-per-op").len(), 0);
     assert_eq!(told(&rounds(3_000, |n| vec![asks(10_000_000 - 4 * n)]), "stat-per-op").len(), 0);
 }
@@ -140,14 +142,14 @@ fn a_lock_of_several_ranges_goes_with_what_is_asked_under_it() {
     };
     let f = only(judged(&rounds(2_500, |n| round(n, 0, 1)), BUSY));
     is(&f, Kind::Toggle, "lock-per-line");
-    // Four calls on the lock, the question and the counter; the page is another each time.
+    // Needless in each round: four calls on the lock, the question and the counter. The page is another one each time.
     assert!((14_000..=15_000).contains(&f.needless.estimate), "{f:#?}");
-    // Another process holds the lock now and then; or the program waits between two steps.
+    // Not claimed: another process holds the lock now and then, or the program waits between two rounds.
     let met = rounds(2_500, |n| round(n, if n % 8 == 0 { -11 } else { 0 }, 1));
     assert_eq!(told(&met, "lock-per-line").len(), 0);
     let asked = rounds(2_500, |n| [vec![waits(), receives()], round(n, 0, 1)].concat());
     assert_eq!(told(&asked, "lock-per-line").len(), 0);
-    // What another process has written is not read for nothing.
+    // The counter's reads are useful if another process changes it.
     let news = only(judged(&rounds(2_500, |n| round(n, 0, n as u8)), BUSY));
     assert!(news.needless.estimate < 12_600, "{news:#?}");
 }
@@ -158,20 +160,20 @@ fn a_stream_that_seeks_to_where_it_stands_reads_what_it_had() {
     let read = |bytes: u64, content: u8| {
         call("read", "fread", &[3, 0x1000, bytes], bytes as i64).fd("/srv/records").output(1, &[content; 64]).toll(700)
     };
-    // The stream reads from the page's start to where it stands, and a buffer on from there.
+    // The stream reads from the page's start up to its position, and then a buffer from that position on.
     let round = |n: u64, content: u8| {
         let (page, within) = (n * 64 / 4_096 * 4_096, n * 64 % 4_096);
         vec![at(page), read(within.max(1), content), at(n * 64), read(4_096, content)]
     };
     let f = told(&rounds(3_500, |n| round(n, 7)), "seek-read-pair");
     assert!(f.iter().any(|f| f.why.contains("a seek threw it away") && f.needless.estimate > 6_000), "{f:#?}");
-    // Records at places far from each other.
+    // Not claimed: records far from each other.
     let apart = rounds(3_500, |n| vec![at(n * 7_919 % 9_973 * 8_192), read(4_096, 7)]);
     assert!(told(&apart, "seek-read-pair").iter().all(|f| !f.why.contains("a seek threw it away")));
-    // Two places that another process writes: what stands there is another each time.
+    // Not claimed: two places whose content another process changes each time.
     let watched = rounds(3_500, |n| vec![at(0), read(4_096, n as u8), at(65_536), read(4_096, n as u8)]);
     assert!(told(&watched, "seek-read-pair").iter().all(|f| !f.why.contains("a seek threw it away")));
-    // One place, where nothing has changed yet.
+    // Not claimed: a program that polls one place for a change.
     let polled = rounds(3_500, |_| vec![at(0), read(64, 7)]);
     assert!(told(&polled, "seek-read-pair").iter().all(|f| !f.why.contains("a seek threw it away")));
 }
@@ -190,7 +192,7 @@ fn a_file_opened_for_each_of_its_parts_in_turn() {
     let turns = rounds(260, |n| [0, 8, 12, 16, 4_096].into_iter().flat_map(|place| part(n, place)).collect());
     let f = told(&turns, "reopen-per-part");
     assert!(f.len() == 1 && f[0].needless.estimate > 1_000, "{f:#?}");
-    // One part of each file.
+    // Not claimed: one part of each of many files.
     assert_eq!(told(&rounds(1_300, |n| part(n, 4_096)), "reopen-per-part").len(), 0);
 }
 
@@ -233,7 +235,8 @@ fn a_short_read_is_the_last_one_where_the_end_tells_itself() {
     let accepts = |result: i64| call("accept4", "accept4", &[5, 0, 0, 0], result).fd("TCP:[7]").toll(900);
     let of_several = rounds(5_000, |_| vec![waits(), accepts(9), accepts(-11)]);
     assert_eq!(needless(&[vec![interest(1 << 31 | 1 | 0x2000)], of_several].concat(), "drain-eagain"), 0);
-    // By edges, the end of the stream may come with the last bytes, unless EPOLLRDHUP tells it.
+    // With edge-triggered epoll, the stream's end may come with the last bytes. Only another read finds it then, unless
+    // EPOLLRDHUP announces it.
     assert!(sure(1 << 31 | 1 | 0x2000) > 4_500 && sure(1 << 31 | 1) == 0 && sure(1) > 4_500);
 }
 

@@ -77,6 +77,34 @@ fn what_is_watched_is_watched_again() {
     is(&only(judged(&rounds(10_000, refused), BUSY)), Kind::Failing, "refused-again");
 }
 
+#[test]
+fn watches_are_given_up_and_taken_up_again() {
+    let name = |n: i64| format!("/src/{n}");
+    let removes = |wd: i64| call("inotify_rm_watch", "unwatch", &[3, wd as u64], 0).toll(700);
+    let waits = || call("epoll_wait", "epoll_wait", &[4, 0x1000, 8, u64::MAX], 1).toll(400).waited(9_000);
+    let anew = |files: i64, paths: i64| {
+        rounds(2_000, move |i| {
+            let (i, first) = (i as i64, i as i64 * files);
+            let gone = (0..files).map(move |n| removes(first + n));
+            let again = (0..files).map(move |n| watch(&name((n + i * files) % paths), 8, first + files + n));
+            [vec![waits()], gone.collect(), again.collect()].concat()
+        })
+    };
+    let found = only(judged(&anew(8, 8), BUSY));
+    is(&found, Kind::Toggle, "watch-again");
+    assert!(found.needless.estimate > 28_000, "{found:#?}");
+    // Not claimed: the file of one watch may have been replaced, and other files are watched each time.
+    silent(&anew(1, 1), BUSY);
+    silent(&anew(8, 16_000), BUSY);
+    // Nor is what is watched again after a wait.
+    let paused = |i: usize| {
+        let first = i as i64 * 8;
+        let again = (0..8).map(|n| watch(&name(n), 8, first + 8 + n)).collect();
+        [(0..8).map(|n| removes(first + n)).collect(), vec![waits()], again, vec![waits()]].concat()
+    };
+    silent(&rounds(2_000, paused), BUSY);
+}
+
 fn names(n: u64) -> Call {
     call("prctl", "prctl", &[15, 1], 0).input(1, format!("request {n}").as_bytes()).toll(200)
 }

@@ -140,7 +140,7 @@ fn a_timer_that_is_not_set_is_unset() {
     };
     let f = only(judged(&rounds(10_000, |_| vec![set(0)]), BUSY));
     assert_eq!(f.kind, Kind::NoOp);
-    // The timer was set in between, and a call that could wait lies there.
+    // Not claimed: the timer is set in between, and the program waits before it unsets the timer.
     let waits =
         || call("epoll_wait", "epoll_wait", &[3, 0x1000, 8, u64::MAX], 1).fd("anon_inode:[eventpoll]").waited(9_000);
     silent(&rounds(5_000, |_| vec![set(5), waits(), set(0), waits()]), BUSY);

@@ -265,9 +265,9 @@ pub struct Recording {
     pub threads: Vec<Thread>,
     /// Windows, in the order they were opened.
     pub windows: Vec<Window>,
-    /// The kinds of received requests, which windows name by number; empty unless requests were to be told.
+    /// The kinds of received requests, which windows name by number; empty unless requests were to be reported.
     pub request_kinds: Vec<RequestKind>,
-    /// The receives that were looked at one by one, by row and kind; empty unless requests were to be told.
+    /// The receives that were looked at one by one, by row and kind; empty unless requests were to be reported.
     pub received: Vec<ReceivedCalls>,
     /// The objects of rows' calls over the whole run, most calls first. Some rows have no ledger.
     pub ledgers: Vec<Ledger>,

@@ -56,9 +56,9 @@ impl RequestProtocol {
 /// A kind of request, without any value of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKind {
-    /// Its protocol.
+    /// Protocol of the request.
     pub protocol: RequestProtocol,
-    /// Its name: `GET /orders/N`, `SELECT orders`; empty where the protocol has no requests.
+    /// Name of the kind: `GET /orders/N`, `SELECT orders`; empty if the protocol has no requests.
     pub name: Arc<str>,
 }
 

@@ -65,9 +65,8 @@ impl WindowCall {
         crate::errno::Errno::from_result(self.result?)
     }
 
-    /// Returns the file that the call, one of `syscall`, is about: the path it names, after the
-    /// directory that the path starts from if that is a descriptor; otherwise the file behind its
-    /// descriptor.
+    /// Returns the file that the call, one of `syscall`, is about: the path that it names, joined to the directory
+    /// behind a descriptor if it starts there; otherwise the file behind the call's descriptor.
     pub fn object(&self, syscall: Sysno) -> Option<String> {
         let named = syscall.signature()?.memory(Moment::Entry, &self.args).find(|(_, kind)| *kind == ArgKind::Path);
         let path =

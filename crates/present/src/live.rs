@@ -11,16 +11,16 @@ use std::io::{self, Write};
 use systoll_model::Sysno;
 use systoll_prove::{Ended, Estimate, LiveComparison, LiveResult, LiveSide, LiveTurn, Verdict, Work};
 
-/// What was compared, in words.
+/// The subject of a comparison, in words.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveSubject<'a> {
     /// The processes, with their names.
     pub processes: &'a [(i32, String)],
     /// The calls that were answered in place.
     pub elided: &'a [&'static str],
-    /// What drove them, if anything did.
+    /// Command of the load that drove the processes, if there was one.
     pub load: Option<&'a [String]>,
-    /// The longest stop of a thread, ns, and what is not as it was; `None` if that is not known.
+    /// The longest stop of a thread, ns, and what could not be put back in the processes; `None` if unknown.
     pub left: Option<(u64, &'a [String])>,
 }
 
@@ -95,7 +95,7 @@ fn write_both(w: &mut dyn Write, c: &LiveComparison, of: LiveSubject<'_>, style:
     writeln!(w, "{}", verdict(c).render(style))
 }
 
-/// Writes calls' names where there is room for them, else that they are those.
+/// Writes the calls' names if they are short, otherwise `of these`.
 fn short_names(elided: &[&str]) -> String {
     let names = elided.join(", ");
     if names.len() <= 16 { names } else { "of these".into() }

@@ -316,8 +316,7 @@ fn uncertain_processor_time_and_its_shares_are_intervals() {
     };
     let h = &mut rec.header;
     (h.user_ns, h.sys_ns, h.own_cpu_ns) = (5_000_000_000, 4_000_000_000, Some(6_120_000_000));
-    // The processor time varies by that much between runs of one program, so the report shows one
-    // figure.
+    // These bounds are no further apart than the processor times of several runs, so the report shows one figure.
     (h.own_cpu_least_ns, h.own_cpu_most_ns) = (Some(6_000_000_000), Some(6_300_000_000));
     assert!(told(&rec).contains("about 6.12 s CPU\n") && told(&rec).contains("32 % of CPU"), "{}", told(&rec));
     let h = &mut rec.header;

@@ -378,7 +378,7 @@ const SENTENCES: &[Sentence] = &[
         fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),
     },
     Sentence {
-        says: "a remark only: most calls made from there are of use",
+        says: "a remark only: of most calls made from there nothing shows that they are needless",
         needs: "a remark of a part of its rows' calls",
         holds: || remark(|f| f.doubt = Some(Doubt::PartOfRow)),
         fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),

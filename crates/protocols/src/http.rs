@@ -28,7 +28,7 @@ const METHODS: [&str; 21] = [
     "PURGE",
 ];
 
-/// Stands for the path of a request whose line comes in pieces.
+/// Text in place of the path of a request whose line comes in pieces.
 const IN_PIECES: &str = "(line in pieces)";
 
 /// Returns the method and the folded path, if bytes begin with a request line. A line may be longer than the bytes that
@@ -37,8 +37,8 @@ pub(crate) fn request(head: &[u8]) -> Option<String> {
     without_first_byte(head).or_else(|| whole(head))
 }
 
-/// Returns the kind of a request whose first byte was received before: Go's `net/http` waits for the end of a connection
-/// by a read of one byte, which gets the first one of a request that comes early.
+/// Returns the kind of a request whose first byte an earlier call received: Go's `net/http` waits for a connection's
+/// end by a read of one byte, which gets the first byte of a request that comes early.
 fn without_first_byte(head: &[u8]) -> Option<String> {
     let space = head.iter().take(12).position(|byte| *byte == b' ')?;
     let tail = head.get(..space)?;

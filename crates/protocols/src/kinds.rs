@@ -6,7 +6,7 @@ use systoll_model::{RequestKind, RequestProtocol};
 
 /// Kinds kept, at most.
 const MOST: usize = 256;
-/// Children of a path from which on they are values (names of people, slugs) and one kind.
+/// Number of a path's children above which they count as values (names of people, slugs) and become one kind.
 const WIDE: usize = 12;
 /// Name of requests beyond [`MOST`].
 const OTHERS: &str = "(others)";
@@ -21,7 +21,8 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Returns the number of a kind, a new one if it was not seen before and there is room.
+    /// Returns the number of a kind. A kind that is new gets a number of its own if there is room, else that of the
+    /// others.
     pub fn number(&mut self, protocol: RequestProtocol, name: &str) -> u32 {
         let name = if protocol == RequestProtocol::Http { self.folded(name) } else { name.to_owned() };
         let kind = RequestKind { protocol, name: name.into() };
@@ -31,7 +32,7 @@ impl Kinds {
         let kind = if self.all.len() < MOST {
             kind
         } else {
-            // One kind of others for each protocol comes on top.
+            // Each protocol may have one such kind beyond the bound.
             RequestKind { protocol, name: OTHERS.into() }
         };
         if let Some(number) = self.numbers.get(&kind) {
@@ -65,7 +66,7 @@ impl Kinds {
         let newest = newest.name.clone();
         for (end, _) in newest.match_indices('/') {
             let Some(parent) = newest.get(..end).filter(|parent| !self.wide.contains(*parent)) else { continue };
-            // The first part of a path names what a server has; a server with many is no list of values.
+            // The first part of a path names a page or service: it takes more of them until they count as values.
             let is_root = !parent.contains('/');
             let children: BTreeSet<&str> = self.children(parent).collect();
             if children.len() > if is_root { 4 * WIDE } else { WIDE } {
@@ -83,8 +84,8 @@ impl Kinds {
         http.filter_map(rest).filter_map(child)
     }
 
-    /// Returns the kinds to keep, and the number there of each number that was given out. Kinds that became one are
-    /// one.
+    /// Returns the kinds to keep, and for each number that was given out, the kind's index among them. Kinds that have
+    /// become one have the same index.
     #[must_use]
     pub fn kept(&self) -> (Vec<RequestKind>, Vec<u32>) {
         let mut kept: BTreeMap<RequestKind, u32> = BTreeMap::new();

@@ -32,11 +32,11 @@ use systoll_model::RequestProtocol;
 /// The meaning of received bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// They begin a request of this kind.
+    /// The bytes begin a request of this kind.
     Request(RequestProtocol, String),
-    /// They belong to a protocol in which requests can't be told: TLS, or HTTP/2.
+    /// The bytes belong to a protocol in which requests can't be told apart: TLS, or HTTP/2.
     Unreadable(RequestProtocol),
-    /// They begin no request that is known here: a body's next part, an answer, another protocol.
+    /// The bytes begin no request that is known here: they are a body's next part, an answer, or another protocol.
     Other,
 }
 

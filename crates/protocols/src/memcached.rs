@@ -31,7 +31,7 @@ const WITH_KEY: [(&str, usize, usize); 22] = [
 const ALONE: [&str; 5] = ["stats", "version", "mn", "quit", "flush_all"];
 /// Bytes of a key, at most.
 const LONGEST_KEY: usize = 250;
-/// Commands whose words behind the key, as many as given, are numbers.
+/// Commands, each with the number of words behind the key that must be numbers.
 const NUMBERS: [(&str, usize); 6] = [("set", 3), ("add", 3), ("replace", 3), ("append", 3), ("prepend", 3), ("cas", 3)];
 
 /// Returns the command, if bytes begin with one.

@@ -16,7 +16,7 @@ pub(crate) fn request(head: &[u8]) -> Option<String> {
             let (name, rest) = until_nul(body);
             is_name(name).then_some(())?;
             let kind = statement(until_nul(rest).0)?;
-            // Describe or Sync right behind, without Bind: the statement is executed later.
+            // If Describe, Sync or Flush follows instead of Bind, the statement is executed later.
             let prepares =
                 behind.and_then(|behind| behind.first()).is_some_and(|next| matches!(next, b'D' | b'S' | b'H'));
             Some(if prepares && !name.is_empty() { format!("{kind} (prepared)") } else { kind })
@@ -37,7 +37,7 @@ pub(crate) fn request(head: &[u8]) -> Option<String> {
 struct Message<'a> {
     kind: u8,
     body: &'a [u8],
-    /// The bytes behind it, if it ends among those that were received.
+    /// The bytes behind the message, if its end was received.
     behind: Option<&'a [u8]>,
 }
 

@@ -2,8 +2,8 @@
 
 use crate::text::{known, line, number};
 
-/// Commands of Redis 7 and Valkey 8 that clients send, containers first. Only these are told: the first string of an
-/// array that a server answers with may be anybody's value.
+/// Commands of Redis 7 and Valkey 8 that clients send, containers first. No other word is taken for a command: an array
+/// may also be a server's answer, whose first string may be anybody's value.
 const COMMANDS: &[&str] = &[
     "ACL",
     "CLIENT",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_model::Exit;
 
-/// Number of times that `a` takes, and the time added, after which `b` counts as hanging.
+/// Factor on the time of `a`, and the time added to it, after which `b` counts as hanging.
 const PATIENCE: (u32, Duration) = (20, Duration::from_secs(10));
 
 /// Runs `a` twice and `b` once, keeps their output, and checks whether they do the same.
@@ -127,7 +127,7 @@ enum Stream {
     Varies,
 }
 
-/// Requires of `b` as much as two runs of `a` have in common.
+/// Compares a stream of `b` with that of `a`, to the degree to which two runs of `a` agree.
 fn compare_stream(stream: impl Fn(&Run) -> Option<Digest>, first: &Run, second: &Run, other: &Run) -> Stream {
     let [first, second, other] = [first, second, other].map(|r| stream(r).unwrap_or_default());
     let itself = first.same(&second);

@@ -24,8 +24,7 @@ pub(crate) struct Cuts {
 }
 
 impl Cuts {
-    /// Returns the numbers for so many values, or `None` if they are too few for an interval of
-    /// that confidence.
+    /// Returns the numbers for this many values; `None` if they are too few for an interval of that confidence.
     pub(crate) fn new(values: usize, alpha: f64) -> Option<Self> {
         let median = ranks_to_cut(&binomial_counts(values), alpha)?;
         Some(Self { median, signed_rank: ranks_to_cut(&signed_rank_counts(values), alpha)? })

@@ -5,7 +5,7 @@ use crate::stats::Cuts;
 use crate::{Change, ProveError, Verdict};
 use systoll_model::Random;
 
-/// Returns the ranks between which the figures of so many turns a side are taken to vary.
+/// Returns the ranks of the values that bound an interval over `turns` turns a side.
 ///
 /// # Errors
 /// So few turns can't show anything at this confidence.

@@ -70,9 +70,8 @@ pub struct HowToWatch {
     pub sampled_time: bool,
     /// Seed for the random places of windows.
     pub seed: u64,
-    /// True if this process stands for a started command, so that signals sent to us are forwarded to it, and if such
-    /// signals end the watching of running processes. Otherwise they end this process, as they do when nothing is
-    /// being watched.
+    /// True if signals sent to this process are forwarded to the command that it has started, or end the watching of
+    /// running processes. Otherwise they end this process, as they do when nothing is being watched.
     pub forward_signals: bool,
     /// True if this process ends soon after the run. A backend then leaves its memory to be freed by that end,
     /// which takes less time than freeing it piece by piece.
@@ -114,15 +113,15 @@ pub struct Running {
     /// Number of calls after which watching ends. It may be exceeded a little, because counts are read every tenth of a
     /// second.
     pub calls: Option<u64>,
-    /// True if nothing is to be told of processes that these make from now on, and programs that those execute are not
-    /// watched.
+    /// True if processes that the watched ones make from now on are left out of the recording, and the programs that
+    /// those execute are not watched.
     pub no_children: bool,
-    /// True if the calls of [`HowToWatch::elisions`] are made until [`Control::order`] says that they are to be answered in
-    /// place, and again from when it says so. A process in which they can't be answered is not entered then.
+    /// True if [`Control::order`] says when the calls of [`HowToWatch::elisions`] are answered in place and when they
+    /// are made; at first they are made. A process in which they can't be answered is then not entered.
     pub in_turns: bool,
 }
 
-/// What is to be done next where calls are answered in place in turns.
+/// An order for the next turn, where calls are answered in place in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnOrder {
     /// From now on calls are answered in place.
@@ -133,7 +132,7 @@ pub enum TurnOrder {
     Read,
 }
 
-/// What the watched processes have done up to a moment.
+/// Sums over the watched processes, from the start of watching up to a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnTotals {
     /// The moment, ns since watching began.
@@ -167,7 +166,7 @@ pub trait Control {
     fn leaves(&self) -> bool {
         false
     }
-    /// Returns what is to be done next where calls are answered in turns ([`Running::in_turns`]); asked a hundred times a
+    /// Returns the next order where calls are answered in turns ([`Running::in_turns`]). Called a hundred times a
     /// second.
     fn order(&mut self) -> Option<TurnOrder> {
         None

@@ -24,9 +24,9 @@ pub(crate) struct RawCall {
     pub(crate) stands_for: u64,
     /// The question about an object that the call asked, once the ledger knows it.
     pub(crate) asked: Option<QuestionAsked>,
-    /// Number of the kind of what it received, in a window that tells requests.
+    /// Number of the kind of request that the call received, in a window that tells requests.
     pub(crate) request: Option<u32>,
-    /// True if it received the beginning of a request.
+    /// True if the call received the beginning of a request.
     pub(crate) begins_request: bool,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct RawWindow {
     pub(crate) thread: u32,
     pub(crate) row: u32,
     pub(crate) octave: u8,
-    /// True if it was opened to tell requests.
+    /// True if the window was opened to tell requests.
     pub(crate) tells_requests: bool,
     pub(crate) calls: Vec<RawCall>,
 }

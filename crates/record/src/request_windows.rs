@@ -1,6 +1,6 @@
-//! Windows that tell requests: each opens where a thread receives from a socket, and goes on until that request is whole.
-//! Single receives are looked at as well, to count requests. What was received is looked at once, and only the kind of the
-//! request is kept.
+//! Windows that tell requests: each opens where a thread receives from a socket, and goes on until that request is
+//! whole. Single receives are looked at as well, to count requests. The received bytes are examined at once, and only
+//! the kind of the request is kept.
 
 use crate::procfs;
 use crate::raw_window::{RawCall, RawWindow};
@@ -13,7 +13,7 @@ use systoll_protocols::{HEAD, Kinds, Received, recognise};
 const ENOUGH: usize = 32;
 /// Calls of a window, at most: a longer request is cut.
 const LONGEST: usize = 256;
-/// Time between two windows, ns, at least.
+/// Least time between two windows, ns.
 const PAUSE_NS: u64 = 5_000_000;
 /// Windows that may follow one another at [`PAUSE_NS`]; later ones may take [`SHARE`] of the run.
 const AT_ONCE: u64 = 20;
@@ -22,7 +22,7 @@ const AT_ONCE: u64 = 20;
 const EACH_NS: (u64, u64) = (40_000, 1_000_000);
 /// Share of the run's time that windows may take, as a divisor.
 const SHARE: u64 = 20;
-/// Buffers that are received into or sent from: the number of the argument.
+/// Index of the argument that is the buffer of a receive or send.
 const BUFFER: u8 = 1;
 /// Beginning of a socket's name in /proc/PID/fd.
 const SOCKET: &str = "socket:";
@@ -37,9 +37,9 @@ pub(crate) struct Receive<'a> {
     pub(crate) signature: &'a Signature,
     pub(crate) args: &'a [u64; 6],
     pub(crate) result: i64,
-    /// The first bytes of its buffer, if they were copied; there may be more than it has received.
+    /// The first bytes of the call's buffer, if they were copied; they may be more than the call has received.
     pub(crate) bytes: Option<&'a [u8]>,
-    /// Returns true if its descriptor is a socket, `None` if that is unknown.
+    /// Returns true if the call's descriptor is a socket; `None` if that is unknown.
     pub(crate) is_socket: &'a dyn Fn() -> Option<bool>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct RequestWindows {
     /// Numbers of receives that were looked at, by row, kind, and the number for which each stands.
     receives: HashMap<(u32, u32, u64), u64>,
     opened: u64,
-    /// When the next window may open, ns since the run's start.
+    /// Time from which on the next window may open, ns since the run's start.
     next_ns: u64,
 }
 
@@ -152,8 +152,8 @@ impl RequestWindows {
         call.request = Some(self.number(meaning));
     }
 
-    /// Counts a receive of a row that was looked at and stands for so many, if it is known what it received. `read` reads
-    /// the memory of its process.
+    /// Counts a sampled receive, with its row and the number of receives for which it stands, if it is known what it
+    /// received. `read` reads the memory of its process.
     pub(crate) fn count(
         &mut self,
         (row, stands_for): (u32, u64),
@@ -178,7 +178,8 @@ impl RequestWindows {
         self.kinds.number(protocol, &name)
     }
 
-    /// Returns the kinds to keep, the number there of each kind so far, and the receives that were looked at.
+    /// Returns the kinds to keep; by the number that each kind had so far, its number among these; and the sampled
+    /// receives.
     pub(crate) fn kept(&self) -> (Vec<RequestKind>, Vec<u32>, Vec<ReceivedCalls>) {
         let (kinds, numbers) = self.kinds.kept();
         let mut sums: BTreeMap<(u32, u32, u64), u64> = BTreeMap::new();
@@ -274,12 +275,13 @@ mod tests {
         let told = |name, flags, result, bytes, is_socket| counted(name, flags, result, bytes, is_socket);
         let (request, none) = (vec![("GET /a".to_owned(), 4)], vec![(String::new(), 4)]);
         assert_eq!(told("read", 0, 17, Some(LINE), Some(true)), request);
-        // The same bytes of a file, bytes that stay in the socket, and a buffer's older content.
+        // None of these is a request: the same bytes of a file, bytes that stay in the socket, a buffer's older
+        // content.
         assert_eq!(told("read", 0, 17, Some(LINE), Some(false)), none);
         assert_eq!(told("recvfrom", PEEK, 17, Some(LINE), Some(true)), none);
         assert_eq!(told("recvfrom", 0, -11, Some(LINE), Some(true)), none);
         assert_eq!(told("recvfrom", 0, 3, Some(LINE), Some(true)), none);
-        // What is not known does not count.
+        // Receives whose bytes or descriptor are unknown are not counted.
         assert_eq!(told("read", 0, 17, Some(LINE), None), []);
         assert_eq!(told("recvmsg", 0, 17, None, Some(true)), []);
     }

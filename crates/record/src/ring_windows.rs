@@ -17,7 +17,7 @@ const DELETED: &str = " (deleted)";
 const LONGEST_NAME: usize = libc::PATH_MAX as usize;
 /// Bytes of a memory page.
 const PAGE: u64 = 4096;
-/// Index of the argument that receives name as their buffer.
+/// Index of the buffer among the arguments of calls that receive.
 const BUFFER: u8 = 1;
 
 /// The names of one thread's descriptors, kept from call to call of a window.

@@ -24,7 +24,7 @@ const MAX_THREADS: usize = 512;
 const FEW_LONGEST: usize = 256;
 /// Slowest calls remembered, at most, if the user asks for all calls above a given time.
 const MOST_LONGEST: usize = 8_192;
-/// Calls shorter than this are never listed among the longest by default, ns.
+/// Duration below which calls are never listed among the longest by default, ns.
 const LONG_NS: u64 = 200_000;
 
 /// Index of an image in the table.

@@ -33,7 +33,7 @@ const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
 /// Number of a row's calls from which on its page faults, or its waits, are worth a price.
 const HABIT: u64 = 100;
-/// Number of windows that are kept of each row if requests are to be told.
+/// Windows kept of each row if requests are to be reported, at most.
 const KEPT_FOR_REQUESTS: usize = 256;
 /// Number of sampled calls that must have waited for a context switch to be priced; fewer are no basis for an estimate.
 const WAITS: usize = 8;
@@ -58,7 +58,7 @@ pub(crate) struct Windows {
     sockets: Sockets,
     /// Questions that expensive calls asked about objects, over the whole run.
     pub(crate) ledger: Ledger,
-    /// Windows that tell requests, if these are to be told.
+    /// Windows by which requests are recognised; `None` if requests are not to be reported.
     pub(crate) requests: Option<RequestWindows>,
 }
 
@@ -284,7 +284,7 @@ impl Windows {
         if window.tells_requests { RequestWindows::is_over(window) } else { self.full(window.calls.len()) }
     }
 
-    /// Returns true if requests are to be told.
+    /// Returns true if requests are to be reported.
     pub(crate) fn tells_requests(&self) -> bool {
         self.requests.is_some()
     }

@@ -84,7 +84,7 @@ fn reads_memory(expression: gimli::Expression<Slice<'_>>, encoding: gimli::Encod
     std::iter::from_fn(|| operations.next().ok().flatten()).any(|o| matches!(o, gimli::Operation::Deref { .. }))
 }
 
-/// What framehop knows of one process.
+/// framehop's data about one process.
 struct Framehop {
     unwinder: UnwinderX86_64<Vec<u8>>,
     cache: CacheX86_64,

@@ -86,12 +86,12 @@ fn in_turns(args: &AttachArgs, pids: Vec<i32>) -> ExitCode {
             (Answer::Refused(error.to_string(), error.advice()), code)
         }
     };
-    // Whoever asked may be gone; the processes are as they were all the same.
+    // The reader of the answer may be gone. The processes have been left in any case.
     let _ = turns::say(&answer);
     code
 }
 
-/// Returns how processes were left.
+/// Returns the state in which processes were left.
 fn left(recording: &Recording) -> LeftState {
     let longest_stop_ns = recording.header.attached.map_or(0, |attached| attached.longest_stop_ns);
     let stays = |problem: &Problem| problem.text.contains("systoll attach --clean");

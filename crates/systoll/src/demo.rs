@@ -60,12 +60,12 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A story, told.
+/// The page that tells a story.
 struct StoryPage {
     text: Vec<u8>,
-    /// True if its finding was found here.
+    /// True if the story's finding was found on this machine.
     found: bool,
-    /// How many times faster the cured program is, if it is surely faster.
+    /// Factor by which the cured program is faster, if it is surely faster.
     times_faster: Option<f64>,
 }
 

@@ -72,8 +72,8 @@ pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// Returns the words of a process's command; empty if they can't be read, or if the process has written over them what it
-/// does.
+/// Returns the words of a process's command; none if they can't be read, or if the process has replaced them by a
+/// title.
 pub(crate) fn command(pid: i32) -> Vec<String> {
     let text = text(pid, "cmdline");
     let words: Vec<&str> = text.trim_end_matches('\0').split('\0').filter(|word| !word.is_empty()).collect();
@@ -159,7 +159,7 @@ fn inode(line: &str, port: u16) -> Option<String> {
     fields.nth(5).filter(|_| is_it).map(str::to_owned)
 }
 
-/// Returns the processes whose control group is meant.
+/// Returns the processes whose control group's path satisfies `is_meant`.
 fn of_cgroups(is_meant: impl Fn(&str) -> bool) -> Vec<i32> {
     let is_in = |pid: &i32| text(*pid, "cgroup").lines().filter_map(|l| l.splitn(3, ':').nth(2)).any(&is_meant);
     running().into_iter().filter(is_in).collect()

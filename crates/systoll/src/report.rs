@@ -118,7 +118,7 @@ impl Shown {
                 judgement.findings.retain(about);
                 judgement.also.retain(about);
                 judgement.rounds.retain(|round| round.has_call(|syscall| only.contains(&syscall)));
-                // The findings that claim rounds may be about calls that are left out.
+                // Findings that claim parts of a round may be about calls that are left out here.
                 judgement.rounds.iter_mut().for_each(|round| round.claimed = RoundClaimed::default());
                 write_report(w, &narrowed(recording, only), &judgement, &options, &self.style)
             }

@@ -14,12 +14,12 @@ use systoll_record::{Control, TurnOrder, TurnTotals};
 const ORDERS: [(&str, TurnOrder); 3] =
     [("answer", TurnOrder::Answer), ("make", TurnOrder::Make), ("read", TurnOrder::Read)];
 
-/// How a process was left.
+/// The state in which processes were left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftState {
-    /// For how long threads were stopped at a time, at most, ns.
+    /// Longest time for which threads were stopped at once, ns.
     pub(crate) longest_stop_ns: u64,
-    /// Things that are not as they should be, or not as they were.
+    /// The recording's problems about processes that were let go early, or in which something of systoll is left.
     pub(crate) problems: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Answer {
     Totals(TurnTotals),
     /// The processes have been left.
     Left(LeftState),
-    /// They can't be watched: the reason and the command that helps.
+    /// The processes can't be watched; holds the reason and the command that helps.
     Refused(String, Option<String>),
 }
 
@@ -90,7 +90,7 @@ impl Control for Obeying {
     }
 
     fn totals(&mut self, totals: TurnTotals) {
-        // Whoever does not listen any more sends no orders either.
+        // If the answer has no reader, no further order comes.
         let _ = say(&Answer::Totals(totals));
     }
 }
@@ -122,7 +122,7 @@ fn written_in_place(p: &InPlace) -> Value {
     json!({ "syscall": p.syscall.0, "answered": p.answered, "needed": p.needed, "missed": missed })
 }
 
-/// Reads an answer; `None` if the line is none.
+/// Parses a line as an answer; returns `None` if it is not one.
 pub(crate) fn read(line: &str) -> Option<Answer> {
     let value: Value = serde_json::from_str(line).ok()?;
     if let Some(reason) = value["refused"].as_str() {

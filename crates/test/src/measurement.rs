@@ -12,8 +12,8 @@ use criterion::measurement::{Measurement, ValueFormatter};
 /// criterion.bench_function("read", |b| b.iter(|| std::fs::read("/proc/self/comm")));
 /// ```
 ///
-/// # Panics
-/// Where calls can't be counted: a benchmark can't be skipped, and a number made up would be compared.
+/// # Panics If calls can't be counted: a benchmark can't be skipped, and an invented number would be compared with real
+/// ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemCalls;
 

@@ -56,7 +56,7 @@ impl Screen {
     ///
     /// # Errors
     ///
-    /// The terminal is gone.
+    /// If the terminal is gone.
     pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
         if state.has_mouse != self.has_mouse {
             self.has_mouse = state.has_mouse;

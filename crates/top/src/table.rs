@@ -257,7 +257,7 @@ fn processes(interval: &Interval) -> Vec<TableLine> {
     interval.tally.processes.iter().filter(shown).map(line).collect()
 }
 
-/// Returns the rows that findings claim calls of, each with the first such finding's place.
+/// Returns the rows of which findings claim calls, each with the index of the first such finding.
 fn claimed(interval: &Interval) -> HashMap<&RowKey, usize> {
     let judged = &interval.judged;
     let mut finding_of: HashMap<RowId, usize> = HashMap::new();

@@ -132,15 +132,16 @@ pub(super) fn before_others(e: &mut Emitter, number: u32) -> Emitted {
     before_maps(e, number)
 }
 
-/// Notes that the thread may be in another user namespace, whose users may get their names yet.
+/// Notes that the thread may be in another user namespace, whose users may still be given names.
 fn other_namespace(e: &mut Emitter) -> Emitted {
     asm!(e; mov(gs32(slot::USERS_UNNAMED), 1););
     Ok(())
 }
 
-/// Does that in what a call of clone's family has made, if it may have begun a user namespace. The flags of `clone` are
-/// in edi; those of `clone3` lie in memory that need not be readable, but no thread of the same process begins one.
-/// `identified` is true if the new slot's ids are known. Lost: rcx, flags.
+/// Does the work of [`other_namespace`] in the thread or process that a call of clone's family has made, if that may be
+/// in a new user namespace. The flags of `clone` are in edi; those of `clone3` lie in memory that need not be readable,
+/// but no thread of the same process begins one. `identified` is true if the new slot's ids are known. Lost: rcx,
+/// flags.
 pub(super) fn begins(e: &mut Emitter, number: u32, identified: bool) -> Emitted {
     let done = e.label();
     match number {

@@ -218,7 +218,8 @@ fn touched(e: &mut Emitter) -> Emitted {
         asm!(e; mov(r11, gs(slot::MAPS_BEFORE)); cmp(r11, gs_at(rcx, good + 8)); jne(put););
         entry_of(e, pointer, true)?;
         e.here(put)?;
-        // A number must never belong to another page, even if a handler's call comes in between.
+        // The entry must never have the number for one page and the address of another, even if a handler's call comes
+        // in between.
         asm!(e; mov(gs_at(rcx, good + 8), 0); mov(gs_at(rcx, good), pointer););
         asm!(e; mov(r11, gs(slot::MAPS_BEFORE)); mov(gs_at(rcx, good + 8), r11););
         e.here(none)?;

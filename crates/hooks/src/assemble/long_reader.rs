@@ -65,7 +65,8 @@ mod tests {
         assert_eq!(read.len(), 3);
         let over = long_calls(&drawn(long::LEN + 5, 0x5000), 1);
         assert_eq!((over.len() as u64, over[0].nth, over[0].start), (long::LEN, 5, 5));
-        // A slot that no thread has holds none, nor does an address that is no node's; and an impossible count ends.
+        // Neither an unused slot nor an address that is no node gives a call, and an impossible count gives no more
+        // than fit.
         assert!(long_calls(&drawn(3, 0x5000), 0).is_empty() && long_calls(&drawn(3, 0x6000), 1).is_empty());
         let mut wild = drawn(1, 0x5000);
         wild.0.insert(image::SLOTS + slot::SIZE + slot::LONG_COUNT, u64::MAX);

@@ -94,7 +94,7 @@ pub struct Options {
     /// True if calls are timed by the time stamp counter, which must run at a constant rate (constant_tsc and
     /// nonstop_tsc). Implies `results`.
     pub time: bool,
-    /// True if waiting is told from working by the thread's rseq area. Implies `time`.
+    /// True if waiting is told apart from working, by the thread's rseq area. Implies `time`.
     pub waited: bool,
     /// True if one call of each block is timed where that is enough, see [`crate::layout::timing`]. Implies `waited`.
     pub sampled: bool,

@@ -116,7 +116,7 @@ fn record_of(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Times the returning call. `sample` is set if the call counts for its block, and true if its kind may wait.
+/// Times the returning call. `sample` is `Some` if the call counts for its block: of true if its kind may wait.
 fn timed(e: &mut Emitter, options: &Options, sample: Option<bool>) -> Emitted {
     match sample {
         // A sample whose kind may wait has not waited, or it would count for itself.

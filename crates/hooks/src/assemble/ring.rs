@@ -26,10 +26,10 @@ const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, S
 const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
 /// Cycles that count for writing, at most: during longer ones other programs had the processor.
 const LONGEST: u32 = 1 << 15;
-/// Octaves of a node's count, a bit each, in which cheap calls need no sample besides a window: the sample of the first
-/// call covers eight, the one in the octave of eight covers seventy.
+/// Octaves of a node's count (bit n: calls 2^n to 2^(n+1)-1) in which cheap calls need no sample besides a window: the
+/// sample of the first call covers about eight calls, the one in the octave from call 8 on covers about seventy.
 const CRUMBS: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
-/// State of the buffer that is taken last.
+/// Offset in the slot of the state of the buffer that is taken last.
 const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + ring::STATE;
 
 /// Continuations of the hand-shake's code.
@@ -131,7 +131,7 @@ fn is_due(e: &mut Emitter, not: CodeLabel) -> Emitted {
 }
 
 /// Goes to `write` if this call is in one of [`CRUMBS`] and earlier calls of its node have taken next to no time: the
-/// launcher would only sample the script's line. In: as [`is_due`] leaves it. Lost: rax, rdx.
+/// launcher's sample would add only the line of a script. In: as [`is_due`] leaves it. Lost: rax, rdx.
 fn is_crumb(e: &mut Emitter, write: CodeLabel) -> Emitted {
     let tells = e.label();
     asm!(e; bsr(rax, rcx); je(tells); mov(edx, CRUMBS); bt(rdx, rax); jnc(tells););

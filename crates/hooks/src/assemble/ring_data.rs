@@ -289,8 +289,8 @@ fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     asm!(e; mov(rax, gs_at(r9, call::RESULT)); cmp(rax, -4096); ja(failed););
     asm!(e; cmp(r8d, i32::from(capture::STRING)); je(proved); test(r8d, i32::from(capture::BOUNDED)); je(served););
     asm!(e; test(flags, i32::from(capture::MOVES)); jne(result););
-    // Only the program says that all of the memory was read. That is not enough for a page that comes when it is
-    // served.
+    // Only the program's own length says that the call has read all of this memory. If the program serves its page
+    // faults, a page may still be missing.
     e.here(served)?;
     serves_faults(e, skip)?;
     asm!(e; jmp(proved););

@@ -229,7 +229,7 @@ pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + 
 /// The contents of a slot.
 #[derive(Clone, Debug)]
 pub struct SlotReading {
-    /// Thread of the slot; `None` for the last slot if it makes no claim.
+    /// Thread of the slot; `None` if the slot's words make no sense.
     pub thread: Option<Thread>,
     /// Events that the slot's counts lack.
     pub losses: Losses,

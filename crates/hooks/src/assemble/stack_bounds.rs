@@ -20,7 +20,7 @@ const MREMAP_FIXED: i32 = 2;
 const READ_WRITE: i32 = 3;
 /// Lowest advice that may make memory unreadable, MADV_HWPOISON.
 const TAKES_AWAY: i32 = 100;
-/// Bits of a distance that is longer than any heap, and shorter than the way to stacks outside of it.
+/// log2 of a distance that is longer than any heap, and shorter than that from a heap to the stacks outside of it.
 const HEAP_BITS: u32 = 40;
 
 /// A table of bounds in the slot.

@@ -78,7 +78,7 @@ pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Goes to `last` before the thread's last call, after which there is nothing to learn for.
+/// Goes to `last` before the thread's last call: bounds learnt there would never be used.
 fn before_last(e: &mut Emitter, last: CodeLabel) -> Emitted {
     asm!(e; cmp(gs32(ASKED), Question::LastStack as i32 - Question::Stack as i32); je(last););
     Ok(())

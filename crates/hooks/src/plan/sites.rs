@@ -206,7 +206,8 @@ impl Planner<'_> {
         let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
         let calls =
             BlockCalls { first_site: self.plan.sites.len(), positions: &sure, in_labels: ground.labels.is_some() };
-        // Plan counting first: no hook behind a call may take the room of another's before it.
+        // Plan the hooks before calls first, since these count: a hook behind one call must not take the room before
+        // another.
         let obstacles = self.plan_entry_spans(&block, &calls);
         self.wrap_where_needed(&block, &calls, &obstacles);
         self.plan_return_spans(&block, &calls);

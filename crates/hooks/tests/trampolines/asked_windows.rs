@@ -72,8 +72,8 @@ fn within_a_window_a_few_dear_calls_are_asked_about() {
     });
 }
 
-/// Asserts how often a thread asks for a window when the server samples call 3 of one context.
-/// `opens` says who else opens windows, and `wants` what the thread writes.
+/// Asserts how often a thread asks for a window when the server samples call 3 of one context. `opens` is one of
+/// [`windows`], the party that opens windows; `wants` is one of [`want`], the thread's treatment of calls.
 fn is_asked_where_it_looks(opens: u32, wants: u64, times: std::ops::RangeInclusive<usize>) {
     let lab = lab();
     lab.enter(0);

@@ -20,8 +20,8 @@ fn without_a_free_buffer_windows_are_refused() {
         assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::SHARE.of_old);
         let refused = word(0, slot::RING_REFUSED).load(SeqCst);
         assert!(refused >= ring::COUNT + 5 - ring::SHARE.of_old, "{refused}");
-        // In a full ring, some calls that are new to the thread are still written, and a call's
-        // first ones always.
+        // In a full ring, some calls at nodes that are new to the thread are still written, and always the first one at
+        // a node.
         let open = |name: &str, arguments: &[u64]| {
             word(0, slot::WANT).store(want::RING, SeqCst);
             lab.call(name, arguments);

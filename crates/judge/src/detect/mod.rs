@@ -39,6 +39,7 @@ mod relock;
 mod reopen;
 mod repeat;
 mod reread;
+mod rewatch;
 mod rewritten;
 mod ritual;
 mod room;
@@ -88,6 +89,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(refill::Refill),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
+        Box::new(rewatch::Rewatch::default()),
         Box::new(toggle::Toggle::new(recording, semantics)),
         Box::new(presized::Presized),
         Box::new(dead_store::DeadStore::new(recording, semantics)),

@@ -111,7 +111,8 @@ const WORK: &[&str] = &[
     "connect",
 ];
 
-/// Calls that ask or set something beside the work; as many of them as of a call of [`WORK`] are a habit to question.
+/// Calls that ask or set something beside the work. A row of them is worth a look if it has as many calls as a row of
+/// [`WORK`].
 const BESIDE: &[&str] = &[
     "lseek",
     "fcntl",
@@ -217,7 +218,7 @@ impl Table {
         for counted in
             each(Self::failing).chain(each(Self::in_step)).chain(each(Self::frequent)).chain(each(Self::dear))
         {
-            // A row has one line, the first: the checks are ordered by how much they say.
+            // Each row gets one line, from the first check that it meets: checks that say more come first.
             if all.len() < MOST && !all.iter().any(|told| told.syscalls.first() == counted.syscalls.first()) {
                 all.push(counted);
             }
@@ -241,7 +242,8 @@ impl Table {
         let share = row.calls as f64 / self.calls.max(1) as f64;
         let of_time = if self.ns > 0 && !waits(row) { row.ns as f64 / self.ns as f64 } else { 0.0 };
         let is_for_waiting = row.syscall.signature().is_some_and(|signature| signature.waits);
-        // A program has as many closes as opens, and calls beside the work are few where nothing is amiss.
+        // A `close` for each `open` says nothing by itself. Calls beside the work are few in a healthy program, so a
+        // smaller share of them is named.
         let is_even = row.name == "close" && row.failed == 0;
         let least = if BESIDE.contains(&row.name) { LEAST_BESIDE } else { MOST_OF_TABLE };
         if row.calls < FEW || is_for_waiting || is_even || share < least && of_time < MOST_OF_TABLE {

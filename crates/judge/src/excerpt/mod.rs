@@ -50,11 +50,11 @@ pub(crate) struct InExcerpt {
     pub sure: u64,
     /// Share of the rows' calls that is surely needless, 0 to 1.
     pub share: f64,
-    /// Number of calls that are needless or may be: the latter may each have a reason.
+    /// Number of calls that are needless or may be needless.
     pub any: f64,
     /// Toll of the surely needless calls by this box's prices, ns.
     pub toll_ns: f64,
-    /// `toll_ns` as a share of the processor time that the times between calls leave the program, 0 to 1.
+    /// Share of `toll_ns`, 0 to 1, in the program's processor time, which is estimated from the times between calls.
     pub of_cpu: f64,
     /// Time waited, ns, if the group's price is waiting.
     pub waited_ns: Option<f64>,

@@ -11,7 +11,7 @@ pub(super) struct Function<'r> {
     pub(super) file: &'r str,
     pub(super) frame: FrameId,
     pub(super) language: Option<Language>,
-    /// True if it is the program's own, not a library's.
+    /// True if the function is the program's own, not a library's.
     pub(super) is_own: bool,
 }
 
@@ -26,8 +26,8 @@ impl<'r> Function<'r> {
     }
 }
 
-/// Returns true for a function of a Rust or Go program that is neither of a package from a registry nor of Rust itself;
-/// without its file, that is not of the crates of which tokio's pool consists.
+/// Returns true for a function of a Rust or Go program that belongs neither to a package from a registry nor to Rust
+/// itself. If its file is unknown, returns true unless it belongs to one of the crates that tokio's pool consists of.
 fn is_programs_own(name: &str, file: &str) -> bool {
     const LIBRARIES: [&str; 8] =
         ["tokio::", "core::", "std::", "alloc::", "parking_lot::", "parking_lot_core::", "lock_api::", "mio::"];

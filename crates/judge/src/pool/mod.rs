@@ -24,7 +24,7 @@ pub struct Requested {
     pub by_waits: bool,
     /// Calls by which work was given to the pool and taken by its threads, of all operations.
     pub hand_over_calls: u64,
-    /// Their time, ns.
+    /// Time of the hand-over calls, ns.
     pub hand_over_ns: u64,
     /// Calls that the pool's threads made for tasks, of all operations.
     pub work_calls: u64,

@@ -66,7 +66,8 @@ impl OfRow {
         let stand_for = |(each, kinds): (&u64, &BTreeMap<_, _>)| *each as f64 * receives(kinds) as f64;
         let sampled: f64 = self.parts.iter().filter(|(each, _)| **each > 1).map(stand_for).sum();
         let rest = calls.saturating_sub(single);
-        // The last part of each thread goes on behind its last call.
+        // The sample of a thread's last calls stands for more calls than the thread has made since, so the sum may be
+        // too high.
         let scale = if sampled > rest as f64 { rest as f64 / sampled } else { 1.0 };
         let unseen = rest.saturating_sub(sampled as u64);
         let mut all: BTreeMap<RequestKindId, OfKind> = BTreeMap::new();
@@ -161,8 +162,8 @@ mod tests {
     /// The kind of receives that begin no request.
     const NONE: u32 = 2;
 
-    /// Returns a recording whose rows are so many receives by a system call, of which these were looked at: row, kind,
-    /// the number for which each stands, and their number.
+    /// Returns a recording. `rows` has each row's system call and number of receives; `looked_at` has the receives that
+    /// were looked at: row, kind, the number for which each stands, and their number.
     fn recording(rows: &[(&str, u64)], looked_at: &[(u32, u32, u64, u64)]) -> Recording {
         let row = |(name, calls): &(&str, u64)| {
             Row::new(ProcessId(0), Sysno::from_name(name).unwrap(), Counts { calls: *calls, ..Counts::default() })
@@ -201,13 +202,13 @@ mod tests {
 
     #[test]
     fn receives_that_nothing_stands_for_may_all_have_begun_a_request() {
-        // 20 of 100 are missing; of the others half began one.
+        // 80 of 100 receives were looked at; half of them began a request.
         let (of, unseen) = told(&[("recvfrom", 100)], &[(0, 0, 1, 40), (0, NONE, 1, 40)]);
         assert_eq!((of, unseen), (vec![Estimate { estimate: 50, low: 40, high: 60 }], 20));
-        // Nothing is known of another place where the process receives.
+        // No call of another receiving row was looked at: each may have begun a request.
         let (of, unseen) = told(&[("recvfrom", 80), ("recvmsg", 5)], &[(0, 0, 1, 40), (0, NONE, 1, 40)]);
         assert_eq!((of[0].low, of[0].high, unseen), (40, 45, 5));
-        // What is read there may be files.
+        // A `read` may be of a file, so it is not counted as a receive of which nothing is known.
         assert_eq!(told(&[("recvfrom", 80), ("read", 5)], &[(0, 0, 1, 40), (0, NONE, 1, 40)]).1, 0);
     }
 
@@ -217,7 +218,7 @@ mod tests {
             told(&[("recvfrom", 100 + 8_000)], &[(0, 0, 1, 50), (0, NONE, 1, 50), (0, 0, 8, 500), (0, NONE, 8, 500)]);
         assert!(of[0].estimate == 4_050 && of[0].low < 3_950 && of[0].low > 3_500, "{of:?}");
         assert!(of[0].high > 4_150 && of[0].high < 4_600 && unseen == 0, "{of:?}");
-        // The last part of a thread goes on behind its last call.
+        // The samples stand for 8,000 calls, but only 7,990 were made.
         let (of, unseen) = told(&[("recvfrom", 7_990)], &[(0, 0, 8, 500), (0, NONE, 8, 500)]);
         assert_eq!((of[0].estimate, unseen), (3_995, 0));
         // A kind that no sample has met is not in the report; one that a few have met has wide bounds.

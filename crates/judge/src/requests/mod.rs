@@ -68,9 +68,9 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
     })
 }
 
-/// The needless share of the calls of rows that only looks at single calls tell of.
+/// Needless shares of the rows whose findings rest on looks at single calls, without a claim in any window.
 struct Needless {
-    /// By row, 0 to 1.
+    /// Needless share of each such row's calls, 0 to 1.
     by_looks: Map<RowId, f64>,
 }
 
@@ -84,7 +84,7 @@ impl Needless {
                 *share = (*share + needless.calls as f64 / calls as f64).min(1.0);
             }
         }
-        // What windows claim is told call by call.
+        // A row with a claim in a window is judged call by call.
         for (at, window) in recording.windows.iter().enumerate() {
             for (index, call) in window.calls.iter().enumerate() {
                 if claims.at(at, index).is_some_and(|claim| !claim.weak) {
@@ -95,7 +95,7 @@ impl Needless {
         Self { by_looks }
     }
 
-    /// Returns how much of a call of a window is needless, 0 to 1.
+    /// Returns the needless part of a window's call, 0 to 1.
     fn of_call(&self, claims: &Claims, window: usize, index: usize, row: Option<RowId>) -> f64 {
         match claims.at(window, index) {
             Some(claim) if !claim.weak => 1.0,

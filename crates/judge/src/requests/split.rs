@@ -29,11 +29,11 @@ pub(super) enum Whole {
 pub(super) struct PieceCall {
     pub(super) row: RowId,
     pub(super) syscall: Sysno,
-    /// True if it receives from a socket.
+    /// True if the call receives from a socket.
     pub(super) receives: bool,
-    /// The part of it that is needless, 0 to 1.
+    /// The needless part of the call, 0 to 1.
     pub(super) needless: f64,
-    /// Time waited in it while the request was under way, ns; `None` if it is unknown.
+    /// Time waited in the call while the request was under way, ns; `None` if it is unknown.
     pub(super) waited_ns: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Piece {
     pub(super) end: Whole,
     /// True if the thread took up another request before this one was answered.
     pub(super) overlapped: bool,
-    /// True if the window shows its answer.
+    /// True if the window shows the request's answer.
     pub(super) answered: bool,
 }
 
@@ -53,9 +53,9 @@ pub(super) struct Piece {
 struct Begun {
     piece: Piece,
     fd: i32,
-    /// True if its connection was closed.
+    /// True if the request's connection was closed.
     closed: bool,
-    /// Number of its calls up to its last answer: it was under way until then.
+    /// Number of the request's calls up to its last answer, while it was under way.
     under_way: usize,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn pieces(recording: &Recording, window: &Window, needless: &dyn Fn(u
         if at == last && !begun.closed {
             begun.piece.end = if cut { Whole::Cut } else { Whole::No };
         }
-        // What follows the last answer waits for others.
+        // Calls behind the last answer wait for other requests, so their waits don't count.
         if begun.piece.answered {
             let idle = begun.piece.calls.get_mut(begun.under_way..).unwrap_or_default();
             idle.iter_mut().for_each(|call| call.waited_ns = call.waited_ns.map(|_| 0));
@@ -116,7 +116,8 @@ impl Split {
             self.by_fd.remove(&new);
         }
         let Some(begun) = own.or(self.current).and_then(|at| self.begun.get_mut(at)) else { return };
-        // The receive that begins a request has waited for the client, and calls for many may have.
+        // The receive that begins a request has waited for the client, and calls that wait for many things may have,
+        // too. Such waits don't count.
         let idle = kind.is_some() || WAITS.contains(&name) || ACCEPTS.contains(&name);
         let waited_ns = if idle { call.waited_ns.map(|_| 0) } else { call.waited_ns };
         begun.piece.calls.push(PieceCall {

@@ -63,7 +63,7 @@ pub(super) struct Scene<'a> {
     pub(super) claimed: &'a Map<RowId, RoundClaimed>,
     pub(super) semantics: &'a Semantics,
     pub(super) wall_ns: Option<f64>,
-    /// The program's own processor time, ns: looked up once, since it takes a look at all rows.
+    /// The program's own processor time, ns, looked up once, since that reads all rows.
     pub(super) own_cpu_ns: Option<u64>,
 }
 

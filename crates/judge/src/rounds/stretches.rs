@@ -14,7 +14,7 @@ const LONGEST: usize = 4_096;
 
 /// Consecutive calls of one thread.
 pub(super) struct Stretch<'a> {
-    /// Number of the process, and number of the thread.
+    /// Numbers of the process and of the thread.
     pub(super) thread: (u32, u32),
     /// The kind whose row opened the window.
     pub(super) opener: KindId,

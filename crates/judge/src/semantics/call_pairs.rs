@@ -88,7 +88,7 @@ const fn asks_length(first: &'static str, then: &'static [&'static str]) -> Sequ
     }
 }
 
-/// Returns a line for a look at data that the following call takes.
+/// Returns a line for a peek at data that the following call takes out.
 const fn peeks(first: &'static str) -> Sequel {
     Sequel {
         then: READS,

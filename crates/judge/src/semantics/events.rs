@@ -1,4 +1,4 @@
-//! What calls do to connections and events.
+//! Effects of calls on connections and events.
 
 use super::effects::Effect;
 use super::registry::Lines;

@@ -10,7 +10,7 @@ use super::memory::{Amount, FREES, Frees, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
-use super::state::{KEPT_UNLESS, NAME, PATH, State};
+use super::state::{KEPT_UNLESS, NAME, PATH, State, WATCH};
 #[cfg(test)]
 use super::state::{POSITION, SIZE, SYNCED};
 use super::state_lines::{STATE_LINES, StateLine};
@@ -366,6 +366,7 @@ impl Lines {
             .with(Signs::SLEEPS, !self.sleeps_until.is_empty())
             .with(Signs::RANGED, !self.ranged.is_empty())
             .with(Signs::WAKES, self.may_wake())
+            .with(Signs::WATCHES, self.sets(&WATCH))
     }
 
     /// Returns the first line that applies: the question, the set or the attempt that the call makes. A failed call

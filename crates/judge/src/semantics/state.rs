@@ -41,7 +41,7 @@ pub(crate) struct State {
     pub thing: &'static str,
     /// The drawback of keeping the answer; empty if there is none.
     pub gives_up: &'static str,
-    /// True if the delivery of a signal, or the return from its handler, may change it.
+    /// True if the delivery of a signal, or the return from its handler, may change the state.
     pub signals: bool,
     /// True if keys are address ranges, so that a set of an overlapping range voids known values.
     pub ranges: bool,
@@ -53,20 +53,19 @@ pub(crate) struct State {
     pub undone: Undone,
 }
 
-/// The sets of a kind of state that undo an earlier set.
+/// The settings of a kind of state that undo an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undone {
-    /// Sets of a value that returns again and again, within a few sets.
+    /// Settings whose values recur with a short period.
     Returns,
-    /// Sets of two values that alternate.
+    /// Settings that alternate between two values.
     Alternates,
-    /// Sets of a value that returns, and of a value that follows each of many others.
+    /// Settings whose values recur; also settings of which every second one goes back to the same value.
     Back,
-    /// Sets that take back all or a part of the set before: the value returns, or moves the other
-    /// way.
+    /// Settings whose values recur; also settings that reverse the direction of the change before.
     Turns,
-    /// Sets of the value that was set before: the program's use of its memory undoes the set in
-    /// between, by no call.
+    /// Settings to the value that was set before: in between, the program's use of its memory undid that setting
+    /// without a call.
     Unseen,
 }
 
@@ -280,7 +279,7 @@ pub(crate) static ATTEMPT: State = State {
     ..PLAIN
 };
 
-/// Possibility of making a folder: what stands at its path decides, whatever is made in it.
+/// Possibility of making a folder, which depends on what stands at the folder's path, and not on its contents.
 pub(crate) static MAKING: State = State { name: "making", ..ATTEMPT };
 
 /// The room of a file system, which writes of any process change.

@@ -14,7 +14,8 @@ pub(crate) enum UsedBy {
     Others,
     /// Calls about the descriptor in the first argument, and calls that wait or start a child.
     Calls,
-    /// Who reads the file behind the descriptor in the first argument, or is told of it: others look now and then.
+    /// Readers of the file behind the descriptor in the first argument, and those that a message tells of it; others
+    /// look now and then.
     Readers,
 }
 

@@ -58,7 +58,8 @@ pub(crate) struct Thing {
     pub life: usize,
     /// True if the thing's content ends with it, so that work on it is lost.
     pub holds: bool,
-    /// True if the thing carries questions and their answers: where these are the same each time, they go with it.
+    /// True if the thing carries questions and their answers. If these are the same each time, their calls are needless
+    /// together with the thing.
     pub asks: bool,
     /// True if the thing can't outlive the file in [`Thing::file`]: it counts only if that stays open.
     pub of_open: bool,
@@ -174,9 +175,9 @@ impl Thing {
 const DESCRIPTOR_PAIR: &str = "a pipe";
 const LEFT_IN_IT: &str = "what is left in it comes to who reads it next";
 const EVENTS: &str = "an event descriptor";
-/// The name of an event descriptor whose reads take one of its count each.
+/// The name of an event descriptor each of whose reads takes one off its count.
 pub(crate) const TOKENS: &str = "a descriptor of tokens";
-/// The flag of such a one (eventfd(2)).
+/// The flag that makes such an event descriptor (eventfd(2)).
 const EFD_SEMAPHORE: u32 = 1;
 const SIGNALS: &str = "a signal descriptor";
 const WATCHES: &str = "a watch descriptor";

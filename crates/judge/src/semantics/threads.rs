@@ -11,7 +11,7 @@ const CLONE_THREAD: u32 = 0x1_0000;
 /// The flag with which clone makes a thread or process in the caller's memory (linux/sched.h).
 const CLONE_VM: u64 = 0x100;
 
-/// Returns true if the call, one that makes a thread or process, makes it in the caller's memory: it copies none.
+/// Returns true if a call that makes a thread or process makes it in the caller's memory, so that none is copied.
 pub(crate) fn shares_memory(call: &ObservedCall<'_>) -> bool {
     let flags = match call.syscall.name() {
         Some("vfork") => return true,

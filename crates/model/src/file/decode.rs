@@ -45,7 +45,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
 }
 
 fn request_kind(k: &wire::RequestKind, strings: &Strings) -> Result<RequestKind, FileError> {
-    // A later version may know more protocols: their requests are not told.
+    // A protocol that a later version added counts as none: its requests are not reported.
     let protocol = RequestProtocol::from_name(&k.protocol).unwrap_or(RequestProtocol::None);
     Ok(RequestKind { protocol, name: strings.get(k.name)? })
 }

@@ -22,7 +22,7 @@ struct Chain {
     frames: Vec<FrameId>,
     /// Number of leading frames that all samples share.
     sure: usize,
-    /// Share of the row's calls, as text, whose samples have the other frames too.
+    /// Share of the row's calls, as text, whose samples have the frames behind the first `sure` ones too.
     share: Option<String>,
 }
 

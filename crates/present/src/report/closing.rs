@@ -116,7 +116,8 @@ impl Report<'_> {
         // In a program with several threads, most threads wait for work all the time, which says
         // nothing about the program.
         let alone = self.rec.header.threads <= processes(self.rec);
-        // A call that never waits lost the processor to others for that time.
+        // For a call that never waits, the time waited is time in which other threads had its processor: it does not
+        // count.
         let waits = |syscall: Sysno| syscall.signature().is_none_or(|call| call.may_block || call.waits);
         let waited = |c: &Counts, of: Sysno| c.waited_ns.filter(|_| alone && waits(of)).unwrap_or(0);
         let spent = |c: &Counts, of: Sysno| c.toll_ns.unwrap_or(0).max(waited(c, of));

@@ -155,7 +155,7 @@ fn calls_of(cost: &RequestCost, all: bool) -> String {
     format!("{}{others}", shown.join(", "))
 }
 
-/// Returns what restricts the figures.
+/// Returns remarks on the limits of the figures.
 fn notes(requests: &Requests) -> Vec<String> {
     let looked_at: u64 = requests.costs.iter().map(|cost| cost.looked_at).sum();
     let mut notes = vec![format!(
@@ -207,7 +207,7 @@ fn notes(requests: &Requests) -> Vec<String> {
     notes
 }
 
-/// Returns what of the receives can't be read.
+/// Describes the receives whose requests can't be read; `None` if there are none.
 fn unreadable(requests: &Requests) -> Option<String> {
     let of = |n: u64, protocol: RequestProtocol| (n > 0).then(|| format!("{} got {}", grouped(n), protocol.name()));
     let parts: Vec<String> = [of(requests.tls, RequestProtocol::Tls), of(requests.http2, RequestProtocol::Http2)]

@@ -214,7 +214,7 @@ impl Sentences<'_> {
             Doubt::Cheap => "they cost too little, or are too few, for a finding".to_owned(),
             Doubt::Unsure if f.gives_up().is_empty() => "the program may have a reason for each of them".to_owned(),
             Doubt::Unsure => format!("what would be given up may be wanted: {}", sentence(f.gives_up())),
-            Doubt::PartOfRow => "most calls made from there are of use".to_owned(),
+            Doubt::PartOfRow => "of most calls made from there nothing shows that they are needless".to_owned(),
             Doubt::Excerpt => {
                 format!("the excerpt shows {} of them: what they cost in the whole run it can't tell", calls(f.calls))
             }

@@ -262,7 +262,7 @@ fn a_hanging_cure_is_reported_as_hanging() {
     assert_eq!(c.measured, None);
 }
 
-/// Is interrupted in the run with this number, from 0.
+/// An executor that is interrupted in the run with this number, from 0.
 struct Interrupted(u32);
 
 impl Executor for Interrupted {

@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use systoll_cure::interrupted;
 use systoll_model::{InPlace, Sysno};
 
-/// What the program did in a turn.
+/// A turn of the program: its length, and the calls and work done in it.
 #[derive(Clone, Debug, Default)]
 pub struct LiveTurn {
     /// True if the calls were answered in place.
     pub answered: bool,
-    /// Its length, s.
+    /// Length of the turn, s.
     pub seconds: f64,
     /// Processor time of the program's processes, ns.
     pub cpu_ns: u64,
@@ -25,7 +25,7 @@ pub struct LiveTurn {
     pub made: BTreeMap<Sysno, u64>,
     /// The calls that may be answered in place.
     pub in_place: Vec<InPlace>,
-    /// What the load printed, if there is one.
+    /// The load's figures, if there is a load.
     pub load: Option<Turn>,
 }
 
@@ -42,7 +42,7 @@ impl LiveTurn {
     }
 }
 
-/// Why a comparison ended before all turns were over.
+/// The reason why a comparison ended before all turns were over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// A signal told systoll to end.
@@ -60,16 +60,16 @@ pub trait LiveTurns {
     fn turn(&mut self, answered: bool) -> Result<LiveTurn, LiveError>;
 }
 
-/// Why a turn came to nothing.
+/// The reason why a turn gave no figures.
 #[derive(Debug)]
 pub enum LiveError {
-    /// The turns before it stand.
+    /// The comparison ends here; the turns before stay valid.
     Ended(Ended),
-    /// Nothing can be told.
+    /// An error that leaves no result, whatever turns came before.
     Failed(ProveError),
 }
 
-/// The error where no turns stand before it.
+/// Converts the error for a comparison that has no earlier turns to report.
 impl From<LiveError> for ProveError {
     fn from(error: LiveError) -> Self {
         match error {
@@ -108,7 +108,7 @@ pub struct LiveSide {
     pub processors: Estimate,
     /// Calls that were made, a second.
     pub calls: Estimate,
-    /// Calls of those kinds that may be answered that were made, a second.
+    /// Calls made a second, of the kinds that may be answered.
     pub asked: Estimate,
     /// Failed requests in all turns.
     pub failed: u64,
@@ -127,7 +127,7 @@ pub struct LiveComparison {
     pub work: Work,
     /// The turns in which calls were made.
     pub a: LiveSide,
-    /// The turns in which they were answered.
+    /// The turns in which these calls were answered.
     pub b: LiveSide,
     /// Change of the work done in a second; more is better.
     pub per_second: Change,
@@ -139,7 +139,7 @@ pub struct LiveComparison {
     pub processors: Change,
     /// Counts of the calls that were answered, over all turns of `b`.
     pub answered: Answered,
-    /// Why there were no more turns, if the comparison ended early.
+    /// The reason why there were no more turns, if the comparison ended early.
     pub ended: Option<Ended>,
 }
 

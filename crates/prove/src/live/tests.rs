@@ -8,7 +8,7 @@ const WRITE: Sysno = Sysno(1);
 /// A program that needs 1 µs for each write, and 100 ns for each of the two getpid beside it; on one processor.
 struct Program {
     turns: usize,
-    /// Turns after which it ends.
+    /// Turns after which the program ends.
     ends: usize,
     /// Calls that are made although they could be answered, in a turn.
     missed: u64,

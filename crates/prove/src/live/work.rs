@@ -50,7 +50,7 @@ impl Work {
     fn done(&self, turn: &LiveTurn) -> Option<f64> {
         let load = turn.load.as_ref();
         match self {
-            // Of a load that prints no number, the rate tells it.
+            // If the load prints no number of requests, its rate and the turn's length give the number.
             Self::Requests => load?.work.map_or_else(|| Some(load?.per_second * turn.seconds), |n| Some(n as f64)),
             Self::Loads => load?.work.map(|n| n as f64),
             Self::Calls(syscall) => Some(turn.made.get(syscall).copied().unwrap_or(0) as f64),

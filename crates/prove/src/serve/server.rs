@@ -187,7 +187,7 @@ pub enum Watching {
     Closely,
 }
 
-/// Says how servers are driven.
+/// The way in which servers are driven.
 #[derive(Clone, Debug)]
 pub struct Drive {
     /// The sign that a server is ready.
@@ -204,7 +204,7 @@ pub struct Drive {
 
 /// Runs servers as processes of this box.
 pub struct Servers<'a> {
-    /// Says how the servers are driven.
+    /// The way in which the servers are driven.
     pub drive: Drive,
     /// Returns the command that watches a server and keeps the recording in a file.
     pub watcher: &'a dyn Fn(&Spec, Watching, &Path) -> Spec,

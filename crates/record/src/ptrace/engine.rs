@@ -23,7 +23,7 @@ use systoll_symbols::{PlacedFrame, Symbols};
 const SLEPT_NS: u64 = 2_000;
 /// Duration of handling a stop that is exceeded only when a file's names are read, ns.
 const LOADING_NS: u64 = 500_000;
-/// Number of stops that are handled as they come, while several threads run, before the stops of all threads are
+/// Number of stops, while several threads run, that are handled one by one before the stops of all threads are
 /// collected.
 const MOST_UNTAKEN: u32 = 3;
 /// Number of threads up to which each thread's call is checked before the tracer waits.
@@ -76,7 +76,7 @@ pub(super) struct ThreadsSeen {
 /// The stops of threads, and the times at which they came.
 #[derive(Default)]
 pub(super) struct Stops {
-    /// Stops that were collected but not handled yet, with the time of collection, first come, first served.
+    /// Stops that were collected but not handled yet, oldest first, each with the time of collection.
     told: VecDeque<(Stop, u64)>,
     /// Number of stops handled since all stops were last collected.
     untaken: u32,

@@ -16,7 +16,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 Keys: ? tells them all; q leaves, and what is watched runs on as it was (docs/use/attach.md)";
 
-/// What lines of the table stand for.
+/// The things that lines of the table stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TopGroup {
     /// A system call from one place.

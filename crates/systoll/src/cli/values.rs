@@ -10,12 +10,12 @@ use systoll_present::{TableColumn, TableSort};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns(pub Vec<TableColumn>);
 
-/// What calls are regrouped by.
+/// The property by which calls are regrouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regroup {
     /// A property of each call.
     By(By),
-    /// The request that a server makes it for.
+    /// The request for which a server makes the call.
     Request,
 }
 

@@ -117,8 +117,8 @@ fn anew(args: &ProveArgs, pid: i32, cause: &str) -> String {
     format!("{there}systoll prove --serve {server} --ready {} --load {load} --cure {cause}", port.unwrap_or("PORT"))
 }
 
-/// Parses the command line anew with the cause as an option, so that options may stand behind it: elsewhere all that
-/// follows a program's name is the program's.
+/// Parses the command line anew with the cause as `--cure`, so that words behind it may be options: words behind a
+/// program's name are that program's.
 pub(super) fn with_options_behind(args: &ProveArgs) -> Option<Command> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let (cause, behind) = args.command.split_first().filter(|(_, behind)| !behind.is_empty())?;
@@ -145,7 +145,7 @@ impl Plan {
         let fit = u32::try_from(time.as_millis() / (2 * TURN.as_millis())).unwrap_or(MOST_TURNS);
         let most = if args.load.is_some() { TURNS } else { MOST_TURNS };
         let turns = args.pairs.unwrap_or_else(|| fit.clamp(TURNS, most));
-        // The first one tells what the program does.
+        // One more turn comes first: it finds out which call counts the program's work.
         let turn = time / turns.saturating_mul(2).saturating_add(1);
         if turn < SHORTEST {
             return Err(Failure::Usage("--live needs more time for its turns: --for 30s"));
@@ -193,7 +193,7 @@ fn compare(args: &ProveArgs, plan: &Plan, pids: &[i32], elided: &[Elision]) -> R
     let compared = entered.map_err(ProveError::from).and_then(|()| compare_live(&mut turns, &options, &mut progress));
     line.finish_and_clear();
     if interrupted().is_some() {
-        // The processes are left first, however long that takes.
+        // The interrupt must not end this process before the program's processes are left, however long that takes.
         settle();
     }
     let left = watching.end(pids)?;
@@ -211,7 +211,7 @@ fn exactly(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// Returns a command that helps `systoll attach`, as it helps this command.
+/// Turns advice to start `systoll attach` by sudo into advice to start this command, with the words `own`, by sudo.
 fn for_prove(advice: &str, pids: &[i32], own: &[String]) -> String {
     let attach = advice.rsplit_once("systoll attach ").filter(|(before, _)| before.starts_with("sudo "));
     let Some((before, pid)) = attach.filter(|(_, pid)| pid.parse::<i32>().is_ok()) else { return advice.to_owned() };
@@ -282,7 +282,7 @@ impl Turns<'_> {
     }
 }
 
-/// Returns what was done between two moments.
+/// Returns the time, the calls made and the calls answered between two readings.
 fn between(before: &TurnTotals, after: &TurnTotals) -> LiveTurn {
     let made = after
         .made

@@ -20,18 +20,18 @@ const LEAVES: Duration = Duration::from_secs(60);
 /// Time between two looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why there are no totals.
+/// The reason why there are no totals.
 pub(super) enum Told {
     /// The processes are not watched any more, or systoll is to end.
     Over(Ended),
-    /// They could not be entered: the reason, and what helps.
+    /// The processes could not be entered; holds the reason, and the command that helps.
     Refused(String, Option<String>),
 }
 
 /// A systoll that watches.
 pub(super) struct Watching {
     child: Child,
-    /// The end of its orders ends the watching.
+    /// Pipe for orders to the child. Closing the pipe ends the watching.
     orders: Option<ChildStdin>,
     answers: Receiver<Answer>,
     left: Option<LeftState>,
@@ -69,7 +69,7 @@ impl Watching {
     /// Gives an order, and returns the totals after it.
     pub(super) fn ask(&mut self, order: TurnOrder) -> Result<TurnTotals, Told> {
         if let Some(orders) = &mut self.orders {
-            // What has ended is told by its last answer, or by none.
+            // If the child has ended, its last answer says so, or no answer comes.
             let _ = turns::write_order(orders, order);
         }
         let end = Instant::now() + ANSWERS;
@@ -92,7 +92,7 @@ impl Watching {
         Err(gone("the systoll that watches it does not answer"))
     }
 
-    /// Returns why the processes are not watched any more, if so.
+    /// Returns the reason why the processes are not watched any more; `None` if they are.
     pub(super) fn is_over(&mut self) -> Option<String> {
         match self.answers.try_recv() {
             Ok(Answer::Left(left)) => {
@@ -104,7 +104,8 @@ impl Watching {
         }
     }
 
-    /// Has the processes left, and returns how they were. Takes out what stays if the other systoll was killed.
+    /// Makes the other systoll leave the processes, and returns the state in which it left them. If it was killed,
+    /// removes what it has left behind in them.
     pub(super) fn end(mut self, pids: &[i32]) -> Result<Option<LeftState>, Failure> {
         self.orders = None;
         let end = Instant::now() + LEAVES;
@@ -116,7 +117,7 @@ impl Watching {
             }
         }
         if self.left.is_none() {
-            // It may have been killed.
+            // The child may have ended already.
             let _ = self.child.kill();
         }
         let _ = self.child.wait();

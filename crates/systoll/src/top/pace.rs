@@ -3,19 +3,19 @@
 use nix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// Processor time that may be spent at once, beside the share: the first look at a program names
-/// all of its code.
+/// Processor time that may be spent in addition to the share: the first look at a program takes long, as it names all
+/// of the program's code.
 const ALLOWANCE: Duration = Duration::from_millis(250);
 
-/// Paces repeated work: it is done at most every `every`, and so seldom that it takes at most one
-/// part in `parts` of the time, and an allowance.
+/// Paces repeated work: it is done at most every `every`, and so seldom that it takes at most one part in `parts` of
+/// the time, plus [`ALLOWANCE`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     every: Duration,
     parts: u32,
     start: Instant,
     next: Instant,
-    /// The thread's processor time when the work began; `None` between two times.
+    /// The thread's processor time when the work began; `None` while no work is under way.
     began: Option<Duration>,
     spent: Duration,
 }
@@ -39,7 +39,7 @@ impl Pace {
         true
     }
 
-    /// Notes that the work has been done, by the same thread.
+    /// Notes that the work has been done. Must be called by the thread that began it.
     pub(crate) fn end(&mut self) {
         if let Some(began) = self.began.take() {
             self.spend(own_cpu().saturating_sub(began));

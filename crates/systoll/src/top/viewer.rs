@@ -22,7 +22,7 @@ const COLUMNS: usize = 100;
 pub(super) enum Kind {
     /// On the terminal, with keys.
     Terminal,
-    /// As text, so many screens.
+    /// As text: this number of screens.
     Batch(u32),
 }
 

@@ -12,9 +12,9 @@ use systoll_judge::Catalogue;
 use systoll_model::{Exit, Recording};
 use systoll_record::Control;
 
-/// Longest time between two looks whether a snapshot is due; also the time to the first snapshot.
+/// Longest time between two checks if a snapshot is due; also the time to the first snapshot.
 const LOOK: Duration = Duration::from_millis(250);
-/// Largest time before it is due at which a snapshot is on time.
+/// Time by which a snapshot may be taken before it is due.
 const EARLY: Duration = Duration::from_millis(30);
 /// Number of parts of the time of which snapshots may take one.
 const PARTS: u32 = 150;

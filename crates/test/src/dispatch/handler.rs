@@ -44,7 +44,7 @@ extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mut ucont
     match on_call(thread, number, arch, program) {
         None => thread.selector.store(BLOCK, SeqCst),
         Some(why) => {
-            // SAFETY: this thread's, and its selector was BLOCK: none of its own code uses it.
+            // SAFETY: the state is this thread's, whose own code can't be using it: the selector was BLOCK.
             unsafe { thread.counting() }.incomplete.get_or_insert(why);
             // Goes back to the instruction itself, which the kernel lets through from now on.
             *register(program, libc::REG_RIP) -= SYSCALL as greg_t;
@@ -81,7 +81,7 @@ fn on_call(thread: &Thread, number: u32, arch: u32, program: &mut ucontext_t) ->
 }
 
 fn count(thread: &Thread, site: Site) {
-    // SAFETY: this thread's, and its selector was BLOCK: none of its own code uses it.
+    // SAFETY: the state is this thread's, whose own code can't be using it: the selector was BLOCK.
     let counting = unsafe { thread.counting() };
     if std::mem::take(&mut counting.probing) {
         return;

@@ -63,7 +63,7 @@ pub(crate) fn begin(how: Begin) -> Result<(), Unavailable> {
         thread.give_back();
     }
     let thread = Thread::take(id).ok_or(Unavailable::TooManyThreads)?;
-    // SAFETY: taken for this thread.
+    // SAFETY: the entry was taken for this thread.
     let counting = unsafe { thread.counting() };
     let kept = std::mem::take(&mut counting.tables);
     *counting = Counting { tables: kept, stack_end: how.stack_end, python: how.python, ..Counting::default() };
@@ -78,7 +78,7 @@ pub(crate) fn begin(how: Begin) -> Result<(), Unavailable> {
 /// Begins a nested block. Returns `None` if the entry belongs to an earlier thread that has ended.
 fn enter_inner(thread: &'static Thread) -> Option<Result<(), Unavailable>> {
     thread.selector.store(ALLOW, SeqCst);
-    // SAFETY: this thread's, and nothing is dispatched now.
+    // SAFETY: the state is this thread's, and nothing is dispatched now.
     if unsafe { thread.counting() }.incomplete.is_none() {
         // SAFETY: as above; the handler, if it runs, resets the flag.
         unsafe { thread.counting() }.probing = true;
@@ -161,7 +161,7 @@ fn restore_signals(counting: &Counting) {
 pub(crate) fn end() -> Option<RawCounts> {
     let thread = Thread::of(handler::thread_id())?;
     thread.selector.store(ALLOW, SeqCst);
-    // SAFETY: this thread's, and nothing is dispatched now.
+    // SAFETY: the state is this thread's, and nothing is dispatched now.
     let counting = unsafe { thread.counting() };
     let inner = counting.depth.checked_sub(1)?;
     counting.depth = inner;

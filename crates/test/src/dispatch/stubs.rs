@@ -87,8 +87,7 @@ pub(super) fn restorer() -> u64 {
 
 /// Makes a call that is never dispatched. Returns the kernel's result: an errno as its negative.
 ///
-/// # Safety
-/// As for the system call itself.
+/// # Safety The requirements of the system call itself.
 pub(super) unsafe fn call(number: libc::c_long, arguments: [u64; 6]) -> i64 {
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: the caller guarantees it; the code follows the C ABI.

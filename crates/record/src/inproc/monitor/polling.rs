@@ -128,7 +128,8 @@ impl Polling {
         }
         let beside = if self.processors == 2 { procfs::processor(pid) } else { None };
         let stay = beside.and_then(|_| sys::SavedAffinity::as_it_is());
-        // A thread starts on a processor that its maker may use: moving it once it runs would cost a tenth of its time.
+        // A thread starts on a processor that its maker may use. Therefore the launcher keeps off the child's processor
+        // while it starts the thread: moving the thread once it runs would cost a tenth of its time.
         let is_there = |processor: &usize| usize::try_from(sys::processor()) == Ok(*processor);
         let moved = beside.filter(|p| !is_there(p)).zip(stay.as_ref()).is_some_and(|(p, stay)| stay.off(p));
         self.reader = ahead.begin(what, beside.filter(|_| !moved));

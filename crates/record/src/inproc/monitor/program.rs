@@ -186,7 +186,7 @@ pub(crate) struct Threads {
     /// True if we waited in vain for a thread to note its identity.
     pub(crate) has_nameless: bool,
     pub(crate) tickets: Tickets,
-    /// Number of threads at which their calls are sampled again.
+    /// Number of drawn slots, thus of threads, from which on calls of short threads are sampled again.
     pub(crate) sample_at: u64,
     /// True if threads were seen that end before they have made as many calls as a window waits for.
     pub(crate) come_and_go: bool,
@@ -198,7 +198,7 @@ pub(crate) struct Threads {
     pub(crate) unheeded: u32,
     /// Bytes of a thread's stack that the last unwinding needed.
     pub(crate) stack_read: usize,
-    /// When mappings were last read for a stack that ended outside those known, ns of the monotonic clock.
+    /// Time of the monotonic clock, ns, when mappings were last read because a stack ended outside the known ones.
     pub(crate) read_maps_ns: Option<u64>,
     /// Number of windows written when windows were last taken.
     pub(crate) written: u64,
@@ -221,12 +221,12 @@ pub(crate) struct Processes {
     pub(crate) execed: HashSet<i32>,
     /// True if the process that executed it continues in a copy of its image.
     pub(crate) first_has_parted: bool,
-    /// The only process whose calls are told, if not all are.
+    /// The only process whose calls are reported; `None` if those of all processes are.
     pub(crate) only: Option<i32>,
 }
 
 impl Processes {
-    /// Returns true if the calls of process `pid` are told. A slot without a process is the first thread's.
+    /// Returns true if the calls of process `pid` are reported. A slot without a process is the first thread's.
     pub(crate) fn tells(&self, pid: i32) -> bool {
         self.only.is_none_or(|only| pid == 0 || pid == only)
     }

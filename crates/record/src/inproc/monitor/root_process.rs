@@ -14,7 +14,7 @@ pub(crate) struct Attached {
     pub(crate) calls: Option<u64>,
     /// True if calls are answered in place in turns.
     pub(crate) in_turns: bool,
-    /// True if nothing is told of processes that they make.
+    /// True if processes that these make are left out of the report.
     pub(crate) no_children: bool,
     /// Number of processes that were entered.
     pub(crate) processes: u64,

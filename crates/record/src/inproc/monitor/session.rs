@@ -117,7 +117,7 @@ pub(crate) struct Provisioning {
     pub(crate) sites: AllSites,
 }
 
-/// Files without calls. Threads have a list of them, so that they need not ask about them.
+/// Files without calls. Shared memory has a list of them, so that threads need not ask about these files.
 #[derive(Default)]
 pub(crate) struct NoCalls {
     /// Entries that were written to the list.

@@ -20,9 +20,9 @@ pub(crate) struct Offsets {
     pub(crate) command: u64,
     /// Address of `shell_function_defs`.
     pub(crate) functions: u64,
-    /// `shell_script_filename`: null where the shell runs no file.
+    /// Address of `shell_script_filename`, which is null if the shell runs no file.
     pub(crate) script: u64,
-    /// `dollar_vars`, whose first is the name that the shell was called by.
+    /// Address of `dollar_vars`; the first of these texts is the name by which the shell was called.
     pub(crate) arguments: u64,
 }
 

@@ -35,7 +35,7 @@ struct Fields {
     by_name: HashMap<String, u64>,
 }
 
-/// Where HotSpot of one version keeps its data: offsets in bytes from an object's start, and addresses of static
+/// The layout of HotSpot's data in one version: offsets in bytes from an object's start, and addresses of static
 /// fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -53,7 +53,7 @@ pub(crate) struct Layout {
     pub(crate) wrapper_anchor: u64,
 }
 
-/// Where the threads are, and offsets in a thread (`JavaThread`).
+/// The way to the threads, and offsets in a thread (`JavaThread`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
     pub(crate) all: AllThreads,
@@ -62,7 +62,7 @@ pub(crate) struct Threads {
     pub(crate) stack_size: u64,
 }
 
-/// Where all threads are found.
+/// The way to all threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllThreads {
     /// The address of the pointer to a list, and offsets in the list (from 12 on).
@@ -100,7 +100,7 @@ pub(crate) struct MethodLayout {
     pub(crate) text: u64,
 }
 
-/// Where the code heaps are, and offsets in `CodeHeap` and in its lists.
+/// Address of the code heaps, and offsets in `CodeHeap` and in its lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CacheLayout {
     /// Address of the pointer to the heaps.
@@ -142,7 +142,8 @@ pub(crate) struct CompiledLayout {
     pub(crate) scope: u64,
 }
 
-/// Where an `nmethod` keeps its methods (metadata), its scopes, and the code addresses that have a scope (`PcDesc`).
+/// The places at which an `nmethod` keeps its methods (metadata), its scopes, and the code addresses that have a scope
+/// (`PcDesc`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
     /// All of them follow the code (up to Java 22). The fields `metadata`, `places` and `end`, the end of the places,
@@ -152,7 +153,7 @@ pub(crate) enum Parts {
     Apart { data: u64, size: u64, scopes: u64, places: u64, methods: Methods },
 }
 
-/// Where an `nmethod` of Java 23 or later keeps its methods.
+/// The place at which an `nmethod` of Java 23 or later keeps its methods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Methods {
     /// Behind the code: `metadata` holds an offset from the end of the code, and `code_end` holds that end's offset.

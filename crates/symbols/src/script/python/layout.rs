@@ -175,7 +175,7 @@ impl Layout {
 /// Indexes of the parts of `_Py_DebugOffsets` that differ between versions, in 8-byte words.
 struct Parts {
     thread: usize,
-    /// Where in that part the thread's ids are told.
+    /// Index, within the thread's part, of the entries on the thread's ids.
     ids: usize,
     frame: usize,
     code: usize,

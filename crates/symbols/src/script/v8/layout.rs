@@ -8,7 +8,7 @@ use super::positions::Steps;
 use crate::script::interpreter::Candidate;
 use std::ops::Range;
 
-/// Where V8 of one version keeps its data: offsets in bytes from an object's start, and numbers of types.
+/// The layout of V8's data in one version: offsets in bytes from an object's start, and numbers of types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) frame: FrameLayout,

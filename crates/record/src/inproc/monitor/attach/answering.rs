@@ -1,7 +1,7 @@
-//! Whether calls of a process that runs can be answered in place.
+//! Finds out if calls of a running process can be answered in place.
 //!
-//! An answer is right only if each call is seen that could change it. Of a program that systoll starts all code is seen as
-//! it comes; one that runs may have code already that is no file's, and places that can't be hooked now.
+//! An answer is right only if every call that could change it is seen. systoll sees all code of a program that it
+//! starts. A running program may already have code that is in no file, and sites that can't be hooked now.
 
 use crate::inproc::monitor::attach::target::Refusal;
 use crate::inproc::monitor::program::Patched;
@@ -11,10 +11,10 @@ use systoll_binfile::maps::lines;
 use systoll_hooks::assemble::must_be_seen;
 use systoll_model::ProblemKind;
 
-/// Code of the kernel's that makes no call of the program's.
+/// Mappings of the kernel whose code makes no call for the program.
 const KERNELS: [&[u8]; 2] = [b"[vdso]", b"[vsyscall]"];
 
-/// The refusal of a process whose calls can't be answered.
+/// Returns the refusal of a process whose calls can't be answered.
 pub(crate) fn refusal(pid: i32, why: &str) -> Refusal {
     Refusal {
         reason: format!("its calls can't be answered in place: {why}"),
@@ -22,7 +22,8 @@ pub(crate) fn refusal(pid: i32, why: &str) -> Refusal {
     }
 }
 
-/// Returns why calls can't be answered, by the text of a process's `maps`: code that is no file's, or that can be written.
+/// Returns why calls can't be answered, by the text of a process's `maps`: it has code that is in no file, or that can
+/// be written.
 pub(crate) fn obstacle(maps: &[u8]) -> Option<&'static str> {
     let mut code = lines(maps).filter(|line| line.executable && !KERNELS.contains(&line.path));
     code.any(|line| line.inode == 0 || line.shared || line.writable)

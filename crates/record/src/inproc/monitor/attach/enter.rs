@@ -43,7 +43,7 @@ use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
 use systoll_symbols::Symbols;
 
-/// Why a 32-bit program is not entered.
+/// The reason for not entering a 32-bit program.
 const A_32_BIT_PROGRAM: &str = "it is a 32-bit program";
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
@@ -282,7 +282,7 @@ fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
     Ok(())
 }
 
-/// Refuses a process whose calls are to be answered in place and can't be.
+/// Refuses a process if its calls are to be answered in place, but can't be.
 fn can_be_answered(
     programs: &Programs,
     knowledge: &FileKnowledge,
@@ -487,7 +487,7 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
         no_children: running.no_children,
         ..Attached::default()
     };
-    // How they are entered depends on it.
+    // `enter` reads this state.
     session.traced.root.attached = Some(attached);
     let (mut first, mut under_way, mut ended) = (None, 0, 0);
     for pid in &running.pids {

@@ -90,7 +90,7 @@ fn confinement(pid: i32, status: &str) -> Option<Refusal> {
     }
     match filters_in(status) {
         Filters::None | Filters::Strict => Some(Refusal::with(why, RUN_INSTEAD)),
-        // They are looked at once its threads are stopped.
+        // The filters are read later, when the process's threads are stopped.
         Filters::Some(_) | Filters::Uncounted if seccomp::may_read_filters() => None,
         Filters::Some(_) | Filters::Uncounted => Some(Refusal::with(
             "it has a seccomp filter, which may end it for what watching does, and which only root can read",
@@ -99,10 +99,10 @@ fn confinement(pid: i32, status: &str) -> Option<Refusal> {
     }
 }
 
-/// Advice for a process that can't be entered for its filters.
+/// Advice for a process that can't be entered because of its filters.
 const RUN_INSTEAD: &str = "started by systoll it can be watched: systoll run -- CMD";
 
-/// Returns true if a process has seccomp filters that systoll has not inherited too: they are to be looked at.
+/// Returns true if a process has seccomp filters that systoll has not inherited too, so that they must be examined.
 pub(crate) fn has_own_filters(pid: i32) -> bool {
     seccomp::obstacle(pid).is_some()
 }
@@ -194,11 +194,11 @@ struct Rights {
 /// The user whom a process belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// Our own user's.
+    /// Our own user.
     We,
-    /// Our own user's, with another user's rights: a set-id program.
+    /// Our own user; the process has another user's rights, because it runs a set-id program.
     WeWithRights,
-    /// Another user's.
+    /// Another user.
     Another,
 }
 

@@ -22,7 +22,7 @@ const MOST: usize = 1024;
 /// run has a few new contexts, and asking for those costs less than writing all of them.
 const WORTH_WRITING: usize = 16;
 
-/// A context with another trunk counts as new in one of this number of runs, on average.
+/// Number of runs, on average, in one of which a context whose trunk has changed counts as new.
 const RENEWS: u64 = 8;
 
 #[derive(Clone, PartialEq, Message)]

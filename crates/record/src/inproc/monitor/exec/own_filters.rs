@@ -14,7 +14,7 @@ const MOST: usize = 64;
 /// The reason why a process with filters of its own can't be watched from inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// The filters don't allow this call in each case.
+    /// The filters don't allow this call in every case.
     Forbids(&'static str),
     /// The filters can't be read.
     Unreadable(Errno),
@@ -99,7 +99,7 @@ fn calls() -> Vec<(&'static str, Call)> {
         ("ioctl", libc::SYS_ioctl),
         ("rseq", libc::SYS_rseq),
         ("process_vm_readv", libc::SYS_process_vm_readv),
-        // At the exec of a child.
+        // These calls are made at the exec of a child.
         ("chmod", libc::SYS_chmod),
         ("pwrite64", libc::SYS_pwrite64),
         ("sched_setaffinity", libc::SYS_sched_setaffinity),

@@ -22,7 +22,7 @@ use systoll_hooks::layout::{BLOBS_AT, WRITE_CODE, image, slot};
 use systoll_model::{ProblemKind, Random};
 use systoll_symbols::{ModuleKey, Symbols};
 
-/// Files, mapped by programs of one executable, that are remembered, at most.
+/// Files remembered for the programs of one executable, at most.
 const MOST_USUAL: usize = 16;
 
 /// Memory of the process that a thread belongs to.

@@ -52,7 +52,7 @@ pub(crate) struct SampledReceive {
     pub(crate) row: u32,
     pub(crate) syscall: Sysno,
     pub(crate) args: [u64; 6],
-    /// Number of receives for which it stands.
+    /// Number of receives for which this one stands.
     pub(crate) stands_for: u64,
 }
 
@@ -89,11 +89,11 @@ pub(crate) struct OpenWindows {
     pub(crate) open: HashMap<SlotRef, Open>,
     /// First calls of windows that threads write.
     pub(crate) looked: HashMap<SlotRef, Looked>,
-    /// Nodes at which threads receive, and ask at their first call, if requests are to be told.
+    /// Nodes at which threads receive, and ask at their first call, if requests are to be reported.
     pub(crate) receive_nodes: Vec<(ProgramId, NodeAddr)>,
-    /// Threads that were seen to receive from a socket, if requests are to be told.
+    /// Threads that were seen to receive from a socket, if requests are to be reported.
     pub(crate) receivers: Vec<SlotRef>,
-    /// Index of the one of them to be asked next.
+    /// Index in `receivers` of the thread to be armed next.
     pub(crate) next_receiver: usize,
     /// Threads that ask at each call until they receive, each with the number of calls that are left for that.
     pub(crate) armed: HashMap<SlotRef, u32>,

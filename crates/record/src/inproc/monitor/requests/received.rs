@@ -1,4 +1,4 @@
-//! Opens windows where threads receive requests from a network, if requests are to be told.
+//! Opens windows where threads receive requests from a network, if requests are to be reported.
 //!
 //! A thread asks at its first receive at each place, and from then on the launcher now and then has it ask at each call
 //! until the next receive, where a window opens. The launcher records such a window call by call, since it may be
@@ -22,9 +22,10 @@ use systoll_hooks::layout::{look, may_hold_node, node, slot, want};
 const PATIENCE: u32 = 512;
 /// Time that a sample takes of a thread that asks for it, before the call and after it.
 const ASKED: Duration = Duration::from_micros(20);
-/// Nodes at which threads receive, at most; at others a thread that writes a window may plan the next place.
+/// Nodes at which threads receive that are remembered, at most. At further nodes threads stop asking once a thread that
+/// writes a window has planned the next place there.
 const MOST_NODES: usize = 256;
-/// Threads that receive, at most; others are not chosen again.
+/// Receiving threads that are remembered, at most; further ones are never chosen.
 const MOST: usize = 4_096;
 
 /// Handles a call at which a thread asks. Returns true if nothing else is to be done.
@@ -84,8 +85,8 @@ pub(crate) fn on_entry(
     is_armed || is_sampled
 }
 
-/// Counts a call of a thread that asks at every call until it receives; after enough calls it is to ask no more. Returns
-/// false if the thread is none of these.
+/// Counts a call of a thread that asks at every call until it receives; after enough calls it need not ask any more.
+/// Returns false if the thread does not ask for that reason.
 fn count_armed(memory: &Memory, windows: &mut OpenWindows, thread: SlotRef) -> bool {
     let Some(left) = windows.armed.get_mut(&thread) else { return false };
     *left = left.saturating_sub(1);
@@ -96,14 +97,15 @@ fn count_armed(memory: &Memory, windows: &mut OpenWindows, thread: SlotRef) -> b
     true
 }
 
-/// Returns the number of calls for which the call stands that a thread is about to make, zero if it is no sample.
+/// Returns the number of calls for which a thread's next call stands; zero if that call is no sample.
 fn stands_for(memory: &Memory, thread: SlotRef) -> u64 {
     let flags = memory.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::LOOK_FLAGS));
     let shift = u64::from((flags >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u64);
     if flags & call::LOOK != 0 { 1 << shift } else { 0 }
 }
 
-/// Handles the return of a call at which a thread asks: counts what it has received, if it is a sample.
+/// Handles the return of a call at which a thread asks: if the call is a sample, counts the request that it has
+/// received.
 pub(crate) fn on_return(windows: &mut OpenWindows, waiter: &Waiter) {
     let Some(SampledReceive { row, syscall, args, stands_for }) = windows.sampled.remove(&waiter.slot) else {
         return;
@@ -122,7 +124,8 @@ pub(crate) fn on_return(windows: &mut OpenWindows, waiter: &Waiter) {
     windows.looks.spend(ASKED, Duration::ZERO);
 }
 
-/// Makes threads ask at their first call at a node if that receives and requests are to be told. Returns true if so.
+/// Makes threads ask at their first call at a node, if calls there receive and requests are to be reported. Returns
+/// true if so.
 pub(crate) fn on_first(targets: &mut Targets, draft: &mut DraftRecording, waiter: &Waiter, at: NodeAddr) -> bool {
     let receives = draft.windows.budget.tells_requests()
         && windows::entered(targets, draft, waiter, at).is_some_and(|e| e.syscall.signature().is_some_and(is_receive));
@@ -152,7 +155,8 @@ pub(crate) fn arm_one(memory: &Memory, draft: &mut DraftRecording) {
     if !draft.windows.budget.request_is_due(draft.clock.at(sys::now())) {
         return;
     }
-    // A thread that passes there within a window that it writes has planned another place.
+    // A thread that passed a node while it wrote a window has planned a later call there, so set it back to the first
+    // call.
     for (program, at) in &draft.windows.receive_nodes {
         if let Some(area) = memory.image(*program).filter(|_| may_hold_node(at.offset())) {
             area.set(at.offset() + node::WINDOW_AT, 1);
@@ -165,7 +169,7 @@ pub(crate) fn arm_one(memory: &Memory, draft: &mut DraftRecording) {
         draft.windows.receivers.swap_remove(next);
         return;
     };
-    // Not while it writes a window by itself, or a sample.
+    // A thread that writes a window or a sample by itself is left alone.
     let word = area.half(thread.offset() + slot::WANT);
     let (nothing, asks) = (want::NOTHING as u32, want::HAND_SHAKE as u32);
     if word.is_some_and(|word| word.compare_exchange(nothing, asks, Ordering::SeqCst, Ordering::SeqCst).is_ok()) {

@@ -44,8 +44,8 @@ fn set_windows(program: &Program, area: &Area, memory: &Memory, budget: &mut Win
         if at == 0 || most.ended == 0 {
             continue;
         }
-        // A node has one number for all threads. Where one that goes on has called more often than those that ended,
-        // it is set for the one or for the others.
+        // A node has one number for all threads. If a living thread has made more calls there than any that ended,
+        // chance decides if the number suits living threads or those that end.
         if most.living <= most.ended || budget.below(2) == 0 {
             if at > most.ended {
                 area.set(field, 1 + budget.below(most.ended));
@@ -61,9 +61,9 @@ fn set_windows(program: &Program, area: &Area, memory: &Memory, budget: &mut Win
 /// The largest number of calls that one thread has made at a node.
 #[derive(Default)]
 struct MostCalls {
-    /// Of threads that are about to end, or have ended.
+    /// The largest number among threads that are about to end, or have ended.
     ended: u64,
-    /// Of threads that go on.
+    /// The largest number among the other threads.
     living: u64,
 }
 

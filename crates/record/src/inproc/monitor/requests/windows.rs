@@ -26,8 +26,8 @@ use systoll_symbols::{PlacedFrame, Symbols};
 /// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
-/// Factor by which the budget for samples of single calls is larger if requests are to be told: a user who asks for their
-/// number wants it exact.
+/// Factor by which the budget for samples of single calls is larger if requests are to be reported: a user who asks for
+/// their number wants it exact.
 const FOR_REQUESTS: u32 = 5;
 
 /// A call that a thread is about to make, and its context.
@@ -315,7 +315,7 @@ pub(crate) fn comes_due(
 ) -> bool {
     let Some(area) = targets.memory.image(id) else { return false };
     let planned = area.get(at.offset() + node::WINDOW_AT);
-    // There, threads ask at their first calls only.
+    // If requests are reported, threads that receive ask at their first calls only.
     if windows.budget.tells_requests() && entered.syscall.signature().is_some_and(is_receive) {
         return false;
     }
@@ -339,7 +339,7 @@ pub(crate) fn comes_due(
     true
 }
 
-/// Returns true if the calls of a thread's process are told.
+/// Returns true if the calls of a thread's process are reported.
 fn is_told(targets: &Targets, thread: SlotRef) -> bool {
     let pid = targets.memory.head(thread).pid as i32;
     targets.programs.get(&thread.program).is_none_or(|program| program.processes.tells(pid))
@@ -430,8 +430,8 @@ fn names_scripts(program: &mut Program, run_ns: u64) -> bool {
     program.contexts.names_compiled && program.space.may_run_scripts()
 }
 
-/// Returns true if the stack of `tid` may tell a script's line or function. It is not enough to check if one was told
-/// already: a program that spent the budget before its first scripted call would tell none.
+/// Returns true if the stack of `tid` may tell a script's line or function. It is not enough to check if an earlier
+/// stack had one: a program that spent the budget before its first scripted call would get none.
 fn tells_lines(program: &mut Program, tid: i32, run_ns: u64) -> bool {
     // Searching for a map that does not exist at each of a program's many calls would cost more than everything else.
     const AGAIN_NS: u64 = 5_000_000;

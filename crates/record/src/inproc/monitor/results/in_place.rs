@@ -25,7 +25,7 @@ pub(crate) fn in_place(elided: u32, made: &MadeInPlace, rows: &[Row]) -> Vec<InP
     in_place_of(elided, made, || rows.iter().map(|row| (row.syscall, &row.counts)))
 }
 
-/// Does the same for rows that have no names yet.
+/// Returns the same as [`in_place`] for rows that have no names yet.
 pub(crate) fn in_place_of<'a, R: Iterator<Item = (Sysno, &'a Counts)>>(
     elided: u32,
     made: &MadeInPlace,

@@ -12,8 +12,8 @@ use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::DraftRecording;
 use systoll_model::{Problem, ProblemKind, Recording};
 
-/// Largest distance of the interval's ends from the figure with which it is shown: a share of the figure, plus a time
-/// for programs that end at once, ns.
+/// Largest distance of the interval's ends from the figure for which the figure is shown: a share of the figure, plus a
+/// time, ns, for programs that end at once.
 const TOLD_WITHIN: f64 = 0.5;
 const SMALL_NS: u64 = 300_000;
 /// Relative uncertainty of the time that counting adds to a call.

@@ -244,8 +244,8 @@ fn note_looks<'b>(
     all
 }
 
-/// Counts what a sampled call has received, if requests are to be told and it may receive from a socket. `fd` is the name of
-/// its descriptor, if that is known. Returns true if so.
+/// Counts what a sampled call has received, if requests are to be reported and it may receive from a socket. `fd` is
+/// the name of its descriptor, if that is known. Returns true if so.
 fn count_receive(
     windows: &mut OpenWindows,
     (row, syscall): (u32, Sysno),

@@ -38,8 +38,8 @@ pub(crate) fn follow(session: &mut Session, control: &mut dyn Control) {
 
 /// Returns the totals up to now.
 fn totals(session: &mut Session) -> TurnTotals {
-    // What follows takes its time, during which calls are counted that belong to the next turn: their processor time
-    // does too.
+    // Read the processor time first: collecting the counts takes a while, and the time of calls made meanwhile belongs
+    // to the next turn, as do these calls.
     session.targets.programs.values_mut().for_each(|program| program.note_cpu(&session.targets.memory));
     let at_ns = session.draft.clock.at(sys::now());
     let unanswered = unanswered(&session.targets, &session.draft.table);

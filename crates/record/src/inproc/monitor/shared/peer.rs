@@ -90,7 +90,7 @@ pub(crate) struct Stopped(Vec<Held>);
 /// A stopped thread, resumed when dropped.
 pub(crate) struct Held {
     pub(crate) tid: i32,
-    /// The signal it was stopped with, to be delivered when it is resumed.
+    /// Signal with which to detach, see [`tracee::Stop::signal_to_leave_with`].
     signal: i32,
 }
 
