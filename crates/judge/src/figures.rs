@@ -72,6 +72,8 @@ pub(crate) struct RowWeight {
 pub(crate) fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases) -> Figures {
     let JudgedView { recording, views, semantics, .. } = shown;
     let of_group: Vec<&RowView<'_>> = group.rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
+    let calls = |id: &RowId| Some((views.get(id.0 as usize)?, recording.row(*id).counts.calls));
+    let with_calls: Vec<_> = group.rows.iter().filter_map(calls).collect();
     let mut octaves: Vec<u32> = of_group.iter().flat_map(|v| v.agreeing_octaves()).collect();
     octaves.sort_unstable();
     octaves.dedup();
@@ -86,7 +88,7 @@ pub(crate) fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases)
         needless_toll: 0.0,
         any_toll: 0.0,
         waited: 0.0,
-        interval: interval(&of_group),
+        interval: interval(&with_calls),
         agreeing: of_group.iter().map(|v| v.strong()).sum(),
         octaves: octaves.len(),
         seen: of_group.iter().map(|v| v.seen()).sum(),
@@ -191,14 +193,21 @@ impl Figures {
             let scatter = scatters.iter().map(|s| s.calls).sum::<f64>() / self.calls.max(1) as f64;
             // If windows claim more than the ledger, the ledger is the lower bound.
             if scatters.iter().all(|s| s.decides) || scatter < self.interval.scatter {
-                self.interval = Interval { scatter, unseen: 0.0, hidden: 0.0, ..self.interval };
+                self.interval = Interval { scatter, spread: scatter, unseen: 0.0, hidden: 0.0, ..self.interval };
                 self.by_ledger = true;
             }
         }
     }
 
     /// Returns `needless` calls and their toll divided among `rows`, in their order.
-    pub(crate) fn by_row(&self, rows: &[RowId], low: bool, started: bool, needless: u64, toll_ns: u64) -> Vec<RowNeedless> {
+    pub(crate) fn by_row(
+        &self,
+        rows: &[RowId],
+        low: bool,
+        started: bool,
+        needless: u64,
+        toll_ns: u64,
+    ) -> Vec<RowNeedless> {
         let weights = |of: fn(&RowWeight) -> f64| rows.iter().map(move |id| self.by_row.get(id).map_or(0.0, of));
         let calls: Vec<f64> = match low {
             // All calls of the rows that start children are needless.
@@ -281,12 +290,12 @@ impl Figures {
             return Estimate { estimate: best, low: best, high: most };
         }
         let (share, most) = (best / calls.max(1.0), most / calls.max(1.0));
-        let Interval { scatter, unseen, hidden, .. } = self.interval;
-        let low = (share - scatter).max(0.0) * (1.0 - unseen);
+        let Interval { spread, unseen, hidden, .. } = self.interval;
+        let low = (share - spread).max(0.0) * (1.0 - unseen);
         let low = if hidden > BLIND { low * BLIND } else { low };
         // So may those of which no window shows it: most of them lie where like calls are claimed.
         let most = most + (1.0 - most) * hidden;
-        let high = most + scatter + (1.0 - most) * unseen;
+        let high = most + spread + (1.0 - most) * unseen;
         // Nothing speaks for the rest, of which windows show no reason.
         let high = if most >= NEARLY_ALL && !self.by_ledger { 1.0 } else { high };
         // Large counts are rounded by floating point; the order of the three must survive that.

@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn what_one_finding_surely_wins_no_other_does() {
-        let high = |findings: &[Finding]| findings.iter().map(|f| f.expected_gain.unwrap().high / MS).collect::<Vec<_>>();
+        let high =
+            |findings: &[Finding]| findings.iter().map(|f| f.expected_gain.unwrap().high / MS).collect::<Vec<_>>();
         let mut both = [starts(70), starts(40)];
         hold_together(&mut both, &recording());
         assert_eq!(high(&both), [120, 80]);

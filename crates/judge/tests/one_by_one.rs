@@ -97,7 +97,7 @@ fn watches_are_given_up_and_taken_up_again() {
     silent(&anew(1, 1), BUSY);
     silent(&anew(8, 16_000), BUSY);
     // Nor is what is watched again after a wait.
-    let paused = |i: usize| {
+    let paused = |i: u64| {
         let first = i as i64 * 8;
         let again = (0..8).map(|n| watch(&name(n), 8, first + 8 + n)).collect();
         [(0..8).map(|n| removes(first + n)).collect(), vec![waits()], again, vec![waits()]].concat()
