@@ -18,6 +18,8 @@ COLD, AGAIN = 4, 4
 RUNS = (1, 2, 3, 10)
 # Rows of a script with fewer calls than this: chance decides which line is told of them.
 OF_SCRIPT = 100
+# Share of the processor time below which chance decides what is reported: 1 % is the least that is.
+AT_THE_LIMIT = 0.02
 OTHERS = [["/bin/ls", "-l", "/usr/include"], ["sort", "/etc/passwd"]]
 
 
@@ -100,7 +102,7 @@ def told(box, argv, env):
         says["failed", *row] = says.get(("failed", *row), 0) + sum(r["errors"].values())
         says["stack", *row, tuple(r["stack"])] = True
     for kind in ("findings", "also"):
-        for f in doc[kind]:
+        for f in (f for f in doc[kind] if f["share_of_cpu"] is None or f["share_of_cpu"] >= AT_THE_LIMIT):
             user = f["user"] or {}
             what = (kind, f["cause"], f["kind"], tuple(f["syscalls"]), user.get("function"), f["phase"])
             objects = sorted(o["name"] for o in f["objects"] if (o["share"] or 0) > 0.25)

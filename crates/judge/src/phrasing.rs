@@ -118,13 +118,22 @@ fn asked_as(cause: &Cause, cure: &Cure) -> String {
 }
 
 /// Returns the names that a finding is about: if it starts shells, the programs these run; otherwise its object and
-/// the programs it starts.
+/// the programs it starts, or the objects that half of its calls are about.
 fn subjects<'a>(finding: &'a Finding, group: &'a Group<'_>) -> Vec<&'a str> {
     if let Some(children) = group.children.as_ref().filter(|children| !children.within.is_empty()) {
         return children.within.iter().map(|program| &**program).collect();
     }
-    let programs = finding.objects.iter().filter(|_| finding.starts).map(|o| o.name.as_str());
-    finding.what.as_deref().into_iter().chain(programs).collect()
+    if finding.starts || finding.what.is_some() {
+        let programs = finding.objects.iter().filter(|_| finding.starts).map(|o| o.name.as_str());
+        return finding.what.as_deref().into_iter().chain(programs).collect();
+    }
+    let mut share = 0.0;
+    let most = finding.objects.iter().take_while(|o| {
+        let before = share;
+        share += o.share;
+        before < 0.5
+    });
+    most.map(|o| o.name.as_str()).collect()
 }
 
 /// Returns the cures that fit the program, best first: those for its files or for the finding's objects, then the

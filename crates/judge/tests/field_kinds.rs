@@ -295,6 +295,23 @@ fn a_file_read_from_its_start_again() {
 }
 
 #[test]
+fn a_file_read_through_a_copy_of_its_descriptor() {
+    let fd = |of: &'static str, args: &[u64], result: i64| call(of, of, args, result).fd("/srv/lib.sh").toll(400);
+    let round = |n: u64, bytes: &[u8]| {
+        let opens = call("openat", "open", &[CWD, 1, 0, 0], 3).path(1, "/srv/lib.sh").toll(1_500);
+        let copies = [fd("fcntl", &[3, 0, 10], 10 + (n % 3) as i64), fd("close", &[3], 0)];
+        let copy = 10 + n % 3;
+        let read = fd("read", &[copy, 0x1000, 8192], bytes.len() as i64).output(1, bytes);
+        [vec![opens], copies.to_vec(), vec![read, fd("read", &[copy, 0x1000, 8192], 0), fd("close", &[copy], 0)]]
+            .concat()
+    };
+    let found = only(judged(&rounds(2_000, |n| round(n, b"f() { :; }")), BUSY));
+    assert_eq!(found.cause.as_deref(), Some("file-reread"));
+    assert!(found.needless.estimate > 11_000, "{found:#?}");
+    assert!(!tells(&rounds(2_000, |n| round(n, &n.to_le_bytes())), "file-reread"));
+}
+
+#[test]
 fn the_heap_s_top_goes_up_and_down_over_many_calls() {
     let step = 0x1_0000;
     let brk = |n: u64| call("brk", "malloc", &[0x40_0000 + n * step], 0x40_0000 + (n * step) as i64).toll(900);

@@ -26,6 +26,7 @@ mod missing;
 mod near_reads;
 mod noop;
 mod nowhere;
+mod open_file;
 mod others_look;
 mod own_writes;
 mod pieces;

@@ -1,6 +1,7 @@
 //! Detects a file that is opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
+use super::open_file::{Use, uses};
 use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, rewound, seeks};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
@@ -8,7 +9,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
-    Act, Effect, FD_FLAGS, FILE_STATUS, INTEREST, Lines, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
+    Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
 };
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -162,12 +163,7 @@ fn drawing(step: &Step<'_>, opened: &Opened<'_>, fd: i64, rest: &[Step<'_>], cla
         )
     };
     put(claims, step.index, claim());
-    for step in rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0)) {
-        put(claims, step.index, claim());
-        if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
-            return;
-        }
-    }
+    uses(fd, rest).for_each(|(step, _)| put(claims, step.index, claim()));
 }
 
 fn plumbing(step: &Step<'_>) -> bool {
@@ -225,7 +221,7 @@ impl Reopen<'_> {
         }
         let mut read = Vec::new();
         let (mut reads, mut elsewhere) = (Vec::new(), false);
-        for step in rest.iter().filter(|step| is_on(step, fd)) {
+        for (step, used) in uses(fd, rest) {
             let reading = step.moved.as_ref().is_some_and(|m| m.line.way == Way::In);
             elsewhere |=
                 step.moved.is_some_and(|m| is_elsewhere(&step.observed, m.line)) || seeks(&step.observed, step.lines);
@@ -236,12 +232,12 @@ impl Reopen<'_> {
                 reads.push(step.index);
             } else if opened.again && !goes_to(step) {
                 // The opening drags along what comes before the first read, and the closing.
-                let dragged = reads.is_empty() || step.effects.iter().any(|e| matches!(e, Effect::Closes(0)));
+                let dragged = reads.is_empty() || used == Use::Last;
                 put_with(claims, step.index, of(weak), own && dragged);
             } else if known && !goes_to(step) {
                 claims.leave_out(step.index);
             }
-            if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
+            if used == Use::Last {
                 if self.same_bytes(step.who, opened, read) || opened.again && often && !elsewhere {
                     reads.iter().for_each(|at| put(claims, *at, of(weak)));
                 } else if known && !opened.again {
@@ -286,7 +282,7 @@ impl Reopen<'_> {
             return;
         }
         let fd = i64::from(step.observed.descriptor(0));
-        let own = rest.iter().filter(|step| is_on(step, fd));
+        let own = rest.iter().filter(|step| step.descriptor().map(i64::from) == Some(fd));
         let taken = own.take_while(|step| is_listing(step) || step.moved.is_some_and(|m| m.line.way == Way::In));
         let reads: Vec<usize> = taken.map(|step| step.index).collect();
         let weak = !file.quick || file.asked_for;
@@ -329,34 +325,24 @@ impl Reopen<'_> {
 /// Returns the number of bytes, of a file or of a folder's entries, read through a descriptor until it is closed or
 /// the window ends.
 fn bytes_of(fd: i64, rest: &[Step<'_>]) -> u64 {
-    let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
-    let until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
     let listed =
         |s: &Step<'_>| s.observed.call.result.filter(|_| is_listing(s)).and_then(|got| u64::try_from(got).ok());
-    until_closed.filter_map(|s| s.moved.and_then(|m| m.got).or_else(|| listed(s))).fold(0, u64::saturating_add)
+    uses(fd, rest).filter_map(|(s, _)| s.moved.and_then(|m| m.got).or_else(|| listed(s))).fold(0, u64::saturating_add)
 }
 
 /// Returns true if bytes or a folder's entries are read through a descriptor until it is closed or the window ends.
 fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
-    let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
-    let mut until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
-    until_closed.any(|s| s.meaning.is_none() && s.observed.call.result.is_some_and(|got| got > 0))
+    uses(fd, rest).any(|(s, _)| s.meaning.is_none() && s.observed.call.result.is_some_and(|got| got > 0))
 }
 
 /// Returns true if a folder's entries are taken from a descriptor, as far as the window goes.
 fn lists(fd: i64, rest: &[Step<'_>]) -> bool {
-    rest.iter().filter(|step| is_on(step, fd)).any(is_listing)
+    uses(fd, rest).any(|(step, _)| is_listing(step))
 }
 
 /// Returns true if the step takes entries of a folder.
 fn is_listing(step: &Step<'_>) -> bool {
     step.moved.is_none() && step.lines.always_does(|effect| matches!(effect, Effect::Reads(0)))
-}
-
-/// Returns true if the step is about the descriptor: as its own, or as one that is offered to epoll.
-fn is_on(step: &Step<'_>, fd: i64) -> bool {
-    let arg = if step.lines.sets(&INTEREST) { Some(2) } else { step.lines.fd.filter(|arg| *arg == 0) };
-    arg.is_some_and(|arg| i64::from(step.observed.descriptor(arg as u8)) == fd)
 }
 
 /// Returns true if the step goes to a place in the file.
@@ -381,13 +367,10 @@ fn in_parts(step: &Step<'_>, opened: &Opened<'_>, weak: bool, rest: &[Step<'_>],
     };
     let own = claims.get(step.index).is_none_or(|old| old.weak);
     put(claims, step.index, claim());
-    for step in rest.iter().filter(|step| is_on(step, fd)) {
+    for (step, _) in uses(fd, rest) {
         let reading = step.moved.is_some_and(|m| m.line.way == Way::In);
         if !reading && !goes_to(step) {
             put_with(claims, step.index, claim(), own);
-        }
-        if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
-            return;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Finds the files that are opened, or read from their start, again and again, from all windows together, and tells
 //! whether they changed.
 
+use super::open_file::{OpenFile, Use};
 use super::others_look::OTHERS_LOOK_NS;
 use crate::dirents::append_entries;
 use crate::hash::Map;
@@ -387,15 +388,15 @@ enum Content {
 
 /// Returns what is read of the file that the call at `opening` opens, or returns to the start of, as `fd`.
 fn content(window: &Window, opening: usize, fd: i64, recording: &Recording, semantics: &Semantics) -> Content {
-    let mut content = Vec::new();
+    let (mut content, mut file) = (Vec::new(), OpenFile::new(fd));
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
         let lines = semantics.lines_of(observed.syscall);
-        if lines.fd != Some(0) || i64::from(observed.descriptor(0)) != fd {
+        let used = file.next_use(&observed, lines);
+        if used == Use::None {
             continue;
         }
-        let closes = lines.effects(&observed).iter().any(|effect| matches!(effect, Effect::Closes(0)));
-        if closes || rewound(&observed, lines).is_some() {
+        if used == Use::Last || rewound(&observed, lines).is_some() {
             return if content.is_empty() { Content::Unknown } else { Content::Whole(content) };
         }
         let moved = lines.transfer(&observed);
