@@ -15,10 +15,16 @@ use crate::survey::RowView;
 use std::sync::Arc;
 use systoll_model::{BackendKind, Elision, Frame, FrameClass, Header, ProcessId, Recording, RowId, WindowCall};
 
+/// Least share of the stacks of single calls, 0 to 1, that have one owner, for it to be that of all.
+const BY_STACKS: f64 = 0.75;
+
 /// Fills in the finding's words. Returns true if the first cure leaves out the library function that makes the calls.
 pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_>, api: Option<&str>) -> bool {
     let JudgedView { recording, views, .. } = shown;
     let mut author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
+    if let Some(owner) = owner_by_stacks(finding, shown).filter(|_| author.owner == Owner::Reader) {
+        author.owner = owner;
+    }
     finding.language = author.language;
     finding.language_api = finding.rows.first().and_then(|id| {
         let target = views.get(id.0 as usize).and_then(|view| common_target(recording.row(*id), view));
@@ -71,6 +77,28 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     }
     finding.prove = next_command(cause, applied, finding, recording);
     whole
+}
+
+/// Returns the owner of the code that makes most claimed calls of a finding's first row, by the stacks of single calls: those
+/// of a logging module may have no function of it in common.
+fn owner_by_stacks(finding: &Finding, shown: JudgedView<'_>) -> Option<Owner> {
+    let recording = shown.recording;
+    let lead = finding.rows.first()?;
+    let program = recording.process(recording.row(*lead).process);
+    let claimed = &shown.views.get(lead.0 as usize)?.claimed;
+    let owners = claimed.iter().filter_map(|claimed| {
+        let frames = recording.stack(claimed.call.stack?).frames.iter().map(|id| recording.frame(*id));
+        Owner::of_script_frames(frames, program)
+    });
+    let mut counts: Vec<(Owner, usize)> = Vec::new();
+    for owner in owners {
+        match counts.iter_mut().find(|(known, _)| *known == owner) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((owner, 1)),
+        }
+    }
+    let all: usize = counts.iter().map(|(_, count)| count).sum();
+    counts.into_iter().find(|(_, count)| *count as f64 >= BY_STACKS * all as f64).map(|(owner, _)| owner)
 }
 
 /// Returns the advice to call a library function less often, if that function makes the calls

@@ -455,6 +455,25 @@ mod tests {
     }
 
     #[test]
+    fn a_late_window_that_differs_weighs_as_much_as_the_calls_that_it_represents() {
+        let mut view = RowView::default();
+        let all = (0..20).map(|at| (6 + at / 8, 32)).chain([(14, 32), (14, 0)]);
+        let mut tallies: Vec<OctaveTally> = vec![OctaveTally::default(); 15];
+        for (at, (octave, claimed)) in all.enumerate() {
+            view.windows.push((at, InWindow { calls: 32, claimed, octave }));
+            let tally = &mut tallies[octave as usize];
+            (tally.calls, tally.strong, tally.any) = (tally.calls + 32, tally.strong + claimed, tally.any + claimed);
+        }
+        view.octaves = tallies;
+        let got = interval(&[(&view, 32_767)]);
+        assert!(got.scatter < 0.1 && got.spread > 4.0 * got.scatter, "{got:?}");
+        // All calls were made early, where windows agree.
+        let early = interval(&[(&view, 700)]);
+        assert_eq!(early.scatter, got.scatter);
+        assert!(early.spread < got.spread, "{early:?}");
+    }
+
+    #[test]
     fn ten_windows_of_ten_say_at_least_three_quarters() {
         let mut view = RowView::default();
         for at in 0..10 {

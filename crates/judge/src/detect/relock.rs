@@ -11,7 +11,7 @@ use std::sync::Arc;
 use systoll_model::{Errno, Moment, Process, Recording, WindowCall};
 
 /// Least number of times in a window that a lock is released and taken again.
-const AGAIN: usize = 3;
+const AGAIN: usize = 2;
 /// Largest number of other calls between releasing and taking: with more, the program does something else in between.
 const BETWEEN: usize = 2;
 /// Largest number of other calls under the lock: with more, the lock guards a piece of work, after which it is fair
