@@ -58,8 +58,10 @@ impl Detector for DeadStore {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut newest: Map<Place, Newest> = Map::default();
         for (at, step) in steps.iter().enumerate() {
-            let used: Vec<Place> =
-                newest.iter().filter(|(_, of)| of.is_used_by(step)).map(|(place, _)| place.clone()).collect();
+            // A question whose answer the program had uses nothing.
+            let is_known = claims.get(step.index).is_some_and(|claim| claim.kind == Kind::Repeat && !claim.weak);
+            let used = newest.iter().filter(|(_, of)| !is_known && of.is_used_by(step));
+            let used: Vec<Place> = used.map(|(place, _)| place.clone()).collect();
             used.iter().filter_map(|place| newest.remove(place)).for_each(|of| of.claim(false, steps, claims));
             let Some((line, place)) = store(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
             if line.used_by == UsedBy::Others && self.asked.is_of_another(step) {

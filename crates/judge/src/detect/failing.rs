@@ -6,12 +6,19 @@ use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way};
 use systoll_model::constants::{EPOLLET, EPOLLRDHUP};
-use systoll_model::{Errno, Recording, RowId, Sysno};
+use systoll_model::{Errno, Recording, Row, RowId, Sysno};
 
 /// Number of equal errors from which on another one is claimed.
 const SEEN: u64 = 4;
 /// Least share of wakes without a waiter, 0 to 1, for a claim: locks that count their waiters make hardly any.
 const EMPTY: f64 = 0.9;
+
+/// Calls that remove a name.
+const REMOVALS: [&str; 3] = ["unlink", "unlinkat", "rmdir"];
+/// Least number of removals by one row that all find nothing: one may be meant for what an earlier run left.
+const VAIN: u64 = 500;
+/// What such a removal does, for a sentence.
+const NOT_THERE: &str = "a file that is not there";
 
 /// Beginnings of the names of the C library's lock functions (pthreads(7), sem_overview(7), threads.h of C11).
 const LOCKS: [&str; 4] = ["pthread_", "sem_", "mtx_", "cnd_"];
@@ -32,6 +39,8 @@ pub(super) struct Failing {
     /// Rows of the C library's own locks. The library decides when these wake, and the thread to be woken may have
     /// found the lock free.
     locks: Set<RowId>,
+    /// Rows that remove names, [`VAIN`] or more, of which none was there.
+    never_there: Set<RowId>,
     /// Processes that use edge-triggered epoll: of several connections that wait, it tells once.
     edges: Set<u32>,
     /// Processes that use edge-triggered epoll without being told of a stream's end: that may come with the last bytes,
@@ -54,6 +63,13 @@ impl Detector for Failing {
             } else if let Some(claim) = stood_there.take().filter(|claim| asks_about(step, claim)) {
                 // The refused call tells that something stands there, the question whether it is a folder.
                 claims.set(step.index, claim);
+            }
+            if self.never_there.contains(&step.observed.call.row) && step.observed.call.nth > SEEN {
+                put(
+                    claims,
+                    step.index,
+                    claim(NOT_THERE, "remove what was made; a folder that is new holds nothing", true),
+                );
             }
             if let Some(claim) = self.hopeless(step) {
                 put(claims, step.index, claim);
@@ -92,7 +108,11 @@ impl Failing {
         let is_lock = |api: &str| LOCKS.iter().any(|prefix| api.starts_with(prefix));
         let rows = (0..).map(RowId).zip(&recording.rows);
         let locks = rows.filter(|(_, row)| row.api.as_deref().is_some_and(is_lock)).map(|(id, _)| id).collect();
-        Self { locks, ..Self::default() }
+        let removes = |row: &Row| row.syscall.name().is_some_and(|name| REMOVALS.contains(&name));
+        let in_vain =
+            |row: &Row| row.counts.calls >= VAIN && row.counts.errors.get(&Errno::ENOENT) == Some(&row.counts.calls);
+        let vain = (0..).map(RowId).zip(&recording.rows).filter(|(_, row)| removes(row) && in_vain(row));
+        Self { locks, never_there: vain.map(|(id, _)| id).collect(), ..Self::default() }
     }
 
     fn note_edges(&mut self, step: &Step<'_>) {

@@ -48,6 +48,7 @@ mod search;
 mod seek_back;
 mod self_wake;
 mod short_threads;
+mod signalled;
 mod slow_path;
 mod small_io;
 mod status;
@@ -75,6 +76,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let nowhere = nowhere::Nowhere::new(recording);
     let mut replay = Replay::new(recording, semantics, search.seeks() || nowhere.misses());
     let mapped = mapped::mapped_files(recording, semantics);
+    let signalled = signalled::signalled(recording);
     let rung = awake::Rung::of(recording, semantics);
     // A call has the claim of the first detector that makes one.
     let mut detectors: Vec<Box<dyn Detector>> = vec![
@@ -91,10 +93,10 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
         Box::new(rewatch::Rewatch::default()),
-        Box::new(toggle::Toggle::new(recording, semantics)),
+        Box::new(toggle::Toggle::new(recording, semantics, &signalled)),
         Box::new(presized::Presized),
         Box::new(dead_store::DeadStore::new(recording, semantics)),
-        Box::new(rewritten::Rewritten),
+        Box::new(rewritten::Rewritten::new(recording, semantics)),
         Box::new(made_again::MadeAgain::new(recording, semantics)),
         Box::new(reconnect::Reconnect::new(recording, semantics)),
         Box::new(rearm::Rearm::new(recording, semantics)),
@@ -109,7 +111,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(unserved::Unserved::new(recording, semantics)),
         Box::new(ready_first::ReadyFirst::new(recording, semantics)),
         Box::new(entries::Entries::new(recording, semantics)),
-        Box::new(small_io::SmallIo::new(&rung, recording, &mapped)),
+        Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled)),
         Box::new(near_reads::NearReads),
         Box::new(pieces::Pieces),
         Box::new(slow_path::SlowPath),

@@ -1,18 +1,37 @@
 //! Detects files that are rewritten again and again, each time before another process could read them (dead stores).
 
+use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::others_look::OTHERS_LOOK_NS;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Effect, SYNCED, Way};
+use crate::semantics::{Effect, Lines, ObservedCall, SYNCED, Semantics, Way};
 use crate::signs::Signs;
+use systoll_model::Recording;
+use systoll_model::constants::O_WRONLY;
 
 /// Least number of times in a window that a file was rewritten for a habit.
 const AGAIN: usize = 3;
 
 /// Claims rewriting a file, in place or by moving a new one over it, if it was rewritten again within [`OTHERS_LOOK_NS`].
-pub(super) struct Rewritten;
+pub(super) struct Rewritten {
+    /// The files that processes open for reading.
+    read: FilesByProcess,
+}
+
+impl Rewritten {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let reads = |lines: &Lines, call: &ObservedCall<'_>| {
+            let flags = lines.effects(call).iter().find_map(|effect| match effect {
+                Effect::OpensPath { flags, .. } => flags,
+                _ => None,
+            });
+            flags.is_some_and(|arg| call.arg(arg) as u32 & O_WRONLY == 0)
+        };
+        Self { read: FilesByProcess::of(recording, semantics, reads) }
+    }
+}
 
 /// One writing of a file, by the indices of its calls.
 struct Writing {
@@ -36,6 +55,8 @@ impl Detector for Rewritten {
                 settle(&mut done, false, steps, claims);
             }
             let opened = step.opened.as_ref().filter(|opened| opened.writes && opened.anew);
+            // Another process may wait for each: it reads the file, which may be a pipe with a name.
+            let opened = opened.filter(|_| !self.read.is_of_another(step));
             if let (Some(opened), Some(fd)) = (opened, step.observed.call.result) {
                 under_way.push(Writing { calls: vec![at], fd, open: true, name: opened.path.to_string() });
                 continue;

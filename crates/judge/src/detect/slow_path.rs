@@ -41,10 +41,8 @@ impl Detector for SlowPath {
 /// Claims one of two calls that belong together.
 fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claims) {
     let sequel = followed.sequel;
-    let Some(first) = steps.get(at).filter(|s| s.observed.call.errno().is_none() && s.observed.holds(sequel.when))
-    else {
-        return;
-    };
+    let is_first = |s: &&Step<'_>| s.observed.call.errno() == sequel.refusal && s.observed.holds(sequel.when);
+    let Some(first) = steps.get(at).filter(is_first) else { return };
     // A program must know that a path is a directory before it reads it. A question about a descriptor concerns a
     // file that was opened before.
     if sequel.tie == Tie::Path && (first.asks_directory() || !by_path(first)) {
@@ -85,7 +83,7 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
 
 fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
     match tie {
-        Tie::Descriptor => first.observed.descriptor(0) == second.observed.descriptor(0),
+        Tie::Descriptor | Tie::Process => first.observed.descriptor(0) == second.observed.descriptor(0),
         Tie::Question => {
             let of = |step: &Step<'_>| step.lines.fd.and_then(|_| step.observed.call.args.first().copied());
             let asked = |step: &Step<'_>| step.observed.data(1, Moment::Entry).map(<[u8]>::to_vec);

@@ -51,14 +51,20 @@ pub(super) struct SmallIo<'a> {
     stops: bool,
     /// Processes that ended themselves by a signal: their last write to a file may be the only trace of it.
     killed: Set<u32>,
+    /// Processes with one thread: nobody waits in them for what they write to themselves.
+    single: Set<u32>,
+    /// Processes to which others send signals all the time: what these write into a pipe may be the answer to one.
+    signalled: &'a Set<u32>,
     /// Files that the program maps: it may read there what it writes.
     mapped: &'a Set<File>,
 }
 
 impl<'a> SmallIo<'a> {
-    pub(super) fn new(rung: &Rung<'a>, recording: &Recording, mapped: &'a Set<File>) -> Self {
+    pub(super) fn new(rung: &Rung<'a>, recording: &Recording, mapped: &'a Set<File>, signalled: &'a Set<u32>) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        Self { bells: Bells::new(rung), stops, killed: killed(recording), mapped }
+        let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads <= 1);
+        let single = single.map(|(at, _)| at).collect();
+        Self { bells: Bells::new(rung), stops, single, killed: killed(recording), signalled, mapped }
     }
 
     /// Returns true if a write to a terminal may have been answered before the program could read on.
@@ -161,7 +167,8 @@ impl Detector for SmallIo<'_> {
                 }
                 let stream = Stream::of(step, moved);
                 let file = || step.observed.call.fd.clone().map(|name| (step.observed.window.process.0, name));
-                if stream.way == Way::Out && file().is_some_and(|file| self.mapped.contains(&file)) {
+                let is_answer = || !is_file(step) && self.signalled.contains(&step.observed.window.process.0);
+                if stream.way == Way::Out && (file().is_some_and(|file| self.mapped.contains(&file)) || is_answer()) {
                     continue;
                 }
                 let position = moved.line.at.map(|a| step.observed.arg(a));
@@ -174,8 +181,8 @@ impl Detector for SmallIo<'_> {
                 }
                 let run =
                     runs.entry(stream).or_insert_with(|| Run::new(is_message(step, moved), runs_from(at), inputs));
-                let file = step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
-                run.within |= within.is_some();
+                let file = is_file(step);
+                run.within |= within.is_some() && !self.single.contains(&step.observed.window.process.0);
                 run.local |= step.observed.call.fd.as_deref().is_some_and(|name| name.starts_with("UNIX"));
                 run.last_words |= file && self.killed.contains(&step.observed.window.process.0);
                 run.line = stream.terminal && ends_line(step, moved);
@@ -245,8 +252,9 @@ fn runs_from(at: usize) -> bool {
 /// before it from those after it.
 fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
-    if step.pauses && ready_at_once(step) {
-        // The data to read was there already; written data may have been waited for.
+    if step.observed.call.signals_before > 0 || step.pauses && ready_at_once(step) {
+        // A signal tells the program something, as data does that was there already: what was written may have been
+        // waited for.
         return every(&|p| p.way == Way::Out);
     }
     // A program that sleeps before each transfer makes each when it is due.
@@ -316,6 +324,11 @@ fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
         && !file.starts_with(COUNTERS)
         // Data that did not exist yet can't be read together with earlier data.
         && (moved.line.way == Way::Out || moved.asked.is_none_or(|asked| moved.got >= Some(asked)))
+}
+
+/// Returns true if the step is about a file with a name.
+fn is_file(step: &Step<'_>) -> bool {
+    step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
 }
 
 /// Returns true if the data did not exist when it was asked for, so that no earlier transfer could have taken it.

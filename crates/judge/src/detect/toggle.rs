@@ -32,7 +32,9 @@ const TURNS: usize = 6;
 
 /// Claims sets that return to an earlier value, or go back towards it. If a run begins at the
 /// window's start, its first set is left out, since it may be the one that was needed.
-pub(super) struct Toggle {
+pub(super) struct Toggle<'a> {
+    /// Processes to which others send signals all the time.
+    signalled: &'a Set<u32>,
     /// Processes whose toggles of SIGCHLD are not those around a fork.
     parents: Set<u32>,
     /// Ranges of memory that were changed and changed back in earlier windows.
@@ -57,7 +59,7 @@ type Turn = (u32, [u64; 2], [u64; 2]);
 /// Largest number of ranges remembered.
 const REMEMBERED: usize = 1 << 16;
 
-impl Detector for Toggle {
+impl Detector for Toggle<'_> {
     fn looks_for(&self) -> Signs {
         Signs::SETS
     }
@@ -104,7 +106,8 @@ impl Detector for Toggle {
         self.in_turns(&done, steps, claims);
         self.up_again(&done, steps, claims);
         in_rotation(&done, steps, claims);
-        for history in done.iter().filter(|history| !waits_to_write(history, steps)) {
+        for history in done.iter().filter(|history| !waits_to_write(history, steps) && !self.keeps_away(history, steps))
+        {
             let undone = undone(history, steps);
             let run = Some(periodic(history, undone)).filter(|run| !run.is_empty());
             let run = run.unwrap_or_else(|| if undone == Undone::Back { backs(history) } else { 0..0 });
@@ -134,10 +137,17 @@ impl Detector for Toggle {
     }
 }
 
-impl Toggle {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+impl<'a> Toggle<'a> {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics, signalled: &'a Set<u32>) -> Self {
         let parents = parents(recording, semantics);
-        Self { parents, ranges: Set::default(), heights: Map::default() }
+        Self { signalled, parents, ranges: Set::default(), heights: Map::default() }
+    }
+
+    /// Returns true if a history of signal masks keeps signals away that others send all the time.
+    fn keeps_away(&self, history: &History<'_>, steps: &[Step<'_>]) -> bool {
+        let Some(first) = history.first().and_then(|(at, _)| steps.get(*at)) else { return false };
+        let is_mask = first.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SIGNAL_MASK));
+        is_mask && self.signalled.contains(&first.observed.window.process.0) && !is_child_signal(first, history)
     }
 
     /// Claims changes of ranges that are undone at once, one range after the other, if most of
@@ -166,7 +176,7 @@ impl Toggle {
     }
 }
 
-impl Toggle {
+impl Toggle<'_> {
     /// Claims steps up to where a number has been before, and steps down where it has come back up several times: the
     /// whole way up or down may take more calls than a window shows.
     fn up_again(&mut self, done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {

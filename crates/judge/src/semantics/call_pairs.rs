@@ -1,6 +1,7 @@
 //! Pairs of calls of which one could have done the work of both.
 
-use super::vocabulary::When::{self, AllBits, Is, NoBits, NotNull, OutZero};
+use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits, NotNull, OutZero, Zero};
+use systoll_model::Errno;
 use systoll_model::constants::*;
 
 /// The link between two calls.
@@ -14,6 +15,8 @@ pub(crate) enum Tie {
     Path,
     /// Both calls ask the same question about the same path or descriptor.
     Question,
+    /// Both calls have the same process as their first argument.
+    Process,
 }
 
 /// The needless call of a pair.
@@ -32,6 +35,8 @@ pub(crate) struct Sequel {
     pub first: &'static str,
     /// Conditions of the first call; all must hold.
     pub when: &'static [When],
+    /// The error with which the first call fails; `None` if it succeeds.
+    pub refusal: Option<Errno>,
     /// The calls that may be the second.
     pub then: &'static [&'static str],
     /// Conditions of the second call; all must hold.
@@ -57,6 +62,7 @@ const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
 const TRANSFERS: &[&str] = &[
     "read", "readv", "recvfrom", "recvmsg", "recvmmsg", "write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile",
 ];
+const SENDS: &[&str] = &["write", "writev", "sendto", "sendmsg", "sendmmsg"];
 const OPENS: &[&str] = &["open", "openat", "openat2"];
 
 /// Returns a line for a question that the following call answers as well.
@@ -64,6 +70,7 @@ const fn asks_first(first: &'static str) -> Sequel {
     Sequel {
         first,
         when: &[],
+        refusal: None,
         then: OPENS,
         then_when: &[],
         tie: Tie::Path,
@@ -153,6 +160,35 @@ const fn looks_for_error() -> Sequel {
     }
 }
 
+/// Returns a line for a look, before a message is sent, whether the other side has closed: there was nothing to read.
+const fn looks_for_end(first: &'static str) -> Sequel {
+    Sequel {
+        refusal: Some(Errno::EAGAIN),
+        then: SENDS,
+        tie: Tie::Descriptor,
+        within: 2,
+        unsure: true,
+        does: "looks whether the other side has closed before each message",
+        instead: "look at what the message, or the answer to it, returns",
+        ..asks_first(first)
+    }
+}
+
+/// Returns a line for a question whether a child lives right after a wait that found it alive.
+const fn asks_whether_it_lives() -> Sequel {
+    Sequel {
+        when: &[AnyBits(2, WNOHANG), Zero],
+        then: &["kill"],
+        then_when: &[Is(1, 0)],
+        tie: Tie::Process,
+        within: 1,
+        spare: Spare::Second,
+        does: "asks whether a child lives right after a wait that found it alive",
+        instead: "waitpid with WNOHANG returns 0 for a child that lives",
+        ..asks_first("wait4")
+    }
+}
+
 /// Returns a line for a question about a descriptor's flags right before the descriptor is closed.
 const fn asks_last() -> Sequel {
     Sequel {
@@ -185,6 +221,9 @@ pub(crate) static SEQUELS: &[Sequel] = &[
     asks_first("statx").when(&[NoBits(2, AT_SYMLINK_NOFOLLOW)]).unsure(),
     peeks("recvfrom").when(&[AllBits(3, MSG_PEEK)]),
     peeks("recvmsg").when(&[AllBits(2, MSG_PEEK)]),
+    looks_for_end("recvfrom").when(&[AllBits(3, MSG_PEEK)]),
+    looks_for_end("recvmsg").when(&[AllBits(2, MSG_PEEK)]),
+    asks_whether_it_lives(),
     peeks("ioctl").when(&[Is(1, FIONREAD)]),
     asks_length("getxattr", &["getxattr"]).when(&[Is(3, 0)]),
     asks_length("lgetxattr", &["lgetxattr"]).when(&[Is(3, 0)]),

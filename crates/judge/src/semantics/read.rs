@@ -61,6 +61,7 @@ impl<'a> ObservedCall<'a> {
             When::InZeros(arg) => self.data(arg, Moment::Entry).is_some_and(zeros),
             When::InControl(arg) => self.data(arg, Moment::Entry).is_some_and(has_control),
             When::OutZero(arg) => self.data(arg, Moment::Exit).is_some_and(zeros),
+            When::Zero => self.call.result == Some(0),
             When::AtOnce => self.call.waited_ns == Some(0),
             When::OfBytes => self.call.fd.as_deref().is_some_and(holds_bytes),
             When::EmptyPath(arg) => self.data(arg, Moment::Entry).is_some_and(<[u8]>::is_empty),

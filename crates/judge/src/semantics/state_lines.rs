@@ -164,6 +164,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     ask("getpgrp", &IDENTITY).key(&[Call]).answer(&[Result]),
     ask("getpgid", &IDENTITY).key(&[Call, Arg(0)]).answer(&[Result]),
     ask("getsid", &IDENTITY).key(&[Call, Arg(0)]).answer(&[Result]),
+    ask("getgroups", &IDENTITY).key(&[Call, Arg(0)]).answer(&[Result]).when(&[Is(0, 0)]),
     ask("getgroups", &IDENTITY).key(&[Call, Arg(0)]).answer(&[Result, Out(1)]),
     ask("getresuid", &IDENTITY).key(&[Call]).answer(&[Out(0), Out(1), Out(2)]),
     ask("getresgid", &IDENTITY).key(&[Call]).answer(&[Out(0), Out(1), Out(2)]),

@@ -95,6 +95,8 @@ pub(crate) enum When {
     InControl(u8),
     /// The argument points after the call to known bytes, all of them zero.
     OutZero(u8),
+    /// The call succeeded and returned 0.
+    Zero,
     /// The thread is known to have kept the processor.
     AtOnce,
     /// The descriptor is known to be a pipe or an ordinary file. It moves plain bytes, unlike a

@@ -29,6 +29,12 @@ const ALWAYS: usize = 3;
 /// Part of the processor time, 0 to 1, below which a place of needless calls has no line of its own.
 const CRUMB: f64 = 0.001;
 
+/// Least number of calls of the place that is named for what no finding mentions.
+const LEAST_NAMED: u64 = 100;
+
+/// Least part of all calls, 0 to 1, that this place makes.
+const NAMED: f64 = 0.05;
+
 /// System calls outside findings that are shown, at most.
 const PARTS: usize = 4;
 
@@ -53,9 +59,36 @@ impl Report<'_> {
     fn untold(&self, indent: usize, label: &str, column: usize) -> Vec<Line> {
         let mut beneath = self.sentences().beneath();
         if !self.options.all && !self.judgement.beneath.is_empty() {
-            beneath.push("--all shows where".to_owned());
+            beneath.push(match self.chief_place() {
+                Some(place) => format!("{place}; --all shows more"),
+                None => "--all shows where".to_owned(),
+            });
         }
         if beneath.is_empty() { vec![] } else { self.labelled(indent, label, column, Role::Plain, &beneath.join("; ")) }
+    }
+
+    /// Names the place that makes most, or many, of the needless calls that no finding mentions, if these are a part of
+    /// all calls that a reader would want to know.
+    fn chief_place(&self) -> Option<String> {
+        let untold = self.judgement.untold;
+        let beneath = untold.calls.saturating_add(untold.unsure_calls);
+        let chief = self.judgement.beneath.iter().max_by_key(|place| place.calls)?;
+        let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
+        if chief.calls < LEAST_NAMED || share(chief.calls, self.rec.total().calls) < NAMED {
+            return None;
+        }
+        let how_many = match share(chief.calls, beneath) {
+            most if most > 0.5 => "most",
+            many if many > 1.0 / 3.0 => "many",
+            _ => return None,
+        };
+        let row = row(self.rec, chief.row)?;
+        let caller: String = self.caller(row).into_parts().into_iter().map(|(_, text)| text).collect();
+        let caller = caller.split_whitespace().collect::<Vec<_>>().join(" ");
+        let syscall = row.syscall.to_string();
+        let by = if caller.starts_with(&syscall) { String::new() } else { format!("{syscall} by ") };
+        let named = !caller.is_empty();
+        named.then(|| format!("{how_many} of what may be needless is {by}{caller} ({})", calls(chief.calls)))
     }
 
     /// Lists the places of needless calls that no finding mentions.

@@ -1,0 +1,30 @@
+//! The processes to which other processes of the run send signals all the time.
+
+use crate::hash::Set;
+use systoll_model::{Recording, Row, WindowCall};
+
+/// Calls that send a signal, with the receiver in their first argument and the signal in the second.
+const SENDS: [&str; 3] = ["kill", "rt_sigqueueinfo", "tgkill"];
+/// Least number of signals by one row for it to send them all the time.
+const OFTEN: u64 = 100;
+
+/// Returns the processes that get signals from others all the time. A signal is a message then: it keeps the handler
+/// away to block it, and what the process writes may be what the sender waits for.
+pub(super) fn signalled(recording: &Recording) -> Set<u32> {
+    let sends = |row: &Row| row.counts.calls >= OFTEN && row.syscall.name().is_some_and(|name| SENDS.contains(&name));
+    let rows: Vec<bool> = recording.rows.iter().map(sends).collect();
+    let mut signalled = Set::default();
+    if recording.processes.len() < 2 || !rows.contains(&true) {
+        return signalled;
+    }
+    for window in &recording.windows {
+        let is_sent = |call: &&WindowCall| {
+            rows.get(call.row.0 as usize) == Some(&true) && call.result == Some(0) && call.args[1] as u32 != 0
+        };
+        for call in window.calls.iter().filter(is_sent) {
+            let receivers = (0u32..).zip(&recording.processes).filter(|(_, p)| u64::from(p.pid) == call.args[0]);
+            signalled.extend(receivers.map(|(at, _)| at).filter(|at| *at != window.process.0));
+        }
+    }
+    signalled
+}
