@@ -79,15 +79,16 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     whole
 }
 
-/// Returns the owner of the code that makes most claimed calls of a finding's first row, by the stacks of single calls: those
-/// of a logging module may have no function of it in common.
+/// Returns the owner of the code that makes most calls of a finding's first row, by the stacks of single calls: those that a
+/// logging module makes may have no function of it in common.
 fn owner_by_stacks(finding: &Finding, shown: JudgedView<'_>) -> Option<Owner> {
     let recording = shown.recording;
     let lead = finding.rows.first()?;
     let program = recording.process(recording.row(*lead).process);
-    let claimed = &shown.views.get(lead.0 as usize)?.claimed;
-    let owners = claimed.iter().filter_map(|claimed| {
-        let frames = recording.stack(claimed.call.stack?).frames.iter().map(|id| recording.frame(*id));
+    let windows = shown.views.get(lead.0 as usize)?.windows.iter();
+    let calls = windows.filter_map(|(at, _)| recording.windows.get(*at)).flat_map(|window| &window.calls);
+    let owners = calls.filter(|call| call.row == *lead).filter_map(|call| {
+        let frames = recording.stack(call.stack?).frames.iter().map(|id| recording.frame(*id));
         Owner::of_script_frames(frames, program)
     });
     let mut counts: Vec<(Owner, usize)> = Vec::new();
