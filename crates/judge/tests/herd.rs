@@ -91,8 +91,19 @@ fn one_woken_for_one_item_is_no_herd() {
 fn workers_that_have_time_for_work_may_have_done_some() {
     let mut rec = workers(4);
     rec.processes[0].cpu_ns = Some(4_800 * 200_000);
+    // Between two calls of a thread lie some 50 microseconds.
+    rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.entry_ns = 1 + c.entry_ns.saturating_mul(50_000));
     let said = judgement(&rec);
     assert!(said.findings.is_empty() && said.also.is_empty(), "{said:#?}");
+}
+
+#[test]
+fn workers_that_wait_again_at_once_had_no_work_whatever_others_did() {
+    let mut rec = workers(4);
+    rec.processes[0].cpu_ns = Some(4_800 * 200_000);
+    rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.entry_ns = 1 + c.entry_ns.saturating_mul(1_000));
+    let f = only(judgement(&rec));
+    assert_eq!(f.cause.as_deref(), Some("thundering-herd"), "{f:?}");
 }
 
 #[test]

@@ -80,6 +80,7 @@ impl Made {
                 When::InControl(arg) => self.put(arg, Moment::Entry, vec![1; 56]),
                 When::OutZero(arg) => self.put(arg, Moment::Exit, vec![0; 4]),
                 When::EmptyPath(arg) => self.put(arg, Moment::Entry, Vec::new()),
+                When::Zero => self.result = 0,
                 When::NotNull(_) | When::AtOnce | When::OfBytes => {}
             }
         }
@@ -519,6 +520,7 @@ fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
                 (first.args[1], first.result) = (4096 * (7 * n + 3), 4096 * (7 * n as i64 + 3));
             }
         }
+        Tie::Process => (first.args[0], second.args[0]) = (100, if tied { 100 } else { 200 }),
         Tie::Made => {
             first.result = 9;
             second.args[0] = if tied { 9 } else { 8 };
@@ -544,6 +546,9 @@ fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
                 (second.args[2], second.args[3]) = (POINTER, 256);
             }
         }
+    }
+    if let Some(errno) = line.refusal {
+        first.result = -i64::from(errno.0);
     }
     vec![first, second]
 }

@@ -204,7 +204,7 @@ static SHAPES: &[Shape] = &[
              rt_tgsigqueueinfo pidfd_send_signal process_mrelease ptrace",
         cells: [
             /* same question */ Part("each answer is another event"),
-            /* contained     */ No("no other call tells it"),
+            /* contained     */ Part("no other call tells it"),
             /* no change     */ No("it sets nothing"),
             /* dead store    */ No("a signal is delivered at once"),
             /* undone        */ No("nothing undoes it"),
