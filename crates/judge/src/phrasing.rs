@@ -265,6 +265,15 @@ const LOADERS: [&str; 2] = ["importlib", "kernel_require"];
 
 /// Returns true if a line of the reader's own makes the calls of the group's first row.
 pub(crate) fn is_of_reader(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    is_of(group, shown, |owner| *owner == Owner::Reader)
+}
+
+/// Returns true if the reader's code, or a package that it calls, makes the group's calls.
+pub(crate) fn is_of_reader_or_package(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    is_of(group, shown, |owner| matches!(owner, Owner::Reader | Owner::Package { .. }))
+}
+
+fn is_of(group: &Group<'_>, shown: JudgedView<'_>, may_own: impl Fn(&Owner) -> bool) -> bool {
     let recording = shown.recording;
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
     let Author { language, owner, .. } = Author::of(recording, lead);
@@ -275,7 +284,7 @@ pub(crate) fn is_of_reader(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     let is_own = |frame: &Frame| frame.language.is_some() && frame.class == FrameClass::User;
     let its_own = language.and_then(|language| Owner::of_interpreter(language, program, &[lead.syscall]));
     let by_own_line = !CodeLanguage::runs(program) || frames().any(is_own);
-    owner == Owner::Reader && its_own.is_none() && by_own_line && !frames().any(loads)
+    may_own(&owner) && its_own.is_none() && by_own_line && !frames().any(loads)
 }
 
 /// Returns true if the group starts programs, and no cure names most of them or the program that starts them. Each

@@ -126,8 +126,9 @@ fn certainty(
     let excerpt = Excerpt::of(shown.recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
     let other_jobs = phrasing::may_have_other_jobs(group, shown);
     let remark = other_jobs || phrasing::makes_a_remark(group, shown);
-    let cheap = || is_cheap_habit(group, f, shares, options) || is_read_for_work(group, f, shown, options);
-    let cheap = || !remark && cheap() && phrasing::is_of_reader(group, shown);
+    let habit = || is_cheap_habit(group, f, shares, options) && phrasing::is_of_reader(group, shown);
+    let work = || is_read_for_work(group, f, shown, options) && phrasing::is_of_reader_or_package(group, shown);
+    let cheap = || !remark && (habit() || work());
     let usual = usual.or_else(|| cheap().then_some(Confidence::Low));
     let confidence = usual.max(excerpt).map(|c| if remark { c.min(Confidence::Low) } else { c })?;
     let doubt = (confidence == Confidence::Low).then(|| match usual {
