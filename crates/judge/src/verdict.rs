@@ -1,10 +1,9 @@
 //! The price of a group's needless calls, and the verdict on it: a finding, a remark or nothing.
 
 use crate::deferred_cost::deferred_cost;
-use crate::detect::{Children, Started};
+use crate::detect::{Children, READ_ANEW, Started};
 use crate::excerpt::Excerpt;
 use crate::expected_gain::{NeedlessCalls, expected_gain, work_around_ns};
-use crate::fact::Fact;
 use crate::figures::{Figures, figures};
 use crate::finding::{Basis, Confidence, Doubt, Evidence, Finding, Kind, Later, ObjectShare};
 use crate::group::Group;
@@ -162,7 +161,7 @@ const WORK_SHARE: f64 = 0.10;
 /// parsing: its reads alone are cheap.
 fn is_read_for_work(group: &Group<'_>, f: &Figures, shown: JudgedView<'_>, options: &Options) -> bool {
     let claimed = || group.rows.iter().filter_map(|id| shown.views.get(id.0 as usize)).flat_map(|view| &view.claimed);
-    let reread = group.kind == Kind::Repeat && claimed().any(|claimed| claimed.claim.facts.contains(Fact::Reopened));
+    let reread = group.kind == Kind::Repeat && claimed().any(|claimed| claimed.claim.about == READ_ANEW);
     let often = f.any >= options.low_calls as f64 && f.any >= options.min_row_share * f.calls as f64;
     let looked_at = f.claimed >= options.min_agreeing;
     let own = shown.recording.own_cpu_ns().filter(|_| reread && often && looked_at);

@@ -28,6 +28,9 @@ const OFTEN: u64 = 16;
 /// Largest number of names of moved files that are remembered.
 const MOVED: usize = 1 << 10;
 
+/// What claims on a file say that is read again and again.
+pub(crate) const READ_ANEW: &str = "a file that is read anew each time";
+
 /// Claims openings of files that were open before, and the calls that go with them.
 pub(super) struct Reopen<'a> {
     /// Files that all windows together show to be opened again and again.
@@ -104,11 +107,7 @@ fn claim(kind: Kind, opened: &Opened<'_>, weak: bool) -> Claim {
 fn anew() -> Claim {
     Claim {
         gives_up: "a change of the file is noticed later",
-        ..Claim::of(
-            Kind::Repeat,
-            "a file that is read anew each time",
-            "keep what was read, and look whether the file has changed",
-        )
+        ..Claim::of(Kind::Repeat, READ_ANEW, "keep what was read, and look whether the file has changed")
     }
 }
 
