@@ -62,7 +62,7 @@ pub(super) struct SmallIo<'a> {
 impl<'a> SmallIo<'a> {
     pub(super) fn new(rung: &Rung<'a>, recording: &Recording, mapped: &'a Set<File>, signalled: &'a Set<u32>) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads <= 1);
+        let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads == 1);
         let single = single.map(|(at, _)| at).collect();
         Self { bells: Bells::new(rung), stops, single, killed: killed(recording), signalled, mapped }
     }
