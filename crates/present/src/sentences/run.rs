@@ -145,9 +145,10 @@ impl Sentences<'_> {
         Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}{children}"), is_good: true }
     }
 
-    /// Returns true if calls were made that were not counted, such as those of a library without hooks.
+    /// Returns true if calls were made that were not counted: those of a library without hooks, or of a program that ran
+    /// unwatched.
     pub(crate) fn uncounted(&self) -> bool {
-        self.rec.problems.iter().any(|problem| problem.kind == ProblemKind::Lost)
+        self.rec.problems.iter().any(|problem| matches!(problem.kind, ProblemKind::Lost | ProblemKind::Unwatched))
     }
 
     /// Writes the processor time of the processes besides the first, if it is a tenth of the whole: it is in no call's
