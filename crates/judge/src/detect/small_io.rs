@@ -11,7 +11,7 @@ use crate::replay::{Moved, Step};
 use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
-use systoll_model::{Class, Recording, WindowCall};
+use systoll_model::{Class, Recording, Sysno, WindowCall};
 
 /// Largest mean size of a small transfer, bytes.
 const SMALL: u64 = 512;
@@ -74,17 +74,19 @@ impl<'a> SmallIo<'a> {
     }
 }
 
-/// Returns the processes that sent a signal which none of their threads survived.
+/// Returns the processes that sent a signal which none of their threads survived: a call that sends one did not return.
 fn killed(recording: &Recording) -> Set<u32> {
-    let fatal = |call: &WindowCall| {
-        let signature = recording.row(call.row).syscall.signature().filter(|signature| !signature.never_returns);
-        call.result.is_none()
-            && signature.is_some_and(|signature| {
-                [Class::Signal, Class::Process].iter().all(|class| signature.classes.contains(*class))
-            })
+    let sends = |syscall: Sysno| {
+        let signature = syscall.signature().filter(|signature| !signature.never_returns);
+        signature.is_some_and(|signature| {
+            [Class::Signal, Class::Process].iter().all(|class| signature.classes.contains(*class))
+        })
     };
+    let counted = recording.rows.iter().filter(|row| row.counts.unreturned > 0 && sends(row.syscall));
+    // Other tools' traces count no calls that don't return, and show the last one.
+    let fatal = |call: &WindowCall| call.result.is_none() && sends(recording.row(call.row).syscall);
     let last = recording.windows.iter().filter(|window| window.calls.last().is_some_and(fatal));
-    last.map(|window| window.process.0).collect()
+    counted.map(|row| row.process.0).chain(last.map(|window| window.process.0)).collect()
 }
 
 /// Transfers in one direction through one descriptor, with nothing in between that requires them to be separate.
