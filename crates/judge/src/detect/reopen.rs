@@ -9,7 +9,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
-    Act, DEVICES, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
+    Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way, is_device,
 };
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -137,8 +137,7 @@ fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a
 /// opening the path again.
 fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
     // A file made anew is another file each time, unless it is a device: /dev/null is what it was.
-    let is_device = DEVICES.iter().any(|folder| opened.path.starts_with(folder));
-    if !opened.again || opened.anew && !is_device {
+    if !opened.again || opened.anew && !is_device(&opened.path) {
         return;
     }
     let own = claims.get(step.index).is_none_or(|old| old.weak);
