@@ -2,6 +2,7 @@
 
 SYSTOLL_TEST_NODES may hold other Nodes' paths, with colons between them: 18, 22, 24, 25 and 26 have been run so, beside
 the 20 that is installed."""
+import base64
 import json
 import os
 import subprocess
@@ -180,6 +181,52 @@ function f() {{
 f();
 """, run=lambda program, path, body: ([program, "-e", body], b""), shown="[eval]")
 
+
+def digits(number):
+    """Returns a number as source maps have it: five bits a digit, the lowest first, of which the lowest is the sign."""
+    number, text = (-number << 1 | 1 if number < 0 else number << 1), ""
+    while True:
+        number, low = number >> 5, number & 31
+        text += "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[low | (32 if number else 0)]
+        if not number:
+            return text
+
+
+def mapped(body, lines):
+    """Returns a source map that says from which line of `orders.ts` each line of a script was compiled."""
+    mappings, last = [], 0
+    for at in range(1, body.count("\n") + 1):
+        line = lines.get(at)
+        mappings.append("" if line is None else "AA" + digits(line - 1 - last) + "A")
+        last = last if line is None else line - 1
+    return json.dumps({"version": 3, "sources": ["orders.ts"], "names": [], "mappings": ";".join(mappings)})
+
+
+# The first lines are the source, of which the last three were compiled.
+COMPILED = f"""/* export function leaf(): void {{
+  for (let i: number = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}} */
+function leaf() {{
+    for (let i = 0; i < {CALLS}; i++) {{ process.ppid; }}
+}}
+leaf();
+"""
+SOURCE_MAP = mapped(COMPILED, {5: 1, 6: 3, 7: 4})
+
+
+def with_map(program, path, body):
+    beside = os.fsdecode(path) + ".map"
+    with open(beside, "w", encoding="utf-8") as f:
+        f.write(SOURCE_MAP)
+    os.chmod(beside, 0o644)
+    return [program, path], b""
+
+
+case("with_a_source_map", "leaf", COMPILED + "//# sourceMappingURL=with_a_source_map.js.map\n", run=with_map, shown="orders.ts")
+case("with_a_source_map_inside", "leaf", COMPILED + "//# sourceMappingURL=data:application/json;base64,"
+     + base64.b64encode(SOURCE_MAP.encode()).decode(), shown="orders.ts")
+
 # Code as the compilers have it: with inlined functions, and after its optimised form was given up.
 HOT = f"""
 function leaf(n) {{
@@ -257,3 +304,26 @@ each({60 * CALLS});
     asks = [g["calls"] for g in doc["grouped"]["groups"] if (g["user"] or {}).get("line") == 5]
     statx = sum(s["calls"] for s in doc["by_syscall"] if s["syscall"] == "statx")
     assert sum(asks) > statx > 60 * CALLS * 0.9, (asks, statx)
+
+
+@test(users=("nobody",))
+def each_await_has_its_line(box):
+    """Two operations of the pool that one function awaits are told at their own lines, though few calls are sampled."""
+    script = box.file("two.js", f"""
+const fs = require('fs');
+const folder = fs.mkdtempSync('two-');
+async function each(n) {{
+  for (let i = 0; i < n; i++) {{
+    await fs.promises.chmod(folder, 0o755); // line 6
+    await fs.promises.readlink('/proc/self/exe'); // line 7
+  }}
+}}
+each({2 * CALLS});
+""")
+    box.run(box.watch([tool("node"), script], "-q", "--save", "two.rec"))
+    for call, line in (("chmod", 6), ("readlink", 7)):
+        doc = json.loads(box.run([box.systoll, "report", "--json", "--by", "line", "-e", call, "two.rec"]).stdout)
+        told = {(g["user"] or {}).get("line"): g["calls"] for g in doc["grouped"]["groups"]}
+        if any((g["user"] or {}).get("function") is None for g in doc["grouped"]["groups"]):
+            raise Skip("this Node's libuv has no names")
+        assert told.get(line, 0) >= 2 * CALLS, (call, told)

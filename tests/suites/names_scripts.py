@@ -5,6 +5,9 @@ these calls has to name that line and its function. SYSTOLL_TEST_PYTHONS and SYS
 interpreters' paths, with colons between them; each then runs every case of its language."""
 import json
 import os
+import re
+import subprocess
+import time
 
 from harness import BOTH, test, tool
 
@@ -323,3 +326,163 @@ def callers_of_executors(box):
         line = next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text)
         asked, made = calls_at(box, ["/usr/bin/python3", box.file(f"{name}.py", body)], line, ("readlink",))
         assert asked > made > 4 * CALLS * 0.9, (name, asked, made)
+
+
+@test(users=("nobody",))
+def makers_of_transports(box):
+    """What asyncio's loop reads for a connection is told with the lines that made the connection's ends."""
+    body = f"""
+import asyncio
+class Echo(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def data_received(self, data):
+        self.transport.write(data)
+async def main():
+    server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0)  # line 9
+    port = server.sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)  # line 11
+    for _ in range({3 * CALLS}):
+        writer.write(b"hello\\n")
+        await reader.readline()
+    writer.close()
+asyncio.run(main())
+"""
+    box.run(box.watch(["/usr/bin/python3", box.file("made.py", body)], "-q", "--save", "made.rec"))
+    doc = json.loads(box.run([box.systoll, "report", "--json", "--by", "line", "-e", "recvfrom", "made.rec"]).stdout)
+    told = {(g["user"] or {}).get("line"): g["calls"] for g in doc["grouped"]["groups"]}
+    assert told.get(9, 0) + told.get(11, 0) > 6 * CALLS * 0.9, told
+
+
+# A program of each language that runs until it is ended, with the lines that it is in again and again: the call, and the
+# function's name.
+RUNNING = {
+    "running.py": """
+import os, threading, time
+def leaf():
+    os.getppid()  # getppid leaf
+def work():
+    while True:
+        leaf()
+        time.sleep(0.001)
+threading.Thread(target=work).start()
+work()
+""",
+    "running.rb": """
+def leaf
+  begin
+    raise "x"
+  rescue
+    Process.ppid # getppid rescue in leaf
+  end
+end
+def link
+  File.readlink("/proc/self/exe") # readlink link
+end
+loop { leaf; link; sleep 0.001 }
+""",
+    "running.pl": """
+sub leaf {
+  return eval {
+    getppid(); # getppid main::leaf
+  };
+}
+sub target {
+  readlink("/proc/self/exe"); # readlink main::target
+}
+while (1) { leaf(); target(); select(undef, undef, undef, 0.001); }
+""",
+    "running.js": """
+const fs = require('fs');
+async function leaf() {
+  await null;
+  return process.ppid; // getppid leaf
+}
+const link = () => {
+  return fs.readlinkSync('/proc/self/exe'); // readlink link
+};
+(async () => {
+  for (;;) {
+    await leaf();
+    link();
+    await new Promise((done) => setTimeout(done, 1));
+  }
+})();
+""",
+    "running.php": """<?php
+function links() {
+  for ($i = 0; $i < 3; $i++)
+    yield readlink('/proc/self/exe'); // readlink links
+}
+class Page {
+  static function show() {
+    posix_getppid(); // getppid Page::show
+  }
+}
+while (true) { Page::show(); foreach (links() as $l); usleep(1000); }
+""",
+    "running.sh": """
+now() {
+  x=$(:)  # clone now
+}
+log() {
+  : > /dev/null  # openat log
+}
+while :; do
+  now
+  for i in 1 2 3 4 5; do log; done
+done
+""",
+    "Running.java": """
+import java.io.*;
+class Running {
+  static long size() {
+    return new File("/etc/hostname").length(); // stat Running.size
+  }
+  static boolean may() {
+    return new File("/etc/hostname").canRead(); // access Running.may
+  }
+  public static void main(String[] a) throws Exception {
+    for (;;) { size(); may(); Thread.sleep(1); }
+  }
+}
+""",
+}
+
+
+def started(box, name, body):
+    """Starts a program of `RUNNING`."""
+    path = box.file(name, body)
+    if name.endswith(".java"):
+        subprocess.run([tool("javac"), "-d", box.dir, path], check=True, timeout=300)
+        os.chmod(os.path.join(box.dir, name.replace(".java", ".class")), 0o644)
+        return box.start([tool("java"), "-cp", box.dir, name.removesuffix(".java")], stdin=-3)
+    program = {"py": "python3", "rb": "ruby", "pl": "perl", "js": "node", "php": "php", "sh": "bash"}[name.rsplit(".", 1)[1]]
+    return box.start(["/usr/bin/python3" if program == "python3" else tool(program), path], stdin=-3)
+
+
+@test()
+def lines_of_running_scripts(box):
+    """Programs that are attached to while they run are told by the same lines as those that systoll starts."""
+    running = {name: started(box, name, body) for name, body in RUNNING.items()}
+    time.sleep(2.5)
+    failed = {}
+    watch = [box.systoll, "attach", "-q", "--for", "2s", "--json", "-o"]
+    watching = {name: box.start([*watch, f"{name}.json", str(process.pid)], stdin=-3, stderr=-1) for name, process in running.items()}
+    for name, process in running.items():
+        _, said = watching[name].communicate(timeout=60)
+        assert watching[name].returncode == 0 and process.poll() is None, (name, said[-300:])
+        with open(os.path.join(box.dir, f"{name}.json"), encoding="utf-8") as f:
+            rows = json.load(f)["rows"]
+        for line, text in enumerate(RUNNING[name].split("\n"), 1):
+            mark = re.search(r"(?:#|//) (\w+) ([\w:. ]+)$", text)
+            if mark is None:
+                continue
+            of_call = [r for r in rows if r["syscall"] == mark[1] or mark[1] == "stat" and r["syscall"] == "newfstatat"]
+            user = (max(of_call, key=lambda r: r["calls"])["user"] or {}) if of_call else {}
+            told = (os.path.basename(user.get("file") or ""), user.get("line"), user.get("function"))
+            if told != (name, line, mark[2]):
+                failed[f"{name}:{line}"] = f"{told} and not {mark[2]}"
+        process.kill()
+        process.wait()
+    assert not failed, failed

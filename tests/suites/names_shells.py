@@ -3,6 +3,7 @@ text.
 
 Each case is a script in which one line, with the word HERE, is run some 60 times. Of the rows of the line's call, the
 one with most calls has to name that line, its function and its file."""
+import json
 import os
 
 from harness import BOTH, test, tool
@@ -73,6 +74,16 @@ for i in {{1..{TIMES}}}; do
   helper
 done
 """, line=3, shown="helper.inc")
+case("library_in_a_substitution", "openat", "stamp", f"""
+cat > stamp.inc <<'END'
+stamp() {{
+  :
+  : > stamp.txt  # HERE
+}}
+END
+. ./stamp.inc
+for i in {{1..{10 * TIMES}}}; do x=$(stamp); done
+""", line=3, shown="stamp.inc")
 case("read_in_a_loop", "read", "each", f"""
 each() {{
   while
@@ -271,7 +282,7 @@ END
 {LOOP}
   helper
 done
-""", line=3, shown="", shell="dash")
+""", line=3, shown="helper.inc", shell="dash")
 case("sourced_file_in_dash", "vfork", "main", f"""
 cat > helper.inc <<'END'
 # a library
@@ -427,6 +438,25 @@ def lines_of_shells(box):
             failed[name] = why
     print(f"      {len(CASES) - len(failed)} of {len(CASES)} scripts named by their line")
     assert not failed, failed
+
+
+@test(users=("nobody",))
+def commands_of_bash_are_named(box):
+    """What the shell itself reads, opens and starts is named by the command of its script."""
+    script = box.file("named.sh", f"""
+for i in {{1..{2 * TIMES}}}; do
+  x=$(echo a)
+  echo b >> named.txt
+  cd .
+done
+while read -r line; do :; done < named.txt
+""")
+    box.run(box.watch([tool("bash"), script], "-q", "--save", "named.rec"))
+    for call, name, least in (("clone", "$(…)", 2 * TIMES), ("pipe2", "$(…)", 2 * TIMES), ("chdir", "cd", 2 * TIMES),
+                              ("openat", "a redirection (>, < or <<)", 2 * TIMES), ("lseek", "read", TIMES)):
+        doc = json.loads(box.run([box.systoll, "report", "--json", "--by", "api", "--all", "-e", call, "named.rec"]).stdout)
+        told = {g["name"]: g["calls"] for g in doc["grouped"]["groups"]}
+        assert told.get(name, 0) >= least, (call, told)
 
 
 @test(users=("nobody",), backends=BOTH)

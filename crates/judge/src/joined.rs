@@ -116,8 +116,7 @@ fn line_of(id: RowId, recording: &Recording) -> Option<CodeLine<'_>> {
 /// Returns the price of a row's needless calls, ns.
 fn needless_toll(id: RowId, shown: JudgedView<'_>) -> f64 {
     let row = shown.recording.row(id);
-    let any = shown.views.get(id.0 as usize).map_or(0.0, |view| view.needless(row.counts.calls).any);
-    toll(shown.recording, row) / row.counts.calls.max(1) as f64 * any
+    toll(shown.recording, row) / row.counts.calls.max(1) as f64 * shown.needless_calls(id)
 }
 
 /// Returns true if two groups of a program have one cause and one way to end it.

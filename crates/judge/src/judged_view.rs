@@ -4,7 +4,7 @@ use crate::detect::Claims;
 use crate::program_facts::ProgramFacts;
 use crate::semantics::Semantics;
 use crate::survey::RowView;
-use systoll_model::Recording;
+use systoll_model::{Recording, RowId};
 
 /// The data of the judge: a recording and what was derived from it.
 #[derive(Clone, Copy)]
@@ -19,4 +19,12 @@ pub(crate) struct JudgedView<'a> {
     pub semantics: &'a Semantics,
     /// Facts about whole programs that cures ask for.
     pub programs: &'a ProgramFacts,
+}
+
+impl JudgedView<'_> {
+    /// Returns the estimated number of a row's needless calls, weakly claimed ones among them.
+    pub(crate) fn needless_calls(&self, id: RowId) -> f64 {
+        let calls = self.recording.row(id).counts.calls;
+        self.views.get(id.0 as usize).map_or(0.0, |view| view.needless(calls).any)
+    }
 }

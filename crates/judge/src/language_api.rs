@@ -7,7 +7,7 @@ use crate::language::CodeLanguage;
 use crate::target::Target;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use systoll_model::{Frame, FrameClass, FrameId, Language as ScriptLanguage, Recording, Row, RowId};
+use systoll_model::{Frame, FrameClass, FrameId, Language as ScriptLanguage, Recording, Row, RowId, WholeStack};
 
 /// Returns the name of the function of the language's own library that the user's code called. It comes from the
 /// script's lines if the library is written in the language, from functions of the run-time on the stack, or from the
@@ -39,8 +39,35 @@ pub(crate) fn language_api(
     let api = row.api.as_deref();
     // A call that another library makes is not what the script asked for.
     let is_own = || by_interpreter(recording, language, &frames) && !known::is_of_loop(&frames);
-    let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
+    let runtime = || served(recording, id, language).or_else(|| known::by_runtime(language, &frames));
+    let known = || runtime().or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
+    // A shell that makes a call at no line of its script reads that script, starts or ends.
+    let is_shell = matches!(language, CodeLanguage::Shell | CodeLanguage::Bash);
+    let at_line = || !row.lines.is_empty() || row.user.is_some_and(|user| recording.frame(user).language.is_some());
+    let known = || if is_shell && !at_line() { None } else { known() };
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
+}
+
+/// Share of a row's calls from which on one function stands for all.
+const MOST: f64 = 0.75;
+
+/// Returns the language's function that the run-time's functions on a row's sampled stacks stand for, if most of its
+/// calls come by one.
+fn served(recording: &Recording, id: RowId, language: CodeLanguage) -> Option<&'static str> {
+    let mut by_name: BTreeMap<Option<&'static str>, u64> = BTreeMap::new();
+    for whole in recording.whole_stacks_of(id) {
+        let weight = by_name.entry(by_stack(recording, language, whole)).or_default();
+        *weight = weight.saturating_add(whole.weight);
+    }
+    let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
+    let (name, weight) = by_name.into_iter().max_by_key(|(_, weight)| *weight)?;
+    name.filter(|_| weight as f64 >= all as f64 * MOST)
+}
+
+/// Returns the language's function that the run-time's functions on a whole stack stand for.
+fn by_stack(recording: &Recording, language: CodeLanguage, whole: &WholeStack) -> Option<&'static str> {
+    let frames: Vec<&Frame> = recording.stack(whole.stack).frames.iter().map(|f| recording.frame(*f)).collect();
+    known::by_runtime(language, &frames)
 }
 
 /// Returns the documented name of a function of a script's language, if the frame is one of that language.
@@ -111,8 +138,6 @@ fn is_loop(frame: &Frame) -> bool {
 /// Returns true if a row's calls come from several functions of the language's library, none of which makes most of them:
 /// `statx` serves `fs.statSync`, `fs.lstatSync` and `fs.realpathSync`.
 fn serves_several(recording: &Recording, id: RowId, language: CodeLanguage) -> bool {
-    /// Share of the calls from which on one function stands for all.
-    const MOST: f64 = 0.75;
     let mut by_name = functions_called(recording, id, language);
     by_name.remove(&None);
     let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
@@ -123,6 +148,15 @@ fn serves_several(recording: &Recording, id: RowId, language: CodeLanguage) -> b
 /// Returns the functions of the language's library on a row's whole stacks, with the number of calls that these stand for.
 fn functions_called(recording: &Recording, id: RowId, language: CodeLanguage) -> BTreeMap<Option<String>, u64> {
     let mut by_name: BTreeMap<Option<String>, u64> = BTreeMap::new();
+    // A shell's own commands are functions of the shell, not of its scripts.
+    if language == CodeLanguage::Bash {
+        for whole in recording.whole_stacks_of(id) {
+            let name = by_stack(recording, language, whole).map(str::to_owned);
+            let weight = by_name.entry(name).or_default();
+            *weight = weight.saturating_add(whole.weight);
+        }
+        return by_name;
+    }
     for trunk in recording.trunks_of(id) {
         let frames: Vec<&Frame> = recording.stack(trunk.stack).frames.iter().map(|f| recording.frame(*f)).collect();
         let name = called_by_script(&frames).and_then(|frame| script_name(language, frame));

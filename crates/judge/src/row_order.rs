@@ -9,7 +9,7 @@ use systoll_model::{Recording, Row, RowId};
 /// Returns the group's rows in the order in which a finding names them: the first one is told as the caller.
 pub(crate) fn ordered_rows(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowId> {
     let recording = shown.recording;
-    let mut rows = costliest_first(&group.rows, recording, group.by_wait);
+    let mut rows = costliest_first(group, shown);
     if !group.by_wait {
         open_before_close(&mut rows, recording, shown.semantics);
     }
@@ -57,28 +57,36 @@ fn open_before_close(rows: &mut [RowId], recording: &Recording, semantics: &Sema
     }
 }
 
-/// Returns the rows by cost. Among rows about as costly as the first, those with a name come first, then those with
-/// a script's line, those with at least half of the most calls, then by system call and name.
-fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
+/// Returns the group's rows by the cost of their needless calls. Among rows about as costly as the first, those with a
+/// name come first, then those with a script's line, those with at least half of the most needless calls, then by system
+/// call and name.
+fn costliest_first(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowId> {
+    let recording = shown.recording;
+    // Waits are priced by their time. Where windows claim no call, as of a start, all calls are meant.
+    let all = group.by_wait || group.rows.iter().all(|id| shown.needless_calls(*id) == 0.0);
+    let calls = |id: &RowId| if all { recording.row(*id).counts.calls as f64 } else { shown.needless_calls(*id) };
     let price = |id: &RowId| {
         let counts = &recording.row(*id).counts;
-        if by_wait { counts.waited_ns.unwrap_or(counts.elapsed_ns) } else { counts.toll_ns.unwrap_or(0) }
+        if group.by_wait {
+            return counts.waited_ns.unwrap_or(counts.elapsed_ns);
+        }
+        (counts.toll_ns.unwrap_or(0) as f64 / counts.calls.max(1) as f64 * calls(id)) as u64
     };
     let cost = |id: &RowId| {
         let counts = &recording.row(*id).counts;
         (price(id), counts.toll_ns.unwrap_or(0), counts.calls)
     };
-    let mut rows = rows.to_vec();
-    rows.sort_by_key(|id| (Reverse(cost(id)), *id));
+    let mut rows = group.rows.clone();
+    rows.sort_by_cached_key(|id| (Reverse(cost(id)), *id));
     let least = rows.first().map_or(0.0, |first| AS_DEAR * price(first) as f64);
     let as_dear = rows.partition_point(|id| price(id) as f64 >= least);
     if least > 0.0 {
         let alike = rows.get(..as_dear).unwrap_or_default();
-        let most = alike.iter().map(|id| recording.row(*id).counts.calls).max().unwrap_or(0);
+        let most = alike.iter().map(calls).fold(0.0, f64::max);
         let named = |id: &RowId| {
             let row = recording.row(*id);
             let place = row.user.and_then(|user| recording.frame(user).location());
-            let fewer = ((row.counts.calls as f64) < AS_DEAR * most as f64).then_some(Reverse(row.counts.calls));
+            let fewer = (calls(id) < AS_DEAR * most).then_some(Reverse(calls(id) as u64));
             let place = place.map(|at| (at.function.clone(), at.line));
             // A line of the script is where its reader can do something; the run-time's own functions are not.
             (place.is_none(), row.lines.is_empty(), fewer, row.syscall, place, row.api.clone(), *id)

@@ -65,7 +65,7 @@ pub use recording::{
     Attached, BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
 };
 pub use request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
-pub use row::{Row, RowId, RowLine, RowTrunk};
+pub use row::{Row, RowId, RowLine, RowTrunk, WholeStack};
 pub use shown_frames::{ShownStack, before_thread, shares};
 pub use syscalls::constants;
 pub use syscalls::{Arg, ArgKind, Audit, AuditDecision, Class, Classes, Moment, Signature, Size, signatures};

@@ -8,7 +8,7 @@ use crate::prices::Prices;
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
 use crate::request::{ReceivedCalls, RequestKind, RequestKindId};
-use crate::row::{Row, RowId, RowTrunk};
+use crate::row::{Row, RowId, RowTrunk, WholeStack};
 use crate::sysno::Sysno;
 use crate::thread::Thread;
 use crate::window::Window;
@@ -273,6 +273,8 @@ pub struct Recording {
     pub ledgers: Vec<Ledger>,
     /// Whole stacks of the rows that were seen with several, by rising row.
     pub trunks: Vec<RowTrunk>,
+    /// Whole stacks with the frames of interpreters, of rows whose other stacks leave some out, by rising row.
+    pub whole_stacks: Vec<WholeStack>,
     /// The slowest single calls, slowest first.
     pub longest: Vec<LongCall>,
     /// Packages of scripts' sources whose version is known.
@@ -444,6 +446,10 @@ impl Recording {
         }
         if !self.trunks.iter().all(|t| row(t.row) && stack(t.stack)) || !self.trunks.is_sorted_by_key(|t| t.row) {
             return Err("a whole stack names no row or stack of the file, or stands out of order".into());
+        }
+        let whole = &self.whole_stacks;
+        if !whole.iter().all(|w| row(w.row) && stack(w.stack)) || !whole.is_sorted_by_key(|w| w.row) {
+            return Err("a sampled stack names no row or stack of the file, or stands out of order".into());
         }
         if !self.received.iter().all(|r| row(r.row) && kind(r.kind)) {
             return Err("a receive names no row or request of the file".into());

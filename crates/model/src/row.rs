@@ -49,6 +49,20 @@ pub struct RowLine {
     pub weight: u64,
 }
 
+/// A sampled whole stack of a row's calls with all of its frames. [`RowTrunk`] and [`Row::outer`] leave out the frames
+/// of an interpreter between the lines of a script, and of a run-time's own threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeStack {
+    /// The row to which the stack belongs.
+    pub row: RowId,
+    /// The stack, from the system call outwards.
+    pub stack: StackId,
+    /// Number of calls that the samples of this stack stand for.
+    pub weight: u64,
+    /// Number of samples.
+    pub looks: u64,
+}
+
 /// One of several whole stacks from which a row's calls came. It is sampled, not exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowTrunk {

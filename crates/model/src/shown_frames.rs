@@ -2,7 +2,7 @@
 
 use crate::names::{Frame, FrameClass, FrameId, Location};
 use crate::recording::Recording;
-use crate::row::{Row, RowId, RowTrunk};
+use crate::row::{Row, RowId, RowTrunk, WholeStack};
 
 /// A whole stack of a row, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,13 @@ impl Recording {
         let start = self.trunks.partition_point(|t| t.row < row);
         let end = self.trunks.partition_point(|t| t.row <= row);
         self.trunks.get(start..end).unwrap_or_default()
+    }
+
+    /// Returns the sampled stacks of a row with all of their frames; none if its other stacks leave none out.
+    pub fn whole_stacks_of(&self, row: RowId) -> &[WholeStack] {
+        let start = self.whole_stacks.partition_point(|w| w.row < row);
+        let end = self.whole_stacks.partition_point(|w| w.row <= row);
+        self.whole_stacks.get(start..end).unwrap_or_default()
     }
 
     /// Returns the stacks from which a row's calls came, each with its weight: exact up to the

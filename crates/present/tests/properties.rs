@@ -167,6 +167,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 windows: vec![],
                 ledgers: Vec::new(),
                 trunks: Vec::new(),
+                whole_stacks: Vec::new(),
                 longest,
                 packages: vec![],
                 prices: Prices {

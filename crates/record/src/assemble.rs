@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
     BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone,
-    VdsoRow,
+    VdsoRow, WholeStack,
 };
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
@@ -157,6 +157,7 @@ pub(crate) struct NamedTable {
     pub(crate) rows: Vec<Row>,
     vdso: Vec<VdsoRow>,
     trunks: Vec<RowTrunk>,
+    whole_stacks: Vec<WholeStack>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -179,8 +180,8 @@ impl NamedTable {
         // Our own memory file may be mapped there too; its names are no problem of the program.
         problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
         let (rows, vdso) = (rows(table, &names, symbols), vdso_rows(table, &names, symbols));
-        let trunks = names.trunks(table);
-        Self { names, rows, vdso, trunks, problems }
+        let (trunks, whole_stacks) = (names.trunks(table), crate::naming::whole_stacks(table));
+        Self { names, rows, vdso, trunks, whole_stacks, problems }
     }
 
     /// Joins the named table and the backend's results to a recording.
@@ -203,6 +204,7 @@ impl NamedTable {
             request_kinds,
             ledgers: kept.ledger.ledgers(),
             trunks: self.trunks,
+            whole_stacks: self.whole_stacks,
             longest,
             prices,
             problems: self.problems,

@@ -11,7 +11,7 @@ use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 use systoll_model::{
     Before, Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, RequestKindId, Row, RowId, RowLine,
-    RowTrunk, Stack, StackId, Sysno, Thread, VdsoRow, Window, WindowCall,
+    RowTrunk, Stack, StackId, Sysno, Thread, VdsoRow, WholeStack, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
@@ -296,6 +296,22 @@ impl Names {
         };
         table.rows.iter().enumerate().flat_map(of_row).collect()
     }
+}
+
+/// Returns the sampled stacks, with the interpreter's own frames, of rows of which the other stacks leave some out. Rows
+/// with more stacks than are remembered have none: some of their calls came by unknown ones.
+pub(crate) fn whole_stacks(table: &Table) -> Vec<WholeStack> {
+    let leaves_out = |row: &RawRow| row.trunks.others == 0 && row.trunks.all.iter().any(|t| t.full != t.whole);
+    let rows = table.rows.iter().enumerate().filter(|(_, row)| leaves_out(row));
+    rows.flat_map(|(at, row)| {
+        row.trunks.all.iter().map(move |trunk| WholeStack {
+            row: RowId(at as u32),
+            stack: StackId(trunk.full),
+            weight: trunk.weight,
+            looks: trunk.looks,
+        })
+    })
+    .collect()
 }
 
 /// Returns a row's whole stacks if there are several and they cover enough of its calls.

@@ -365,7 +365,7 @@ impl Table {
         let told = |(at, f): &(usize, &RawFrame)| *at < context.max(innermost) || !(look.is_interpreter)(**f);
         let chain: Vec<RawFrame> = look.frames.iter().enumerate().filter(told).map(|(_, f)| *f).collect();
         let whole = if chain.len() == look.frames.len() { id } else { self.stack(&chain, look.complete) };
-        self.rows[row as usize].trunks.note(whole, weight);
+        self.rows[row as usize].trunks.note(whole, weight, id);
         let raw = &self.rows[row as usize];
         let line = match raw.lines.iter().position(|l| l.line == look.line) {
             Some(at) => {

@@ -10,6 +10,10 @@ pub(crate) struct RawTrunk {
     pub(crate) whole: u32,
     /// Number of calls that the sampled calls with this stack stand for.
     pub(crate) weight: u64,
+    /// Id of the first sampled stack of these, with the interpreter's own frames.
+    pub(crate) full: u32,
+    /// Number of samples.
+    pub(crate) looks: u64,
 }
 
 /// The different whole stacks of a row's calls.
@@ -22,14 +26,22 @@ pub(crate) struct Trunks {
 }
 
 impl Trunks {
-    /// Adds a whole stack that stands for `weight` calls.
-    pub(crate) fn note(&mut self, whole: u32, weight: u64) {
+    /// Adds a sampled whole stack that stands for `weight` calls; `full` is the same with the interpreter's own frames.
+    pub(crate) fn note(&mut self, whole: u32, weight: u64, full: u32) {
         let room = self.all.len() < MAX_TRUNKS;
         match self.all.iter_mut().find(|trunk| trunk.whole == whole) {
-            Some(known) => known.weight = known.weight.saturating_add(weight),
-            None if room => self.all.push(RawTrunk { whole, weight }),
+            Some(known) => known.add(weight, 1),
+            None if room => self.all.push(RawTrunk { whole, weight, full, looks: 1 }),
             None => self.others = self.others.saturating_add(weight),
         }
+    }
+}
+
+impl RawTrunk {
+    /// Adds samples that stand for `weight` calls.
+    pub(crate) fn add(&mut self, weight: u64, looks: u64) {
+        self.weight = self.weight.saturating_add(weight);
+        self.looks = self.looks.saturating_add(looks);
     }
 }
 
@@ -40,7 +52,7 @@ mod tests {
     #[test]
     fn stacks_beyond_the_limit_are_counted_only() {
         let mut trunks = Trunks::default();
-        (0..MAX_TRUNKS as u32 + 5).for_each(|whole| trunks.note(whole, 2));
+        (0..MAX_TRUNKS as u32 + 5).for_each(|whole| trunks.note(whole, 2, whole));
         assert_eq!((trunks.all.len(), trunks.others), (MAX_TRUNKS, 10));
     }
 }

@@ -44,14 +44,14 @@ impl MergedTrunks {
             both.take_while(|(a, b)| same(a, b)).count()
         };
         let mut told = Trunks { others: trunks.others, ..Trunks::default() };
-        for RawTrunk { whole, weight } in &trunks.all {
+        for trunk in &trunks.all {
             let is_it = |known: &&mut RawTrunk| {
                 let len = frames(known.whole).len();
-                len == frames(*whole).len() && alike(known.whole, *whole) == len
+                len == frames(trunk.whole).len() && alike(known.whole, trunk.whole) == len
             };
             match told.all.iter_mut().find(is_it) {
-                Some(known) => known.weight = known.weight.saturating_add(*weight),
-                None => told.all.push(RawTrunk { whole: *whole, weight: *weight }),
+                Some(known) => known.add(trunk.weight, trunk.looks),
+                None => told.all.push(*trunk),
             }
         }
         let first = told.all.first()?.whole;
@@ -77,7 +77,7 @@ impl Table {
         let whole = self.stack(frames, complete);
         let Some(raw) = self.rows.get_mut(row as usize) else { return };
         if weight > 0 {
-            raw.trunks.note(whole, weight);
+            raw.trunks.note(whole, weight, whole);
         }
         if let Some(seen) = raw.lines.iter_mut().find(|l| l.line.is_none()) {
             let first = self.stacks.get(seen.whole as usize).map_or(&[][..], |s| &s.frames);
@@ -116,8 +116,8 @@ impl Table {
             let lent = seen.entry(key(row)).or_insert_with(new);
             lent.line.shared = self.shared(lent.line.whole, line.whole, lent.line.shared.min(line.shared));
             lent.trunks.others = lent.trunks.others.saturating_add(row.trunks.others);
-            for RawTrunk { whole, weight } in &row.trunks.all {
-                lent.trunks.note(*whole, *weight);
+            for trunk in &row.trunks.all {
+                lent.trunks.note(trunk.whole, trunk.weight, trunk.full);
             }
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty());

@@ -43,21 +43,30 @@ pub(super) enum Within {
     Tells,
 }
 
-/// Pipes and eventfds by which threads of one process communicate.
+/// Pipes and eventfds by which threads of one process communicate, and local sockets by which they wake somebody.
 #[derive(Default)]
 pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
+
+/// Beginning of the names of local streams.
+const LOCAL_STREAMS: &str = "UNIX-STREAM:";
 
 impl<'a> Bells<'a> {
     pub(super) fn new(rung: &Rung<'a>) -> Self {
         let within = |rows: &Rows<'_>| if rows.is_token() { Within::Wakes } else { Within::Tells };
         let both = rung.bells.iter().filter(|(_, r)| !r.out.is_empty() && !r.read.is_empty());
-        Self(both.map(|(bell, rows)| (*bell, within(rows))).collect())
+        let both = both.map(|(bell, rows)| (*bell, within(rows)));
+        // A socket's name does not tell who reads what is sent. One byte that is always the same is no part of a message,
+        // whoever reads it.
+        let is_byte = |rows: &Rows<'_>| rows.is_token() && rows.token.is_some_and(|token| token.len() == 1);
+        let sockets = rung.sockets.iter().filter(|(_, rows)| is_byte(rows)).map(|(bell, _)| (*bell, Within::Wakes));
+        Self(both.chain(sockets).collect())
     }
 
     /// Returns what a step's descriptor carries within its process; `None` if another process may have the other end.
     pub(super) fn carried_by(&self, step: &Step<'_>) -> Option<Within> {
         let process = step.observed.window.process.0;
-        bell(process, step.observed.call.fd.as_deref()).and_then(|bell| self.0.get(&bell).copied())
+        let name = step.observed.call.fd.as_deref()?;
+        self.0.get(&(process, name)).copied()
     }
 }
 
@@ -89,6 +98,8 @@ impl<'a> Awake<'a> {
 /// The rows that write and read each pipe and eventfd, from windows.
 pub(super) struct Rung<'a> {
     bells: Map<Bell<'a>, Rows<'a>>,
+    /// The rows that write to each local socket.
+    sockets: Map<Bell<'a>, Rows<'a>>,
     /// Processes that use edge-triggered epoll: each wakeup matters there, even if the one before was not read.
     edges: Set<u32>,
     /// Descriptors that they wait for, by process; true if only by their edges.
@@ -100,6 +111,7 @@ pub(super) struct Rung<'a> {
 impl<'a> Rung<'a> {
     pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut bells: Map<Bell<'a>, Rows<'a>> = Map::default();
+        let mut sockets: Map<Bell<'a>, Rows<'a>> = Map::default();
         let (mut edges, mut semaphores) = (Set::default(), Set::default());
         let mut waited_for: Map<(u32, i32), bool> = Map::default();
         for window in &recording.windows {
@@ -111,9 +123,17 @@ impl<'a> Rung<'a> {
                     edges.extend(by_edge.then_some(window.process.0));
                 }
                 semaphores.extend(is_semaphore(&observed, semantics).then_some(window.process.0));
-                let Some(bell) = bell(window.process.0, call.fd.as_deref()) else { continue };
+                let Some(name) = call.fd.as_deref() else { continue };
+                let bell = bell(window.process.0, Some(name));
+                if bell.is_none() && !name.starts_with(LOCAL_STREAMS) {
+                    continue;
+                }
                 let Some(transfer) = semantics.lines_of(observed.syscall).transfer(&observed) else { continue };
-                let rows = bells.entry(bell).or_default();
+                let rows = match bell {
+                    Some(bell) => bells.entry(bell).or_default(),
+                    None if transfer.way == Way::Out => sockets.entry((window.process.0, name)).or_default(),
+                    None => continue,
+                };
                 if transfer.way == Way::In {
                     rows.read.insert(call.row);
                     rows.behind |= found(&observed).is_some_and(|wakes| wakes > 1);
@@ -123,7 +143,7 @@ impl<'a> Rung<'a> {
                 }
             }
         }
-        Self { bells, edges, waited_for, semaphores }
+        Self { bells, sockets, edges, waited_for, semaphores }
     }
 
     /// Returns true if any wakeup descriptor was written to or read.

@@ -102,6 +102,13 @@ const RUNTIME: &[KnownFunction] = known! {
         "echo_builtin" => "echo",
         "printf_builtin" => "printf",
         "command_substitute" => "$(…)",
+        "do_redirections" => "a redirection (>, < or <<)",
+        "read_builtin" => "read",
+        "mapfile_builtin" => "mapfile",
+        "source_builtin" => "source",
+        "cd_builtin" => "cd",
+        "umask_builtin" => "umask",
+        "test_builtin" => "[ … ] or test",
         "zread" => "$(…) or read",
         "zreadc" => "read",
     }
@@ -191,6 +198,11 @@ const LIBC: &[KnownFunction] = known! {
         "write" => "console.log or a stream's write",
         "writev" => "console.log or a stream's write",
     }
+    Shell {
+        "open" => "a redirection (> or <)",
+        "open64" => "a redirection (> or <)",
+        "read" => "$(…) or read",
+    }
     Rust {
         "getpid" => "process::id",
     }
@@ -270,6 +282,8 @@ const BY_TARGET: &[(CodeLanguage, &str, Target, &str)] = &[
     (CodeLanguage::Python, "file.read or os.read", Target::Socket, "os.read"),
     (CodeLanguage::Ruby, "puts, print or IO#write", Target::Socket, "a socket's write, print or puts"),
     (CodeLanguage::Lua, "print or io.write", Target::File, "file:write"),
+    (CodeLanguage::Shell, "$(…) or read", Target::File, "read"),
+    (CodeLanguage::Bash, "$(…) or read", Target::File, "read"),
 ];
 
 /// Functions of libuv that make calls for its loop, for which no function of a script asks.

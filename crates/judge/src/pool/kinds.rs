@@ -11,6 +11,8 @@ pub(super) struct Function<'r> {
     pub(super) file: &'r str,
     pub(super) frame: FrameId,
     pub(super) language: Option<Language>,
+    /// The library's function that the compiler inlined at the frame's call, outermost.
+    pub(super) callee: Option<&'r str>,
     /// True if the function is the program's own, not a library's.
     pub(super) is_own: bool,
 }
@@ -21,7 +23,7 @@ impl<'r> Function<'r> {
         frame.locations.iter().map(move |place| {
             let (name, file) = (&*place.function, place.file.as_deref().unwrap_or_default());
             let is_own = frame.class == FrameClass::User && (frame.language.is_some() || is_programs_own(name, file));
-            Self { name, file, frame: id, language: frame.language, is_own }
+            Self { name, file, frame: id, language: frame.language, callee: frame.callee.as_deref(), is_own }
         })
     }
 }
@@ -50,6 +52,8 @@ pub(super) enum Kind {
     Virtual,
     Tokio,
     Goroutine,
+    /// Not a pool: asyncio's loop, which reads, writes and accepts for the transports that somebody made.
+    Transport,
 }
 
 /// The part that a sampled call has in the work of a pool.
@@ -62,7 +66,7 @@ pub(super) enum Part<'r> {
     Asks(Kind, Option<FrameId>, Option<&'r str>),
     /// The call takes work, or reports its end.
     HandsOver(Kind),
-    /// The call waits for the pool's results, for this line of the program.
+    /// The call waits for the pool's results, for this line of the program, or is made by the line that gets them.
     Awaits(Kind, FrameId),
 }
 
@@ -70,7 +74,7 @@ pub(super) enum Part<'r> {
 /// or if a thread of a pool makes the call for a line of the program that is on the stack.
 pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
     // Virtual threads are carried by a pool, so they come before it.
-    const KINDS: [Kind; 9] = [
+    const KINDS: [Kind; 10] = [
         Kind::Libuv,
         Kind::PythonExecutor,
         Kind::PythonPool,
@@ -80,6 +84,7 @@ pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
         Kind::ForkJoin,
         Kind::Tokio,
         Kind::Goroutine,
+        Kind::Transport,
     ];
     KINDS.into_iter().find_map(|kind| kind.part(stack))
 }
@@ -87,6 +92,8 @@ pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
 /// Prefix of the functions of libuv that ask for an operation, and of those that run it.
 const UV_ASKS: &str = "uv_fs_";
 const UV_RUNS: &str = "uv__fs_";
+/// Module of Node's own in which the streams of files are.
+const FILE_STREAMS: &str = "node:internal/fs/streams";
 /// Function of libuv that runs a request about files in a thread of the pool.
 const UV_WORKS: &str = "uv__fs_work";
 /// Operations that a thread of libuv's pool runs by calling the C library's function of the same name.
@@ -108,6 +115,11 @@ const UV_DIRECT: &[&str] = &[
 ];
 /// Function of libuv by which the loop notices that the pool has done something.
 const UV_WOKEN: &str = "uv__async_io";
+/// Prefix of tokio's functions about files, each in a module of its own.
+const TOKIO_FS: &str = "tokio::fs::";
+/// Beginnings of the functions by which asyncio's loop reads, writes, accepts and closes for a transport.
+const TRANSPORTS: [&str; 5] =
+    ["_read_ready", "_write_ready", "_sendto_ready", "_accept_connection", "_call_connection_lost"];
 /// Packages and classes of Java that carry tasks.
 const JAVA_CARRIERS: [&str; 7] = [
     "java.util.concurrent.",
@@ -122,7 +134,11 @@ const JAVA_CARRIERS: [&str; 7] = [
 impl Kind {
     /// Returns the words for an operation of the pool.
     pub(super) fn operation(self, name: &str) -> String {
-        if self == Self::Libuv { format!("{UV_ASKS}{name}") } else { name.to_owned() }
+        match self {
+            Self::Libuv => format!("{UV_ASKS}{name}"),
+            Self::Tokio => format!("{TOKIO_FS}{name}"),
+            _ => name.to_owned(),
+        }
     }
 
     /// Returns the words for the pool.
@@ -137,7 +153,24 @@ impl Kind {
             Self::Virtual => "virtual threads",
             Self::Tokio => "tokio's blocking threads",
             Self::Goroutine => "goroutines",
+            Self::Transport => "asyncio's transports",
         }
+    }
+
+    /// Returns the words for the calls at which the lines were seen that asked for work, or that wait for it.
+    pub(super) fn asked_at(self, by_waits: bool) -> &'static str {
+        match self {
+            Self::Goroutine => "where their creator was called",
+            Self::Transport if by_waits => "where they call the program",
+            Self::Transport => "where they were made",
+            _ if by_waits => "at waits for its results",
+            _ => "at its wake-ups",
+        }
+    }
+
+    /// Returns true if work is handed over to threads, by calls of its own.
+    pub(super) fn hands_over(self) -> bool {
+        !matches!(self, Self::Goroutine | Self::Transport)
     }
 
     fn part<'r>(self, stack: &[Function<'r>]) -> Option<Part<'r>> {
@@ -145,8 +178,14 @@ impl Kind {
             && stack.get(..at).is_some_and(|inner| self.only_hands_over(inner))
         {
             let outer = stack.get(at + 1..).unwrap_or_default();
-            let asked = outer.first().and_then(|f| f.name.strip_prefix(UV_ASKS)).filter(|_| self == Self::Libuv);
-            return Some(Part::Asks(self, outer.iter().find(|f| f.is_own).map(|f| f.frame), asked));
+            let asked = match self {
+                Self::Libuv => outer.first().and_then(|f| f.name.strip_prefix(UV_ASKS)),
+                Self::Tokio => tokio_asked(outer),
+                _ => None,
+            };
+            // A file's stream asks when its reader is ready: then no line of the program is on the stack.
+            let stream = || outer.iter().rfind(|f| f.file == FILE_STREAMS);
+            return Some(Part::Asks(self, outer.iter().find(|f| f.is_own).or_else(stream).map(|f| f.frame), asked));
         }
         let Some(thread) = stack.iter().position(|f| self.is_thread(f)) else {
             if self == Self::Libuv && stack.iter().take_while(|f| !f.is_own).any(|f| f.name == UV_WOKEN) {
@@ -156,11 +195,17 @@ impl Kind {
             let line = stack.get(waits + 1..)?.iter().find(|f| f.is_own)?;
             return Some(Part::Awaits(self, line.frame));
         };
+        if self == Self::Transport
+            && let Some(serves) = stack.get(..thread)?.iter().position(|f| is_transports(f))
+            && let Some(own) = stack.get(..serves)?.iter().rfind(|f| f.is_own)
+        {
+            // The protocol's method, which the transport calls.
+            return Some(Part::Awaits(self, own.frame));
+        }
         let inner = stack.get(..thread).filter(|inner| !inner.iter().any(|f| f.is_own))?;
         Some(match self.task(inner, stack) {
             Some(operation) => Part::Work(self, operation),
-            // Goroutines are no pool: nothing hands work over to them.
-            None if self == Self::Goroutine => return None,
+            None if !self.hands_over() => return None,
             None => Part::HandsOver(self),
         })
     }
@@ -192,6 +237,12 @@ impl Kind {
             }
             // A goroutine's creator is known by name, and is any function.
             Self::Goroutine => false,
+            Self::Transport => {
+                let makes = ["create_", "_create_", "connect_accepted_socket", "start_server", "start_serving"];
+                makes.iter().any(|name| f.name.starts_with(name))
+                    && is_in(f, Language::Python, "/asyncio/base_events.py")
+                    || f.name.starts_with("create_unix_") && is_in(f, Language::Python, "/asyncio/unix_events.py")
+            }
             Self::Tokio => f.name.ends_with("Spawner::spawn_task") || rust(f, "spawn_task", "runtime/blocking/pool.rs"),
         }
     }
@@ -211,6 +262,7 @@ impl Kind {
             Self::Virtual => is(&["java.lang.VirtualThread.run"]),
             Self::ForkJoin => is(&["java.util.concurrent.ForkJoinWorkerThread.run"]),
             Self::Goroutine => is(&["runtime.goexit"]),
+            Self::Transport => is(&["_run_once"]) && is_in(f, Language::Python, "/asyncio/base_events.py"),
             Self::Tokio => {
                 f.name.ends_with("runtime::blocking::pool::Inner::run") || rust(f, "run", "runtime/blocking/pool.rs")
             }
@@ -238,7 +290,9 @@ impl Kind {
                 "java.util.concurrent.ForkJoinTask.join",
                 "java.util.concurrent.ForkJoinTask.invoke",
             ]),
-            Self::Libuv | Self::ThreadPerTask | Self::Virtual | Self::Tokio | Self::Goroutine => false,
+            Self::Libuv | Self::ThreadPerTask | Self::Virtual | Self::Tokio | Self::Goroutine | Self::Transport => {
+                false
+            }
         }
     }
 
@@ -272,14 +326,20 @@ impl Kind {
                 inner.iter().any(is_task).then_some(None)
             }
             Self::Goroutine => inner.last().and_then(|f| creator(f.name)).map(Some),
+            Self::Transport => inner.iter().any(is_transports).then_some(None),
             Self::Tokio => {
                 let polls = |f: &Function<'_>| {
                     f.name.contains("BlockingTask") && f.name.ends_with("poll")
                         || rust(f, "poll", "runtime/blocking/task.rs")
                 };
-                inner.iter().any(polls).then_some(None)
+                inner.iter().any(polls).then(|| inner.iter().find_map(tokio_operation))
             }
         }
+    }
+
+    /// Returns true if the pool names the operation of some of its work only, since the compiler may have inlined it.
+    pub(super) fn names_some(self) -> bool {
+        self == Self::Tokio
     }
 
     /// Returns true if the functions inner to the one that gives work do nothing but hand it over: a pool may run a task
@@ -302,6 +362,33 @@ fn creator(function: &str) -> Option<&str> {
         creator = before;
     }
     (creator.len() < function.len()).then_some(creator)
+}
+
+/// Returns true for a function by which asyncio's loop serves a transport.
+fn is_transports(f: &Function<'_>) -> bool {
+    TRANSPORTS.iter().any(|name| f.name.starts_with(name)) && is_in(f, Language::Python, "/asyncio/selector_events.py")
+}
+
+/// Returns the operation that a function of `tokio::fs` stands for: the module in which it is.
+fn tokio_operation<'r>(f: &Function<'r>) -> Option<&'r str> {
+    let by_file = || {
+        let (_, module) = f.file.rsplit_once("/src/fs/").filter(|(folder, _)| folder.contains("/tokio"))?;
+        module.strip_suffix(".rs")
+    };
+    module_of_tokio(f.name).or_else(by_file).filter(|module| !["asyncify", "mod"].contains(module))
+}
+
+/// Returns the module of `tokio::fs` that a function's name tells.
+fn module_of_tokio(name: &str) -> Option<&str> {
+    let (module, _) = name.strip_prefix(TOKIO_FS)?.split_once("::")?;
+    (module != "asyncify").then_some(module)
+}
+
+/// Returns the operation of `tokio::fs` for which the functions outside of tokio's own hand work over.
+fn tokio_asked<'r>(outer: &[Function<'r>]) -> Option<&'r str> {
+    let own = outer.iter().position(|f| f.is_own)?;
+    let inlined = outer.get(own).and_then(|f| f.callee).and_then(module_of_tokio);
+    outer.get(..own)?.iter().rev().find_map(tokio_operation).or(inlined)
 }
 
 fn carries(method: &str) -> bool {

@@ -9,7 +9,7 @@ mod kinds;
 
 use self::kinds::{Function, Kind, Part, part};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use systoll_model::{FrameId, ProcessId, Recording, RowId, RowTrunk, StackId};
+use systoll_model::{FrameId, ProcessId, Recording, RowId, RowTrunk, StackId, WholeStack};
 
 /// The callers whose work a pool's threads do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Requested {
     pub lines: Vec<AskingLine>,
     /// True if no wake-up was sampled, so that the lines are those that wait for the pool's results.
     pub by_waits: bool,
+    /// The calls at which the lines were seen, in words: `at its wake-ups`.
+    pub asked_at: &'static str,
     /// Calls by which work was given to the pool and taken by its threads, of all operations.
     pub hand_over_calls: u64,
     /// Time of the hand-over calls, ns.
@@ -80,6 +82,8 @@ struct Sample<'r> {
     /// The stack's parts, innermost first.
     stack: [&'r [FrameId]; 2],
     calls: f64,
+    /// Number of looks that met the stack.
+    looks: u64,
 }
 
 impl RowParts<'_> {
@@ -114,13 +118,13 @@ impl<'r> Pools<'r> {
     fn note(&mut self, recording: &Recording, sample: &Sample<'r>, part: Option<Part<'r>>) {
         let Some(row) = recording.rows.get(sample.row.0 as usize) else { return };
         let parts = self.rows.entry(sample.row).or_default();
-        let calls = sample.calls;
+        let Sample { calls, looks, .. } = *sample;
         parts.all += calls;
-        parts.looks += 1;
+        parts.looks = parts.looks.saturating_add(looks);
         let mut is_threads = false;
         let add = |lines: &mut BTreeMap<FrameId, Seen>, line| {
             let seen = lines.entry(line).or_default();
-            seen.looks += 1;
+            seen.looks = seen.looks.saturating_add(looks);
             seen.calls += calls;
         };
         match part {
@@ -135,8 +139,10 @@ impl<'r> Pools<'r> {
                 is_threads = true;
             }
             Some(Part::Asks(kind, line, operation)) => {
-                parts.kind = parts.kind.or(Some(kind));
-                parts.hands_over += calls;
+                if kind.hands_over() {
+                    parts.kind = parts.kind.or(Some(kind));
+                    parts.hands_over += calls;
+                }
                 let asks = self.asks.entry((row.process, kind, operation)).or_default();
                 line.into_iter().for_each(|line| add(asks, line));
             }
@@ -166,7 +172,7 @@ impl<'r> Pools<'r> {
             };
             let asks = self.asks.entry((row.process, Kind::Goroutine, Some(creator.name))).or_default();
             let seen = asks.entry(own.frame).or_default();
-            seen.looks += 1;
+            seen.looks = seen.looks.saturating_add(sample.looks);
             seen.calls += sample.calls;
         }
     }
@@ -201,9 +207,13 @@ impl<'r> Pools<'r> {
     fn lines(&self, process: ProcessId, kind: Kind, operations: &BTreeSet<Option<&str>>) -> (Vec<AskingLine>, bool) {
         let mut lines: BTreeMap<FrameId, Seen> = BTreeMap::new();
         // Calls that hand over are those of all operations.
-        let is_meant = |operation: &Option<&str>| operations.is_empty() || operations.contains(operation);
-        let asks = self.asks.iter().filter(|((p, k, operation), _)| *p == process && *k == kind && is_meant(operation));
-        for (line, seen) in asks.flat_map(|(_, lines)| lines) {
+        let is_named = |operation: &Option<&str>| operations.is_empty() || operations.contains(operation);
+        let of_kind = || self.asks.iter().filter(|((p, k, _), _)| *p == process && *k == kind);
+        // The compiler may hide the names from all callers, of which each may then have asked.
+        let any_name = of_kind().any(|((_, _, operation), _)| operation.is_some());
+        let is_meant = |operation: &Option<&str>| is_named(operation) || kind.names_some() && !any_name;
+        for (line, seen) in of_kind().filter(|((_, _, operation), _)| is_meant(operation)).flat_map(|(_, lines)| lines)
+        {
             let sum = lines.entry(*line).or_default();
             sum.looks += seen.looks;
             sum.calls += seen.calls;
@@ -230,12 +240,13 @@ impl<'r> Pools<'r> {
         let kind = parts().find_map(|parts| parts.kind)?;
         let operations: BTreeSet<Option<&str>> = parts().flat_map(|parts| parts.work.keys().copied()).collect();
         let (lines, by_waits) = self.lines(process, kind, &operations);
-        if kind == Kind::Goroutine && lines.is_empty() {
+        if !kind.hands_over() && lines.is_empty() {
             return None;
         }
         let mut told = Requested {
             pool: kind.name(),
             by_waits,
+            asked_at: kind.asked_at(by_waits),
             operations: operations.iter().flatten().map(|name| kind.operation(name)).collect(),
             lines,
             ..Requested::default()
@@ -260,29 +271,33 @@ pub fn requested(recording: &Recording, rows: &[RowId]) -> Option<Requested> {
     samples(recording, &of_these).iter().any(is_work).then(|| Pools::of(recording).requested(recording, rows))?
 }
 
-/// Returns the sampled stacks of each row that `wanted` accepts: those of its calls in windows, or if no window has one,
-/// the row's own.
+/// Returns the sampled stacks of each row that `wanted` accepts: those with all frames; if there are none, those of its
+/// calls in windows; if no window has one, the row's own.
 fn samples<'r>(recording: &'r Recording, wanted: &dyn Fn(RowId) -> bool) -> Vec<Sample<'r>> {
     let frames = |id: StackId| recording.stacks.get(id.0 as usize).map_or(&[][..], |s| &s.frames);
     let mut octaves: BTreeMap<RowId, BTreeMap<u32, Vec<StackId>>> = BTreeMap::new();
-    for call in recording.windows.iter().flat_map(|w| &w.calls).filter(|call| wanted(call.row)) {
+    let is_whole = |row: RowId| !recording.whole_stacks_of(row).is_empty();
+    for call in recording.windows.iter().flat_map(|w| &w.calls).filter(|call| wanted(call.row) && !is_whole(call.row)) {
         if let Some(stack) = call.stack {
             octaves.entry(call.row).or_default().entry(call.nth.max(1).ilog2()).or_default().push(stack);
         }
     }
-    let mut samples = Vec::new();
+    let whole = recording.whole_stacks.iter().filter(|whole| wanted(whole.row));
+    let sample =
+        |w: &WholeStack| Sample { row: w.row, stack: [frames(w.stack), &[]], calls: w.weight as f64, looks: w.looks };
+    let mut samples: Vec<Sample<'_>> = whole.map(sample).collect();
     for (row, octaves) in &octaves {
         for (octave, stacks) in octaves {
             // The samples of an octave of the row's count stand for the calls of that octave.
             let calls = 2f64.powi((*octave).min(63) as i32) / stacks.len() as f64;
-            samples.extend(stacks.iter().map(|id| Sample { row: *row, stack: [frames(*id), &[]], calls }));
+            samples.extend(stacks.iter().map(|id| Sample { row: *row, stack: [frames(*id), &[]], calls, looks: 1 }));
         }
     }
     let mut trunks: HashMap<RowId, Vec<&RowTrunk>> = HashMap::new();
     recording.trunks.iter().for_each(|trunk| trunks.entry(trunk.row).or_default().push(trunk));
     for (at, row) in recording.rows.iter().enumerate() {
         let id = RowId(at as u32);
-        if octaves.contains_key(&id) || !wanted(id) {
+        if octaves.contains_key(&id) || !wanted(id) || is_whole(id) {
             continue;
         }
         let inner = frames(row.context);
@@ -291,8 +306,12 @@ fn samples<'r>(recording: &'r Recording, wanted: &dyn Fn(RowId) -> bool) -> Vec<
                 row: id,
                 stack: [inner, frames(trunk.stack)],
                 calls: trunk.weight as f64,
+                looks: 1,
             })),
-            None => samples.push(Sample { row: id, stack: [inner, frames(row.outer)], calls: row.counts.calls as f64 }),
+            None => {
+                let calls = row.counts.calls as f64;
+                samples.push(Sample { row: id, stack: [inner, frames(row.outer)], calls, looks: 1 });
+            }
         }
     }
     samples
@@ -312,17 +331,20 @@ mod tests {
     const JAVA_WORKER: &str = "~java.util.concurrent.ThreadPoolExecutor.runWorker";
 
     /// Returns a recording with a row for each stack, each seen in one window. The first letter of a function tells
-    /// what it is: `@` a script's own, `~` Java's, `^` of Python's module `concurrent.futures.thread`, `+` the
-    /// program's own.
+    /// what it is: `@` a script's own, `~` Java's, `^` of Python's module `concurrent.futures.thread`, `=` and `*` of
+    /// asyncio's `base_events` and `selector_events`, `?` of Node's streams of files, `+` the program's own.
     fn recording(stacks: &[&[&str]]) -> Recording {
         let mut recording = Recording::default();
         for (n, names) in stacks.iter().enumerate() {
             let mut frames = Vec::new();
             for name in *names {
                 frames.push(FrameId(recording.frames.len() as u32));
-                let bare = name.trim_start_matches(['@', '~', '^', '+']);
+                let bare = name.trim_start_matches(['@', '~', '^', '=', '*', '?', '+']);
                 let file = match name.get(..1) {
                     Some("^") => "/usr/lib/python3.11/concurrent/futures/thread.py",
+                    Some("=") => "/usr/lib/python3.11/asyncio/base_events.py",
+                    Some("*") => "/usr/lib/python3.11/asyncio/selector_events.py",
+                    Some("?") => "node:internal/fs/streams",
                     _ if bare == "worker" => "deps/uv/src/threadpool.c",
                     _ => "app.js",
                 };
@@ -331,7 +353,7 @@ mod tests {
                     language: match name.get(..1) {
                         Some("@") => Some(Language::JavaScript),
                         Some("~") => Some(Language::Java),
-                        Some("^") => Some(Language::Python),
+                        Some("^" | "=" | "*") => Some(Language::Python),
                         _ => None,
                     },
                     class: if name.starts_with(['@', '+']) { FrameClass::User } else { FrameClass::Runtime },
@@ -388,6 +410,8 @@ mod tests {
         let direct = told(&[&["mkdir", "uv__fs_work", "worker"], &["futex", "uv__work_submit", "uv_fs_mkdir", "@f"]]);
         let direct = direct.map(|(lines, told)| (lines, told.operations));
         assert_eq!(direct, Some((vec!["f".to_owned()], vec!["uv_fs_mkdir".to_owned()])));
+        let stream: &[&str] = &["futex", "uv__work_submit", "uv_fs_stat", "read", "?_read", "flow"];
+        assert_eq!(told(&[WORK, stream]).map(|(lines, _)| lines), Some(vec!["_read".to_owned()]));
         // The requesters of a row that mostly makes calls of another kind are unknown.
         let mut both = recording(&[WORK, WAKE, own, own]);
         let calls = both.windows.iter_mut().flat_map(|w| &mut w.calls);
@@ -433,8 +457,46 @@ mod tests {
             "tokio::fs::asyncify::asyncify::{{closure}}",
             "+app::settings::{{closure}}",
         ];
-        let lines = told(&[run, gives]).map(|(lines, _)| lines);
-        assert_eq!(lines, Some(vec!["app::settings::{{closure}}".to_owned()]));
+        let lines = |stacks: &[&[&str]]| told(stacks).map(|(lines, told)| (lines.join(" "), told.operations.join(" ")));
+        assert_eq!(lines(&[run, gives]), Some(("app::settings::{{closure}}".to_owned(), String::new())));
+        // Of two callers, the one that asked for the operation is told; both, where it is not known.
+        let link: &[&str] = &[
+            "readlink",
+            "tokio::fs::read_link::read_link::{{closure}}::{{closure}}",
+            poll,
+            "tokio::runtime::blocking::pool::Inner::run",
+        ];
+        let asks: &[&str] = &[
+            "futex",
+            "tokio::runtime::blocking::pool::Spawner::spawn_task",
+            "tokio::fs::asyncify::{{closure}}",
+            "tokio::fs::read_link::read_link::{{closure}}",
+            "+app::links::{{closure}}",
+        ];
+        let one = Some(("app::links::{{closure}}".to_owned(), "tokio::fs::read_link".to_owned()));
+        assert_eq!(lines(&[link, asks, gives]), one);
+        let either = lines(&[link, gives]).map(|(lines, _)| lines);
+        assert_eq!(either, Some("app::settings::{{closure}}".to_owned()));
+        let others: &[&str] =
+            &["futex", "tokio::runtime::blocking::pool::Spawner::spawn_task", "tokio::fs::read::read", "+f"];
+        assert_eq!(lines(&[link, others]).map(|(lines, _)| lines), Some(String::new()));
+    }
+
+    #[test]
+    fn transports_of_asyncio_work_for_the_line_that_made_them() {
+        let reads: &[&str] = &["recv", "*_read_ready__data_received", "*_read_ready", "^_run", "=_run_once", "@main"];
+        let makes: &[&str] = &["listen", "=create_server", "^start_server", "@serve", "^_run", "=_run_once", "@main"];
+        let (lines, told) = told(&[reads, makes]).expect("work for a transport");
+        assert_eq!((lines, told.pool, told.hand_over_calls), (vec!["serve".to_owned()], "asyncio's transports", 0));
+        assert_eq!(told.asked_at, "where they were made");
+        // What a protocol itself does has its line, which tells of a transport that was there before.
+        let own: &[&str] = &["send", "@data_received", "*_read_ready", "^_run", "=_run_once"];
+        let (lines, told) = self::told(&[reads, own]).expect("work for a transport");
+        assert_eq!((lines, told.asked_at), (vec!["data_received".to_owned()], "where they call the program"));
+        let wakes: &[&str] = &["recv", "*_read_from_self", "^_run", "=_run_once"];
+        assert_eq!(self::told(&[own, makes]), None);
+        assert_eq!(self::told(&[wakes, makes]), None);
+        assert_eq!(self::told(&[reads]), None);
     }
 
     #[test]

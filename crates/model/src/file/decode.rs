@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
 use crate::recording::{Attached, BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
 use crate::request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
-use crate::row::{Row, RowId, RowLine, RowTrunk};
+use crate::row::{Row, RowId, RowLine, RowTrunk, WholeStack};
 use crate::sysno::Sysno;
 use crate::thread::{Thread, ThreadCalls};
 
@@ -37,6 +37,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         in_place: w.in_place.into_iter().map(in_place).collect(),
         ledgers: w.ledgers.iter().map(|l| ledger::decode(l, &strings)).collect::<Result<_, _>>()?,
         trunks: w.trunks.into_iter().map(trunk).collect(),
+        whole_stacks: w.whole_stacks.into_iter().map(whole_stack).collect(),
         request_kinds: w.request_kinds.iter().map(|k| request_kind(k, &strings)).collect::<Result<_, _>>()?,
         received: w.received.into_iter().map(received).collect(),
     };
@@ -57,6 +58,10 @@ fn received(r: wire::ReceivedCalls) -> ReceivedCalls {
 
 fn trunk(t: wire::RowTrunk) -> RowTrunk {
     RowTrunk { row: RowId(t.row), stack: StackId(t.stack), weight: t.weight }
+}
+
+fn whole_stack(w: wire::WholeStack) -> WholeStack {
+    WholeStack { row: RowId(w.row), stack: StackId(w.stack), weight: w.weight, looks: w.looks }
 }
 
 fn exit(code: Option<i32>, signal: Option<i32>) -> Option<Exit> {

@@ -39,6 +39,7 @@ impl Encoder {
             in_place: rec.in_place.iter().map(in_place).collect(),
             ledgers: rec.ledgers.iter().map(|l| ledger::encode(l, &mut self.strings)).collect(),
             trunks: rec.trunks.iter().map(trunk).collect(),
+            whole_stacks: rec.whole_stacks.iter().map(whole_stack).collect(),
             request_kinds: rec.request_kinds.iter().map(|k| self.request_kind(k)).collect(),
             received: rec.received.iter().map(received).collect(),
             strings: self.strings.into_values(),
@@ -246,6 +247,10 @@ fn received(r: &crate::request::ReceivedCalls) -> wire::ReceivedCalls {
 
 fn trunk(t: &crate::row::RowTrunk) -> wire::RowTrunk {
     wire::RowTrunk { row: t.row.0, stack: t.stack.0, weight: t.weight }
+}
+
+fn whole_stack(w: &crate::row::WholeStack) -> wire::WholeStack {
+    wire::WholeStack { row: w.row.0, stack: w.stack.0, weight: w.weight, looks: w.looks }
 }
 
 fn row_line(l: &crate::row::RowLine) -> wire::RowLine {

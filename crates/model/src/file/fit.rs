@@ -73,6 +73,7 @@ impl Gone {
             Step::Stacks => {
                 self.stacks = true;
                 rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.stack = None);
+                rec.whole_stacks.clear();
             }
         }
         empty_unused_stacks(rec);
@@ -115,7 +116,7 @@ fn spread(all: &[usize], most: usize) -> Vec<usize> {
 fn empty_unused_stacks(rec: &mut Recording) {
     let of_rows = rec.rows.iter().flat_map(|r| [r.context, r.outer]);
     let of_windows = rec.windows.iter().flat_map(|w| &w.calls).filter_map(|c| c.stack);
-    let of_trunks = rec.trunks.iter().map(|t| t.stack);
+    let of_trunks = rec.trunks.iter().map(|t| t.stack).chain(rec.whole_stacks.iter().map(|w| w.stack));
     let used: HashSet<_> = of_rows.chain(of_windows).chain(of_trunks).map(|s| s.0 as usize).collect();
     for (index, stack) in rec.stacks.iter_mut().enumerate() {
         if !used.contains(&index) {

@@ -61,6 +61,22 @@ pub(super) struct Recording {
     pub(super) request_kinds: Vec<RequestKind>,
     #[prost(message, repeated, tag = "21")]
     pub(super) received: Vec<ReceivedCalls>,
+    #[prost(message, repeated, tag = "22")]
+    pub(super) whole_stacks: Vec<WholeStack>,
+}
+
+/// A sampled whole stack of a row with all of its frames.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct WholeStack {
+    #[prost(uint32, tag = "1")]
+    pub(super) row: u32,
+    /// Index of the stack, from the system call outwards.
+    #[prost(uint32, tag = "2")]
+    pub(super) stack: u32,
+    #[prost(uint64, tag = "3")]
+    pub(super) weight: u64,
+    #[prost(uint64, tag = "4")]
+    pub(super) looks: u64,
 }
 
 /// Receives that were looked at one by one.

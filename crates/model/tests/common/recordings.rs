@@ -366,6 +366,9 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                 (windows, ledgers, longest, prices, problems, in_place, packages, mut trunks, request_kinds, received),
             )| {
                 trunks.sort_by_key(|t| t.row);
+                let whole =
+                    |t: &RowTrunk| WholeStack { row: t.row, stack: t.stack, weight: t.weight, looks: t.weight / 7 };
+                let whole_stacks = trunks.iter().step_by(2).map(whole).collect();
                 Recording {
                     request_kinds,
                     received,
@@ -380,6 +383,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     windows,
                     ledgers,
                     trunks,
+                    whole_stacks,
                     longest,
                     packages,
                     prices,

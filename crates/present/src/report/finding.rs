@@ -178,10 +178,7 @@ impl Report<'_> {
         let by = if operations.is_empty() { String::new() } else { format!(", by {operations}") };
         let seen = match all {
             0 => format!("of {}{by}: no caller was seen", told.pool),
-            _ => {
-                let at = if told.by_waits { "at waits for its results" } else { "at its wake-ups" };
-                format!("of {}{by}; {} {at}", told.pool, counted(all, "look", "looks"))
-            }
+            _ => format!("of {}{by}; {} {}", told.pool, counted(all, "look", "looks"), told.asked_at),
         };
         segments.push(Line::of(Role::Faint, seen));
         if told.hand_over_calls > 0 {

@@ -1,6 +1,7 @@
 //! Turns frames into functions, inlined functions and source lines.
 
 use crate::code::Callee;
+use crate::lines::ScriptLine;
 use crate::lines::dwarf::{self, LineLookup};
 use crate::module::{Module, is_libc};
 use crate::names::demangle;
@@ -64,12 +65,15 @@ impl Symbols {
 
     fn frame(&mut self, raw: RawFrame, site: Option<&CallSite>, starts: &Starts) -> model::Frame {
         if let Some((line, class)) = self.scripts.lines.get(raw) {
-            let location = Location { function: Arc::clone(&line.function), file: line.file.clone(), line: line.line };
+            // The line that runs stands beside the source's, as a function stands around one that is inlined.
+            let lines = std::iter::once(line).chain(self.scripts.lines.running(raw));
+            let location =
+                |l: &ScriptLine| Location { function: Arc::clone(&l.function), file: l.file.clone(), line: l.line };
             return model::Frame {
                 module: None,
                 address: raw.address,
                 class: *class,
-                locations: vec![location],
+                locations: lines.map(location).collect(),
                 callee: None,
                 language: Some(line.language),
             };

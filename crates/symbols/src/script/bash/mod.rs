@@ -50,12 +50,19 @@ struct Waiting {
 impl Waiting {
     /// Returns true if the stack waits for a command that this shell itself has started.
     fn is_on(&self, placed: &[PlacedFrame]) -> bool {
-        let within = |frame: Option<&PlacedFrame>, function: &Range<u64>| {
-            frame.is_some_and(|f| f.frame.module.is_some() && function.contains(&f.frame.lookup()))
-        };
-        let wait = placed.iter().position(|f| within(Some(f), &self.wait));
-        wait.is_some_and(|at| within(placed.get(at + 1), &self.execute))
+        let wait = placed.iter().position(|f| within(f, &self.wait));
+        wait.is_some_and(|at| placed.get(at + 1).is_some_and(|f| within(f, &self.execute)))
     }
+
+    /// Returns the address of the frame that executes the innermost command: all frames inside it serve that command.
+    fn innermost_command(&self, placed: &[PlacedFrame]) -> Option<u64> {
+        placed.iter().find(|f| within(f, &self.execute)).map(|f| f.sp)
+    }
+}
+
+/// Returns true if a frame is one of a function of bash's file.
+fn within(frame: &PlacedFrame, function: &Range<u64>) -> bool {
+    frame.frame.module.is_some() && function.contains(&frame.frame.lookup())
 }
 
 /// Returns the bash in a file, if it holds one.
@@ -165,7 +172,7 @@ impl Interpreter for Bash {
             level.line = 0;
         }
         let frames = levels.iter().map(|level| frame(lines, level)).collect::<Option<Vec<RawFrame>>>()?;
-        Some(vec![Evaluation { frames, at: None }])
+        Some(vec![Evaluation { frames, at: self.waiting.innermost_command(look.placed) }])
     }
 }
 

@@ -165,8 +165,7 @@ impl Dash {
         for step in steps {
             match step {
                 Step::Called(function) => {
-                    let file = script.as_ref().filter(|(reach, _)| self.texts.has(tid, reach, &function));
-                    let file = file.map(|(_, name)| name.clone());
+                    let file = script.as_ref().and_then(|script| self.texts.file_of(tid, script, &function));
                     levels.push(Level { function: function.name, file, line });
                     is_called = true;
                 }

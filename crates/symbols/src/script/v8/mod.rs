@@ -8,11 +8,13 @@ pub(crate) mod code;
 pub(crate) mod heap;
 pub(crate) mod layout;
 pub(crate) mod positions;
+mod source_map;
 pub(crate) mod sources;
 
 use self::code::{Place, Streams, interpreted};
 use self::heap::{Heap, address};
 use self::layout::Layout;
+use self::source_map::SourceMaps;
 use self::sources::{Script, Sources};
 use super::interpreter::{Candidate, Interpreter, Look, Runtime};
 use super::memory::Memory;
@@ -73,6 +75,7 @@ pub(crate) struct V8 {
     layout: Arc<Layout>,
     streams: Streams,
     sources: Sources,
+    maps: SourceMaps,
 }
 
 impl Interpreter for V8 {
@@ -114,16 +117,16 @@ struct Told {
 
 impl V8 {
     pub(crate) fn new(layout: Arc<Layout>) -> Self {
-        Self { layout, streams: Streams::default(), sources: Sources::default() }
+        Self { layout, streams: Streams::default(), sources: Sources::default(), maps: SourceMaps::default() }
     }
 
     /// Follows frame pointers from a JavaScript frame to the call from outside. Native unwinding may lose frames in
     /// between: after code was deoptimized, a frame may return to the first byte of a function.
     fn chain(&mut self, layout: &Layout, look: &mut Look<'_, '_, '_>, from: At, told: &mut Told) {
-        let (heap, lines) = (&mut Heap { memory: look.memory, layout }, &mut *look.lines);
+        let (heap, lines, tid) = (&mut Heap { memory: look.memory, layout }, &mut *look.lines, look.thread.tid);
         let mut at = from;
         while told.evaluations.len() < MAX_FRAMES {
-            match self.frames(heap, (look.placed, lines), at) {
+            match self.frames(heap, (look.placed, lines, tid), at) {
                 Some(frames) => {
                     let is_users = |f: &RawFrame| lines.get(*f).is_some_and(|(_, class)| *class == FrameClass::User);
                     let any_own = frames.iter().any(is_users);
@@ -150,7 +153,7 @@ impl V8 {
     fn frames(
         &mut self,
         heap: &mut Heap<'_, '_, '_>,
-        (placed, lines): (&[PlacedFrame], &mut ScriptLines),
+        (placed, lines, tid): (&[PlacedFrame], &mut ScriptLines, i32),
         at: At,
     ) -> Option<Vec<RawFrame>> {
         let layout = &heap.layout.frame;
@@ -177,19 +180,27 @@ impl V8 {
             (None, None) if in_file && Script::of(heap, shared).is_some() => return None,
             (None, None) => vec![Place { shared, offset: None }],
         };
-        Some(places.into_iter().filter_map(|place| self.line(heap, lines, place)).collect())
+        Some(places.into_iter().filter_map(|place| self.line(heap, (lines, tid), place)).collect())
     }
 
-    fn line(&mut self, heap: &mut Heap<'_, '_, '_>, lines: &mut ScriptLines, place: Place) -> Option<RawFrame> {
+    fn line(
+        &mut self,
+        heap: &mut Heap<'_, '_, '_>,
+        (lines, tid): (&mut ScriptLines, i32),
+        place: Place,
+    ) -> Option<RawFrame> {
         let name = heap.name(place.shared)?;
         let script = Script::of(heap, place.shared);
         // A function of the language without a name, such as a promise handler, would tell the reader nothing.
         (script.is_some() || !name.text.is_empty()).then_some(())?;
         let is_own = script.as_ref().is_none_or(|s| s.name.as_deref().is_some_and(|name| name.starts_with(OWN)));
         // For Node's own scripts the function's name is enough, and their sources are long.
-        let line = match (&script, place.offset) {
-            (Some(script), Some(offset)) if !is_own => self.sources.line(heap, script, offset),
-            _ => None,
+        let (line, origin) = match (&script, place.offset) {
+            (Some(script), Some(offset)) if !is_own => {
+                let at = self.sources.place(heap, script, offset);
+                (at.map(|at| at.line), at.and_then(|at| self.maps.origin(heap, (script, at), tid)))
+            }
+            _ => (None, None),
         };
         let function = match name.text.as_str() {
             "" if name.is_level => LEVEL,
@@ -198,7 +209,11 @@ impl V8 {
         };
         let file = script.map(|s| s.name.map_or_else(|| EVALUATED.into(), |name| path(&name)));
         let class = if is_own { FrameClass::Runtime } else { FrameClass::User };
-        lines.frame(ScriptLine { language: Language::JavaScript, function: function.into(), file, line }, class)
+        let own = ScriptLine { language: Language::JavaScript, function: function.into(), file, line };
+        match origin {
+            Some(origin) => lines.compiled(own, (origin.file, origin.line), class),
+            None => lines.frame(own, class),
+        }
     }
 }
 

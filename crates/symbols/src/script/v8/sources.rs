@@ -36,6 +36,15 @@ pub(crate) struct Script {
     pub(crate) name: Option<Arc<str>>,
 }
 
+/// A place in a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The line, from 1 on.
+    pub(crate) line: u32,
+    /// The column, in units of UTF-16, from 0 on.
+    pub(crate) column: u32,
+}
+
 impl Script {
     /// Returns the script of a function; `None` for a function of the language's own.
     pub(crate) fn of(heap: &mut Heap<'_, '_, '_>, shared: u64) -> Option<Self> {
@@ -45,15 +54,26 @@ impl Script {
         let name = heap.string(name, MAX_NAME).filter(|n| !n.is_empty());
         Some(Self { object, name: name.map(Arc::from) })
     }
+
+    /// Returns the number that V8 gave the script.
+    pub(crate) fn number(&self, heap: &mut Heap<'_, '_, '_>) -> Option<i32> {
+        heap.integer(self.object, heap.layout.script.id())
+    }
+
+    /// Returns the script's source, a string.
+    pub(crate) fn source(&self, heap: &mut Heap<'_, '_, '_>) -> Option<u64> {
+        let source = heap.field(self.object, heap.layout.script.source)?;
+        address(source).map(|_| source)
+    }
 }
 
 impl Sources {
-    /// Returns the line of an offset in a script, from 1 on.
-    pub(crate) fn line(&mut self, heap: &mut Heap<'_, '_, '_>, script: &Script, offset: u32) -> Option<u32> {
+    /// Returns the line and column of an offset in a script.
+    pub(crate) fn place(&mut self, heap: &mut Heap<'_, '_, '_>, script: &Script, offset: u32) -> Option<Place> {
         let at = &heap.layout.script;
         let ends = heap.field(script.object, at.line_ends)?;
         let first = heap.integer(script.object, at.first_line()).filter(|n| (0..1 << 24).contains(n)).unwrap_or(0);
-        let before = match heap.array(ends).filter(|ends| ends.length > 0) {
+        let (before, end_before) = match heap.array(ends).filter(|ends| ends.length > 0) {
             Some(known) => {
                 let (mut low, mut high) = (0, known.length);
                 while low < high {
@@ -61,23 +81,26 @@ impl Sources {
                     let end = heap.element(&known, middle).and_then(super::heap::integer)?;
                     if i64::from(end) < i64::from(offset) { low = middle + 1 } else { high = middle }
                 }
-                u32::try_from(low).ok()?
+                let last = low.checked_sub(1).and_then(|n| heap.element(&known, n)).and_then(super::heap::integer);
+                (u32::try_from(low).ok()?, last.and_then(|end| u32::try_from(end).ok()))
             }
             None => {
                 let ends = self.ends(heap, script)?;
-                u32::try_from(ends.partition_point(|end| *end < offset)).ok()?
+                let before = ends.partition_point(|end| *end < offset);
+                let last = before.checked_sub(1).and_then(|n| ends.get(n)).copied();
+                (u32::try_from(before).ok()?, last)
             }
         };
-        before.checked_add(1)?.checked_add(first.cast_unsigned())
+        let line = before.checked_add(1)?.checked_add(first.cast_unsigned())?;
+        let begins = end_before.map_or(0, |end| end.saturating_add(1));
+        Some(Place { line, column: offset.saturating_sub(begins) })
     }
 
     /// Returns the ends of a script's lines, which V8 itself has not counted yet.
     fn ends(&mut self, heap: &mut Heap<'_, '_, '_>, script: &Script) -> Option<Arc<[u32]>> {
-        let at = &heap.layout.script;
-        let source = heap.field(script.object, at.source)?;
-        address(source)?;
+        let source = script.source(heap)?;
         let length = heap.string_length(source).filter(|n| *n <= MAX_SOURCE)?;
-        let number = heap.integer(script.object, at.id());
+        let number = script.number(heap);
         let identity =
             Identity { number, length, beginning: heap.string(source, BEGINNING)?, name: script.name.clone() };
         if let Some(known) = self.ends.get(&identity) {
@@ -145,6 +168,6 @@ mod tests {
         assert_eq!(ends("ab\nc\n\nd"), [2, 4, 5]);
         assert_eq!(ends("a\r\nb\rc\r"), [2, 4, 6]);
         assert_eq!(ends("a\u{2028}b\u{2029}\r\r\n"), [1, 3, 4, 6]);
-        assert_eq!(ends(""), []);
+        assert_eq!(ends(""), [0u32; 0]);
     }
 }
