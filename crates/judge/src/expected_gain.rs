@@ -72,7 +72,7 @@ pub(crate) fn expected_gain(
     if needless.starts {
         return Some(ExpectedGain { low: whole(least), high: whole(more), around_ns: 0 });
     }
-    let around = around(needless, shown)?;
+    let around = around(needless.rows, needless.weak, shown)?;
     let least = least * (1.0 - around.messages);
     let calls = needless.count.estimate as f64;
     let later = needless.later.unwrap_or_default().ns;
@@ -93,17 +93,23 @@ impl ExpectedGain {
     }
 }
 
-fn around(needless: &NeedlessCalls<'_>, shown: JudgedView<'_>) -> Option<Around> {
+/// Returns the time that the program ran right around so many claimed calls of the rows, ns; `None` if windows show too few
+/// of them, or their times are a tracer's.
+pub(crate) fn work_around_ns(rows: &[RowId], calls: f64, shown: JudgedView<'_>) -> Option<f64> {
+    around(rows, true, shown).map(|around| around.ns_a_call * calls)
+}
+
+fn around(needless_rows: &[RowId], weak: bool, shown: JudgedView<'_>) -> Option<Around> {
     let JudgedView { recording, views, claims, .. } = shown;
     if recording.header.backend != BackendKind::Inproc {
         return None;
     }
-    let rows: Set<RowId> = needless.rows.iter().copied().collect();
+    let rows: Set<RowId> = needless_rows.iter().copied().collect();
     let (mut gaps, mut calls, mut messages) = (Vec::new(), 0u64, 0u64);
-    for at in windows(needless.rows, views) {
+    for at in windows(needless_rows, views) {
         let Some(window) = recording.windows.get(at) else { continue };
         let claim = |index: usize, call: &WindowCall| {
-            claims.at(at, index).filter(|c| rows.contains(&call.row) && (needless.weak || !c.weak))
+            claims.at(at, index).filter(|c| rows.contains(&call.row) && (weak || !c.weak))
         };
         let here: Vec<_> = window.calls.iter().enumerate().map(|(index, call)| claim(index, call)).collect();
         messages += here.iter().flatten().filter(|c| c.facts.contains(Fact::Message)).count() as u64;

@@ -3,6 +3,8 @@
 use crate::finding::{Beneath, Counted, Finding, Unjudged, Untold, Wait};
 use crate::requests::Requests;
 use crate::rounds::Round;
+use std::ops::RangeInclusive;
+use systoll_model::Recording;
 
 /// The judge's whole result on a recording.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,4 +29,22 @@ pub struct Judgement {
     pub counted: Vec<Counted>,
     /// True if the recording was made from an excerpt of a trace.
     pub is_excerpt: bool,
+    /// Processor time that all calls and the findings' started processes take together, ns; 0 if the program's is unknown.
+    pub claimed_cpu_ns: u64,
+}
+
+impl Judgement {
+    /// Returns the program's processor time, ns, that shares refer to: [`Recording::own_cpu_ns`], or what the findings
+    /// claim together if that is more. Returns `None` if it is unknown.
+    pub fn own_cpu_ns(&self, recording: &Recording) -> Option<u64> {
+        recording.own_cpu_ns().map(|own| own.max(self.claimed_cpu_ns))
+    }
+
+    /// Returns the interval of [`Judgement::own_cpu_ns`]; `None` if it is not known. Its lower bound is no less than what
+    /// the findings claim together.
+    pub fn own_cpu_span_ns(&self, recording: &Recording) -> Option<RangeInclusive<u64>> {
+        let span = recording.own_cpu_span_ns()?;
+        let least = (*span.start()).max(self.claimed_cpu_ns);
+        Some(least..=(*span.end()).max(least))
+    }
 }

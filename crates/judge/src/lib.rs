@@ -49,12 +49,14 @@ mod excerpt;
 mod expected_gain;
 mod extrapolate;
 mod fact;
+mod figures;
 mod file_ends;
 mod finding;
 mod group;
 mod grouping;
 mod hash;
 mod joined;
+mod joint_bounds;
 mod judged_view;
 mod judgement;
 mod language;
@@ -151,13 +153,33 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
             all.extend(of_parts);
         }
     }
+    let claimed_cpu_ns = joint_bounds::hold_together(&mut all, recording);
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (untold, beneath) = unreported::untold(shown, all.iter(), catalogue);
     let unjudged = unreported::unjudged(shown);
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
-    let rounds = rounds::rounds(recording, &semantics, &phases, &findings);
+    let mut rounds = rounds::rounds(recording, &semantics, &phases, &findings);
     let requests = requests::requests(recording, &claims, &findings);
     let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));
     let is_excerpt = excerpt::Excerpt::of(recording).is_some();
-    Judgement { findings, also, untold, beneath, unjudged, rounds, requests, waits, counted, is_excerpt }
+    let mut judgement = Judgement {
+        findings,
+        also,
+        untold,
+        beneath,
+        unjudged,
+        rounds: Vec::new(),
+        requests,
+        waits,
+        counted,
+        is_excerpt,
+        claimed_cpu_ns,
+    };
+    // Rounds and findings have shares of the same time.
+    if let Some((own, whole)) = recording.own_cpu_ns().zip(judgement.own_cpu_ns(recording)) {
+        let scaled = |share: f64| share * own as f64 / whole as f64;
+        rounds.iter_mut().for_each(|round| round.share_of_cpu = round.share_of_cpu.map(scaled));
+    }
+    judgement.rounds = rounds;
+    judgement
 }

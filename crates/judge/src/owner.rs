@@ -113,14 +113,8 @@ impl Owner {
         let program = recording.process(row.process);
         let frames: Vec<&Frame> = recording.row_frames(row).collect();
         let lines = row.lines.iter().map(|line| recording.frame(line.frame));
-        let script: Vec<&Frame> =
-            frames.iter().copied().chain(lines).filter(|frame| frame.language.is_some()).collect();
-        if let Some(at) = script.iter().position(|frame| frame.class == FrameClass::User) {
-            return Self::of_script(
-                script.get(..at).unwrap_or_default(),
-                script.get(at..).unwrap_or_default(),
-                program,
-            );
+        if let Some(owner) = Self::of_script_frames(frames.iter().copied().chain(lines), program) {
+            return owner;
         }
         if CodeLanguage::runs(program) {
             // The interpreter's script is its first argument, unless that is an option.
@@ -128,6 +122,14 @@ impl Owner {
             return file.map_or(Self::Reader, |path| Self::Program(name_of(path)));
         }
         Self::of_compiled(recording, row, program)
+    }
+
+    /// Returns the owner of the code of a stack's script frames, which are told from the call outwards. Returns `None` if no
+    /// frame of a script is a user's.
+    pub(crate) fn of_script_frames<'a>(frames: impl Iterator<Item = &'a Frame>, program: &Process) -> Option<Self> {
+        let script: Vec<&Frame> = frames.filter(|frame| frame.language.is_some()).collect();
+        let at = script.iter().position(|frame| frame.class == FrameClass::User)?;
+        Some(Self::of_script(script.get(..at).unwrap_or_default(), script.get(at..).unwrap_or_default(), program))
     }
 
     /// Returns the owner of a script. `inner` has the frames inside the first frame that is not in the language's

@@ -15,10 +15,16 @@ use crate::survey::RowView;
 use std::sync::Arc;
 use systoll_model::{BackendKind, Elision, Frame, FrameClass, Header, ProcessId, Recording, RowId, WindowCall};
 
+/// Least share of the stacks of single calls, 0 to 1, that have one owner, for it to be that of all.
+const BY_STACKS: f64 = 0.75;
+
 /// Fills in the finding's words. Returns true if the first cure leaves out the library function that makes the calls.
 pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_>, api: Option<&str>) -> bool {
     let JudgedView { recording, views, .. } = shown;
     let mut author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
+    if let Some(owner) = owner_by_stacks(finding, shown).filter(|_| author.owner == Owner::Reader) {
+        author.owner = owner;
+    }
     finding.language = author.language;
     finding.language_api = finding.rows.first().and_then(|id| {
         let target = views.get(id.0 as usize).and_then(|view| common_target(recording.row(*id), view));
@@ -71,6 +77,29 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     }
     finding.prove = next_command(cause, applied, finding, recording);
     whole
+}
+
+/// Returns the owner of the code that makes most calls of a finding's first row, by the stacks of single calls: those that a
+/// logging module makes may have no function of it in common.
+fn owner_by_stacks(finding: &Finding, shown: JudgedView<'_>) -> Option<Owner> {
+    let recording = shown.recording;
+    let lead = finding.rows.first()?;
+    let program = recording.process(recording.row(*lead).process);
+    let windows = shown.views.get(lead.0 as usize)?.windows.iter();
+    let calls = windows.filter_map(|(at, _)| recording.windows.get(*at)).flat_map(|window| &window.calls);
+    let owners = calls.filter(|call| call.row == *lead).filter_map(|call| {
+        let frames = recording.stack(call.stack?).frames.iter().map(|id| recording.frame(*id));
+        Owner::of_script_frames(frames, program)
+    });
+    let mut counts: Vec<(Owner, usize)> = Vec::new();
+    for owner in owners {
+        match counts.iter_mut().find(|(known, _)| *known == owner) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((owner, 1)),
+        }
+    }
+    let all: usize = counts.iter().map(|(_, count)| count).sum();
+    counts.into_iter().find(|(_, count)| *count as f64 >= BY_STACKS * all as f64).map(|(owner, _)| owner)
 }
 
 /// Returns the advice to call a library function less often, if that function makes the calls
@@ -236,6 +265,15 @@ const LOADERS: [&str; 2] = ["importlib", "kernel_require"];
 
 /// Returns true if a line of the reader's own makes the calls of the group's first row.
 pub(crate) fn is_of_reader(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    is_of(group, shown, |owner| *owner == Owner::Reader)
+}
+
+/// Returns true if the reader's code, or a package that it calls, makes the group's calls.
+pub(crate) fn is_of_reader_or_package(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    is_of(group, shown, |owner| matches!(owner, Owner::Reader | Owner::Package { .. }))
+}
+
+fn is_of(group: &Group<'_>, shown: JudgedView<'_>, may_own: impl Fn(&Owner) -> bool) -> bool {
     let recording = shown.recording;
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
     let Author { language, owner, .. } = Author::of(recording, lead);
@@ -246,7 +284,7 @@ pub(crate) fn is_of_reader(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     let is_own = |frame: &Frame| frame.language.is_some() && frame.class == FrameClass::User;
     let its_own = language.and_then(|language| Owner::of_interpreter(language, program, &[lead.syscall]));
     let by_own_line = !CodeLanguage::runs(program) || frames().any(is_own);
-    owner == Owner::Reader && its_own.is_none() && by_own_line && !frames().any(loads)
+    may_own(&owner) && its_own.is_none() && by_own_line && !frames().any(loads)
 }
 
 /// Returns true if the group starts programs, and no cure names most of them or the program that starts them. Each

@@ -29,6 +29,8 @@ pub(crate) struct InWindow {
     pub calls: u64,
     /// Number of calls that are claimed.
     pub claimed: u64,
+    /// Octave of the first of these calls; the others are mostly of the same.
+    pub octave: u32,
 }
 
 /// A claimed call.
@@ -97,6 +99,18 @@ impl RowView<'_> {
     /// Returns the octaves that hold strongly claimed calls.
     pub(crate) fn agreeing_octaves(&self) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.octaves).filter(|(_, o)| o.strong > 0).map(|(at, _)| at)
+    }
+
+    /// Returns the number of the row's `calls` calls that one call in a window represents, by the octave of that call.
+    fn weights(&self, calls: u64) -> Vec<f64> {
+        let mut sizes = vec![0.0; self.octaves.len()];
+        let seen = (0u32..).zip(&self.octaves).filter(|(_, o)| o.calls > 0).map(|(at, _)| at);
+        for (size, nearest) in crate::octave::octaves(calls, seen) {
+            if let Some(sum) = sizes.get_mut(nearest as usize) {
+                *sum += size as f64;
+            }
+        }
+        sizes.iter().zip(&self.octaves).map(|(size, o)| size / o.calls.max(1) as f64).collect()
     }
 
     /// Returns the number of strongly claimed calls in windows.
@@ -172,7 +186,7 @@ impl<'a> RowView<'a> {
         let first = call.nth == 1 && claim.is_none();
         if !first {
             if self.windows.last_mut().is_none_or(|(at, _)| *at != window) {
-                self.windows.push((window, InWindow::default()));
+                self.windows.push((window, InWindow { octave: call.nth.ilog2(), ..InWindow::default() }));
             }
             if let Some((_, here)) = self.windows.last_mut() {
                 here.calls += 1;
@@ -320,44 +334,79 @@ pub(crate) struct Interval {
     pub windows: u64,
     /// Number of windows in which at least half of these are claimed.
     pub agree: u64,
-    /// Two standard errors of the share, from the differences between windows.
+    /// Two standard errors of the share, from the differences between windows, each weighted by its calls.
     pub scatter: f64,
+    /// Two standard errors of the estimate, in which a window has the weight of all calls that it represents: where most
+    /// windows opened early in a run, a few late ones represent most of its calls.
+    pub spread: f64,
     /// Upper 95 % bound of the share of calls that differ, if `n` sampled windows were all alike (1 - 0.05^(1/n)).
     pub unseen: f64,
-    /// True if windows do not show of most of the calls if they are needless.
-    pub is_blind: bool,
+    /// Share of the calls in windows, 0 to 1, that hide whether they are needless.
+    pub hidden: f64,
 }
 
-/// Returns the scatter over the windows of several rows taken together.
-pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
-    let mut seen: Vec<(usize, InWindow)> = views.iter().flat_map(|v| v.windows.iter().copied()).collect();
+/// The calls of a group in one window.
+#[derive(Clone, Copy, Default)]
+struct GroupInWindow {
+    calls: u64,
+    claimed: u64,
+    /// Number of all calls that the window's calls represent.
+    represented: f64,
+    /// Number of all calls that the window's claimed calls represent.
+    represented_claimed: f64,
+}
+
+/// Returns the standard error of a share, 0 to 1, from the calls and the claimed calls of each window.
+fn standard_error(windows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
+    let (calls, claimed) = windows.clone().fold((0.0, 0.0), |(c, k), (calls, claimed)| (c + calls, k + claimed));
+    let calls = f64::max(calls, 1.0);
+    let mean = claimed / calls;
+    windows.map(|(calls, claimed)| (claimed - mean * calls).powi(2)).sum::<f64>().sqrt() / calls
+}
+
+/// Returns the scatter over the windows of several rows taken together; each view comes with the number of its row's
+/// calls.
+pub(crate) fn interval(views: &[(&RowView<'_>, u64)]) -> Interval {
+    let weighted = |(view, calls): &(&RowView<'_>, u64)| {
+        let weights = view.weights(*calls);
+        let of_window = |(at, w): &(usize, InWindow)| {
+            let weight = weights.get(w.octave as usize).copied().unwrap_or(1.0);
+            let [represented, represented_claimed] = [w.calls, w.claimed].map(|n| weight * n as f64);
+            (*at, GroupInWindow { calls: w.calls, claimed: w.claimed, represented, represented_claimed })
+        };
+        view.windows.iter().map(of_window).collect::<Vec<_>>()
+    };
+    let mut seen: Vec<(usize, GroupInWindow)> = views.iter().flat_map(weighted).collect();
     seen.sort_unstable_by_key(|(at, _)| *at);
-    let windows: Vec<InWindow> = seen
+    let windows: Vec<GroupInWindow> = seen
         .chunk_by(|a, b| a.0 == b.0)
         .map(|same| {
-            let add = |sum: InWindow, (_, w): &(usize, InWindow)| InWindow {
+            let add = |sum: GroupInWindow, (_, w): &(usize, GroupInWindow)| GroupInWindow {
                 calls: sum.calls + w.calls,
                 claimed: sum.claimed + w.claimed,
+                represented: sum.represented + w.represented,
+                represented_claimed: sum.represented_claimed + w.represented_claimed,
             };
-            same.iter().fold(InWindow::default(), add)
+            same.iter().fold(GroupInWindow::default(), add)
         })
         .collect();
     let n = windows.len() as f64;
     if windows.is_empty() {
-        return Interval { unseen: 1.0, scatter: 1.0, ..Interval::default() };
+        return Interval { unseen: 1.0, scatter: 1.0, spread: 1.0, ..Interval::default() };
     }
-    let (calls, claimed) = windows.iter().fold((0, 0), |(c, k), w| (c + w.calls, k + w.claimed));
-    let mean = claimed as f64 / calls.max(1) as f64;
+    let calls = windows.iter().map(|w| w.calls).sum::<u64>();
+    let hidden = views.iter().map(|(view, _)| view.hidden).sum::<u64>();
     // Windows are weighted by their calls: a window with one call of the row says little.
-    let square = |w: &InWindow| (w.claimed as f64 - mean * w.calls as f64).powi(2);
-    let variance = windows.iter().map(square).sum::<f64>() / (calls.max(1) as f64).powi(2);
+    let scatter = 2.0 * standard_error(windows.iter().map(|w| (w.calls as f64, w.claimed as f64)));
+    let spread = 2.0 * standard_error(windows.iter().map(|w| (w.represented, w.represented_claimed)));
     let agree = windows.iter().filter(|w| w.claimed > 0 && 2 * w.claimed >= w.calls).count() as u64;
     Interval {
         windows: windows.len() as u64,
         agree,
-        scatter: 2.0 * variance.sqrt(),
+        scatter,
+        spread: spread.max(scatter),
         unseen: 1.0 - 0.05_f64.powf(1.0 / n),
-        is_blind: views.iter().map(|view| view.hidden).sum::<u64>() > calls,
+        hidden: hidden as f64 / (calls + hidden).max(1) as f64,
     }
 }
 
@@ -406,12 +455,31 @@ mod tests {
     }
 
     #[test]
+    fn a_late_window_that_differs_weighs_as_much_as_the_calls_that_it_represents() {
+        let mut view = RowView::default();
+        let all = (0..20).map(|at| (6 + at / 8, 32)).chain([(14, 32), (14, 0)]);
+        let mut tallies: Vec<OctaveTally> = vec![OctaveTally::default(); 15];
+        for (at, (octave, claimed)) in all.enumerate() {
+            view.windows.push((at, InWindow { calls: 32, claimed, octave }));
+            let tally = &mut tallies[octave as usize];
+            (tally.calls, tally.strong, tally.any) = (tally.calls + 32, tally.strong + claimed, tally.any + claimed);
+        }
+        view.octaves = tallies;
+        let got = interval(&[(&view, 32_767)]);
+        assert!(got.scatter < 0.1 && got.spread > 4.0 * got.scatter, "{got:?}");
+        // All calls were made early, where windows agree.
+        let early = interval(&[(&view, 700)]);
+        assert_eq!(early.scatter, got.scatter);
+        assert!(early.spread < got.spread, "{early:?}");
+    }
+
+    #[test]
     fn ten_windows_of_ten_say_at_least_three_quarters() {
         let mut view = RowView::default();
         for at in 0..10 {
-            view.windows.push((at, InWindow { calls: 32, claimed: 32 }));
+            view.windows.push((at, InWindow { calls: 32, claimed: 32, octave: 0 }));
         }
-        let got = interval(&[&view]);
+        let got = interval(&[(&view, 1_000)]);
         assert_eq!((got.windows, got.agree), (10, 10));
         assert!((1.0 - got.unseen - 0.74).abs() < 0.005, "{}", got.unseen);
         assert_eq!(got.scatter, 0.0);

@@ -8,10 +8,11 @@ use crate::hash::Map;
 use crate::judged_view::JudgedView;
 use crate::phases::toll;
 use crate::phrasing;
+use crate::subject::subject;
 use crate::survey::RowView;
 use std::cmp::Reverse;
 use std::sync::Arc;
-use systoll_model::{FrameId, RowId, Sysno};
+use systoll_model::{FrameClass, FrameId, RowId, Sysno};
 
 /// Largest number of places that have a cure in words.
 const CURED: usize = 20;
@@ -75,8 +76,15 @@ fn kind(view: &RowView<'_>) -> Kind {
 fn first_cure(suspect: Suspect<'_>, row: RowId, kind: Kind, shown: JudgedView<'_>) -> Option<String> {
     suspect.cause()?;
     let row_of = shown.recording.row(row);
+    let innermost = shown.recording.row_frames(row_of).next();
+    if row_of.user.is_none() && innermost.is_some_and(|frame| frame.class == FrameClass::Runtime) {
+        // A thread of the language's run-time, as Go's monitor, makes the calls: nobody's code asks for them.
+        return None;
+    }
     let calls = row_of.counts.calls;
-    let mut finding = Finding { kind, calls, rows: vec![row], syscalls: vec![row_of.syscall], ..Finding::default() };
+    let what = subject(&[row], shown.recording, shown.views);
+    let syscalls = vec![row_of.syscall];
+    let mut finding = Finding { kind, calls, rows: vec![row], syscalls, what, ..Finding::default() };
     let group = Group {
         cause: Some(suspect),
         rows: vec![row],

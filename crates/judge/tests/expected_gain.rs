@@ -77,6 +77,27 @@ fn of_a_file_read_again_the_calls_alone_are_promised() {
 }
 
 #[test]
+fn a_file_whose_reads_are_cheap_is_told_for_the_work_on_what_was_read() {
+    let path = "/srv/bundle.pem";
+    let trace = rounds(200, |_| {
+        let open = call("openat", "fopen", &[(-100i32) as u32 as u64, 1, 0, 0], 3).path(1, path).toll(900);
+        let status = call("fstat", "fopen", &[3, 0x1000], 0).fd(path).output(1, &stat_bytes(7, 7)).toll(CALL);
+        let read = call("read", "fread", &[3, 1, 4096], 4096).fd(path).output(1, &[7; 40]).toll(600);
+        [vec![open, status], vec![read; 6], vec![call("close", "fclose", &[3], 0)]].concat()
+    });
+    let told = |gap: u64| {
+        let mut rec = timed(&trace, gap);
+        // The file is read some 15 ms after it was read before, when it may have changed.
+        rec.header.wall_ns = 3_000_000_000;
+        let judgement = judge(&rec, &Catalogue::builtin(), &Options::default());
+        let found = judgement.also.into_iter().find(|f| f.cause.as_deref() == Some("file-reread"));
+        assert!(judgement.findings.iter().all(|f| f.cause.as_deref() != Some("file-reread")));
+        found.is_some()
+    };
+    assert!(told(100_000) && !told(1_000));
+}
+
+#[test]
 fn nothing_is_made_of_a_file_that_is_not_there() {
     let missing =
         || call("openat", "open", &[(-100i32) as u32 as u64, 1, 0, 0], -2).path(1, "/srv/none.conf").toll(CALL);

@@ -5,7 +5,7 @@ mod common;
 
 use common::{BUSY, CWD, Call, call, is, judged, no_finding, only, recording, rounds, silent, stat_bytes};
 use systoll_judge::{Catalogue, Kind, Options, judge};
-use systoll_model::{Process, Recording};
+use systoll_model::{Counts, Process, ProcessId, Recording, Row, RowId, Sysno, Window, WindowCall};
 
 fn fstat(ctime: u64) -> Call {
     call("fstat", "fstat", &[3, 1], 0).output(1, &stat_bytes(ctime, 1)).toll(280)
@@ -115,6 +115,21 @@ fn times(path: &str) -> Call {
 
 fn judged_as(recording: &Recording) -> systoll_judge::Judgement {
     judge(recording, &Catalogue::builtin(), &Options::default())
+}
+
+#[test]
+fn times_at_which_another_process_looks_now_and_then() {
+    let told = |looks: u64| {
+        let mut recording = recording(&rounds(10_000, |_| vec![times("/beat")]), BUSY);
+        let (process, row) = (ProcessId(1), RowId(recording.rows.len() as u32));
+        recording.processes.push(Process { pid: 2, instances: 1, ..recording.processes[0].clone() });
+        let counts = Counts { calls: looks, ..Counts::default() };
+        recording.rows.push(Row { process, syscall: Sysno::named("newfstatat"), counts, ..recording.rows[0].clone() });
+        let look = WindowCall { row, nth: 1, result: Some(0), ..recording.windows[0].calls[0].clone() };
+        recording.windows.push(Window { process, thread: 9, row, octave: 0, calls: vec![look] });
+        judged_as(&recording).findings.iter().filter(|f| f.cause.as_deref() == Some("times-per-op")).count()
+    };
+    assert_eq!([told(20), told(2_000)], [1, 0]);
 }
 
 #[test]

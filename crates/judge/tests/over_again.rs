@@ -43,6 +43,33 @@ fn a_lock_left_and_taken_again_around_each_line() {
     assert!(!locks(&rounds(2_000, |_| vec![flock(2), writes(), flock(8), forks()])));
 }
 
+#[test]
+fn a_lock_of_a_file_that_is_opened_for_each_time_under_it() {
+    let lock = |how: u64| call("flock", "flock", &[3, how], 0).fd("/run/app.lock").toll(300);
+    let opens = || call("openat", "open", &[CWD, 1, 2, 0], 3).path(1, "/run/app.lock").toll(1_500);
+    let status = || call("fstat", "fstat", &[3, 0x1000], 0).fd("/run/app.lock").output(1, &stat_bytes(1, 0));
+    let closes = || call("close", "close", &[3], 0).fd("/run/app.lock").toll(300);
+    let write = || call("write", "write", &[4, 0x1000, 4_000], 4_000).fd("/var/log/app").toll(900);
+    let locks = |trace: &[Call]| {
+        let told = judged(trace, BUSY);
+        let mut all = told.findings.into_iter().chain(told.also).map(|finding| (finding.cause, finding.calls));
+        all.find(|(cause, _)| cause.as_deref() == Some("lock-per-line")).map(|(_, calls)| calls)
+    };
+    let left = rounds(3_000, |_| vec![opens(), status(), lock(2), write(), lock(8), closes()]);
+    assert_eq!(locks(&left), Some(6_000));
+    // Closing the file releases the lock.
+    let closed = rounds(3_000, |_| vec![opens(), status(), lock(2), write(), closes()]);
+    assert_eq!(locks(&closed), Some(3_000));
+    // Another process held the lock; the program does much in between; it waits for a request.
+    let busy = |between: Vec<Call>| {
+        rounds(3_000, move |_| [vec![opens(), lock(2), write(), lock(8), closes()], between.clone()].concat())
+    };
+    let asked = call("read", "read", &[5, 0x1000, 512], 64).fd("pipe:[7]").waited(9_000);
+    assert_eq!(locks(&busy(vec![lock(6), call("flock", "flock", &[3, 6], -11).fd("/run/app.lock")])), None);
+    assert_eq!(locks(&busy(vec![call("getrusage", "getrusage", &[0, 0x1000], 0).toll(20); 5])), None);
+    assert_eq!(locks(&busy(vec![asked])), None);
+}
+
 fn poll(timeout: u64, ready: i64) -> Call {
     let waited = if timeout > 0 { 1_000_000 * timeout } else { 0 };
     call("epoll_wait", "epoll_wait", &[4, 0x1000, 8, timeout], ready).toll(400).waited(waited)

@@ -37,6 +37,22 @@ fn a_missing_name_is_asked_about_four_times_before_it_is_made() {
 }
 
 #[test]
+fn the_first_question_may_be_needless_too_if_the_making_answers_it() {
+    const ONLY_NEW: u64 = 0o200;
+    let bounds = |flags: u64| {
+        let calls = rounds(5_000, |i| {
+            let path = format!("/out/{i}");
+            let asks = [0, 0, 0].map(|follows| stat_at(&path, follows, MISSING));
+            asks.into_iter().chain([open(&path, flags, 3), close(3)]).collect()
+        });
+        only(judged(&calls, BUSY)).needless
+    };
+    let (anew, over) = (bounds(MAKE | ONLY_NEW), bounds(MAKE));
+    assert!((9_700..=10_300).contains(&anew.estimate) && anew.high > 14_900, "{anew:?}");
+    assert!((9_700..=10_300).contains(&over.estimate) && over.high < 11_500, "{over:?}");
+}
+
+#[test]
 fn names_asked_about_again_and_again_have_one_cause_however_many_they_are() {
     for names in [1, 2, 7] {
         let calls = rounds(20_000, |i| vec![stat_at(&format!("/out/{}", i * names / 20_000), 0, MISSING)]);

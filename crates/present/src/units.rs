@@ -114,7 +114,11 @@ pub(crate) fn percent_of_cpu(share: f64) -> Option<String> {
 pub(crate) fn percent_span(low: f64, high: f64) -> Option<String> {
     let (begin, end) = (percent(low)?, percent(high.min(1.0))?);
     let number = begin.trim_end_matches(" %");
-    Some(if begin == end { end } else { format!("{number} to {end}") })
+    Some(match number {
+        _ if begin == end => end,
+        _ if number.starts_with("below") => format!("up to {end}"),
+        _ => format!("{number} to {end}"),
+    })
 }
 
 /// Writes a rate a second: `3.3 M/s`, `14,925/s`, `0.4/s`. Returns `None` if no time passed.
@@ -169,6 +173,14 @@ mod tests {
         assert_eq!([percent_of(1, Some(0)), percent_of(1, None), percent_of(3, Some(2))], [None, None, None]);
         let cpu = [0.99, 0.996, 1.0, 1.01].map(percent_of_cpu);
         assert_eq!(cpu, [Some("99 %".into()), Some("nearly all".into()), Some("nearly all".into()), None]);
+    }
+
+    #[test]
+    fn a_span_from_hardly_anything_has_one_end() {
+        let spans =
+            [(0.0001, 0.001), (0.0001, 0.0002), (0.02, 0.03), (0.5, 1.2)].map(|(low, high)| percent_span(low, high));
+        let told = ["up to 0.1 %", "below 0.1 %", "2.0 to 3.0 %", "50 to 100 %"].map(|text| Some(text.to_owned()));
+        assert_eq!(spans, told);
     }
 
     #[test]

@@ -5,6 +5,8 @@ mod common;
 
 use common::{schema, stories};
 use serde_json::{Value, json};
+use systoll_judge::Finding;
+use systoll_model::{Problem, ProblemKind};
 use systoll_present::{SCHEMA_VERSION, report_json};
 
 #[test]
@@ -113,4 +115,37 @@ fn a_signal_and_a_long_call_before_main() {
     assert_eq!((&long["syscall"], &long["ns"]), (&json!("membarrier"), &json!(16_100_000)));
     assert_eq!((&long["module"], &long["startup"]), (&json!("liblttng-ust.so.0"), &json!(true)));
     assert_eq!(json["findings"][0]["phase"], json!("start-up"));
+}
+
+#[test]
+fn a_run_whose_calls_were_not_all_counted_is_no_good_news() {
+    let of = |kind| {
+        let (mut rec, judgement) = stories::healthy();
+        rec.problems.push(Problem::new(kind, "something happened"));
+        let json = report_json(&rec, &judgement, None);
+        let told = &json["told"];
+        let verdict = told["verdict"].as_str().unwrap_or_default().to_owned();
+        (json["uncounted"] == true, told["good"] == true, verdict.contains("others were not counted"))
+    };
+    assert_eq!(of(ProblemKind::Lost), (true, false, true));
+    assert_eq!(of(ProblemKind::Unwatched), (true, false, true));
+    assert_eq!(of(ProblemKind::Note), (false, true, false));
+    let (rec, judgement) = stories::ruby();
+    assert_eq!(report_json(&rec, &judgement, None)["told"]["good"], false);
+}
+
+#[test]
+fn forks_are_told_from_starts_and_shares_of_both_fit_into_one_time() {
+    let (mut rec, mut judgement) = stories::ruby();
+    let start = Finding { starts: true, needless_toll_ns: 2_000, ..judgement.findings[0].clone() };
+    judgement.findings = vec![Finding { copies: true, needless_toll_ns: 3_000, ..start.clone() }, start];
+    rec.rows.iter_mut().for_each(|row| row.counts.toll_ns = Some(0));
+    rec.header.own_cpu_ns = Some(4_000);
+    (rec.header.own_cpu_least_ns, rec.header.own_cpu_most_ns) = (Some(3_000), Some(8_000));
+    judgement.claimed_cpu_ns = 5_000;
+    let json = report_json(&rec, &judgement, None);
+    assert_eq!((&json["starting_ns"], &json["forking_ns"]), (&5_000.into(), &3_000.into()));
+    let copies: Vec<_> = json["findings"].as_array().unwrap().iter().map(|f| f["copies"] == true).collect();
+    assert_eq!(copies, [true, false]);
+    assert_eq!((&json["own_cpu_least_ns"], &json["own_cpu_ns"]), (&5_000.into(), &5_000.into()));
 }

@@ -19,13 +19,14 @@ const SOURCES: usize = 60;
 const LINE: usize = 200;
 
 /// Fields of the report's JSON that are copied into the page.
-const KEPT: [&str; 23] = [
+const KEPT: [&str; 25] = [
     "requests",
     "systoll",
     "exit",
     "backend",
     "exact",
     "lost",
+    "uncounted",
     "wall_ns",
     "own_cpu_ns",
     "own_cpu_least_ns",
@@ -40,6 +41,7 @@ const KEPT: [&str; 23] = [
     "waited_ns",
     "needless_toll_ns",
     "starting_ns",
+    "forking_ns",
     "told",
     "prices",
     "problems",

@@ -3,12 +3,24 @@
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Lines, ObservedCall, Semantics};
-use systoll_model::Recording;
+use systoll_model::{Recording, RowId};
+
+/// Number of calls of a process for each call of another that is rare beside them.
+const RARE: u64 = 16;
 
 /// Files, each with the processes that make calls of one sort about it.
 #[derive(Default)]
 pub(super) struct FilesByProcess {
-    files: Map<String, Vec<u32>>,
+    files: Map<String, Vec<Caller>>,
+}
+
+/// A process that makes such calls about a file.
+struct Caller {
+    process: u32,
+    /// Rows of the calls.
+    rows: Vec<RowId>,
+    /// Number of all calls of the rows, by exact counts: the calls about the file are no more.
+    calls: u64,
 }
 
 impl FilesByProcess {
@@ -18,7 +30,7 @@ impl FilesByProcess {
         semantics: &Semantics,
         is_such: impl Fn(&Lines, &ObservedCall<'_>) -> bool,
     ) -> Self {
-        let mut files: Map<String, Vec<u32>> = Map::default();
+        let mut files: Map<String, Vec<Caller>> = Map::default();
         for window in recording.windows.iter().filter(|_| recording.processes.len() > 1) {
             for call in &window.calls {
                 let syscall = recording.row(call.row).syscall;
@@ -26,9 +38,16 @@ impl FilesByProcess {
                     continue;
                 }
                 let Some(file) = call.object(syscall) else { continue };
-                let processes = files.entry(file).or_default();
-                if !processes.contains(&window.process.0) {
-                    processes.push(window.process.0);
+                let callers = files.entry(file).or_default();
+                let process = window.process.0;
+                let known = callers.iter().position(|caller| caller.process == process);
+                let at = known.unwrap_or_else(|| {
+                    callers.push(Caller { process, rows: Vec::new(), calls: 0 });
+                    callers.len() - 1
+                });
+                if let Some(caller) = callers.get_mut(at).filter(|caller| !caller.rows.contains(&call.row)) {
+                    caller.rows.push(call.row);
+                    caller.calls = caller.calls.saturating_add(recording.row(call.row).counts.calls);
                 }
             }
         }
@@ -37,8 +56,20 @@ impl FilesByProcess {
 
     /// Returns true if a process other than the step's makes such calls about the step's file.
     pub(super) fn is_of_another(&self, step: &Step<'_>) -> bool {
+        self.others(step).next().is_some()
+    }
+
+    /// Returns true if a process other than the step's makes such calls about the step's file, and not rarely beside the
+    /// `calls` that the step is one of.
+    pub(super) fn is_often_of_another(&self, step: &Step<'_>, calls: u64) -> bool {
+        self.others(step).any(|caller| caller.calls.saturating_mul(RARE) > calls)
+    }
+
+    /// Returns the processes other than the step's that make such calls about the step's file.
+    fn others(&self, step: &Step<'_>) -> impl Iterator<Item = &Caller> {
         let own = step.observed.window.process.0;
-        let processes = || step.observed.call.object(step.observed.syscall).and_then(|file| self.files.get(&file));
-        !self.files.is_empty() && processes().is_some_and(|of| of.iter().any(|process| *process != own))
+        let of_file = || step.observed.call.object(step.observed.syscall).and_then(|file| self.files.get(&file));
+        let callers = if self.files.is_empty() { None } else { of_file() };
+        callers.into_iter().flatten().filter(move |caller| caller.process != own)
     }
 }

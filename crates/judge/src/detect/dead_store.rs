@@ -21,18 +21,21 @@ const OVERWRITTEN: usize = 2;
 pub(super) struct DeadStore {
     /// The files whose status processes ask for.
     asked: FilesByProcess,
+    /// Number of calls of each row, by row id.
+    calls: Vec<u64>,
 }
 
 impl DeadStore {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).may_store()) {
-            return Self { asked: FilesByProcess::default() };
+            return Self { asked: FilesByProcess::default(), calls: Vec::new() };
         }
         let is_status = |line: &StateLine| {
             matches!(line.act, Act::Ask(_)) && [&ATTRIBUTES, &FILE_STATUS, &PATH].iter().any(|s| line.about.is(s))
         };
         let asks = |lines: &Lines, call: &ObservedCall<'_>| lines.state(call).is_some_and(is_status);
-        Self { asked: FilesByProcess::of(recording, semantics, asks) }
+        let calls = recording.rows.iter().map(|row| row.counts.calls).collect();
+        Self { asked: FilesByProcess::of(recording, semantics, asks), calls }
     }
 }
 
@@ -64,7 +67,8 @@ impl Detector for DeadStore {
             let used: Vec<Place> = used.map(|(place, _)| place.clone()).collect();
             used.iter().filter_map(|place| newest.remove(place)).for_each(|of| of.claim(false, steps, claims));
             let Some((line, place)) = store(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
-            if line.used_by == UsedBy::Others && self.asked.is_of_another(step) {
+            let calls = self.calls.get(step.observed.call.row.0 as usize).copied().unwrap_or(0);
+            if line.used_by == UsedBy::Others && self.asked.is_often_of_another(step, calls) {
                 continue;
             }
             let before = newest.remove(&place).and_then(|before| {

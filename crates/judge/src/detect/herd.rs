@@ -219,10 +219,11 @@ impl Detector for Herd {
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        if self.idle.is_empty() {
-            self.without_work(steps, claims);
-        } else {
+        let process = steps.first().map(|step| step.observed.window.process.0);
+        if self.idle.iter().any(|(idle, _)| Some(*idle) == process) {
             self.waiters(steps, claims);
+        } else {
+            self.without_work(steps, claims);
         }
         ready(steps, claims);
     }

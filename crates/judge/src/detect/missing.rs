@@ -9,6 +9,7 @@ use crate::semantics::{Act, Effect, NAME, PATH};
 use crate::signs::Signs;
 use std::hash::BuildHasher;
 use systoll_model::Errno;
+use systoll_model::constants::O_EXCL;
 
 /// Largest number of other calls between two questions that belong together.
 const NEAR: usize = 2;
@@ -31,6 +32,8 @@ struct Vain<'s> {
     /// True if one of the questions did not follow links, so that it would have found a dangling
     /// link.
     no_link: bool,
+    /// Index of the first question.
+    first: usize,
     newest: usize,
     /// Indices of the claimed questions.
     claimed: Vec<usize>,
@@ -46,6 +49,10 @@ impl Detector for Missing {
         for (at, step) in steps.iter().enumerate() {
             if let Some(vain) = vain.as_ref().filter(|v| at - v.newest <= NEAR + 1 && makes(step, v.path)) {
                 vain.claimed.iter().for_each(|index| is_made(claims, *index));
+                if !vain.claimed.is_empty() && makes_only(step) {
+                    let facts = claim().facts.with(Fact::Made, true);
+                    put(claims, vain.first, Claim { weak: true, facts, ..claim() });
+                }
             }
             vain = vain.filter(|v| at - v.newest <= NEAR + 1 && !may_appear(step));
             let Some(path) = asked_in_vain(step) else { continue };
@@ -60,7 +67,7 @@ impl Detector for Missing {
                     known.no_link |= no_link;
                     known.newest = at;
                 }
-                None => vain = Some(Vain { path, no_link, newest: at, claimed: Vec::new() }),
+                None => vain = Some(Vain { path, no_link, first: step.index, newest: at, claimed: Vec::new() }),
             }
         }
     }
@@ -97,6 +104,18 @@ fn makes(step: &Step<'_>, path: &str) -> bool {
     let named = step.object.as_deref() == Some(path);
     let made = step.observed.call.errno().is_none() && named;
     opened || made && step.effects.iter().any(|effect| matches!(effect, Effect::Path { .. }))
+}
+
+/// Returns true if a step that makes a file is refused where one stands, so that it answers the question whether it does.
+fn makes_only(step: &Step<'_>) -> bool {
+    let flags = step.effects.iter().find_map(|effect| match effect {
+        Effect::OpensPath { flags, .. } => Some(flags),
+        _ => None,
+    });
+    match flags {
+        Some(flags) => flags.is_some_and(|arg| step.observed.arg(arg) as u32 & O_EXCL != 0),
+        None => !matches!(step.observed.syscall.name(), Some("rename" | "renameat" | "renameat2")),
+    }
 }
 
 /// Marks a claim of this detector: the program creates the missing name right afterwards.

@@ -64,6 +64,7 @@ pub(crate) use blocking::{StartupWait, startup_waits};
 pub(crate) use children::{Children, Started, children};
 pub(crate) use claim::{Claim, Claims, Judged};
 pub(crate) use copies::copies;
+pub(crate) use reopen::READ_ANEW;
 
 use crate::replay::Replay;
 use crate::semantics::Semantics;

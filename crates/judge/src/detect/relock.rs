@@ -11,7 +11,7 @@ use std::sync::Arc;
 use systoll_model::{Errno, Moment, Process, Recording, WindowCall};
 
 /// Least number of times in a window that a lock is released and taken again.
-const AGAIN: usize = 3;
+const AGAIN: usize = 2;
 /// Largest number of other calls between releasing and taking: with more, the program does something else in between.
 const BETWEEN: usize = 2;
 /// Largest number of other calls under the lock: with more, the lock guards a piece of work, after which it is fair
@@ -78,9 +78,38 @@ struct Again {
 /// First and last byte of a locked range.
 type Range = (u64, u64);
 
-/// The lock of a descriptor.
+/// The range of a whole file.
+const WHOLE: Range = (0, u64::MAX);
+
+/// The lock that calls are about: by the file's name, since the file may be opened anew for each time under its lock; by
+/// the descriptor if the file has no name.
+#[derive(PartialEq, Eq, Hash)]
+enum Locked<'s> {
+    File(&'s str),
+    Descriptor(i32),
+}
+
+impl<'s> Locked<'s> {
+    fn of(step: &Step<'s>) -> Self {
+        match step.observed.call.fd.as_deref().filter(|name| name.starts_with('/')) {
+            Some(name) => Self::File(name),
+            None => Self::Descriptor(step.observed.descriptor(0)),
+        }
+    }
+
+    /// Returns true if the step opens or asks about the locked file, which a program does that opens it anew.
+    fn is_reopened_by(&self, step: &Step<'_>) -> bool {
+        let Self::File(name) = self else { return false };
+        let opens = step.opened.as_ref().is_some_and(|opened| *opened.path == **name);
+        opens || step.moved.is_none() && step.observed.call.fd.as_deref() == Some(*name)
+    }
+}
+
+/// The lock of a file.
 #[derive(Default)]
 struct Held {
+    /// The descriptor of the newest call on the lock.
+    fd: i32,
     /// The ranges that are locked.
     ranges: Vec<Range>,
     /// Indices of the calls since the lock was taken, if it is held.
@@ -166,7 +195,9 @@ impl Held {
     fn claim(&self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut before = &self.first;
         for again in &self.again {
-            for step in std::iter::once(&again.left).chain(&again.locks).filter_map(|at| steps.get(*at)) {
+            let calls = std::iter::once(&again.left).chain(&again.locks).filter_map(|at| steps.get(*at));
+            // Closing a file that is opened for each time has a cause of its own.
+            for step in calls.filter(|step| step.lines.file_lock(&step.observed).is_some()) {
                 let object = step.observed.call.fd.as_deref().map(|file| claims.object(file));
                 put(claims, step.index, Claim { object, ..claim() });
             }
@@ -198,7 +229,6 @@ fn reads_alike(one: &Step<'_>, other: &Step<'_>) -> bool {
 /// Returns the range that a call locks or unlocks: the whole file if the call does not say, or does not count from its
 /// start.
 fn range(step: &Step<'_>) -> Range {
-    const WHOLE: Range = (0, u64::MAX);
     // `struct flock`: two 16-bit words, then the start and the length; a length of 0 reaches to the end.
     let Some(flock) = step.observed.data(2, Moment::Entry).filter(|data| data.get(2..4) == Some(&[0, 0])) else {
         return WHOLE;
@@ -216,7 +246,7 @@ impl Detector for Relock {
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut locks: Map<i32, Held> = Map::default();
+        let mut locks: Map<Locked<'_>, Held> = Map::default();
         for (at, step) in steps.iter().enumerate() {
             if step.forks {
                 return;
@@ -225,7 +255,8 @@ impl Detector for Relock {
                 if step.observed.call.errno().is_some() || self.wanted.contains(&step.observed.call.fd) {
                     continue;
                 }
-                let held = locks.entry(step.observed.descriptor(0)).or_default();
+                let held = locks.entry(Locked::of(step)).or_default();
+                held.fd = step.observed.descriptor(0);
                 if lock.leaves {
                     held.leaves(at, range(step));
                 } else {
@@ -233,10 +264,14 @@ impl Detector for Relock {
                 }
                 continue;
             }
-            for (fd, held) in &mut locks {
-                held.others(at);
-                if lets_in(step) || step.lets_go(*fd) {
+            for (locked, held) in &mut locks {
+                let closes = step.lets_go(held.fd);
+                if lets_in(step) || closes && matches!(locked, Locked::Descriptor(_)) {
                     held.breaks();
+                } else if closes && held.under.is_some() {
+                    held.leaves(at, WHOLE);
+                } else if !closes && !locked.is_reopened_by(step) {
+                    held.others(at);
                 }
             }
         }

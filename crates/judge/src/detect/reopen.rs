@@ -9,7 +9,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
-    Act, DEVICES, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
+    Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way, is_device,
 };
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -27,6 +27,9 @@ const LARGE: u64 = 64 << 10;
 const OFTEN: u64 = 16;
 /// Largest number of names of moved files that are remembered.
 const MOVED: usize = 1 << 10;
+
+/// What claims on a file say that is read again and again.
+pub(crate) const READ_ANEW: &str = "a file that is read anew each time";
 
 /// Claims openings of files that were open before, and the calls that go with them.
 pub(super) struct Reopen<'a> {
@@ -104,11 +107,7 @@ fn claim(kind: Kind, opened: &Opened<'_>, weak: bool) -> Claim {
 fn anew() -> Claim {
     Claim {
         gives_up: "a change of the file is noticed later",
-        ..Claim::of(
-            Kind::Repeat,
-            "a file that is read anew each time",
-            "keep what was read, and look whether the file has changed",
-        )
+        ..Claim::of(Kind::Repeat, READ_ANEW, "keep what was read, and look whether the file has changed")
     }
 }
 
@@ -138,8 +137,7 @@ fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a
 /// opening the path again.
 fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
     // A file made anew is another file each time, unless it is a device: /dev/null is what it was.
-    let is_device = DEVICES.iter().any(|folder| opened.path.starts_with(folder));
-    if !opened.again || opened.anew && !is_device {
+    if !opened.again || opened.anew && !is_device(&opened.path) {
         return;
     }
     let own = claims.get(step.index).is_none_or(|old| old.weak);

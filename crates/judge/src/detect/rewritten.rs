@@ -6,7 +6,7 @@ use super::others_look::OTHERS_LOOK_NS;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{DEVICES, Effect, Lines, ObservedCall, SYNCED, Semantics, Way};
+use crate::semantics::{Effect, Lines, ObservedCall, SYNCED, Semantics, Way, is_device};
 use crate::signs::Signs;
 use systoll_model::Recording;
 use systoll_model::constants::O_WRONLY;
@@ -57,7 +57,6 @@ impl Detector for Rewritten {
             let opened = step.opened.as_ref().filter(|opened| opened.writes && opened.anew);
             // A device keeps nothing that could be rewritten. Another process that reads the file may wait for each
             // writing: it may be a pipe with a name.
-            let is_device = |path: &str| DEVICES.iter().any(|folder| path.starts_with(folder));
             let opened = opened.filter(|opened| !is_device(&opened.path) && !self.read.is_of_another(step));
             if let (Some(opened), Some(fd)) = (opened, step.observed.call.result) {
                 under_way.push(Writing { calls: vec![at], fd, open: true, name: opened.path.to_string() });

@@ -116,6 +116,12 @@ impl Detector for Toggle<'_> {
             if let Some(step) = begins.filter(cut).filter(|_| !run.is_empty() && run.start == 0) {
                 leave_out_later(step, claims);
             }
+            // The way back from a last set that leaves may lie beyond the window.
+            let leaves =
+                history.get(run.end..).filter(|rest| rest.len() == 1 && undone == Undone::Back && !run.is_empty());
+            if let Some(step) = leaves.and_then(<[_]>::first).and_then(|(at, _)| steps.get(*at)) {
+                leave_out_later(step, claims);
+            }
             let back = history.get(run.clone()).unwrap_or_default().iter().skip(1).map(|(at, _)| *at).collect();
             let turned = undone == Undone::Turns && run.is_empty();
             let back: Vec<usize> = if turned { turns(history) } else { back };

@@ -152,6 +152,13 @@ pub(crate) const NETWORK_STREAMS: [&str; 2] = ["TCP:", "TCPv6:"];
 pub(crate) const ON_THIS_BOX: [&str; 2] = ["TCP:[127.", "TCPv6:[[::1]"];
 /// Folders of devices.
 pub(crate) const DEVICES: &[&str] = &["/dev/"];
+/// Folder of files in memory, among the devices.
+const IN_MEMORY: &str = "/dev/shm/";
+
+/// Returns true if the path is that of a device; files in memory, which lie among them, are none.
+pub(crate) fn is_device(path: &str) -> bool {
+    DEVICES.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(IN_MEMORY)
+}
 /// Beginning of pipes' names.
 pub(crate) const PIPES: &str = "pipe:";
 /// Folders of files that the kernel makes at each read: they hold state, not stored bytes.

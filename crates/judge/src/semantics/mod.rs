@@ -44,7 +44,7 @@ pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
 pub(crate) use io::{
     COUNTERS, DATAGRAMS, DEVICES, Look, MADE_UP, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,
-    TIMERS, Transfer, Unit, WAKE_COUNTERS, Way,
+    TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, is_device,
 };
 pub(crate) use memory::Amount;
 pub(crate) use ranges::{Between, Ranged};

@@ -3,11 +3,12 @@
 use super::common::user;
 use super::wire::{WireGroup, WireGrouping};
 use crate::access::{frame, module};
+use crate::sentences::Sentences;
 use systoll_judge::{Common, Group, Grouping};
 use systoll_model::{FrameId, Recording};
 
-pub(super) fn grouped<'a>(rec: &'a Recording, grouping: &Grouping) -> WireGrouping<'a> {
-    let own = rec.own_cpu_ns();
+pub(super) fn grouped<'a>(sentences: Sentences<'a>, grouping: &Grouping) -> WireGrouping<'a> {
+    let (rec, own) = (sentences.rec, sentences.own_cpu_ns());
     WireGrouping {
         by: grouping.by.name(),
         sampled: grouping.sampled,

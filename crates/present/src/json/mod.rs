@@ -39,9 +39,10 @@ pub fn report_json(rec: &Recording, judgement: &Judgement, grouping: Option<&Gro
 
 fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a Grouping>) -> Report<'a> {
     let h = &rec.header;
-    let (total, span) = (rec.total(), rec.own_cpu_span_ns());
+    let (total, span) = (rec.total(), judgement.own_cpu_span_ns(rec));
     let ledgers = ledger::by_row(rec);
     let sentences = Sentences { rec, judgement };
+    let claimed = sentences.claimed();
     let needless = judgement.findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
     Report {
         systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
@@ -51,10 +52,11 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         backend: h.backend.name(),
         exact: rec.exact(),
         lost: h.lost,
+        uncounted: sentences.uncounted(),
         wall_ns: h.wall_ns,
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,
-        own_cpu_ns: rec.own_cpu_ns(),
+        own_cpu_ns: judgement.own_cpu_ns(rec),
         own_cpu_least_ns: span.as_ref().map(|span| *span.start()),
         own_cpu_most_ns: span.as_ref().map(|span| *span.end()),
         crossing_ns: Crossing {
@@ -76,19 +78,20 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         toll_estimated: h.toll_estimated,
         waited_ns: total.waited_ns,
         needless_toll_ns: needless,
-        starting_ns: sentences.claimed().starts.saturating_add(sentences.claimed().copies),
+        starting_ns: claimed.starts.saturating_add(claimed.copies),
+        forking_ns: claimed.copies,
         processes: processes(rec),
         prices: rec.prices.calls.iter().map(|(syscall, p)| (syscall.to_string(), price(p))).collect(),
         by_syscall: by_syscall(rec),
         rows: (0..).map(RowId).zip(&rec.rows).map(|(id, r)| wire_row(rec, r, ledgers.get(&id).copied())).collect(),
         vdso: rec.vdso.iter().map(|v| wire_vdso(rec, v)).collect(),
-        grouped: grouping.map(|g| groups::grouped(rec, g)),
+        grouped: grouping.map(|g| groups::grouped(sentences, g)),
         requests: judgement.requests.as_ref().map(|requests| requests::wire_requests(rec, requests)),
         findings: judgement.findings.iter().map(|f| finding(sentences, f)).collect(),
         also: judgement.also.iter().map(|f| finding(sentences, f)).collect(),
         rounds: judgement.rounds.iter().map(|round| rounds::wire_round(sentences, round)).collect(),
         untold: untold(judgement),
-        unjudged: unjudged(rec, judgement),
+        unjudged: unjudged(sentences),
         waits: judgement.waits.iter().map(|wait| wire_wait(sentences, wait)).collect(),
         counted: judgement.counted.iter().map(|counted| wire_counted(sentences, counted)).collect(),
         excerpt: judgement.is_excerpt,
@@ -126,9 +129,9 @@ fn untold(judgement: &Judgement) -> WireUntold {
     }
 }
 
-fn unjudged(rec: &Recording, judgement: &Judgement) -> WireUnjudged {
-    let (calls, toll_ns) = (judgement.unjudged.calls, judgement.unjudged.toll_ns);
-    WireUnjudged { calls, toll_ns, share_of_cpu: of_own_cpu(rec, toll_ns) }
+fn unjudged(sentences: Sentences<'_>) -> WireUnjudged {
+    let (calls, toll_ns) = (sentences.judgement.unjudged.calls, sentences.judgement.unjudged.toll_ns);
+    WireUnjudged { calls, toll_ns, share_of_cpu: of_own_cpu(sentences, toll_ns) }
 }
 
 /// Returns a measured figure; `None` for zero, which means that nothing was measured.
@@ -306,18 +309,20 @@ fn wire_counted<'a>(sentences: Sentences<'a>, counted: &'a Counted) -> WireCount
 }
 
 fn run_told(sentences: Sentences<'_>) -> WireRunTold {
-    let verdict = if sentences.rec.calls() == 0 {
-        "no system call was seen".to_owned()
-    } else if sentences.judgement.findings.is_empty() {
-        sentences.nothing(None).text
-    } else {
-        format!("{}: {}", sentences.findings(), sentences.verdict())
-    };
     let named = !sentences.judgement.findings.is_empty();
+    let (verdict, good) = if sentences.rec.calls() == 0 {
+        ("no system call was seen".to_owned(), false)
+    } else if named {
+        (format!("{}: {}", sentences.findings(), sentences.verdict()), false)
+    } else {
+        let nothing = sentences.nothing(None);
+        (nothing.text, nothing.is_good)
+    };
     WireRunTold {
         verdict,
+        good,
         ended: sentences.ended().unwrap_or_else(|| "not known".into()),
-        beneath: sentences.beneath(),
+        beneath: if good || named { sentences.beneath() } else { Vec::new() },
         problems: sentences.problems(|p| named || p.kind != ProblemKind::Name, true),
         tables: sentences.two_tables().unwrap_or_default(),
     }
@@ -352,12 +357,13 @@ fn finding<'a>(sentences: Sentences<'a>, f: &'a Finding) -> WireFinding<'a> {
         calls: f.calls,
         calls_about: f.calls_about.map(estimate),
         starts: f.starts,
+        copies: f.copies,
         needless_calls: estimate(f.needless),
         toll_ns: f.toll_ns,
         needless_toll_ns: f.needless_toll_ns,
         rhythm: f.per_unit.map(rhythm),
         later: f.later.map(later),
-        expected_gain: f.expected_gain.map(|g| gain(rec, g)),
+        expected_gain: f.expected_gain.map(|g| gain(sentences, g)),
         waited_ns: f.waited_ns,
         share_of_cpu: f.share_of_cpu.and_then(finite),
         share_of_wall: f.share_of_wall.and_then(finite),
@@ -416,13 +422,13 @@ fn later(l: systoll_judge::Later) -> WireLater {
     }
 }
 
-fn gain(rec: &Recording, g: systoll_judge::ExpectedGain) -> WireGain {
+fn gain(sentences: Sentences<'_>, g: systoll_judge::ExpectedGain) -> WireGain {
     WireGain {
         low_ns: g.low,
         high_ns: g.high,
         around_ns: g.around_ns,
-        share_low: of_own_cpu(rec, g.low),
-        share_high: of_own_cpu(rec, g.high),
+        share_low: of_own_cpu(sentences, g.low),
+        share_high: of_own_cpu(sentences, g.high),
     }
 }
 
@@ -432,8 +438,8 @@ fn evidence(f: &Finding) -> Evidence {
 }
 
 /// Returns `ns` as a share of the run's own processor time.
-fn of_own_cpu(rec: &Recording, ns: u64) -> Option<f64> {
-    let own = rec.own_cpu_ns().filter(|own| *own > 0)?;
+fn of_own_cpu(sentences: Sentences<'_>, ns: u64) -> Option<f64> {
+    let own = sentences.own_cpu_ns().filter(|own| *own > 0)?;
     finite(ns as f64 / own as f64)
 }
 

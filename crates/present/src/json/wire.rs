@@ -13,6 +13,7 @@ pub(super) struct Report<'a> {
     pub(super) backend: &'static str,
     pub(super) exact: bool,
     pub(super) lost: u64,
+    pub(super) uncounted: bool,
     pub(super) wall_ns: u64,
     pub(super) user_ns: u64,
     pub(super) sys_ns: u64,
@@ -36,6 +37,7 @@ pub(super) struct Report<'a> {
     pub(super) waited_ns: Option<u64>,
     pub(super) needless_toll_ns: u64,
     pub(super) starting_ns: u64,
+    pub(super) forking_ns: u64,
     pub(super) processes: Vec<Process<'a>>,
     pub(super) prices: BTreeMap<String, WirePrice>,
     pub(super) by_syscall: Vec<BySyscall>,
@@ -288,6 +290,7 @@ pub(super) struct WireUnjudged {
 #[derive(Serialize)]
 pub(super) struct WireRunTold {
     pub(super) verdict: String,
+    pub(super) good: bool,
     pub(super) ended: String,
     pub(super) beneath: Vec<String>,
     pub(super) problems: Vec<String>,
@@ -351,6 +354,7 @@ pub(super) struct WireFinding<'a> {
     pub(super) calls: u64,
     pub(super) calls_about: Option<Estimate>,
     pub(super) starts: bool,
+    pub(super) copies: bool,
     pub(super) needless_calls: Estimate,
     pub(super) toll_ns: u64,
     pub(super) needless_toll_ns: u64,

@@ -72,7 +72,7 @@ impl Report<'_> {
             lines.push(self.no_groups(grouping));
             return self.with_problems(lines);
         }
-        let own = self.rec.own_cpu_ns();
+        let own = self.sentences().own_cpu_ns();
         let most = limit.unwrap_or(if self.options.all { usize::MAX } else { telling(grouping, own).min(GROUPS) });
         let shown = &grouping.groups[..grouping.groups.len().min(most)];
         let cells: Vec<Cells> = shown.iter().map(|g| self.cells(grouping, own, g)).collect();

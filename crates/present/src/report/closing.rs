@@ -136,7 +136,7 @@ impl Report<'_> {
 
     /// Returns true if a price is too small for a line of its own.
     fn is_crumb(&self, toll_ns: u64) -> bool {
-        let all = self.rec.own_cpu_ns().or(self.rec.total().toll_ns).unwrap_or(0);
+        let all = self.sentences().own_cpu_ns().or(self.rec.total().toll_ns).unwrap_or(0);
         (toll_ns as f64) < CRUMB * all as f64
     }
 

@@ -120,11 +120,11 @@ impl Report<'_> {
     fn cpu(&self) -> Line {
         let h = &self.rec.header;
         let measured = h.user_ns.saturating_add(h.sys_ns);
-        match self.rec.own_cpu_ns() {
+        match self.sentences().own_cpu_ns() {
             None => Line::of(Role::Warn, "CPU time unknown"),
             // The estimate includes processes that nobody waited for; the measured time does not.
             Some(own) if own.abs_diff(measured) > measured / 50 => {
-                let span = self.rec.own_cpu_span_ns().filter(|span| is_wide(span, own, SPAN_TOLD));
+                let span = self.judgement.own_cpu_span_ns(self.rec).filter(|span| is_wide(span, own, SPAN_TOLD));
                 let span = span.map_or_else(String::new, |s| format!(" ({})", time_span(*s.start(), *s.end())));
                 Line::of(Role::Plain, format!("about {} CPU{span}", time(own)))
             }
@@ -275,7 +275,7 @@ impl Report<'_> {
 
     fn of_cpu(&self, toll_ns: u64) -> String {
         let h = &self.rec.header;
-        let Some(own) = self.rec.own_cpu_ns() else { return String::new() };
+        let Some(own) = self.sentences().own_cpu_ns() else { return String::new() };
         // Cores mean something only if watching has not changed the wall time.
         if h.wall_ns >= LONG_RUN_NS && !self.slowed() {
             let cores = |ns: u64| ns as f64 / h.wall_ns as f64;

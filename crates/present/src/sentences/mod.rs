@@ -34,17 +34,22 @@ pub(crate) struct Sentences<'a> {
 }
 
 impl Sentences<'_> {
+    /// Returns the program's own processor time, ns; `None` if it is not known.
+    pub(crate) fn own_cpu_ns(&self) -> Option<u64> {
+        self.judgement.own_cpu_ns(self.rec)
+    }
+
     /// Writes `ns` as a part of the program's own processor time: `32 %`. Returns `None` if that is
     /// not known.
     pub(crate) fn part_of_cpu(&self, ns: u64) -> Option<String> {
-        self.share_of_own_cpu(ns as f64 / self.rec.own_cpu_ns()? as f64)
+        self.share_of_own_cpu(ns as f64 / self.own_cpu_ns()? as f64)
     }
 
     /// Writes a share of the program's own processor time, as an interval if that time is not known
     /// well.
     pub(crate) fn share_of_own_cpu(&self, share: f64) -> Option<String> {
-        let own = self.rec.own_cpu_ns().unwrap_or(0);
-        match self.rec.own_cpu_span_ns().filter(|span| is_wide(span, own, SHARE_SPAN_TOLD)) {
+        let own = self.own_cpu_ns().unwrap_or(0);
+        match self.judgement.own_cpu_span_ns(self.rec).filter(|span| is_wide(span, own, SHARE_SPAN_TOLD)) {
             Some(span) if share < 1.005 => {
                 let of = |ns: u64| share * own as f64 / ns.max(1) as f64;
                 percent_span(of(*span.end()), of(*span.start()))

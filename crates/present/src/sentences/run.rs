@@ -138,11 +138,17 @@ impl Sentences<'_> {
             };
             return bad(format!("an excerpt of {n}{cost}: {also}; of the whole run it can't tell"));
         }
-        if self.rec.problems.iter().any(|problem| problem.kind == ProblemKind::Lost) {
+        if self.uncounted() {
             return bad(format!("nothing found in {n}, but others were not counted{cost}"));
         }
         let children = self.children();
         Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}{children}"), is_good: true }
+    }
+
+    /// Returns true if calls were made that were not counted: those of a library without hooks, or of a program that ran
+    /// unwatched.
+    pub(crate) fn uncounted(&self) -> bool {
+        self.rec.problems.iter().any(|problem| matches!(problem.kind, ProblemKind::Lost | ProblemKind::Unwatched))
     }
 
     /// Writes the processor time of the processes besides the first, if it is a tenth of the whole: it is in no call's
@@ -153,7 +159,7 @@ impl Sentences<'_> {
         };
         let others = || self.rec.processes.iter().enumerate().filter(|of| !first(of)).map(|(_, image)| image);
         let ns = others().try_fold(0u64, |sum, image| Some(sum.saturating_add(image.cpu_ns?)));
-        let (Some(ns), Some(own)) = (ns, self.rec.own_cpu_ns()) else { return String::new() };
+        let (Some(ns), Some(own)) = (ns, self.own_cpu_ns()) else { return String::new() };
         let share = ns as f64 / own.max(1) as f64;
         let number = processes(self.rec).saturating_sub(1);
         if number == 0 || !(CHILDREN_SHARE..=1.0).contains(&share) {

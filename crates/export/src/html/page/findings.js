@@ -6,14 +6,14 @@ const FEW = 2;
 function verdict(data) {
   document.title = `systoll: ${shown(data.command)}`;
   at("command").textContent = shown(data.command);
-  const exact = data.exact ? "exact" : "not exact";
+  const exact = data.exact ? "exact" : data.uncounted ? "others were not counted" : "not exact";
   const [head, ...rest] = data.told.verdict.split(": ");
-  at("verdict").append(el("strong", { class: data.findings.length ? "bad" : "good" }, shown(head)), rest.length ? `: ${shown(rest.join(": "))}` : "");
+  at("verdict").append(el("strong", { class: data.findings.length ? "bad" : data.told.good ? "good" : null }, shown(head)), rest.length ? `: ${shown(rest.join(": "))}` : "");
   if (data.told.beneath.length) at("verdict").append(el("span", { class: "faint aside" }, shown(data.told.beneath.join("; "))));
   const figures = [
     ["system calls", `${count(data.calls)} (${exact})`], ["they cost", `${data.toll_estimated ? "about " : ""}${time(data.toll_ns)}`],
     ["needless of that", time(data.needless_toll_ns - data.starting_ns)],
-    ...(data.starting_ns ? [["starting programs", `${time(data.starting_ns)} of processor time`]] : []),
+    ...[["starting programs", data.starting_ns - data.forking_ns], ["forking processes", data.forking_ns]].filter(([, ns]) => ns).map(([what, ns]) => [what, `${time(ns)} of processor time`]),
     ["waited in calls", time(data.waited_ns)],
     ["processor time", ownCpu(data)], ["from start to end", time(data.wall_ns)],
     ["ended", shown(data.told.ended)], ["watched by", data.backend], ["started", new Date(data.started_unix * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"],
