@@ -70,14 +70,19 @@ def constant_failures_are_not_called_flaky(box):
 
 
 @test(users=("root",))
-def a_second_attempt_is_a_failure_where_nothing_may_be_left_out(box):
+def two_failures_in_six_attempts_are_a_failure_where_nothing_may_be_left_out(box):
     del box
     tally = module("tally")
-    for strict, expected in ((False, (1, 0)), (True, (0, 1))):
-        counted = tally.Tally(strict)
-        counted.attempt("sometimes", lambda again: ("", [] if again else ["bad luck"]))
-        assert (counted.passed, counted.failed) == expected
-        assert counted.remarks == ["FLAKY sometimes: not at the first attempt: bad luck"], counted.remarks
+    once, twice = [["bad luck"], []], [["bad luck"], [], [], ["again"]]
+    for strict, fails, expected, remark in (
+        (False, twice, (1, 0), "FLAKY sometimes: not at the first attempt: bad luck"),
+        (True, once, (1, 0), "FLAKY sometimes: not at the first attempt: bad luck"),
+        (True, twice, (0, 1), "FAILED sometimes: again; at the first attempt: bad luck; at the second: passed"),
+    ):
+        counted, left = tally.Tally(strict), list(fails)
+        counted.attempt("sometimes", lambda again, left=left: ("", left.pop(0) if left else []))
+        assert (counted.passed, counted.failed) == expected, (strict, fails, counted.remarks)
+        assert counted.remarks == [remark], counted.remarks
 
 
 @test(users=("root",))
