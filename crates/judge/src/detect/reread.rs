@@ -22,6 +22,8 @@ const SEEN: u64 = 3;
 const MANY: u64 = 100;
 /// Least number of a file's readings where it is one of several that one caller reads in turn, [`MANY`] times in all.
 const MANY_EACH: u64 = 8;
+/// Least part of a file's openings that requests come with, as its inverse.
+const ASKED: u64 = 10;
 /// Largest distance from an opening to the question for the file's status, calls.
 const SOON: usize = 4;
 /// Largest distance from an opening to its closing, calls.
@@ -43,8 +45,8 @@ struct Seen<'a> {
     changed: bool,
     /// True if it was read from another place than its start on.
     parts: bool,
-    /// True if something came from outside the program near an opening: a request, whose answer is to be new.
-    asked_for: bool,
+    /// Number of openings near which something came from outside the program: a request, whose answer is to be new.
+    asked_for: u64,
     /// Number of openings for reading that came soon after the one before, in the same window.
     soon: u64,
     /// Window and time of the last opening for reading, ns since the run's start.
@@ -84,6 +86,12 @@ impl<'a> Seen<'a> {
             self.soon += u64::from(before.is_some_and(|(_, ns)| at_ns.saturating_sub(ns) < OTHERS_LOOK_NS));
             self.first_read = Some(self.first_read.map_or(at_ns, |first| first.min(at_ns)));
         }
+    }
+
+    /// Returns true if requests are what the file is opened for. What a program reads as it begins, in one or two windows,
+    /// asks for nothing.
+    fn is_asked_for(&self) -> bool {
+        self.asked_for > 0 && self.asked_for.saturating_mul(ASKED) >= self.openings.all()
     }
 
     /// Returns true if the file is opened for several parts of it, one soon after the other.
@@ -210,7 +218,7 @@ impl<'a> Rereads<'a> {
             let many = openings >= MANY || (openings >= MANY_EACH || seen.is_taken_in_parts()) && all >= MANY;
             let turn = all.div_ceil(openings.max(1));
             let (changed, parts) = (seen.changed, seen.parts);
-            Reread { openings, unchanged, changed, parts, asked_for: seen.asked_for, many, turn, quick }
+            Reread { openings, unchanged, changed, parts, asked_for: seen.is_asked_for(), many, turn, quick }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
         let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {
@@ -327,7 +335,7 @@ fn look_through<'a>(
         let name = file.1.clone();
         let seen = looks.files.entry(process).or_default().entry(file.1).or_default();
         seen.is_opened(writes, number, call.entry_ns);
-        seen.asked_for |= *asked;
+        seen.asked_for += u64::from(*asked);
         seen.openings.add(call.row, call.nth);
         if writes {
             // A file's status while it is written does not tell how it is found.
