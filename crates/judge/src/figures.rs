@@ -53,6 +53,7 @@ pub(crate) struct Figures {
     pub waits_claimed: Option<f64>,
     /// True if each claimed call is a wait for something, and timed out.
     pub wakes_up: bool,
+    /// Cost that the needless calls cause after they return.
     pub later: Option<Later>,
     /// Weight of each of the group's rows.
     pub by_row: BTreeMap<RowId, RowWeight>,
@@ -276,10 +277,12 @@ impl Figures {
         self.any >= options.low_calls as f64 && (dear() || self.any >= options.many_low_calls as f64)
     }
 
+    /// Returns the lower bound of the cost after the calls, ns.
     pub(crate) fn surely_later(&self) -> f64 {
         self.later.map_or(0.0, |l| l.ns.low as f64)
     }
 
+    /// Returns the number of needless calls with its bounds; if `low_confidence`, the best estimate includes weak claims.
     pub(crate) fn estimate(&self, low_confidence: bool) -> Estimate {
         let calls = self.calls as f64;
         let best = if low_confidence { self.any } else { self.strong }.clamp(0.0, calls);

@@ -22,7 +22,9 @@ const BY_STACKS: f64 = 0.75;
 pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_>, api: Option<&str>) -> bool {
     let JudgedView { recording, views, .. } = shown;
     let mut author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
-    if let Some(owner) = owner_by_stacks(finding, shown).filter(|_| author.owner == Owner::Reader) {
+    if author.owner == Owner::Reader
+        && let Some(owner) = owner_by_stacks(finding, shown)
+    {
         author.owner = owner;
     }
     finding.language = author.language;

@@ -273,7 +273,7 @@ pub struct Recording {
     pub ledgers: Vec<Ledger>,
     /// Whole stacks of the rows that were seen with several, by rising row.
     pub trunks: Vec<RowTrunk>,
-    /// Whole stacks with the frames of interpreters, of rows whose other stacks leave some out, by rising row.
+    /// Sampled stacks with all frames, those of interpreters too, of rows whose trunks leave some frames out; sorted by row.
     pub whole_stacks: Vec<WholeStack>,
     /// The slowest single calls, slowest first.
     pub longest: Vec<LongCall>,

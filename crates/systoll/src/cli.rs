@@ -102,7 +102,7 @@ const MCP_EXAMPLES: &str = "Examples:
   claude mcp add systoll -- systoll mcp    in an agent that has a command for it
   {\"mcpServers\": {\"systoll\": {\"command\": \"systoll\", \"args\": [\"mcp\"]}}}    in another's settings
 
-Tools: run, explain, prove, diff, report. Those that run a command run what the agent names, as you:
+Tools: run, explain, prove, diff, import, report. Those that run a command run what the agent names, as you:
 let the agent ask you first. docs/use/agents.md; from a finding to a patch: skills/systoll/SKILL.md";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:

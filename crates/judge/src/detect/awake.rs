@@ -43,7 +43,8 @@ pub(super) enum Within {
     Tells,
 }
 
-/// Pipes and eventfds by which threads of one process communicate, and local sockets by which they wake somebody.
+/// Pipes and eventfds by which threads of one process communicate, and local sockets by which they wake a thread of any
+/// process.
 #[derive(Default)]
 pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
 

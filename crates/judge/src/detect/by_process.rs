@@ -1,6 +1,6 @@
 //! The files about which windows show processes make certain calls.
 
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Lines, ObservedCall, Semantics};
 use systoll_model::{Recording, RowId};
@@ -11,14 +11,15 @@ const RARE: u64 = 16;
 /// Files, each with the processes that make calls of one sort about it.
 #[derive(Default)]
 pub(super) struct FilesByProcess {
-    files: Map<String, Vec<Caller>>,
+    /// By file and process.
+    files: Map<String, Map<u32, Caller>>,
 }
 
-/// A process that makes such calls about a file.
+/// The calls of a process about a file.
+#[derive(Default)]
 struct Caller {
-    process: u32,
     /// Rows of the calls.
-    rows: Vec<RowId>,
+    rows: Set<RowId>,
     /// Number of all calls of the rows, by exact counts: the calls about the file are no more.
     calls: u64,
 }
@@ -30,7 +31,7 @@ impl FilesByProcess {
         semantics: &Semantics,
         is_such: impl Fn(&Lines, &ObservedCall<'_>) -> bool,
     ) -> Self {
-        let mut files: Map<String, Vec<Caller>> = Map::default();
+        let mut files: Map<String, Map<u32, Caller>> = Map::default();
         for window in recording.windows.iter().filter(|_| recording.processes.len() > 1) {
             for call in &window.calls {
                 let syscall = recording.row(call.row).syscall;
@@ -38,15 +39,8 @@ impl FilesByProcess {
                     continue;
                 }
                 let Some(file) = call.object(syscall) else { continue };
-                let callers = files.entry(file).or_default();
-                let process = window.process.0;
-                let known = callers.iter().position(|caller| caller.process == process);
-                let at = known.unwrap_or_else(|| {
-                    callers.push(Caller { process, rows: Vec::new(), calls: 0 });
-                    callers.len() - 1
-                });
-                if let Some(caller) = callers.get_mut(at).filter(|caller| !caller.rows.contains(&call.row)) {
-                    caller.rows.push(call.row);
+                let caller = files.entry(file).or_default().entry(window.process.0).or_default();
+                if caller.rows.insert(call.row) {
                     caller.calls = caller.calls.saturating_add(recording.row(call.row).counts.calls);
                 }
             }
@@ -70,6 +64,6 @@ impl FilesByProcess {
         let own = step.observed.window.process.0;
         let of_file = || step.observed.call.object(step.observed.syscall).and_then(|file| self.files.get(&file));
         let callers = if self.files.is_empty() { None } else { of_file() };
-        callers.into_iter().flatten().filter(move |caller| caller.process != own)
+        callers.into_iter().flatten().filter(move |(process, _)| **process != own).map(|(_, caller)| caller)
     }
 }

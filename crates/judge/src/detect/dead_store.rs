@@ -18,24 +18,22 @@ use systoll_model::{Recording, Sysno};
 const OVERWRITTEN: usize = 2;
 
 /// Claims stores that were overwritten before they were used.
-pub(super) struct DeadStore {
+pub(super) struct DeadStore<'a> {
+    recording: &'a Recording,
     /// The files whose status processes ask for.
     asked: FilesByProcess,
-    /// Number of calls of each row, by row id.
-    calls: Vec<u64>,
 }
 
-impl DeadStore {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+impl<'a> DeadStore<'a> {
+    pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
         if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).may_store()) {
-            return Self { asked: FilesByProcess::default(), calls: Vec::new() };
+            return Self { recording, asked: FilesByProcess::default() };
         }
         let is_status = |line: &StateLine| {
             matches!(line.act, Act::Ask(_)) && [&ATTRIBUTES, &FILE_STATUS, &PATH].iter().any(|s| line.about.is(s))
         };
         let asks = |lines: &Lines, call: &ObservedCall<'_>| lines.state(call).is_some_and(is_status);
-        let calls = recording.rows.iter().map(|row| row.counts.calls).collect();
-        Self { asked: FilesByProcess::of(recording, semantics, asks), calls }
+        Self { recording, asked: FilesByProcess::of(recording, semantics, asks) }
     }
 }
 
@@ -53,7 +51,7 @@ struct Newest {
     name: Option<Arc<str>>,
 }
 
-impl Detector for DeadStore {
+impl Detector for DeadStore<'_> {
     fn looks_for(&self) -> Signs {
         Signs::STORES
     }
@@ -67,7 +65,7 @@ impl Detector for DeadStore {
             let used: Vec<Place> = used.map(|(place, _)| place.clone()).collect();
             used.iter().filter_map(|place| newest.remove(place)).for_each(|of| of.claim(false, steps, claims));
             let Some((line, place)) = store(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
-            let calls = self.calls.get(step.observed.call.row.0 as usize).copied().unwrap_or(0);
+            let calls = self.recording.row(step.observed.call.row).counts.calls;
             if line.used_by == UsedBy::Others && self.asked.is_often_of_another(step, calls) {
                 continue;
             }

@@ -17,7 +17,7 @@ const EMPTY: f64 = 0.9;
 const REMOVALS: [&str; 3] = ["unlink", "unlinkat", "rmdir"];
 /// Least number of removals by one row that all find nothing: one may be meant for what an earlier run left.
 const VAIN: u64 = 500;
-/// What such a removal does, for a sentence.
+/// Object of such a removal, for a sentence.
 const NOT_THERE: &str = "a file that is not there";
 
 /// Beginnings of the names of the C library's lock functions (pthreads(7), sem_overview(7), threads.h of C11).

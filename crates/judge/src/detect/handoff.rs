@@ -1,5 +1,6 @@
 //! Detects items handed from thread to thread one by one, with a wait and a wake for each.
 
+use super::between::Between;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -25,8 +26,7 @@ const SWITCH_NS: f64 = 2_000.0;
 
 /// Claims waits and wakes in turns of a thread that hardly works between them.
 pub(super) struct Handoff {
-    /// Largest time that watching adds between two calls, ns.
-    observer: u64,
+    between: Between,
     /// Processes whose waits and wakes leave no time for work.
     idle: Set<u32>,
 }
@@ -41,8 +41,6 @@ struct Counted {
 
 impl Handoff {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let observer = recording.header.observer_wall_ns_per_call;
-        let observer = if observer.is_finite() { observer.max(0.0) as u64 } else { 0 };
         let mut counted: Map<u32, Counted> = Map::default();
         for row in recording.rows.iter().filter(|r| semantics.lines_of(r.syscall).may_wake()) {
             let sum = counted.entry(row.process.0).or_default();
@@ -55,15 +53,13 @@ impl Handoff {
             let left = |cpu: u64| cpu as f64 - (sum.toll_ns as f64).min(0.5 * cpu as f64);
             cpu.is_some_and(|cpu| left(cpu) < SWITCHES * switch * (sum.calls / 2) as f64)
         });
-        Self { observer, idle: idle.map(|(process, _)| process).collect() }
+        Self { between: Between::new(recording), idle: idle.map(|(process, _)| process).collect() }
     }
 
     /// Returns true if the thread worked for long between two calls, or their times are unknown.
     fn works(&self, before: &Step<'_>, step: &Step<'_>) -> bool {
-        let (before, call) = (before.observed.call, step.observed.call);
-        let left = before.entry_ns.saturating_add(before.elapsed_ns);
         // Without times in the recording the thread is taken to have worked.
-        call.entry_ns == 0 || call.entry_ns.saturating_sub(left) > WORK.saturating_add(self.observer)
+        step.observed.call.entry_ns == 0 || self.between.ns(before, step) > WORK
     }
 }
 

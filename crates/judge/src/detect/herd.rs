@@ -1,5 +1,6 @@
 //! Detects thundering herds: several threads wait for one thing, all are woken for it, and one gets it.
 
+use super::between::Between;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -37,8 +38,7 @@ pub(super) struct Herd {
     since: Map<Address, f64>,
     /// Processes whose wake-ups leave no time for work, each with a system call that waits or wakes.
     idle: Vec<(u32, Sysno)>,
-    /// Largest time that watching adds between two calls, ns.
-    observer: u64,
+    between: Between,
 }
 
 impl Herd {
@@ -55,9 +55,7 @@ impl Herd {
             (cpu as f64) < WORK * switch * (*n / 2) as f64
         };
         let idle = calls.iter().filter(|c| idle(*c)).map(|(key, _)| *key).collect();
-        let observer = recording.header.observer_wall_ns_per_call;
-        let observer = if observer.is_finite() { observer.max(0.0) as u64 } else { 0 };
-        Self { idle, observer, ..Self::default() }
+        Self { idle, between: Between::new(recording), ..Self::default() }
     }
 
     /// Claims the futex calls of threads that are woken as a herd: all wait and wake calls from one wait to the next,
@@ -110,10 +108,9 @@ impl Herd {
     /// Returns true if the thread spent no more time between the calls than it takes to look at an empty queue. Without
     /// times in the recording it is taken to have worked.
     fn found_nothing(&self, round: &[Step<'_>]) -> bool {
-        let gaps = round.windows(2).map(|two| {
-            let [before, after] = two else { return u64::MAX };
-            let left = before.observed.call.entry_ns.saturating_add(before.observed.call.elapsed_ns);
-            after.observed.call.entry_ns.saturating_sub(left).saturating_sub(self.observer)
+        let gaps = round.windows(2).map(|two| match two {
+            [before, next] => self.between.ns(before, next),
+            _ => u64::MAX,
         });
         let has_times = round.iter().all(|step| step.observed.call.entry_ns > 0);
         has_times && gaps.fold(0, u64::saturating_add) <= NO_WORK_NS

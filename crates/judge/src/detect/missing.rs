@@ -108,11 +108,7 @@ fn makes(step: &Step<'_>, path: &str) -> bool {
 
 /// Returns true if a step that makes a file is refused where one stands, so that it answers the question whether it does.
 fn makes_only(step: &Step<'_>) -> bool {
-    let flags = step.effects.iter().find_map(|effect| match effect {
-        Effect::OpensPath { flags, .. } => Some(flags),
-        _ => None,
-    });
-    match flags {
+    match step.effects.opening_flags() {
         Some(flags) => flags.is_some_and(|arg| step.observed.arg(arg) as u32 & O_EXCL != 0),
         None => !matches!(step.observed.syscall.name(), Some("rename" | "renameat" | "renameat2")),
     }

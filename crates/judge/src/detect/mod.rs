@@ -1,6 +1,7 @@
 //! The detectors: each reads windows, or exact counts, and claims calls. None knows a cause.
 
 mod awake;
+mod between;
 mod blocking;
 mod brief_sleep;
 mod busy_poll;

@@ -11,7 +11,7 @@ pub(super) struct OpenFile {
     descriptors: Vec<i64>,
 }
 
-/// What a call does with an open file.
+/// The part of a call in the life of an open file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     /// Nothing: it is about something else.

@@ -28,7 +28,7 @@ const OFTEN: u64 = 16;
 /// Largest number of names of moved files that are remembered.
 const MOVED: usize = 1 << 10;
 
-/// What claims on a file say that is read again and again.
+/// Object of claims on a file that is read again and again, for a sentence.
 pub(crate) const READ_ANEW: &str = "a file that is read anew each time";
 
 /// Claims openings of files that were open before, and the calls that go with them.

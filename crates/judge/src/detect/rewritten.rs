@@ -23,11 +23,7 @@ pub(super) struct Rewritten {
 impl Rewritten {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let reads = |lines: &Lines, call: &ObservedCall<'_>| {
-            let flags = lines.effects(call).iter().find_map(|effect| match effect {
-                Effect::OpensPath { flags, .. } => flags,
-                _ => None,
-            });
-            flags.is_some_and(|arg| call.arg(arg) as u32 & O_WRONLY == 0)
+            lines.effects(call).opening_flags().flatten().is_some_and(|arg| call.arg(arg) as u32 & O_WRONLY == 0)
         };
         Self { read: FilesByProcess::of(recording, semantics, reads) }
     }

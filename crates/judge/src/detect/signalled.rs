@@ -1,6 +1,6 @@
 //! The processes to which other processes of the run send signals all the time.
 
-use crate::hash::Set;
+use crate::hash::{Map, Set};
 use systoll_model::{Recording, Row, WindowCall};
 
 /// Calls that send a signal, with the receiver in their first argument and the signal in the second.
@@ -17,13 +17,17 @@ pub(super) fn signalled(recording: &Recording) -> Set<u32> {
     if recording.processes.len() < 2 || !rows.contains(&true) {
         return signalled;
     }
+    let mut processes: Map<u64, Vec<u32>> = Map::default();
+    for (at, process) in (0u32..).zip(&recording.processes) {
+        processes.entry(process.pid.into()).or_default().push(at);
+    }
     for window in &recording.windows {
         let is_sent = |call: &&WindowCall| {
             rows.get(call.row.0 as usize) == Some(&true) && call.result == Some(0) && call.args[1] as u32 != 0
         };
         for call in window.calls.iter().filter(is_sent) {
-            let receivers = (0u32..).zip(&recording.processes).filter(|(_, p)| u64::from(p.pid) == call.args[0]);
-            signalled.extend(receivers.map(|(at, _)| at).filter(|at| *at != window.process.0));
+            let receivers = processes.get(&call.args[0]).into_iter().flatten();
+            signalled.extend(receivers.filter(|at| **at != window.process.0));
         }
     }
     signalled

@@ -51,7 +51,7 @@ pub(super) struct SmallIo<'a> {
     stops: bool,
     /// Processes that ended themselves by a signal: their last write to a file may be the only trace of it.
     killed: Set<u32>,
-    /// Processes with one thread: nobody waits in them for what they write to themselves.
+    /// Processes with one thread, in which no other thread waits for what the process writes to itself.
     single: Set<u32>,
     /// Processes to which others send signals all the time: what these write into a pipe may be the answer to one.
     signalled: &'a Set<u32>,

@@ -52,7 +52,7 @@ pub(super) enum Kind {
     Virtual,
     Tokio,
     Goroutine,
-    /// Not a pool: asyncio's loop, which reads, writes and accepts for the transports that somebody made.
+    /// Not a pool: asyncio's loop, which reads, writes and accepts for the transports that the program made.
     Transport,
 }
 

@@ -90,6 +90,15 @@ impl<'a> Effects<'a> {
         let applying = self.lines.iter().enumerate().filter(move |(at, _)| apply >> at & 1 == 1);
         applying.map(|(_, line)| line.effect)
     }
+
+    /// Returns the argument that holds the flags of the opening; `None` in it if the call has no such argument. Returns
+    /// `None` if the call opens no path.
+    pub(crate) fn opening_flags(&self) -> Option<Option<u8>> {
+        self.iter().find_map(|effect| match effect {
+            Effect::OpensPath { flags, .. } => Some(flags),
+            _ => None,
+        })
+    }
 }
 
 /// A line of the table. Several lines may apply to one call.

@@ -5,6 +5,8 @@
 
 use super::heap::{Heap, Piece};
 use super::sources::{Place, Script, path};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine, alphabet};
 use foldhash::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -242,22 +244,17 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// Decodes text in base 64.
+/// Standard alphabet, with or without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// Returns the bytes that a text in base64 stands for.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
-    let mut text = text.trim_ascii();
-    while let Some(rest) = text.strip_suffix(b"=") {
-        text = rest;
-    }
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 3);
-    for four in text.chunks(4) {
-        let mut bits = 0u32;
-        for byte in four {
-            bits = bits << 6 | u32::from(digit(*byte)?);
-        }
-        let [_, all @ ..] = (bits << (6 * (4 - four.len()))).to_be_bytes();
-        bytes.extend_from_slice(all.get(..four.len() * 3 / 4)?);
-    }
-    Some(bytes)
+    BASE64.decode(text.trim_ascii()).ok()
 }
 
 #[cfg(test)]
