@@ -31,6 +31,8 @@ macro_rules! with_facts {
             parts => Parts { weight: 2, of_row: false },
             /// The call belongs to a connection that is made anew for each request.
             connects => Connects { weight: 2, of_row: false },
+            /// The call belongs to a connection to a server of this box that is not there.
+            nobody_there => NobodyThere { weight: 2, of_row: false },
             /// The size that the call sets is the size that the next writes lead to.
             presized => Presized { weight: 2, of_row: false },
             /// The file asked about has grown by the program's own writes alone.

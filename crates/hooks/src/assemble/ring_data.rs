@@ -270,6 +270,7 @@ fn bounded(e: &mut Emitter) -> Emitted {
 fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     let (piece, copied, same, one) = (e.label(), e.label(), e.label(), e.label());
     let (failed, address, proved, result, served) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let low = e.label();
     let kind = (call::AT_RETURN | call::NAME | 0xff) as i32;
     // Memory that the call updates has changed; memory that a command decides on is copied with what the call has
     // written.
@@ -298,8 +299,11 @@ fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     asm!(e; neg(rax); cmp(r8d, i32::from(capture::STRING)); jne(address); cmp(eax, 64); jae(skip););
     asm!(e; mov(rcx, capture::READ_STRINGS); bt(rcx, rax); jc(proved); jmp(skip););
     e.here(address)?;
-    asm!(e; test(flags, i32::from(capture::MOVES)); jne(skip); sub(eax, 64); cmp(eax, 64); jae(skip););
+    asm!(e; test(flags, i32::from(capture::MOVES)); jne(skip); sub(eax, 64); jb(low); cmp(eax, 64); jae(skip););
     asm!(e; mov(rcx, capture::READ_ADDRESSES); bt(rcx, rax); jc(served); jmp(skip););
+    e.here(low)?;
+    asm!(e; cmp(byte_ptr(r11 + capture::READS_FIRST as i32), 0); je(skip); add(eax, 64););
+    asm!(e; mov(rcx, capture::READ_STRINGS); bt(rcx, rax); jc(served); jmp(skip););
     e.here(proved)?;
     size(e, length)?;
     asm!(e; jmp(length););

@@ -69,6 +69,10 @@ pub const ONE_BUFFER: u8 = 1;
 /// In [`RECEIVE`]: what is received may lie in several buffers, and the thread asks the launcher to read them.
 pub const BUFFERS: u8 = 2;
 
+/// Offset of a byte that is 1 if an error of [`READ_STRINGS`] tells that the call has read the memory whose length an
+/// argument says.
+pub const READS_FIRST: u64 = 15;
+
 /// Value of an argument's byte: copy up to the NUL.
 pub const STRING: u8 = 0xff;
 /// Bits of an argument's byte that hold the bytes to copy at most, in units of eight.
@@ -151,6 +155,10 @@ const LOOKED_AT: [&str; 17] = [
     "statfs",
 ];
 
+/// Calls that read the memory whose length an argument says before they look for what it names (`__sys_connect` in
+/// net/socket.c of Linux).
+const READ_FIRST: [&str; 1] = ["connect"];
+
 /// Calls that may receive from a socket into one buffer, and into several.
 const RECEIVES: [(&str, u8); 4] =
     [("read", ONE_BUFFER), ("recvfrom", ONE_BUFFER), ("readv", BUFFERS), ("recvmsg", BUFFERS)];
@@ -185,6 +193,7 @@ pub fn entry(number: u32) -> [u8; 16] {
     }
     let fd = signature.fd_arg().and_then(|at| u8::try_from(at + 1).ok());
     entry[RECEIVE as usize] = RECEIVES.iter().find(|(name, _)| *name == signature.name).map_or(0, |(_, how)| *how);
+    entry[READS_FIRST as usize] = u8::from(READ_FIRST.contains(&signature.name));
     let flag = |all: &[&str], flag: u8| if all.contains(&signature.name) { flag } else { 0 };
     entry[FD as usize] = fd.unwrap_or(0);
     entry[FLAGS as usize] = flag(&CHANGE_FDS, CHANGES_FDS)

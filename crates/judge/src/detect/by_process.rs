@@ -2,7 +2,8 @@
 
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Lines, ObservedCall, Semantics};
+use crate::semantics::{Effect, Lines, ObservedCall, Semantics};
+use std::borrow::Cow;
 use systoll_model::{Recording, RowId};
 
 /// Number of calls of a process for each call of another that is rare beside them.
@@ -22,6 +23,8 @@ struct Caller {
     rows: Set<RowId>,
     /// Number of all calls of the rows, by exact counts: the calls about the file are no more.
     calls: u64,
+    /// Time of the first call of any of the rows, ns since the run's start; 0 if no window shows it.
+    first_ns: u64,
 }
 
 impl FilesByProcess {
@@ -32,18 +35,27 @@ impl FilesByProcess {
         is_such: impl Fn(&Lines, &ObservedCall<'_>) -> bool,
     ) -> Self {
         let mut files: Map<String, Map<u32, Caller>> = Map::default();
+        let mut firsts: Map<RowId, u64> = Map::default();
         for window in recording.windows.iter().filter(|_| recording.processes.len() > 1) {
             for call in &window.calls {
                 let syscall = recording.row(call.row).syscall;
-                if !is_such(semantics.lines_of(syscall), &ObservedCall { window, call, syscall }) {
+                let (lines, observed) = (semantics.lines_of(syscall), ObservedCall { window, call, syscall });
+                if !is_such(lines, &observed) {
                     continue;
                 }
-                let Some(file) = call.object(syscall) else { continue };
-                let caller = files.entry(file).or_default().entry(window.process.0).or_default();
-                if caller.rows.insert(call.row) {
-                    caller.calls = caller.calls.saturating_add(recording.row(call.row).counts.calls);
+                if call.nth == 1 {
+                    firsts.insert(call.row, call.entry_ns);
+                }
+                for file in named(lines, &observed) {
+                    let caller = files.entry(file).or_default().entry(window.process.0).or_default();
+                    if caller.rows.insert(call.row) {
+                        caller.calls = caller.calls.saturating_add(recording.row(call.row).counts.calls);
+                    }
                 }
             }
+        }
+        for caller in files.values_mut().flat_map(Map::values_mut) {
+            caller.first_ns = caller.rows.iter().map(|row| firsts.get(row).copied().unwrap_or(0)).min().unwrap_or(0);
         }
         Self { files }
     }
@@ -51,6 +63,11 @@ impl FilesByProcess {
     /// Returns true if a process other than the step's makes such calls about the step's file.
     pub(super) fn is_of_another(&self, step: &Step<'_>) -> bool {
         self.others(step).next().is_some()
+    }
+
+    /// Returns true if a process other than the step's may have made such a call about the step's file before the step.
+    pub(super) fn is_of_another_by_then(&self, step: &Step<'_>) -> bool {
+        self.others(step).any(|caller| caller.first_ns <= step.observed.call.entry_ns)
     }
 
     /// Returns true if a process other than the step's makes such calls about the step's file, and not rarely beside the
@@ -66,4 +83,16 @@ impl FilesByProcess {
         let callers = if self.files.is_empty() { None } else { of_file() };
         callers.into_iter().flatten().filter(move |(process, _)| **process != own).map(|(_, caller)| caller)
     }
+}
+
+/// Returns the files that a call is about: both names of a call that moves a file.
+fn named(lines: &Lines, call: &ObservedCall<'_>) -> Vec<String> {
+    if !lines.names() {
+        return call.call.object(call.syscall).into_iter().collect();
+    }
+    let path = |effect: Effect| match effect {
+        Effect::Path { at, path } => call.path(at, path).map(Cow::into_owned),
+        _ => None,
+    };
+    lines.effects(call).iter().filter_map(path).collect()
 }

@@ -1,10 +1,11 @@
 //! Detects calls that fail the same way each time, and wakes that wake no thread.
 
 use super::claim::{Claim, Claims, Detector, about_state, put};
+use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way};
+use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, REMOVALS, Unit, Way};
 use systoll_model::constants::{EPOLLET, EPOLLRDHUP};
 use systoll_model::{Errno, Recording, Row, RowId, Sysno};
 
@@ -13,8 +14,9 @@ const SEEN: u64 = 4;
 /// Least share of wakes without a waiter, 0 to 1, for a claim: locks that count their waiters make hardly any.
 const EMPTY: f64 = 0.9;
 
-/// Calls that remove a name.
-const REMOVALS: [&str; 3] = ["unlink", "unlinkat", "rmdir"];
+/// Largest number of calls between the making of a socket, its refused connection and its closing: flags and options are
+/// set in between.
+const AROUND: usize = 4;
 /// Least number of removals by one row that all find nothing: one may be meant for what an earlier run left.
 const VAIN: u64 = 500;
 /// Object of such a removal, for a sentence.
@@ -52,13 +54,15 @@ impl Detector for Failing {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut drained: Map<i32, bool> = Map::default();
         let mut stood_there: Option<Claim> = None;
-        for step in steps {
+        for (at, step) in steps.iter().enumerate() {
             self.note_edges(step);
             if refused_before(step)
                 && let Some(claim) = about_state(Kind::Failing, step, claims)
             {
-                let claim = Claim { instead: Some("remember that it was refused"), ..claim };
+                let facts = claim.facts.with(Fact::NobodyThere, step.lines.connects());
+                let claim = Claim { facts, instead: Some("remember that it was refused"), ..claim };
                 stood_there = is_there(step).then(|| claim.clone());
+                made_for(at, step, steps).for_each(|of_socket| put(claims, of_socket.index, claim.clone()));
                 put(claims, step.index, claim);
             } else if let Some(claim) = stood_there.take().filter(|claim| asks_about(step, claim)) {
                 // The refused call tells that something stands there, the question whether it is a folder.
@@ -86,6 +90,21 @@ impl Detector for Failing {
 
 fn refused_before(step: &Step<'_>) -> bool {
     step.meaning.as_ref().is_some_and(|m| matches!(m.line.act, Act::Try) && m.known_already())
+}
+
+/// Returns the calls that make the socket of a refused connection right before it and close it right after it; none if
+/// the window does not show both. They were made for the connection alone.
+fn made_for<'s, 'a>(
+    at: usize,
+    step: &Step<'a>,
+    steps: &'s [Step<'a>],
+) -> impl Iterator<Item = &'s Step<'a>> + use<'s, 'a> {
+    let of = |fd: i32| {
+        let mut before = steps.get(at.saturating_sub(AROUND)..at)?.iter().rev();
+        let mut after = steps.get(at + 1..)?.iter().take(AROUND);
+        Some([before.find(|step| step.makes_descriptor(fd))?, after.find(|step| step.lets_go(fd))?])
+    };
+    step.descriptor().filter(|_| step.lines.connects()).and_then(of).into_iter().flatten()
 }
 
 /// Returns true if the step was refused because something stands where it was to make something.

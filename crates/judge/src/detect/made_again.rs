@@ -28,6 +28,8 @@ const NEAR: usize = 8;
 const ANEW: usize = 3;
 /// Largest number of descriptions remembered.
 const REMEMBERED: usize = 1 << 16;
+/// Calls that move bytes from one descriptor to another, or by requests that windows do not show.
+const BETWEEN_TWO: [&str; 6] = ["sendfile", "splice", "tee", "vmsplice", "io_submit", "io_uring_enter"];
 
 /// A description of things: the call that makes them, their name, and the values that describe them.
 type Sort = (&'static str, &'static str, Vec<u8>);
@@ -38,6 +40,8 @@ pub(super) struct MadeAgain {
     known: Set<(u32, Sort)>,
     /// Processes and epoll descriptors that watch a descriptor for now these events, now those.
     varied: Set<(u32, i32)>,
+    /// Processes with one thread, in which no other thread uses what the window's thread makes.
+    single: Set<u32>,
 }
 
 /// Returns the processes and epoll descriptors with a descriptor whose interest windows show to change.
@@ -72,6 +76,10 @@ struct Life {
     length: u64,
     /// Number of bytes written to the thing.
     held: u64,
+    /// Number of bytes read from the thing.
+    taken: u64,
+    /// True if a call may have moved bytes through the thing that `held` and `taken` do not count.
+    uncounted: bool,
     /// True if bytes went through the thing.
     moved_any: bool,
     /// True if bytes came from the thing.
@@ -134,6 +142,8 @@ impl Life {
             descriptor: observed.call.result.unwrap_or(-1) as i32,
             length,
             held: 0,
+            taken: 0,
+            uncounted: false,
             moved_any: false,
             answered: false,
             read_back: false,
@@ -209,10 +219,17 @@ impl Life {
             && (&self.asked, &self.answers) == (&other.asked, &other.answers)
     }
 
-    fn claim(&self) -> Claim {
+    /// Returns true if all that was written to the thing was read from it, so that a kept one would be as empty as a new
+    /// one. `alone` is true if the process has one thread.
+    fn is_empty(&self, alone: bool) -> bool {
+        let passed = if alone { self.held == self.taken } else { self.held > 0 && self.held == self.taken };
+        passed && !self.uncounted
+    }
+
+    fn claim(&self, alone: bool) -> Claim {
         let Thing { thing, unsure, instead, gives_up, carries, .. } = *self.thing;
-        let weak = unsure && (self.answered || !carries);
-        let gives_up = if weak || !carries { gives_up } else { "" };
+        let weak = unsure && if carries { self.answered } else { !self.is_empty(alone) };
+        let gives_up = if weak || !unsure { gives_up } else { "" };
         let facts = Facts::default()
             .with(Fact::Mapping, self.thing.file.is_some() && self.of_made.is_none())
             .with(Fact::NewSocket, carries);
@@ -286,6 +303,9 @@ impl Lives {
     /// Notes a call that works on a thing.
     fn uses(&mut self, at: usize, step: &Step<'_>) {
         self.lets_live(at, step);
+        if step.observed.syscall.name().is_some_and(|name| BETWEEN_TWO.contains(&name)) {
+            self.all.iter_mut().for_each(|life| life.uncounted |= life.open > 0);
+        }
         if step.moved.is_some_and(|moved| moved.line.carries) {
             // The message may pass descriptors to others (SCM_RIGHTS): forget which things are open.
             self.alive.clear();
@@ -305,6 +325,8 @@ impl Lives {
             }
             let taken = step.moved.filter(|moved| moved.line.way == Way::In).and_then(|moved| moved.got);
             life.answered |= taken.is_some_and(|got| got > 0);
+            life.taken = life.taken.saturating_add(taken.unwrap_or(0));
+            life.uncounted |= step.effects.iter().any(|effect| matches!(effect, Effect::Shares));
             life.read_back |= life.held > 0 && taken.is_some_and(|got| got > 0);
             let moved = step.moved.filter(|moved| moved.line.way == Way::Out).and_then(|moved| moved.got);
             life.held = life.held.saturating_add(moved.unwrap_or(0));
@@ -415,7 +437,9 @@ impl Lives {
 
 impl MadeAgain {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        Self { known: Set::default(), varied: varied(recording, semantics) }
+        let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads == 1);
+        let single = single.map(|(at, _)| at).collect();
+        Self { known: Set::default(), varied: varied(recording, semantics), single }
     }
 
     /// Claims all but the first of the things that are made and ended again and again. Returns one of each of these
@@ -446,11 +470,12 @@ impl MadeAgain {
             if !again || varied {
                 continue;
             }
+            let alone = steps.first().is_some_and(|step| self.single.contains(&step.observed.window.process.0));
             let alike = of_sort.iter().all(|life| of_sort.iter().all(|other| life.is_asked_alike(other)));
             for life in of_sort.iter().skip(usize::from(!seen)) {
                 let goes = |at: &usize| !life.thing.asks || of_sort.len() > 1 && alike || !life.used.contains(at);
                 for step in life.calls().filter(goes).filter_map(|at| steps.get(at)) {
-                    let claim = life.claim();
+                    let claim = life.claim(alone);
                     if life.thing.carries && !claim.weak {
                         // Whatever else is needless about the call, it goes with the thing.
                         claims.set(step.index, claim);

@@ -1,7 +1,8 @@
 //! One opening of a file, followed through the copies of its descriptor until the last of them is closed.
 
 use crate::replay::Step;
-use crate::semantics::{Effect, INTEREST, Lines, ObservedCall};
+use crate::semantics::{Effect, INTEREST, Lines, ObservedCall, When};
+use systoll_model::ArgKind;
 
 /// Largest number of a file's descriptors that are followed.
 const MOST: usize = 8;
@@ -32,6 +33,9 @@ impl OpenFile {
     pub(super) fn next_use(&mut self, call: &ObservedCall<'_>, lines: &Lines) -> Use {
         let arg = if lines.sets(&INTEREST) { Some(2) } else { lines.fd.filter(|arg| *arg == 0) };
         let Some(fd) = arg.map(|arg| i64::from(call.descriptor(arg as u8))) else { return Use::None };
+        if names_below(call) {
+            return Use::None;
+        }
         let Some(at) = self.descriptors.iter().position(|open| *open == fd) else { return Use::None };
         for effect in lines.effects(call).iter() {
             match effect {
@@ -47,6 +51,14 @@ impl OpenFile {
         }
         Use::Some
     }
+}
+
+/// Returns true if the call names something in the folder that its descriptor leads to, and so is not about the folder
+/// itself.
+pub(super) fn names_below(call: &ObservedCall<'_>) -> bool {
+    let kind = |arg: usize| Some(call.syscall.signature()?.args.get(arg)?.kind);
+    let is_below = kind(0) == Some(ArgKind::DirFd) && kind(1) == Some(ArgKind::Path);
+    is_below && !call.holds(&[When::EmptyPath(1)])
 }
 
 /// Returns the steps that use the file opened as `fd`, up to the one that closes it, each with its use.

@@ -1,7 +1,7 @@
 //! Detects a file that is opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
-use super::open_file::{Use, uses};
+use super::open_file::{Use, names_below, uses};
 use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, rewound, seeks};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
@@ -268,7 +268,7 @@ impl Reopen<'_> {
             let Some(path) = step.observed.call.fd.as_deref().filter(|_| step.lines.fd == Some(0)) else { continue };
             let of_many = self.rereads.reread_of((step.observed.window.process.0, path)).is_some_and(|file| file.many);
             let is_cut = !shown.contains(&i64::from(step.observed.descriptor(0)));
-            if is_cut && (of_many || made_up_again && made_up(path)) {
+            if is_cut && !names_below(&step.observed) && (of_many || made_up_again && made_up(path)) {
                 claims.leave_out(step.index);
             }
         }

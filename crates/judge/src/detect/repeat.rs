@@ -8,11 +8,11 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, Semantics, TIMES, Way};
+use crate::semantics::{Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, REMOVALS, Semantics, TIMES, Way};
 use crate::signs::Signs;
 use std::cell::LazyCell;
 use std::ops::Range;
-use systoll_model::{Before, Ledger, Recording, RowId};
+use systoll_model::{Before, Errno, Ledger, Recording, RowId};
 
 /// Largest distance from a question about a path to the path's opening, calls, at which the
 /// question belongs to the opening: it may have good reason to come again.
@@ -32,22 +32,38 @@ const HABIT: f64 = 0.45;
 const HABIT_CALLS: f64 = 500.0;
 
 /// Claims questions whose answer was known.
-pub(super) struct Repeat {
+pub(super) struct Repeat<'a> {
+    recording: &'a Recording,
     /// Rows whose ledgers show that they ask known questions by habit.
     habits: Set<RowId>,
-    /// Files whose names, rights or times processes change.
+    /// Files whose names, rights or times processes change, other than by removing them.
     changed: FilesByProcess,
+    /// Files that processes remove.
+    removed: FilesByProcess,
 }
 
-impl Repeat {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+impl<'a> Repeat<'a> {
+    pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
         let habit = |(row, l): &(RowId, &Ledger)| {
             let calls = recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
             let low = l.known_share(calls).low;
             low >= HABIT && low * calls as f64 >= HABIT_CALLS
         };
         let habits = of_rows(recording).filter(habit).map(|(row, _)| row).collect();
-        Self { habits, changed: FilesByProcess::of(recording, semantics, changes) }
+        let alters = |lines: &Lines, call: &ObservedCall<'_>| !removes(call) && changes(lines, call);
+        let ends = |lines: &Lines, call: &ObservedCall<'_>| removes(call) && changes(lines, call);
+        let changed = FilesByProcess::of(recording, semantics, alters);
+        Self { recording, habits, changed, removed: FilesByProcess::of(recording, semantics, ends) }
+    }
+
+    /// Returns true if the step asks about a file that another process changes: it may wait for that. A removal does
+    /// not count if no question of the row found the file missing, since it came after the last of them.
+    fn may_wait_for_change(&self, step: &Step<'_>) -> bool {
+        let found_missing = || {
+            let counts = &self.recording.row(step.observed.call.row).counts;
+            counts.errors.contains_key(&Errno::ENOENT)
+        };
+        self.changed.is_of_another(step) || self.removed.is_of_another(step) && found_missing()
     }
 
     /// Returns true if the ledger knows the question, and the row has the habit.
@@ -65,7 +81,12 @@ fn changes(lines: &Lines, call: &ObservedCall<'_>) -> bool {
     call.call.errno().is_none() && (makes() || sets_times())
 }
 
-impl Detector for Repeat {
+/// Returns true if a call removes a name.
+fn removes(call: &ObservedCall<'_>) -> bool {
+    call.syscall.name().is_some_and(|name| REMOVALS.contains(&name))
+}
+
+impl Detector for Repeat<'_> {
     fn looks_for(&self) -> Signs {
         // If a path is opened again, claims of other detectors may have to be weakened.
         Signs::KNOWN.and(Signs::OPENS_AGAIN)
@@ -88,8 +109,7 @@ impl Detector for Repeat {
             } else if (asked_before(step) || looks.same_search(at))
                 && (looks.enough(at, step) || self.is_habit(step))
                 && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
-                // Who asks again for a file that another process changes waits for that.
-                && !self.changed.is_of_another(step)
+                && !self.may_wait_for_change(step)
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);
@@ -225,7 +245,7 @@ fn extends(walk: &[usize], steps: &[Step<'_>], step: &Step<'_>) -> bool {
     chained(step) && to.strip_prefix(&**from).is_some_and(|rest| rest.starts_with('/'))
 }
 
-impl Repeat {
+impl Repeat<'_> {
     /// Claims a walk if its end was asked about before: two walks to different ends share their beginnings for good
     /// reason. If most calls of the row repeat over the whole run, the beginnings are claimed too: there are many
     /// walks through few folders, and what a folder's path leads to was told by the first.

@@ -52,8 +52,8 @@ impl Detector for Rewritten {
             }
             let opened = step.opened.as_ref().filter(|opened| opened.writes && opened.anew);
             // A device keeps nothing that could be rewritten. Another process that reads the file may wait for each
-            // writing: it may be a pipe with a name.
-            let opened = opened.filter(|opened| !is_device(&opened.path) && !self.read.is_of_another(step));
+            // writing: it may be a pipe with a name. One that begins later reads the last writing only.
+            let opened = opened.filter(|opened| !is_device(&opened.path) && !self.read.is_of_another_by_then(step));
             if let (Some(opened), Some(fd)) = (opened, step.observed.call.result) {
                 under_way.push(Writing { calls: vec![at], fd, open: true, name: opened.path.to_string() });
                 continue;

@@ -133,6 +133,12 @@ pub(crate) static CHEAPER: &[Cheaper] = &[
     no_wait("pselect6", &[Is(0, 0), InZero(4)]),
     of_many_descriptors("select"),
     of_many_descriptors("pselect6"),
+    // Since Linux 2.6.19 the call with MS_ASYNC alone does nothing (msync(2)): the kernel notes changed pages itself.
+    Cheaper {
+        does: "asks for changed pages to be written some time, which the kernel does without being asked",
+        instead: "leave it out; msync with MS_SYNC, or fdatasync, where it must be on the disk",
+        ..no_wait("msync", &[Is(2, MS_ASYNC)])
+    },
     // Called SHARED before Linux 4.16.
     Cheaper {
         call: "membarrier", when: &[Is(0, MEMBARRIER_CMD_GLOBAL)], by_wait: true,

@@ -35,7 +35,6 @@ pub(crate) use {
     ranges::{From as RangeFrom, RANGED},
     state_lines::STATE_LINES,
     things::{Handle, THINGS},
-    vocabulary::When,
 };
 
 pub(crate) use alternatives::Cheaper;
@@ -47,6 +46,7 @@ pub(crate) use io::{
     TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, is_device,
 };
 pub(crate) use memory::Amount;
+pub(crate) use names::REMOVALS;
 pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value, word_at};
 pub(crate) use registry::{Followed, Lines, Semantics};
@@ -59,5 +59,5 @@ pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::{TOKENS, Thing};
 pub(crate) use threads::shares_memory;
-pub(crate) use vocabulary::{Act, How, Source};
+pub(crate) use vocabulary::{Act, How, Source, When};
 pub(crate) use waits::{ARMS, Arm, SuspectWait, WAITING_PROGRAMS, Where};

@@ -1,4 +1,4 @@
-//! Questions about a name that do not follow symbolic links.
+//! Questions about a name that do not follow symbolic links, and the calls that remove a name.
 
 use super::vocabulary::When::{self, AnyBits};
 use systoll_model::constants::AT_SYMLINK_NOFOLLOW;
@@ -27,3 +27,6 @@ pub(crate) static NO_FOLLOWS: &[NoFollow] = &[
     no_follow("statx", &[AnyBits(2, AT_SYMLINK_NOFOLLOW)]),
     no_follow("faccessat2", &[AnyBits(3, AT_SYMLINK_NOFOLLOW)]),
 ];
+
+/// The calls that remove a name.
+pub(crate) const REMOVALS: [&str; 3] = ["unlink", "unlinkat", "rmdir"];

@@ -8,7 +8,9 @@ use super::vocabulary::Source::{
     Arg, ArgAndIn, ArgAndResult, ArgMask, Args, Call, Const, Fd, File, In, InAbsolute, Nothing, Out, OutBut, OutStart,
     OutStr, Path, Result, ResultMask, Unread, Words,
 };
-use super::vocabulary::When::{self, EmptyPath, InNoBits, InTimes, InZeros, Is, NoBits, NoneOf, NotNull, Null, OneOf};
+use super::vocabulary::When::{
+    self, EmptyPath, InAnyBits, InNoBits, InTimes, InZeros, Is, NoBits, NoneOf, NotNull, Null, OneOf,
+};
 use super::vocabulary::{Act, How, Source};
 use systoll_model::constants::*;
 
@@ -353,6 +355,8 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     attempt("sched_setparam").key(&[Arg(0), In(1)]),
     attempt("sched_setattr").key(&[Arg(0), Arg(2)]),
     attempt("add_key").key(&[In(0), In(1)]),
+    // A local address: its family is 1, AF_UNIX.
+    attempt("connect").key(&[In(1)]).when(&[InAnyBits(1, 1), InNoBits(1, 0xfffe)]),
     attempt("mq_open").key(&[In(0), Arg(1)]),
     attempt("move_mount").key(&[AT, Path { at: Some(2), path: 3 }]),
     attempt("pivot_root").key(&[PLAIN, Path { at: None, path: 1 }]),

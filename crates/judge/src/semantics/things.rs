@@ -75,7 +75,8 @@ pub(crate) struct Thing {
     /// True if the thing counts only if bytes went through it. An unused one may have been made to
     /// see whether that is possible.
     pub used: bool,
-    /// True if the program may need a new thing each time, so that the claims are remarks.
+    /// True if the program may need a new thing each time, so that the claims are remarks; not of what holds bytes, if a
+    /// window shows that none were left in it.
     pub unsure: bool,
     /// The thing's name, for a sentence.
     pub thing: &'static str,
@@ -270,6 +271,7 @@ pub(crate) static THINGS: &[Thing] = &[
     Thing { asks: true, ..thing("socket", "a socket to the kernel").sort(&[Args(3)]).when(&[Is(0, AF_NETLINK)]).used() },
     thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[AllBits(1, 2), NoBits(1, 1)]).carries()
         .unsure("all are sent from one port, which makes answers easier to forge"),
+    thing("mq_open", "a message queue").sort(&[In(0), Arg(1)]).when(&[NoBits(1, O_EXCL)]),
     scratch("open", &[AllBits(1, O_TMPFILE)], &[In(0), Arg(1)]),
     scratch("openat", &[AllBits(2, O_TMPFILE)], &[In(1), Arg(2)]),
     named("open", &[AllBits(1, O_CREAT | O_EXCL | O_RDWR)], &[Arg(1)]),
