@@ -90,6 +90,7 @@ mod target;
 mod unreported;
 mod upgrade;
 mod verdict;
+mod wanderers;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;

@@ -15,6 +15,7 @@ use crate::semantics::{
 use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;
 pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
+use crate::wanderers::Wanderers;
 use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Before, Process, Recording, Row, Sysno};
@@ -47,7 +48,7 @@ pub(crate) struct Replay<'a> {
     /// Generations of opened files by process, true if opened for writing, and path.
     opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
-    wanders: Set<u32>,
+    wanders: Wanderers,
     /// Processes, each with a kind of state that it always sets to the same value as far as windows
     /// show.
     settled: Set<(u32, StateId)>,
@@ -81,10 +82,7 @@ impl<'a> Replay<'a> {
             paths: Paths::with_room(room),
             takes_apart,
             opened: Map::default(),
-            wanders: made()
-                .filter(|(_, call)| ["chdir", "fchdir"].contains(call))
-                .map(|(process, _)| process)
-                .collect(),
+            wanders: Wanderers::of(recording),
             settled: settled(recording, semantics),
             kept: RefCell::default(),
             window: 0,
@@ -114,7 +112,7 @@ impl<'a> Replay<'a> {
         self.names.clear();
         self.shared.clear();
         let process = window.process.0;
-        if self.wanders.contains(&process) {
+        if self.wanders.may_have_moved(window) {
             self.generations.void_folder(process);
         }
         self.began = self.generations.version;
@@ -208,7 +206,7 @@ impl<'a> Replay<'a> {
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
         // A program that opens a file for writing does so for its writes: they do not count as changes.
         let generation = if writes { 0 } else { self.generations.path(path) };
-        let wanders = self.wanders.contains(&observed.window.process.0);
+        let wanders = self.wanders.is_away(observed.window);
         let told = observed.call.before == Before::Same
             && generation <= self.began
             && (self.paths.is_absolute(path) || !wanders);
@@ -302,14 +300,14 @@ impl<'a> Replay<'a> {
         about && known && self.is_kept(line.about, process) && !self.is_relative(line.key, observed)
     }
 
-    /// Returns true if the path is relative and the process changes its working directory.
+    /// Returns true if the path is relative and the process may have been in another folder before.
     fn is_relative(&self, key: &[Source], observed: &ObservedCall<'a>) -> bool {
         let path = |source: &Source| match *source {
             Source::Path { at, path } => observed.path(at, path),
             _ => None,
         };
         let absolute = || key.iter().find_map(path).is_some_and(|path| path.starts_with('/'));
-        self.wanders.contains(&observed.window.process.0) && !absolute()
+        self.wanders.is_away(observed.window) && !absolute()
     }
 
     /// Stores the answer, or the value set, under the key that holds after the call's own effects.

@@ -101,3 +101,26 @@ fn names_in_a_folder_that_is_read_again() {
     let about_names = |f: &systoll_judge::Finding| f.syscalls.iter().any(|s| s.name() == Some("unlinkat"));
     assert!(!judgement.findings.iter().chain(&judgement.also).any(about_names), "{judgement:#?}");
 }
+
+#[test]
+fn relative_names_in_a_program_that_has_settled_in_a_folder() {
+    let moves = |to: &str| call("chdir", "chdir", &[1], 0).path(0, to).toll(700);
+    let asks = |n: u64| {
+        let name = format!("f{}", n % 40);
+        call("newfstatat", "stat", &[CWD, 1, 2, 0], 0).path(1, &name).output(2, &stat_bytes(n % 40, 0)).toll(900)
+    };
+    let begins = || call("getpid", "getpid", &[], 7).toll(20);
+    let settles = [vec![begins(), moves("/srv/a")], rounds(8_000, |n| vec![asks(n)])].concat();
+    let timed = |trace: &[Call]| {
+        let mut recording = recording(trace, BUSY);
+        recording.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|call| call.entry_ns *= 20_000);
+        judged_as(&recording)
+    };
+    assert!(only(timed(&settles)).needless.estimate > 6_000);
+    // Not claimed: the program goes from folder to folder.
+    let wanders = rounds(200, |n| {
+        let names = rounds(40, |n| vec![asks(n)]);
+        [vec![begins(), moves(&format!("/srv/{n}"))], names].concat()
+    });
+    assert!(timed(&wanders).findings.is_empty());
+}
