@@ -91,6 +91,7 @@ mod unreported;
 mod upgrade;
 mod verdict;
 mod wanderers;
+mod whole_rows;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;

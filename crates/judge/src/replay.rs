@@ -16,9 +16,10 @@ use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;
 pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
 use crate::wanderers::Wanderers;
+use crate::whole_rows::whole_rows;
 use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Before, Process, Recording, Row, Sysno};
+use systoll_model::{Before, Process, Recording, Row, RowId, Sysno};
 
 /// Largest number of keys kept for state that descriptors share. The list is searched linearly, and an imported trace
 /// is one long window.
@@ -28,7 +29,7 @@ const MOST_SHARED: usize = 64;
 pub(crate) struct Replay<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
-    /// Calls that end the validity of answers, by the process that made them.
+    /// Calls that end the validity of answers and that windows do not show all of, by the process that made them.
     made: Set<(u32, &'static str)>,
     generations: Generations,
     known: Known<'a>,
@@ -62,14 +63,16 @@ pub(crate) struct Replay<'a> {
 impl<'a> Replay<'a> {
     /// Returns a replay that knows nothing yet. Steps have their [`Step::parts`] if `takes_apart` is true.
     pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics, takes_apart: bool) -> Self {
-        let ends = |row: &&Row| semantics.lines_of(row.syscall).ends_answers;
-        let made = || recording.rows.iter().filter(ends).filter_map(|row| Some((row.process.0, row.syscall.name()?)));
+        let ends = |row: &Row| semantics.lines_of(row.syscall).ends_answers;
+        // Where windows show every call of a row, the replay comes to each change at its place.
+        let whole = whole_rows(recording, ends);
+        let hidden = (0u32..).map(RowId).zip(&recording.rows).filter(|(id, row)| ends(row) && !whole.contains(id));
         // In windows, hardly more than one call in three is about something new.
         let room = recording.windows.iter().map(|window| window.calls.len()).sum::<usize>() / 3;
         Self {
             recording,
             semantics,
-            made: made().collect(),
+            made: hidden.filter_map(|(_, row)| Some((row.process.0, row.syscall.name()?))).collect(),
             generations: Generations::default(),
             known: Known::with_room(room),
             positions: Map::default(),

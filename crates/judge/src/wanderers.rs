@@ -1,7 +1,8 @@
 //! The processes that change their working directory, and the stays in between.
 
-use crate::hash::{Map, Set};
-use systoll_model::{Process, Recording, RowId, Window};
+use crate::hash::Map;
+use crate::whole_rows::whole_rows;
+use systoll_model::{Process, Recording, Row, RowId, Window};
 
 /// Processes that change their working directory. Most do so once or twice: during a stay, a relative path is the same
 /// path in each window.
@@ -33,24 +34,21 @@ impl Stays {
 
 impl Wanderers {
     pub(crate) fn of(recording: &Recording) -> Self {
-        let moves = |row: &RowId| ["chdir", "fchdir"].contains(&recording.row(*row).syscall.name().unwrap_or_default());
-        let rows: Set<RowId> = (0..recording.rows.len() as u32).map(RowId).filter(moves).collect();
-        let mut made: Map<u32, u64> = Map::default();
-        for row in rows.iter().map(|row| recording.row(*row)) {
-            let calls = made.entry(row.process.0).or_default();
-            *calls = calls.saturating_add(row.counts.calls).saturating_add(row.counts.unreturned);
+        let moves = |row: &Row| ["chdir", "fchdir"].contains(&row.syscall.name().unwrap_or_default());
+        let whole = whole_rows(recording, moves);
+        let mut changes: Map<u32, Option<Vec<(u64, u64)>>> = Map::default();
+        for (id, row) in (0u32..).map(RowId).zip(&recording.rows).filter(|(_, row)| moves(row)) {
+            let known = changes.entry(row.process.0).or_insert_with(|| Some(Vec::new()));
+            *known = known.take().filter(|_| whole.contains(&id));
         }
-        let mut seen: Map<u32, Map<(RowId, u64), (u64, u64)>> = Map::default();
-        for window in recording.windows.iter().filter(|window| made.contains_key(&window.process.0)) {
-            for call in window.calls.iter().filter(|call| rows.contains(&call.row)) {
-                let ends = call.entry_ns.saturating_add(call.elapsed_ns);
-                seen.entry(window.process.0).or_default().insert((call.row, call.nth), (call.entry_ns, ends));
-            }
+        for window in recording.windows.iter().filter(|_| !whole.is_empty()) {
+            let Some(Some(known)) = changes.get_mut(&window.process.0) else { continue };
+            let moving = window.calls.iter().filter(|call| whole.contains(&call.row));
+            known.extend(moving.map(|call| (call.entry_ns, call.entry_ns.saturating_add(call.elapsed_ns))));
         }
-        let stays = made.into_iter().map(|(process, calls)| {
-            let all = seen.remove(&process).filter(|seen| seen.len() as u64 == calls);
-            (process, stays(all.map(|all| all.into_values().collect()), recording.processes.get(process as usize)))
-        });
+        let stays = changes
+            .into_iter()
+            .map(|(process, changes)| (process, stays(changes, recording.processes.get(process as usize))));
         Self { stays: stays.collect(), newest: Map::default() }
     }
 
