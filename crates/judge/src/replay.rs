@@ -9,8 +9,8 @@ use crate::paths::{PathId, Paths};
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
     Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, MAKING, NAME, Nothing, ObservedCall, PATH,
-    POSITION, PROTECTION, ROOM, SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId,
-    StateLine, Transfer, Value, answer, value,
+    POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine,
+    Transfer, Value, answer, value,
 };
 use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;
@@ -553,7 +553,9 @@ impl<'a> Replay<'a> {
             // processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
                 self.generations.void_state(process, None, &ATTRIBUTES);
-                self.generations.void_state(process, None, &SCHEDULING);
+                for state in SCHEDULES {
+                    self.generations.void_state(process, None, state);
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::finding::Advice;
 use crate::language::Version;
 use crate::pattern::glob;
 use serde::Deserialize;
-use systoll_model::{Package, Recording, RowId, Sysno};
+use systoll_model::{Package, Recording, Row, RowId, Sysno};
 
 /// The placeholder of the version in a pattern.
 const VERSION: &str = "{version}";
@@ -52,9 +52,11 @@ enum UsedVersion {
 }
 
 impl Upgrade {
-    /// Returns true if the upgrade changes one of the calls of these rows.
+    /// Returns true if the upgrade changes one of the calls of these rows. A library's upgrade does not change what a
+    /// program calls by number, with syscall(2).
     pub(crate) fn concerns(&self, rows: &[RowId], recording: &Recording) -> bool {
-        self.syscalls.is_empty() || rows.iter().any(|id| self.syscalls.contains(&recording.row(*id).syscall))
+        let changed = |row: &Row| self.syscalls.contains(&row.syscall) && row.api.as_deref() != Some("syscall");
+        self.syscalls.is_empty() || rows.iter().any(|id| changed(recording.row(*id)))
     }
 
     /// Returns the advice for the calls' author, and true if the installed version is known to be older. Returns

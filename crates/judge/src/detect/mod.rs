@@ -96,7 +96,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(relock::Relock::new(recording, semantics)),
         Box::new(rewatch::Rewatch::default()),
         Box::new(toggle::Toggle::new(recording, semantics, &signalled)),
-        Box::new(presized::Presized),
+        Box::new(presized::Presized::new(&mapped)),
         Box::new(dead_store::DeadStore::new(recording, semantics)),
         Box::new(rewritten::Rewritten::new(recording, semantics)),
         Box::new(made_again::MadeAgain::new(recording, semantics)),

@@ -2,16 +2,32 @@
 //! the file this size.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use super::mapped::File;
 use crate::fact::Fact;
 use crate::finding::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, FILE_STATUS, PATH, POSITION, SIZE, Way};
 use crate::signs::Signs;
 
 /// Claims a set of a file's size if the file ends there already, or if the following writes reach
-/// as far before anything looks at the size.
-pub(super) struct Presized;
+/// as far before anything looks at the size. Not of files that the program maps: a mapping needs the size.
+pub(super) struct Presized<'a> {
+    /// Files that the program maps.
+    mapped: &'a Set<File>,
+}
+
+impl<'a> Presized<'a> {
+    pub(super) fn new(mapped: &'a Set<File>) -> Self {
+        Self { mapped }
+    }
+
+    /// Returns true if the step is about a file that its process maps.
+    fn is_mapped(&self, step: &Step<'_>) -> bool {
+        let file = step.observed.call.fd.as_ref().filter(|_| !self.mapped.is_empty());
+        file.is_some_and(|file| self.mapped.contains(&(step.observed.window.process.0, file.clone())))
+    }
+}
 
 /// Number of claimed sizes from which on the window's first size of the file is left out.
 const CLAIMED: usize = 2;
@@ -36,7 +52,7 @@ struct Files {
     firsts: Map<i32, (usize, usize)>,
 }
 
-impl Detector for Presized {
+impl Detector for Presized<'_> {
     fn looks_for(&self) -> Signs {
         Signs::SIZES
     }
@@ -44,7 +60,7 @@ impl Detector for Presized {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut files = Files::default();
         for step in steps {
-            if step.forks || step.lines.maps() {
+            if step.forks || step.moves || step.lines.maps() {
                 // Another process may write, or a mapping may need the size: nothing is known of
                 // the open files any more.
                 files.open.clear();
@@ -56,7 +72,7 @@ impl Detector for Presized {
             {
                 files.open.insert(fd, Grown { position: Some(0), ..Grown::default() });
             }
-            if let Some(size) = sets_size(step) {
+            if let Some(size) = sets_size(step).filter(|_| !self.is_mapped(step)) {
                 files.sized(step, size, claims);
             }
             let moved = step.moved.as_ref().and_then(|m| Some((m, m.fd?, m.got?)));

@@ -22,7 +22,7 @@ const UNDER: usize = 8;
 const RANGES: usize = 8;
 
 /// Number of calls among which one that waited is chance: the thread lost its processor during the call.
-const CHANCE: u64 = 64;
+const CHANCE: u64 = 32;
 
 /// Claims releasing a lock and taking it again, with nothing in between that could wait for others, if no other
 /// process was seen to want it.
@@ -36,15 +36,17 @@ impl Relock {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut files: Map<Option<&str>, Lockers> = Map::default();
         for observed in semantics.calls_in_windows(recording, Lines::may_lock) {
+            let Some(lock) = semantics.lines_of(observed.syscall).file_lock(&observed) else { continue };
             let (process, call) = (observed.window.process.0, observed.call);
             let several = recording.processes.get(process as usize).is_none_or(Process::is_many);
             let of_file = files.entry(call.fd.as_deref()).or_default();
             let first = *of_file.first.get_or_insert(process);
             of_file.looks += 1;
-            of_file.waited += u64::from(call.waited_ns.is_some_and(|ns| ns > 0));
+            let waited = u64::from(call.waited_ns.is_some_and(|ns| ns > 0));
+            *(if lock.leaves { &mut of_file.lost } else { &mut of_file.waited }) += waited;
             of_file.contend |= several || first != process || was_refused(call);
         }
-        let wanted = files.into_iter().filter(|(_, file)| file.contend || file.waited * CHANCE > file.looks);
+        let wanted = files.into_iter().filter(|(_, file)| file.contend || file.is_waited_for());
         Self { wanted: wanted.map(|(file, _)| file.map(Arc::from)).collect() }
     }
 }
@@ -57,7 +59,17 @@ struct Lockers {
     /// True if more than one process made calls on the lock, or another process held it.
     contend: bool,
     looks: u64,
+    /// Number of calls that take the lock and waited.
     waited: u64,
+    /// Number of calls that leave the lock and waited: the thread lost its processor.
+    lost: u64,
+}
+
+impl Lockers {
+    /// Returns true if threads had to wait for the lock, and not for a processor alone.
+    fn is_waited_for(&self) -> bool {
+        self.waited.saturating_sub(self.lost.saturating_mul(2)) * CHANCE > self.looks
+    }
 }
 
 /// Returns true if the call was refused since another process held the lock.

@@ -78,7 +78,7 @@ impl Detector for Reopen<'_> {
             }
             let walks = || walked.get(at).is_some_and(|walks| *walks);
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
-            if opened.writes {
+            if opened.writes && !only_reads(step, rest) {
                 writing(step, opened, self.is_moved(&opened.path), rest, claims);
             } else {
                 self.reading(step, opened, walks, rest, claims);
@@ -137,7 +137,7 @@ fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a
 /// opening the path again.
 fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
     // A file made anew is another file each time, unless it is a device: /dev/null is what it was.
-    if !opened.again || opened.anew && !is_device(&opened.path) {
+    if !opened.again || opened.anew && !is_device(&opened.path) || is_moved_next(&opened.path, rest) {
         return;
     }
     let own = claims.get(step.index).is_none_or(|old| old.weak);
@@ -147,6 +147,25 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>],
             put_with(claims, step.index, claim(Kind::Toggle, opened, moved), own);
         }
     }
+}
+
+/// Returns true if the steps after the opening of a file read it and don't write it, until it is closed.
+fn only_reads(step: &Step<'_>, rest: &[Step<'_>]) -> bool {
+    let fd = step.observed.call.result.unwrap_or(-1);
+    let moves = |way: Way| uses(fd, rest).any(|(step, _)| step.moved.is_some_and(|m| m.line.way == way));
+    moves(Way::In) && !moves(Way::Out)
+}
+
+/// Returns true if one of the steps gives the file at `path` another name: the next opening there makes another file.
+fn is_moved_next(path: &str, rest: &[Step<'_>]) -> bool {
+    let first = |step: &Step<'_>| {
+        step.effects.iter().find_map(|effect| match effect {
+            Effect::Path { at, path } => Some(step.observed.path(at, path)?.into_owned()),
+            _ => None,
+        })
+    };
+    let until_again = rest.iter().take_while(|step| step.opened.as_ref().is_none_or(|opened| *opened.path != *path));
+    until_again.filter(|step| step.lines.names()).any(|step| first(step).as_deref() == Some(path))
 }
 
 /// Claims draws of random bytes from a file that is opened for each.

@@ -1,6 +1,9 @@
 //! Side effects of calls: state that they change beside the state that they set.
 
-use super::state::{ADVICE, RIGHTS, RIGHTS_OF_FILE, SOCKET_OPTION, State, TIMES, TIMES_OF_FILE, WATCH};
+use super::state::{
+    ADVICE, IO_PRIORITY, PRIORITY, RIGHTS, RIGHTS_OF_FILE, SCHEDULING, SCHEDULING_ATTRIBUTES, SOCKET_OPTION, State,
+    TIMES, TIMES_OF_FILE, WATCH,
+};
 use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, Null, OneOf};
 use systoll_model::constants::*;
 
@@ -274,6 +277,9 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     // other.
     changes("chmod", &RIGHTS_OF_FILE), changes("fchmodat", &RIGHTS_OF_FILE), changes("fchmodat2", &RIGHTS_OF_FILE),
     changes("chown", &RIGHTS_OF_FILE), changes("lchown", &RIGHTS_OF_FILE), changes("fchownat", &RIGHTS_OF_FILE),
+    changes("setpriority", &IO_PRIORITY), changes("setpriority", &SCHEDULING_ATTRIBUTES),
+    changes("sched_setscheduler", &SCHEDULING_ATTRIBUTES), changes("sched_setparam", &SCHEDULING_ATTRIBUTES),
+    changes("sched_setattr", &SCHEDULING), changes("sched_setattr", &PRIORITY), changes("sched_setattr", &IO_PRIORITY),
     changes("setxattr", &RIGHTS_OF_FILE), changes("lsetxattr", &RIGHTS_OF_FILE),
     changes("fchmod", &RIGHTS), changes("fchown", &RIGHTS), changes("fsetxattr", &RIGHTS),
     changes("removexattr", &RIGHTS), changes("removexattr", &RIGHTS_OF_FILE), changes("lremovexattr", &RIGHTS),

@@ -183,24 +183,42 @@ pub(crate) static LIMITS: State = State {
     ..PLAIN
 };
 
-/// Affinity, policy and priority.
+/// The processors on which a thread may run.
+pub(crate) static AFFINITY: State =
+    State { name: "affinity", across: Across::Unless(&["sched_setaffinity"]), ..SCHEDULING };
+
+/// The nice value.
+pub(crate) static PRIORITY: State =
+    State { name: "priority", across: Across::Unless(&["setpriority", "sched_setattr"]), ..SCHEDULING };
+
+/// The priority of a thread's input and output; where none is set, it follows the nice value.
+pub(crate) static IO_PRIORITY: State = State {
+    name: "io-priority",
+    across: Across::Unless(&["ioprio_set", "setpriority", "sched_setattr"]),
+    ..SCHEDULING
+};
+
+/// All attributes that sched_setattr sets, the nice value among them.
+pub(crate) static SCHEDULING_ATTRIBUTES: State = State {
+    name: "scheduling-attributes",
+    across: Across::Unless(&["sched_setscheduler", "sched_setparam", "sched_setattr", "setpriority"]),
+    ..SCHEDULING
+};
+
+/// Scheduling policy and its parameters.
 pub(crate) static SCHEDULING: State = State {
     name: "scheduling",
     scope: Scope::Thread,
-    across: Across::Unless(&[
-        "sched_setaffinity",
-        "sched_setscheduler",
-        "sched_setparam",
-        "sched_setattr",
-        "setpriority",
-        "ioprio_set",
-    ]),
+    across: Across::Unless(&["sched_setscheduler", "sched_setparam", "sched_setattr"]),
     thing: "the thread's scheduling",
     gives_up: "an affinity or priority changed from outside is no longer noticed",
     // A thread may name itself by 0 or by its id.
     shared: Shared::All,
     ..PLAIN
 };
+
+/// The kinds of state that tell how a thread is scheduled.
+pub(crate) static SCHEDULES: &[&State] = &[&SCHEDULING, &AFFINITY, &PRIORITY, &IO_PRIORITY, &SCHEDULING_ATTRIBUTES];
 
 /// Attributes of the thread that prctl sets.
 pub(crate) static ATTRIBUTES: State =
@@ -381,7 +399,13 @@ pub(crate) static INTEREST: State = State {
 };
 
 /// The events for which an inotify descriptor watches a path.
-pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a file", ..PLAIN };
+pub(crate) static WATCH: State = State {
+    name: "watch",
+    // The kernel gives each watch of a descriptor another number.
+    across: Across::Unless(&["inotify_init", "inotify_init1", "inotify_rm_watch"]),
+    thing: "a watch on a file",
+    ..PLAIN
+};
 
 /// A process's timer (ITIMER_REAL and others). Only a timer that is not set has a known value: the
 /// time left of another would take a clock.
@@ -434,4 +458,16 @@ pub(crate) fn names_one(name: &str) -> bool {
 }
 
 /// Kinds of state whose answers hold from window to window unless certain calls are made.
-pub(super) static KEPT_UNLESS: &[&State] = &[&IDENTITY, &CWD, &LIMITS, &SCHEDULING, &CAPABILITIES, &NAME];
+pub(super) static KEPT_UNLESS: &[&State] = &[
+    &IDENTITY,
+    &CWD,
+    &LIMITS,
+    &SCHEDULING,
+    &AFFINITY,
+    &PRIORITY,
+    &IO_PRIORITY,
+    &SCHEDULING_ATTRIBUTES,
+    &CAPABILITIES,
+    &NAME,
+    &WATCH,
+];
