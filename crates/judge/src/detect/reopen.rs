@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::sync::Arc;
 use systoll_model::Recording;
+use systoll_model::constants::O_RDWR;
 
 /// Largest number of calls between an opening and the calls that belong to it.
 const CYCLE: usize = 24;
@@ -149,11 +150,12 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>],
     }
 }
 
-/// Returns true if the steps after the opening of a file read it and don't write it, until it is closed.
+/// Returns true if a file is opened for reading as well, and the window does not show that it is written.
 fn only_reads(step: &Step<'_>, rest: &[Step<'_>]) -> bool {
     let fd = step.observed.call.result.unwrap_or(-1);
-    let moves = |way: Way| uses(fd, rest).any(|(step, _)| step.moved.is_some_and(|m| m.line.way == way));
-    moves(Way::In) && !moves(Way::Out)
+    let flags = step.effects.opening_flags().flatten().map_or(0, |arg| step.observed.arg(arg) as u32);
+    let is_written = |step: &Step<'_>| step.moved.is_some_and(|m| m.line.way == Way::Out);
+    flags & O_RDWR != 0 && !uses(fd, rest).any(|(step, _)| is_written(step))
 }
 
 /// Returns true if one of the steps gives the file at `path` another name: the next opening there makes another file.
