@@ -132,3 +132,23 @@ fn a_library_looked_at_before_it_is_loaded_was_not_loaded_twice() {
         BUSY,
     );
 }
+
+#[test]
+fn a_question_that_decides_whether_a_file_is_read_anew() {
+    let asks = || common::stat("/srv/settings", "stat", 7, 0);
+    let opens = || vec![call("openat", "open", &[CWD, 1, 0, 0], 3).path(1, "/srv/settings").toll(1_500)];
+    let reads = || vec![call("read", "read", &[3, 0x1000, 4096], 700).fd("/srv/settings").toll(700)];
+    let closes = || vec![call("close", "close", &[3], 0).fd("/srv/settings").toll(300)];
+    let works = || vec![call("write", "write", &[4, 0x1000, 9_000], 9_000).fd("/srv/out").toll(3_000); 6];
+    let round = |news: bool| {
+        let whole = if news { [opens(), reads(), closes()].concat() } else { Vec::new() };
+        [vec![asks()], whole, works()].concat()
+    };
+    let told = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let mut all = judgement.findings.iter().chain(&judgement.also);
+        all.any(|f| f.cause.as_deref() == Some("check-then-open"))
+    };
+    assert!(told(&rounds(4_000, |_| round(true))));
+    assert!(!told(&rounds(4_000, |n| round(n % 3 > 0))));
+}

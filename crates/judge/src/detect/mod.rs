@@ -116,7 +116,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled)),
         Box::new(near_reads::NearReads),
         Box::new(pieces::Pieces),
-        Box::new(slow_path::SlowPath),
+        Box::new(slow_path::SlowPath::new(recording, semantics)),
         Box::new(kernel_locks::KernelLocks),
         Box::new(handoff::Handoff::new(recording, semantics)),
         Box::new(held_back::HeldBack::new(recording, semantics)),

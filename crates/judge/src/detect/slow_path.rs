@@ -3,13 +3,55 @@
 use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
+use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
+use crate::semantics::{FILE_STATUS, Followed, ObservedCall, Semantics, Sequel, Spare, Tie};
 use crate::signs::Signs;
-use systoll_model::Moment;
+use systoll_model::{Moment, Recording, RowId, WindowCall};
+
+/// Least number of questions about one path that windows show with what follows them.
+const SEEN: u64 = 8;
+/// Largest share of questions that no opening follows, 0 to 1, at which a question about a path counts as a part of the
+/// opening. With more, the answer decides whether the file is opened.
+const UNFOLLOWED: f64 = 0.1;
 
 /// Claims calls for which the tables have a cheaper way.
-pub(super) struct SlowPath;
+pub(super) struct SlowPath {
+    /// Rows and paths of questions whose answers decide whether the file is opened.
+    deciding: Map<RowId, Set<String>>,
+}
+
+impl SlowPath {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let mut seen: Map<(RowId, String), (u64, u64)> = Map::default();
+        for window in &recording.windows {
+            for (at, call) in window.calls.iter().enumerate() {
+                let first = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+                let lines = semantics.lines_of(first.syscall);
+                let of_path = |f: &&Followed| f.sequel.tie == Tie::Path && first.holds(f.sequel.when);
+                let Some(followed) = lines.sequels().iter().find(of_path) else { continue };
+                let next = window.calls.get(at + 1..at + 1 + followed.sequel.within);
+                let (Some(next), Some(path), None) = (next, call.object(first.syscall), call.errno()) else { continue };
+                let opens = |call: &WindowCall| {
+                    let syscall = recording.row(call.row).syscall;
+                    followed.by().contains(&syscall) && call.object(syscall).as_deref() == Some(&*path)
+                };
+                let is_opened = next.iter().any(opens);
+                let (with, without) = seen.entry((call.row, path)).or_default();
+                *(if is_opened { with } else { without }) += 1;
+            }
+        }
+        let decides = |(with, without): &(u64, u64)| {
+            let all = with + without;
+            all >= SEEN && *without as f64 > UNFOLLOWED * all as f64
+        };
+        let mut deciding: Map<RowId, Set<String>> = Map::default();
+        for ((row, path), _) in seen.into_iter().filter(|(_, of_path)| decides(of_path)) {
+            deciding.entry(row).or_default().insert(path);
+        }
+        Self { deciding }
+    }
+}
 
 impl Detector for SlowPath {
     fn looks_for(&self) -> Signs {
@@ -31,7 +73,10 @@ impl Detector for SlowPath {
                 let claim = Claim { by_wait: cheaper.by_wait, weak, object, saves, ..claim };
                 put(claims, step.index, claim);
             }
-            for followed in step.lines.sequels() {
+            let paths = self.deciding.get(&step.observed.call.row);
+            let path = || step.observed.call.object(step.observed.syscall);
+            let decides = paths.is_some_and(|paths| path().is_some_and(|path| paths.contains(&path)));
+            for followed in step.lines.sequels().iter().filter(|f| !decides || f.sequel.tie != Tie::Path) {
                 follow(followed, at, steps, claims);
             }
         }
