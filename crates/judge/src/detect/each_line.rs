@@ -521,6 +521,7 @@ fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
             }
         }
         Tie::Process => (first.args[0], second.args[0]) = (100, if tied { 100 } else { 200 }),
+        Tie::Interest => (first.args[2], second.args[2]) = (FD, if tied { FD } else { FD + 1 }),
         Tie::Made => {
             first.result = 9;
             second.args[0] = if tied { 9 } else { 8 };

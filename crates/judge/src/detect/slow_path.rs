@@ -129,6 +129,10 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
 fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
     match tie {
         Tie::Descriptor | Tie::Process => first.observed.descriptor(0) == second.observed.descriptor(0),
+        Tie::Interest => {
+            let of = |step: &Step<'_>| [0, 2].map(|arg| step.observed.descriptor(arg));
+            of(first) == of(second)
+        }
         Tie::Question => {
             let of = |step: &Step<'_>| step.lines.fd.and_then(|_| step.observed.call.args.first().copied());
             let asked = |step: &Step<'_>| step.observed.data(1, Moment::Entry).map(<[u8]>::to_vec);

@@ -17,6 +17,8 @@ pub(crate) enum Tie {
     Question,
     /// Both calls have the same process as their first argument.
     Process,
+    /// Both calls are about one descriptor of one epoll set.
+    Interest,
 }
 
 /// The needless call of a pair.
@@ -189,6 +191,20 @@ const fn asks_whether_it_lives() -> Sequel {
     }
 }
 
+/// Returns a line for an interest that is taken off and set anew at once.
+const fn sets_anew() -> Sequel {
+    Sequel {
+        when: &[Is(1, EPOLL_CTL_DEL)],
+        then: &["epoll_ctl"],
+        then_when: &[Is(1, EPOLL_CTL_ADD)],
+        tie: Tie::Interest,
+        within: 1,
+        does: "takes a descriptor out of epoll and puts it back at once",
+        instead: "EPOLL_CTL_MOD, one call for both",
+        ..asks_first("epoll_ctl")
+    }
+}
+
 /// Returns a line for a question about a descriptor's flags right before the descriptor is closed.
 const fn asks_last() -> Sequel {
     Sequel {
@@ -233,6 +249,7 @@ pub(crate) static SEQUELS: &[Sequel] = &[
     asks_length("flistxattr", &["flistxattr"]).when(&[Is(2, 0)]),
     looks_for_error(),
     asks_last(),
+    sets_anew(),
     flags("open", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(1, O_CLOEXEC)]),
     flags("openat", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(2, O_CLOEXEC)]),
     flags("socket", SETS_CLOEXEC, "make it with SOCK_CLOEXEC").when(&[NoBits(1, SOCK_CLOEXEC)]),
