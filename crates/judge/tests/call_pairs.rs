@@ -139,7 +139,7 @@ fn a_question_that_decides_whether_a_file_is_read_anew() {
     let opens = || vec![call("openat", "open", &[CWD, 1, 0, 0], 3).path(1, "/srv/settings").toll(1_500)];
     let reads = || vec![call("read", "read", &[3, 0x1000, 4096], 700).fd("/srv/settings").toll(700)];
     let closes = || vec![call("close", "close", &[3], 0).fd("/srv/settings").toll(300)];
-    let works = || vec![call("write", "write", &[4, 0x1000, 9_000], 9_000).fd("/srv/out").toll(3_000); 6];
+    let works = || vec![call("write", "write", &[4, 0x1000, 9_000], 9_000).fd("/srv/out").toll(3_000); 2];
     let round = |news: bool| {
         let whole = if news { [opens(), reads(), closes()].concat() } else { Vec::new() };
         [vec![asks()], whole, works()].concat()

@@ -9,7 +9,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
-    Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way, is_device,
+    Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS, Semantics, Way, is_device,
 };
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -150,12 +150,22 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>],
     }
 }
 
-/// Returns true if a file is opened for reading as well, and the window does not show that it is written.
+/// Returns true if a file is opened for reading as well and read, and the window does not show that it is written. If the
+/// window ends before it shows what the file is used for, that counts as reading.
 fn only_reads(step: &Step<'_>, rest: &[Step<'_>]) -> bool {
-    let fd = step.observed.call.result.unwrap_or(-1);
     let flags = step.effects.opening_flags().flatten().map_or(0, |arg| step.observed.arg(arg) as u32);
-    let is_written = |step: &Step<'_>| step.moved.is_some_and(|m| m.line.way == Way::Out);
-    flags & O_RDWR != 0 && !uses(fd, rest).any(|(step, _)| is_written(step))
+    if flags & O_RDWR == 0 {
+        return false;
+    }
+    let (mut reads, mut closes) = (false, false);
+    for (step, used) in uses(step.observed.call.result.unwrap_or(-1), rest) {
+        if step.moved.is_some_and(|m| m.line.way == Way::Out) || step.lines.maps() || step.lines.sets(&SIZE) {
+            return false;
+        }
+        reads |= step.moved.is_some();
+        closes |= used == Use::Last;
+    }
+    reads || !closes
 }
 
 /// Returns true if one of the steps gives the file at `path` another name: the next opening there makes another file.

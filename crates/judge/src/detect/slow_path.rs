@@ -36,7 +36,9 @@ impl SlowPath {
                     let syscall = recording.row(call.row).syscall;
                     followed.by().contains(&syscall) && call.object(syscall).as_deref() == Some(&*path)
                 };
-                let is_opened = next.iter().any(opens);
+                // An opening after the next question belongs to that.
+                let asks_again = |next: &&WindowCall| next.row == call.row;
+                let is_opened = next.iter().take_while(|next| !asks_again(next)).any(opens);
                 let (with, without) = seen.entry((call.row, path)).or_default();
                 *(if is_opened { with } else { without }) += 1;
             }
