@@ -17,7 +17,7 @@ fn another(mut recording: Recording, name: &'static str, like: &Call, at_ns: u64
     recording.processes.push(Process { pid: 2, instances: 1, ..recording.processes[0].clone() });
     let counts = Counts { calls: 1, ..Counts::default() };
     recording.rows.push(Row { process, syscall: Sysno::named(name), counts, ..recording.rows[0].clone() });
-    let one = common::recording(&[like.clone()], BUSY).windows[0].calls[0].clone();
+    let one = common::recording(std::slice::from_ref(like), BUSY).windows[0].calls[0].clone();
     let calls = vec![WindowCall { row, nth: 1, entry_ns: at_ns, ..one }];
     recording.windows.push(Window { process, thread: 9, row, octave: 0, calls });
     recording
