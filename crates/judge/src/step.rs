@@ -128,6 +128,7 @@ impl Step<'_> {
             .with(Signs::MAKES, self.makes.is_some())
             .with(Signs::ENDS, self.ends)
             .with(Signs::SLOW, self.cheaper.is_some())
+            .with(Signs::SEEKS, self.seeks_by_itself())
             .and(self.opened.as_ref().map_or(Signs::NONE, signs_of_opening))
             .and(self.meaning.as_ref().map_or(Signs::NONE, |meaning| signs_of_meaning(meaning, self)))
     }
@@ -160,6 +161,11 @@ impl Step<'_> {
     /// Returns true if the call sets the position of the descriptor in its file.
     pub(crate) fn seeks(&self, fd: i32) -> bool {
         self.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if self.observed.descriptor(arg) == fd))
+    }
+
+    /// Returns true if the call sets a position relative to one that only its result tells.
+    fn seeks_by_itself(&self) -> bool {
+        self.lines.sets(&POSITION) && self.effects.iter().any(|effect| matches!(effect, Effect::Moves(_)))
     }
 
     /// Returns true if the call made the descriptor.
