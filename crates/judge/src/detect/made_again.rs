@@ -78,7 +78,7 @@ struct Life {
     held: u64,
     /// Number of bytes read from the thing.
     taken: u64,
-    /// True if a call may have moved bytes through the thing that `held` and `taken` do not count.
+    /// True if the thing is used otherwise than for the bytes that `held` and `taken` count.
     uncounted: bool,
     /// True if bytes went through the thing.
     moved_any: bool,
@@ -303,6 +303,11 @@ impl Lives {
     /// Notes a call that works on a thing.
     fn uses(&mut self, at: usize, step: &Step<'_>) {
         self.lets_live(at, step);
+        if step.lines.sets(&INTEREST) {
+            // Whoever waits for its events knows the thing by its number.
+            let watched = self.alive.get(&("close", u64::from(step.observed.descriptor(2) as u32))).copied();
+            watched.and_then(|place| self.all.get_mut(place)).into_iter().for_each(|life| life.uncounted = true);
+        }
         if step.observed.syscall.name().is_some_and(|name| BETWEEN_TWO.contains(&name)) {
             self.all.iter_mut().for_each(|life| life.uncounted |= life.open > 0);
         }
@@ -326,7 +331,7 @@ impl Lives {
             let taken = step.moved.filter(|moved| moved.line.way == Way::In).and_then(|moved| moved.got);
             life.answered |= taken.is_some_and(|got| got > 0);
             life.taken = life.taken.saturating_add(taken.unwrap_or(0));
-            life.uncounted |= step.effects.iter().any(|effect| matches!(effect, Effect::Shares));
+            life.uncounted |= step.moved.is_none() && !step.ends;
             life.read_back |= life.held > 0 && taken.is_some_and(|got| got > 0);
             let moved = step.moved.filter(|moved| moved.line.way == Way::Out).and_then(|moved| moved.got);
             life.held = life.held.saturating_add(moved.unwrap_or(0));
