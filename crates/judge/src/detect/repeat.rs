@@ -2,6 +2,7 @@
 
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use super::led_elsewhere::{Follows, LedElsewhere};
 use super::walk::walks;
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -37,6 +38,10 @@ pub(super) struct Repeat {
     habits: Set<RowId>,
     /// Files whose names, rights or times processes change.
     changed: FilesByProcess,
+    /// Paths that lead elsewhere each time.
+    led: LedElsewhere,
+    /// Exact number of calls of each row.
+    calls: Vec<u64>,
 }
 
 impl Repeat {
@@ -47,7 +52,12 @@ impl Repeat {
             low >= HABIT && low * calls as f64 >= HABIT_CALLS
         };
         let habits = of_rows(recording).filter(habit).map(|(row, _)| row).collect();
-        Self { habits, changed: FilesByProcess::of(recording, semantics, changes) }
+        Self {
+            habits,
+            changed: FilesByProcess::of(recording, semantics, changes),
+            led: LedElsewhere::new(recording, semantics),
+            calls: recording.rows.iter().map(|row| row.counts.calls).collect(),
+        }
     }
 
     /// Returns true if the ledger knows the question, and the row has the habit.
@@ -76,12 +86,20 @@ impl Detector for Repeat {
         let walked = LazyCell::new(|| walks(steps));
         let followed = LazyCell::new(|| followed(steps));
         let comes_and_goes = LazyCell::new(|| come_and_go(steps));
+        let calls = |step: &Step<'_>| self.calls.get(step.observed.call.row.0 as usize).copied().unwrap_or(0);
+        let follows = self.led.follows(steps, calls);
+        let follows = |at: usize| follows.as_ref().and_then(|all| all.get(at)).copied().unwrap_or(Follows::Stays);
         let mut walk: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             if !extends(&walk, steps, step) {
                 self.finish(&mut walk, steps, claims);
             }
-            if chained(step) {
+            if follows(at) != Follows::Stays && is_about_path(step) {
+                // The name at the path's end may be another file's by now, and only a walk there tells.
+                if follows(at) == Follows::Cut && asked_before(step) {
+                    leave_out_later(step, claims);
+                }
+            } else if chained(step) {
                 walk.push(at);
             } else if is_about_room(claims, step) {
                 // The answer may have changed by what was written, and it did not matter.
@@ -123,6 +141,10 @@ fn come_and_go(steps: &[Step<'_>]) -> Set<i32> {
     let made = |step: &Step<'_>| step.observed.call.result.map(|fd| fd as i32).filter(|fd| step.makes_descriptor(*fd));
     let gone = |step: &Step<'_>| step.descriptor().filter(|fd| step.lets_go(*fd));
     steps.iter().flat_map(|step| made(step).into_iter().chain(gone(step))).collect()
+}
+
+fn is_about_path(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) || m.line.about.is(&NAME))
 }
 
 fn is_status(step: &Step<'_>) -> bool {
@@ -243,8 +265,7 @@ impl Repeat {
 
 fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
     for step in steps.get(at.saturating_sub(NEAR)..at).unwrap_or_default() {
-        let about_path = step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) || m.line.about.is(&NAME));
-        if about_path
+        if is_about_path(step)
             && step.object.as_deref() == Some(opened)
             && let Some(claim) = claims.get(step.index).filter(|claim| !claim.weak)
         {

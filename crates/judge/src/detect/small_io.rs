@@ -284,6 +284,12 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
             }
         });
     }
+    // Whoever takes the lock next may look at what was written under it.
+    if step.lines.file_lock(&step.observed).is_some_and(|lock| lock.leaves)
+        || step.lines.kernel_lock(&step.observed).is_some_and(|lock| lock.leaves)
+    {
+        return every(&|p| p.way == Way::Out);
+    }
     let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about);
     let fd = step.observed.descriptor(0);
     if set.is_some_and(|about| about.is(&SYNCED)) {
