@@ -204,6 +204,11 @@ impl AskedFacts {
         Self { hold: Facts(self.hold.0 & of_rows), lack: Facts(self.lack.0 & of_rows) }.allow(row)
     }
 
+    /// Returns the set without the facts that must be absent; `None` if there are none.
+    pub(crate) fn without_lacking(&self) -> Option<Self> {
+        (self.lack != Facts(0)).then_some(Self { lack: Facts(0), ..*self })
+    }
+
     /// Returns the weights of all facts asked for, added up.
     pub(crate) fn weight(&self) -> usize {
         if *self == Self::NONE {

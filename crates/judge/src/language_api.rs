@@ -60,10 +60,6 @@ fn served(recording: &Recording, id: RowId, language: CodeLanguage) -> Option<&'
         *weight = weight.saturating_add(whole.weight);
     }
     let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
-    // The stack of a row's first call alone tells nothing of the others.
-    if all < recording.row(id).counts.calls / 2 {
-        return None;
-    }
     let (name, weight) = by_name.into_iter().max_by_key(|(_, weight)| *weight)?;
     name.filter(|_| weight as f64 >= all as f64 * MOST)
 }

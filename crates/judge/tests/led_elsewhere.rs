@@ -177,3 +177,27 @@ fn the_way_back_is_asked_for_each_time() {
     // On and on, and never back.
     assert_eq!(claimed(&rounds(5_000, |n| vec![goes(&format!("/srv/k{}", n % 8)), work(n)])), 0);
 }
+
+#[test]
+fn a_counter_under_a_lock_is_a_remark_at_most() {
+    let lock = |kind: u64| call("flock", "flock", &[3, kind], 0).fd("/srv/count").toll(400);
+    let counts = |n: u64| {
+        let digits = n.to_string();
+        let size = digits.len() as u64;
+        let read = call("pread64", "pread", &[3, 0x1000, 20, 0], size as i64).output(1, digits.as_bytes());
+        let write = call("pwrite64", "pwrite", &[3, 0x1000, size, 0], size as i64);
+        vec![lock(2), read.fd("/srv/count").toll(300), write.fd("/srv/count").toll(500), lock(8)]
+    };
+    let judgement = judged(&rounds(5_000, counts), BUSY);
+    assert!(judgement.findings.is_empty(), "{judgement:#?}");
+    assert!(judgement.also.iter().any(|f| f.cause.as_deref() == Some("lock-per-line")), "{judgement:#?}");
+}
+
+#[test]
+fn a_file_that_changes_between_most_looks_is_asked_for_its_news() {
+    let looks = |every: u64| rounds(4_000, move |n| vec![stat("/srv/feed", "stat", n / every, n)]);
+    assert_eq!(told(&looks(1)), Vec::<String>::new());
+    let mostly = rounds(4_000, |n| vec![stat("/srv/feed", "stat", n - n / 4, n)]);
+    assert_eq!(told(&mostly), Vec::<String>::new());
+    assert_eq!(told(&looks(100)), ["stat-per-op"]);
+}

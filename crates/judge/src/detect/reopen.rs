@@ -200,13 +200,20 @@ impl Reopen<'_> {
             return;
         }
         let own = claims.get(step.index).is_none_or(|old| old.weak);
-        let (process, facts) = (step.observed.window.process.0, use_of(step.observed.call.result.unwrap_or(-1), rest));
+        let (process, fd) = (step.observed.window.process.0, step.observed.call.result.unwrap_or(-1));
+        let facts = use_of(fd, rest);
         if facts.contains(Fact::Rotates) {
             self.rotating.insert(process);
         }
         // The window may not show the next opening.
         let is_last = !rest.iter().any(foreign);
         let facts = facts.with(Fact::Rotates, is_last && self.rotating.contains(&process));
+        let is_kept = !is_last && rest.len() == CYCLE && !uses(fd, rest).any(|(_, used)| used == Use::Last);
+        if is_kept && !facts.contains(Fact::Rotates) {
+            // The file stays open while others are opened, and none is closed for it.
+            claims.leave_out(step.index);
+            return;
+        }
         let of = || Claim { facts, ..claim(Kind::Toggle, opened, moved) };
         put(claims, step.index, of());
         for step in rest.iter().take_while(|s| !foreign(s)) {

@@ -8,6 +8,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
+use crate::paths::PathId;
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, Semantics, TIMES, Way};
 use crate::signs::Signs;
@@ -32,6 +33,19 @@ const HABIT: f64 = 0.45;
 /// its folders a hundred times when it starts.
 const HABIT_CALLS: f64 = 500.0;
 
+/// Largest number of paths whose answers are remembered.
+const REMEMBERED: usize = 1 << 12;
+
+/// The answers to the questions about a path.
+#[derive(Default)]
+struct Answers {
+    last: Option<Box<[u8]>>,
+    /// Number of answers equal to the one before.
+    same: u32,
+    /// Number of answers that differ from the one before.
+    other: u32,
+}
+
 /// Claims questions whose answer was known.
 pub(super) struct Repeat {
     /// Rows whose ledgers show that they ask known questions by habit.
@@ -40,6 +54,8 @@ pub(super) struct Repeat {
     changed: FilesByProcess,
     /// Paths that lead elsewhere each time.
     led: LedElsewhere,
+    /// The answers about each path so far.
+    answers: Map<(u32, PathId), Answers>,
     /// Exact number of calls of each row.
     calls: Vec<u64>,
 }
@@ -56,8 +72,30 @@ impl Repeat {
             habits,
             changed: FilesByProcess::of(recording, semantics, changes),
             led: LedElsewhere::new(recording, semantics),
+            answers: Map::default(),
             calls: recording.rows.iter().map(|row| row.counts.calls).collect(),
         }
+    }
+
+    /// Notes the answer to a question for a file's status by its path. Returns true if most of the answers about the
+    /// path so far differ from the ones before them.
+    fn is_news(&mut self, step: &Step<'_>) -> bool {
+        let Some((path, now)) =
+            step.object_id.filter(|_| is_status(step)).zip(step.meaning.as_ref().and_then(|m| m.now.as_deref()))
+        else {
+            return false;
+        };
+        if self.answers.len() >= REMEMBERED && !self.answers.contains_key(&(step.who, path)) {
+            return false;
+        }
+        let answers = self.answers.entry((step.who, path)).or_default();
+        let is_same = answers.last.as_deref().map(|last| last == now);
+        answers.same += u32::from(is_same == Some(true));
+        answers.other += u32::from(is_same == Some(false));
+        if is_same != Some(true) {
+            answers.last = Some(now.into());
+        }
+        answers.other > answers.same
     }
 
     /// Returns true if the ledger knows the question, and the row has the habit.
@@ -103,6 +141,8 @@ impl Detector for Repeat {
                 walk.push(at);
             } else if is_about_room(claims, step) {
                 // The answer may have changed by what was written, and it did not matter.
+            } else if self.is_news(step) {
+                // Mostly the answer is another one: the program asks for what happens to the file.
             } else if (asked_before(step) || looks.same_search(at))
                 && (looks.enough(at, step) || self.is_habit(step))
                 && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
