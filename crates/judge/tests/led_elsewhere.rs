@@ -152,6 +152,29 @@ fn what_is_written_under_a_lock_that_others_want_is_not_joined() {
     };
     silent(&work(30_000), BUSY);
     assert_eq!(told(&work(0)), ["lock-per-line"]);
+    // Closing the file of the lock leaves it.
+    let lock = call("flock", "flock", &[3, 2], 0).fd("/srv/lock").toll(400).waited(30_000);
+    let write = call("write", "write", &[4, 0x1000, 60], 60).fd("/srv/data").toll(600);
+    let closes =
+        rounds(5_000, move |_| vec![opens("/srv/lock", BOTH, 3), lock.clone(), write.clone(), close(3, "/srv/lock")]);
+    assert!(!told(&closes).iter().any(|cause| cause == "unbuffered-output"), "{:?}", told(&closes));
+}
+
+#[test]
+fn files_that_are_opened_once_and_kept_are_not_opened_for_each_record() {
+    const NAMES: [&str; 4] = ["/srv/0", "/srv/1", "/srv/2", "/srv/3"];
+    let write = |fd: u64, name| call("write", "write", &[fd, 0x1000, 4_000], 4_000).fd(name).toll(900);
+    let open_all = || NAMES.iter().zip(4..).map(|(name, fd)| opens(name, 0o2001, fd));
+    // Opened to make them, and once more to write to them.
+    let made = NAMES.iter().zip(4..).flat_map(|(name, fd)| [opens(name, 0o101, fd), close(fd as u64, name)]);
+    let kept = |n: u64| vec![write(4 + n % 4, NAMES[n as usize % 4])];
+    let trace: Vec<Call> = made.chain(open_all()).chain(rounds(3_000, kept)).collect();
+    assert_eq!(told(&trace), Vec::<String>::new());
+    let anew = rounds(3_000, |n| {
+        let name = NAMES[n as usize % 4];
+        vec![opens(name, 0o2001, 4), write(4, name), close(4, name)]
+    });
+    assert_eq!(told(&anew), ["reopen-per-write"]);
 }
 
 #[test]

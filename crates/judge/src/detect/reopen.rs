@@ -208,7 +208,7 @@ impl Reopen<'_> {
         // The window may not show the next opening.
         let is_last = !rest.iter().any(foreign);
         let facts = facts.with(Fact::Rotates, is_last && self.rotating.contains(&process));
-        let is_kept = !is_last && rest.len() == CYCLE && !uses(fd, rest).any(|(_, used)| used == Use::Last);
+        let is_kept = !is_last && !uses(fd, rest).any(|(_, used)| used == Use::Last);
         if is_kept && !facts.contains(Fact::Rotates) {
             // The file stays open while others are opened, and none is closed for it.
             claims.leave_out(step.index);
