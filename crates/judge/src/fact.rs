@@ -77,6 +77,15 @@ macro_rules! with_facts {
             child_signal => ChildSignal { weight: 2, of_row: false },
             /// The call's thread was woken together with others.
             herd => Herd { weight: 2, of_row: false },
+            /// The call brings a file to the disk whose bytes are there already, and which only got another name since.
+            renamed => Renamed { weight: 2, of_row: false },
+            /// The call belongs to the opening of a file that is locked and closed, and neither read nor written.
+            locked => Locked { weight: 2, of_row: false },
+            /// The call belongs to the opening of one of several files that stay open for a while: others that were opened
+            /// before are closed to make room.
+            rotates => Rotates { weight: 3, of_row: false },
+            /// The call is about a pipe that its process has written to itself, or comes with reading that.
+            own_pipe => OwnPipe { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.
             vdso => Vdso { weight: 1, of_row: true },
             /// The C library made the call for itself, not by its wrapper of that name.
@@ -195,6 +204,11 @@ impl AskedFacts {
     pub(crate) fn may_allow(&self, row: Facts) -> bool {
         let of_rows = Facts::OF_ROWS.0;
         Self { hold: Facts(self.hold.0 & of_rows), lack: Facts(self.lack.0 & of_rows) }.allow(row)
+    }
+
+    /// Returns the set without the facts that must be absent; `None` if there are none.
+    pub(crate) fn without_lacking(&self) -> Option<Self> {
+        (self.lack != Facts(0)).then_some(Self { lack: Facts(0), ..*self })
     }
 
     /// Returns the weights of all facts asked for, added up.

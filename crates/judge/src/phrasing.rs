@@ -314,7 +314,7 @@ struct ClaimedCalls<'a> {
 impl<'a> ClaimedCalls<'a> {
     /// Returns true if the cure's conditions hold for these calls.
     fn ask_for(&self, cure: &Cure) -> bool {
-        cure.when.as_ref().is_none_or(|when| self.any(when))
+        cure.when.as_ref().is_none_or(|when| self.any(when) && self.mostly_lacks(when))
             && cure.several.is_none_or(|several| several == self.are_of_several_places())
             && cure.listed.is_none_or(|listed| listed == self.is_listed())
     }
@@ -347,6 +347,13 @@ impl<'a> ClaimedCalls<'a> {
             last = Some(object);
             !told && is(process, object)
         })
+    }
+
+    /// Returns true if at least half of the calls for which the pattern could hold lack the facts that must be absent.
+    fn mostly_lacks(&self, pattern: &Pattern) -> bool {
+        let Some(facts) = pattern.facts.without_lacking() else { return true };
+        let all = self.count(&Pattern { facts, ..pattern.clone() });
+        2 * self.count(pattern) >= all
     }
 
     /// Returns the pattern that holds for most of the claimed calls, of equals the most specific, and of these the

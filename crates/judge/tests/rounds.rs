@@ -6,7 +6,7 @@ mod common;
 use common::{CWD, Call, call, judged, recording, rounds};
 use proptest::prelude::*;
 use systoll_judge::{Catalogue, Judgement, Numbers, Options, Round, RoundCall, RoundStep, judge};
-use systoll_model::{Window, WindowCall};
+use systoll_model::{FrameId, Process, ProcessId, Recording, Row, RowId, Stack, StackId, Window, WindowCall};
 
 /// Returns a round's calls: `openat`, `read x2-5`, `close 40 %`; a sequence that is repeated stands in brackets.
 fn shape(round: &Round) -> Vec<String> {
@@ -190,6 +190,66 @@ fn threads_that_do_the_same_share_a_round() {
     let found = only(&judgement);
     assert_eq!((found.count.low, found.processes), (4_000, 1));
     assert!(found.threads > 1, "{found:?}");
+}
+
+/// Returns the recording of a process with the calls `parent` and of one that it forks, with the calls `child`, of the
+/// same functions.
+fn forked(parent: &[Call], child: &[Call]) -> Recording {
+    let (mut all, one) = (recording(parent, 2_000_000), recording(child, 2_000_000));
+    let (rows, stacks) = (all.rows.len() as u32, all.stacks.len() as u32);
+    let function = |rec: &Recording, frame: FrameId| rec.frame(frame).function().to_owned();
+    let frames: Vec<FrameId> = (0..one.frames.len() as u32)
+        .map(FrameId)
+        .map(|frame| {
+            let name = function(&one, frame);
+            let same = (0..all.frames.len() as u32).map(FrameId).find(|of| function(&all, *of) == name);
+            same.unwrap_or_else(|| {
+                all.frames.push(one.frame(frame).clone());
+                FrameId(all.frames.len() as u32 - 1)
+            })
+        })
+        .collect();
+    let parent = Some(ProcessId(0));
+    all.processes.push(Process { pid: 2, parent, ..one.processes[0].clone() });
+    all.stacks.extend(one.stacks.iter().map(|stack| Stack {
+        frames: stack.frames.iter().map(|frame| frames[frame.0 as usize]).collect(),
+        ..stack.clone()
+    }));
+    all.rows.extend(one.rows.iter().map(|row| Row {
+        process: ProcessId(1),
+        context: StackId(row.context.0 + stacks),
+        user: row.user.map(|user| frames[user.0 as usize]),
+        ..row.clone()
+    }));
+    let moved = |call: &WindowCall| WindowCall { row: RowId(call.row.0 + rows), ..call.clone() };
+    all.windows.extend(one.windows.iter().map(|window| Window {
+        process: ProcessId(1),
+        row: RowId(window.row.0 + rows),
+        calls: window.calls.iter().map(moved).collect(),
+        ..window.clone()
+    }));
+    assert_eq!(all.check(), Ok(()));
+    all
+}
+
+#[test]
+fn a_process_and_those_that_it_forks_have_rounds_of_their_own() {
+    let close = || call("close", "load:close", &[3], 0).toll(120);
+    let parent = rounds(2_000, |i| segment(&format!("/srv/segment{}", i % 4)));
+    let child = rounds(2_000, |i| {
+        let status = call("newfstatat", "load:stat", &[CWD, 1, 2, 0], -2).path(1, "/srv/x").toll(900);
+        vec![open(&format!("/srv/part{}", i % 8)), status, close()]
+    });
+    let of = |recording: &Recording| judge(recording, &Catalogue::builtin(), &Options::default());
+    let judgement = of(&forked(&parent, &child));
+    let shapes: Vec<_> = judgement.rounds.iter().map(shape).collect();
+    assert_eq!(shapes.len(), 2, "{shapes:?}");
+    assert!(shapes.concat().iter().all(|call| !call.contains('%')), "{shapes:?}");
+    assert!(judgement.rounds.iter().all(|round| round.processes == 1 && round.count.estimate == 2_000), "{shapes:?}");
+    // Processes that do the same share a round.
+    let judgement = of(&forked(&parent, &parent));
+    let found = only(&judgement);
+    assert_eq!((found.count.low, found.processes), (4_000, 2));
 }
 
 #[test]

@@ -34,19 +34,33 @@ impl FilesByProcess {
         semantics: &Semantics,
         is_such: impl Fn(&Lines, &ObservedCall<'_>) -> bool,
     ) -> Self {
+        if recording.processes.len() <= 1 {
+            return Self::default();
+        }
+        Self::of_all(
+            recording,
+            semantics,
+            |lines, call| {
+                if is_such(lines, call) { named(lines, call) } else { Vec::new() }
+            },
+        )
+    }
+
+    /// Collects the files that `files_of` returns for calls in windows, also if the run has one process only.
+    pub(super) fn of_all(
+        recording: &Recording,
+        semantics: &Semantics,
+        files_of: impl Fn(&Lines, &ObservedCall<'_>) -> Vec<String>,
+    ) -> Self {
         let mut files: Map<String, Map<u32, Caller>> = Map::default();
         let mut firsts: Map<RowId, u64> = Map::default();
-        for window in recording.windows.iter().filter(|_| recording.processes.len() > 1) {
+        for window in &recording.windows {
             for call in &window.calls {
                 let syscall = recording.row(call.row).syscall;
-                let (lines, observed) = (semantics.lines_of(syscall), ObservedCall { window, call, syscall });
-                if !is_such(lines, &observed) {
-                    continue;
-                }
                 if call.nth == 1 {
                     firsts.insert(call.row, call.entry_ns);
                 }
-                for file in named(lines, &observed) {
+                for file in files_of(semantics.lines_of(syscall), &ObservedCall { window, call, syscall }) {
                     let caller = files.entry(file).or_default().entry(window.process.0).or_default();
                     if caller.rows.insert(call.row) {
                         caller.calls = caller.calls.saturating_add(recording.row(call.row).counts.calls);
@@ -58,6 +72,18 @@ impl FilesByProcess {
             caller.first_ns = caller.rows.iter().map(|row| firsts.get(row).copied().unwrap_or(0)).min().unwrap_or(0);
         }
         Self { files }
+    }
+
+    /// Returns true if the process makes such calls about any file.
+    pub(super) fn has(&self, process: u32) -> bool {
+        self.files.values().any(|callers| callers.contains_key(&process))
+    }
+
+    /// Returns true if the process itself makes such calls about the file, and not rarely beside the `calls` of another
+    /// row.
+    pub(super) fn is_often_of(&self, process: u32, file: &str, calls: u64) -> bool {
+        let caller = self.files.get(file).and_then(|callers| callers.get(&process));
+        caller.is_some_and(|caller| caller.calls.saturating_mul(RARE) > calls)
     }
 
     /// Returns true if a process other than the step's makes such calls about the step's file.

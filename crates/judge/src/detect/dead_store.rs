@@ -7,8 +7,8 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Step};
 use crate::semantics::{
-    ATTRIBUTES, Act, DEVICES, Effect, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, SYNCED, Semantics,
-    StateLine, Store, UsedBy, Way, value,
+    ATTRIBUTES, Act, Effect, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, SYNCED, Semantics, StateLine,
+    Store, UsedBy, Way, is_device, value,
 };
 use crate::signs::Signs;
 use std::sync::Arc;
@@ -121,9 +121,7 @@ impl Newest {
             UsedBy::Readers => {
                 let name = step.observed.call.fd.as_deref();
                 let to_others = step.moved.is_some_and(|m| m.line.way == Way::Out)
-                    && !name.is_some_and(|name| {
-                        name.starts_with('/') && !DEVICES.iter().any(|folder| name.starts_with(folder))
-                    });
+                    && !name.is_some_and(|name| name.starts_with('/') && !is_device(name));
                 let takes = step.moved.is_some_and(|m| m.line.way == Way::In) && name == self.name.as_deref();
                 let kept = step.lines.sets(&SYNCED) || step.lines.may_lock() || step.lines.maps() || step.lines.names();
                 to_others || takes || kept || step.forks

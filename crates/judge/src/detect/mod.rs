@@ -20,6 +20,7 @@ mod handoff;
 mod held_back;
 mod herd;
 mod kernel_locks;
+mod led_elsewhere;
 mod made_again;
 mod mapped;
 mod margin;
@@ -29,6 +30,7 @@ mod noop;
 mod nowhere;
 mod open_file;
 mod others_look;
+mod own_pipe;
 mod own_writes;
 mod pieces;
 mod presized;
@@ -38,6 +40,7 @@ mod reconnect;
 mod refill;
 mod reload;
 mod relock;
+mod renamed;
 mod reopen;
 mod repeat;
 mod reread;
@@ -55,6 +58,7 @@ mod small_io;
 mod status;
 mod sync;
 mod terminal;
+mod there_and_back;
 mod timer_habits;
 mod timers;
 mod toggle;
@@ -96,6 +100,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(relock::Relock::new(recording, semantics)),
         Box::new(rewatch::Rewatch::default()),
         Box::new(toggle::Toggle::new(recording, semantics, &signalled)),
+        Box::new(there_and_back::ThereAndBack::default()),
         Box::new(presized::Presized::new(&mapped)),
         Box::new(dead_store::DeadStore::new(recording, semantics)),
         Box::new(rewritten::Rewritten::new(recording, semantics)),
@@ -122,6 +127,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(held_back::HeldBack::new(recording, semantics)),
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::new(recording, semantics)),
+        Box::new(own_pipe::OwnPipe::new(recording, semantics)),
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();

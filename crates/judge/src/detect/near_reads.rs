@@ -5,7 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, DEVICES, MADE_UP, SIZE, Unit, Way};
+use crate::semantics::{Act, SIZE, Unit, Way, is_stored};
 use crate::signs::Signs;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -129,10 +129,9 @@ impl<'a> SmallRead<'a> {
         let moved = step.moved.filter(|m| m.line.way == Way::In && m.line.unit == Unit::Stream)?;
         let (place, fd) = (step.observed.arg(moved.line.at?), moved.fd?);
         let bytes = moved.got.filter(|got| (1..=SMALL).contains(got))?;
-        let name = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'))?;
-        let ordinary = !MADE_UP.iter().chain(DEVICES).any(|folder| name.starts_with(folder));
+        let name = step.observed.call.fd.as_deref().filter(|file| is_stored(file))?;
         // A short read: the file ends there, so that a larger read would not have returned more.
-        (ordinary && moved.asked.is_none_or(|asked| bytes >= asked)).then_some(Self { fd, name, place, bytes })
+        moved.asked.is_none_or(|asked| bytes >= asked).then_some(Self { fd, name, place, bytes })
     }
 }
 

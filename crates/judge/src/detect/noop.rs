@@ -1,12 +1,15 @@
 //! Detects sets of state to the value that it has (redundant stores).
 
-use super::claim::{Claims, Detector, about_state, put};
+use super::claim::{Claims, Detector, about_state, leave_out_later, put};
 use super::mapped::File;
+use super::renamed::{is_path, names};
+use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Set;
 use crate::replay::Step;
-use crate::semantics::{Act, Lines, SYNCED, Semantics, State, Undone, Way};
+use crate::semantics::{Act, Effect, Lines, SYNCED, Semantics, State, Undone, Way};
 use crate::signs::Signs;
+use std::sync::Arc;
 use systoll_model::Recording;
 
 /// Claims sets that change nothing.
@@ -33,25 +36,59 @@ impl NoOp {
     }
 
     /// Returns true if nothing can have been written to the file since it was brought to the disk: the program writes
-    /// it by calls, and between the two it made no call that writes to the file, nor let another thread do so.
-    fn is_clean(&self, step: &Step<'_>, steps: &[Step<'_>]) -> bool {
+    /// it by calls, and between the two it made no call that writes to the file, nor let another thread do so. Follows
+    /// the file through other names and descriptors.
+    fn since_synced(&self, step: &Step<'_>, steps: &[Step<'_>]) -> Since {
         let process = step.observed.window.process.0;
-        let Some(file) = step.observed.call.fd.as_ref() else { return false };
-        let fd = step.observed.descriptor(0);
-        let syncs = |s: &Step<'_>| {
-            s.meaning.as_ref().is_some_and(|m| m.line.about.is(&SYNCED)) && s.observed.descriptor(0) == fd
+        let Some(file) = step.observed.call.fd.as_ref().filter(|file| file.starts_with('/')) else {
+            return Since::Written;
         };
-        let before = steps.get(..step.index).unwrap_or_default();
-        let Some(synced) = before.iter().rposition(syncs) else { return false };
-        let writes = |s: &Step<'_>| {
-            s.moved.is_some_and(|m| m.line.way == Way::Out)
-                && s.observed.call.fd.as_ref().is_none_or(|other| other == file)
-        };
-        let quiet = |s: &Step<'_>| !s.forks && !writes(s) && (!s.pauses || self.single.contains(&process));
-        self.written.contains(&(process, file.clone()))
-            && before.get(synced + 1..).unwrap_or_default().iter().all(quiet)
-            && !steps.iter().any(|s| s.lines.maps())
+        if steps.iter().any(|s| s.lines.maps()) {
+            return Since::Written;
+        }
+        let mut name: Arc<str> = file.clone();
+        let mut is_renamed = false;
+        let is_written = |name: &Arc<str>| self.written.contains(&(process, name.clone()));
+        for before in steps.get(..step.index).unwrap_or_default().iter().rev() {
+            let fd = before.observed.call.fd.as_ref();
+            let syncs = before.meaning.as_ref().is_some_and(|m| m.line.about.is(&SYNCED));
+            if syncs && fd == Some(&name) {
+                let clean = is_written(file) || is_written(&name);
+                return if clean { Since::Clean { is_renamed } } else { Since::Written };
+            }
+            let is_of = |path: &str| is_path(path, &name);
+            let writes = before.moved.is_some_and(|m| m.line.way == Way::Out)
+                || before.effects.iter().any(|effect| matches!(effect, Effect::Writes(_)));
+            let truncates = before.opened.as_ref().is_some_and(|opened| opened.anew && is_of(&opened.path));
+            if before.forks
+                || before.pauses && !self.single.contains(&process)
+                || writes && fd.is_none_or(|other| *other == name)
+                || truncates
+            {
+                return Since::Written;
+            }
+            if let Some([from, _]) = names(before).filter(|[_, to]| is_of(to)) {
+                // A relative name is that of an entry of a folder on the same way.
+                let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+                name = if from.starts_with('/') { from.into() } else { [folder, "/", &from].concat().into() };
+                is_renamed = true;
+            }
+        }
+        if is_renamed { Since::Unknown } else { Since::Written }
     }
+}
+
+/// What the program did to a file since it was last brought to the disk.
+enum Since {
+    /// It may have written to it.
+    Written,
+    /// It wrote nothing to it.
+    Clean {
+        /// True if it gave the file another name.
+        is_renamed: bool,
+    },
+    /// It gave the file another name, and the window does not show the calls before that.
+    Unknown,
 }
 
 impl Detector for NoOp {
@@ -61,22 +98,46 @@ impl Detector for NoOp {
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
-            let Some(meaning) = &step.meaning else { continue };
-            if matches!(meaning.line.act, Act::Set { .. })
-                && (meaning.changes_nothing || meaning.known_already())
-                && let Some(mut claim) = about_state(kind_of(meaning.line.about), step, claims)
-            {
+            let Some(meaning) = step.meaning.as_ref().filter(|meaning| matches!(meaning.line.act, Act::Set { .. }))
+            else {
+                continue;
+            };
+            let is_known = meaning.changes_nothing || meaning.known_already();
+            if meaning.line.about.is(&SYNCED) {
+                self.synced(step, is_known, steps, claims);
+            } else if is_known && let Some(mut claim) = about_state(kind_of(meaning.line.about), step, claims) {
                 if meaning.line.about.undone == Undone::Unseen {
                     claim.instead = Some("keep it for a while: give back what has not been used for seconds");
-                }
-                if meaning.line.about.is(&SYNCED) {
-                    claim.weak = !self.is_clean(step, steps);
-                    claim.by_wait = step.observed.call.waited_ns.is_some_and(|ns| ns > 0);
-                    claim.gives_up = "the time of the last change may reach the disk later";
                 }
                 put(claims, step.index, claim);
             }
         }
+    }
+}
+
+impl NoOp {
+    /// Claims bringing a file to the disk that the program has not written to since. `is_known` is true if no call through
+    /// the same descriptor wrote since.
+    fn synced(&self, step: &Step<'_>, is_known: bool, steps: &[Step<'_>], claims: &mut Claims) {
+        let since = self.since_synced(step, steps);
+        let (is_clean, is_renamed) = match since {
+            Since::Unknown => return leave_out_later(step, claims),
+            Since::Written if !is_known => return,
+            Since::Written => (false, false),
+            Since::Clean { is_renamed } => (true, is_renamed),
+        };
+        let Some(mut claim) = about_state(Kind::NoOp, step, claims) else { return };
+        claim.facts = claim.facts.with(Fact::Renamed, is_renamed);
+        claim.weak = !is_clean || is_renamed;
+        // Whoever brings the new name to the disk waits there for what this call waits for.
+        claim.by_wait = !is_renamed && step.observed.call.waited_ns.is_some_and(|ns| ns > 0);
+        claim.gives_up = match is_renamed {
+            true => {
+                "on some file systems the call brings the file's new name to the disk too: fsync of the folder does so on all"
+            }
+            false => "the time of the last change may reach the disk later",
+        };
+        put(claims, step.index, claim);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{DEVICES, MADE_UP, Way};
+use crate::semantics::{Way, is_stored};
 use crate::signs::Signs;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -92,8 +92,7 @@ impl Detector for Refill {
             }
             let Some(fd) = step.descriptor() else { continue };
             let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));
-            let is_made_up = |name: &str| MADE_UP.iter().chain(DEVICES).any(|folder| name.starts_with(folder));
-            if step.lets_go(fd) || name.is_some_and(is_made_up) {
+            if step.lets_go(fd) || name.is_some_and(|name| !is_stored(name)) {
                 places.remove(&fd).into_iter().for_each(|place| place.claim(claims));
                 continue;
             }

@@ -202,23 +202,37 @@ impl Held {
         (self.under, self.left) = (None, None);
     }
 
+    /// Returns true if the program both reads and writes files under the lock: what it writes is made of what it read, and
+    /// another process, which nobody starts in this run, may have changed that in between.
+    fn changes_what_it_read(&self, steps: &[Step<'_>]) -> bool {
+        let moves = |way: Way| {
+            let mut under = self.again.iter().flat_map(|again| &again.under).filter_map(|at| steps.get(*at));
+            under.any(|step| {
+                step.moved.is_some_and(|moved| moved.line.way == way && moved.got.is_some_and(|got| got > 0))
+            })
+        };
+        moves(Way::In) && moves(Way::Out)
+    }
+
     /// Claims the releases and takings, and the questions and reads under the lock that the program had done before: no
-    /// other process could have changed their answers if the program had kept the lock.
+    /// other process could have changed their answers if the program had kept the lock. The claims are weak if the
+    /// program changes what it reads under the lock.
     fn claim(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        let weak = self.changes_what_it_read(steps);
         let mut before = &self.first;
         for again in &self.again {
             let calls = std::iter::once(&again.left).chain(&again.locks).filter_map(|at| steps.get(*at));
             // Closing a file that is opened for each time has a cause of its own.
             for step in calls.filter(|step| step.lines.file_lock(&step.observed).is_some()) {
                 let object = step.observed.call.fd.as_deref().map(|file| claims.object(file));
-                put(claims, step.index, Claim { object, ..claim() });
+                put(claims, step.index, Claim { object, weak, ..claim() });
             }
             for step in again.under.iter().filter_map(|at| steps.get(*at)) {
                 let asked = claims.get(step.index).is_some_and(|old| old.kind == Kind::Repeat);
                 let read = before.iter().filter_map(|at| steps.get(*at)).any(|other| reads_alike(step, other));
                 if asked || read {
                     let object = claims.get(step.index).and_then(|old| old.object.clone());
-                    claims.set(step.index, Claim { object, ..claim() });
+                    claims.set(step.index, Claim { object, weak, ..claim() });
                 }
             }
             before = &again.under;

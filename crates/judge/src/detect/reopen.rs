@@ -6,7 +6,7 @@ use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, rewoun
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
     Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS, Semantics, Way, is_device,
@@ -42,12 +42,20 @@ pub(super) struct Reopen<'a> {
     /// Bytes last read from each path, by process. Reading the same bytes again is needless.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
+    /// Processes that keep several files open and close one to open another.
+    rotating: Set<u32>,
 }
 
 impl<'a> Reopen<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
         let moved = moved_away(recording, semantics);
-        Self { rereads: Rereads::new(recording, semantics), moved, contents: Map::default(), size: 0 }
+        Self {
+            rereads: Rereads::new(recording, semantics),
+            moved,
+            contents: Map::default(),
+            size: 0,
+            rotating: Set::default(),
+        }
     }
 
     /// Returns true if the file at `path` was moved elsewhere, also if that was by a relative name.
@@ -80,7 +88,8 @@ impl Detector for Reopen<'_> {
             let walks = || walked.get(at).is_some_and(|walks| *walks);
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes && !only_reads(step, rest) {
-                writing(step, opened, self.is_moved(&opened.path), rest, claims);
+                let moved = self.is_moved(&opened.path);
+                self.writing(step, opened, moved, rest, claims);
             } else {
                 self.reading(step, opened, walks, rest, claims);
             }
@@ -133,39 +142,49 @@ fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a
     names
 }
 
-/// Claims an append and the calls that a shell makes around it, but not the writing itself. The
-/// claim is weak if the file was `moved` elsewhere meanwhile, since the new file is found only by
-/// opening the path again.
-fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
-    // A file made anew is another file each time, unless it is a device: /dev/null is what it was.
-    if !opened.again || opened.anew && !is_device(&opened.path) || is_moved_next(&opened.path, rest) {
-        return;
+/// Returns what the program does with a file that it has just opened to write to as `fd`, as far as the window goes: it
+/// may only read it, or only lock it, and it may close another file in its place.
+fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
+    let (mut reads, mut locks, mut others) = (false, false, false);
+    for (step, used) in uses(fd, rest) {
+        let way = step.moved.map(|moved| moved.line.way);
+        reads |= way == Some(Way::In);
+        locks |= step.lines.file_lock(&step.observed).is_some();
+        others |= way == Some(Way::Out)
+            || step.lines.maps()
+            || step
+                .effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::Shares | Effect::Redirects(_) | Effect::Writes(_)))
+            || used == Use::None;
     }
-    let own = claims.get(step.index).is_none_or(|old| old.weak);
-    put(claims, step.index, claim(Kind::Toggle, opened, moved));
-    for step in rest.iter().take_while(|s| !foreign(s)) {
-        if plumbing(step) {
-            put_with(claims, step.index, claim(Kind::Toggle, opened, moved), own);
-        }
-    }
+    let turn = rest.iter().position(foreign).and_then(|next| rest.get(..next)).unwrap_or_default();
+    let closes = turn.iter().filter(|step| step.effects.iter().any(|effect| matches!(effect, Effect::Closes(_))));
+    let another = closes.filter_map(Step::descriptor).any(|closed| i64::from(closed) != fd);
+    let stays = !uses(fd, turn).any(|(_, used)| used == Use::Last);
+    Facts::default()
+        .with(Fact::Parts, reads && !others)
+        .with(Fact::Locked, locks && !reads && !others)
+        .with(Fact::Rotates, another && stays)
 }
 
-/// Returns true if a file is opened for reading as well and read, and the window does not show that it is written. If the
+/// Returns true if a file is opened for reading as well and read in turn, and the window does not show that it is written. If the
 /// window ends before it shows what the file is used for, that counts as reading.
 fn only_reads(step: &Step<'_>, rest: &[Step<'_>]) -> bool {
     let flags = step.effects.opening_flags().flatten().map_or(0, |arg| step.observed.arg(arg) as u32);
     if flags & O_RDWR == 0 {
         return false;
     }
-    let (mut reads, mut closes) = (false, false);
+    let (mut reads, mut parts, mut closes) = (false, false, false);
     for (step, used) in uses(step.observed.call.result.unwrap_or(-1), rest) {
         if step.moved.is_some_and(|m| m.line.way == Way::Out) || step.lines.maps() || step.lines.sets(&SIZE) {
             return false;
         }
         reads |= step.moved.is_some();
+        parts |= step.moved.is_some_and(|m| m.line.at.is_some());
         closes |= used == Use::Last;
     }
-    reads || !closes
+    !parts && (reads || !closes)
 }
 
 /// Returns true if one of the steps gives the file at `path` another name: the next opening there makes another file.
@@ -204,6 +223,38 @@ fn plumbing(step: &Step<'_>) -> bool {
 }
 
 impl Reopen<'_> {
+    /// Claims an append and the calls that a shell makes around it, but not the writing itself. The
+    /// claim is weak if the file was `moved` elsewhere meanwhile, since the new file is found only by
+    /// opening the path again.
+    fn writing(&mut self, step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
+        // A file made anew is another file each time, unless it is a device: /dev/null is what it was.
+        if !opened.again || opened.anew && !is_device(&opened.path) || is_moved_next(&opened.path, rest) {
+            return;
+        }
+        let own = claims.get(step.index).is_none_or(|old| old.weak);
+        let (process, fd) = (step.observed.window.process.0, step.observed.call.result.unwrap_or(-1));
+        let facts = use_of(fd, rest);
+        if facts.contains(Fact::Rotates) {
+            self.rotating.insert(process);
+        }
+        // The window may not show the next opening.
+        let is_last = !rest.iter().any(foreign);
+        let facts = facts.with(Fact::Rotates, is_last && self.rotating.contains(&process));
+        let is_kept = !is_last && !uses(fd, rest).any(|(_, used)| used == Use::Last);
+        if is_kept && !facts.contains(Fact::Rotates) {
+            // The file stays open while others are opened, and none is closed for it.
+            claims.leave_out(step.index);
+            return;
+        }
+        let of = || Claim { facts, ..claim(Kind::Toggle, opened, moved) };
+        put(claims, step.index, of());
+        for step in rest.iter().take_while(|s| !foreign(s)) {
+            if plumbing(step) {
+                put_with(claims, step.index, of(), own);
+            }
+        }
+    }
+
     fn reading(
         &mut self,
         step: &Step<'_>,

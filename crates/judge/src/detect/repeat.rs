@@ -2,11 +2,13 @@
 
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use super::led_elsewhere::{Follows, LedElsewhere};
 use super::walk::walks;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
+use crate::paths::PathId;
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, REMOVALS, Semantics, TIMES, Way};
 use crate::signs::Signs;
@@ -31,6 +33,19 @@ const HABIT: f64 = 0.45;
 /// its folders a hundred times when it starts.
 const HABIT_CALLS: f64 = 500.0;
 
+/// Largest number of paths whose answers are remembered.
+const REMEMBERED: usize = 1 << 12;
+
+/// The answers to the questions about a path.
+#[derive(Default)]
+struct Answers {
+    last: Option<Box<[u8]>>,
+    /// Number of answers equal to the one before.
+    same: u32,
+    /// Number of answers that differ from the one before.
+    other: u32,
+}
+
 /// Claims questions whose answer was known.
 pub(super) struct Repeat<'a> {
     recording: &'a Recording,
@@ -40,6 +55,10 @@ pub(super) struct Repeat<'a> {
     changed: FilesByProcess,
     /// Files that processes remove.
     removed: FilesByProcess,
+    /// Paths that lead elsewhere each time.
+    led: LedElsewhere,
+    /// The answers about each path so far.
+    answers: Map<(u32, PathId), Answers>,
 }
 
 impl<'a> Repeat<'a> {
@@ -52,8 +71,14 @@ impl<'a> Repeat<'a> {
         let habits = of_rows(recording).filter(habit).map(|(row, _)| row).collect();
         let alters = |lines: &Lines, call: &ObservedCall<'_>| !removes(call) && changes(lines, call);
         let ends = |lines: &Lines, call: &ObservedCall<'_>| removes(call) && changes(lines, call);
-        let changed = FilesByProcess::of(recording, semantics, alters);
-        Self { recording, habits, changed, removed: FilesByProcess::of(recording, semantics, ends) }
+        Self {
+            recording,
+            habits,
+            changed: FilesByProcess::of(recording, semantics, alters),
+            removed: FilesByProcess::of(recording, semantics, ends),
+            led: LedElsewhere::new(recording, semantics),
+            answers: Map::default(),
+        }
     }
 
     /// Returns true if the step asks about a file that another process changes: it may wait for that. A removal does
@@ -64,6 +89,27 @@ impl<'a> Repeat<'a> {
             counts.errors.contains_key(&Errno::ENOENT)
         };
         self.changed.is_of_another(step) || self.removed.is_of_another(step) && found_missing()
+    }
+
+    /// Notes the answer to a question for a file's status by its path. Returns true if most of the answers about the
+    /// path so far differ from the ones before them.
+    fn is_news(&mut self, step: &Step<'_>) -> bool {
+        let Some((path, now)) =
+            step.object_id.filter(|_| is_status(step)).zip(step.meaning.as_ref().and_then(|m| m.now.as_deref()))
+        else {
+            return false;
+        };
+        if self.answers.len() >= REMEMBERED && !self.answers.contains_key(&(step.who, path)) {
+            return false;
+        }
+        let answers = self.answers.entry((step.who, path)).or_default();
+        let is_same = answers.last.as_deref().map(|last| last == now);
+        answers.same += u32::from(is_same == Some(true));
+        answers.other += u32::from(is_same == Some(false));
+        if is_same != Some(true) {
+            answers.last = Some(now.into());
+        }
+        answers.other > answers.same
     }
 
     /// Returns true if the ledger knows the question, and the row has the habit.
@@ -97,15 +143,26 @@ impl Detector for Repeat<'_> {
         let walked = LazyCell::new(|| walks(steps));
         let followed = LazyCell::new(|| followed(steps));
         let comes_and_goes = LazyCell::new(|| come_and_go(steps));
+        let recording = self.recording;
+        let calls = |step: &Step<'_>| recording.row(step.observed.call.row).counts.calls;
+        let follows = self.led.follows(steps, calls);
+        let follows = |at: usize| follows.as_ref().and_then(|all| all.get(at)).copied().unwrap_or(Follows::Stays);
         let mut walk: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             if !extends(&walk, steps, step) {
                 self.finish(&mut walk, steps, claims);
             }
-            if chained(step) {
+            if follows(at) != Follows::Stays && is_about_path(step) {
+                // The name at the path's end may be another file's by now, and only a walk there tells.
+                if follows(at) == Follows::Cut && asked_before(step) {
+                    leave_out_later(step, claims);
+                }
+            } else if chained(step) {
                 walk.push(at);
             } else if is_about_room(claims, step) {
                 // The answer may have changed by what was written, and it did not matter.
+            } else if self.is_news(step) {
+                // Mostly the answer is another one: the program asks for what happens to the file.
             } else if (asked_before(step) || looks.same_search(at))
                 && (looks.enough(at, step) || self.is_habit(step))
                 && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
@@ -143,6 +200,10 @@ fn come_and_go(steps: &[Step<'_>]) -> Set<i32> {
     let made = |step: &Step<'_>| step.observed.call.result.map(|fd| fd as i32).filter(|fd| step.makes_descriptor(*fd));
     let gone = |step: &Step<'_>| step.descriptor().filter(|fd| step.lets_go(*fd));
     steps.iter().flat_map(|step| made(step).into_iter().chain(gone(step))).collect()
+}
+
+fn is_about_path(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) || m.line.about.is(&NAME))
 }
 
 fn is_status(step: &Step<'_>) -> bool {
@@ -263,8 +324,7 @@ impl Repeat<'_> {
 
 fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
     for step in steps.get(at.saturating_sub(NEAR)..at).unwrap_or_default() {
-        let about_path = step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) || m.line.about.is(&NAME));
-        if about_path
+        if is_about_path(step)
             && step.object.as_deref() == Some(opened)
             && let Some(claim) = claims.get(step.index).filter(|claim| !claim.weak)
         {

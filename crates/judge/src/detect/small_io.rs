@@ -148,12 +148,22 @@ impl Detector for SmallIo<'_> {
             }
         };
         let mut inputs = 0;
+        // Descriptors by which a file is locked.
+        let mut locked: Set<i32> = Set::default();
         for (at, step) in steps.iter().enumerate() {
+            let lock = step.lines.file_lock(&step.observed).filter(|_| step.observed.call.errno().is_none());
+            if lock.is_some_and(|lock| !lock.leaves) {
+                locked.insert(step.observed.descriptor(0));
+            }
+            // Closing the file leaves the lock too.
+            let unlocked = step.descriptor().is_some_and(|fd| step.lets_go(fd) && locked.remove(&fd));
             inputs += usize::from(step.opened.as_ref().is_some_and(|opened| !opened.writes));
             // Mostly there is no run that the step could end.
             if !runs.is_empty() {
                 let answered = runs.keys().filter(|stream| self.answered(step, **stream)).copied();
-                for stream in ended(step, runs.keys()).into_iter().chain(answered.collect::<Vec<_>>()) {
+                let outputs = runs.keys().filter(|stream| unlocked && stream.way == Way::Out).copied();
+                let more: Vec<Stream> = answered.chain(outputs).collect();
+                for stream in ended(step, runs.keys()).into_iter().chain(more) {
                     if let Some(run) = runs.remove(&stream) {
                         end(stream, run, false, claims);
                     }
@@ -283,6 +293,12 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
                 (*p == own && (failed || empty)) || (!random && outside && p.way != way) || (p.fd == fd && p.way != way)
             }
         });
+    }
+    // Whoever takes the lock next may look at what was written under it.
+    if step.lines.file_lock(&step.observed).is_some_and(|lock| lock.leaves)
+        || step.lines.kernel_lock(&step.observed).is_some_and(|lock| lock.leaves)
+    {
+        return every(&|p| p.way == Way::Out);
     }
     let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about);
     let fd = step.observed.descriptor(0);

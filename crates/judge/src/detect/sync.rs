@@ -1,19 +1,20 @@
 //! Detects files that are synced again and again, although the program told no other process in between.
 
 use super::claim::{Claim, Claims, Detector, put};
+use super::renamed::{is_path, names};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, ObservedCall, SYNCED, Semantics};
+use crate::semantics::{Act, ObservedCall, SYNCED, Semantics, is_device};
 use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Recording, Row, Window};
 
 /// Number of syncs for each output to others up to which the program may owe them durable data.
 const ANSWERS: u64 = 4;
-/// Largest distance, in calls, from a file's sync to its renaming, and from there to the folder's
-/// sync.
-const NEAR: usize = 6;
+/// Largest distance, in calls, from a file's sync to its renaming, and from there to the sync of the folder or of the
+/// renamed file. Go's way of opening that file takes six calls.
+const NEAR: usize = 8;
 
 /// Claims syncs of a file that was synced before, in processes that hardly tell others anything.
 pub(super) struct Sync {
@@ -48,38 +49,22 @@ impl Sync {
 
     /// Returns true if the sync is part of replacing a whole file: it syncs the file's bytes before
     /// the file gets its name, so that the name never stands for half a file, or the folder
-    /// afterwards. Returns `None` if the window's edge hides that.
+    /// or the file afterwards. Returns `None` if the window's edge hides that.
     fn is_of_replacing(&self, step: &Step<'_>, file: &str, steps: &[Step<'_>]) -> Option<bool> {
         if !self.renaming.contains(&step.observed.window.process.0) {
             return Some(false);
         }
         let (before, after) = steps.split_at(step.index);
         let near = after.iter().skip(1).take(NEAR).any(|s| names(s).is_some_and(|[from, _]| is_path(&from, file)));
-        let folder = |[_, to]: [String; 2]| to.rsplit_once('/').is_none_or(|(folder, _)| is_path(folder, file));
-        let behind = before.iter().rev().take(NEAR).any(|s| names(s).is_some_and(folder));
+        let gave = |[_, to]: [String; 2]| {
+            is_path(&to, file) || to.rsplit_once('/').is_none_or(|(folder, _)| is_path(folder, file))
+        };
+        let behind = before.iter().rev().take(NEAR).any(|s| names(s).is_some_and(gave));
         if near || behind {
             return Some(true);
         }
         (before.len() >= NEAR && after.len() > NEAR).then_some(false)
     }
-}
-
-/// Returns the paths of a file before and after the step; `None` unless the step renames or links
-/// it.
-fn names(step: &Step<'_>) -> Option<[String; 2]> {
-    if !step.lines.names() || step.observed.call.errno().is_some() {
-        return None;
-    }
-    let mut paths = step.effects.iter().filter_map(|effect| match effect {
-        Effect::Path { at, path } => Some(step.observed.path(at, path)?.into_owned()),
-        _ => None,
-    });
-    Some([paths.next()?, paths.next()?])
-}
-
-/// Returns true if a path, which may be relative, can be that of the file.
-fn is_path(path: &str, file: &str) -> bool {
-    path == file || !path.starts_with('/') && file.ends_with(&*["/", path].concat())
 }
 
 /// The calls of a row in windows.
@@ -104,7 +89,7 @@ fn looked_at(recording: &Recording, semantics: &Semantics) -> Vec<Seen> {
             let Some(seen) = rows.get_mut(call.row.0 as usize) else { continue };
             let syscall = recording.row(call.row).syscall;
             let own = semantics.lines_of(syscall).own_wait(&ObservedCall { window, call, syscall });
-            let file = call.fd.as_deref().is_some_and(|f| f.starts_with('/') && !f.starts_with("/dev/"));
+            let file = call.fd.as_deref().is_some_and(|f| f.starts_with('/') && !is_device(f));
             seen.any = true;
             seen.shown |= !file;
             seen.own &= own.is_some_and(|own| !(own.sleeps && keeps));

@@ -11,15 +11,16 @@ const LONG: usize = 3;
 pub(super) fn walks(steps: &[Step<'_>]) -> Vec<bool> {
     let mut walked = vec![false; steps.len()];
     let mut run: Vec<usize> = Vec::new();
-    let mut last = "";
+    let (mut last, mut opened) = ("", false);
     for (at, step) in steps.iter().enumerate() {
         let Some(path) = path(step) else { continue };
-        if !one_more(last, path) {
+        // What is opened at the end of a way that questions went down is the file itself.
+        if !one_more(last, path) || opened != step.opened.is_some() {
             mark(&run, &mut walked);
             run.clear();
         }
         run.push(at);
-        last = path;
+        (last, opened) = (path, step.opened.is_some());
     }
     mark(&run, &mut walked);
     walked
@@ -31,7 +32,8 @@ fn mark(run: &[usize], walked: &mut [bool]) {
     }
 }
 
-fn path<'s>(step: &'s Step<'_>) -> Option<&'s str> {
+/// Returns the path that a step opens or asks about.
+pub(super) fn path<'s>(step: &'s Step<'_>) -> Option<&'s str> {
     if let Some(opened) = &step.opened {
         return Some(&opened.path);
     }
@@ -39,7 +41,8 @@ fn path<'s>(step: &'s Step<'_>) -> Option<&'s str> {
     step.object.as_deref().filter(|_| by_path)
 }
 
-fn one_more(from: &str, to: &str) -> bool {
+/// Returns true if `to` is the path `from` and one component more.
+pub(super) fn one_more(from: &str, to: &str) -> bool {
     // The longer path is rarely longer by one component: its last slash is searched first.
     let Some((folder, name)) = to.rsplit_once('/').filter(|_| !from.is_empty()) else { return false };
     !name.is_empty() && folder == from.trim_end_matches('/')

@@ -1,9 +1,10 @@
 //! Kinds of calls: rows of the same system call from the same place, in all processes of a program, whichever
-//! function of the C library made the call.
+//! function of the C library made the call. The processes that a program forks do other work than the one that forks
+//! them, so that their calls are of other kinds.
 
 use crate::hash::Map;
 use crate::phases::toll;
-use systoll_model::{FrameId, Recording, Row, RowId, StackId, Sysno};
+use systoll_model::{FrameId, Process, Recording, Row, RowId, StackId, Sysno};
 
 /// Returns the time waited in a row's calls, ns; `None` if it is unknown, or if the call can't wait: its thread then
 /// only lost the processor to others.
@@ -42,6 +43,12 @@ enum Caller {
     Context(StackId),
 }
 
+/// Returns true if a process runs the program of the process that forked it.
+fn is_fork(recording: &Recording, process: &Process) -> bool {
+    let parent = process.parent.and_then(|parent| recording.processes.get(parent.0 as usize));
+    parent.is_some_and(|parent| parent.pid != process.pid && parent.exe == process.exe)
+}
+
 /// All calls of a recording by kind.
 pub(super) struct Kinds {
     pub(super) all: Vec<Kind>,
@@ -51,13 +58,13 @@ pub(super) struct Kinds {
 impl Kinds {
     /// Returns the rows of a recording by kind.
     pub(super) fn of(recording: &Recording) -> Self {
-        let mut programs: Map<&str, u32> = Map::default();
+        let mut programs: Map<(&str, bool), u32> = Map::default();
         let program: Vec<u32> = recording
             .processes
             .iter()
             .map(|process| {
                 let next = programs.len() as u32;
-                *programs.entry(&process.exe).or_insert(next)
+                *programs.entry((&process.exe, is_fork(recording, process))).or_insert(next)
             })
             .collect();
         let mut ids: Map<(u32, Sysno, Caller), KindId> = Map::default();

@@ -9,6 +9,7 @@
 //! Time and memory are bounded for any recording, by limits on the costly calls, on the stretches of windows and
 //! anchors for each of these, and on the calls examined for each anchor.
 
+mod alike;
 mod anchor;
 mod begin;
 mod kinds;
@@ -119,6 +120,7 @@ pub(crate) fn rounds(
         rounds.extend(scene.round(&found));
         search.set_aside(&found);
     }
+    let mut rounds = alike::joined(rounds);
     let dear = |round: &Round| measures.price(round.toll_ns as f64, round.waited_ns.unwrap_or(0) as f64);
     rounds.sort_by(|a, b| dear(b).total_cmp(&dear(a)));
     rest::mark(&mut rounds, recording, &claimed, measures.wall);

@@ -102,6 +102,14 @@ impl RoundStep {
             Self::Inner { calls, .. } => calls,
         }
     }
+
+    /// Returns the calls of the step, to be changed.
+    pub(super) fn calls_mut(&mut self) -> &mut [RoundCall] {
+        match self {
+            Self::Call(call) => std::slice::from_mut(call),
+            Self::Inner { calls, .. } => calls,
+        }
+    }
 }
 
 /// Number of repetitions in a row.

@@ -150,14 +150,19 @@ pub(crate) const DATAGRAMS: [&str; 5] = ["UDP:", "UDPv6:", "UNIX:", "UNIX-DGRAM:
 pub(crate) const NETWORK_STREAMS: [&str; 2] = ["TCP:", "TCPv6:"];
 /// Beginnings of the names of TCP sockets with both ends on this box.
 pub(crate) const ON_THIS_BOX: [&str; 2] = ["TCP:[127.", "TCPv6:[[::1]"];
-/// Folders of devices.
-pub(crate) const DEVICES: &[&str] = &["/dev/"];
-/// Folder of files in memory, among the devices.
-const IN_MEMORY: &str = "/dev/shm/";
+/// Folder of devices.
+const DEVICES: &str = "/dev/";
+/// Folders of other file systems among the devices: they hold files in memory.
+const IN_MEMORY: [&str; 2] = ["/dev/shm/", "/dev/hugepages/"];
 
-/// Returns true if the path is that of a device; files in memory, which lie among them, are none.
+/// Returns true if the path is that of a device; files in memory, whose folders lie among the devices, are none.
 pub(crate) fn is_device(path: &str) -> bool {
-    DEVICES.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(IN_MEMORY)
+    path.starts_with(DEVICES) && !IN_MEMORY.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Returns true if the path is that of a file that stores bytes: neither a device nor a file that the kernel makes up.
+pub(crate) fn is_stored(path: &str) -> bool {
+    path.starts_with('/') && !is_device(path) && !MADE_UP.iter().any(|folder| path.starts_with(folder))
 }
 /// Beginning of pipes' names.
 pub(crate) const PIPES: &str = "pipe:";

@@ -1,6 +1,6 @@
 //! Values of calls in windows. They come from strangers: any part may be missing.
 
-use super::io::{DEVICES, MADE_UP, PIPES};
+use super::io::{PIPES, is_stored};
 use super::state::{ATTEMPT, Across, MAKING, NAME, RIGHTS, RIGHTS_OF_FILE, Scope, State, StateId, names_one};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
@@ -119,8 +119,7 @@ impl<'a> ObservedCall<'a> {
 
 /// Returns true if a descriptor's name is one of a pipe or an ordinary file.
 fn holds_bytes(name: &str) -> bool {
-    let own = |folders: &[&str]| folders.iter().any(|folder| name.starts_with(folder));
-    name.starts_with(PIPES) || name.starts_with('/') && !own(MADE_UP) && !own(DEVICES)
+    name.starts_with(PIPES) || is_stored(name)
 }
 
 /// Returns the 64-bit word at an offset, in bytes; `None` if the bytes end before its end.
