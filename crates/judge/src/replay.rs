@@ -7,10 +7,10 @@ use crate::hash::{Map, Set};
 use crate::one_shots::{OneShots, awaited_by_several, is_one_shot};
 use crate::paths::{PathId, Paths};
 use crate::semantics::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
-    Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, MAKING, NAME, Nothing, ObservedCall, PATH,
-    POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine,
-    Transfer, Value, answer, value,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CWD, Effect, Effects, FILE_STATUS, FOLDER, Generations, How, INTEREST,
+    Key, Known, Look, MADE_UP, MAKING, NAME, Nothing, OF_IDENTITY, ObservedCall, PATH, POSITION, PROTECTION, ROOM,
+    SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value, answer,
+    value,
 };
 use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;
@@ -469,7 +469,7 @@ impl<'a> Replay<'a> {
                     self.generations.void_state(process, None, &FOLDER);
                 }
             }
-            Effect::Identity => self.void_states(process, &[&IDENTITY, &CAPABILITIES, &CREDENTIALS, &ATTRIBUTES]),
+            Effect::Identity => self.void_states(process, OF_IDENTITY),
             Effect::Memory => self.void_states(process, &[&PROTECTION, &ADVICE]),
             Effect::Changes(state) => self.generations.void_state(process, None, state),
             Effect::ChangesOf(arg, state) => self.generations.void_file(process, observed.descriptor(arg), state),
@@ -553,9 +553,7 @@ impl<'a> Replay<'a> {
             // processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
                 self.generations.void_state(process, None, &ATTRIBUTES);
-                for state in SCHEDULES {
-                    self.generations.void_state(process, None, state);
-                }
+                self.void_states(process, SCHEDULES);
             }
         }
     }

@@ -267,3 +267,12 @@ fn a_mapping_of_a_file_that_is_given_away_is_of_use() {
     let needless: u64 = judged(&kept, BUSY).findings.iter().map(|f| f.needless.estimate).sum();
     assert!(needless > 11_500, "{needless}");
 }
+
+#[test]
+fn a_refusal_is_of_the_user_who_asked() {
+    let asks = || call("openat", "open", &[CWD, 1, 0, 0], -13).path(1, "/srv/private").toll(2_000);
+    let turns = |id: u64| call("setresuid", "seteuid", &[u64::MAX, id, u64::MAX], 0).toll(400);
+    assert_eq!(told(&rounds(4_000, |_| vec![asks()]), "refused-again").len(), 1);
+    // Not claimed: another user asks each time.
+    assert_eq!(told(&rounds(4_000, |n| vec![turns(1_000 + n % 50), asks(), turns(0)]), "refused-again").len(), 0);
+}

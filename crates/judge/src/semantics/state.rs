@@ -217,6 +217,10 @@ pub(crate) static SCHEDULING: State = State {
     ..PLAIN
 };
 
+/// The kinds of state that change with the process's user, groups and capabilities.
+pub(crate) static OF_IDENTITY: &[&State] =
+    &[&IDENTITY, &CAPABILITIES, &CREDENTIALS, &ATTRIBUTES, &NAME, &ATTEMPT, &MAKING];
+
 /// The kinds of state that tell how a thread is scheduled.
 pub(crate) static SCHEDULES: &[&State] = &[&SCHEDULING, &AFFINITY, &PRIORITY, &IO_PRIORITY, &SCHEDULING_ATTRIBUTES];
 
@@ -291,7 +295,19 @@ pub(crate) static NAME: State = State {
 /// Possibility of an operation on a path or a process.
 pub(crate) static ATTEMPT: State = State {
     name: "attempt",
-    across: Across::Keep,
+    // Another user may be let in.
+    across: Across::Unless(&[
+        "setuid",
+        "setgid",
+        "setreuid",
+        "setregid",
+        "setresuid",
+        "setresgid",
+        "setgroups",
+        "setfsuid",
+        "setfsgid",
+        "capset",
+    ]),
     thing: "what was refused before",
     gives_up: "that it has become possible is noticed later",
     ..PLAIN
@@ -470,4 +486,6 @@ pub(super) static KEPT_UNLESS: &[&State] = &[
     &CAPABILITIES,
     &NAME,
     &WATCH,
+    &ATTEMPT,
+    &MAKING,
 ];
