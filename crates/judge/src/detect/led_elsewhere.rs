@@ -3,8 +3,9 @@
 
 use super::by_process::FilesByProcess;
 use super::walk::{one_more, path};
+use crate::hash::Set;
 use crate::replay::{Meaning, Step};
-use crate::semantics::{Effect, Lines, ObservedCall, Semantics};
+use crate::semantics::{Effect, Lines, ObservedCall, SETTLED, Semantics};
 use systoll_model::Recording;
 
 /// Names that processes give to other files, or take away, as far as windows show.
@@ -42,8 +43,12 @@ impl LedElsewhere {
             let is_new = |step: &Step<'_>| {
                 step.observed.call.errno().is_some() || !step.meaning.as_ref().is_some_and(Meaning::known_already)
             };
+            // A row counts the questions about all folders on the way.
             let moves = |step: &Step<'_>| {
-                is_new(step) && path(step).is_some_and(|path| self.names.is_often_of(process, path, calls(step)))
+                is_new(step)
+                    && path(step).is_some_and(|path| {
+                        self.names.is_often_of(process, path, calls(step) / run.len().max(1) as u64)
+                    })
             };
             let is_cut = run.first() == Some(&0) || run.last().is_some_and(|last| last + 1 == steps.len());
             let follows = match run.iter().filter_map(|at| steps.get(*at)).any(moves) {
@@ -64,6 +69,19 @@ impl LedElsewhere {
             run.push(at);
         }
         mark(&run);
+        // A thread that goes on with the work of another shows a part of the way.
+        let paths = |of: Follows| {
+            let at = all.iter().zip(steps).filter(move |(follows, _)| **follows == of);
+            at.filter_map(|(_, step)| path(step).filter(|_| step.opened.is_none())).collect::<Set<&str>>()
+        };
+        let moved = paths(Follows::Moves);
+        if paths(Follows::Stays).iter().any(|path| moved.contains(path)) {
+            for (follows, step) in all.iter_mut().zip(steps).filter(|(follows, _)| **follows == Follows::Stays) {
+                if step.opened.is_none() && path(step).is_some_and(|path| moved.contains(path)) {
+                    *follows = Follows::Cut;
+                }
+            }
+        }
         Some(all)
     }
 }
@@ -76,9 +94,11 @@ fn goes_on(last: &Step<'_>, to: &str) -> bool {
     was_link || from == to || one_more(from, to) || one_more(to, from)
 }
 
-/// Returns the names that a call gave to another file or took away.
+/// Returns the names that a call gave to another file or took away. A call that opens a file or sets its mode, owner or
+/// times leaves the name where it was.
 fn moved(lines: &Lines, call: &ObservedCall<'_>) -> Vec<String> {
-    if !lines.moves_names() || call.call.errno().is_some() {
+    let stays = || lines.may_open || SETTLED.iter().any(|(path, file)| lines.sets(path) || lines.sets(file));
+    if !lines.does(|effect| matches!(effect, Effect::Path { .. })) || stays() || call.call.errno().is_some() {
         return Vec::new();
     }
     let names = lines.effects(call).iter().filter_map(|effect| match effect {

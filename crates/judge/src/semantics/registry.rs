@@ -10,7 +10,7 @@ use super::memory::{Amount, FREES, Frees, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
-use super::state::{KEPT_UNLESS, NAME, PATH, SETTLED, State, WATCH};
+use super::state::{KEPT_UNLESS, NAME, PATH, State, WATCH};
 #[cfg(test)]
 use super::state::{POSITION, SIZE, SYNCED};
 use super::state_lines::{STATE_LINES, StateLine};
@@ -549,13 +549,6 @@ impl Lines {
     /// Returns true if the call gives a file another name, or one more.
     pub(crate) fn names(&self) -> bool {
         self.effects.iter().filter(|line| matches!(line.effect, Effect::Path { .. })).count() == 2
-    }
-
-    /// Returns true if the call gives a name to another file, or takes it away. A call that opens a file or sets its mode,
-    /// owner or times leaves the name where it was.
-    pub(crate) fn moves_names(&self) -> bool {
-        let beside = SETTLED.iter().any(|(by_path, by_file)| self.sets(by_path) || self.sets(by_file));
-        !self.may_open && !beside && self.does(|effect| matches!(effect, Effect::Path { .. }))
     }
 
     /// Returns true if the call may ask what a path leads to.
