@@ -51,9 +51,9 @@ pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value, word_at};
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
-    INTEREST, MAKING, NAME, OF_IDENTITY, PATH, POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SETTLED_OPEN,
-    SIGNAL_MASK, SIZE, SOCKET_OPTION, STATUS_FLAGS, SYNCED, Shared, State, StateId, TIMES, Undone, names_one,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, CWD, FD_FLAGS, FILE_STATUS, FOLDER, INTEREST, MAKING, NAME, OF_IDENTITY, PATH,
+    POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SETTLED_OPEN, SIGNAL_MASK, SIZE, SOCKET_OPTION, STATUS_FLAGS,
+    SYNCED, Shared, State, StateId, TIMES, Undone, names_one,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
