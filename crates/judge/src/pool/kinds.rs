@@ -92,6 +92,8 @@ pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
 /// Prefix of the functions of libuv that ask for an operation, and of those that run it.
 const UV_ASKS: &str = "uv_fs_";
 const UV_RUNS: &str = "uv__fs_";
+/// Suffix of a function that runs an operation until all is done: `uv__fs_write_all`.
+const UV_REPEATS: &str = "_all";
 /// Module of Node's own in which the streams of files are.
 const FILE_STREAMS: &str = "node:internal/fs/streams";
 /// Function of libuv that runs a request about files in a thread of the pool.
@@ -301,9 +303,11 @@ impl Kind {
     fn task<'r>(self, inner: &[Function<'r>], stack: &[Function<'r>]) -> Option<Option<&'r str>> {
         match self {
             Self::Libuv => {
-                let works = stack.iter().position(|f| f.name == UV_WORKS)?;
+                // Copying a file asks for other operations, which the same thread runs at once.
+                let works = stack.iter().rposition(|f| f.name == UV_WORKS)?;
                 let name = stack.get(works.checked_sub(1)?)?.name;
-                name.strip_prefix(UV_RUNS).or_else(|| UV_DIRECT.contains(&name).then_some(name)).map(Some)
+                let operation = name.strip_prefix(UV_RUNS).map(|name| name.strip_suffix(UV_REPEATS).unwrap_or(name));
+                operation.or_else(|| UV_DIRECT.contains(&name).then_some(name)).map(Some)
             }
             // The task is what `run` calls, unless that reports the end of the task.
             Self::PythonExecutor => {

@@ -410,6 +410,16 @@ mod tests {
         let direct = told(&[&["mkdir", "uv__fs_work", "worker"], &["futex", "uv__work_submit", "uv_fs_mkdir", "@f"]]);
         let direct = direct.map(|(lines, told)| (lines, told.operations));
         assert_eq!(direct, Some((vec!["f".to_owned()], vec!["uv_fs_mkdir".to_owned()])));
+        let copies: &[&str] =
+            &["open", "uv__fs_open", "uv__fs_work", "uv_fs_open", "uv__fs_copyfile", "uv__fs_work", "worker"];
+        let writes: &[&str] = &["write", "uv__fs_write", "uv__fs_write_all", "uv__fs_work", "worker"];
+        for (work, operation) in [(copies, "uv_fs_copyfile"), (writes, "uv_fs_write")] {
+            let told = told(&[work, &["futex", "uv__work_submit", operation, "@f"]]);
+            assert_eq!(
+                told.map(|(lines, told)| (lines, told.operations)),
+                Some((vec!["f".into()], vec![operation.into()]))
+            );
+        }
         let stream: &[&str] = &["futex", "uv__work_submit", "uv_fs_stat", "read", "?_read", "flow"];
         assert_eq!(told(&[WORK, stream]).map(|(lines, _)| lines), Some(vec!["_read".to_owned()]));
         // The requesters of a row that mostly makes calls of another kind are unknown.
