@@ -163,7 +163,7 @@ impl Kind {
     pub(super) fn asked_at(self, by_waits: bool) -> &'static str {
         match self {
             Self::Goroutine => "where their creator was called",
-            Self::Transport if by_waits => "where they call the program",
+            Self::Transport if by_waits => "where the program uses them",
             Self::Transport => "where they were made",
             _ if by_waits => "at waits for its results",
             _ => "at its wake-ups",
@@ -202,6 +202,12 @@ impl Kind {
             && let Some(own) = stack.get(..serves)?.iter().rfind(|f| f.is_own)
         {
             // The protocol's method, which the transport calls.
+            return Some(Part::Awaits(self, own.frame));
+        }
+        if self == Self::Transport
+            && let Some(uses) = stack.get(..thread)?.iter().rposition(uses_transport)
+            && let Some(own) = stack.get(uses + 1..thread)?.iter().find(|f| f.is_own)
+        {
             return Some(Part::Awaits(self, own.frame));
         }
         let inner = stack.get(..thread).filter(|inner| !inner.iter().any(|f| f.is_own))?;
@@ -371,6 +377,11 @@ fn creator(function: &str) -> Option<&str> {
 /// Returns true for a function by which asyncio's loop serves a transport.
 fn is_transports(f: &Function<'_>) -> bool {
     TRANSPORTS.iter().any(|name| f.name.starts_with(name)) && is_in(f, Language::Python, "/asyncio/selector_events.py")
+}
+
+/// Returns true for a function by which a program writes to a transport of asyncio's.
+fn uses_transport(f: &Function<'_>) -> bool {
+    ["write", "writelines", "sendto"].contains(&f.name) && is_in(f, Language::Python, "/asyncio/selector_events.py")
 }
 
 /// Returns the operation that a function of `tokio::fs` stands for: the module in which it is.
