@@ -30,11 +30,11 @@ const MAX_FRAMES: usize = 512;
 /// Distance from a frame pointer to the next, at most, bytes.
 const MAX_FRAME: u64 = 1 << 20;
 /// Name of a script's top level.
-const LEVEL: &str = "(script)";
+pub(crate) const LEVEL: &str = "(script)";
 /// Name of a function without one.
 const NAMELESS: &str = "(anonymous)";
 /// File name of code that was evaluated.
-const EVALUATED: &str = "<eval>";
+pub(crate) const EVALUATED: &str = "<eval>";
 /// Prefix of the names of Node's own scripts.
 const OWN: &str = "node:";
 
