@@ -111,7 +111,7 @@ perl("evaluated_sub_in_perl", "main::made", f"""eval q{{
   sub made {{ getppid() for 1..{CALLS}; }} # HERE
 }};
 made();
-""", shown="(eval 1)")
+""", shown="(eval)")
 perl("deep_in_perl", "main::down", f"""
 no warnings;
 sub down {{

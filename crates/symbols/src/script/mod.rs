@@ -283,7 +283,7 @@ mod tests {
         let outer = [line("eval", "<internal:kernel>"), line("settings", "/srv/app.rb")];
         let is_level = |own: ScriptLine| is_level_of_text(&own, outer.iter());
         let levels = [("<module>", "<string>"), ("(eval)", "(eval 7)"), ("main::__ANON__", "(eval 7)")];
-        levels.map(|(function, file)| assert!(is_level(line(function, file)), "{function}"));
+        levels.iter().for_each(|(function, file)| assert!(is_level(line(function, file)), "{function}"));
         // Ruby's has the name of the method around it; a method that was defined there has its own.
         assert!(is_level(line("settings", "(eval)")) && !is_level(line("made", "(eval)")));
         assert!(!is_level(line("made", "(eval 7)")) && !is_level(line("made", v8::EVALUATED)));
