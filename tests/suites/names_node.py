@@ -327,3 +327,66 @@ each({2 * CALLS});
         if any((g["user"] or {}).get("function") is None for g in doc["grouped"]["groups"]):
             raise Skip("this Node's libuv has no names")
         assert told.get(line, 0) >= 2 * CALLS, (call, told)
+
+
+# Scripts whose pool works for a function that is on no stack when it is asked: by name, the script, with COUNT for a number that is large
+# enough, and the system call of the line that ends with HERE.
+WAITING = {
+    "listener.js": ("read", """
+const fs = require('fs');
+let left = COUNT / 10;
+(function next() {
+  if (!left--) return;
+  fs.createReadStream(__filename, {highWaterMark: 64})
+    .on('data', (c) => c.length) // HERE
+    .on('end', next);
+})();
+"""),
+    "reader.js": ("read", """
+const fs = require('fs');
+async function sum(path) {
+  let n = 0;
+  for await (const c of fs.createReadStream(path, {highWaterMark: 64})) n += c.length; // HERE
+  return n;
+}
+(async () => { for (let i = 0; i < COUNT / 10; i++) await sum(__filename); })();
+"""),
+    "copy.mjs": ("write", """
+import fs from 'node:fs';
+import {pipeline} from 'node:stream/promises';
+async function copy(from, to) {
+  await pipeline( // HERE
+    fs.createReadStream(from, {highWaterMark: 64}), fs.createWriteStream(to));
+}
+for (let i = 0; i < COUNT / 10; i++) await copy(process.argv[1], 'copied');
+"""),
+    "handler.js": ("read", """
+const fs = require('fs'), http = require('http');
+const server = http.createServer((q, r) => { // HERE
+  fs.createReadStream(__filename, {highWaterMark: 64}).pipe(r);
+});
+server.listen(0, () => {
+  let left = COUNT / 10;
+  (function next() {
+    if (!left--) return server.close();
+    http.get({port: server.address().port, agent: false}, (r) => r.resume().on('end', next));
+  })();
+});
+"""),
+}
+
+
+@test(users=("nobody",), backends=BOTH)
+def who_waits_for_a_stream(box):
+    """What the pool reads and writes for streams is told at the function of the program that gets it."""
+    for name, (call, body) in WAITING.items():
+        script = box.file(name, body.replace("COUNT", str(3 * CALLS)))
+        box.run(box.watch([tool("node"), script], "-q", "--save", "stream.rec"))
+        doc = json.loads(box.run([box.systoll, "report", "--json", "--by", "line", "-e", call, "stream.rec"]).stdout)
+        groups = doc["grouped"]["groups"]
+        if not any("uv__" in (f or "") for row in doc["rows"] for f in row["stack"]):
+            raise Skip("this Node's libuv has no names")
+        line = 1 + next(n for n, text in enumerate(body.split("\n")) if text.endswith("HERE"))
+        told = {((g["user"] or {}).get("file") or "").rpartition("/")[2] + ":" + str((g["user"] or {}).get("line")): g["calls"] for g in groups}
+        # Reads that begin while the function is about to go on bear the name of the stream.
+        assert told.get(f"{name}:{line}", 0) > sum(told.values()) / 5, (name, line, told)

@@ -102,11 +102,16 @@ sub wanted {{
 }}
 first {{ wanted() }} 1..{CALLS};
 """)
-# The line that makes the calls is the second of the text that is evaluated.
-perl("evaluated_in_perl", "(eval)", f"""eval q{{
-  for (1..{CALLS}) {{ getppid(); }} # HERE
+# A text that is evaluated has no file, so the line that evaluates it stands for it.
+perl("evaluated_in_perl", "main", f"""eval q{{ # HERE
+  for (1..{CALLS}) {{ getppid(); }}
 }};
-""", shown="(eval 1)")
+""")
+perl("evaluated_sub_in_perl", "main::made", f"""eval q{{
+  sub made {{ getppid() for 1..{CALLS}; }} # HERE
+}};
+made();
+""", shown="(eval)")
 perl("deep_in_perl", "main::down", f"""
 no warnings;
 sub down {{

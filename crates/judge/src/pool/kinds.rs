@@ -92,6 +92,8 @@ pub(super) fn part<'r>(stack: &[Function<'r>]) -> Option<Part<'r>> {
 /// Prefix of the functions of libuv that ask for an operation, and of those that run it.
 const UV_ASKS: &str = "uv_fs_";
 const UV_RUNS: &str = "uv__fs_";
+/// Suffix of a function that runs an operation until all is done: `uv__fs_write_all`.
+const UV_REPEATS: &str = "_all";
 /// Module of Node's own in which the streams of files are.
 const FILE_STREAMS: &str = "node:internal/fs/streams";
 /// Function of libuv that runs a request about files in a thread of the pool.
@@ -161,7 +163,7 @@ impl Kind {
     pub(super) fn asked_at(self, by_waits: bool) -> &'static str {
         match self {
             Self::Goroutine => "where their creator was called",
-            Self::Transport if by_waits => "where they call the program",
+            Self::Transport if by_waits => "where the program uses them",
             Self::Transport => "where they were made",
             _ if by_waits => "at waits for its results",
             _ => "at its wake-ups",
@@ -200,6 +202,12 @@ impl Kind {
             && let Some(own) = stack.get(..serves)?.iter().rfind(|f| f.is_own)
         {
             // The protocol's method, which the transport calls.
+            return Some(Part::Awaits(self, own.frame));
+        }
+        if self == Self::Transport
+            && let Some(uses) = stack.get(..thread)?.iter().rposition(uses_transport)
+            && let Some(own) = stack.get(uses + 1..thread)?.iter().find(|f| f.is_own)
+        {
             return Some(Part::Awaits(self, own.frame));
         }
         let inner = stack.get(..thread).filter(|inner| !inner.iter().any(|f| f.is_own))?;
@@ -301,9 +309,11 @@ impl Kind {
     fn task<'r>(self, inner: &[Function<'r>], stack: &[Function<'r>]) -> Option<Option<&'r str>> {
         match self {
             Self::Libuv => {
-                let works = stack.iter().position(|f| f.name == UV_WORKS)?;
+                // Copying a file asks for other operations, which the same thread runs at once.
+                let works = stack.iter().rposition(|f| f.name == UV_WORKS)?;
                 let name = stack.get(works.checked_sub(1)?)?.name;
-                name.strip_prefix(UV_RUNS).or_else(|| UV_DIRECT.contains(&name).then_some(name)).map(Some)
+                let operation = name.strip_prefix(UV_RUNS).map(|name| name.strip_suffix(UV_REPEATS).unwrap_or(name));
+                operation.or_else(|| UV_DIRECT.contains(&name).then_some(name)).map(Some)
             }
             // The task is what `run` calls, unless that reports the end of the task.
             Self::PythonExecutor => {
@@ -367,6 +377,11 @@ fn creator(function: &str) -> Option<&str> {
 /// Returns true for a function by which asyncio's loop serves a transport.
 fn is_transports(f: &Function<'_>) -> bool {
     TRANSPORTS.iter().any(|name| f.name.starts_with(name)) && is_in(f, Language::Python, "/asyncio/selector_events.py")
+}
+
+/// Returns true for a function by which a program writes to a transport of asyncio's.
+fn uses_transport(f: &Function<'_>) -> bool {
+    ["write", "writelines", "sendto"].contains(&f.name) && is_in(f, Language::Python, "/asyncio/selector_events.py")
 }
 
 /// Returns the operation that a function of `tokio::fs` stands for: the module in which it is.

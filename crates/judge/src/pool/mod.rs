@@ -218,9 +218,11 @@ impl<'r> Pools<'r> {
             sum.looks += seen.looks;
             sum.calls += seen.calls;
         }
-        let by_waits = lines.is_empty();
+        let waiting = self.waits.get(&(process, kind));
+        // Who uses a transport says more of its calls than who made it.
+        let by_waits = lines.is_empty() || kind == Kind::Transport && waiting.is_some();
         if by_waits {
-            lines = self.waits.get(&(process, kind)).cloned().unwrap_or_default();
+            lines = waiting.cloned().unwrap_or_default();
         }
         let all: f64 = lines.values().map(|seen| seen.calls).sum();
         let line = |(frame, seen): (FrameId, Seen)| AskingLine { frame, looks: seen.looks, share: seen.calls / all };
@@ -410,6 +412,16 @@ mod tests {
         let direct = told(&[&["mkdir", "uv__fs_work", "worker"], &["futex", "uv__work_submit", "uv_fs_mkdir", "@f"]]);
         let direct = direct.map(|(lines, told)| (lines, told.operations));
         assert_eq!(direct, Some((vec!["f".to_owned()], vec!["uv_fs_mkdir".to_owned()])));
+        let copies: &[&str] =
+            &["open", "uv__fs_open", "uv__fs_work", "uv_fs_open", "uv__fs_copyfile", "uv__fs_work", "worker"];
+        let writes: &[&str] = &["write", "uv__fs_write", "uv__fs_write_all", "uv__fs_work", "worker"];
+        for (work, operation) in [(copies, "uv_fs_copyfile"), (writes, "uv_fs_write")] {
+            let told = told(&[work, &["futex", "uv__work_submit", operation, "@f"]]);
+            assert_eq!(
+                told.map(|(lines, told)| (lines, told.operations)),
+                Some((vec!["f".into()], vec![operation.into()]))
+            );
+        }
         let stream: &[&str] = &["futex", "uv__work_submit", "uv_fs_stat", "read", "?_read", "flow"];
         assert_eq!(told(&[WORK, stream]).map(|(lines, _)| lines), Some(vec!["_read".to_owned()]));
         // The requesters of a row that mostly makes calls of another kind are unknown.
@@ -492,7 +504,11 @@ mod tests {
         // What a protocol itself does has its line, which tells of a transport that was there before.
         let own: &[&str] = &["send", "@data_received", "*_read_ready", "^_run", "=_run_once"];
         let (lines, told) = self::told(&[reads, own]).expect("work for a transport");
-        assert_eq!((lines, told.asked_at), (vec!["data_received".to_owned()], "where they call the program"));
+        assert_eq!((lines, told.asked_at), (vec!["data_received".to_owned()], "where the program uses them"));
+        // A coroutine that writes to it has its line, too, which tells more than that of the maker.
+        let writes: &[&str] = &["send", "*write", "^write", "@handle", "^_run", "=_run_once", "@main"];
+        let (lines, told) = self::told(&[reads, writes, makes]).expect("work for a transport");
+        assert_eq!((lines, told.asked_at), (vec!["handle".to_owned()], "where the program uses them"));
         let wakes: &[&str] = &["recv", "*_read_from_self", "^_run", "=_run_once"];
         assert_eq!(self::told(&[own, makes]), None);
         assert_eq!(self::told(&[wakes, makes]), None);

@@ -22,8 +22,8 @@ impl MapsEntry {
             Some(path) => (path, true),
             None => (&*path, false),
         };
-        // In paths, the kernel escapes nothing but newlines.
-        let path = path.replace("\\012", "\n");
+        // In paths, the kernel escapes nothing but newlines. It names shared memory without a file after a device.
+        let path = if deleted && path == "/dev/zero" { String::new() } else { path.replace("\\012", "\n") };
         let (offset, device, inode) = (line.offset, line.device, line.inode);
         Self { start: line.range.start, end: line.range.end, offset, device, inode, path, deleted }
     }
@@ -60,6 +60,8 @@ mod tests {
         assert_eq!((m.start, m.end, m.offset), (0x7f00aa000, 0x7f00ab000, 0x26000));
         assert_eq!((m.device, m.inode, m.path.as_str(), m.deleted), ((0xfe, 1), 77, "/lib/a b.so", true));
         assert_eq!(line(b"7f00aa000-7f00ab000 rw-p 00026000 fe:01 77 /lib/a.so"), None);
+        let shared = line(b"7f00aa000-7f00ab000 rwxs 00000000 00:01 77 /dev/zero (deleted)").unwrap();
+        assert_eq!((shared.path.as_str(), shared.inode), ("", 77));
         assert_eq!(line(b"7ffe000-7fff000 r-xp 00000000 00:00 0    [vdso]").unwrap().path, "[vdso]");
     }
 }

@@ -43,9 +43,15 @@ fn image() -> impl Strategy<Value = Vec<u64>> {
 /// Generates a heap of V8's with few types: pointers are tagged, and most of them lead to a map.
 fn heap(newer: bool) -> impl Strategy<Value = Vec<u64>> {
     let kinds: &[u64] = if newer {
-        &[254, 220, 2065, 282, 280, 167, 186, 190, 187, 217, 196, 205, 256, 8, 9, 10, 11, 13, 0, 1, 2]
+        &[
+            254, 220, 2065, 282, 280, 167, 186, 190, 187, 217, 196, 205, 256, 1057, 2110, 2115, 162, 161, 277, 8, 9,
+            10, 11, 13, 0, 1, 2,
+        ]
     } else {
-        &[255, 205, 2066, 262, 261, 167, 191, 246, 245, 190, 175, 240, 8, 9, 10, 11, 13, 0, 1, 2]
+        &[
+            255, 205, 2066, 262, 261, 167, 191, 246, 245, 190, 175, 240, 1057, 2106, 2063, 163, 161, 259, 8, 9, 10, 11,
+            13, 0, 1, 2,
+        ]
     };
     // Maps are the first objects; each has two words, its own map and its type.
     let maps: Vec<u64> = kinds.iter().flat_map(|kind| [BASE + 1, kind << 32]).collect();

@@ -39,6 +39,7 @@ pub(crate) use memory::Room;
 use thread::Evaluation;
 pub use thread::Thread;
 
+use crate::lines::ScriptLine;
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
 use foldhash::HashMap;
 use std::collections::hash_map::Entry;
@@ -227,15 +228,20 @@ impl Symbols {
         self.scripts.runtimes.contains(&key) || bundled(path())
     }
 
-    /// Returns the script line that stands for a stack: the innermost of the user's own code; else, in Java, the
-    /// outermost that tells what its thread is for; else the innermost that has a line number. Lines outside of an event
-    /// loop only started it.
+    /// Returns the script line that stands for a stack: the innermost of the user's own code, but for the outermost level
+    /// of a text which was evaluated the line that did so; else, in Java, the outermost that tells what its thread is
+    /// for; else the innermost that has a line number. Lines outside of an event loop only started it.
     pub fn script_line(&self, stack: &[RawFrame]) -> Option<RawFrame> {
         let is_loop = |f: &RawFrame| self.scripts.lines.get(*f).is_some_and(|(line, _)| python::is_loop(line));
         let in_loop = stack.iter().position(is_loop).and_then(|at| stack.get(..=at));
         let stack = in_loop.unwrap_or(stack);
         let lines = stack.iter().filter(|f| f.is_script());
         let own = |f: &&RawFrame| self.scripts.lines.get(**f).is_some_and(|(_, class)| *class == FrameClass::User);
+        let line = |f: RawFrame| self.scripts.lines.get(f).map(|(line, _)| line);
+        let is_level = |(at, f): &(usize, &RawFrame)| {
+            let outer = || stack.iter().skip(at + 1).filter_map(|f| line(*f));
+            line(**f).is_some_and(|line| is_level_of_text(line, outer()))
+        };
         // A frame without a line number is not taken: in a stack of compiled functions, the interpreted ones may be
         // missing.
         let whole = |f: &&RawFrame| self.scripts.lines.get(**f).is_some_and(|(line, _)| line.line.is_some());
@@ -244,6 +250,43 @@ impl Symbols {
             line.is_some_and(|line| line.language == Language::Java && hotspot::tells_task(&line.function))
         };
         let task = || stack.iter().rev().filter(|f| f.is_script()).filter(whole).find(tells_task);
-        lines.clone().find(own).or_else(task).or_else(|| lines.clone().find(whole)).copied()
+        let numbered = || stack.iter().enumerate().filter(|(_, f)| f.is_script() && own(f));
+        let own_line = numbered().find(|f| !is_level(f)).or_else(|| numbered().next()).map(|(_, f)| f);
+        own_line.or_else(task).or_else(|| lines.clone().find(whole)).copied()
+    }
+}
+
+/// Returns true for a line at the outermost level of a text that the program evaluated (`eval`, `exec`), which is in no
+/// file that a reader could open. `outer` are the lines that called it. PHP names such a text by the place that evaluates
+/// it; Ruby gives its level the name of the method that does.
+fn is_level_of_text<'l>(line: &ScriptLine, mut outer: impl Iterator<Item = &'l ScriptLine>) -> bool {
+    let is_text = |line: &ScriptLine| {
+        let file = line.file.as_deref().unwrap_or_default();
+        file == "<string>" || file == v8::EVALUATED || file.starts_with("(eval")
+    };
+    let is_level = ["<module>", "(eval)", v8::LEVEL].contains(&&*line.function) || line.function.ends_with("__ANON__");
+    is_text(line) && (is_level || outer.any(|outer| outer.function == line.function && !is_text(outer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_of_an_evaluated_text_is_told_by_who_evaluates_it() {
+        let line = |function: &str, file: &str| ScriptLine {
+            language: Language::Perl,
+            function: function.into(),
+            file: Some(file.into()),
+            line: Some(1),
+        };
+        let outer = [line("eval", "<internal:kernel>"), line("settings", "/srv/app.rb")];
+        let is_level = |own: ScriptLine| is_level_of_text(&own, outer.iter());
+        let levels = [("<module>", "<string>"), ("(eval)", "(eval 7)"), ("main::__ANON__", "(eval 7)")];
+        levels.iter().for_each(|(function, file)| assert!(is_level(line(function, file)), "{function}"));
+        // Ruby's has the name of the method around it; a method that was defined there has its own.
+        assert!(is_level(line("settings", "(eval)")) && !is_level(line("made", "(eval)")));
+        assert!(!is_level(line("made", "(eval 7)")) && !is_level(line("made", v8::EVALUATED)));
+        assert!(!is_level(line("<module>", "/srv/app.py")) && !is_level(line("settings", "/srv/app.rb")));
     }
 }

@@ -41,6 +41,8 @@ pub struct AddressSpace {
     compiles: bool,
     /// True if a mapped file holds an interpreter whose frames can be read from its start on.
     reads_scripts: bool,
+    /// True if the program ran before it was watched, so that its interpreter has started.
+    runs_already: bool,
     /// True if the last walk ended at a return address outside all executable mappings that are known.
     pub(super) ended_outside: bool,
 }
@@ -49,6 +51,11 @@ impl AddressSpace {
     /// Returns an address space without mappings.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns an address space, without mappings yet, of a program that ran before it was watched.
+    pub fn of_running() -> Self {
+        Self { runs_already: true, ..Self::default() }
     }
 
     /// Reads `/proc/PID/maps` again and loads new files while they are mapped. Takes little time if nothing changed. If
@@ -82,7 +89,7 @@ impl AddressSpace {
         Arc::make_mut(&mut self.mappings).splice(replaced.clone(), [mapping]);
         Arc::make_mut(&mut self.mapped).splice(replaced, [new]);
         self.compiles |= symbols.compiles(file.module);
-        self.reads_scripts |= symbols.interprets_at_once(file.module);
+        self.reads_scripts |= self.reads_scripts_of(symbols, file.module);
         Some(file)
     }
 
@@ -110,8 +117,13 @@ impl AddressSpace {
         let mappings = mapped.iter().map(|m| known(m).unwrap_or_else(|| load(symbols, pid, m))).collect();
         (self.mapped, self.mappings) = (Arc::new(mapped), Arc::new(mappings));
         let compiles = self.files().any(|f| symbols.compiles(f.module));
-        let reads_scripts = self.files().any(|f| symbols.interprets_at_once(f.module));
+        let reads_scripts = self.files().any(|f| self.reads_scripts_of(symbols, f.module));
         (self.compiles, self.reads_scripts) = (compiles, reads_scripts);
+    }
+
+    /// Returns true if a file's scripts may be in what is watched from the first call on.
+    fn reads_scripts_of(&self, symbols: &Symbols, file: ModuleKey) -> bool {
+        symbols.interprets_at_once(file) || self.runs_already && symbols.interprets(file)
     }
 
     /// Returns true if the last stack that was unwound ended at a return address outside all executable mappings: code may

@@ -64,7 +64,7 @@ impl Modules {
     pub(super) fn load(&mut self, pid: i32, entry: &MapsEntry, problems: &mut Problems) -> Option<ModuleKey> {
         let is_vdso = entry.path == "[vdso]";
         let inode = Inode { device: entry.device, number: entry.inode };
-        if !is_vdso && entry.inode == 0 || self.ignored.contains(&inode) {
+        if !is_vdso && (entry.inode == 0 || entry.path.is_empty()) || self.ignored.contains(&inode) {
             return None;
         }
         let len = entry.end.saturating_sub(entry.start);

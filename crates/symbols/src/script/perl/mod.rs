@@ -234,7 +234,12 @@ fn frame(
     if line == 0 || line > MAX_LINE || file == 0 {
         return Some(None);
     }
-    let file = readable(&memory.text(file, MAX_NAME)?);
+    let mut file = readable(&memory.text(file, MAX_NAME)?);
+    // Perl numbers the texts that it evaluates, the same one anew each time.
+    if file.strip_prefix("(eval ").and_then(|number| number.strip_suffix(')')).is_some_and(|n| n.parse::<u64>().is_ok())
+    {
+        file = "(eval)".to_owned();
+    }
     let class = class(&file);
     let line =
         ScriptLine { language: Language::Perl, function: function.into(), file: Some(file.into()), line: Some(line) };

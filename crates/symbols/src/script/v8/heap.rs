@@ -182,7 +182,7 @@ impl Heap<'_, '_, '_> {
         const WITH_NAME: u64 = 5;
         let tagged = self.field(shared, self.layout.function_name)?;
         if let Some(name) = self.string(tagged, MAX_NAME) {
-            return Some(Name { text: name, is_level: false });
+            return Some(Name { text: name, is_level: false, begins: None });
         }
         let scope = self.object(tagged, self.layout.types.scope)?.wrapping_add(super::layout::SLOTS);
         let at = &self.layout.scope;
@@ -202,12 +202,41 @@ impl Heap<'_, '_, '_> {
             let first = if told_first { self.field(scope, (at.first - 2) * 8)? } else { first };
             let is_level = own.is_empty() && made_up.is_none() && integer(first) == Some(0);
             let text = if own.is_empty() { made_up.unwrap_or_default() } else { own };
-            return Some(Name { text, is_level });
+            let begins = integer(first).and_then(|first| u32::try_from(first).ok());
+            return Some(Name { text, is_level, begins });
         }
-        Some(Name { text: String::new(), is_level: false })
+        Some(Name { text: String::new(), is_level: false, begins: None })
+    }
+
+    /// Returns the offset in the script at which a function begins.
+    pub(crate) fn begin(&mut self, shared: u64) -> Option<u32> {
+        /// Offset of `UncompiledData::start_position`.
+        const START: u64 = 16;
+        if let Some(begins) = self.name(shared)?.begins {
+            return Some(begins);
+        }
+        let data = self.field(shared, FUNCTION_DATA)?;
+        let (first, last) = self.layout.waits.uncompiled;
+        (first..=last).contains(&self.kind(data)?).then_some(())?;
+        self.memory.half(address(data)?.wrapping_add(START))
+    }
+
+    /// Returns the bytecode of a function, a tagged pointer; `None` if it has none.
+    pub(crate) fn bytecode(&mut self, shared: u64) -> Option<u64> {
+        // The data is the bytecode, or a pair that begins with it, or baseline code, which keeps it in place of what
+        // it needs for going back to bytecode.
+        let data = self.field(shared, FUNCTION_DATA)?;
+        let [types, code] = [self.layout.types.bytecode, self.layout.types.code];
+        let kind = self.kind(data)?;
+        let of_code = if kind == code { self.layout.code.deoptimization } else { 8 };
+        let inner = if kind == types { data } else { self.field(address(data)?, of_code)? };
+        let of_pair = if self.kind(inner)? == types { inner } else { self.field(address(inner)?, 8)? };
+        (self.kind(of_pair)? == types).then_some(of_pair)
     }
 }
 
+/// Offset of `SharedFunctionInfo::function_data`, the first field of all versions.
+const FUNCTION_DATA: u64 = 8;
 /// Units read of a function's name, at most.
 const MAX_NAME: u32 = 512;
 
@@ -217,6 +246,8 @@ pub(crate) struct Name {
     pub(crate) text: String,
     /// True if the function is the top level of a script.
     pub(crate) is_level: bool,
+    /// Offset in the script at which the function begins, if it is known together with the name.
+    pub(crate) begins: Option<u32>,
 }
 
 /// An array of objects.

@@ -34,6 +34,7 @@ pub(crate) struct Layout {
     pub(crate) scope: ScopeLayout,
     pub(crate) code: CodeLayout,
     pub(crate) inlined: InlinedLayout,
+    pub(crate) waits: WaitLayout,
     /// Lengths of bytecodes (`Bytecodes::kBytecodeSizes`): as many bytes for each of the three operand scales.
     pub(crate) bytecode_sizes: Vec<u8>,
     /// The way in which tables of positions are written.
@@ -47,6 +48,8 @@ pub(crate) struct FrameLayout {
     pub(crate) function: i32,
     pub(crate) bytecode: i32,
     pub(crate) offset: i32,
+    /// Offset of the number of arguments, which all code of JavaScript stores.
+    pub(crate) arguments: i32,
 }
 
 /// Numbers of object types (`InstanceType`); a pair is the first and the last of a range.
@@ -130,6 +133,37 @@ pub(crate) struct InlinedLayout {
     pub(crate) positions: u64,
 }
 
+/// Types and offsets of the objects by which a function that waits is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WaitLayout {
+    /// First type of objects that have properties.
+    pub(crate) objects: u16,
+    /// Types of generators: plain ones, asynchronous functions, asynchronous generators.
+    pub(crate) generators: (u16, u16),
+    pub(crate) promise: u16,
+    pub(crate) reaction: u16,
+    pub(crate) capability: u16,
+    pub(crate) request: u16,
+    pub(crate) property_array: u16,
+    /// Types of functions that are not compiled yet.
+    pub(crate) uncompiled: (u16, u16),
+    /// Offset of `JSFunction::context`.
+    pub(crate) function_context: u64,
+    /// Offset of `JSGeneratorObject::function`.
+    pub(crate) generator: u64,
+    /// Offset of `JSPromise::reactions_or_result`.
+    pub(crate) reactions: u64,
+    /// Offset of `JSReceiver::properties_or_hash`.
+    pub(crate) properties: u64,
+    /// Offset of `JSObject::elements`.
+    pub(crate) elements: u64,
+    /// Offset of `Map::instance_size_in_words`; of the first property in the object, in words: one more.
+    pub(crate) size_in_words: u64,
+    /// Number of a dictionary's elements before its entries.
+    pub(crate) dictionary: u64,
+    pub(crate) first_in_words: u64,
+}
+
 const WORD: u64 = 8;
 /// Offset of a `ScopeInfo`'s first slot.
 pub(crate) const SLOTS: u64 = 8;
@@ -183,6 +217,8 @@ impl Layout {
                 function: e.frame("off_fp_function")?,
                 bytecode: e.frame("off_fp_bytecode_array")?,
                 offset: e.frame("off_fp_bytecode_offset")?,
+                // It lies behind the function (`StandardFrameConstants::kArgCOffset`), and is not exported.
+                arguments: e.frame("off_fp_function")? - 8,
             },
             types: Types::of(&e)?,
             strings: Strings::of(&e)?,
@@ -206,6 +242,7 @@ impl Layout {
             scope: ScopeLayout { locals: e.field(&["scopeinfo_idx_ncontextlocals"])?, first: before_names },
             code: CodeLayout::of(&e)?,
             inlined: InlinedLayout::of(&e)?,
+            waits: WaitLayout::of(&e),
             bytecode_sizes: bytecode_sizes(file),
             steps: steps(file)?,
         })
@@ -317,6 +354,44 @@ impl CodeLayout {
     }
 }
 
+impl WaitLayout {
+    /// Returns the types that a file exports; those that it doesn't export are of no object.
+    fn of(e: &Exported<'_>) -> Self {
+        let kind = |name: &str| e.type_of(name).unwrap_or(NONE);
+        let generator = kind("JSAsyncFunctionObject__JS_ASYNC_FUNCTION_OBJECT_TYPE");
+        let uncompiled = [
+            "UncompiledDataWithPreparseData__UNCOMPILED_DATA_WITH_PREPARSE_DATA_TYPE",
+            "UncompiledDataWithoutPreparseDataWithJob__UNCOMPILED_DATA_WITHOUT_PREPARSE_DATA_WITH_JOB_TYPE",
+        ];
+        let elements = e.field(&["class_JSObject__elements__Object"]).unwrap_or(2 * WORD);
+        Self {
+            objects: kind("JSObject__JS_OBJECT_TYPE"),
+            generators: (generator, kind("JSAsyncGeneratorObject__JS_ASYNC_GENERATOR_OBJECT_TYPE")),
+            promise: kind("JSPromise__JS_PROMISE_TYPE"),
+            reaction: kind("PromiseReaction__PROMISE_REACTION_TYPE"),
+            capability: kind("PromiseCapability__PROMISE_CAPABILITY_TYPE"),
+            request: kind("AsyncGeneratorRequest__ASYNC_GENERATOR_REQUEST_TYPE"),
+            property_array: kind("PropertyArray__PROPERTY_ARRAY_TYPE"),
+            uncompiled: (kind(uncompiled[0]), kind(uncompiled[1])),
+            function_context: e.field(&["class_JSFunction__context__Context"]).unwrap_or(4 * WORD),
+            generator: elements + WORD,
+            reactions: elements + WORD,
+            properties: WORD,
+            elements,
+            size_in_words: e.field(&["class_Map__instance_size_in_words__char"]).unwrap_or(WORD),
+            dictionary: e.field(&["namedictionary_prefix_start_index"]).unwrap_or(3)
+                + e.field(&["namedictionaryshape_prefix_size"]).unwrap_or(2),
+            first_in_words: 1 + e.field(&["class_Map__instance_size_in_words__char"]).unwrap_or(WORD),
+        }
+    }
+
+    /// Returns true for the type of an object by which an `await` goes on.
+    pub(crate) fn carries(&self, kind: u16) -> bool {
+        let (first, last) = self.generators;
+        (first..=last).contains(&kind) || [self.promise, self.capability, self.reaction].contains(&kind)
+    }
+}
+
 impl InlinedLayout {
     fn of(e: &Exported<'_>) -> Option<Self> {
         let own = e.field(&[
@@ -363,7 +438,7 @@ impl Layout {
         let either = |new: u64, old: u64| if newer { new } else { old };
         let kind = |new: u16, old: u16| if newer { new } else { old };
         Self {
-            frame: FrameLayout { context: -8, function: -16, bytecode: -32, offset: -40 },
+            frame: FrameLayout { context: -8, function: -16, bytecode: -32, offset: -40, arguments: -24 },
             types: Types {
                 map: kind(254, 255),
                 contexts: if newer { (220, 229) } else { (205, 214) },
@@ -401,6 +476,24 @@ impl Layout {
                 baseline: if newer { 10 } else { 11 },
             },
             inlined: InlinedLayout { count: 1, functions: either(3, 2), positions: either(8, 7) },
+            waits: WaitLayout {
+                objects: 1057,
+                generators: if newer { (2110, 2111) } else { (2106, 2107) },
+                promise: kind(2115, 2063),
+                reaction: kind(162, 163),
+                capability: 161,
+                request: kind(146, 148),
+                property_array: kind(277, 259),
+                uncompiled: if newer { (175, 178) } else { (220, 223) },
+                function_context: either(40, 32),
+                generator: 24,
+                reactions: 24,
+                properties: 8,
+                elements: 16,
+                size_in_words: 8,
+                first_in_words: 9,
+                dictionary: 6,
+            },
             bytecode_sizes: vec![1, 2, 3, 4, 5, 6],
             steps: if newer { Steps::Flagged } else { Steps::Signed },
         }

@@ -10,6 +10,7 @@ pub(crate) mod layout;
 pub(crate) mod positions;
 mod source_map;
 pub(crate) mod sources;
+mod waiting;
 
 use self::code::{Place, Streams, interpreted};
 use self::heap::{Heap, address};
@@ -29,11 +30,11 @@ const MAX_FRAMES: usize = 512;
 /// Distance from a frame pointer to the next, at most, bytes.
 const MAX_FRAME: u64 = 1 << 20;
 /// Name of a script's top level.
-const LEVEL: &str = "(script)";
+pub(crate) const LEVEL: &str = "(script)";
 /// Name of a function without one.
 const NAMELESS: &str = "(anonymous)";
 /// File name of code that was evaluated.
-const EVALUATED: &str = "<eval>";
+pub(crate) const EVALUATED: &str = "<eval>";
 /// Prefix of the names of Node's own scripts.
 const OWN: &str = "node:";
 
@@ -90,6 +91,9 @@ impl Interpreter for V8 {
             };
             self.chain(&layout, look, At { ip: frame.ip, pointer }, &mut told);
         }
+        if told.own == 0 && !told.pointers.is_empty() {
+            self.add_waiting(&layout, look, &mut told);
+        }
         // Frames outside the outermost of the program's own functions only start the program, so they are left out.
         // If no function is the program's own, all are kept.
         let own = if told.own > 0 { told.own } else { told.evaluations.len() };
@@ -111,6 +115,8 @@ struct Told {
     evaluations: Vec<Evaluation>,
     /// Number of evaluations up to the outermost one of the program's own functions.
     own: usize,
+    /// Frame pointers of the JavaScript frames, innermost first.
+    pointers: Vec<u64>,
     /// Outermost frame pointer followed so far.
     up_to: u64,
 }
@@ -131,6 +137,7 @@ impl V8 {
                     let is_users = |f: &RawFrame| lines.get(*f).is_some_and(|(_, class)| *class == FrameClass::User);
                     let any_own = frames.iter().any(is_users);
                     told.evaluations.push(Evaluation { frames, at: Some(at.pointer) });
+                    told.pointers.push(at.pointer);
                     told.own = if any_own { told.evaluations.len() } else { told.own };
                 }
                 None if at.pointer == from.pointer || !is_between(heap, at.pointer) => return,
@@ -146,6 +153,16 @@ impl V8 {
                 return;
             }
             at = At { ip, pointer };
+        }
+    }
+
+    /// Adds the function of the program that waits for what a stack without one does, as the outermost frame.
+    fn add_waiting(&mut self, layout: &Layout, look: &mut Look<'_, '_, '_>, told: &mut Told) {
+        let (heap, tid) = (&mut Heap { memory: look.memory, layout }, look.thread.tid);
+        let place = waiting::waiting(heap, &told.pointers);
+        let frame = place.and_then(|place| self.line(heap, (look.lines, tid), place));
+        if let (Some(frame), Some(at)) = (frame, told.pointers.last()) {
+            told.evaluations.push(Evaluation { frames: vec![frame], at: Some(*at) });
         }
     }
 

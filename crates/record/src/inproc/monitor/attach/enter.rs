@@ -165,7 +165,7 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     let maps = Maps::of(pid);
     let elides = session.knowledge.provisioning.elided != 0;
     check_memory(pid, &mem, &maps, elides)?;
-    let mut space = AddressSpace::new();
+    let mut space = AddressSpace::of_running();
     space.update_by(&mut session.knowledge.symbols, pid, &maps.text);
     let mut taken = Taken::by(Layout::Known(&maps.all));
     let (losses_before, mut files) = (session.draft.problems.losses, Vec::new());
