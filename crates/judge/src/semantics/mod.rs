@@ -33,6 +33,7 @@ pub(crate) use {
     alternatives::CHEAPER,
     call_pairs::SEQUELS,
     ranges::{From as RangeFrom, RANGED},
+    state::CREDENTIALS,
     state_lines::STATE_LINES,
     things::{Handle, THINGS},
 };
