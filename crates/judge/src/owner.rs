@@ -7,7 +7,7 @@
 use crate::language::CodeLanguage;
 use serde::Deserialize;
 use std::sync::Arc;
-use systoll_model::{Frame, FrameClass, Process, Recording, Row, Sysno, short_file};
+use systoll_model::{Frame, FrameClass, FrameId, Process, Recording, Row, Sysno, short_file};
 
 /// A reader who can apply a cure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -132,14 +132,25 @@ impl Owner {
     /// which make most of the calls. If no line is known to make them, a module of the language's library on the row's
     /// stack makes the calls. Returns `None` if neither tells it.
     fn of_lines(recording: &Recording, row: &Row, program: &Process) -> Option<Self> {
-        let frames: Vec<&Frame> = recording.row_frames(row).collect();
+        let ids: Vec<FrameId> = recording.row_frame_ids(row).collect();
+        let is_user = |id: &FrameId| {
+            let frame = recording.frame(*id);
+            frame.language.is_some() && frame.class == FrameClass::User
+        };
+        // The row may be told with one of its lines, which is then that of few calls only.
+        let looks = row.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.weight));
+        let is_of_few = |id: &FrameId| {
+            row.lines.iter().any(|line| line.frame == *id && (line.weight as f64) < OF_LINES * looks as f64)
+        };
+        let told = ids.iter().position(|id| is_user(id)).filter(|at| ids.get(*at).is_some_and(is_of_few));
+        let frames: Vec<&Frame> = ids.iter().take(told.unwrap_or(ids.len())).map(|id| recording.frame(*id)).collect();
         if let Some(owner) = Self::of_script_frames(frames.iter().copied(), program) {
             return Some(owner);
         }
         let (mut owners, mut all): (Vec<(Self, u64)>, u64) = (Vec::new(), 0);
         for line in &row.lines {
             let of_line = frames.iter().copied().chain([recording.frame(line.frame)]);
-            let weight = line.weight.max(line.looks);
+            let weight = line.weight;
             all = all.saturating_add(weight);
             let Some(owner) = Self::of_script_frames(of_line, program) else { continue };
             match owners.iter_mut().find(|(known, _)| known.is_same(&owner)) {
@@ -350,7 +361,7 @@ pub(crate) fn is_served(program: &Process, files: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, FrameId, Language, Location, ProcessId, RowLine, Stack, StackId};
+    use systoll_model::{Counts, Language, Location, ProcessId, RowLine, Stack, StackId};
 
     #[test]
     fn packages_are_known_by_where_installers_put_them() {
@@ -375,7 +386,7 @@ mod tests {
             let place = Location { function: "f".into(), file: Some(file.into()), line: Some(3) };
             Frame { class, locations: vec![place], language: Some(Language::Python), ..Frame::default() }
         };
-        let owner = |weights: &[u64]| {
+        let owner = |told: &[FrameId], weights: &[u64]| {
             let line =
                 |(at, weight): (usize, &u64)| RowLine { frame: FrameId(1 + at as u32), looks: 1, weight: *weight };
             let mut row = Row::new(ProcessId(0), Sysno::named("newfstatat"), Counts::default());
@@ -391,7 +402,7 @@ mod tests {
                 ],
                 stacks: vec![
                     Stack { frames: Vec::new(), complete: false },
-                    Stack { frames: vec![FrameId(0)], complete: false },
+                    Stack { frames: [&[FrameId(0)], told].concat(), complete: false },
                 ],
                 ..Recording::default()
             };
@@ -401,8 +412,14 @@ mod tests {
             }
         };
         assert_eq!(
-            (owner(&[8, 1, 1]), owner(&[1, 1, 1]), owner(&[])),
-            ("certifi".into(), "zipfile".into(), "zipfile".into())
+            [owner(&[], &[8, 1, 1]), owner(&[], &[1, 1, 1]), owner(&[], &[])],
+            ["certifi", "zipfile", "zipfile"]
+        );
+        // The stack is told with the first line.
+        let first = [FrameId(1)];
+        assert_eq!(
+            [owner(&first, &[1, 1, 1]), owner(&first, &[2, 1, 1]), owner(&first, &[])],
+            ["zipfile", "certifi", "certifi"]
         );
     }
 
