@@ -142,7 +142,7 @@ impl Owner {
         let is_of_few = |id: &FrameId| {
             row.lines.iter().any(|line| line.frame == *id && (line.weight as f64) < OF_LINES * looks as f64)
         };
-        let told = ids.iter().position(|id| is_user(id)).filter(|at| ids.get(*at).is_some_and(is_of_few));
+        let told = ids.iter().position(is_user).filter(|at| ids.get(*at).is_some_and(is_of_few));
         let frames: Vec<&Frame> = ids.iter().take(told.unwrap_or(ids.len())).map(|id| recording.frame(*id)).collect();
         if let Some(owner) = Self::of_script_frames(frames.iter().copied(), program) {
             return Some(owner);
