@@ -4,8 +4,17 @@ use crate::language::{CodeLanguage, Version, applet, compiled, version_of};
 use crate::owner::{Owner, is_served};
 use systoll_model::{Frame, Module, Recording, Row};
 
+/// The function of a language's library that a part of a row's calls came by.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ApiShare {
+    /// The function's name; `None` if it is not known, so that the C library's function stands for it.
+    pub name: Option<String>,
+    /// The part of the row's calls, from 0 to 1.
+    pub share: f64,
+}
+
 /// The author of a row's calls: the language of their code, its version, and the files that it consists of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Author {
     /// The language of the code; `None` where neither a frame, a file name nor a compiled user frame tells it.
     pub language: Option<CodeLanguage>,
@@ -19,6 +28,9 @@ pub(crate) struct Author {
     pub functions: Vec<String>,
     /// The function of the language's library that the code called, where it is known.
     pub called: Option<String>,
+    /// The functions of the language's library by which the calls came, each with its share; empty where nothing was
+    /// asked about it.
+    pub shares: Vec<ApiShare>,
     /// Owner of the code that makes the calls.
     pub owner: Owner,
     /// True if each request of a server starts the code anew.
@@ -50,7 +62,7 @@ impl Author {
         let version = language.and_then(|l| files.iter().find(|f| CodeLanguage::of_file(f) == Some(l)));
         let version = version.and_then(|file| version_of(file));
         let owner = if outside { Owner::Program(program.name().to_owned()) } else { Owner::of(recording, row) };
-        Self { language, version, files, sources, functions, called: None, owner, is_served }
+        Self { language, version, files, sources, functions, called: None, shares: Vec::new(), owner, is_served }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Causes: known diseases, as data.
 
-use crate::author::Author;
+use crate::author::{ApiShare, Author};
 use crate::builtin::{FILES, File};
 use crate::cure_kind::CureKind;
 use crate::language::{CodeLanguage, Version};
@@ -74,6 +74,9 @@ pub struct Cure {
     /// If given, the cure is offered only if the program lists the folder of the finding's names (true), or only if
     /// it does not (false).
     pub listed: Option<bool>,
+    /// If given, the cure is offered only if the programs of `about` are mostly started with names of files beside
+    /// their pattern or script (true), or only if they are not (false).
+    pub files: Option<bool>,
     /// The first version of the language in which the cure works.
     pub since: Option<Version>,
     /// The first version of the language that does not need the cure any more.
@@ -90,6 +93,9 @@ pub struct Example {
     /// The lines of `before` as the cure leaves them: without the disease, and with the same effect.
     pub after: String,
 }
+
+/// Least share of the calls, 0 to 1, that have to come by the functions for which a cure is.
+const HALF: f64 = 0.5;
 
 /// The degree to which a cure fits, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -317,6 +323,7 @@ struct CureFile {
     served: Option<bool>,
     several: Option<bool>,
     listed: Option<bool>,
+    files: Option<bool>,
     since: Option<String>,
     older_than: Option<String>,
     before: Option<String>,
@@ -330,11 +337,19 @@ impl Cure {
         self.fit_of_any_call(author, about).filter(|_| self.is_for_called(author))
     }
 
-    /// Returns true if the cure is for the function that the code called, or if that function is
-    /// unknown.
+    /// Returns true if the cure is for the function by which the code made at least half of the calls, or if that
+    /// function is unknown.
     pub(crate) fn is_for_called(&self, author: &Author) -> bool {
         let is_called = |called: &str| self.called.iter().any(|pattern| glob(pattern, called));
-        self.called.is_empty() || author.called.as_deref().is_none_or(is_called)
+        if self.called.is_empty() {
+            return true;
+        }
+        let by_name = |part: &&ApiShare| part.name.as_deref().is_some_and(is_called);
+        let known = author.shares.iter().any(|part| part.name.is_some());
+        if known && author.shares.len() > 1 {
+            return author.shares.iter().filter(by_name).map(|part| part.share).sum::<f64>() >= HALF;
+        }
+        author.called.as_deref().is_none_or(is_called)
     }
 
     /// Returns [`Cure::fit`] without regard to the function of the library that the code called.
@@ -452,6 +467,9 @@ impl CureFile {
         if let Some(pattern) = self.modules.iter().find(|m| m.is_empty() || m.contains('/')) {
             return Err(format!("{pattern:?} in modules is no pattern of a file's name"));
         }
+        if self.files.is_some() && self.about.is_empty() {
+            return Err(format!("the cure {:?}: files needs the programs, in about", self.how));
+        }
         let has_versions = self.since.is_some() || self.older_than.is_some();
         if has_versions && self.languages.len() != 1 {
             return Err(format!("the cure {:?}: since and older_than need the one language they are of", self.how));
@@ -498,6 +516,7 @@ impl CureFile {
             served: self.served,
             several: self.several,
             listed: self.listed,
+            files: self.files,
             since: version(self.since)?,
             older_than: version(self.older_than)?,
             example: self.before.zip(self.after).map(|(before, after)| Example { before, after }),
@@ -538,6 +557,22 @@ mod tests {
         let suspect = catalogue.suspects().find(|suspect| suspect.id == "identity-per-op").unwrap();
         assert_eq!((catalogue.suspects().count(), read(&catalogue)), (FILES.len(), 0));
         assert_eq!((suspect.cause().map(|cause| &*cause.id), read(&catalogue)), (Some("identity-per-op"), 1));
+    }
+
+    #[test]
+    fn a_cure_for_a_function_is_for_code_that_makes_half_of_the_calls_by_it() {
+        let catalogue = Catalogue::builtin();
+        let cures = &catalogue.get("path-canonicalise").unwrap().cures;
+        let cure = cures.iter().find(|cure| cure.how.contains("File.realpath")).unwrap();
+        let fits = |shares: &[(Option<&str>, f64)], called: Option<&str>| {
+            let share = |(name, share): &(Option<&str>, f64)| ApiShare { name: name.map(str::to_owned), share: *share };
+            let shares = shares.iter().map(share).collect();
+            cure.is_for_called(&Author { shares, called: called.map(str::to_owned), ..Author::default() })
+        };
+        let (real, loads) = (Some("File.realpath"), Some("require"));
+        assert!(fits(&[(real, 0.6), (loads, 0.4)], None) && !fits(&[(real, 0.1), (loads, 0.9)], real));
+        assert!(fits(&[(real, 1.0)], real) && !fits(&[(loads, 1.0)], loads));
+        assert!(fits(&[], None) && fits(&[(None, 0.5), (None, 0.5)], None), "an unknown function may be any");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod known;
 
-use crate::author::Author;
+use crate::author::{ApiShare, Author};
 use crate::language::CodeLanguage;
 use crate::target::Target;
 use std::cmp::Reverse;
@@ -81,15 +81,6 @@ fn script_name(language: CodeLanguage, frame: &Frame) -> Option<String> {
         ScriptLanguage::Java if language == CodeLanguage::Java => java_name(frame),
         _ => None,
     }
-}
-
-/// The function of a language's library that a part of a row's calls came by.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ApiShare {
-    /// The function's name; `None` if it is not known, so that the C library's function stands for it.
-    pub name: Option<String>,
-    /// The part of the row's calls, from 0 to 1.
-    pub share: f64,
 }
 
 /// Returns the functions of the caller's library by which a row's calls came, each with its share: one of a row whose context
@@ -198,7 +189,7 @@ fn go_name(api: &str) -> Option<String> {
 fn ruby_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let name = place.function.rsplit([' ', '#', '.']).next().unwrap_or_default();
-    let word = |c: char| c.is_ascii_alphanumeric() || "_?!".contains(c);
+    let word = |c: char| c.is_ascii_alphanumeric() || "_?!`".contains(c);
     // A script does not call `initialize` by its name, but by `new` or `open`.
     (name != "initialize").then_some(())?;
     let file = place.file.as_deref().and_then(|file| file.rsplit('/').next()?.strip_suffix(".rb"));

@@ -6,7 +6,8 @@
 
 use crate::language::CodeLanguage;
 use serde::Deserialize;
-use systoll_model::{Frame, FrameClass, Process, Recording, Row, Sysno, short_file};
+use std::sync::Arc;
+use systoll_model::{Frame, FrameClass, FrameId, Process, Recording, Row, Sysno, short_file};
 
 /// A reader who can apply a cure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -107,21 +108,72 @@ const THIN: &[&str] = &[
     "uuid",
 ];
 
+/// Least share of the looks at a row's lines, 0 to 1, that have one owner, for it to own the code that makes the calls.
+const OF_LINES: f64 = 0.5;
+
 impl Owner {
     /// Returns the owner of the code that makes a row's calls.
     pub(crate) fn of(recording: &Recording, row: &Row) -> Self {
         let program = recording.process(row.process);
-        let frames: Vec<&Frame> = recording.row_frames(row).collect();
-        let lines = row.lines.iter().map(|line| recording.frame(line.frame));
-        if let Some(owner) = Self::of_script_frames(frames.iter().copied().chain(lines), program) {
+        if let Some(owner) = Self::of_lines(recording, row, program) {
             return owner;
         }
         if CodeLanguage::runs(program) {
-            // The interpreter's script is its first argument, unless that is an option.
-            let file = program.argv.get(1).filter(|word| is_of_system(word));
+            // The interpreter's script is its first argument, unless that is an option. `ocaml` is a script of
+            // `ocamlrun` that runs the next one.
+            let is_script = |word: &&Arc<str>| CodeLanguage::of_file(&name_of(word)).is_none();
+            let file = program.argv.iter().skip(1).find(is_script).filter(|word| is_of_system(word));
             return file.map_or(Self::Reader, |path| Self::Program(name_of(path)));
         }
         Self::of_compiled(recording, row, program)
+    }
+
+    /// Returns the owner of the script that makes a row's calls: that of the row's own frames, or else that of the lines
+    /// which make most of the calls. If no line is known to make them, a module of the language's library on the row's
+    /// stack makes the calls. Returns `None` if neither tells it.
+    fn of_lines(recording: &Recording, row: &Row, program: &Process) -> Option<Self> {
+        let ids: Vec<FrameId> = recording.row_frame_ids(row).collect();
+        let is_user = |id: &FrameId| {
+            let frame = recording.frame(*id);
+            frame.language.is_some() && frame.class == FrameClass::User
+        };
+        // The row may be told with one of its lines, which is then that of few calls only.
+        let looks = row.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.weight));
+        let is_of_few = |id: &FrameId| {
+            row.lines.iter().any(|line| line.frame == *id && (line.weight as f64) < OF_LINES * looks as f64)
+        };
+        let told = ids.iter().position(is_user).filter(|at| ids.get(*at).is_some_and(is_of_few));
+        let frames: Vec<&Frame> = ids.iter().take(told.unwrap_or(ids.len())).map(|id| recording.frame(*id)).collect();
+        if let Some(owner) = Self::of_script_frames(frames.iter().copied(), program) {
+            return Some(owner);
+        }
+        let (mut owners, mut all): (Vec<(Self, u64)>, u64) = (Vec::new(), 0);
+        for line in &row.lines {
+            let of_line = frames.iter().copied().chain([recording.frame(line.frame)]);
+            let weight = line.weight;
+            all = all.saturating_add(weight);
+            let Some(owner) = Self::of_script_frames(of_line, program) else { continue };
+            match owners.iter_mut().find(|(known, _)| known.is_same(&owner)) {
+                Some((_, sum)) => *sum = sum.saturating_add(weight),
+                None => owners.push((owner, weight)),
+            }
+        }
+        if let Some((owner, _)) = owners.into_iter().find(|(_, weight)| *weight as f64 >= OF_LINES * all as f64) {
+            return Some(owner);
+        }
+        let of_library = frames.iter().filter(|frame| frame.language.is_some()).find_map(|frame| {
+            let name = module(frame.location()?.file.as_deref()?)?;
+            (!THIN.contains(&name.as_str())).then_some(name)
+        });
+        of_library.map(|name| Self::Package { name, called_at: None })
+    }
+
+    /// Returns true if both are the same owner, wherever it is called.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Package { name, .. }, Self::Package { name: others, .. }) => name == others,
+            _ => self == other,
+        }
     }
 
     /// Returns the owner of the code of a stack's script frames, which are told from the call outwards. Returns `None` if no
@@ -309,6 +361,7 @@ pub(crate) fn is_served(program: &Process, files: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systoll_model::{Counts, Language, Location, ProcessId, RowLine, Stack, StackId};
 
     #[test]
     fn packages_are_known_by_where_installers_put_them() {
@@ -325,6 +378,49 @@ mod tests {
         ] {
             assert_eq!(package(path).as_deref(), name, "{path}");
         }
+    }
+
+    #[test]
+    fn who_has_few_of_a_row_s_lines_does_not_own_its_calls() {
+        let frame = |file: &str, class| {
+            let place = Location { function: "f".into(), file: Some(file.into()), line: Some(3) };
+            Frame { class, locations: vec![place], language: Some(Language::Python), ..Frame::default() }
+        };
+        let owner = |told: &[FrameId], weights: &[u64]| {
+            let line =
+                |(at, weight): (usize, &u64)| RowLine { frame: FrameId(1 + at as u32), looks: 1, weight: *weight };
+            let mut row = Row::new(ProcessId(0), Sysno::named("newfstatat"), Counts::default());
+            row.outer = StackId(1);
+            row.lines = weights.iter().enumerate().map(line).collect();
+            let recording = Recording {
+                processes: vec![Process { exe: "/usr/bin/python3.11".into(), ..Process::default() }],
+                frames: vec![
+                    frame("/usr/lib/python3.11/zipfile.py", FrameClass::Runtime),
+                    frame("/srv/site-packages/certifi/core.py", FrameClass::User),
+                    frame("/srv/site-packages/six.py", FrameClass::User),
+                    frame("/srv/site-packages/yaml/a.py", FrameClass::User),
+                ],
+                stacks: vec![
+                    Stack { frames: Vec::new(), complete: false },
+                    Stack { frames: [&[FrameId(0)], told].concat(), complete: false },
+                ],
+                ..Recording::default()
+            };
+            match Owner::of(&recording, &row) {
+                Owner::Package { name, .. } => name,
+                other => format!("{other:?}"),
+            }
+        };
+        assert_eq!(
+            [owner(&[], &[8, 1, 1]), owner(&[], &[1, 1, 1]), owner(&[], &[])],
+            ["certifi", "zipfile", "zipfile"]
+        );
+        // The stack is told with the first line.
+        let first = [FrameId(1)];
+        assert_eq!(
+            [owner(&first, &[1, 1, 1]), owner(&first, &[2, 1, 1]), owner(&first, &[])],
+            ["zipfile", "certifi", "certifi"]
+        );
     }
 
     #[test]

@@ -8,9 +8,10 @@ use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, facts_of, symptoms};
 use crate::judged_view::JudgedView;
 use crate::language::CodeLanguage;
-use crate::language_api::language_api;
+use crate::language_api::{api_shares, language_api};
 use crate::owner::{Actor, Owner};
 use crate::pattern::{Pattern, Symptoms};
+use crate::program_facts::is_given_files;
 use crate::survey::RowView;
 use std::sync::Arc;
 use systoll_model::{BackendKind, Elision, Frame, FrameClass, Header, ProcessId, Recording, RowId, WindowCall};
@@ -35,6 +36,7 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     // In C and C++ the functions of the C library are called by their names.
     let is_c = matches!(author.language, Some(CodeLanguage::C | CodeLanguage::Cpp));
     author.called = finding.language_api.clone().or_else(|| api.filter(|_| is_c).map(str::to_owned));
+    author.shares = finding.rows.first().map(|id| api_shares(recording, *id)).unwrap_or_default();
     let (mut applied, mut whole) = (None, false);
     let cause = group.cause.and_then(Suspect::cause);
     leave_to_interpreter(&mut author, cause, finding, recording);
@@ -317,6 +319,15 @@ impl<'a> ClaimedCalls<'a> {
         cure.when.as_ref().is_none_or(|when| self.any(when) && self.mostly_lacks(when))
             && cure.several.is_none_or(|several| several == self.are_of_several_places())
             && cure.listed.is_none_or(|listed| listed == self.is_listed())
+            && cure.files.is_none_or(|files| files == self.are_given_files(cure))
+    }
+
+    /// Returns true if at least half of the started programs that the cure names are given files by name.
+    fn are_given_files(&self, cure: &Cure) -> bool {
+        let started = self.shown.recording.processes.iter().filter(|image| cure.is_about(&image.exe));
+        let (given, all) =
+            started.fold((0, 0), |(given, all), image| (given + i32::from(is_given_files(image)), all + 1));
+        2 * given >= all
     }
 
     /// Returns true if a window shows the program listing a folder that holds a name of the calls.

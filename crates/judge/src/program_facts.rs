@@ -4,7 +4,7 @@ use crate::hash::{Map, Set};
 use crate::survey::RowView;
 use std::cell::OnceCell;
 use std::sync::Arc;
-use systoll_model::{ProcessId, Recording, StackId, Sysno};
+use systoll_model::{Process, ProcessId, Recording, StackId, Sysno};
 
 /// Objects that a process's claimed calls are about, and folders that it lists. Both are looked up when first asked for.
 #[derive(Default)]
@@ -73,4 +73,29 @@ fn listed(recording: &Recording) -> Map<ProcessId, Set<Arc<str>>> {
         }
     }
     all
+}
+
+/// Returns true if a text filter's command line has names of files: a word beside its pattern or script. A number is
+/// taken for an option's value (`grep -m 1 word`).
+pub(crate) fn is_given_files(image: &Process) -> bool {
+    let is_word = |word: &&Arc<str>| !word.starts_with('-') && !word.bytes().all(|byte| byte.is_ascii_digit());
+    image.argv.iter().skip(1).filter(is_word).nth(1).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_filter_reads_is_told_by_its_words() {
+        let given = |command: &str| {
+            is_given_files(&Process { argv: command.split(' ').map(Into::into).collect(), ..Process::default() })
+        };
+        for of_files in ["grep -q word a.txt", "sed -i s/a/b/ a.txt b.txt", "sed -n 1p a.txt", "sed -e 1p a.txt"] {
+            assert!(given(of_files), "{of_files}");
+        }
+        for of_input in ["grep -q word", "grep -m 1 word", "sed s/a/b/", "sed -n -e 1p", "grep"] {
+            assert!(!given(of_input), "{of_input}");
+        }
+    }
 }

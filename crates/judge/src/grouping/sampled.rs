@@ -2,7 +2,8 @@
 
 use super::group::{Common, Group, add};
 use super::place::caller;
-use crate::language_api::{ApiShare, api_shares};
+use crate::author::ApiShare;
+use crate::language_api::api_shares;
 use crate::pool::Pools;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;

@@ -320,6 +320,8 @@ const RUBY: &[(&str, &str)] = &[
     ("open", "File.open"),
     ("ppid", "Process.ppid"),
     ("getcwd", "Dir.pwd"),
+    ("clock_gettime", "Process.clock_gettime"),
+    ("`", "`…`"),
 ];
 
 /// Modules of Ruby's library, by file name.
