@@ -10,8 +10,10 @@
 //! anchors for each of these, and on the calls examined for each anchor.
 
 mod anchor;
+mod apart;
 mod begin;
 mod kinds;
+mod overlap;
 mod part;
 mod pattern_of;
 mod place;
