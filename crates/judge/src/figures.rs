@@ -1,5 +1,6 @@
 //! The figures of a group of calls: how many are needless, with an interval, and what they cost.
 
+use crate::detect::Children;
 use crate::excerpt::InExcerpt;
 use crate::fact::Fact;
 use crate::finding::{Estimate, Kind, Later, RowNeedless};
@@ -205,19 +206,24 @@ impl Figures {
         &self,
         rows: &[RowId],
         low: bool,
-        started: bool,
+        started: Option<&Children>,
         needless: u64,
         toll_ns: u64,
     ) -> Vec<RowNeedless> {
         let weights = |of: fn(&RowWeight) -> f64| rows.iter().map(move |id| self.by_row.get(id).map_or(0.0, of));
+        let served = |id: &RowId| started.and_then(|children| children.served.get(id)).copied().unwrap_or(0);
         let calls: Vec<f64> = match low {
-            // All calls of the rows that start children are needless.
-            _ if started => weights(|_| 1.0).collect(),
+            _ if started.is_some() => rows.iter().map(|id| served(id) as f64).collect(),
             true => weights(|w| w.any).collect(),
             false => weights(|w| w.strong).collect(),
         };
         let tolls: Vec<f64> = calls.iter().zip(weights(|w| w.price)).map(|(calls, price)| calls * price).collect();
-        let parts = share_out(needless, &calls).into_iter().zip(share_out(toll_ns, &tolls));
+        // Starts are no calls: the calls that served them are told row by row.
+        let counted = match started {
+            Some(_) => rows.iter().map(served).collect(),
+            None => share_out(needless, &calls),
+        };
+        let parts = counted.into_iter().zip(share_out(toll_ns, &tolls));
         parts.map(|(calls, toll_ns)| RowNeedless { calls, toll_ns }).collect()
     }
 

@@ -334,7 +334,8 @@ pub struct Finding {
     /// Number of all calls of the rows.
     pub calls: u64,
     /// Number of the rows' calls that are about the finding's objects, if they have calls about
-    /// other objects too; `None` if all are.
+    /// other objects too; `None` if all are. Of starts: of the calls that served them, if the rows
+    /// have others.
     pub calls_about: Option<Estimate>,
     /// Number of calls that are claimed needless.
     pub needless: Estimate,
@@ -347,7 +348,7 @@ pub struct Finding {
     /// Toll of the needless calls, ns.
     pub needless_toll_ns: u64,
     /// The share that each of `rows`, in their order, has in `needless.estimate` and `needless_toll_ns`: the shares
-    /// add up to both.
+    /// add up to both. Of starts: the number of each row's calls that served them.
     pub by_row: Vec<RowNeedless>,
     /// Number of the calls on each request, connection, …; `None` if windows do not agree on a number.
     pub per_unit: Option<PerUnit>,

@@ -26,7 +26,9 @@ const UNTOLD: f64 = 10.0;
 impl Phases {
     /// Returns the times of the phases of a run.
     pub(crate) fn of(recording: &Recording) -> Self {
-        let startup: u64 = recording.processes.iter().fold(0, |sum, p| sum.saturating_add(p.startup_cpu_ns));
+        // Where no `main` was seen to begin, no time is known to lie before it.
+        let known = recording.processes.iter().filter(|process| process.main_at_ns.is_some());
+        let startup: u64 = known.fold(0, |sum, p| sum.saturating_add(p.startup_cpu_ns));
         // Crossings are processor time too, so the program used at least its calls' toll.
         let toll: f64 = recording.rows.iter().map(|r| toll(recording, r)).sum();
         let header = &recording.header;
@@ -76,6 +78,12 @@ impl Phases {
         let startup = (startup - self.observer_wall * startup_calls as f64).clamp(0.0, whole);
         if phase == Phase::StartUp { startup } else { whole - startup }
     }
+}
+
+/// Returns the number of a row's calls that were made before `main`: 0 if no `main` was seen to begin, as in a static
+/// program without symbols, whose calls were all counted as made before it.
+pub(crate) fn startup_calls(recording: &Recording, row: &Row) -> u64 {
+    recording.process(row.process).main_at_ns.map_or(0, |_| row.counts.startup_calls)
 }
 
 /// Returns a figure of a recording with negative and non-finite values replaced by 0, since a file may hold any.

@@ -290,15 +290,16 @@ impl<'a> Replay<'a> {
         Some(Meaning { line, key, version, from_before, known, now, operand, changes_nothing })
     }
 
-    /// Returns true if the ledger knows that the same answer was given before: this proves as much as an equal answer
-    /// in another window. The caller checks that the window itself shows no change since.
+    /// Returns true if the ledger knows that the same answer was given before, which proves as much as in another window.
+    /// The caller checks that the window itself shows no change since.
     fn asked_before(&self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
         let process = observed.window.process.0;
         let about = [&PATH, &NAME, &ATTEMPT, &MAKING, &ROOM].iter().any(|state| line.about.is(state));
         let known = match observed.call.before {
             Before::Unknown => false,
             Before::Same => true,
-            Before::OtherWay => line.about.is(&PATH),
+            // Who did not follow links was told that there is none, but not the reverse.
+            Before::OtherWay => line.about.is(&PATH) && !self.semantics.lines_of(observed.syscall).no_follow(observed),
         };
         about && known && self.is_kept(line.about, process) && !self.is_relative(line.key, observed)
     }

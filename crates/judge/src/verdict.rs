@@ -5,12 +5,12 @@ use crate::detect::{Children, READ_ANEW, Started};
 use crate::excerpt::Excerpt;
 use crate::expected_gain::{NeedlessCalls, expected_gain, work_around_ns};
 use crate::figures::{Figures, figures};
-use crate::finding::{Basis, Confidence, Doubt, Evidence, Finding, Kind, Later, ObjectShare};
+use crate::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Kind, Later, ObjectShare};
 use crate::group::Group;
 use crate::judged_view::JudgedView;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
-use crate::phases::Phases;
+use crate::phases::{Phases, startup_calls};
 use crate::phrasing;
 use crate::row_order::ordered_rows;
 use crate::subject::{Objects, objects, subject};
@@ -50,7 +50,8 @@ struct Shares {
 impl Shares {
     fn new(group: &Group<'_>, f: &Figures, phases: &Phases, recording: &Recording) -> Self {
         let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
-        let phase = phase(&group.rows, recording);
+        // A wait before `main` may have been the last that the program did.
+        let phase = if group.startup.is_some() { Phase::StartUp } else { phase(&group.rows, recording) };
         let cpu = phases.cpu(phase);
         // Only the lower bound of the deferred cost counts.
         let cpu = CpuShares {
@@ -196,12 +197,13 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
         objects: objects.most,
         objects_seen: objects.seen,
         calls: f.calls,
+        calls_about: group.children.as_ref().and_then(|children| served(children, f.calls)),
         needless,
         starts: group.children.is_some(),
         copies: group.children.as_ref().is_some_and(|children| children.copies.is_some()),
         toll_ns: f.toll.round() as u64,
         needless_toll_ns,
-        by_row: f.by_row(&rows, low, group.children.is_some(), needless.estimate, needless_toll_ns),
+        by_row: f.by_row(&rows, low, group.children.as_ref(), needless.estimate, needless_toll_ns),
         per_unit,
         later: f.later.map(|l| Later { share_of_cpu: share_of_cpu(l.ns.estimate as f64), ..l }),
         waited_ns: match f.waits_claimed {
@@ -222,6 +224,12 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
         rows,
         ..Finding::default()
     }
+}
+
+/// Returns the number of calls that served children, if others of the rows did not.
+fn served(children: &Children, calls: u64) -> Option<Estimate> {
+    let served = children.served.values().fold(0u64, |sum, calls| sum.saturating_add(*calls));
+    (served < calls).then_some(Estimate { estimate: served, low: served, high: served })
 }
 
 /// Returns the name of the only thing that the calls are about, or else the most frequent ones.
@@ -252,9 +260,9 @@ fn weakened(recording: &Recording) -> bool {
 
 /// Returns the phase with most of the calls.
 fn phase(rows: &[RowId], recording: &Recording) -> Phase {
-    let counts = rows.iter().map(|id| &recording.row(*id).counts);
-    let (startup, all) =
-        counts.fold((0u64, 0u64), |(s, a), c| (s.saturating_add(c.startup_calls), a.saturating_add(c.calls)));
+    let (startup, all) = rows.iter().map(|id| recording.row(*id)).fold((0u64, 0u64), |(startup, all), row| {
+        (startup.saturating_add(startup_calls(recording, row)), all.saturating_add(row.counts.calls))
+    });
     if startup > all / 2 { Phase::StartUp } else { Phase::Steady }
 }
 

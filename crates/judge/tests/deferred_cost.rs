@@ -92,3 +92,19 @@ fn other_faults_in_between_are_not_theirs() {
     let faults = f.later.unwrap().faults;
     assert!(faults.high <= 5_001, "{faults:?}");
 }
+
+#[test]
+fn work_that_the_kernel_does_on_the_way_back_is_no_switch() {
+    // `madvise` does not wait: what seems to be a switch is work on the way back, or another program's turn.
+    let switches = |trace: &[Call]| {
+        let mut rec = recording(trace, BUSY);
+        rec.prices.switch = Some(Spread { min: 500.0, median: 600.0, high: 900.0 });
+        only(judge(&rec, &Catalogue::builtin(), &Options::default())).later.map_or(0, |later| later.switches.estimate)
+    };
+    let away = |call: Call| call.waited(2_000);
+    let trims: Vec<Call> = given_back(5_000, 0).into_iter().map(away).collect();
+    assert_eq!(switches(&trims), 0);
+    let yields = rounds(8_000, |_| vec![call("sched_yield", "spin", &[], 0).toll(200)]);
+    let yields: Vec<Call> = yields.into_iter().enumerate().map(|(i, c)| if i % 2 == 0 { away(c) } else { c }).collect();
+    assert!(switches(&yields) > 1_000);
+}

@@ -26,6 +26,21 @@ fn connections_that_another_took_wake_for_nothing() {
 }
 
 #[test]
+fn who_has_a_socket_alone_is_woken_for_nothing_that_another_took() {
+    let looks = || call("recvfrom", "recv:serve", &[4, 0x1000, 64, 0x40], -11).fd("UNIX-STREAM:[7]").toll(2_800);
+    let mut rec = recording(&rounds(6_000, |_| vec![wakes_up(), looks()]), BUSY);
+    let causes = |rec: &Recording| {
+        let said = judge(rec, &Catalogue::builtin(), &Options::default());
+        let herds = |f: &&systoll_judge::Finding| f.cause.as_deref() == Some("thundering-herd");
+        said.findings.iter().chain(&said.also).filter(herds).count()
+    };
+    (rec.processes[0].threads, rec.processes[0].instances) = (1, 1);
+    assert_eq!(causes(&rec), 0);
+    rec.processes[0].threads = 4;
+    assert!(causes(&rec) > 0);
+}
+
+#[test]
 fn a_worker_that_gets_its_connections_is_well() {
     let served = |_| vec![wakes_up(), accepts(9), call("close", "close:serve", &[9], 0)];
     silent(&rounds(6_000, served), BUSY);

@@ -31,8 +31,9 @@ pub(crate) fn startup_waits(recording: &Recording, semantics: &Semantics, option
 fn placed(recording: &Recording, row: &Row, wait: &SuspectWait) -> bool {
     row.counts.startup_calls > 0
         && match wait.place {
-            Where::Anywhere => true,
-            Where::BeforeMain => recording.process(row.process).main_at_ns.is_some() || in_constructor(recording, row),
+            Where::Anywhere | Where::BeforeMain => {
+                recording.process(row.process).main_at_ns.is_some() || in_constructor(recording, row)
+            }
             Where::Constructor => in_constructor(recording, row),
         }
 }

@@ -7,7 +7,7 @@ use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Effect, Lines, Look, ObservedCall, Semantics};
 use crate::signs::Signs;
-use systoll_model::{Recording, RowId, Sysno, WindowCall};
+use systoll_model::{Recording, Row, RowId, Sysno, WindowCall};
 
 /// Least number of polls for a claim in a run.
 const LONG: usize = 8;
@@ -27,6 +27,8 @@ const WORK: usize = 5;
 pub(super) struct BusyPoll {
     /// Rows whose calls gave up the processor and most times gave it to another thread.
     handed_over: Set<RowId>,
+    /// Rows of calls that Go's run-time makes for itself.
+    of_run_time: Set<RowId>,
     /// Rows in which a wait timed out right before a poll: the rest of the time was rounded down to zero.
     rounded: Set<RowId>,
 }
@@ -46,8 +48,21 @@ impl BusyPoll {
         }
         let most = seen.into_iter().filter(|(_, (calls, switched))| 2 * switched > *calls);
         let rounded = if may(Lines::tells_ready) { rounded(recording, semantics) } else { Set::default() };
-        Self { handed_over: most.map(|(row, _)| row).collect(), rounded }
+        let rows = (0..).map(RowId).zip(&recording.rows);
+        let of_run_time = rows.filter(|(_, row)| is_of_go_run_time(recording, row)).map(|(id, _)| id).collect();
+        Self { handed_over: most.map(|(row, _)| row).collect(), of_run_time, rounded }
     }
+}
+
+/// Returns true if only functions of Go's run-time are on the stack of a row's calls. Its monitor and its scheduler
+/// sleep and look again whatever the program does; no line of the program asked for that.
+fn is_of_go_run_time(recording: &Recording, row: &Row) -> bool {
+    const OWN: [&str; 3] = ["runtime.", "internal/runtime/", "runtime/internal/"];
+    if recording.stacks.is_empty() {
+        return false;
+    }
+    let mut frames = recording.row_frames(row).map(|frame| frame.function()).peekable();
+    frames.peek().is_some() && frames.all(|function| OWN.iter().any(|own| function.starts_with(own)))
 }
 
 /// Returns the rows in which windows show, at least [`ROUNDED`] times, a wait that timed out and then a poll. Once is
@@ -104,7 +119,9 @@ impl Detector for BusyPoll {
                 runs.drain().for_each(|(_, run)| run.claim(false, steps, &self.rounded, claims));
                 continue;
             }
-            let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.observed.call.row));
+            let row = &step.observed.call.row;
+            let may_spin = step.nothing && !self.handed_over.contains(row) && !self.of_run_time.contains(row);
+            let empty = step.look.filter(|_| may_spin);
             let key =
                 empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a)), look.runs_out()));
             work += usize::from(key.is_none());

@@ -9,7 +9,7 @@ use systoll_model::{Process, ProcessId, Recording, Row, RowId};
 /// System calls by which a process becomes a program; [`AWAITS`] wait for one. Other calls of their
 /// class, such as signals and questions about processes, are made for other reasons: Go's run-time
 /// sends its own threads signals all the time.
-const BECOMES: [&str; 2] = ["execve", "execveat"];
+pub(super) const BECOMES: [&str; 2] = ["execve", "execveat"];
 const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
 
 /// Least average life of a program, ns, beside which its start is negligible: a hundred times what a start takes.
@@ -29,6 +29,8 @@ pub(crate) struct Children {
     pub start_ns: f64,
     /// Rows whose calls made, started and awaited the children.
     pub rows: Vec<RowId>,
+    /// The number of calls of each row that served these children: their makers may fork and await others as well.
+    pub served: BTreeMap<RowId, u64>,
     /// Facts of children that run no program of their own; `None` for children that run one.
     pub copies: Option<Copies>,
 }
@@ -151,6 +153,10 @@ fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<Starting, 
                 family.stubs.push(stub);
             }
         }
+        // Makers that are forks of the root were folded together with the stubs that they made.
+        if let Some(others) = others.filter(|_| maker != *root) {
+            family.makers.insert(others);
+        }
         // Several processes folded into one may have executed other programs too, or none.
         let became = image.instances.min(stub.instances) as f64 / stub.instances.max(1) as f64;
         let start_ns = (stub.cpu_ns.unwrap_or(0) as f64 * became) as u64;
@@ -261,31 +267,47 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     let makers = |p: &ProcessId| families.iter().any(|(_, f)| f.makers.contains(p));
     let stubs = |p: &ProcessId| families.iter().any(|(_, f)| f.stubs.contains(p));
     let of_threads = rows_of_threads(recording, semantics);
-    let mut rows = Vec::new();
-    let mut toll = 0u64;
-    for (at, row) in recording.rows.iter().enumerate() {
-        let Ok(at) = u32::try_from(at) else { break };
-        let process = row.syscall.name().is_some_and(|name| BECOMES.contains(&name) || AWAITS.contains(&name));
-        let forks =
-            semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&RowId(at));
-        let makes = makers(&row.process);
-        if makes && (process || forks) || stubs(&row.process) && process {
-            rows.push(RowId(at));
-            if makes && forks {
-                toll = toll.saturating_add(row.counts.toll_ns.unwrap_or(0));
-            }
+    let (mut forking, mut beginning, mut awaiting) = (Vec::new(), Vec::new(), Vec::new());
+    for (id, row) in (0u32..).map(RowId).zip(&recording.rows) {
+        let is_any = |of: &[&str]| row.syscall.name().is_some_and(|name| of.contains(&name));
+        let (maker, stub) = (makers(&row.process), stubs(&row.process));
+        let forks = semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&id);
+        if is_any(&BECOMES) && (maker || stub) {
+            beginning.push(id);
+        } else if is_any(&AWAITS) && (maker || stub) {
+            awaiting.push(id);
+        } else if forks && maker {
+            forking.push(id);
         }
     }
+    let count = families.iter().fold(0u64, |n, (_, family)| n.saturating_add(family.count));
+    let mut served = BTreeMap::new();
+    let mut of_forks = 1.0;
+    for (of, is_forking) in [(&forking, true), (&beginning, false), (&awaiting, false)] {
+        let share = served_share(recording, of, count);
+        of_forks = if is_forking { share } else { of_forks };
+        let calls = |id: &RowId| (*id, (recording.row(*id).counts.calls as f64 * share).round() as u64);
+        served.extend(of.iter().map(calls));
+    }
+    let tolls = forking.iter().filter_map(|id| recording.row(*id).counts.toll_ns);
+    let toll = tolls.fold(0u64, u64::saturating_add) as f64 * of_forks;
+    let rows = served.keys().copied().collect();
     // The known parts of a start are estimates where processes were folded; all starts together took no more than the
     // run.
     let most = recording.own_cpu_at_most_ns().map_or(f64::INFINITY, |ns| ns as f64);
-    let start_ns = (families.iter().map(|(_, f)| f.started_ns()).sum::<f64>() + toll as f64).min(most);
+    let start_ns = (families.iter().map(|(_, f)| f.started_ns()).sum::<f64>() + toll).min(most);
     let images = families.iter().flat_map(|(_, f)| f.images.iter().copied()).collect();
     let mut programs: Vec<Started> =
         families.into_iter().map(|(program, f)| Started { program, count: f.count }).collect();
     programs.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.program.cmp(&b.program)));
-    let count = programs.iter().fold(0u64, |n, started| n.saturating_add(started.count));
-    Children { programs, images, within: BTreeSet::new(), count, start_ns, rows, copies: None }
+    Children { programs, images, within: BTreeSet::new(), count, start_ns, rows, served, copies: None }
+}
+
+/// Returns the share of the rows' calls, 0 to 1, that `count` starts need, one successful call for each.
+fn served_share(recording: &Recording, rows: &[RowId], count: u64) -> f64 {
+    let done = |id: &RowId| recording.row(*id).counts.calls.saturating_sub(recording.row(*id).counts.failed());
+    let done = rows.iter().map(done).fold(0u64, u64::saturating_add);
+    if done > count { count as f64 / done as f64 } else { 1.0 }
 }
 
 /// Returns the rows whose calls in windows all make threads, so that none of them makes a process.
@@ -431,6 +453,27 @@ mod tests {
         let [family] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one family") };
         assert_eq!(family.rows, [RowId(0)]);
         assert!((folded.1 / start_ns - 11.0).abs() < 0.01, "{start_ns} {}", folded.1);
+    }
+
+    #[test]
+    fn forks_and_waits_for_others_do_not_serve_the_starts() {
+        let mut recording = items("/bin/sh");
+        recording.rows.push(row(ProcessId(0), "clone", 60));
+        recording.rows.push(row(ProcessId(0), "wait4", 60));
+        recording.rows.push(row(ProcessId(2), "execve", 30));
+        // The shell forks the first children; half of its forks are of others.
+        let of = |recording: &Recording| {
+            let [family] = &children(recording, &Semantics::new(), &Options::default())[..] else { panic!("one") };
+            family.served.values().copied().collect::<Vec<_>>()
+        };
+        for at in 0..30 {
+            recording.processes[2 + 3 * at].parent = Some(ProcessId(0));
+        }
+        assert_eq!(of(&recording), [30, 30, 30]);
+        recording.rows[0].counts.calls = 30;
+        recording.rows[1].counts.calls = 31;
+        recording.rows[1].counts.errors.insert(systoll_model::Errno::ECHILD, 1);
+        assert_eq!(of(&recording), [30, 31, 30]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Detects a process that is forked for each item and ends after a little work, without running another program. Counts of
 //! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
 
-use super::children::{Children, Copies, Started, roots, rows_of_threads, started};
+use super::children::{BECOMES, Children, Copies, Started, roots, rows_of_threads, started};
 use crate::semantics::{Effect, Semantics, shares_memory};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ProblemKind, Process, ProcessId, Recording, RowId, Window};
@@ -195,13 +195,40 @@ fn families(recording: &Recording, semantics: &Semantics, roots: &[ProcessId]) -
             }
         }
     }
+    let begun = begun(recording);
     for (root, family) in &mut families {
+        if !begun.is_empty() {
+            family.executed = family.began(recording, *root, &begun);
+        }
         family.add_copies(recording, *root, &stubs);
     }
     families
 }
 
+/// Returns the number of programs that each process began to run, by its exact counts of `execve`. Empty if the recording
+/// has no such calls.
+fn begun(recording: &Recording) -> BTreeMap<ProcessId, u64> {
+    let mut begun: BTreeMap<ProcessId, u64> = BTreeMap::new();
+    for row in recording.rows.iter().filter(|row| row.syscall.name().is_some_and(|name| BECOMES.contains(&name))) {
+        let sum = begun.entry(row.process).or_default();
+        *sum = sum.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
+    }
+    begun
+}
+
 impl Family {
+    /// Returns the number of the family's forks that began to run a program, or more: a folded image of the family's
+    /// program has calls of other families' processes as well, and names only one maker.
+    fn began(&self, recording: &Recording, root: ProcessId, begun: &BTreeMap<ProcessId, u64>) -> u64 {
+        let of = |id: ProcessId| recording.processes.get(id.0 as usize);
+        let program = of(root).map(|image| &image.exe);
+        let is_own = |id: &ProcessId| match of(*id) {
+            Some(image) if image.is_many() => Some(&image.exe) == program,
+            _ => *id != root && self.members.contains(id),
+        };
+        begun.iter().filter(|(id, _)| is_own(id)).fold(0, |sum, (_, programs)| sum.saturating_add(*programs))
+    }
+
     /// Adds up the copies' number, processor time and lives.
     fn add_copies(&mut self, recording: &Recording, root: ProcessId, stubs: &BTreeSet<ProcessId>) {
         self.count = self.forked.saturating_sub(self.executed);
@@ -340,13 +367,15 @@ fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price, b
     let exe = recording.processes.get(root.0 as usize).map(|image| image.exe.clone()).unwrap_or_default();
     let per_fork = pipes as f64 / family.forked.max(1) as f64;
     let [each, shared] = PIPED;
+    let rows: Vec<RowId> = family.forks.iter().copied().chain(calls_of(&AWAITS)).collect();
     Children {
         programs: vec![Started { program: exe, count: family.count }],
         images: family.members.iter().copied().filter(|id| *id != root).collect(),
         within: BTreeSet::new(),
         count: family.count,
         start_ns: price.ns,
-        rows: family.forks.iter().copied().chain(calls_of(&AWAITS)).collect(),
+        served: rows.iter().map(|id| (*id, recording.row(*id).counts.calls)).collect(),
+        rows,
         copies: Some(Copies {
             is_piped: per_fork >= each,
             is_pipeline: (shared..each).contains(&per_fork),
@@ -448,6 +477,38 @@ mod tests {
         let shares = |r: &mut Recording| r.windows.iter_mut().for_each(|w| w.calls[0].args[0] = 0x100);
         assert!(counts(shares).is_empty(), "posix_spawn copies nothing");
         assert!(counts(|r| drop(r.processes.drain(40..))).is_empty(), "fewer than a habit");
+    }
+
+    #[test]
+    fn folded_forks_that_exec_are_no_copies() {
+        let execs = |process, calls| Row::new(ProcessId(process), Sysno::named("execve"), counts_of(calls));
+        // Only the forks' image was folded: the programs that they ran were folded into an image with another maker.
+        let folded = |r: &mut Recording| {
+            r.processes.truncate(11);
+            let last = r.processes.last_mut().unwrap();
+            (last.instances, last.cpu_ns, last.life_ns) = (51, Some(51 * 200_000), 51_000_000);
+            r.rows.push(execs(0, 1));
+        };
+        assert_eq!(counts(folded), [60]);
+        let run_programs = |r: &mut Recording| {
+            folded(r);
+            r.rows.extend((1..10).map(|at| execs(at, 1)).chain([execs(10, 51)]));
+        };
+        assert!(counts(run_programs).is_empty());
+        // The folded image has forks of another process of the same program, too.
+        let another_maker = |r: &mut Recording| {
+            run_programs(r);
+            let other = r.processes.len() as u32;
+            r.processes.push(Process { argv: vec!["other".into()], parent: None, ..r.processes[0].clone() });
+            r.processes[10].parent = Some(ProcessId(other));
+            r.processes[10].argv = vec!["other".into()];
+            r.rows[0].process = ProcessId(0);
+        };
+        assert!(counts(another_maker).is_empty());
+    }
+
+    fn counts_of(calls: u64) -> Counts {
+        Counts { calls, ..Counts::default() }
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Detects thundering herds: several threads wait for one thing, all are woken for it, and one gets it.
 
 use super::between::Between;
+use super::children::roots;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::Semantics;
+use crate::semantics::{Effect, Semantics};
 use crate::signs::Signs;
-use systoll_model::{Class, Recording, Sysno};
+use systoll_model::{Class, ProcessId, Recording, Sysno};
 
 /// Least number of wakes at an address.
 const SEEN: u64 = 4;
@@ -38,6 +39,8 @@ pub(super) struct Herd {
     since: Map<Address, f64>,
     /// Processes whose wake-ups leave no time for work, each with a system call that waits or wakes.
     idle: Vec<(u32, Sysno)>,
+    /// Processes in which, or beside which, others may take what a descriptor has.
+    shared: Set<u32>,
     between: Between,
 }
 
@@ -55,7 +58,7 @@ impl Herd {
             (cpu as f64) < WORK * switch * (*n / 2) as f64
         };
         let idle = calls.iter().filter(|c| idle(*c)).map(|(key, _)| *key).collect();
-        Self { idle, between: Between::new(recording), ..Self::default() }
+        Self { idle, shared: with_others(recording), between: Between::new(recording), ..Self::default() }
     }
 
     /// Claims the futex calls of threads that are woken as a herd: all wait and wake calls from one wait to the next,
@@ -179,8 +182,29 @@ fn claim(about: &'static str, instead: &'static str) -> Claim {
     Claim { facts: Fact::Herd.into(), ..Claim::of(Kind::BusyPoll, about, instead) }
 }
 
+/// Returns the processes of several threads, and those of which one forked another.
+fn with_others(recording: &Recording) -> Set<u32> {
+    let roots = roots(recording);
+    let mut of_root: Map<ProcessId, u64> = Map::default();
+    for (root, process) in roots.iter().zip(&recording.processes) {
+        let sum = of_root.entry(*root).or_default();
+        *sum = sum.saturating_add(process.instances.max(1));
+    }
+    let is_alone = |root: &ProcessId| of_root.get(root).is_none_or(|processes| *processes <= 1);
+    let all = (0u32..).zip(recording.processes.iter().zip(&roots));
+    all.filter(|(_, (process, root))| process.threads > process.instances || !is_alone(root))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// Returns true if another thread or process may have taken what the step looked for: any may accept a connection, since
+/// processes that are not watched may have the listening socket too.
+fn another_may_take(step: &Step<'_>, shared: &Set<u32>) -> bool {
+    step.lines.does(|effect| matches!(effect, Effect::Opens)) || shared.contains(&step.observed.window.process.0)
+}
+
 /// Claims waits for descriptors that ended with one from which there was nothing to take.
-fn ready(steps: &[Step<'_>], claims: &mut Claims) {
+fn ready(steps: &[Step<'_>], shared: &Set<u32>, claims: &mut Claims) {
     let mut round: Vec<usize> = Vec::new();
     let mut looks = 0;
     for step in steps {
@@ -200,7 +224,7 @@ fn ready(steps: &[Step<'_>], claims: &mut Claims) {
                 round.push(step.index);
             }
         } else if round.is_empty() {
-        } else if step.nothing && step.look.is_some_and(|l| !l.sleeps) {
+        } else if step.nothing && step.look.is_some_and(|l| !l.sleeps) && another_may_take(step, shared) {
             looks += 1;
             round.push(step.index);
         } else {
@@ -222,6 +246,6 @@ impl Detector for Herd {
         } else {
             self.without_work(steps, claims);
         }
-        ready(steps, claims);
+        ready(steps, &self.shared, claims);
     }
 }

@@ -11,8 +11,10 @@
 
 mod alike;
 mod anchor;
+mod apart;
 mod begin;
 mod kinds;
+mod overlap;
 mod part;
 mod pattern_of;
 mod place;

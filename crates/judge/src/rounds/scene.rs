@@ -1,8 +1,10 @@
 //! The report of a round, made from an anchor and the calls that follow it.
 
 use super::anchor::{Anchored, LEAST, Member, WHOLE, conforms};
+use super::apart::{ThreadId, thread_of};
 use super::begin::Turns;
 use super::kinds::{Kind, KindId, Kinds, waited};
+use super::overlap::Overlaps;
 use super::part::{Part, Seen};
 use super::pattern_of::{data, objects, offsets, option, sizes};
 use super::place::common_place;
@@ -151,7 +153,8 @@ impl Scene<'_> {
     }
 
     fn startup_calls(&self, found: &Anchored) -> u64 {
-        let startup = |(row, _, part)| (self.recording.row(row).counts.startup_calls as f64 * part) as u64;
+        let of = |row| crate::phases::startup_calls(self.recording, self.recording.row(row));
+        let startup = |(row, _, part)| (of(row) as f64 * part) as u64;
         self.parts_of_rows(found).map(startup).fold(0, u64::saturating_add)
     }
 
@@ -183,7 +186,11 @@ impl Scene<'_> {
 
     fn threads(&self, found: &Anchored) -> u64 {
         let at = self.stretches.with(found.anchor).iter();
-        let threads: Set<(u32, u32)> = at.filter_map(|at| Some(self.stretches.get(*at)?.thread)).collect();
+        let of_rounds = found.instances.iter().filter_map(|instance| thread_of(instance, self.stretches));
+        let threads: Set<ThreadId> = match found.is_of_all {
+            true => at.filter_map(|at| Some(self.stretches.get(*at)?.thread)).collect(),
+            false => of_rounds.collect(),
+        };
         threads.len() as u64
     }
 
@@ -247,6 +254,7 @@ impl Scene<'_> {
         times.mean = times.mean.max(1.0);
         let looks = self.looks(id);
         let syscall = kind.syscall;
+        let overlaps = Overlaps { kinds: self.kinds, stretches: self.stretches, semantics: self.semantics };
         Some(RoundCall {
             syscall,
             calls,
@@ -257,7 +265,7 @@ impl Scene<'_> {
             offset: offsets(&looks, syscall),
             option: option(&looks, syscall),
             errno: self.errno(kind),
-            data: data(&looks, syscall),
+            data: data(&looks, syscall).filter(|_| !overlaps.any_of(id)),
         })
     }
 

@@ -155,7 +155,7 @@ impl Report<'_> {
             segments.push(Line::of(Role::Faint, format!("{more} more")));
         }
         // Samples are of all calls of a line, also of those about other objects.
-        let others = if f.calls_about.is_some() { ", calls about others among them" } else { "" };
+        let others = if f.calls_about.is_some() && !f.starts { ", calls about others among them" } else { "" };
         let too_few = if vague { ", too few for shares" } else { "" };
         segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks{too_few}{others}")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));

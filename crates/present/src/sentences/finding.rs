@@ -112,7 +112,8 @@ impl Sentences<'_> {
     pub(crate) fn needless(&self, f: &Finding) -> String {
         if f.starts {
             let doing = if f.copies { "forking and awaiting" } else { "starting" };
-            return format!("{doing} them takes {}: {}", calls(f.calls), syscall_names(f));
+            let taken = f.calls_about.map_or_else(|| calls(f.calls), |of| format!("about {}", calls(of.estimate)));
+            return format!("{doing} them takes {taken}: {}", syscall_names(f));
         }
         let n = f.needless;
         let of = f.calls_about.map_or(f.calls, |about| about.estimate);
