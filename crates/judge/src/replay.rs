@@ -50,8 +50,7 @@ pub(crate) struct Replay<'a> {
     opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Wanderers,
-    /// Processes, each with a kind of state that it always sets to the same value as far as windows
-    /// show.
+    /// Processes, each with a kind of state that windows show it to set to one value only.
     settled: Set<(u32, StateId)>,
     /// By process and kind of state, once looked up: true if answers hold from window to window.
     kept: RefCell<Map<(u32, StateId), bool>>,
@@ -587,8 +586,7 @@ fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
     Moved { line, fd: line.fd.map(|f| observed.descriptor(f)), asked: line.asked.map(|a| observed.arg(a)), got }
 }
 
-/// Returns true if the call counts as a poll: its line has no limit of time, or it found nothing
-/// within that limit.
+/// Returns true if the call counts as a poll: its line has no limit of time, or it found nothing within that limit.
 fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
     look.most_ns == u64::MAX || observed.call.elapsed_ns <= look.most_ns && found_nothing(look, observed)
 }

@@ -253,25 +253,6 @@ fn a_process_and_those_that_it_forks_have_rounds_of_their_own() {
 }
 
 #[test]
-fn threads_that_share_only_a_lock_make_no_round_together() {
-    let lock = || call("futex", "lock", &[0x1000, 0x80, 2, 0, 0, 0], 0).toll(300);
-    let round = |i: u64| {
-        let thread = (i / 50 % 2) as u32;
-        let own = match thread {
-            0 => call("sendto", "serve:send", &[7, 1, 300, 0, 0, 0], 300).toll(2_000),
-            _ => call("pwrite64", "store:pwrite", &[3, 1, 4096, 4096 * i], 4096).toll(700),
-        };
-        [lock(), own].map(|call| Call { thread, ..call }).to_vec()
-    };
-    let judgement = judged(&rounds(8_000, round), 2_000_000);
-    let shapes: Vec<Vec<String>> = judgement.rounds.iter().map(shape).collect();
-    let mixed = |shape: &Vec<String>| ["sendto", "pwrite64"].iter().all(|name| shape.iter().any(|s| s.contains(name)));
-    assert!(!shapes.is_empty() && !shapes.iter().any(mixed), "{shapes:?}");
-    let sends = judgement.rounds.iter().find(|round| shape(round).iter().any(|s| s == "sendto")).unwrap();
-    assert!(sends.count.estimate.abs_diff(4_000) <= 100, "{sends:?}");
-}
-
-#[test]
 fn reads_of_what_was_read_before_did_not_move_other_data() {
     let read_line = |back: u64| {
         move |i: u64| {

@@ -1,7 +1,6 @@
 //! Analysis of one kind of call as the anchor, which begins a round: the calls between two of its calls, and how
 //! regular they are.
 
-use super::apart::{others, thread_of};
 use super::kinds::{KindId, Kinds};
 use super::stretches::{Stretch, Stretches};
 use crate::hash::Map;
@@ -115,8 +114,6 @@ pub(super) struct Anchored {
     pub(super) members: Vec<Member>,
     /// Number of rounds.
     pub(super) rounds: f64,
-    /// True if all threads with the anchor make these rounds.
-    pub(super) is_of_all: bool,
     /// True if exact counts tell the number of rounds.
     pub(super) is_counted: bool,
     /// True if a call that each round has comes at several positions in it, so that the round may
@@ -147,20 +144,17 @@ impl Scales<'_> {
             instances.extend(self.pieced(anchor));
         }
         self.weights(&mut instances);
-        let part = self.leave_out_other_threads(&mut instances);
-        let is_of_all = part.is_none();
         let all: f64 = instances.iter().map(|instance| instance.weight).sum();
         let tallies = self.tallies(&instances);
         let left = (self.left)(anchor);
         let alone = Member { kind: anchor, share: 1.0, of_round: left, each: Some(1), stable: 1.0 };
-        let rounds = self.calls_left(anchor) * part.unwrap_or(1.0);
+        let rounds = self.calls_left(anchor);
         if all <= 0.0 {
             let (score, is_counted) = ((self.price)(anchor) * left, left >= WHOLE);
             let (members, is_several) = (vec![alone], false);
-            return Anchored { anchor, instances, members, rounds, is_of_all, is_counted, is_several, score };
+            return Anchored { anchor, instances, members, rounds, is_counted, is_several, score };
         }
-        let each = Some(1).filter(|_| is_of_all);
-        let mut members = vec![Member { of_round: rounds, each, ..alone }];
+        let mut members = vec![alone];
         let mut others: Vec<KindId> = tallies.keys().copied().filter(|kind| *kind != anchor).collect();
         others.sort_unstable();
         for kind in others {
@@ -183,25 +177,7 @@ impl Scales<'_> {
         let score = self.score(&members, &tallies);
         let several = |m: &Member| m.is_always() && tallies.get(&m.kind).is_some_and(|t| t.runs >= SEVERAL * all);
         let is_several = members.iter().any(several);
-        Anchored { anchor, instances, members, rounds, is_of_all, is_counted, is_several, score }
-    }
-
-    /// Leaves out the instances of threads whose rounds are others than the costliest. Returns the share of the rounds
-    /// that is left, 0 to 1; `None` if it is all.
-    fn leave_out_other_threads(&self, instances: &mut Vec<Instance>) -> Option<f64> {
-        let sum = |instances: &[Instance]| instances.iter().map(|instance| instance.weight).sum::<f64>();
-        let (all, tallies) = (sum(instances), self.tallies(instances));
-        let often = |(_, tally): &(&KindId, &Tally)| tally.present >= OFTEN * all;
-        let price = |(kind, tally): (&KindId, &Tally)| ((self.price)(*kind) * tally.present, *kind);
-        let mut kinds: Vec<(f64, KindId)> = tallies.iter().filter(often).map(price).collect();
-        kinds.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(x.cmp(y)));
-        let kinds: Vec<KindId> = kinds.into_iter().map(|(_, kind)| kind).collect();
-        let others = others(instances, self.stretches, &kinds);
-        if others.is_empty() {
-            return None;
-        }
-        instances.retain(|instance| thread_of(instance, self.stretches).is_some_and(|of| !others.contains(&of)));
-        Some(if all > 0.0 { sum(instances) / all } else { 0.0 })
+        Anchored { anchor, instances, members, rounds, is_counted, is_several, score }
     }
 
     /// Returns the number of a kind's calls that are in no round yet.

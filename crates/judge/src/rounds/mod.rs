@@ -11,7 +11,6 @@
 
 mod alike;
 mod anchor;
-mod apart;
 mod begin;
 mod kinds;
 mod overlap;

@@ -1,7 +1,6 @@
 //! The report of a round, made from an anchor and the calls that follow it.
 
 use super::anchor::{Anchored, LEAST, Member, WHOLE, conforms};
-use super::apart::{ThreadId, thread_of};
 use super::begin::Turns;
 use super::kinds::{Kind, KindId, Kinds, waited};
 use super::overlap::Overlaps;
@@ -186,11 +185,7 @@ impl Scene<'_> {
 
     fn threads(&self, found: &Anchored) -> u64 {
         let at = self.stretches.with(found.anchor).iter();
-        let of_rounds = found.instances.iter().filter_map(|instance| thread_of(instance, self.stretches));
-        let threads: Set<ThreadId> = match found.is_of_all {
-            true => at.filter_map(|at| Some(self.stretches.get(*at)?.thread)).collect(),
-            false => of_rounds.collect(),
-        };
+        let threads: Set<(u32, u32)> = at.filter_map(|at| Some(self.stretches.get(*at)?.thread)).collect();
         threads.len() as u64
     }
 
