@@ -307,10 +307,9 @@ fn a_wish_that_changes_is_not_undone() {
     // Redis' client changes an interest from reading to writing and back, with no interest in
     // between: one call could change it, but nothing is undone.
     let wish = |_| vec![interest(2, 0), interest(1, 4), interest(2, 0), interest(1, 1), interest(3, 1)];
-    let f = only(judged(&rounds(5_000, wish), BUSY));
-    assert_eq!(f.kind, Kind::SlowPath);
-    // Two calls that one could replace, and one that sets what is set.
-    assert!((14_000..16_000).contains(&f.needless.estimate), "{f:#?}");
+    let judgement = judged(&rounds(5_000, wish), BUSY);
+    assert!(judgement.also.iter().any(|f| f.kind == Kind::SlowPath), "{judgement:#?}");
+    assert!(!judgement.findings.iter().any(|f| f.kind == Kind::Toggle), "{judgement:#?}");
     no_finding(&rounds(5_000, |n| vec![interest(3, 1 + n as u32 % 2), interest(3, 4)]), BUSY);
     let churn = |_| vec![interest(1, 1), interest(2, 0)];
     assert_eq!(only(judged(&rounds(5_000, churn), BUSY)).kind, Kind::Toggle);

@@ -191,7 +191,8 @@ const fn asks_whether_it_lives() -> Sequel {
     }
 }
 
-/// Returns a line for an interest that is taken off and set anew at once.
+/// Returns a line for an interest that is taken off and set anew at once. A remark only: what takes it off is often far
+/// from what sets it, as in redis' event loop.
 const fn sets_anew() -> Sequel {
     Sequel {
         when: &[Is(1, EPOLL_CTL_DEL)],
@@ -199,6 +200,7 @@ const fn sets_anew() -> Sequel {
         then_when: &[Is(1, EPOLL_CTL_ADD)],
         tie: Tie::Interest,
         within: 1,
+        unsure: true,
         does: "takes a descriptor out of epoll and puts it back at once",
         instead: "EPOLL_CTL_MOD, one call for both",
         ..asks_first("epoll_ctl")
