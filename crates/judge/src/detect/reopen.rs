@@ -2,6 +2,7 @@
 
 use super::claim::{Claim, Claims, Detector, put};
 use super::open_file::{Use, names_below, uses};
+use super::renamed::names;
 use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, rewound, seeks};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
@@ -189,14 +190,8 @@ fn only_reads(step: &Step<'_>, rest: &[Step<'_>]) -> bool {
 
 /// Returns true if one of the steps gives the file at `path` another name: the next opening there makes another file.
 fn is_moved_next(path: &str, rest: &[Step<'_>]) -> bool {
-    let first = |step: &Step<'_>| {
-        step.effects.iter().find_map(|effect| match effect {
-            Effect::Path { at, path } => Some(step.observed.path(at, path)?.into_owned()),
-            _ => None,
-        })
-    };
     let until_again = rest.iter().take_while(|step| step.opened.as_ref().is_none_or(|opened| *opened.path != *path));
-    until_again.filter(|step| step.lines.names()).any(|step| first(step).as_deref() == Some(path))
+    until_again.filter_map(names).any(|[from, _]| from == path)
 }
 
 /// Claims draws of random bytes from a file that is opened for each.

@@ -4,11 +4,15 @@ use super::kinds::{KindId, Kinds};
 use super::stretches::{Stretch, Stretches};
 use crate::hash::Map;
 use crate::semantics::{Effect, Semantics};
+use std::collections::VecDeque;
 use std::ops::Range;
 use systoll_model::{Sysno, WindowCall};
 
 /// The call whose result is the new position in the file.
 const SEEK: Sysno = Sysno::named("lseek");
+
+/// Number of newest ranges of a file that are remembered: an imported trace is one long stretch.
+const KEPT: usize = 32;
 
 /// Searches stretches for reads whose ranges overlap.
 #[derive(Clone, Copy)]
@@ -23,8 +27,8 @@ pub(super) struct Overlaps<'a> {
 struct Seen {
     /// The position, if it is known.
     at: Option<u64>,
-    /// The ranges that were read.
-    read: Vec<Range<u64>>,
+    /// The newest [`KEPT`] ranges that were read.
+    read: VecDeque<Range<u64>>,
 }
 
 impl Overlaps<'_> {
@@ -57,7 +61,9 @@ impl Overlaps<'_> {
                 if file.read.iter().any(|other| other.start < range.end && range.start < other.end) {
                     return true;
                 }
-                file.read.push(range);
+                file.read.push_back(range);
+                let old = file.read.len().saturating_sub(KEPT);
+                file.read.drain(..old);
             }
             if does(|effect| matches!(effect, Effect::Advances(_))) {
                 file.at = file.at.and_then(|at| at.checked_add(result));

@@ -267,7 +267,7 @@ mod tests {
         let go = chosen(&catalogue, "madvise-churn:2").ok().unwrap();
         assert_eq!(go.shell(), ["export GOGC=400"]);
         assert_eq!(chosen(&catalogue, "madvise-churn").ok().unwrap().env.keys().next().unwrap(), "MALLOC_CONF");
-        for wrong in ["madvise-churn:3", "madvise-churn:9", "madvise-churn:0", "no-such-cause:1"] {
+        for wrong in ["madvise-churn:4", "madvise-churn:9", "madvise-churn:0", "no-such-cause:1"] {
             assert!(chosen(&catalogue, wrong).is_err(), "{wrong}");
         }
     }
