@@ -12,11 +12,18 @@ use std::collections::{BTreeMap, HashSet};
 /// more.
 pub(super) const BOUND: usize = 1 << 20;
 
-/// The steps of thinning, in order, until the message fits.
-const STEPS: [Step; 6] = [
+/// Room for windows if the exact table takes more than the rest of the bound, in parts of the bound.
+const ROOM: usize = 4;
+
+/// The steps of thinning, in order, until the message fits. What is left of the costliest rows tells more than a little of
+/// each row.
+const STEPS: [Step; 9] = [
     Step::WindowsPerRow(8),
     Step::WindowsPerRow(4),
     Step::WindowsPerRow(2),
+    Step::CostliestRows(1 << 9),
+    Step::CostliestRows(1 << 7),
+    Step::CostliestRows(1 << 5),
     Step::ArgumentBytes,
     Step::Stacks,
     Step::WindowsPerRow(0),
@@ -26,21 +33,29 @@ const STEPS: [Step; 6] = [
 enum Step {
     /// Keeps at most this number of windows a row: the first, the latest, and some evenly between.
     WindowsPerRow(usize),
+    /// Keeps the windows of at most this number of rows: of those that take most time.
+    CostliestRows(usize),
     /// Drops the memory that arguments pointed to.
     ArgumentBytes,
     /// Drops the windows' stacks.
     Stacks,
 }
 
-/// Returns the encoded message of `rec`, thinned step by step until it takes at most `bound` bytes or nothing is left to
-/// drop.
+/// Returns the encoded message of `rec`, thinned step by step until it takes at most `bound` bytes, or, if the exact table
+/// leaves less room than that, until its windows take a fourth of `bound`.
 pub(super) fn message(rec: &Recording, bound: usize) -> Vec<u8> {
     let whole = encode(rec).encode_to_vec();
     if whole.len() <= bound || rec.windows.is_empty() {
         return whole;
     }
     let mut thin = rec.clone();
-    let mut gone = Gone::default();
+    Gone::default().take(Step::WindowsPerRow(0), &mut thin);
+    let bound = bound.max(encode(&thin).encoded_len() + bound / ROOM);
+    if whole.len() <= bound {
+        return whole;
+    }
+    let mut thin = rec.clone();
+    let mut gone = Gone { bound, ..Gone::default() };
     for step in STEPS {
         gone.take(step, &mut thin);
         let mut told = thin.clone();
@@ -58,6 +73,8 @@ pub(super) fn message(rec: &Recording, bound: usize) -> Vec<u8> {
 
 #[derive(Default)]
 struct Gone {
+    /// Size of the message at most, bytes.
+    bound: usize,
     bytes: bool,
     stacks: bool,
 }
@@ -66,6 +83,7 @@ impl Gone {
     fn take(&mut self, step: Step, rec: &mut Recording) {
         match step {
             Step::WindowsPerRow(most) => keep_windows(rec, most),
+            Step::CostliestRows(most) => keep_costliest(rec, most),
             Step::ArgumentBytes => {
                 self.bytes = true;
                 rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.data.clear());
@@ -87,7 +105,7 @@ impl Gone {
         if kept > 0 && self.bytes {
             text += if self.stacks { ", without argument bytes and stacks" } else { ", without argument bytes" };
         }
-        text + " to stay within 1 MiB"
+        text + &format!(" to stay within {} KiB", self.bound.div_ceil(1024))
     }
 }
 
@@ -102,6 +120,20 @@ fn keep_windows(rec: &mut Recording, most: usize) {
         index += 1;
         keep.contains(&(index - 1))
     });
+}
+
+/// Keeps the windows of the `most` rows that take most time.
+fn keep_costliest(rec: &mut Recording, most: usize) {
+    let cost = |row: RowId| {
+        let counts = &rec.row(row).counts;
+        counts.toll_ns.unwrap_or(counts.elapsed_ns).saturating_add(counts.waited_ns.unwrap_or(0))
+    };
+    let mut rows: Vec<RowId> = rec.windows.iter().map(|window| window.row).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows.sort_by_key(|row| std::cmp::Reverse(cost(*row)));
+    let keep: HashSet<RowId> = rows.into_iter().take(most).collect();
+    rec.windows.retain(|window| keep.contains(&window.row));
 }
 
 /// Returns at most `most` items of `all`, evenly spread, with the first and the last.

@@ -43,7 +43,7 @@ const LEVEL: Compression = Compression::new(4);
 
 impl Recording {
     /// Writes the recording as a gzipped pprof profile (docs/reference/recording.md). If our part of it would exceed 1
-    /// MiB before compression, windows are thinned, and the file says so.
+    /// MiB before compression, or leave less than a fourth of that to windows, these are thinned, and the file says so.
     ///
     /// # Errors
     /// [`FileError::Io`] if `out` fails; [`FileError::Invalid`] if [`Recording::check`] fails;
