@@ -15,7 +15,8 @@ pub(crate) struct Wanderers {
 
 /// The changes of one process's working directory.
 struct Stays {
-    /// Beginning and end of each change, ns since the run's start, in order; `None` if windows do not show all of them.
+    /// Beginning of each change, and the time when it and all before it were over, ns since the run's start, in order;
+    /// `None` if windows do not show all of them.
     changes: Option<Vec<(u64, u64)>>,
     /// Number of the longest stay; the first, before any change, is number 0.
     longest: usize,
@@ -27,7 +28,7 @@ impl Stays {
         let begins = window.calls.first()?.entry_ns;
         let ends = window.calls.last()?.entry_ns;
         let changes = self.changes.as_ref()?;
-        let before = changes.iter().take_while(|(_, end)| *end < begins).count();
+        let before = changes.partition_point(|(_, end)| *end < begins);
         changes.get(before).is_none_or(|(next, _)| ends < *next).then_some(before)
     }
 }
@@ -79,6 +80,11 @@ fn stays(changes: Option<Vec<(u64, u64)>>, process: Option<&Process>) -> Stays {
         return Stays { changes: None, longest: 0 };
     };
     changes.sort_unstable();
+    let mut over = 0;
+    for (_, end) in &mut changes {
+        over = over.max(*end);
+        *end = over;
+    }
     let ends = if process.end_ns > 0 { process.end_ns } else { u64::MAX };
     let begins = std::iter::once(process.start_ns).chain(changes.iter().map(|(_, end)| *end));
     let lengths = begins.zip(changes.iter().map(|(begin, _)| *begin).chain([ends]));

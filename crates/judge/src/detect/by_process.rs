@@ -2,7 +2,7 @@
 
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, Lines, ObservedCall, Semantics};
+use crate::semantics::{Lines, ObservedCall, Semantics};
 use std::borrow::Cow;
 use systoll_model::{Recording, RowId};
 
@@ -14,6 +14,8 @@ const RARE: u64 = 16;
 pub(super) struct FilesByProcess {
     /// By file and process.
     files: Map<String, Map<u32, Caller>>,
+    /// The processes that make such calls about any file.
+    processes: Set<u32>,
 }
 
 /// The calls of a process about a file.
@@ -71,12 +73,13 @@ impl FilesByProcess {
         for caller in files.values_mut().flat_map(Map::values_mut) {
             caller.first_ns = caller.rows.iter().map(|row| firsts.get(row).copied().unwrap_or(0)).min().unwrap_or(0);
         }
-        Self { files }
+        let processes = files.values().flat_map(Map::keys).copied().collect();
+        Self { files, processes }
     }
 
     /// Returns true if the process makes such calls about any file.
     pub(super) fn has(&self, process: u32) -> bool {
-        self.files.values().any(|callers| callers.contains_key(&process))
+        self.processes.contains(&process)
     }
 
     /// Returns true if the process itself makes such calls about the file, and not rarely beside the `calls` of another
@@ -86,9 +89,10 @@ impl FilesByProcess {
         caller.is_some_and(|caller| caller.calls.saturating_mul(RARE) > calls)
     }
 
-    /// Returns true if a process other than the step's makes such calls about the step's file.
-    pub(super) fn is_of_another(&self, step: &Step<'_>) -> bool {
-        self.others(step).next().is_some()
+    /// Returns true if a process other than the step's makes such calls about the step's file by a row for which `is_such`
+    /// is true.
+    pub(super) fn is_of_another_by(&self, step: &Step<'_>, is_such: impl Fn(RowId) -> bool) -> bool {
+        self.others(step).any(|caller| caller.rows.iter().any(|row| is_such(*row)))
     }
 
     /// Returns true if a process other than the step's may have made such a call about the step's file before the step.
@@ -116,9 +120,5 @@ fn named(lines: &Lines, call: &ObservedCall<'_>) -> Vec<String> {
     if !lines.names() {
         return call.call.object(call.syscall).into_iter().collect();
     }
-    let path = |effect: Effect| match effect {
-        Effect::Path { at, path } => call.path(at, path).map(Cow::into_owned),
-        _ => None,
-    };
-    lines.effects(call).iter().filter_map(path).collect()
+    call.paths(lines.effects(call)).map(Cow::into_owned).collect()
 }

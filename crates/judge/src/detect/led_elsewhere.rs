@@ -6,6 +6,7 @@ use super::walk::{one_more, path};
 use crate::hash::Set;
 use crate::replay::{Meaning, Step};
 use crate::semantics::{Effect, Lines, ObservedCall, SETTLED, Semantics};
+use std::borrow::Cow;
 use systoll_model::Recording;
 
 /// Names that processes give to other files, or take away, as far as windows show.
@@ -13,7 +14,7 @@ pub(super) struct LedElsewhere {
     names: FilesByProcess,
 }
 
-/// What a window shows of the path that a question follows.
+/// Tells whether a question follows a path whose names stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follows {
     /// A path whose names stay, or a question that follows no path.
@@ -101,9 +102,5 @@ fn moved(lines: &Lines, call: &ObservedCall<'_>) -> Vec<String> {
     if !lines.does(|effect| matches!(effect, Effect::Path { .. })) || stays() || call.call.errno().is_some() {
         return Vec::new();
     }
-    let names = lines.effects(call).iter().filter_map(|effect| match effect {
-        Effect::Path { at, path } => Some(call.path(at, path)?.into_owned()),
-        _ => None,
-    });
-    names.collect()
+    call.paths(lines.effects(call)).map(Cow::into_owned).collect()
 }

@@ -6,7 +6,7 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, INTEREST, Semantics, Thing, Way, value};
+use crate::semantics::{Effect, INTEREST, MOVES_UNSEEN, Semantics, Thing, Way, value};
 use crate::signs::Signs;
 use systoll_model::constants::EPOLL_CTL_DEL;
 use systoll_model::{Moment, Recording, WindowCall};
@@ -28,20 +28,18 @@ const NEAR: usize = 8;
 const ANEW: usize = 3;
 /// Largest number of descriptions remembered.
 const REMEMBERED: usize = 1 << 16;
-/// Calls that move bytes from one descriptor to another, or by requests that windows do not show.
-const BETWEEN_TWO: [&str; 6] = ["sendfile", "splice", "tee", "vmsplice", "io_submit", "io_uring_enter"];
 
 /// A description of things: the call that makes them, their name, and the values that describe them.
 type Sort = (&'static str, &'static str, Vec<u8>);
 
 /// Claims the making and ending of things that one thing could have replaced, also if several are made in turns.
-pub(super) struct MadeAgain {
+pub(super) struct MadeAgain<'a> {
     /// Descriptions of things that were made and ended in an earlier window, each with the maker's process.
     known: Set<(u32, Sort)>,
     /// Processes and epoll descriptors that watch a descriptor for now these events, now those.
     varied: Set<(u32, i32)>,
     /// Processes with one thread, in which no other thread uses what the window's thread makes.
-    single: Set<u32>,
+    single: &'a Set<u32>,
 }
 
 /// Returns the processes and epoll descriptors with a descriptor whose interest windows show to change.
@@ -304,11 +302,11 @@ impl Lives {
     fn uses(&mut self, at: usize, step: &Step<'_>) {
         self.lets_live(at, step);
         if step.lines.sets(&INTEREST) {
-            // Whoever waits for its events knows the thing by its number.
+            // The thread that waits for events knows the thing by its number.
             let watched = self.alive.get(&("close", u64::from(step.observed.descriptor(2) as u32))).copied();
             watched.and_then(|place| self.all.get_mut(place)).into_iter().for_each(|life| life.uncounted = true);
         }
-        if step.observed.syscall.name().is_some_and(|name| BETWEEN_TWO.contains(&name)) {
+        if step.observed.syscall.name().is_some_and(|name| MOVES_UNSEEN.contains(&name)) {
             self.all.iter_mut().for_each(|life| life.uncounted |= life.open > 0);
         }
         if step.moved.is_some_and(|moved| moved.line.carries) {
@@ -440,10 +438,8 @@ impl Lives {
     }
 }
 
-impl MadeAgain {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads == 1);
-        let single = single.map(|(at, _)| at).collect();
+impl<'a> MadeAgain<'a> {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics, single: &'a Set<u32>) -> Self {
         Self { known: Set::default(), varied: varied(recording, semantics), single }
     }
 
@@ -495,7 +491,7 @@ impl MadeAgain {
     }
 }
 
-impl Detector for MadeAgain {
+impl Detector for MadeAgain<'_> {
     fn looks_for(&self) -> Signs {
         Signs::MAKES
     }

@@ -71,10 +71,17 @@ pub(crate) use claim::{Claim, Claims, Judged};
 pub(crate) use copies::copies;
 pub(crate) use reopen::READ_ANEW;
 
+use crate::hash::Set;
 use crate::replay::Replay;
 use crate::semantics::Semantics;
 use claim::Detector;
 use systoll_model::Recording;
+
+/// Returns the processes with one thread.
+fn with_one_thread(recording: &Recording) -> Set<u32> {
+    let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads == 1);
+    single.map(|(at, _)| at).collect()
+}
 
 /// Returns the claims on the calls of all windows, in the order of [`Recording::windows`].
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
@@ -83,6 +90,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics, search.seeks() || nowhere.misses());
     let mapped = mapped::mapped_files(recording, semantics);
     let signalled = signalled::signalled(recording);
+    let single = with_one_thread(recording);
     let rung = awake::Rung::of(recording, semantics);
     // A call has the claim of the first detector that makes one.
     let mut detectors: Vec<Box<dyn Detector>> = vec![
@@ -104,7 +112,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(presized::Presized::new(&mapped)),
         Box::new(dead_store::DeadStore::new(recording, semantics)),
         Box::new(rewritten::Rewritten::new(recording, semantics)),
-        Box::new(made_again::MadeAgain::new(recording, semantics)),
+        Box::new(made_again::MadeAgain::new(recording, semantics, &single)),
         Box::new(reconnect::Reconnect::new(recording, semantics)),
         Box::new(rearm::Rearm::new(recording, semantics)),
         Box::new(search),
@@ -118,7 +126,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(unserved::Unserved::new(recording, semantics)),
         Box::new(ready_first::ReadyFirst::new(recording, semantics)),
         Box::new(entries::Entries::new(recording, semantics)),
-        Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled)),
+        Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled, &single)),
         Box::new(near_reads::NearReads),
         Box::new(pieces::Pieces),
         Box::new(slow_path::SlowPath::new(recording, semantics)),

@@ -78,7 +78,7 @@ impl NoOp {
     }
 }
 
-/// What the program did to a file since it was last brought to the disk.
+/// Tells whether the program wrote to a file since it was last brought to the disk.
 enum Since {
     /// It may have written to it.
     Written,
@@ -129,7 +129,7 @@ impl NoOp {
         let Some(mut claim) = about_state(Kind::NoOp, step, claims) else { return };
         claim.facts = claim.facts.with(Fact::Renamed, is_renamed);
         claim.weak = !is_clean || is_renamed;
-        // Whoever brings the new name to the disk waits there for what this call waits for.
+        // The call that brings the new name to the disk waits for what this call waits for.
         claim.by_wait = !is_renamed && step.observed.call.waited_ns.is_some_and(|ns| ns > 0);
         claim.gives_up = match is_renamed {
             true => {

@@ -1,7 +1,7 @@
 //! Tells which names steps give to files.
 
 use crate::replay::Step;
-use crate::semantics::Effect;
+use std::borrow::Cow;
 
 /// Returns the paths of a file before and after the step; `None` unless the step renames or links
 /// it.
@@ -9,10 +9,7 @@ pub(super) fn names(step: &Step<'_>) -> Option<[String; 2]> {
     if !step.lines.names() || step.observed.call.errno().is_some() {
         return None;
     }
-    let mut paths = step.effects.iter().filter_map(|effect| match effect {
-        Effect::Path { at, path } => Some(step.observed.path(at, path)?.into_owned()),
-        _ => None,
-    });
+    let mut paths = step.observed.paths(step.effects).map(Cow::into_owned);
     Some([paths.next()?, paths.next()?])
 }
 

@@ -130,12 +130,7 @@ fn foreign(step: &Step<'_>) -> bool {
 /// Returns the names of files that processes moved elsewhere, as far as windows show.
 fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a, str>> {
     let moves = semantics.calls_in_windows(recording, Lines::names).filter(|o| o.call.errno().is_none());
-    let renames = moves.filter_map(|observed| {
-        semantics.lines_of(observed.syscall).effects(&observed).iter().find_map(|effect| match effect {
-            Effect::Path { at, path } => observed.path(at, path),
-            _ => None,
-        })
-    });
+    let renames = moves.filter_map(|o| o.paths(semantics.lines_of(o.syscall).effects(&o)).next());
     let mut names: Vec<Cow<'a, str>> = renames.collect();
     names.sort();
     names.dedup();
@@ -169,8 +164,8 @@ fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
         .with(Fact::Rotates, another && stays)
 }
 
-/// Returns true if a file is opened for reading as well and read in turn, and the window does not show that it is written. If the
-/// window ends before it shows what the file is used for, that counts as reading.
+/// Returns true if a file is opened for reading as well and read in turn, and the window does not show that it is written.
+/// If the window ends before it shows what the file is used for, that counts as reading.
 fn only_reads(step: &Step<'_>, rest: &[Step<'_>]) -> bool {
     let flags = step.effects.opening_flags().flatten().map_or(0, |arg| step.observed.arg(arg) as u32);
     if flags & O_RDWR == 0 {

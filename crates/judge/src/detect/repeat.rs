@@ -14,7 +14,7 @@ use crate::semantics::{Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH
 use crate::signs::Signs;
 use std::cell::LazyCell;
 use std::ops::Range;
-use systoll_model::{Before, Errno, Ledger, Recording, RowId};
+use systoll_model::{Before, Errno, Ledger, Recording, Row, RowId};
 
 /// Largest distance from a question about a path to the path's opening, calls, at which the
 /// question belongs to the opening: it may have good reason to come again.
@@ -51,10 +51,8 @@ pub(super) struct Repeat<'a> {
     recording: &'a Recording,
     /// Rows whose ledgers show that they ask known questions by habit.
     habits: Set<RowId>,
-    /// Files whose names, rights or times processes change, other than by removing them.
+    /// Files whose names, rights or times processes change.
     changed: FilesByProcess,
-    /// Files that processes remove.
-    removed: FilesByProcess,
     /// Paths that lead elsewhere each time.
     led: LedElsewhere,
     /// The answers about each path so far.
@@ -69,13 +67,10 @@ impl<'a> Repeat<'a> {
             low >= HABIT && low * calls as f64 >= HABIT_CALLS
         };
         let habits = of_rows(recording).filter(habit).map(|(row, _)| row).collect();
-        let alters = |lines: &Lines, call: &ObservedCall<'_>| !removes(call) && changes(lines, call);
-        let ends = |lines: &Lines, call: &ObservedCall<'_>| removes(call) && changes(lines, call);
         Self {
             recording,
             habits,
-            changed: FilesByProcess::of(recording, semantics, alters),
-            removed: FilesByProcess::of(recording, semantics, ends),
+            changed: FilesByProcess::of(recording, semantics, changes),
             led: LedElsewhere::new(recording, semantics),
             answers: Map::default(),
         }
@@ -84,11 +79,9 @@ impl<'a> Repeat<'a> {
     /// Returns true if the step asks about a file that another process changes: it may wait for that. A removal does
     /// not count if no question of the row found the file missing, since it came after the last of them.
     fn may_wait_for_change(&self, step: &Step<'_>) -> bool {
-        let found_missing = || {
-            let counts = &self.recording.row(step.observed.call.row).counts;
-            counts.errors.contains_key(&Errno::ENOENT)
-        };
-        self.changed.is_of_another(step) || self.removed.is_of_another(step) && found_missing()
+        let row = |id| self.recording.row(id);
+        let found_missing = row(step.observed.call.row).counts.errors.contains_key(&Errno::ENOENT);
+        self.changed.is_of_another_by(step, |id| found_missing || !removes(row(id)))
     }
 
     /// Notes the answer to a question for a file's status by its path. Returns true if most of the answers about the
@@ -127,9 +120,9 @@ fn changes(lines: &Lines, call: &ObservedCall<'_>) -> bool {
     call.call.errno().is_none() && (makes() || sets_times())
 }
 
-/// Returns true if a call removes a name.
-fn removes(call: &ObservedCall<'_>) -> bool {
-    call.syscall.name().is_some_and(|name| REMOVALS.contains(&name))
+/// Returns true if a row's calls remove names.
+fn removes(row: &Row) -> bool {
+    row.syscall.name().is_some_and(|name| REMOVALS.contains(&name))
 }
 
 impl Detector for Repeat<'_> {

@@ -92,10 +92,7 @@ fn advance(at: usize, step: &Step<'_>, under_way: &mut [Writing]) {
 
 /// Returns the new path of the file `from`, if the step moves it.
 fn moved_to(step: &Step<'_>, from: &str) -> Option<String> {
-    let mut paths = step.effects.iter().filter_map(|effect| match effect {
-        Effect::Path { at, path } => step.observed.path(at, path),
-        _ => None,
-    });
+    let mut paths = step.observed.paths(step.effects);
     let (first, second) = (paths.next()?, paths.next()?);
     (first == from).then(|| second.into_owned())
 }

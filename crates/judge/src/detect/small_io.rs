@@ -52,7 +52,7 @@ pub(super) struct SmallIo<'a> {
     /// Processes that ended themselves by a signal: their last write to a file may be the only trace of it.
     killed: Set<u32>,
     /// Processes with one thread, in which no other thread waits for what the process writes to itself.
-    single: Set<u32>,
+    single: &'a Set<u32>,
     /// Processes to which others send signals all the time: what these write into a pipe may be the answer to one.
     signalled: &'a Set<u32>,
     /// Files that the program maps: it may read there what it writes.
@@ -60,10 +60,14 @@ pub(super) struct SmallIo<'a> {
 }
 
 impl<'a> SmallIo<'a> {
-    pub(super) fn new(rung: &Rung<'a>, recording: &Recording, mapped: &'a Set<File>, signalled: &'a Set<u32>) -> Self {
+    pub(super) fn new(
+        rung: &Rung<'a>,
+        recording: &Recording,
+        mapped: &'a Set<File>,
+        signalled: &'a Set<u32>,
+        single: &'a Set<u32>,
+    ) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads == 1);
-        let single = single.map(|(at, _)| at).collect();
         Self { bells: Bells::new(rung), stops, single, killed: killed(recording), signalled, mapped }
     }
 
@@ -294,7 +298,7 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
             }
         });
     }
-    // Whoever takes the lock next may look at what was written under it.
+    // The process that takes the lock next may look at what was written under it.
     if step.lines.file_lock(&step.observed).is_some_and(|lock| lock.leaves)
         || step.lines.kernel_lock(&step.observed).is_some_and(|lock| lock.leaves)
     {

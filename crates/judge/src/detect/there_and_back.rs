@@ -44,7 +44,7 @@ impl Detector for ThereAndBack {
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(first) = steps.first() else { return };
-        // Whoever makes a child in between wants it to work there.
+        // A child that the program makes in between may work there.
         if steps.iter().any(|step| step.forks) {
             return;
         }

@@ -22,7 +22,7 @@ pub(super) struct Overlaps<'a> {
     pub(super) semantics: &'a Semantics,
 }
 
-/// What a stretch has shown of a descriptor's file.
+/// The position in a descriptor's file and the ranges read of it, as far as a stretch has shown them.
 #[derive(Default)]
 struct Seen {
     /// The position, if it is known.

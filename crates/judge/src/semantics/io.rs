@@ -340,3 +340,6 @@ pub(crate) static LOOKS: &[Look] = &[
     // pthread_cond_timedwait and sem_timedwait wait in this way.
     times_out("futex").when(&[OneOf(1, TIMED), NotNull(3)]).fails(Errno::ETIMEDOUT),
 ];
+
+/// Calls that move bytes from one descriptor to another, or by requests that windows do not show.
+pub(crate) const MOVES_UNSEEN: [&str; 6] = ["sendfile", "splice", "tee", "vmsplice", "io_submit", "io_uring_enter"];

@@ -1,5 +1,6 @@
 //! Values of calls in windows. They come from strangers: any part may be missing.
 
+use super::effects::{Effect, Effects};
 use super::io::{PIPES, is_stored};
 use super::state::{ATTEMPT, Across, MAKING, NAME, RIGHTS, RIGHTS_OF_FILE, Scope, State, StateId, names_one};
 use super::state_lines::StateLine;
@@ -87,6 +88,14 @@ impl<'a> ObservedCall<'a> {
     /// Returns the errno if the call failed in a way that is an answer.
     pub(crate) fn refusal(&self) -> Option<Errno> {
         self.call.errno().filter(|e| !NO_ANSWER.contains(e))
+    }
+
+    /// Returns the paths that the call makes, moves, changes or takes away, by its effects, in their order.
+    pub(crate) fn paths<'e>(self, effects: Effects<'e>) -> impl Iterator<Item = Cow<'a, str>> + use<'a, 'e> {
+        effects.iter().filter_map(move |effect| match effect {
+            Effect::Path { at, path } => self.path(at, path),
+            _ => None,
+        })
     }
 
     /// Returns the absolute path of an argument. A path relative to the working directory is returned as it is.

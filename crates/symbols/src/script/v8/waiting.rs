@@ -159,7 +159,7 @@ impl Search {
         None
     }
 
-    /// Adds the context of a function of a script, unless it is that of a module, which holds what belongs to no one.
+    /// Adds the context of a function of a script, unless it is that of a module, whose variables all its functions share.
     fn add_context(&mut self, heap: &mut Heap<'_, '_, '_>, context: u64) {
         if outer(heap, context).and_then(|outer| self::outer(heap, outer)).is_some() {
             self.add(context);
