@@ -15,6 +15,9 @@ const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
 /// Least average life of a program, ns, beside which its start is negligible: a hundred times what a start takes.
 const LONG_LIFE: u64 = 100_000_000;
 
+/// Largest number of programs that replace one another in a process; a damaged recording may hold a circle.
+const MOST_REPLACED: usize = 64;
+
 /// Many short-lived children of one process.
 pub(crate) struct Children {
     /// Programs that the children run, the most frequent first; never empty.
@@ -84,6 +87,15 @@ struct Family {
 }
 
 impl Family {
+    /// Adds the life and the processor time of an image. Returns the latter, ns.
+    fn add_life(&mut self, image: &Process) -> u64 {
+        // If the processor time is unknown, its upper bound is the time that all threads lived.
+        let cpu_ns = image.cpu_ns.unwrap_or(image.life_ns.saturating_mul(image.threads.max(1)));
+        self.cpu_ns = self.cpu_ns.saturating_add(cpu_ns);
+        self.life_ns = self.life_ns.saturating_add(image.life_ns);
+        cpu_ns
+    }
+
     fn started_ns(&self) -> f64 {
         let mean = self.startup_ns as f64 / self.images.len().max(1) as f64;
         let (ns, processes) = self.single;
@@ -140,6 +152,15 @@ fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<Starting, 
         let Some(stub) = recording.processes.get(before.0 as usize) else { continue };
         // An image that exec replaced belongs to the same process; its parent made the process.
         let (Some(maker), true) = (stub.parent, stub.pid == image.pid || stub.instances > 1) else { continue };
+        if let Some(first) = first_program(recording, before) {
+            // The program replaced the one that was started, as a wrapper's last `exec` does: they are one start.
+            let root = first.maker.and_then(|maker| roots.get(maker.0 as usize));
+            if let Some(family) = root.and_then(|root| families.get_mut(&(*root, first.exe.clone()))) {
+                family.start_ns = family.start_ns.saturating_add(image.startup_cpu_ns.saturating_mul(image.instances));
+                family.add_life(image);
+            }
+            continue;
+        }
         let Some(root) = roots.get(maker.0 as usize).filter(|_| before.0 != at && maker.0 != at) else { continue };
         // A shell that forks for an item and starts a program in the fork counts as one shell.
         let family = families.entry((*root, image.exe.clone())).or_default();
@@ -166,14 +187,35 @@ fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<Starting, 
             family.unknown = family.unknown.saturating_add(image.instances.saturating_sub(1));
         }
         family.count = family.count.saturating_add(started(recording, semantics, at, image));
-        // If the processor time is unknown, its upper bound is the time that all threads lived.
-        let cpu_ns = image.cpu_ns.unwrap_or(image.life_ns.saturating_mul(image.threads.max(1)));
-        family.cpu_ns = family.cpu_ns.saturating_add(cpu_ns);
-        family.life_ns = family.life_ns.saturating_add(image.life_ns);
+        let cpu_ns = family.add_life(image);
         let each = image.startup_cpu_ns.min(cpu_ns / image.instances.max(1));
         family.startup_ns = family.startup_ns.saturating_add(each);
     }
     families
+}
+
+/// The first program that a process ran.
+struct First<'r> {
+    exe: &'r Arc<str>,
+    /// The image that made the process.
+    maker: Option<ProcessId>,
+}
+
+/// Returns the first program of the image's process, if the image is a program that it ran, the first one or a later;
+/// `None` if the image is a copy of the process' maker, or the run's first process.
+fn first_program(recording: &Recording, mut image: ProcessId) -> Option<First<'_>> {
+    let of = |id: ProcessId| recording.processes.get(id.0 as usize);
+    for _ in 0..MOST_REPLACED {
+        let here = of(image)?;
+        let before = here.parent?;
+        let stub = of(before).filter(|stub| stub.pid == here.pid)?;
+        let is_stub = stub.parent.and_then(of).is_some_and(|maker| maker.pid != stub.pid);
+        if is_stub {
+            return Some(First { exe: &here.exe, maker: stub.parent });
+        }
+        image = before;
+    }
+    None
 }
 
 /// Returns the programs whose starts are not needless: those that live long compared with their
