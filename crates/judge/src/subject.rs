@@ -51,7 +51,12 @@ pub(crate) struct Objects {
 
 /// Returns the named objects of a finding that is about more than one.
 pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Objects {
-    let mut calls = asked_calls(rows, recording, views);
+    let lead = rows.first().map(|id| recording.row(*id)).filter(|lead| !lead.lines.is_empty());
+    let rows: Vec<RowId> = match lead {
+        Some(lead) => rows.iter().copied().filter(|id| recording.row(*id).user == lead.user).collect(),
+        None => rows.to_vec(),
+    };
+    let mut calls = asked_calls(&rows, recording, views);
     let mut objects = objects_of(&calls);
     let opens: Vec<bool> = calls.iter().map(|(syscall, _)| syscall.name().is_some_and(|n| OPEN.contains(&n))).collect();
     if opens.iter().filter(|opens| **opens).count() * ONE_IN >= calls.len().max(1) {
@@ -67,8 +72,11 @@ pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_
     let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let share = |n: usize| n as f64 / calls.len().max(1) as f64;
-    let most = counts.into_iter().take(NAMED).map(|(name, n)| ObjectShare { name, share: share(n) });
-    Objects { most: most.collect(), seen }
+    // The calls of a script come from several lines, and the finding names the first of them. An object is one of that
+    // line's if the other lines make too few calls to have made all that are about it.
+    let others = lead.map_or(0.0, |lead| lead.lines.iter().skip(1).map(|line| lead.share(line)).sum::<f64>());
+    let most = counts.into_iter().map(|(name, n)| ObjectShare { name, share: share(n) });
+    Objects { most: most.filter(|object| object.share > others).take(NAMED).collect(), seen }
 }
 
 /// Returns the object of each call.
