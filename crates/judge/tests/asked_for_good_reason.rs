@@ -130,9 +130,9 @@ fn descriptors_closed_twice_are_no_storm() {
     // A shell's child closes the two ends of a pipe that it has no more.
     let twice = rounds(3_000, |n| vec![refused(3), refused(4), stat(&format!("/srv/{n}"), "stat", 3, 4)]);
     assert_eq!(of_cause(&judged(&twice, BUSY), "close-storm").count(), 0);
-    let storm = rounds(3_000, |n| vec![refused(3 + n as u64 % 1_000)]);
+    let storm = rounds(3_000, |n| vec![refused(3 + n % 1_000)]);
     assert_eq!(of_cause(&judged(&storm, BUSY), "close-storm").count(), 1);
     // From the highest number down as well.
-    let down = rounds(3_000, |n| vec![refused(1_002 - n as u64 % 1_000)]);
+    let down = rounds(3_000, |n| vec![refused(1_002 - n % 1_000)]);
     assert_eq!(of_cause(&judged(&down, BUSY), "close-storm").count(), 1);
 }
