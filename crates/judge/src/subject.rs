@@ -51,7 +51,12 @@ pub(crate) struct Objects {
 
 /// Returns the named objects of a finding that is about more than one.
 pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Objects {
-    let mut calls = asked_calls(rows, recording, views);
+    let lead = rows.first().map(|id| recording.row(*id)).filter(|lead| !lead.lines.is_empty());
+    let rows: Vec<RowId> = match lead {
+        Some(lead) => rows.iter().copied().filter(|id| recording.row(*id).user == lead.user).collect(),
+        None => rows.to_vec(),
+    };
+    let mut calls = asked_calls(&rows, recording, views);
     let mut objects = objects_of(&calls);
     let opens: Vec<bool> = calls.iter().map(|(syscall, _)| syscall.name().is_some_and(|n| OPEN.contains(&n))).collect();
     if opens.iter().filter(|opens| **opens).count() * ONE_IN >= calls.len().max(1) {
@@ -67,8 +72,16 @@ pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_
     let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let share = |n: usize| n as f64 / calls.len().max(1) as f64;
-    let most = counts.into_iter().take(NAMED).map(|(name, n)| ObjectShare { name, share: share(n) });
-    Objects { most: most.collect(), seen }
+    // The calls of a script come from several lines, and the finding names the first of them. An object is one of that
+    // line's if the other lines make too few calls to have made all that are about it.
+    let others = lead.map_or(0.0, |lead| lead.lines.iter().skip(1).map(|line| lead.share(line)).sum::<f64>());
+    let most = counts.into_iter().map(|(name, n)| ObjectShare { name, share: share(n) });
+    Objects { most: of_lead(most, others), seen }
+}
+
+/// Returns the first few objects that more calls are about than the lines beside the first make, a share of `others`.
+fn of_lead(objects: impl Iterator<Item = ObjectShare>, others: f64) -> Vec<ObjectShare> {
+    objects.filter(|object| object.share > others).take(NAMED).collect()
 }
 
 /// Returns the object of each call.
@@ -193,6 +206,15 @@ mod tests {
         // The relative path may be either.
         assert_eq!(named(&["a", "/srv/a", "/tmp/a"]), ["a", "/srv/a", "/tmp/a"]);
         assert_eq!(named(&["ut/a", "/srv/out/a"])[0], "ut/a");
+    }
+
+    #[test]
+    fn an_object_named_is_one_of_the_line_shown() {
+        let objects = || [("/a", 0.3), ("/b", 0.1)].map(|(name, share)| ObjectShare { name: name.into(), share });
+        let named = |others| of_lead(objects().into_iter(), others).into_iter().map(|o| o.name).collect::<Vec<_>>();
+        // Where other lines make a fifth of the calls, they may have made all about /b, but not all about /a.
+        assert_eq!((named(0.0), named(0.2)), (vec!["/a".into(), "/b".into()], vec!["/a".into()]));
+        assert!(named(0.3).is_empty());
     }
 
     #[test]

@@ -102,3 +102,37 @@ fn a_wait_before_each_of_some_messages() {
     let judgement = judged(&rounds(5_000, |_| vec![waits(), takes()]), BUSY);
     assert_eq!(of_cause(&judgement, "tiny-io").count(), 0, "{judgement:#?}");
 }
+
+#[test]
+fn a_file_is_looked_at_again_after_it_was_read() {
+    const FILE: &str = "/srv/data.bin";
+    let open = || call("open", "openat", &[u64::MAX - 99, 0x1000, 0], 5).path(1, FILE).toll(900);
+    let read = |got| call("read", "read", &[5, 0x1000, 4096], got).fd(FILE).toll(400);
+    let close = || call("close", "close", &[5], 0).fd(FILE).toll(200);
+    let by_name = || stat(FILE, "stat", 3, 4);
+    // Archivers ask once before and once after the whole read: has the file changed meanwhile?
+    let checks = rounds(3_000, |_| vec![open(), read(4096), read(1096), by_name(), close()]);
+    assert_eq!(of_cause(&judged(&checks, BUSY), "stat-per-op").count(), 0);
+    // Before each piece, or after the file was closed, nothing is checked.
+    let per_piece = rounds(3_000, |_| vec![open(), by_name(), read(4096), by_name(), read(0), close()]);
+    assert_eq!(of_cause(&judged(&per_piece, BUSY), "stat-per-op").count(), 1);
+    let closed = rounds(3_000, |_| vec![open(), read(4096), close(), by_name()]);
+    assert_eq!(of_cause(&judged(&closed, BUSY), "stat-per-op").count(), 1);
+    // Nor where another file is read.
+    let other = || call("read", "read", &[6, 0x1000, 4096], 4096).fd("/srv/other.bin").toll(400);
+    let beside = rounds(3_000, |_| vec![other(), by_name()]);
+    assert_eq!(of_cause(&judged(&beside, BUSY), "stat-per-op").count(), 1);
+}
+
+#[test]
+fn descriptors_closed_twice_are_no_storm() {
+    let refused = |fd: u64| call("close", "close", &[fd], -9).toll(200);
+    // A shell's child closes the two ends of a pipe that it has no more.
+    let twice = rounds(3_000, |n| vec![refused(3), refused(4), stat(&format!("/srv/{n}"), "stat", 3, 4)]);
+    assert_eq!(of_cause(&judged(&twice, BUSY), "close-storm").count(), 0);
+    let storm = rounds(3_000, |n| vec![refused(3 + n % 1_000)]);
+    assert_eq!(of_cause(&judged(&storm, BUSY), "close-storm").count(), 1);
+    // From the highest number down as well.
+    let down = rounds(3_000, |n| vec![refused(1_002 - n % 1_000)]);
+    assert_eq!(of_cause(&judged(&down, BUSY), "close-storm").count(), 1);
+}

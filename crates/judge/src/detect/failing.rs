@@ -1,11 +1,12 @@
 //! Detects calls that fail the same way each time, and wakes that wake no thread.
 
-use super::claim::{Claim, Claims, Detector, about_state, put};
+use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, REMOVALS, Unit, Way};
+use std::cell::LazyCell;
 use systoll_model::constants::{EPOLLET, EPOLLRDHUP};
 use systoll_model::{Errno, Recording, Row, RowId, Sysno};
 
@@ -54,6 +55,7 @@ impl Detector for Failing {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut drained: Map<i32, bool> = Map::default();
         let mut stood_there: Option<Claim> = None;
+        let in_order = LazyCell::new(|| in_order(steps));
         for (at, step) in steps.iter().enumerate() {
             self.note_edges(step);
             if refused_before(step)
@@ -75,8 +77,10 @@ impl Detector for Failing {
                     claim(NOT_THERE, "remove what was made; a folder that is new holds nothing", true),
                 );
             }
-            if let Some(claim) = self.hopeless(step) {
+            if let Some(claim) = self.hopeless(step, || in_order.get(at).copied().unwrap_or_default()) {
                 put(claims, step.index, claim);
+            } else if is_not_open(step) && in_order.get(at) == Some(&Order::Cut) {
+                leave_out_later(step, claims);
             }
             if let Some(claim) = self.wake(step) {
                 put(claims, step.index, claim);
@@ -148,8 +152,9 @@ impl Failing {
         }
     }
 
-    /// Returns a claim if the call failed with an error that comes again, and never succeeded.
-    fn hopeless(&mut self, step: &Step<'_>) -> Option<Claim> {
+    /// Returns a claim if the call failed with an error that comes again, and never succeeded; for descriptors that are
+    /// not open, if the call is one of a series through their numbers (`order` tells).
+    fn hopeless(&mut self, step: &Step<'_>, order: impl Fn() -> Order) -> Option<Claim> {
         let observed = &step.observed;
         let (who, syscall) = (step.who, observed.syscall);
         let command = step.lines.command.and_then(|at| observed.call.args.get(at)).map_or(0, |c| *c & 0xffff_ffff);
@@ -163,7 +168,10 @@ impl Failing {
             }
             let (_, tally) = tallies.get_mut(at)?;
             tally.yes += 1;
-            let sure = tally.yes > SEEN && (line.always || tally.no == 0);
+            let sure = match line.always {
+                true => order() == Order::Series,
+                false => tally.yes > SEEN && tally.no == 0,
+            };
             return sure.then(|| hopeless(line));
         }
         if errno.is_none()
@@ -236,6 +244,57 @@ impl Failing {
         }
         None
     }
+}
+
+/// Place of a call in a series of calls that go through the numbers of descriptors in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    /// The call is in no series.
+    #[default]
+    None,
+    /// The window's beginning or end cuts the calls off, so that they may be part of a series.
+    Cut,
+    /// The call is part of a series.
+    Series,
+}
+
+/// Returns true if the call failed since its descriptor is not open.
+fn is_not_open(step: &Step<'_>) -> bool {
+    step.observed.call.errno() == Some(Errno::EBADF)
+}
+
+/// Returns the place of each step in a series. A program that closes whatever it may have inherited goes through all
+/// numbers, open or not; one that closes two descriptors twice, as a shell in each child, does not.
+fn in_order(steps: &[Step<'_>]) -> Vec<Order> {
+    let mut order = vec![Order::None; steps.len()];
+    let mut set = |at: usize, place| order.get_mut(at).into_iter().for_each(|of| *of = place);
+    let mut calls: Map<(Sysno, u64), Vec<(usize, i32)>> = Map::default();
+    for (at, step) in steps.iter().enumerate() {
+        let command = step.lines.command.and_then(|arg| step.observed.call.args.get(arg)).map_or(0, |c| *c);
+        if let Some(fd) = step.descriptor() {
+            calls.entry((step.observed.syscall, command)).or_default().push((at, fd));
+        }
+    }
+    for calls in calls.values() {
+        let mut from = 0;
+        while from < calls.len() {
+            let way = |n: usize| calls.get(n)?.1.partial_cmp(&calls.get(n + 1)?.1).filter(|way| way.is_ne());
+            let direction = way(from);
+            let mut to = from + 1;
+            while direction.is_some() && way(to - 1) == direction {
+                to += 1;
+            }
+            let is_cut = from == 0 || to == calls.len();
+            let place = match to - from {
+                n if n as u64 > SEEN => Order::Series,
+                _ if is_cut => Order::Cut,
+                _ => Order::None,
+            };
+            calls.get(from..to).unwrap_or_default().iter().for_each(|(at, _)| set(*at, place));
+            from = to;
+        }
+    }
+    order
 }
 
 fn hopeless(line: &'static Hopeless) -> Claim {

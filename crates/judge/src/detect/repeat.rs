@@ -135,6 +135,7 @@ impl Detector for Repeat<'_> {
         let looks = Looks::of(steps);
         let walked = LazyCell::new(|| walks(steps));
         let followed = LazyCell::new(|| followed(steps));
+        let after_reads = LazyCell::new(|| after_reads(steps));
         let comes_and_goes = LazyCell::new(|| come_and_go(steps));
         let recording = self.recording;
         let calls = |step: &Step<'_>| recording.row(step.observed.call.row).counts.calls;
@@ -159,6 +160,7 @@ impl Detector for Repeat<'_> {
             } else if (asked_before(step) || looks.same_search(at))
                 && (looks.enough(at, step) || self.is_habit(step))
                 && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
+                && !after_reads.contains_key(&at)
                 && !self.may_wait_for_change(step)
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
@@ -167,6 +169,9 @@ impl Detector for Repeat<'_> {
                 let facts = claim.facts.with(Fact::Search, looks.search(at)).with(Fact::Walk, walks);
                 let facts = facts.with(Fact::HeldOpen, held_open);
                 put(claims, step.index, Claim { facts, ..claim });
+            }
+            if after_reads.get(&at) == Some(&Seen::InPart) && asked_before(step) {
+                leave_out_later(step, claims);
             }
             if let Some(opened) = &step.opened {
                 weaken(steps, at, &opened.path, claims);
@@ -220,6 +225,54 @@ fn followed<'s>(steps: &'s [Step<'_>]) -> Set<&'s str> {
         }
     }
     files
+}
+
+/// How much a window shows of the calls around a question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Whole,
+    /// The window's beginning or end cuts them off.
+    InPart,
+}
+
+/// Returns the questions about the status of an open file that come after the last read of it and right before it is
+/// closed. They tell whether the file changed while it was read: no answer from before the reads can tell that. A
+/// program that asks once for each piece asks before reads, or the first time after opening.
+fn after_reads(steps: &[Step<'_>]) -> Map<usize, Seen> {
+    let mut found = Map::default();
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| is_status(step) || is_of_descriptor(step)) {
+        let rest = steps.get(at + 1..).unwrap_or_default();
+        let asked = step.object.as_deref();
+        let file = |step: &Step<'_>| step.observed.call.fd.as_deref().is_some_and(|file| leads_to(file, asked));
+        let is_of = |other: &&Step<'_>| other.descriptor().is_some() && file(other);
+        let next = rest.iter().find(is_of);
+        let closes = |next: &Step<'_>| next.descriptor().is_some_and(|fd| next.lets_go(fd));
+        // Another question about the name, or another opening of it, is a habit and no check at the end.
+        let anew = |other: &Step<'_>| other.opened.as_ref().is_some_and(|opened| Some(&*opened.path) == asked);
+        let before = steps.get(..at).unwrap_or_default();
+        let last = before.iter().rev().find(|other| is_of(other) || anew(other));
+        let reads = |last: &Step<'_>| last.moved.is_some_and(|m| m.line.way == Way::In && m.got.is_some());
+        match (last, next) {
+            (Some(last), Some(next)) if reads(last) && closes(next) => found.insert(at, Seen::Whole),
+            (Some(last), None) if reads(last) && is_of_file(asked) => found.insert(at, Seen::InPart),
+            (None, Some(next)) if closes(next) => found.insert(at, Seen::InPart),
+            _ => None,
+        };
+    }
+    found
+}
+
+/// Returns true if the name may be that of a file, not of a directory or an object without a name.
+fn is_of_file(name: Option<&str>) -> bool {
+    name.is_some_and(|name| !name.is_empty() && !name.ends_with('/') && !name.contains(":["))
+}
+
+/// Returns true if `asked`, possibly relative, is a name of the file at the absolute path `file`.
+fn leads_to(file: &str, asked: Option<&str>) -> bool {
+    let Some(asked) = asked.filter(|_| file.starts_with('/') && is_of_file(asked)) else { return false };
+    let relative = asked.strip_prefix("./").unwrap_or(asked);
+    let before = file.strip_suffix(relative);
+    before.is_some_and(|before| before.is_empty() || before.ends_with('/') && !relative.starts_with('/'))
 }
 
 /// Questions of a window about directories. A program that keeps a listing has reason to ask

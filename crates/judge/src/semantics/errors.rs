@@ -7,7 +7,7 @@ use systoll_model::Errno;
 pub(crate) struct Hopeless {
     /// The errno of the failed call.
     pub errno: Errno,
-    /// True if the call is needless whatever its other calls do: a correct program never gets this error.
+    /// True if the call is needless whatever its other calls do, where it goes through the numbers of descriptors.
     pub always: bool,
     /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
