@@ -75,6 +75,8 @@ macro_rules! with_facts {
             /// The call blocks SIGCHLD alone, or takes that back, in a program that has made children, but not around
             /// their making.
             child_signal => ChildSignal { weight: 2, of_row: false },
+            /// The call moves the position in an open file, or moves it back.
+            position => Position { weight: 3, of_row: false },
             /// The call's thread was woken together with others.
             herd => Herd { weight: 2, of_row: false },
             /// The call brings a file to the disk whose bytes are there already, and which only got another name since.

@@ -243,6 +243,33 @@ fn signals_blocked_around_a_section_are_a_toggle_but_not_around_fork() {
 }
 
 #[test]
+fn a_mask_is_needed_where_handlers_run() {
+    let guarded = |each: u64| {
+        rounds(10_000, move |i| {
+            let mut calls = vec![
+                sigmask("lock:sigprocmask", 0, Some(1 << 13), Some(0)),
+                write(3),
+                sigmask("unlock:sigprocmask", 2, Some(0), None),
+            ];
+            if i % each == 0 {
+                calls.push(call("rt_sigreturn", "sigreturn", &[], 0));
+            }
+            calls
+        })
+    };
+    silent(&guarded(90), BUSY);
+    assert_eq!(only(judged(&guarded(5_000), BUSY)).cause.as_deref(), Some("sigmask-toggle"));
+}
+
+#[test]
+fn a_size_asked_by_seeks_there_and_back() {
+    let seek = |to: u64, whence: u64, at: i64| call("lseek", "lseek", &[3, to, whence], at).fd("/srv/log").toll(300);
+    let f = only(judged(&rounds(5_000, |_| vec![seek(0, 2, 90_000), seek(4_096, 0, 4_096)]), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, Some("tell-per-op")));
+    assert!(f.cures.iter().all(|cure| cure.how.contains("size")), "{:?}", f.cures);
+}
+
+#[test]
 fn protection_flipped_back_and_forth() {
     let protect = |prot: u64| call("mprotect", "mprotect", &[0x10000, 4096, prot], 0).toll(600);
     assert_eq!(only(judged(&rounds(5_000, |_| vec![protect(3), protect(1)]), BUSY)).kind, Kind::Toggle);

@@ -5,8 +5,8 @@ use systoll_model::{Recording, Row, WindowCall};
 
 /// Calls that send a signal, with the receiver in their first argument and the signal in the second.
 const SENDS: [&str; 3] = ["kill", "rt_sigqueueinfo", "tgkill"];
-/// Least number of signals by one row for it to send them all the time.
-const OFTEN: u64 = 100;
+/// Least number of signals, sent by one row or handled by one process, for them to come all the time.
+pub(super) const OFTEN: u64 = 100;
 
 /// Returns the processes that get signals from others all the time. A signal is a message then: it keeps the handler
 /// away to block it, and what the process writes may be what the sender waits for.

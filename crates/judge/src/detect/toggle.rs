@@ -1,6 +1,7 @@
 //! Detects sets that cancel each other, again and again (inverse pairs).
 
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use super::signalled::OFTEN;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -35,6 +36,8 @@ const TURNS: usize = 6;
 pub(super) struct Toggle<'a> {
     /// Processes to which others send signals all the time.
     signalled: &'a Set<u32>,
+    /// Processes whose signal handlers run all the time.
+    handling: Set<u32>,
     /// Processes whose toggles of SIGCHLD are not those around a fork.
     parents: Set<u32>,
     /// Ranges of memory that were changed and changed back in earlier windows.
@@ -103,11 +106,11 @@ impl Detector for Toggle<'_> {
             }
         }
         done.extend(histories.into_values());
+        done.retain(|history| !self.keeps_away(history, steps));
         self.in_turns(&done, steps, claims);
         self.up_again(&done, steps, claims);
         in_rotation(&done, steps, claims);
-        for history in done.iter().filter(|history| !waits_to_write(history, steps) && !self.keeps_away(history, steps))
-        {
+        for history in done.iter().filter(|history| !waits_to_write(history, steps)) {
             let undone = undone(history, steps);
             let run = Some(periodic(history, undone)).filter(|run| !run.is_empty());
             let run = run.unwrap_or_else(|| if undone == Undone::Back { backs(history) } else { 0..0 });
@@ -129,7 +132,9 @@ impl Detector for Toggle<'_> {
             let of_children = begins.filter(is_parent).is_some_and(|step| is_child_signal(step, history));
             for step in back.iter().filter_map(|at| steps.get(*at)) {
                 if let Some(claim) = about_state(Kind::Toggle, step, claims) {
-                    let facts = claim.facts.and(Facts::default().with(Fact::ChildSignal, of_children));
+                    let is_position = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&POSITION));
+                    let of_both = Facts::default().with(Fact::ChildSignal, of_children);
+                    let facts = claim.facts.and(of_both.with(Fact::Position, is_position));
                     put(claims, step.index, Claim { facts, ..claim });
                 }
             }
@@ -140,14 +145,17 @@ impl Detector for Toggle<'_> {
 impl<'a> Toggle<'a> {
     pub(super) fn new(recording: &Recording, semantics: &Semantics, signalled: &'a Set<u32>) -> Self {
         let parents = parents(recording, semantics);
-        Self { signalled, parents, ranges: Set::default(), heights: Map::default() }
+        let handling = handling(recording);
+        Self { signalled, handling, parents, ranges: Set::default(), heights: Map::default() }
     }
 
-    /// Returns true if a history of signal masks keeps signals away that others send all the time.
+    /// Returns true if a history of signal masks keeps signals away that come all the time.
     fn keeps_away(&self, history: &History<'_>, steps: &[Step<'_>]) -> bool {
         let Some(first) = history.first().and_then(|(at, _)| steps.get(*at)) else { return false };
         let is_mask = first.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SIGNAL_MASK));
-        is_mask && self.signalled.contains(&first.observed.window.process.0) && !is_child_signal(first, history)
+        let process = first.observed.window.process.0;
+        let has_signals = self.signalled.contains(&process) || self.handling.contains(&process);
+        is_mask && has_signals && !is_child_signal(first, history)
     }
 
     /// Claims changes of ranges that are undone at once, one range after the other, if most of
@@ -201,6 +209,17 @@ impl Toggle<'_> {
             }
         }
     }
+}
+
+/// Returns the processes whose signal handlers returned at least [`OFTEN`] times: a mask may keep a handler from data that
+/// the program is changing.
+fn handling(recording: &Recording) -> Set<u32> {
+    let mut returns: Map<u32, u64> = Map::default();
+    for row in recording.rows.iter().filter(|row| row.syscall.name() == Some("rt_sigreturn")) {
+        let sum = returns.entry(row.process.0).or_default();
+        *sum = sum.saturating_add(row.counts.calls);
+    }
+    returns.into_iter().filter_map(|(process, calls)| (calls >= OFTEN).then_some(process)).collect()
 }
 
 /// Returns the processes that made children, or were forked by one that did, and that set their signal mask at least
