@@ -9,6 +9,7 @@ use crate::tree::{Reading, read};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, Decoder, DecoderOptions};
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -35,12 +36,19 @@ pub(crate) fn apart(name: &str, body: impl FnOnce()) {
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env("SYSTOLL_LAB", name)
         .stdout(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{name}: {status}");
+            let mut said = String::new();
+            if !status.success()
+                && let Some(stderr) = child.stderr.as_mut()
+            {
+                stderr.read_to_string(&mut said).unwrap();
+            }
+            assert!(status.success(), "{name}: {status}\n{said}");
             return;
         }
         if begun.elapsed() > Duration::from_secs(120) {
