@@ -13,6 +13,10 @@ use systoll_model::{Row, RowId, RowLine};
 /// Cures that are shown without `--all`.
 const CURES: usize = 2;
 
+/// Largest number of lines of a command to type next, without `--all`: a command that names many files is as long as
+/// their list.
+const COMMAND_LINES: usize = 8;
+
 /// Share of calls below which a script's line is shown only with `--all`.
 const FAINT_LINE: f64 = 0.01;
 
@@ -272,7 +276,12 @@ impl Report<'_> {
             _ => "try",
         };
         let width = self.style.columns();
-        let commands = shell_lines(&f.prove, width.saturating_sub(DETAIL_TEXT));
+        let mut commands = shell_lines(&f.prove, width.saturating_sub(DETAIL_TEXT));
+        let beyond = commands.len().saturating_sub(COMMAND_LINES);
+        if beyond > 0 && !self.options.all {
+            commands.truncate(COMMAND_LINES);
+            commands.push(format!("… ({} more lines; --all shows them)", grouped(beyond as u64)));
+        }
         let commands = commands.into_iter().map(|c| Line::of(Role::Good, c)).collect();
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
         let gain = self.sentences().gain(f);
