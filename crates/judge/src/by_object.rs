@@ -247,7 +247,7 @@ fn measure(shares: &mut [RowPart], row: &RowSeen<'_>, calls: u64, views: &[RowVi
     }
     for (at, share) in shares.iter_mut().enumerate() {
         share.fraction = share.calls.estimate as f64 / calls.max(1) as f64;
-        share.weight = typical_ns(row, &parts, at);
+        share.weight = mean_ns(row, &parts, at);
     }
 }
 
@@ -349,7 +349,7 @@ fn estimate(share: f64, scatter: f64, calls: u64) -> Estimate {
 
 /// Returns the mean time of a part's calls in windows, ns, without waits and without the dearest call, which an interrupt
 /// may have made dear. Not the median: of the files that pip opens it makes a quarter, and these take 99 % of the time.
-fn typical_ns(row: &RowSeen<'_>, parts: &[usize], at: usize) -> f64 {
+fn mean_ns(row: &RowSeen<'_>, parts: &[usize], at: usize) -> f64 {
     let of_part = row.calls.iter().zip(parts).filter(|(_, part)| **part == at);
     mean_but_dearest(of_part.map(|(c, _)| c.call.elapsed_ns.saturating_sub(c.call.waited_ns.unwrap_or(0))))
 }

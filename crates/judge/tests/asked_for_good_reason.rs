@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{BUSY, CWD, Call, call, judged, only, rounds, stat, stat_bytes};
-use systoll_judge::{Finding, Judgement, Kind};
+use common::{BUSY, CWD, Call, call, judged, only, recording, rounds, stat, stat_bytes};
+use systoll_judge::{Catalogue, Finding, Judgement, Kind, Options, judge};
+use systoll_model::{Window, WindowCall};
 
 const LOG: &str = "/srv/app.log";
 
@@ -135,4 +136,17 @@ fn descriptors_closed_twice_are_no_storm() {
     // From the highest number down as well.
     let down = rounds(3_000, |n| vec![refused(1_002 - n % 1_000)]);
     assert_eq!(of_cause(&judged(&down, BUSY), "close-storm").count(), 1);
+}
+
+#[test]
+fn questions_in_one_long_window_are_no_burden() {
+    let read = call("read", "read", &[6, 0x1000, 4096], 4096).fd("/srv/other.bin").toll(400);
+    let trace: Vec<_> = std::iter::once(read).chain((0..2_000).map(|_| stat("/srv/data.bin", "stat", 3, 4))).collect();
+    let mut hostile = recording(&trace, 1_000);
+    let seen: Vec<WindowCall> = hostile.windows.iter().flat_map(|window| window.calls.clone()).collect();
+    let calls = seen.iter().cycle().take(300_000).cloned().collect();
+    hostile.windows = vec![Window { calls, ..hostile.windows[0].clone() }];
+    // Each question looks for the reads and the closing around it: as far as the window reaches, that takes minutes.
+    let judgement = judge(&hostile, &Catalogue::builtin(), &Options::default());
+    assert_eq!(of_cause(&judgement, "stat-per-op").count(), 1);
 }

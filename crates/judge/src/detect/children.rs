@@ -154,7 +154,7 @@ fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<Starting, 
         let (Some(maker), true) = (stub.parent, stub.pid == image.pid || stub.instances > 1) else { continue };
         if let Some(first) = first_program(recording, before) {
             // The program replaced the one that was started, as a wrapper's last `exec` does: they are one start.
-            let root = first.maker.and_then(|maker| roots.get(maker.0 as usize));
+            let root = roots.get(first.maker.0 as usize);
             if let Some(family) = root.and_then(|root| families.get_mut(&(*root, first.exe.clone()))) {
                 family.start_ns = family.start_ns.saturating_add(image.startup_cpu_ns.saturating_mul(image.instances));
                 family.add_life(image);
@@ -198,20 +198,20 @@ fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap<Starting, 
 struct First<'r> {
     exe: &'r Arc<str>,
     /// The image that made the process.
-    maker: Option<ProcessId>,
+    maker: ProcessId,
 }
 
-/// Returns the first program of the image's process, if the image is a program that it ran, the first one or a later;
-/// `None` if the image is a copy of the process' maker, or the run's first process.
+/// Returns the first program that the image's process ran. Returns `None` if the image still runs the program of its maker,
+/// and for the run's first process.
 fn first_program(recording: &Recording, mut image: ProcessId) -> Option<First<'_>> {
     let of = |id: ProcessId| recording.processes.get(id.0 as usize);
     for _ in 0..MOST_REPLACED {
         let here = of(image)?;
         let before = here.parent?;
         let stub = of(before).filter(|stub| stub.pid == here.pid)?;
-        let is_stub = stub.parent.and_then(of).is_some_and(|maker| maker.pid != stub.pid);
-        if is_stub {
-            return Some(First { exe: &here.exe, maker: stub.parent });
+        let maker = stub.parent?;
+        if of(maker)?.pid != stub.pid {
+            return Some(First { exe: &here.exe, maker });
         }
         image = before;
     }

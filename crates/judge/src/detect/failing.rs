@@ -79,7 +79,7 @@ impl Detector for Failing {
             }
             if let Some(claim) = self.hopeless(step, || in_order.get(at).copied().unwrap_or_default()) {
                 put(claims, step.index, claim);
-            } else if is_not_open(step) && in_order.get(at) == Some(&Order::Cut) {
+            } else if futile(step).is_some_and(|line| line.in_series) && in_order.get(at) == Some(&Order::Cut) {
                 leave_out_later(step, claims);
             }
             if let Some(claim) = self.wake(step) {
@@ -157,10 +157,8 @@ impl Failing {
     fn hopeless(&mut self, step: &Step<'_>, order: impl Fn() -> Order) -> Option<Claim> {
         let observed = &step.observed;
         let (who, syscall) = (step.who, observed.syscall);
-        let command = step.lines.command.and_then(|at| observed.call.args.get(at)).map_or(0, |c| *c & 0xffff_ffff);
-        let errno = observed.call.errno();
-        let key = (who, syscall, command);
-        if let Some(line) = errno.and_then(|e| HOPELESS.iter().find(|h| h.errno == e)) {
+        let key = (who, syscall, command(step));
+        if let Some(line) = futile(step) {
             let tallies = self.hopeless.entry(key).or_default();
             let at = tallies.iter().position(|(errno, _)| *errno == line.errno).unwrap_or(tallies.len());
             if at == tallies.len() {
@@ -168,13 +166,13 @@ impl Failing {
             }
             let (_, tally) = tallies.get_mut(at)?;
             tally.yes += 1;
-            let sure = match line.always {
+            let sure = match line.in_series {
                 true => order() == Order::Series,
                 false => tally.yes > SEEN && tally.no == 0,
             };
             return sure.then(|| hopeless(line));
         }
-        if errno.is_none()
+        if observed.call.errno().is_none()
             && let Some(tallies) = self.hopeless.get_mut(&key)
         {
             tallies.iter_mut().for_each(|(_, tally)| tally.no += 1);
@@ -258,9 +256,15 @@ enum Order {
     Series,
 }
 
-/// Returns true if the call failed since its descriptor is not open.
-fn is_not_open(step: &Step<'_>) -> bool {
-    step.observed.call.errno() == Some(Errno::EBADF)
+/// Returns the line of the error with which a step failed; `None` if it did not, or by chance.
+fn futile(step: &Step<'_>) -> Option<&'static Hopeless> {
+    let errno = step.observed.call.errno()?;
+    HOPELESS.iter().find(|line| line.errno == errno)
+}
+
+/// Returns the command that a call such as fcntl gives, 0 if it gives none.
+fn command(step: &Step<'_>) -> u64 {
+    step.lines.command.and_then(|at| step.observed.call.args.get(at)).map_or(0, |command| *command & 0xffff_ffff)
 }
 
 /// Returns the place of each step in a series. A program that closes whatever it may have inherited goes through all
@@ -270,9 +274,8 @@ fn in_order(steps: &[Step<'_>]) -> Vec<Order> {
     let mut set = |at: usize, place| order.get_mut(at).into_iter().for_each(|of| *of = place);
     let mut calls: Map<(Sysno, u64), Vec<(usize, i32)>> = Map::default();
     for (at, step) in steps.iter().enumerate() {
-        let command = step.lines.command.and_then(|arg| step.observed.call.args.get(arg)).map_or(0, |c| *c);
         if let Some(fd) = step.descriptor() {
-            calls.entry((step.observed.syscall, command)).or_default().push((at, fd));
+            calls.entry((step.observed.syscall, command(step))).or_default().push((at, fd));
         }
     }
     for calls in calls.values() {

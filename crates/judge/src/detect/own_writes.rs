@@ -2,6 +2,7 @@
 
 use super::claim::{Claim, Claims, Detector, put};
 use super::others_look::OTHERS_LOOK_NS;
+use super::walk::leads_to;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -161,12 +162,6 @@ impl Detector for OwnWrites<'_> {
             }
         }
     }
-}
-
-/// Returns true if a path, which may be relative, may be the name of that file.
-fn leads_to(path: &str, file: &str) -> bool {
-    let path = path.strip_prefix("./").unwrap_or(path);
-    file.strip_suffix(path).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
 }
 
 /// Returns the identity and the size of the file that a step found at a path.

@@ -3,7 +3,7 @@
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::led_elsewhere::{Follows, LedElsewhere};
-use super::walk::walks;
+use super::walk::{leads_to, walks};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -35,6 +35,9 @@ const HABIT_CALLS: f64 = 500.0;
 
 /// Largest number of paths whose answers are remembered.
 const REMEMBERED: usize = 1 << 12;
+/// Largest number of calls before and after a question among which a read and the closing of its file are sought: a
+/// stranger's recording may be one window of a million calls, and a usual one has 32.
+const AROUND: usize = 128;
 
 /// The answers to the questions about a path.
 #[derive(Default)]
@@ -170,7 +173,7 @@ impl Detector for Repeat<'_> {
                 let facts = facts.with(Fact::HeldOpen, held_open);
                 put(claims, step.index, Claim { facts, ..claim });
             }
-            if after_reads.get(&at) == Some(&Seen::InPart) && asked_before(step) {
+            if asked_before(step) && after_reads.get(&at) == Some(&Check::Cut) {
                 leave_out_later(step, claims);
             }
             if let Some(opened) = &step.opened {
@@ -227,35 +230,39 @@ fn followed<'s>(steps: &'s [Step<'_>]) -> Set<&'s str> {
     files
 }
 
-/// How much a window shows of the calls around a question.
+/// A question by which a program looks whether a file changed while it was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Whole,
-    /// The window's beginning or end cuts them off.
-    InPart,
+enum Check {
+    /// The window shows the reads before it and the closing after it.
+    Shown,
+    /// The window may be cut off before one of them.
+    Cut,
 }
 
 /// Returns the questions about the status of an open file that come after the last read of it and right before it is
 /// closed. They tell whether the file changed while it was read: no answer from before the reads can tell that. A
 /// program that asks once for each piece asks before reads, or the first time after opening.
-fn after_reads(steps: &[Step<'_>]) -> Map<usize, Seen> {
+fn after_reads(steps: &[Step<'_>]) -> Map<usize, Check> {
     let mut found = Map::default();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| is_status(step) || is_of_descriptor(step)) {
         let rest = steps.get(at + 1..).unwrap_or_default();
         let asked = step.object.as_deref();
-        let file = |step: &Step<'_>| step.observed.call.fd.as_deref().is_some_and(|file| leads_to(file, asked));
+        let file = |step: &Step<'_>| {
+            let file = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/') && is_of_file(asked));
+            file.zip(asked).is_some_and(|(file, asked)| leads_to(asked, file))
+        };
         let is_of = |other: &&Step<'_>| other.descriptor().is_some() && file(other);
-        let next = rest.iter().find(is_of);
+        let next = rest.iter().take(AROUND).find(is_of);
         let closes = |next: &Step<'_>| next.descriptor().is_some_and(|fd| next.lets_go(fd));
         // Another question about the name, or another opening of it, is a habit and no check at the end.
         let anew = |other: &Step<'_>| other.opened.as_ref().is_some_and(|opened| Some(&*opened.path) == asked);
         let before = steps.get(..at).unwrap_or_default();
-        let last = before.iter().rev().find(|other| is_of(other) || anew(other));
+        let last = before.iter().rev().take(AROUND).find(|other| is_of(other) || anew(other));
         let reads = |last: &Step<'_>| last.moved.is_some_and(|m| m.line.way == Way::In && m.got.is_some());
         match (last, next) {
-            (Some(last), Some(next)) if reads(last) && closes(next) => found.insert(at, Seen::Whole),
-            (Some(last), None) if reads(last) && is_of_file(asked) => found.insert(at, Seen::InPart),
-            (None, Some(next)) if closes(next) => found.insert(at, Seen::InPart),
+            (Some(last), Some(next)) if reads(last) && closes(next) => found.insert(at, Check::Shown),
+            (Some(last), None) if reads(last) && is_of_file(asked) => found.insert(at, Check::Cut),
+            (None, Some(next)) if closes(next) => found.insert(at, Check::Cut),
             _ => None,
         };
     }
@@ -265,14 +272,6 @@ fn after_reads(steps: &[Step<'_>]) -> Map<usize, Seen> {
 /// Returns true if the name may be that of a file, not of a directory or an object without a name.
 fn is_of_file(name: Option<&str>) -> bool {
     name.is_some_and(|name| !name.is_empty() && !name.ends_with('/') && !name.contains(":["))
-}
-
-/// Returns true if `asked`, possibly relative, is a name of the file at the absolute path `file`.
-fn leads_to(file: &str, asked: Option<&str>) -> bool {
-    let Some(asked) = asked.filter(|_| file.starts_with('/') && is_of_file(asked)) else { return false };
-    let relative = asked.strip_prefix("./").unwrap_or(asked);
-    let before = file.strip_suffix(relative);
-    before.is_some_and(|before| before.is_empty() || before.ends_with('/') && !relative.starts_with('/'))
 }
 
 /// Questions of a window about directories. A program that keeps a listing has reason to ask

@@ -1,4 +1,4 @@
-//! The processes to which other processes of the run send signals all the time.
+//! The processes to which signals come all the time.
 
 use crate::hash::{Map, Set};
 use systoll_model::{Recording, Row, WindowCall};
@@ -6,7 +6,7 @@ use systoll_model::{Recording, Row, WindowCall};
 /// Calls that send a signal, with the receiver in their first argument and the signal in the second.
 const SENDS: [&str; 3] = ["kill", "rt_sigqueueinfo", "tgkill"];
 /// Least number of signals, sent by one row or handled by one process, for them to come all the time.
-pub(super) const OFTEN: u64 = 100;
+const OFTEN: u64 = 100;
 
 /// Returns the processes that get signals from others all the time. A signal is a message then: it keeps the handler
 /// away to block it, and what the process writes may be what the sender waits for.
@@ -31,4 +31,15 @@ pub(super) fn signalled(recording: &Recording) -> Set<u32> {
         }
     }
     signalled
+}
+
+/// Returns the processes whose signal handlers returned at least [`OFTEN`] times: a mask may keep a handler from data that
+/// the program is changing.
+pub(super) fn handling(recording: &Recording) -> Set<u32> {
+    let mut returns: Map<u32, u64> = Map::default();
+    for row in recording.rows.iter().filter(|row| row.syscall.name() == Some("rt_sigreturn")) {
+        let sum = returns.entry(row.process.0).or_default();
+        *sum = sum.saturating_add(row.counts.calls);
+    }
+    returns.into_iter().filter_map(|(process, calls)| (calls >= OFTEN).then_some(process)).collect()
 }

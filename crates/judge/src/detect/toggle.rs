@@ -1,7 +1,7 @@
 //! Detects sets that cancel each other, again and again (inverse pairs).
 
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
-use super::signalled::OFTEN;
+use super::signalled::handling;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -209,17 +209,6 @@ impl Toggle<'_> {
             }
         }
     }
-}
-
-/// Returns the processes whose signal handlers returned at least [`OFTEN`] times: a mask may keep a handler from data that
-/// the program is changing.
-fn handling(recording: &Recording) -> Set<u32> {
-    let mut returns: Map<u32, u64> = Map::default();
-    for row in recording.rows.iter().filter(|row| row.syscall.name() == Some("rt_sigreturn")) {
-        let sum = returns.entry(row.process.0).or_default();
-        *sum = sum.saturating_add(row.counts.calls);
-    }
-    returns.into_iter().filter_map(|(process, calls)| (calls >= OFTEN).then_some(process)).collect()
 }
 
 /// Returns the processes that made children, or were forked by one that did, and that set their signal mask at least

@@ -48,6 +48,12 @@ pub(super) fn one_more(from: &str, to: &str) -> bool {
     !name.is_empty() && folder == from.trim_end_matches('/')
 }
 
+/// Returns true if a path, which may be relative, may be the name of that file.
+pub(super) fn leads_to(path: &str, file: &str) -> bool {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    file.strip_suffix(path).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::one_more;

@@ -7,8 +7,8 @@ use systoll_model::Errno;
 pub(crate) struct Hopeless {
     /// The errno of the failed call.
     pub errno: Errno,
-    /// True if the call is needless whatever its other calls do, where it goes through the numbers of descriptors.
-    pub always: bool,
+    /// True if the error tells of a series of calls that goes through the numbers of descriptors, open or not.
+    pub in_series: bool,
     /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
     /// The advice, for a sentence.
@@ -16,25 +16,25 @@ pub(crate) struct Hopeless {
 }
 
 const fn refused(errno: Errno, does: &'static str) -> Hopeless {
-    Hopeless { errno, always: false, does, instead: "remember the first refusal" }
+    Hopeless { errno, in_series: false, does, instead: "remember the first refusal" }
 }
 
 /// Errors that come again. Errors that depend on the object (ENOENT, EEXIST, EACCES, ENODATA, EINVAL of readlink) are
 /// answers; other tables hold them.
 #[rustfmt::skip]
 pub(crate) static HOPELESS: &[Hopeless] = &[
-    Hopeless { errno: Errno::EBADF, always: true, does: "works on descriptors that are not open",
+    Hopeless { errno: Errno::EBADF, in_series: true, does: "works on descriptors that are not open",
         instead: "close_range(2), closefrom(3), or only the descriptors in /proc/self/fd" },
-    Hopeless { errno: Errno::ENOSYS, always: false, does: "tries a call that this kernel does not have, again and again",
+    Hopeless { errno: Errno::ENOSYS, in_series: false, does: "tries a call that this kernel does not have, again and again",
         instead: "remember the first ENOSYS" },
     refused(Errno::EOPNOTSUPP, "tries what is not supported here, again and again"),
     refused(Errno::ENOPROTOOPT, "tries an option that is not supported here, again and again"),
     refused(Errno::EAFNOSUPPORT, "tries an address family that is not supported here, again and again"),
-    Hopeless { errno: Errno::ENOTTY, always: false, does: "asks files whether they are terminals, which none was",
+    Hopeless { errno: Errno::ENOTTY, in_series: false, does: "asks files whether they are terminals, which none was",
         instead: "fstat has said that it is a regular file: don't ask" },
-    Hopeless { errno: Errno::ESPIPE, always: false, does: "seeks in pipes and sockets, which can't be done",
+    Hopeless { errno: Errno::ESPIPE, in_series: false, does: "seeks in pipes and sockets, which can't be done",
         instead: "remember that this descriptor can't seek" },
-    Hopeless { errno: Errno::ENOTSOCK, always: false, does: "treats descriptors as sockets, which none was",
+    Hopeless { errno: Errno::ENOTSOCK, in_series: false, does: "treats descriptors as sockets, which none was",
         instead: "remember what the descriptor is" },
 ];
 
