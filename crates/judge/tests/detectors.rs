@@ -244,12 +244,12 @@ fn signals_blocked_around_a_section_are_a_toggle_but_not_around_fork() {
 
 #[test]
 fn a_mask_is_needed_where_handlers_run() {
-    let guarded = |each: u64| {
+    let guarded = |each: u64, old: Option<u64>, how: u64, then: u64| {
         rounds(10_000, move |i| {
             let mut calls = vec![
-                sigmask("lock:sigprocmask", 0, Some(1 << 13), Some(0)),
+                sigmask("lock:sigprocmask", 0, Some(1 << 13), old),
                 write(3),
-                sigmask("unlock:sigprocmask", 2, Some(0), None),
+                sigmask("unlock:sigprocmask", how, Some(then), None),
             ];
             if i % each == 0 {
                 calls.push(call("rt_sigreturn", "sigreturn", &[], 0));
@@ -257,8 +257,11 @@ fn a_mask_is_needed_where_handlers_run() {
             calls
         })
     };
-    silent(&guarded(90), BUSY);
-    assert_eq!(only(judged(&guarded(5_000), BUSY)).cause.as_deref(), Some("sigmask-toggle"));
+    // SIG_SETMASK back to what it was, and SIG_UNBLOCK without a look at the mask before.
+    for (old, how, then) in [(Some(0), 2, 0), (None, 1, 1 << 13)] {
+        silent(&guarded(90, old, how, then), BUSY);
+        assert_eq!(only(judged(&guarded(5_000, old, how, then), BUSY)).cause.as_deref(), Some("sigmask-toggle"));
+    }
 }
 
 #[test]

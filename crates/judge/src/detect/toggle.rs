@@ -235,11 +235,15 @@ fn parents(recording: &Recording, semantics: &Semantics) -> Set<u32> {
 
 /// Returns true if a history of signal masks adds and takes away SIGCHLD, and no other signal.
 fn is_child_signal(step: &Step<'_>, history: &History<'_>) -> bool {
-    let others = |(_, value): &(usize, &[u8])| Some(u64::from_le_bytes(*value.first_chunk()?) & !SIGCHLD);
     let is_mask = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SIGNAL_MASK));
-    let mut all = history.iter().map(others);
-    let first = all.next().flatten();
-    is_mask && first.is_some() && all.all(|value| value == first)
+    let masks = || history.iter().map(|(_, value)| Some(u64::from_le_bytes(*value.first_chunk()?)));
+    let Some(first) = masks().next().flatten().filter(|_| is_mask) else { return false };
+    let others = first & !SIGCHLD;
+    let has_child = |mask: Option<u64>| mask.is_some_and(|mask| mask & SIGCHLD != 0);
+    // Where a mask itself is unknown, the signals that the call adds or takes away stand for it.
+    masks().all(|mask| mask.is_some_and(|mask| mask & !SIGCHLD == others))
+        && masks().any(has_child)
+        && (others == 0 || !masks().all(has_child))
 }
 
 /// Claims sets of state that goes to and fro for each of several objects, of which the window shows too little for a
