@@ -208,6 +208,8 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     }
     asm!(e; mov(gs_at(r9, call::PIECE_COUNT), 0); xor(eax, eax););
     asm!(e; cmp(gs(slot::RING_MISSED), 0); je(whole); mov(gs(slot::RING_MISSED), 0););
+    // The missing calls may have been made at the same node, after its count was read above.
+    asm!(e; mov(rcx, at(r11, node::RECORD)); mov(rax, gs_at(rcx, record::ENTERED)); mov(gs_at(r9, call::NTH), rax););
     asm!(e; mov(eax, call::AFTER_GAP as u32););
     e.here(whole)?;
     asm!(e; cmp(gs(slot::RSEQ), 0); je(waits); or(eax, call::HAS_WAITED as i32););

@@ -35,7 +35,8 @@ pub type Pieces<'b> = [Option<Piece<'b>>; call::MOST_PIECES as usize];
 pub struct WrittenCall<'b> {
     /// Address of the node that counted the call.
     pub node: u64,
-    /// Number of the thread's call at the node, from 1.
+    /// The thread's count of calls at the node when the call was written, from 1: the call's number, unless a handler
+    /// made calls there meanwhile.
     pub nth: u64,
     /// The six argument registers.
     pub args: [u64; 6],

@@ -66,7 +66,8 @@ pub mod state {
 pub mod call {
     /// u64: address of the node at which the call was counted.
     pub const NODE: u64 = 0x00;
-    /// u64: number of the thread's call at the node, from one on.
+    /// u64: the thread's count of calls at the node when this one was written, from one on. That is the call's number,
+    /// unless a handler made calls at the same node meanwhile: those have higher numbers, but are made before it.
     pub const NTH: u64 = 0x08;
     /// Six u64: the argument registers.
     pub const ARGS: u64 = 0x10;

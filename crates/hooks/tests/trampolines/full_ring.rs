@@ -1,9 +1,10 @@
 //! Tests of a ring that the launcher does not read in time.
 
 use crate::lab::{apart, image_words};
-use crate::ring::{BAD, GETPPID, drain, in_state, lab, word};
+use crate::ring::{BAD, GETPPID, STAT, drain, in_state, lab, piece, word};
 use crate::server::Server;
 use std::sync::atomic::Ordering::SeqCst;
+use systoll_hooks::assemble::{Read, WrittenCall};
 use systoll_hooks::layout::{Question, image, ring, slot, want};
 
 #[test]
@@ -60,5 +61,34 @@ fn with_full_buffers_the_launcher_is_asked_at_first_calls_only() {
         let asked = server.stop();
         assert_eq!(asked.count(Question::WindowEntry), 2);
         assert_eq!(lab.total(GETPPID), (30 * ring::CALLS, 30 * ring::CALLS, 0, 0));
+    });
+}
+
+#[test]
+fn a_window_ends_when_argument_data_finds_no_room() {
+    apart("full_ring::a_window_ends_when_argument_data_finds_no_room", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let (path, mut status) = (c"/etc/passwd", [0u64; 18]);
+        let mut stat = || assert_eq!(lab.call("stat", &[path.as_ptr() as u64, status.as_mut_ptr() as u64]), 0);
+        stat();
+        let (data, buffer) = (word(0, slot::RING_DATA), word(0, slot::RING_BUFFER).load(SeqCst));
+        // The buffer has room for one more call, which is the window's last.
+        data.store(buffer + ring::BUFFER - ring::ROOM, SeqCst);
+        stat();
+        assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING);
+        stat();
+        // A handler's call may leave less room than the interrupted call needs.
+        word(0, slot::WANT).store(want::RING, SeqCst);
+        stat();
+        data.store(word(0, slot::RING_BUFFER).load(SeqCst) + ring::BUFFER - 8, SeqCst);
+        stat();
+        server.stop();
+        let windows = drain(0);
+        assert_eq!(windows.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+        let whole = |c: &WrittenCall<'_>| piece(c, 0, Read::Entry).is_some() && piece(c, 1, Read::Return).is_some();
+        assert!(windows.iter().flatten().all(whole));
+        assert_eq!(lab.total(STAT), (5, 5, 0, 0));
     });
 }

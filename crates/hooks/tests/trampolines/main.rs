@@ -15,6 +15,7 @@ mod ring;
 mod ring_pages;
 mod server;
 mod signals;
+mod steps;
 mod threads;
 mod tree;
 mod trunks;
