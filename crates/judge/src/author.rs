@@ -2,7 +2,10 @@
 
 use crate::language::{CodeLanguage, Version, applet, compiled, version_of};
 use crate::owner::{Owner, is_served};
-use systoll_model::{Frame, Module, Recording, Row};
+use systoll_model::{Frame, Module, Recording, Row, RowLine};
+
+/// Least share of a row's calls, 0 to 1, that go through a script's line or come by the functions for which a cure is.
+pub(crate) const HALF: f64 = 0.5;
 
 /// The function of a language's library that a part of a row's calls came by.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +25,7 @@ pub(crate) struct Author {
     pub version: Option<Version>,
     /// File names of the program, of its script and of the modules on the row's stacks.
     pub files: Vec<String>,
-    /// Source files on the row's stacks, as their language names them.
+    /// Source files on the stacks of at least half of the row's calls, as their language names them.
     pub sources: Vec<String>,
     /// Functions on the row's stacks.
     pub functions: Vec<String>,
@@ -50,7 +53,10 @@ impl Author {
         files.extend(script_file.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned()));
         files.dedup();
         let all = || frames.iter().chain(&lines).copied();
-        let sources = all().flat_map(|f| &f.locations).filter_map(|l| l.file.as_deref()).map(str::to_owned).collect();
+        let is_main = |line: &&RowLine| line.weight as f64 >= HALF * row.counts.calls as f64;
+        let most = row.lines.iter().filter(is_main).map(|line| recording.frame(line.frame));
+        let locations = frames.iter().copied().chain(most).flat_map(|f| &f.locations);
+        let sources = locations.filter_map(|l| l.file.as_deref()).map(str::to_owned).collect();
         let functions = frames.iter().flat_map(|f| &f.locations).map(|l| l.function.to_string()).collect();
         let script = all().find_map(|f| f.language).map(CodeLanguage::of_script);
         let interpreter = || files.iter().find_map(|file| CodeLanguage::of_file(file)).or_else(|| applet(program));

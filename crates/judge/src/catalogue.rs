@@ -1,6 +1,6 @@
 //! Causes: known diseases, as data.
 
-use crate::author::{ApiShare, Author};
+use crate::author::{ApiShare, Author, HALF};
 use crate::builtin::{FILES, File};
 use crate::cure_kind::CureKind;
 use crate::language::{CodeLanguage, Version};
@@ -93,9 +93,6 @@ pub struct Example {
     /// The lines of `before` as the cure leaves them: without the disease, and with the same effect.
     pub after: String,
 }
-
-/// Least share of the calls, 0 to 1, that have to come by the functions for which a cure is.
-const HALF: f64 = 0.5;
 
 /// The degree to which a cure fits, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

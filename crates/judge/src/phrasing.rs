@@ -119,7 +119,9 @@ fn call_less(
     let for_others = |cure: &Cure| {
         cure.fit_of_any_call(author, about).is_some() && !cure.is_for_called(author) && calls.ask_for(cure)
     };
-    let is_for_it = |cure: &&Cure| !cure.called.is_empty() || cure.fit(author, about) == Some(Fit::Particular);
+    let is_for_it = |cure: &&Cure| {
+        !cure.called.is_empty() || cure.kind != CureKind::Code || cure.fit(author, about) == Some(Fit::Particular)
+    };
     // A function that is called for another thing each time has nothing to keep.
     let again = matches!(calls.kind, Kind::Repeat | Kind::NoOp | Kind::Failing | Kind::Toggle);
     let left = again && cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);

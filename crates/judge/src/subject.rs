@@ -19,6 +19,8 @@ const NAMED: usize = 3;
 /// Calls that open a file by its path. Calls on the descriptor may come when it has another number, or another file has
 /// its number: a shell puts each redirection in place of its output.
 const OPEN: [&str; 4] = ["open", "openat", "openat2", "creat"];
+/// The kernel's name for every epoll set. It names no object: the descriptor that is waited for is another argument.
+const EPOLL: &str = "anon_inode:[eventpoll]";
 /// If at least one in this number of the calls opens a file, only the opened files are named.
 const ONE_IN: usize = 10;
 
@@ -65,7 +67,7 @@ pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_
         objects.retain(|_| of_object.next() == Some(&true));
     }
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for object in objects.into_iter().flatten() {
+    for object in objects.into_iter().flatten().filter(|object| object != EPOLL) {
         *counts.entry(lasting(&object)).or_default() += 1;
     }
     let seen = counts.len();

@@ -227,6 +227,11 @@ fn a_connection_for_each_request() {
     assert_eq!(told(&rounds(2_000, |_| request(&address, vec![end.clone()]))), 0);
     let others = |n: u64| [&address[..], &n.to_le_bytes()].concat();
     assert_eq!(told(&rounds(2_000, |n| request(&others(n), vec![]))), 0);
+    // Not claimed either: the peer speaks HTTP/1.0, and so ends each connection after its answer.
+    let says = |answer: &[u8]| vec![on("recvfrom", &[5, 0x1000, 9_000], 3_000).output(1, answer)];
+    assert_eq!(told(&rounds(2_000, |_| request(&address, says(b"HTTP/1.0 200 OK\r\nServer: S\r\n\r\n")))), 0);
+    let kept = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n";
+    assert_eq!(told(&rounds(2_000, |_| request(&address, says(kept)))), 2);
     assert_eq!(told(&rounds(12, |_| request(&address, vec![]))), 0);
     let one = [vec![socket(), connect(&address)], rounds(2_000, |_| vec![asks.clone(), answer.clone()])].concat();
     assert_eq!(told(&one), 0);
@@ -275,6 +280,15 @@ fn a_seek_that_throws_away_what_was_read() {
     assert_eq!(again(&rounds(4_000, |_| vec![at(0), read(65_536)])), 0);
     let writes = || call("pwrite64", "pwrite", &[3, 0x1000, 9_000, 0], 9_000).fd("/srv/chunks").toll(900);
     assert_eq!(again(&rounds(4_000, |n| vec![at(100 * n), read(65_536), writes()])), 0);
+    // Where something was written, elsewhere too, the bytes tell whether what is read is the same.
+    let written = |n: u64, ever: &[u8; 400]| {
+        let shown = &ever[(n % 8 * 20) as usize..][..200];
+        let prints = call("write", "write", &[1, 0x1000, 9_000], 9_000).fd("pipe:[9]").toll(900);
+        vec![at(n % 8 * 20), read(65_536).output(1, shown), prints]
+    };
+    let bytes = std::array::from_fn(|at| (at % 251) as u8);
+    assert!(again(&rounds(4_000, |n| written(n, &bytes))) > 3_000);
+    assert_eq!(again(&rounds(4_000, |n| written(n, &[n as u8; 400]))), 0);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Detects thundering herds: several threads wait for one thing, all are woken for it, and one gets it.
 
 use super::between::Between;
-use super::children::roots;
 use super::claim::{Claim, Claims, Detector, put};
+use super::families::roots;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

@@ -15,6 +15,7 @@ mod each_line;
 mod edge;
 mod entries;
 mod failing;
+mod families;
 
 mod handoff;
 mod held_back;

@@ -40,7 +40,7 @@ struct Seen {
     /// Number of all calls of the rows that connect.
     calls: u64,
     given_up: usize,
-    /// Those that the peer ended before, or that the program ended in two steps, though it had not asked for the end.
+    /// Those that the peer ended before, or said that it would, or that the program ended in two steps, though it had not asked for the end.
     ended: usize,
     /// Those ended so of which the window does not show the request.
     ended_unasked: usize,
@@ -54,6 +54,8 @@ struct Seen {
 struct Life<'a> {
     peer: Peer<'a>,
     ended: bool,
+    /// True if the peer's answer says that it ends the connection after each answer.
+    is_single: bool,
     /// True if the program asked the peer to end the connection after its answer; `None` until it sends something.
     asks_to_end: Option<bool>,
 }
@@ -111,14 +113,19 @@ impl<'a> Reconnect<'a> {
             let fd = observed.descriptor(0);
             let named = call.fd.as_deref().and_then(|name| self.names.get(&(window.process.0, name)));
             if let Some(address) = named {
-                let new = || Life { peer: (window.process.0, *address), ended: false, asks_to_end: None };
+                let new =
+                    || Life { peer: (window.process.0, *address), ended: false, is_single: false, asks_to_end: None };
                 open.entry(fd).or_insert_with(new);
             }
             let Some(life) = open.get_mut(&fd) else { continue };
             let Some(of_peer) = seen.get_mut(&life.peer) else { continue };
             match lines.transfer(&observed).map(|line| line.way).zip(call.result) {
                 Some((Way::In, 0)) => life.ended = true,
-                Some((Way::In, got)) => of_peer.answered += usize::from(got > 0),
+                Some((Way::In, got)) => {
+                    of_peer.answered += usize::from(got > 0);
+                    life.is_single |=
+                        observed.call.arg_data(1, Moment::Exit).is_some_and(|data| is_single(&data.bytes));
+                }
                 Some((Way::Out, got)) => {
                     of_peer.sent += usize::from(got > 0);
                     let asks = observed.call.arg_data(1, Moment::Entry).is_some_and(|data| asks_to_end(&data.bytes));
@@ -128,7 +135,7 @@ impl<'a> Reconnect<'a> {
                 None if lines.ends_streams() => life.ended = true,
                 None if lines.always_does(|effect| matches!(effect, Effect::Closes(0))) => {
                     of_peer.given_up += 1;
-                    of_peer.ended += usize::from(life.ended && life.asks_to_end == Some(false));
+                    of_peer.ended += usize::from(life.is_single || life.ended && life.asks_to_end == Some(false));
                     of_peer.ended_unasked += usize::from(life.ended && life.asks_to_end.is_none());
                     open.remove(&fd);
                 }
@@ -168,6 +175,13 @@ impl<'a> Reconnect<'a> {
 fn asks_to_end(sent: &[u8]) -> bool {
     const HEADER: &[u8] = b"\r\nconnection: close";
     sent.windows(HEADER.len()).any(|part| part.eq_ignore_ascii_case(HEADER))
+}
+
+/// Returns true if the bytes are an answer of HTTP/1.0, which ends the connection unless both sides say that they keep it
+/// (RFC 9112, 9.3 and C.2.2).
+fn is_single(answer: &[u8]) -> bool {
+    const KEPT: &[u8] = b"\r\nconnection: keep-alive";
+    answer.starts_with(b"HTTP/1.0 ") && !answer.windows(KEPT.len()).any(|part| part.eq_ignore_ascii_case(KEPT))
 }
 
 /// Returns the address to which a call connects a stream.

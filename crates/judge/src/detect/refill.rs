@@ -19,7 +19,7 @@ const LEAST: usize = 3;
 const KEPT: usize = 2;
 
 /// Claims reads that begin within what one of the reads before returned and bring mostly the same bytes, and the seeks
-/// that led to them. A read from the same place is not claimed unless another place was read in between and the bytes
+/// that led to them. Where something was written in between, the bytes that the window holds must be the same. A read from the same place is not claimed unless another place was read in between and the bytes
 /// are the same: the program may wait for another process to change what stands there.
 pub(super) struct Refill;
 
@@ -29,6 +29,17 @@ struct Had<'a> {
     ends: u64,
     /// The first bytes, as far as the window holds them.
     bytes: &'a [u8],
+    /// True if nothing was written since that could have changed the range.
+    is_sure: bool,
+}
+
+impl Had<'_> {
+    /// Returns true if a read from `from` on brought the same bytes, as far as the window holds both.
+    fn holds(&self, from: u64, bytes: &[u8]) -> bool {
+        let skipped = usize::try_from(from.saturating_sub(self.begins)).ok();
+        let rest = skipped.and_then(|n| self.bytes.get(n..)).unwrap_or_default();
+        !rest.is_empty() && !bytes.is_empty() && rest.iter().zip(bytes).all(|(a, b)| a == b)
+    }
 }
 
 /// What was read last of a file.
@@ -54,17 +65,16 @@ impl<'a> Place<'a> {
         let bytes = step.observed.call.arg_data(1, Moment::Exit).map_or(&[][..], |data| &data.bytes);
         let elsewhere = self.had.back().is_some_and(|newest| newest.begins != from);
         let brought = |had: &Had<'_>| {
-            let alike = had.bytes.iter().zip(bytes).all(|(a, b)| a == b);
-            let same = had.begins == from && elsewhere && !bytes.is_empty() && !had.bytes.is_empty() && alike;
-            let within = had.begins < from || same;
-            within && from < had.ends && 2 * (had.ends.min(to) - from) > got
+            let is_same = had.begins == from && elsewhere && had.is_sure && had.holds(from, bytes);
+            let is_within = had.begins < from && (had.is_sure || had.holds(from, bytes));
+            (is_same || is_within) && from < had.ends && 2 * (had.ends.min(to) - from) > got
         };
         if self.had.iter().any(brought) {
             self.again.extend(sought);
             self.again.push(step.index);
             self.reads += 1;
         }
-        self.had.push_back(Had { begins: from, ends: to, bytes });
+        self.had.push_back(Had { begins: from, ends: to, bytes, is_sure: true });
         let old = self.had.len().saturating_sub(KEPT);
         self.had.drain(..old);
         self.at = Some(to);
@@ -87,8 +97,8 @@ impl Detector for Refill {
         for step in steps {
             let writes = step.moved.is_some_and(|moved| moved.line.way == Way::Out);
             if writes || step.lets_others_write() {
-                // What stands there may be another now.
-                places.values_mut().for_each(|place| place.had.clear());
+                // What stands there may be another now: only the bytes tell.
+                places.values_mut().flat_map(|place| &mut place.had).for_each(|had| had.is_sure = false);
             }
             let Some(fd) = step.descriptor() else { continue };
             let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));

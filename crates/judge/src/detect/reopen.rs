@@ -205,9 +205,12 @@ fn drawing(step: &Step<'_>, opened: &Opened<'_>, fd: i64, rest: &[Step<'_>], cla
     uses(fd, rest).for_each(|(step, _)| put(claims, step.index, claim()));
 }
 
-fn plumbing(step: &Step<'_>) -> bool {
-    let about =
-        |m: &Meaning<'_>| [&FD_FLAGS, &STATUS_FLAGS, &FILE_STATUS, &POSITION].iter().any(|s| m.line.about.is(s));
+/// Returns true if the step goes with the opening of the file `fd`: it handles descriptors, or asks something of the file.
+fn plumbing(step: &Step<'_>, fd: i64) -> bool {
+    let asks = |m: &Meaning<'_>| matches!(m.line.act, Act::Ask(_) | Act::Try) && step.observed.arg(0) as i64 == fd;
+    let about = |m: &Meaning<'_>| {
+        [&FD_FLAGS, &STATUS_FLAGS, &FILE_STATUS, &POSITION].iter().any(|s| m.line.about.is(s)) || asks(m)
+    };
     step.effects.iter().any(|e| matches!(e, Effect::Closes(_) | Effect::Shares | Effect::Redirects(_)))
         || step.meaning.as_ref().is_some_and(about)
 }
@@ -239,7 +242,7 @@ impl Reopen<'_> {
         let of = || Claim { facts, ..claim(Kind::Toggle, opened, moved) };
         put(claims, step.index, of());
         for step in rest.iter().take_while(|s| !foreign(s)) {
-            if plumbing(step) {
+            if plumbing(step, fd) {
                 put_with(claims, step.index, of(), own);
             }
         }
