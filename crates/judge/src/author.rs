@@ -127,6 +127,28 @@ mod tests {
     }
 
     #[test]
+    fn the_sources_are_those_of_half_of_the_calls() {
+        let frame = |file: &str| Frame {
+            locations: vec![Location { function: "f".into(), file: Some(file.into()), line: Some(3) }],
+            ..Frame::default()
+        };
+        let line = |(at, weight): (usize, &u64)| RowLine { frame: FrameId(at as u32), looks: 1, weight: *weight };
+        let sources = |weights: &[u64]| {
+            let mut row = Row::new(ProcessId(0), Sysno::named("stat"), Counts { calls: 1_000, ..Counts::default() });
+            row.lines = weights.iter().enumerate().map(line).collect();
+            let recording = Recording {
+                processes: vec![Process { exe: "/usr/bin/python3.11".into(), ..Process::default() }],
+                frames: vec![frame("app.py"), frame("<frozen importlib._bootstrap_external>")],
+                stacks: vec![Stack::default()],
+                ..Recording::default()
+            };
+            Author::of(&recording, &row).sources
+        };
+        assert_eq!(sources(&[970, 7]), ["app.py"]);
+        assert_eq!(sources(&[300, 700]), ["<frozen importlib._bootstrap_external>"]);
+    }
+
+    #[test]
     fn what_a_server_reads_outside_of_scripts_is_its_own() {
         let of = |recording: &Recording, at: usize| Author::of(recording, &recording.rows[at]);
         let recording = served(true, true);

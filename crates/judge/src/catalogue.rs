@@ -381,15 +381,20 @@ impl Cure {
         self.about.iter().any(|pattern| glob(pattern, what))
     }
 
+    /// Returns true if the cure names no file or function of the code that makes the calls.
+    fn names_no_code(&self) -> bool {
+        [&self.modules, &self.sources, &self.functions].iter().all(|names| names.is_empty())
+    }
+
     /// Returns true if the cure names no file, function or object.
     fn names_nothing(&self) -> bool {
-        [&self.modules, &self.sources, &self.functions, &self.about].iter().all(|names| names.is_empty())
+        self.names_no_code() && self.about.is_empty()
     }
 
     /// Returns true if the cure changes the code that makes the calls: only the author of that code can apply it.
     pub(crate) fn changes_the_code(&self) -> bool {
         let in_code = matches!(self.kind, CureKind::Code | CureKind::BuildFlag);
-        in_code && self.actors.is_empty() && self.names_nothing()
+        in_code && self.actors.is_empty() && self.names_no_code()
     }
 
     /// Returns true if the cure is a sentence for any language, which cures with code of one language make

@@ -32,6 +32,8 @@ pub(crate) enum Owner {
     Package { name: String, called_at: Option<String> },
     /// A program that came with the system, by its name.
     Program(String),
+    /// A library that came with the system, by its name, and the program that came with it and calls it.
+    Library { name: String, program: String },
 }
 
 /// Folders into which a system's packages put programs and libraries. Programs that users build themselves lie
@@ -107,6 +109,9 @@ const THIN: &[&str] = &[
     "urllib",
     "uuid",
 ];
+
+/// Functions of the C library that any code of a program calls for memory.
+const ALLOCATOR: &[&str] = &["malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "posix_memalign", "free"];
 
 /// Least share of the looks at a row's lines, 0 to 1, that have one owner, for it to own the code that makes the calls.
 const OF_LINES: f64 = 0.5;
@@ -214,11 +219,21 @@ impl Owner {
         if let Some(name) = source.and_then(package) {
             return Self::Package { name, called_at: None };
         }
-        if is_of_system(&program.exe) {
-            return Self::Program(program.name().to_owned());
-        }
         let module = user.and_then(|frame| frame.module).map(|id| recording.module(id));
-        match module.filter(|module| is_of_system(&module.path) && *module.path != *program.exe) {
+        let library = module.filter(|module| is_of_system(&module.path) && *module.path != *program.exe);
+        if is_of_system(&program.exe) {
+            let program = program.name().to_owned();
+            // Who calls the allocator at that moment matters little.
+            let allocates = row.api.as_deref().is_some_and(|api| ALLOCATOR.contains(&api));
+            return match library
+                .filter(|_| !allocates)
+                .and_then(|library| Some(library.file_name().split_once(".so")?.0.to_owned()))
+            {
+                Some(name) => Self::Library { name, program },
+                None => Self::Program(program),
+            };
+        }
+        match library {
             Some(library) => Self::Package { name: library.file_name().to_owned(), called_at: None },
             None => Self::Reader,
         }
@@ -247,7 +262,7 @@ impl Owner {
         match self {
             Self::Reader => Actor::Author,
             Self::Package { .. } => Actor::Caller,
-            Self::Program(_) => Actor::User,
+            Self::Program(_) | Self::Library { .. } => Actor::User,
         }
     }
 
@@ -256,6 +271,7 @@ impl Owner {
         match self {
             Self::Reader => how.to_owned(),
             Self::Package { name, .. } | Self::Program(name) => format!("in the code of {name}: {how}"),
+            Self::Library { name, program } => format!("in the code of {name} or of {program}, which calls it: {how}"),
         }
     }
 
@@ -270,7 +286,7 @@ impl Owner {
             Self::Package { name, called_at: None } => Some(format!(
                 "who only calls {name}: fewer such calls, or tell its authors; no setting that ends it is known here"
             )),
-            Self::Program(name) => {
+            Self::Program(name) | Self::Library { program: name, .. } => {
                 Some(format!("who only runs {name}: tell its authors; no setting that ends it is known here"))
             }
         }
@@ -361,7 +377,7 @@ pub(crate) fn is_served(program: &Process, files: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, Language, Location, ProcessId, RowLine, Stack, StackId};
+    use systoll_model::{Counts, Language, Location, Module, ModuleId, ProcessId, RowLine, Stack, StackId};
 
     #[test]
     fn packages_are_known_by_where_installers_put_them() {
@@ -421,6 +437,29 @@ mod tests {
             [owner(&first, &[1, 1, 1]), owner(&first, &[2, 1, 1]), owner(&first, &[])],
             ["zipfile", "certifi", "certifi"]
         );
+    }
+
+    #[test]
+    fn a_library_that_a_program_of_the_system_calls_owns_its_calls() {
+        let owner = |exe: &str, api: &str| {
+            let module = |path: &str| Module { path: path.into(), ..Module::default() };
+            let row = Row { user: Some(FrameId(0)), api: Some(api.into()), ..row_of("fstat") };
+            let frame = Frame { class: FrameClass::User, module: Some(ModuleId(1)), ..Frame::default() };
+            let recording = Recording {
+                processes: vec![Process { exe: exe.into(), ..Process::default() }],
+                modules: vec![module(exe), module("/usr/lib/x86_64-linux-gnu/libacl.so.1.1.2301")],
+                frames: vec![frame],
+                ..Recording::default()
+            };
+            Owner::of_compiled(&recording, &row, &recording.processes[0]).in_its_code("keep it")
+        };
+        assert_eq!(owner("/usr/bin/cp", "fstat"), "in the code of libacl or of cp, which calls it: keep it");
+        assert_eq!(owner("/usr/bin/cp", "malloc"), "in the code of cp: keep it");
+        assert_eq!(owner("/srv/app", "fstat"), "in the code of libacl.so.1.1.2301: keep it");
+    }
+
+    fn row_of(syscall: &'static str) -> Row {
+        Row::new(ProcessId(0), Sysno::named(syscall), Counts::default())
     }
 
     #[test]

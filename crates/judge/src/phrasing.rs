@@ -193,7 +193,7 @@ fn offered<'a>(
     }
     // A reader who only runs the program has a setting to change: a change of its code is no cure for them then.
     let by_others = author.owner.reader() != Actor::Author;
-    if by_others && fitting.iter().any(|(fit, _)| *fit == Fit::Particular) {
+    if by_others && fitting.iter().any(|(fit, cure)| *fit == Fit::Particular && !cure.changes_the_code()) {
         fitting.retain(|(_, cure)| !cure.changes_the_code());
     }
     fitting.sort_by_key(|(fit, cure)| (*fit, by_others && cure.changes_the_code()));

@@ -214,7 +214,7 @@ fn who_does_not_write_the_code_is_told_so_and_what_is_left() {
     assert_eq!(dd, "bs=64K");
     // A script belongs to its author, not to the author of the shell.
     let script = found(&run_of("/usr/bin/bash build.sh", &getpid())).stop().join(" | ");
-    assert_eq!(script, "ask once and keep it, and again after a fork (pthread_atfork tells a library of it)");
+    assert_eq!(script, "ask once and keep it, and again after a fork");
 }
 
 /// A list of one piece costs little more than the piece: only the difference counts.

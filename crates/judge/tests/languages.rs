@@ -51,7 +51,7 @@ fn advice_for_another_language_is_gone() {
         ("/bin/app", byte_writes(), "setvbuf", &["PYTHONUNBUFFERED", "BufWriter", "bufio", "io.BufferedWriter"]),
         ("/bin/app", byte_reads(), "getc", &["shell", "while read", "BufReader"]),
         ("/usr/bin/bash", byte_reads(), "read from a file", &["stdio", "BufReader", "bufio", "BufferedReader"]),
-        ("/usr/bin/dash", byte_reads(), "dash reads by the byte", &["not from a pipe"]),
+        ("/usr/bin/dash", byte_reads(), "one awk for the whole loop", &["not from a pipe"]),
         ("/usr/bin/dd", byte_reads(), "bs=64K", &["not from a pipe", "shell"]),
         ("/usr/bin/perl", localtimes(), "TZ=:/etc/localtime", &["localtime_r"]),
         ("/usr/bin/python3.11", localtimes(), "TZ=:/etc/localtime", &["localtime_r"]),
@@ -73,7 +73,7 @@ fn where_the_language_is_not_known_no_language_is_advised() {
         frame.locations[0].function = "app+0x1234".into();
     }
     let f = only(judge(&rec, &Catalogue::builtin(), &Options::default()));
-    assert_eq!((f.language, f.stop()), (None, vec!["ask once and keep it; ask again in a forked child"]));
+    assert_eq!((f.language, f.stop()), (None, vec!["ask once and keep it, and again after a fork"]));
 }
 
 #[test]
