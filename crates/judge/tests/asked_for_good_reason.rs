@@ -86,6 +86,38 @@ fn a_temporary_file_that_only_its_maker_reads() {
 }
 
 #[test]
+fn a_temporary_file_that_its_maker_opens_again_by_its_name() {
+    const NEW: u64 = 0o301;
+    let round = |n: u64, between: Vec<Call>, read: i64| {
+        let name = format!("/tmp/box/page{n}");
+        let file: &'static str = name.clone().leak();
+        let on = |of: &'static str, fd: u64, result: i64| call(of, of, &[fd, 0x1000, 900], result).fd(file).toll(700);
+        let opens =
+            |of: &'static str, flags: u64| call("openat", of, &[CWD, 1, flags, 0o600], 9).path(1, &name).toll(900);
+        let gone = call("unlink", "unlink", &[1], 0).path(0, &name).toll(900);
+        let made = vec![opens("make", NEW), on("write", 9, 900), on("close", 9, 0)];
+        let back = vec![opens("open", 0), on("read", 9, read), on("close", 9, 0), gone];
+        [made, between, back].concat()
+    };
+    let told = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        of_cause(&judgement, "tmpfile-per-item").map(|f| f.needless.estimate).sum::<u64>()
+    };
+    let calls = told(&rounds(3_000, |n| round(n, vec![], 900)));
+    assert!(calls > 20_000, "{calls} of 21,000");
+    // Not claimed: nothing is read back, the file gets another name, a child may use it, or another process answers.
+    assert_eq!(told(&rounds(3_000, |n| round(n, vec![], 0))), 0);
+    let renames = |n: u64| call("rename", "rename", &[1, 2], 0).path(0, &format!("/tmp/box/page{n}")).path(1, "/srv/p");
+    assert_eq!(told(&rounds(3_000, |n| round(n, vec![renames(n)], 900))), 0);
+    let forks = || call("clone", "fork", &[17], 4_711).toll(9_000);
+    assert_eq!(told(&rounds(3_000, |n| round(n, vec![forks()], 900))), 0);
+    let answers = || call("read", "read:answer", &[4, 0x1000, 64], 64).fd("pipe:[7]").toll(900);
+    assert_eq!(told(&rounds(3_000, |n| round(n, vec![answers()], 900))), 0);
+    // One such file is no habit.
+    assert_eq!(told(&[round(1, vec![], 900), rounds(3_000, |_| vec![forks()])].concat()), 0);
+}
+
+#[test]
 fn a_folder_watched_anew_after_each_of_its_files() {
     let watch = |number| call("inotify_add_watch", "watch", &[4, 1, 8], number).path(1, "/var/spool").toll(2_000);
     let gone = |n| call("unlink", "unlink", &[1], 0).path(0, &format!("/var/spool/{n}")).toll(700);

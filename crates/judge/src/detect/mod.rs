@@ -49,6 +49,7 @@ mod rewatch;
 mod rewritten;
 mod ritual;
 mod room;
+mod scratch;
 mod search;
 mod seek_back;
 mod self_wake;
@@ -97,6 +98,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut detectors: Vec<Box<dyn Detector>> = vec![
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording, semantics)),
+        Box::new(scratch::Scratch::default()),
         Box::new(ritual::Ritual::default()),
         Box::new(room::Room),
         Box::new(repeat::Repeat::new(recording, semantics)),

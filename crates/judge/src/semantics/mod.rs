@@ -58,7 +58,7 @@ pub(crate) use state::{
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
-pub(crate) use things::{TOKENS, Thing};
+pub(crate) use things::{SCRATCH, TOKENS, Thing};
 pub(crate) use threads::shares_memory;
 pub(crate) use vocabulary::{Act, How, Source, When};
 pub(crate) use waits::{ARMS, Arm, SuspectWait, WAITING_PROGRAMS, Where};

@@ -183,7 +183,8 @@ const EFD_SEMAPHORE: u32 = 1;
 const SIGNALS: &str = "a signal descriptor";
 const WATCHES: &str = "a watch descriptor";
 const EPOLL: &str = "an epoll descriptor";
-const SCRATCH: &str = "a temporary file";
+/// The name of a file that ends with its descriptor, or whose name its maker removes.
+pub(crate) const SCRATCH: &str = "a temporary file";
 /// Condition of making a segment or set that only the maker uses (IPC_PRIVATE).
 const PRIVATE: &[When] = &[Is(0, 0)];
 /// Condition of a shmctl or msgctl that removes its object (IPC_RMID).

@@ -1,0 +1,223 @@
+//! Detects files that a program makes, writes, reads back by their names and removes, again and again: its own memory
+//! would have held them. A file of which only one descriptor is used is a line of the table of things
+//! ([`super::made_again`]).
+
+use super::claim::{Claim, Claims, Detector, leave_out_later};
+use crate::fact::Fact;
+use crate::finding::Kind;
+use crate::hash::{Map, Set};
+use crate::replay::Step;
+use crate::semantics::{Effect, REMOVALS, Way};
+use crate::signs::Signs;
+
+/// Largest content of a file, bytes, that the program's own memory would have held as well.
+const HELD: u64 = 64 << 10;
+/// Largest number of folders remembered.
+const REMEMBERED: usize = 1 << 10;
+
+/// Claims all calls on such files but the first.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// Folders of such files that earlier windows show, by process.
+    folders: Set<(u32, String)>,
+}
+
+/// The life of a file that was made in the window.
+struct Life {
+    path: String,
+    calls: Vec<usize>,
+    /// Number of descriptors that are open on it.
+    open: usize,
+    openings: usize,
+    wrote: u64,
+    read_back: bool,
+    removed: bool,
+    /// True if somebody else may have used the file.
+    shared: bool,
+}
+
+impl Life {
+    /// Returns true if only the program itself used the file, and nothing of it stays.
+    fn is_over(&self) -> bool {
+        let is_own = self.read_back && !self.shared && (1..=HELD).contains(&self.wrote);
+        is_own && self.removed && self.open == 0 && self.openings > 1
+    }
+}
+
+/// The files of a window.
+#[derive(Default)]
+struct Lives {
+    all: Vec<Life>,
+    /// By path: the index in `all` of a file that is not removed.
+    named: Map<String, usize>,
+    /// By descriptor: the index in `all` of the file that it is open on.
+    held: Map<i32, usize>,
+}
+
+impl Lives {
+    fn of(steps: &[Step<'_>]) -> Self {
+        let mut lives = Self::default();
+        for (at, step) in steps.iter().enumerate() {
+            lives.step(at, step);
+        }
+        lives
+    }
+
+    fn step(&mut self, at: usize, step: &Step<'_>) {
+        if step.lets_others_write() || hears_others(step) {
+            let alive = self.all.iter_mut().filter(|life| !life.removed);
+            alive.for_each(|life| life.shared = true);
+        }
+        if step.observed.call.errno().is_some() {
+            return;
+        }
+        if let Some((opened, fd)) = step.opened.as_ref().zip(step.observed.call.result) {
+            let fd = fd as i32;
+            match self.named.get(&*opened.path).copied() {
+                Some(place) => {
+                    self.note(place, at, |life| (life.open, life.openings) = (life.open + 1, life.openings + 1))
+                }
+                None if opened.anew && opened.writes => self.begin(at, opened.path.to_string()),
+                None => return,
+            }
+            if let Some(place) = self.named.get(&*opened.path) {
+                self.held.insert(fd, *place);
+            }
+            return;
+        }
+        if let Some(place) = named(step).and_then(|path| self.named.get(&path).copied()) {
+            let removes = step.observed.syscall.name().is_some_and(|name| REMOVALS.contains(&name));
+            let renames = step.lines.names();
+            self.note(place, at, |life| (life.removed, life.shared) = (removes, life.shared || renames));
+            if removes || renames {
+                self.named.retain(|_, other| *other != place);
+            }
+            return;
+        }
+        self.on_descriptor(at, step);
+    }
+
+    fn begin(&mut self, at: usize, path: String) {
+        self.named.insert(path.clone(), self.all.len());
+        self.all.push(Life {
+            path,
+            calls: vec![at],
+            open: 1,
+            openings: 1,
+            wrote: 0,
+            read_back: false,
+            removed: false,
+            shared: false,
+        });
+    }
+
+    /// Notes a call on a file, and what it changes.
+    fn note(&mut self, place: usize, at: usize, change: impl FnOnce(&mut Life)) {
+        if let Some(life) = self.all.get_mut(place) {
+            life.calls.push(at);
+            change(life);
+        }
+    }
+
+    fn on_descriptor(&mut self, at: usize, step: &Step<'_>) {
+        let Some((fd, place)) = step.descriptor().and_then(|fd| Some((fd, *self.held.get(&fd)?))) else {
+            // Whatever makes the descriptor anew, it is of another file now.
+            self.held.retain(|fd, _| !step.makes_descriptor(*fd) && !step.lets_go(*fd));
+            return;
+        };
+        // A copy of the descriptor, or a mapping, may be used in ways that the window does not show.
+        let copies =
+            step.lines.maps() || step.effects.iter().any(|e| matches!(e, Effect::Shares | Effect::Redirects(_)));
+        let closes = step.lets_go(fd);
+        let moved = step.moved.and_then(|moved| Some((moved.line.way, moved.got?)));
+        self.note(place, at, |life| {
+            life.shared |= copies;
+            life.open = life.open.saturating_sub(usize::from(closes));
+            match moved {
+                Some((Way::Out, got)) => life.wrote = life.wrote.saturating_add(got),
+                Some((Way::In, got)) => life.read_back |= got > 0 && life.wrote > 0,
+                None => {}
+            }
+        });
+        if closes {
+            self.held.remove(&fd);
+        }
+    }
+}
+
+/// Returns true if the step may take what another process says: that process may have been told of a file, and have
+/// worked on it.
+fn hears_others(step: &Step<'_>) -> bool {
+    let is_file = || step.observed.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
+    step.moved.is_some_and(|moved| moved.line.carries || moved.line.way == Way::In && !is_file())
+}
+
+/// Returns the path that a step is about, if it takes one.
+fn named(step: &Step<'_>) -> Option<String> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::Path { at, path } => Some(step.observed.path(at, path)?.into_owned()),
+        _ => None,
+    })
+}
+
+/// Returns the folder of a path.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+impl Detector for Scratch {
+    fn looks_for(&self) -> Signs {
+        Signs::CALL
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let Some(who) = steps.first().map(|step| step.who) else { return };
+        let is_making =
+            steps.iter().any(|step| step.opened.as_ref().is_some_and(|opened| opened.anew && opened.writes));
+        let any = self.folders.iter().any(|(of, _)| *of == who);
+        if !is_making && !any {
+            return;
+        }
+        let lives = Lives::of(steps);
+        let mut claimed: Set<usize> = Set::default();
+        for life in lives.all.iter().filter(|life| life.is_over()) {
+            let key = (who, folder(&life.path).to_owned());
+            if !self.folders.contains(&key) {
+                // One file is needed in the whole run, not one in each window.
+                if self.folders.len() < REMEMBERED {
+                    self.folders.insert(key);
+                }
+                continue;
+            }
+            let object = claims.object(folder(&life.path));
+            for step in life.calls.iter().filter_map(|at| steps.get(*at)) {
+                claims.set(step.index, Claim { object: Some(object.clone()), ..claim() });
+                claimed.insert(step.index);
+            }
+        }
+        // Of a file whose life a window does not show whole, nothing is known.
+        let is_cut = |life: &&Life| {
+            !life.shared && !life.is_over() && self.folders.contains(&(who, folder(&life.path).to_owned()))
+        };
+        let cut: Set<usize> = lives.all.iter().filter(is_cut).flat_map(|life| life.calls.iter().copied()).collect();
+        for (at, step) in steps.iter().enumerate().filter(|(_, step)| !claimed.contains(&step.index)) {
+            let name =
+                || step.object.as_deref().or(step.observed.call.fd.as_deref()).filter(|name| name.starts_with('/'));
+            let older = || name().is_some_and(|name| self.folders.contains(&(who, folder(name).to_owned())));
+            if cut.contains(&at) || !lives.all.iter().any(|life| life.calls.contains(&at)) && older() {
+                leave_out_later(step, claims);
+            }
+        }
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        facts: Fact::Scratch.into(),
+        ..Claim::of(
+            Kind::Toggle,
+            "a temporary file",
+            "keep what would be written there in memory (a string, StringIO, BytesIO, open_memstream)",
+        )
+    }
+}
