@@ -146,7 +146,7 @@ impl Step<'_> {
 
     /// Returns true if others may have written to any file during the call, or may from now on.
     pub(crate) fn lets_others_write(&self) -> bool {
-        self.forks || self.lines.may_lock() || self.pauses && self.moved.is_none()
+        self.forks || self.lines.file_lock(&self.observed).is_some() || self.pauses && self.moved.is_none()
     }
 
     /// Returns true if the descriptor may refer to another file after the call, or to none.

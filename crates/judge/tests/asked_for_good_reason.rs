@@ -111,6 +111,8 @@ fn a_temporary_file_that_its_maker_opens_again_by_its_name() {
     assert_eq!(told(&rounds(3_000, |n| round(n, vec![renames(n)], 900))), 0);
     let forks = || call("clone", "fork", &[17], 4_711).toll(9_000);
     assert_eq!(told(&rounds(3_000, |n| round(n, vec![forks()], 900))), 0);
+    let syncs = || call("fsync", "fsync", &[9], 0).fd("/tmp/box/page").toll(90_000);
+    assert_eq!(told(&rounds(3_000, |n| [round(n, vec![syncs()], 900)].concat())), 0);
     let answers = || call("read", "read:answer", &[4, 0x1000, 64], 64).fd("pipe:[7]").toll(900);
     assert_eq!(told(&rounds(3_000, |n| round(n, vec![answers()], 900))), 0);
     // One such file is no habit.

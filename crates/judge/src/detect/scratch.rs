@@ -7,7 +7,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, REMOVALS, Way};
+use crate::semantics::{Effect, REMOVALS, SYNCED, Way};
 use crate::signs::Signs;
 
 /// Largest content of a file, bytes, that the program's own memory would have held as well.
@@ -64,7 +64,8 @@ impl Lives {
     }
 
     fn step(&mut self, at: usize, step: &Step<'_>) {
-        if step.lets_others_write() || hears_others(step) {
+        let is_held = step.descriptor().is_some_and(|fd| self.held.contains_key(&fd));
+        if lets_others_in(step) || !is_held && hears_others(step) {
             let alive = self.all.iter_mut().filter(|life| !life.removed);
             alive.for_each(|life| life.shared = true);
         }
@@ -143,6 +144,11 @@ impl Lives {
             self.held.remove(&fd);
         }
     }
+}
+
+/// Returns true if another process may use the program's files from now on, or is meant to find them after a crash.
+fn lets_others_in(step: &Step<'_>) -> bool {
+    step.lets_others_write() || step.lines.sets(&SYNCED)
 }
 
 /// Returns true if the step may take what another process says: that process may have been told of a file, and have
