@@ -7,6 +7,8 @@ macro_rules! with_facts {
         $make! {
             /// The call is one of a search for one thing in many places.
             search => Search { weight: 2, of_row: false },
+            /// The question belongs to a search for a program in one folder after another.
+            program => Program { weight: 3, of_row: false },
             /// The call is one of a walk down a path, one component at a time.
             walk => Walk { weight: 3, of_row: false },
             /// The call is part of a loop that sleeps briefly and then looks again.

@@ -58,6 +58,9 @@ struct CauseAndObject<'a> {
     object: Option<Arc<str>>,
     /// The target of the descriptors, if the cause's cures depend on it.
     target: Option<Target>,
+    /// The language of the code, if it searches for programs and the cause tells such searches from others: each language
+    /// has its own way to avoid them.
+    seeks_program: Option<Option<CodeLanguage>>,
 }
 
 /// Returns all groups, in a fixed order without a meaning.
@@ -86,7 +89,9 @@ pub(crate) fn groups<'a>(
                 };
                 let by_target = cause.cause().is_some_and(Cause::is_told_by_target);
                 let target = if by_target { common_target(row, view) } else { None };
-                let key = CauseAndObject { cause: cause.id, object, target };
+                let tells = cause.matches.iter().any(|of| of.facts.expects(Fact::Program).is_some());
+                let seeks_program = (tells && mostly(view, Fact::Program)).then(|| Author::of(recording, row).language);
+                let key = CauseAndObject { cause: cause.id, object, target, seeks_program };
                 known.entry(key).or_insert((cause, Vec::new())).1.push(id);
             }
             None => generic.push(id),
@@ -129,7 +134,7 @@ fn join_nameless<'a>(known: &mut BTreeMap<CauseAndObject<'a>, (Suspect<'a>, Vec<
     for key in keys {
         let may_be = |other: &&CauseAndObject<'a>| {
             **other != key
-                && other.cause == key.cause
+                && (other.cause, other.seeks_program) == (key.cause, key.seeks_program)
                 && (key.object.is_none() || key.object == other.object)
                 && (key.target.is_none() || key.target == other.target)
         };
@@ -154,6 +159,11 @@ pub(crate) fn common_target(row: &Row, view: &RowView<'_>) -> Option<Target> {
     }
     let most = Target::ALL.iter().zip(counts).max_by_key(|(_, n)| *n)?;
     (2 * most.1 > view.claimed.len()).then_some(*most.0)
+}
+
+/// Returns true if a fact holds for most of a row's claimed calls.
+fn mostly(view: &RowView<'_>, fact: Fact) -> bool {
+    2 * view.claimed.iter().filter(|claimed| claimed.claim.facts.contains(fact)).count() > view.claimed.len()
 }
 
 /// Returns the path with a process's own folder in /proc written as `/proc/self`.

@@ -2,6 +2,7 @@
 
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
+use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{SIGNAL_MASK, Value};
 use crate::signs::Signs;
@@ -203,6 +204,24 @@ impl Claims {
             self.numbered.resize(at + 1, None);
         }
         Some(self.numbered.get_mut(at)?.get_or_insert_with(|| name.into()).clone())
+    }
+
+    /// Adds a fact to the claims on calls, given by the indices of their window and of the call in it.
+    pub(super) fn add_fact(&mut self, calls: impl Iterator<Item = (usize, usize)>, fact: Fact) {
+        // By the number of a claim: that of the same claim with the fact.
+        let mut with_fact: Map<u32, u32> = Map::default();
+        for (window, index) in calls {
+            let Some(place) = self.starts.get(window).and_then(|start| self.places.get_mut(start + index)) else {
+                continue;
+            };
+            let Some(claim) = place.checked_sub(1).and_then(|at| self.made.get(at as usize)) else { continue };
+            let next = u32::try_from(self.made.len() + 1).unwrap_or(LEFT_OUT);
+            let number = *with_fact.entry(*place).or_insert(next);
+            if number == next && next != LEFT_OUT {
+                self.made.push(Claim { facts: claim.facts.with(fact, true), ..claim.clone() });
+            }
+            *place = if number == LEFT_OUT { *place } else { number };
+        }
     }
 
     /// Returns the claim on a call, by the indices of its window and of the call in it.

@@ -35,6 +35,7 @@ mod own_pipe;
 mod own_writes;
 mod pieces;
 mod presized;
+mod program;
 mod ready_first;
 mod rearm;
 mod reconnect;
@@ -77,7 +78,8 @@ use crate::hash::Set;
 use crate::replay::Replay;
 use crate::semantics::Semantics;
 use claim::Detector;
-use systoll_model::Recording;
+use search::MISSING;
+use systoll_model::{Recording, WindowCall};
 
 /// Returns the processes with one thread.
 fn with_one_thread(recording: &Recording) -> Set<u32> {
@@ -85,11 +87,17 @@ fn with_one_thread(recording: &Recording) -> Set<u32> {
     single.map(|(at, _)| at).collect()
 }
 
+/// Returns true if a window shows a call that finds a name missing.
+fn misses(recording: &Recording) -> bool {
+    let is_missing = |call: &WindowCall| call.errno().is_some_and(|errno| MISSING.contains(&errno));
+    recording.windows.iter().any(|window| window.calls.iter().any(is_missing))
+}
+
 /// Returns the claims on the calls of all windows, in the order of [`Recording::windows`].
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let search = search::Search::new(recording, semantics);
     let nowhere = nowhere::Nowhere::new(recording);
-    let mut replay = Replay::new(recording, semantics, search.seeks() || nowhere.misses());
+    let mut replay = Replay::new(recording, semantics, misses(recording));
     let mapped = mapped::mapped_files(recording, semantics);
     let signalled = signalled::signalled(recording);
     let single = with_one_thread(recording);
@@ -143,6 +151,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();
     let (mut edge, mut elsewhere) = (edge::Edge::default(), margin::Elsewhere::default());
+    let mut programs = program::Programs::new(recording);
     for window in &recording.windows {
         let shown = replay.window(window, &mut steps);
         claims.begin(steps.len());
@@ -151,8 +160,10 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         }
         edge.window(&steps, shown, &claims);
         elsewhere.window(&steps);
+        programs.window(&steps, shown, &claims);
     }
     edge.finish(&mut claims);
+    programs.finish(&mut claims);
     margin::leave_out(recording, &elsewhere, &mut claims);
     claims
 }

@@ -40,7 +40,7 @@ pub(super) struct Nowhere {
 
 impl Nowhere {
     /// Returns true if any process misses names often enough for its windows to be read.
-    pub(super) fn misses(&self) -> bool {
+    fn misses(&self) -> bool {
         !self.miss.is_empty()
     }
 

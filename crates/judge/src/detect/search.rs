@@ -11,7 +11,7 @@ use crate::signs::Signs;
 use systoll_model::{Errno, Recording, Sysno, Window, WindowCall};
 
 /// Errors that tell that the name does not exist.
-const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
+pub(super) const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
 /// Least number of directories searched in a row for one thing for a long search.
 const LONG: usize = 6;
 /// Number of different things that a directory lacked from which on it counts as empty.
@@ -211,7 +211,7 @@ impl Search {
     }
 
     /// Returns true if a program may search.
-    pub(super) fn seeks(&self) -> bool {
+    fn seeks(&self) -> bool {
         !self.seeks.is_empty()
     }
 

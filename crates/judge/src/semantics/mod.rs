@@ -47,7 +47,7 @@ pub(crate) use io::{
     TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, is_device, is_stored,
 };
 pub(crate) use memory::Amount;
-pub(crate) use names::REMOVALS;
+pub(crate) use names::{REMOVALS, asks_to_run};
 pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value, word_at};
 pub(crate) use registry::{Followed, Lines, Semantics};

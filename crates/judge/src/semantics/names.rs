@@ -1,7 +1,9 @@
-//! Questions about a name that do not follow symbolic links, and the calls that remove a name.
+//! Questions about a name that do not follow symbolic links, and the calls that remove a name, run it, or ask whether it
+//! may be run.
 
-use super::vocabulary::When::{self, AnyBits};
-use systoll_model::constants::AT_SYMLINK_NOFOLLOW;
+use super::read::ObservedCall;
+use super::vocabulary::When::{self, AllBits, AnyBits, NoBits};
+use systoll_model::constants::{AT_SYMLINK_NOFOLLOW, W_OK, X_OK};
 
 /// A call that asks about a symbolic link itself, not about its target.
 #[derive(Clone, Copy, Debug)]
@@ -30,3 +32,19 @@ pub(crate) static NO_FOLLOWS: &[NoFollow] = &[
 
 /// The calls that remove a name.
 pub(crate) const REMOVALS: [&str; 3] = ["unlink", "unlinkat", "rmdir"];
+
+/// The calls that run a program, or ask for the right to run it, with their conditions. Who asks for the right to write as
+/// well means a folder.
+const RUNS: [(&str, &[When]); 5] = [
+    ("access", &[AllBits(1, X_OK), NoBits(1, W_OK)]),
+    ("faccessat", &[AllBits(2, X_OK), NoBits(2, W_OK)]),
+    ("faccessat2", &[AllBits(2, X_OK), NoBits(2, W_OK)]),
+    ("execve", &[]),
+    ("execveat", &[]),
+];
+
+/// Returns true if the call runs a program, or asks for the right to run it.
+pub(crate) fn asks_to_run(call: &ObservedCall<'_>) -> bool {
+    let name = call.syscall.name();
+    RUNS.iter().any(|(runs, when)| name == Some(*runs) && call.holds(when))
+}

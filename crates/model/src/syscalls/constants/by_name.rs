@@ -71,7 +71,7 @@ static OTHERS: &[(&str, i64)] = &[
     ("AT_SYMLINK_NOFOLLOW", AT_SYMLINK_NOFOLLOW as i64), ("AT_REMOVEDIR", 0x200), ("AT_EACCESS", 0x200),
     ("AT_SYMLINK_FOLLOW", 0x400), ("AT_NO_AUTOMOUNT", 0x800), ("AT_EMPTY_PATH", 0x1000),
     ("AT_STATX_SYNC_AS_STAT", 0), ("AT_STATX_FORCE_SYNC", 0x2000), ("AT_STATX_DONT_SYNC", AT_STATX_DONT_SYNC as i64),
-    ("AT_RECURSIVE", 0x8000), ("F_OK", 0), ("X_OK", 1), ("W_OK", 2), ("R_OK", 4),
+    ("AT_RECURSIVE", 0x8000), ("F_OK", 0), ("X_OK", X_OK as i64), ("W_OK", W_OK as i64), ("R_OK", 4),
     ("S_IFSOCK", 0o14_0000), ("S_IFLNK", 0o12_0000), ("S_IFREG", 0o10_0000), ("S_IFBLK", 0o6_0000),
     ("S_IFDIR", 0o4_0000), ("S_IFCHR", 0o2_0000), ("S_IFIFO", 0o1_0000), ("S_ISUID", 0o4000), ("S_ISGID", 0o2000),
     ("S_ISVTX", 0o1000),

@@ -4,6 +4,10 @@ use super::table::Names;
 
 /// Directory descriptor that makes relative paths start at the working directory.
 pub const AT_FDCWD: i32 = -100;
+/// access: may the file be run, or the folder be passed through?
+pub const X_OK: u32 = 1;
+/// access: may it be written to?
+pub const W_OK: u32 = 2;
 /// Flag by which a link at the path's end is not followed.
 pub const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 /// statx: cached attributes will do; no server is asked.
