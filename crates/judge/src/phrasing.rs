@@ -318,7 +318,8 @@ struct ClaimedCalls<'a> {
 impl<'a> ClaimedCalls<'a> {
     /// Returns true if the cure's conditions hold for these calls.
     fn ask_for(&self, cure: &Cure) -> bool {
-        cure.when.as_ref().is_none_or(|when| self.any(when) && self.mostly_lacks(when))
+        let of_kind = |when: &Pattern| when.is_of_kind(&[self.kind]);
+        cure.when.as_ref().is_none_or(|when| of_kind(when) && self.any(when) && self.mostly_lacks(when))
             && cure.several.is_none_or(|several| several == self.are_of_several_places())
             && cure.listed.is_none_or(|listed| listed == self.is_listed())
             && cure.files.is_none_or(|files| files == self.are_given_files(cure))

@@ -215,7 +215,7 @@ const fn asks_last() -> Sequel {
         tie: Tie::Descriptor,
         within: 1,
         does: "asks for a descriptor's flags right before it closes the descriptor",
-        instead: "close it without asking; Rust's standard library asks only in builds with debug assertions: build with --release",
+        instead: "close it without asking; a build for debugging may ask by itself",
         ..asks_first("fcntl")
     }
 }
