@@ -403,6 +403,12 @@ impl Cure {
         self.kind == CureKind::Code && self.names_nothing() && self.languages.is_empty() && self.situation.is_empty()
     }
 
+    /// Returns true if the cure is a setting for any language, which settings of one language make superfluous.
+    pub(crate) fn is_general_setting(&self) -> bool {
+        let is_plain = self.situation.is_empty() && self.languages.is_empty();
+        self.kind == CureKind::Configuration && self.names_nothing() && is_plain
+    }
+
     /// Returns true if the cure is for `language`, or for a group of languages that holds it (any shell).
     pub fn is_for_language(&self, language: CodeLanguage) -> bool {
         self.languages.iter().any(|own| language.is_a(*own))

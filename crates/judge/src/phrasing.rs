@@ -186,6 +186,9 @@ fn offered<'a>(
     if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Code && !cure.languages.is_empty()) {
         fitting.retain(|(_, cure)| !cure.is_general());
     }
+    let for_language = |kind| fitting.iter().any(|(_, cure)| cure.kind == kind && !cure.languages.is_empty());
+    let settings = for_language(CureKind::Configuration);
+    fitting.retain(|(_, cure)| !settings || !cure.is_general_setting());
     // If each program has a cure of its own, cures for programs in general are left out.
     let known = |what: &&str| fitting.iter().any(|(_, cure)| cure.is_about(what));
     if starts && about.iter().all(known) {
