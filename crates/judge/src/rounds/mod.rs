@@ -12,6 +12,7 @@
 mod alike;
 mod anchor;
 mod begin;
+mod crews;
 mod kinds;
 mod overlap;
 mod part;
@@ -117,7 +118,7 @@ pub(crate) fn rounds(
         if search.state.left(seed) < LITTLE || price(seed) * search.state.left(seed) < DEAR {
             continue;
         }
-        let found = search.best(seed);
+        let Some(found) = search.best(seed) else { continue };
         rounds.extend(scene.round(&found));
         search.set_aside(&found);
     }
@@ -173,16 +174,17 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Returns the best round that contains the costly call `seed`, by [`Anchored::score`].
-    fn best(&self, seed: KindId) -> Anchored {
+    fn best(&self, seed: KindId) -> Option<Anchored> {
         let (left, is_told) = (|kind| self.state.left(kind), |stretch, at| self.state.is_told(stretch, at));
         let scales =
             Scales { kinds: self.kinds, stretches: self.stretches, price: self.price, left: &left, is_told: &is_told };
-        let mut best = scales.weigh(seed);
+        let dearest = |one: Anchored, other: Anchored| if other.score > one.score { other } else { one };
         // The costly call itself is the first candidate: it remains a round of one call if no other anchor is better.
+        let mut best = scales.weigh(seed).into_iter().reduce(dearest)?;
         let first_at = |kind: KindId| (self.stretches.first_at(kind), kind);
         let mut from = first_at(seed);
-        for anchor in self.anchors(seed) {
-            let found = scales.weigh(anchor);
+        let weighed = |anchor: KindId| scales.weigh(anchor).into_iter().map(move |found| (anchor, found));
+        for (anchor, found) in self.anchors(seed).into_iter().flat_map(weighed) {
             let of_seed = found.members.iter().find(|member| member.kind == seed);
             let has_it = of_seed.is_some_and(|m| m.of_round >= OF_SEED * self.state.left(seed));
             let earlier = first_at(anchor) < from;
@@ -197,7 +199,7 @@ impl Search<'_> {
                 best = found;
             }
         }
-        best
+        Some(best)
     }
 
     /// Returns the kinds most often near a costly call, in the order in which the run first calls them.

@@ -1,0 +1,219 @@
+//! Crews: the kinds of threads that make an anchor's calls. A round is what one thread does, so the calls that a
+//! producer and a consumer make between two calls of the same lock belong to two rounds.
+//!
+//! The threads of a pool are one crew, and so are many threads that live for one task each: threads are put together
+//! first by what they do, since windows show only little of most of them, and then told apart by what windows of one
+//! crew show often and windows of the other hardly ever.
+
+use super::anchor::{Instance, LONGEST, OFTEN};
+use super::kinds::KindId;
+use super::stretches::{Stretches, ThreadId};
+use crate::hash::{Map, Set};
+
+/// Largest number of crews of an anchor; what more kinds of threads do is not told.
+const MOST: usize = 16;
+/// Likeness from which on two threads are put together, 0 to 1.
+const ALIKE: f64 = 0.5;
+/// Likeness below which two crews stay apart, 0 to 1, if each makes calls that the other does not make.
+const UNLIKE: f64 = 0.25;
+/// Probability below which it is no chance that windows of a crew lack a call.
+const CHANCE: f64 = 0.01;
+
+/// Threads that do the same between two calls of an anchor.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Crew {
+    pub(super) threads: Set<ThreadId>,
+    /// Number of stretches that show instances.
+    stretches: u32,
+    instances: u32,
+    /// For each kind but the anchor, the numbers of stretches and of instances that have it.
+    kinds: Map<KindId, (u32, u32)>,
+}
+
+impl Crew {
+    /// Returns the share of the crew's stretches that have a kind, 0 to 1.
+    fn share(&self, kind: KindId) -> f64 {
+        f64::from(self.kinds.get(&kind).map_or(0, |(stretches, _)| *stretches)) / f64::from(self.stretches.max(1))
+    }
+
+    /// Returns true if so many instances have a kind that it could be a member of the round.
+    fn often_has(&self, kind: KindId) -> bool {
+        let instances = self.kinds.get(&kind).map_or(0, |(_, instances)| *instances);
+        f64::from(instances) >= OFTEN * f64::from(self.instances)
+    }
+
+    /// Returns how alike the calls of two crews are, 0 to 1.
+    fn likeness(&self, other: &Self) -> f64 {
+        let (mut both, mut any) = (0.0, 0.0);
+        let of_other = other.kinds.keys().filter(|kind| !self.kinds.contains_key(*kind));
+        for kind in self.kinds.keys().chain(of_other) {
+            let (mine, theirs) = (self.share(*kind), other.share(*kind));
+            both += mine.min(theirs);
+            any += mine.max(theirs);
+        }
+        if any > 0.0 { both / any } else { 1.0 }
+    }
+
+    /// Returns true if this crew often makes a call that the other lacks, and that is no chance.
+    fn has_more_than(&self, other: &Self, odds: &Odds) -> bool {
+        self.kinds.iter().any(|(kind, (mine, _))| {
+            let theirs = other.kinds.get(kind).map_or(0, |(stretches, _)| *stretches);
+            self.often_has(*kind)
+                && other.share(*kind) < OFTEN
+                && odds.at_most(theirs, other.stretches, mine + theirs, self.stretches + other.stretches) < CHANCE
+        })
+    }
+
+    /// Returns true if this crew often makes a call that the other never makes.
+    fn has_own(&self, other: &Self) -> bool {
+        self.kinds.keys().any(|kind| self.often_has(*kind) && !other.kinds.contains_key(kind))
+    }
+
+    /// Returns the likeness of two crews; `None` if they are different kinds of threads.
+    fn joins(&self, other: &Self, odds: &Odds) -> Option<f64> {
+        let likeness = self.likeness(other);
+        let is_other = likeness < UNLIKE && self.has_own(other) && other.has_own(self);
+        (!is_other && !self.has_more_than(other, odds) && !other.has_more_than(self, odds)).then_some(likeness)
+    }
+
+    fn add(&mut self, more: Self) {
+        self.threads.extend(more.threads);
+        self.stretches += more.stretches;
+        self.instances += more.instances;
+        for (kind, (stretches, instances)) in more.kinds {
+            let sum = self.kinds.entry(kind).or_default();
+            *sum = (sum.0 + stretches, sum.1 + instances);
+        }
+    }
+}
+
+/// Logarithms of factorials, from which the probabilities of samples are computed.
+struct Odds(Vec<f64>);
+
+impl Odds {
+    /// Returns the odds of samples among up to `most` things.
+    fn up_to(most: usize) -> Self {
+        let mut sum = 0.0;
+        let of = |n: usize| {
+            sum += (n.max(1) as f64).ln();
+            sum
+        };
+        Self((0..=most).map(of).collect())
+    }
+
+    fn choose(&self, of: u32, some: u32) -> f64 {
+        let of_n = |n: u32| self.0.get(n as usize).copied().unwrap_or(0.0);
+        if some > of { f64::NEG_INFINITY } else { of_n(of) - of_n(some) - of_n(of - some) }
+    }
+
+    /// Returns the probability that at most `few` of `sample` things, drawn from `all`, are among `marked` ones.
+    fn at_most(&self, few: u32, sample: u32, marked: u32, all: u32) -> f64 {
+        let of = |hits: u32| {
+            let (rest, others) = (sample.saturating_sub(hits), all.saturating_sub(marked));
+            (self.choose(marked, hits) + self.choose(others, rest) - self.choose(all, sample)).exp()
+        };
+        (0..=few.min(sample)).map(of).sum()
+    }
+}
+
+/// Returns the crews whose threads have instances of an anchor, the one with most windows first.
+pub(super) fn crews(stretches: &Stretches<'_>, anchor: KindId, instances: &[Instance]) -> Vec<Crew> {
+    let mut of_thread: Map<ThreadId, (Crew, Map<KindId, u32>)> = Map::default();
+    for instance in instances {
+        let Some((at, thread)) = instance.thread(stretches) else { continue };
+        let (crew, last) = of_thread.entry(thread).or_default();
+        crew.threads.insert(thread);
+        crew.instances += 1;
+        // The instances of a stretch follow each other.
+        crew.stretches += u32::from(last.insert(anchor, at) != Some(at));
+        let mut kinds: Vec<KindId> = instance.kinds(stretches).filter(|kind| *kind != anchor).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for kind in kinds {
+            let sum = crew.kinds.entry(kind).or_default();
+            sum.1 += 1;
+            sum.0 += u32::from(last.insert(kind, at) != Some(at));
+        }
+    }
+    let mut threads: Vec<(ThreadId, Crew)> = of_thread.into_iter().map(|(thread, (crew, _))| (thread, crew)).collect();
+    if threads.len() < 2 {
+        return threads.into_iter().map(|(_, crew)| crew).collect();
+    }
+    threads.sort_by_key(|(thread, crew)| (std::cmp::Reverse(crew.stretches), *thread));
+    let odds = Odds::up_to(threads.iter().map(|(_, crew)| crew.stretches as usize).sum());
+    let mut crews: Vec<Crew> = Vec::new();
+    for (_, thread) in threads {
+        let least = if crews.len() < MOST { ALIKE } else { 0.0 };
+        let likest = likest(crews.iter().map(|crew| crew.joins(&thread, &odds)), least);
+        if let Some((at, _)) = likest {
+            crews.get_mut(at).into_iter().for_each(|crew| crew.add(thread.clone()));
+        } else if crews.len() < MOST {
+            crews.push(thread);
+        }
+    }
+    joined(crews, &odds)
+}
+
+/// Returns the index of the largest likeness of at least `least`, with the likeness.
+fn likest(all: impl Iterator<Item = Option<f64>>, least: f64) -> Option<(usize, f64)> {
+    let mut best: Option<(usize, f64)> = None;
+    for (at, likeness) in all.enumerate() {
+        if let Some(likeness) = likeness.filter(|l| *l >= least && best.is_none_or(|(_, most)| *l > most)) {
+            best = Some((at, likeness));
+        }
+    }
+    best
+}
+
+/// Joins crews, the most alike first, until the remaining ones are different kinds of threads.
+fn joined(mut crews: Vec<Crew>, odds: &Odds) -> Vec<Crew> {
+    loop {
+        let mut best: Option<(f64, usize, usize)> = None;
+        for (at, crew) in crews.iter().enumerate() {
+            let before = crews.iter().take(at).map(|other| other.joins(crew, odds));
+            if let Some((with, likeness)) = likest(before, 0.0).filter(|(_, l)| best.is_none_or(|(most, ..)| *l > most))
+            {
+                best = Some((likeness, with, at));
+            }
+        }
+        let Some((_, with, at)) = best else { return crews };
+        let more = crews.remove(at);
+        if let Some(crew) = crews.get_mut(with) {
+            crew.add(more);
+        }
+    }
+}
+
+/// A call of an anchor in a thread of which no window shows two.
+pub(super) struct Lone {
+    /// The index of the stretch and the place of the call in it.
+    pub(super) at: (u32, usize),
+    /// The index of the crew that makes most of the calls behind it; `None` if none does.
+    pub(super) crew: Option<usize>,
+}
+
+/// Returns the anchor's calls in threads of which no window shows two of them. Such a thread is of a crew if at least
+/// half of the calls behind the anchor are calls of the crew.
+pub(super) fn lone(stretches: &Stretches<'_>, anchor: KindId, crews: &[Crew]) -> Vec<Lone> {
+    let mut once: Map<ThreadId, Option<(u32, usize)>> = Map::default();
+    for at in stretches.with(anchor) {
+        let Some(stretch) = stretches.get(*at) else { continue };
+        if crews.iter().any(|crew| crew.threads.contains(&stretch.thread)) {
+            continue;
+        }
+        let mut places = stretch.kinds.iter().enumerate().filter(|(_, kind)| **kind == anchor).map(|(at, _)| at);
+        let place = places.next().filter(|_| places.next().is_none());
+        let place = place.map(|place| (*at, place));
+        once.entry(stretch.thread).and_modify(|one| *one = one.and(place)).or_insert(place);
+    }
+    let mut all: Vec<(ThreadId, (u32, usize))> = once.into_iter().filter_map(|(t, place)| Some((t, place?))).collect();
+    all.sort_unstable();
+    let of = |(_, (at, place)): (ThreadId, (u32, usize))| {
+        let behind = stretches.get(at)?.kinds.get(place + 1..)?;
+        let behind = behind.get(..LONGEST.min(behind.len())).filter(|calls| !calls.is_empty())?;
+        let share = |crew: &Crew| behind.iter().filter(|kind| crew.kinds.contains_key(*kind)).count() as f64;
+        let shares = crews.iter().map(|crew| Some(share(crew) / behind.len() as f64));
+        Some(Lone { at: (at, place), crew: likest(shares, 0.5).map(|(crew, _)| crew) })
+    };
+    all.into_iter().filter_map(of).collect()
+}
