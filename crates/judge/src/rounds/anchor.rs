@@ -1,19 +1,23 @@
 //! Analysis of one kind of call as the anchor, which begins a round: the calls between two of its calls, and how
 //! regular they are.
 
+use super::by_thread::ByThread;
 use super::crews::{Crew, Lone, crews, lone};
 use super::kinds::{KindId, Kinds};
 use super::stretches::{Stretch, Stretches, ThreadId};
 use crate::hash::{Map, Set};
 use crate::octave::octaves;
 use std::ops::Range;
+use systoll_model::Sysno;
 
 /// Number of times that something is done from which on it is a habit.
 pub(super) const LEAST: u64 = 10;
 /// Largest number of calls of one round.
 pub(super) const LONGEST: usize = 512;
 /// Largest number of calls examined for one anchor.
-const MOST_CALLS: usize = 1 << 15;
+pub(super) const MOST_CALLS: usize = 1 << 15;
+/// Share of a kind's calls, 0 to 1, below which its remaining calls are ignored.
+pub(super) const LITTLE: f64 = 0.02;
 /// Share of the rounds that have a call, 0 to 1, from which on the call is a member of the round.
 pub(super) const OFTEN: f64 = 0.1;
 /// Share of the rounds that have a member, 0 to 1, from which on nearly every round has it.
@@ -139,6 +143,7 @@ pub(super) struct Anchored {
 pub(super) struct Scales<'a> {
     pub(super) kinds: &'a Kinds,
     pub(super) stretches: &'a Stretches<'a>,
+    pub(super) by_thread: &'a ByThread,
     /// Price of a kind's calls, as a share of the run.
     pub(super) price: &'a dyn Fn(KindId) -> f64,
     /// Share of a kind's calls that is in no round yet, 0 to 1.
@@ -179,13 +184,41 @@ impl Scales<'_> {
                 of_crew.push(instance);
             }
         }
-        let of_crew = |(at, (crew, instances)): (usize, (Crew, Vec<Instance>))| {
+        let calls = self.calls_left(anchor);
+        let calls_of = |(at, instances): (usize, &Vec<Instance>)| {
             let more = alone.iter().zip(&lone_calls).filter(|(lone, _)| lone.crew == Some(at));
-            let calls = weight(&instances) + more.map(|(_, call)| call.weight).sum::<f64>();
-            let part = if all > 0.0 { (calls / all).min(1.0) } else { 0.0 };
-            self.weighed(anchor, instances, Some((crew.threads, part)))
+            let weight = weight(instances) + more.map(|(_, call)| call.weight).sum::<f64>();
+            let most = self.most_rounds(anchor, &crews, at, instances).unwrap_or(calls);
+            (if all > 0.0 { calls * (weight / all).min(1.0) } else { 0.0 }, most)
         };
-        crews.into_iter().zip(of_crews).enumerate().map(of_crew).collect()
+        let parts: Vec<(f64, f64)> = of_crews.iter().enumerate().map(calls_of).collect();
+        let parts = within(&parts).into_iter().map(|of_crew| if calls > 0.0 { of_crew / calls } else { 0.0 });
+        let all = crews.into_iter().zip(of_crews).zip(parts);
+        let of_crew = |((crew, instances), part): ((Crew, Vec<Instance>), f64)| {
+            let is_all = part >= 1.0 - LITTLE;
+            self.weighed(anchor, instances, (!is_all).then_some((crew.threads, part)))
+        };
+        all.map(of_crew).collect()
+    }
+
+    /// Returns the largest number of rounds that the crew number `at` makes by the exact counts of its threads; `None`
+    /// if these are unknown.
+    fn most_rounds(&self, anchor: KindId, crews: &[Crew], at: usize, instances: &[Instance]) -> Option<f64> {
+        let process = self.kinds.get(anchor)?.process?;
+        let crew = crews.get(at)?.threads.len();
+        let others = crews.iter().map(|crew| crew.threads.len()).sum::<usize>() - crew;
+        let all: f64 = instances.iter().map(|instance| instance.weight).sum();
+        let mut each: Map<Sysno, f64> = Map::default();
+        for (kind, tally) in self.tallies(instances) {
+            if tally.present >= NEARLY_ALWAYS * all {
+                *each.entry(self.kinds.get(kind)?.syscall).or_default() += tally.calls / all;
+            }
+        }
+        let most = |(syscall, each): (Sysno, f64)| {
+            let calls = self.by_thread.most(process, syscall, crew, others)?;
+            (each > 0.0).then(|| calls as f64 / each)
+        };
+        each.into_iter().filter_map(most).reduce(f64::min)
     }
 
     /// Returns the round that `anchor` begins in `instances`. `crew` names the threads that make it, and the part of
@@ -202,7 +235,7 @@ impl Scales<'_> {
             let (members, is_several) = (vec![alone], false);
             return Anchored { anchor, crew, instances, members, rounds, is_counted, is_several, score };
         }
-        let mut members = vec![alone];
+        let mut members = vec![Member { of_round: rounds, ..alone }];
         let mut others: Vec<KindId> = tallies.keys().copied().filter(|kind| *kind != anchor).collect();
         others.sort_unstable();
         for kind in others {
@@ -222,7 +255,11 @@ impl Scales<'_> {
         }
         self.seen_together(&mut members, &instances);
         let shared = self.shared(&members, crew.as_ref());
-        let (rounds, is_counted) = self.rounds(&members, rounds, &shared);
+        let estimate = rounds;
+        let (rounds, is_counted) = self.rounds(&members, rounds, &shared, crew.is_some());
+        if crew.is_some() && estimate > 0.0 {
+            members.iter_mut().for_each(|member| member.of_round *= rounds / estimate);
+        }
         self.shares_of_calls(&mut members, &tallies, rounds, &shared);
         let score = self.score(&members, &tallies);
         let several = |m: &Member| m.is_always() && tallies.get(&m.kind).is_some_and(|t| t.runs >= SEVERAL * all);
@@ -237,16 +274,16 @@ impl Scales<'_> {
 
     /// Returns the number of rounds, and true if exact counts tell it. `most`, the anchor's calls, bounds it, since
     /// the anchor may be called outside rounds. So does each member that every round has the same number of times:
-    /// its calls divided by that number. The least bound near `most` wins. The calls of the kinds `shared` are no
-    /// bound, since other threads make some of them.
-    fn rounds(&self, members: &[Member], most: f64, shared: &Set<KindId>) -> (f64, bool) {
+    /// its calls divided by that number. The least bound near `most` wins, or the least at all if `most` is an
+    /// estimate. The calls of the kinds `shared` are no bound, since other threads make some of them.
+    fn rounds(&self, members: &[Member], most: f64, shared: &Set<KindId>, is_estimate: bool) -> (f64, bool) {
         let of = |member: &Member| {
             let each = member.each.filter(|each| *each > 0)?;
             Some(((self.calls_left(member.kind) / f64::from(each)).floor(), (self.left)(member.kind) >= WHOLE))
         };
         let own = |member: &&Member| member.is_always() && !shared.contains(&member.kind);
         let all = members.iter().filter(own).filter_map(of);
-        let near = all.filter(|(rounds, _)| *rounds >= NEARLY_ALL * most);
+        let near = all.filter(|(rounds, _)| is_estimate || *rounds >= NEARLY_ALL * most);
         near.min_by(|(a, _), (b, _)| a.total_cmp(b)).unwrap_or((most, false))
     }
 
@@ -486,6 +523,15 @@ impl Scales<'_> {
         }
         price * (of_members / calls) * (stable / price).powi(2)
     }
+}
+
+/// Returns how many of the anchor's calls each crew makes, by its number in windows and its largest number by exact
+/// counts. What windows show too much of one crew is given to the others.
+fn within(calls: &[(f64, f64)]) -> Vec<f64> {
+    let excess: f64 = calls.iter().map(|(calls, most)| (calls - most).max(0.0)).sum();
+    let others: f64 = calls.iter().filter(|(calls, most)| calls < most).map(|(calls, _)| *calls).sum();
+    let more = if others > 0.0 { 1.0 + excess / others } else { 1.0 };
+    calls.iter().map(|(calls, most)| if calls < most { (calls * more).min(*most) } else { *most }).collect()
 }
 
 fn places(stretch: &Stretch<'_>, kind: KindId) -> Vec<usize> {

@@ -5,7 +5,7 @@
 //! first by what they do, since windows show only little of most of them, and then told apart by what windows of one
 //! crew show often and windows of the other hardly ever.
 
-use super::anchor::{Instance, LONGEST, OFTEN};
+use super::anchor::{Instance, LONGEST, MOST_CALLS, OFTEN};
 use super::kinds::KindId;
 use super::stretches::{Stretches, ThreadId};
 use crate::hash::{Map, Set};
@@ -14,8 +14,9 @@ use crate::hash::{Map, Set};
 const MOST: usize = 16;
 /// Likeness from which on two threads are put together, 0 to 1.
 const ALIKE: f64 = 0.5;
-/// Likeness below which two crews stay apart, 0 to 1, if each makes calls that the other does not make.
-const UNLIKE: f64 = 0.25;
+/// Share of a crew's stretches, 0 to 1, from which on a call is usual for it; and of its usual calls that a thread of
+/// the crew makes.
+const USUAL: f64 = 0.5;
 /// Probability below which it is no chance that windows of a crew lack a call.
 const CHANCE: f64 = 0.01;
 
@@ -26,6 +27,8 @@ pub(super) struct Crew {
     /// Number of stretches that show instances.
     stretches: u32,
     instances: u32,
+    /// Number of calls in all instances.
+    calls: u64,
     /// For each kind but the anchor, the numbers of stretches and of instances that have it.
     kinds: Map<KindId, (u32, u32)>,
 }
@@ -64,22 +67,28 @@ impl Crew {
         })
     }
 
-    /// Returns true if this crew often makes a call that the other never makes.
-    fn has_own(&self, other: &Self) -> bool {
-        self.kinds.keys().any(|kind| self.often_has(*kind) && !other.kinds.contains_key(kind))
-    }
-
     /// Returns the likeness of two crews; `None` if they are different kinds of threads.
     fn joins(&self, other: &Self, odds: &Odds) -> Option<f64> {
-        let likeness = self.likeness(other);
-        let is_other = likeness < UNLIKE && self.has_own(other) && other.has_own(self);
-        (!is_other && !self.has_more_than(other, odds) && !other.has_more_than(self, odds)).then_some(likeness)
+        let is_other = self.has_more_than(other, odds) || other.has_more_than(self, odds);
+        (!is_other).then(|| self.likeness(other))
+    }
+
+    /// Returns the share of the crew's usual calls that are among `calls`, 0 to 1; `None` if no whole round has place
+    /// there.
+    fn usual_among(&self, calls: &[KindId]) -> Option<f64> {
+        let usual: Vec<KindId> = self.kinds.keys().copied().filter(|kind| self.share(*kind) >= USUAL).collect();
+        if usual.is_empty() {
+            return Some(1.0);
+        }
+        let has = usual.iter().filter(|kind| calls.contains(kind)).count() as f64 / usual.len() as f64;
+        (has >= USUAL || calls.len() as u64 * u64::from(self.instances) >= self.calls).then_some(has)
     }
 
     fn add(&mut self, more: Self) {
         self.threads.extend(more.threads);
         self.stretches += more.stretches;
         self.instances += more.instances;
+        self.calls += more.calls;
         for (kind, (stretches, instances)) in more.kinds {
             let sum = self.kinds.entry(kind).or_default();
             *sum = (sum.0 + stretches, sum.1 + instances);
@@ -126,6 +135,7 @@ pub(super) fn crews(stretches: &Stretches<'_>, anchor: KindId, instances: &[Inst
         crew.instances += 1;
         // The instances of a stretch follow each other.
         crew.stretches += u32::from(last.insert(anchor, at) != Some(at));
+        crew.calls += instance.kinds(stretches).count() as u64;
         let mut kinds: Vec<KindId> = instance.kinds(stretches).filter(|kind| *kind != anchor).collect();
         kinds.sort_unstable();
         kinds.dedup();
@@ -188,32 +198,43 @@ fn joined(mut crews: Vec<Crew>, odds: &Odds) -> Vec<Crew> {
 pub(super) struct Lone {
     /// The index of the stretch and the place of the call in it.
     pub(super) at: (u32, usize),
-    /// The index of the crew that makes most of the calls behind it; `None` if none does.
+    /// The index of the crew that the thread belongs to; `None` if it belongs to none.
     pub(super) crew: Option<usize>,
 }
 
-/// Returns the anchor's calls in threads of which no window shows two of them. Such a thread is of a crew if at least
-/// half of the calls behind the anchor are calls of the crew.
+/// Returns the anchor's calls in threads of which no window shows two of them. Such a thread belongs to a crew if it
+/// makes at least half of the crew's usual calls behind the anchor. If few of the threads belong to none, that may be
+/// chance, and they are left out.
 pub(super) fn lone(stretches: &Stretches<'_>, anchor: KindId, crews: &[Crew]) -> Vec<Lone> {
-    let mut once: Map<ThreadId, Option<(u32, usize)>> = Map::default();
+    let (mut once, mut calls_left): (Map<ThreadId, Option<(u32, usize)>>, usize) = (Map::default(), MOST_CALLS);
     for at in stretches.with(anchor) {
         let Some(stretch) = stretches.get(*at) else { continue };
+        if stretch.kinds.len() > calls_left {
+            break;
+        }
+        calls_left -= stretch.kinds.len();
         if crews.iter().any(|crew| crew.threads.contains(&stretch.thread)) {
             continue;
         }
         let mut places = stretch.kinds.iter().enumerate().filter(|(_, kind)| **kind == anchor).map(|(at, _)| at);
-        let place = places.next().filter(|_| places.next().is_none());
-        let place = place.map(|place| (*at, place));
+        let place = places.next().filter(|_| places.next().is_none()).map(|place| (*at, place));
         once.entry(stretch.thread).and_modify(|one| *one = one.and(place)).or_insert(place);
     }
     let mut all: Vec<(ThreadId, (u32, usize))> = once.into_iter().filter_map(|(t, place)| Some((t, place?))).collect();
     all.sort_unstable();
     let of = |(_, (at, place)): (ThreadId, (u32, usize))| {
         let behind = stretches.get(at)?.kinds.get(place + 1..)?;
-        let behind = behind.get(..LONGEST.min(behind.len())).filter(|calls| !calls.is_empty())?;
-        let share = |crew: &Crew| behind.iter().filter(|kind| crew.kinds.contains_key(*kind)).count() as f64;
-        let shares = crews.iter().map(|crew| Some(share(crew) / behind.len() as f64));
-        Some(Lone { at: (at, place), crew: likest(shares, 0.5).map(|(crew, _)| crew) })
+        let behind = behind.get(..LONGEST.min(behind.len()))?;
+        let shares = || crews.iter().map(|crew| crew.usual_among(behind));
+        let crew = likest(shares(), USUAL).map(|(crew, _)| crew);
+        (crew.is_some() || shares().all(|share| share.is_some())).then_some(Lone { at: (at, place), crew })
     };
-    all.into_iter().filter_map(of).collect()
+    let mut all: Vec<Lone> = all.into_iter().filter_map(of).collect();
+    let strangers = all.iter().filter(|lone| lone.crew.is_none()).count() as u32;
+    let most = crews.iter().map(|crew| crew.stretches).max().unwrap_or(0);
+    let odds = Odds::up_to((most + strangers) as usize);
+    if odds.at_most(0, strangers, most, most + strangers) >= CHANCE {
+        all.retain(|lone| lone.crew.is_some());
+    }
+    all
 }

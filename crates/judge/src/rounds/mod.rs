@@ -12,6 +12,7 @@
 mod alike;
 mod anchor;
 mod begin;
+mod by_thread;
 mod crews;
 mod kinds;
 mod overlap;
@@ -29,7 +30,7 @@ pub use round::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, Ro
 use crate::finding::Finding;
 use crate::phases::Phases;
 use crate::semantics::Semantics;
-use anchor::{Anchored, LEAST, Scales, conforms};
+use anchor::{Anchored, LEAST, LITTLE, Scales, conforms};
 use kinds::{KindId, Kinds};
 use std::cmp::Reverse;
 use stretches::Stretches;
@@ -45,8 +46,6 @@ const ANCHORS: usize = 12;
 const AROUND: usize = 32;
 /// Least share of the costly call's calls that a round must hold, 0 to 1.
 const OF_SEED: f64 = 0.3;
-/// Share of a kind's calls, 0 to 1, below which its remaining calls are ignored.
-const LITTLE: f64 = 0.02;
 /// Factor by which an anchor's score must exceed that of one that came earlier in the run.
 const BETTER: f64 = 1.02;
 /// Factor by which the score of a round that may be several must exceed that of a simple one.
@@ -101,8 +100,9 @@ pub(crate) fn rounds(
         }
     }
     let stretches = Stretches::of(recording, &kinds, &wanted);
-    let mut search =
-        Search { kinds: &kinds, stretches: &stretches, price: &price, state: State::new(&kinds, &stretches) };
+    let by_thread = by_thread::ByThread::of(recording);
+    let state = State::new(&kinds, &stretches);
+    let mut search = Search { kinds: &kinds, stretches: &stretches, by_thread: &by_thread, price: &price, state };
     let claimed = scene::claimed(recording, findings);
     let scene = scene::Scene {
         recording,
@@ -168,6 +168,7 @@ impl State {
 struct Search<'a> {
     kinds: &'a Kinds,
     stretches: &'a Stretches<'a>,
+    by_thread: &'a by_thread::ByThread,
     price: &'a dyn Fn(KindId) -> f64,
     state: State,
 }
@@ -176,8 +177,14 @@ impl Search<'_> {
     /// Returns the best round that contains the costly call `seed`, by [`Anchored::score`].
     fn best(&self, seed: KindId) -> Option<Anchored> {
         let (left, is_told) = (|kind| self.state.left(kind), |stretch, at| self.state.is_told(stretch, at));
-        let scales =
-            Scales { kinds: self.kinds, stretches: self.stretches, price: self.price, left: &left, is_told: &is_told };
+        let scales = Scales {
+            kinds: self.kinds,
+            stretches: self.stretches,
+            by_thread: self.by_thread,
+            price: self.price,
+            left: &left,
+            is_told: &is_told,
+        };
         let dearest = |one: Anchored, other: Anchored| if other.score > one.score { other } else { one };
         // The costly call itself is the first candidate: it remains a round of one call if no other anchor is better.
         let mut best = scales.weigh(seed).into_iter().reduce(dearest)?;
