@@ -168,10 +168,11 @@ impl Scales<'_> {
         let made = instances.len();
         let is_told = |lone: &Lone| (self.is_told)(lone.at.0, lone.at.1);
         let alone: Vec<Lone> = alone.into_iter().filter(|lone| !is_told(lone)).collect();
-        instances.extend(alone.iter().map(|Lone { at: (at, place), .. }| Instance {
-            pieces: vec![(*at, *place..place + 1)],
-            weight: 1.0,
-        }));
+        instances.extend(
+            alone
+                .iter()
+                .map(|Lone { at: (at, place), .. }| Instance { pieces: vec![(*at, *place..place + 1)], weight: 1.0 }),
+        );
         self.weights(&mut instances);
         let weight = |all: &[Instance]| all.iter().map(|instance| instance.weight).sum::<f64>();
         let all = weight(&instances);
@@ -307,7 +308,8 @@ impl Scales<'_> {
         if at.len() < 2 {
             return;
         }
-        let worth = |member: &Member| (self.price)(member.kind) * member.of_round / self.calls_left(member.kind).max(1.0);
+        let worth =
+            |member: &Member| (self.price)(member.kind) * member.of_round / self.calls_left(member.kind).max(1.0);
         let mut dearest: Vec<Member> = members.iter().skip(1).copied().collect();
         dearest.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.kind.cmp(&b.kind)));
         dearest.truncate(MOST_MEMBERS);
@@ -455,13 +457,7 @@ impl Scales<'_> {
 
     /// Sets the share of each member's calls that is in these rounds: all, if windows and exact counts agree.
     /// `shared` are the kinds that other threads call too, so that not all calls are in these rounds.
-    fn shares_of_calls(
-        &self,
-        members: &mut [Member],
-        tallies: &Map<KindId, Tally>,
-        rounds: f64,
-        shared: &Set<KindId>,
-    ) {
+    fn shares_of_calls(&self, members: &mut [Member], tallies: &Map<KindId, Tally>, rounds: f64, shared: &Set<KindId>) {
         let kinds: Vec<KindId> = members.iter().map(|member| member.kind).collect();
         for member in members {
             let (left, calls) = ((self.left)(member.kind), self.calls_left(member.kind));
@@ -475,7 +471,10 @@ impl Scales<'_> {
             // A window rather shows short rounds than long ones, so it shows too few calls of a run.
             let is_own = !shared.contains(&member.kind);
             let near = is_own && expected >= NEAR * calls
-                || is_own && is_run && self.is_only_among(member.kind, &kinds) && self.runs_so_long(member.kind, calls / rounds);
+                || is_own
+                    && is_run
+                    && self.is_only_among(member.kind, &kinds)
+                    && self.runs_so_long(member.kind, calls / rounds);
             member.of_round = left * if near || calls <= 0.0 { 1.0 } else { (expected / calls).min(1.0) };
         }
     }
@@ -552,4 +551,16 @@ fn run_at_begin(kinds: &[KindId]) -> Option<KindId> {
 pub(super) fn conforms(found: &Anchored, instance: &Instance, stretches: &Stretches<'_>) -> bool {
     let always = found.members.iter().filter(|member| member.share >= NEARLY_ALWAYS);
     always.into_iter().all(|member| instance.kinds(stretches).any(|kind| kind == member.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within;
+
+    #[test]
+    fn what_windows_show_too_much_of_one_crew_is_of_the_others() {
+        assert_eq!(within(&[(60.0, 100.0), (40.0, 100.0)]), [60.0, 40.0]);
+        assert_eq!(within(&[(80.0, 30.0), (10.0, 100.0), (10.0, 100.0)]), [30.0, 35.0, 35.0]);
+        assert_eq!(within(&[(80.0, 30.0), (20.0, 40.0)]), [30.0, 40.0]);
+    }
 }

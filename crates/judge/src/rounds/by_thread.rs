@@ -50,3 +50,28 @@ impl ByThread {
         Some(of_crew.iter().chain(few).fold(calls.folded, |sum, calls| sum.saturating_add(*calls)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::{ProcessId, Thread, ThreadCalls};
+
+    #[test]
+    fn threads_bound_what_a_few_of_them_make() {
+        let read = Sysno::named("read");
+        let thread = |tid: u32, calls: u64| {
+            let calls = ThreadCalls { syscall: read, calls, failed: 0, toll_ns: None, waited_ns: None };
+            Thread { process: ProcessId(0), tid, name: "".into(), calls: vec![calls] }
+        };
+        let of = |threads: Vec<Thread>| ByThread::of(&Recording { threads, ..Recording::default() });
+        let four = || vec![thread(1, 500), thread(2, 900), thread(3, 700), thread(4, 3)];
+        let counts = of(four());
+        assert_eq!(counts.most(0, read, 1, 2), Some(903));
+        assert_eq!(counts.most(0, read, 2, 1), Some(1_603));
+        // A thread that no window shows may be of the crew.
+        assert_eq!(counts.most(0, read, 1, 1), Some(1_603));
+        assert_eq!(counts.most(1, read, 1, 1), None);
+        let folded = of(four().into_iter().chain([thread(0, 40)]).collect());
+        assert_eq!(folded.most(0, read, 1, 2), Some(943));
+    }
+}

@@ -238,3 +238,41 @@ pub(super) fn lone(stretches: &Stretches<'_>, anchor: KindId, crews: &[Crew]) ->
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_without_what_is_common_is_no_chance() {
+        let odds = Odds::up_to(40);
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(odds.at_most(0, 2, 2, 4), 1.0 / 6.0));
+        assert!(near(odds.at_most(2, 2, 2, 4), 1.0));
+        assert!(near(odds.at_most(0, 1, 39, 40), 1.0 / 40.0));
+        assert!(odds.at_most(1, 20, 20, 40) < 1e-8);
+        // More are marked than can be outside the sample.
+        assert_eq!(odds.at_most(0, 30, 20, 40), 0.0);
+    }
+
+    #[test]
+    fn crews_differ_by_what_one_of_them_often_makes() {
+        let crew = |stretches: u32, kinds: &[(KindId, u32)]| Crew {
+            stretches,
+            instances: stretches,
+            kinds: kinds.iter().map(|(kind, seen)| (*kind, (*seen, *seen))).collect(),
+            ..Crew::default()
+        };
+        let odds = Odds::up_to(100);
+        let differ = |a: &Crew, b: &Crew| a.joins(b, &odds).is_none();
+        let (writes, reads) = (crew(20, &[(1, 20), (9, 6)]), crew(20, &[(2, 19), (9, 7)]));
+        assert!(differ(&writes, &reads) && differ(&reads, &writes));
+        // One of them does so by chance now and then.
+        assert!(differ(&writes, &crew(20, &[(1, 1), (2, 19), (9, 7)])));
+        // The same at other rates.
+        assert!(!differ(&crew(20, &[(1, 20), (2, 4)]), &crew(20, &[(1, 9), (2, 17)])));
+        // What is rare in one may be missing in the other, and few windows tell nothing.
+        assert!(!differ(&crew(20, &[(1, 20), (2, 1)]), &crew(20, &[(1, 20)])));
+        assert!(!differ(&crew(2, &[(1, 2)]), &crew(3, &[(2, 3)])));
+    }
+}
