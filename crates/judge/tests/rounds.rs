@@ -483,3 +483,25 @@ fn a_trace_that_is_one_long_window_is_no_burden() {
     let looked_at: u64 = judgement.rounds.iter().map(|round| round.looked_at).sum();
     assert!(judgement.rounds.len() <= 64 && looked_at < 64 << 15, "{looked_at}");
 }
+
+#[test]
+fn threads_that_all_do_other_things_are_no_burden() {
+    // Windows of thousands of threads, each of calls from other places in an order that does not repeat.
+    const MANY: u64 = 96;
+    let apis: Vec<&'static str> = (0..MANY).map(|n| &*Box::leak(format!("f{n}:read").into_boxed_str())).collect();
+    let of = |thread: u64| {
+        let place = |i: u64| (drawn(thread) % MANY + drawn(thread * 99 + i) % 12 * (1 + drawn(thread) % 7)) % MANY;
+        let calls = (0..64).map(|i| call("read", apis[place(i) as usize], &[3, 1, 64], 64).toll(400));
+        calls.map(|call| Call { thread: thread as u32, ..call }).collect::<Vec<_>>()
+    };
+    let trace: Vec<Call> = (0..2_000).flat_map(of).collect();
+    let mut hostile = recording(&trace, 1_000);
+    let windows = (0u32..8_000).map(|n| {
+        let at = n as usize % hostile.windows.len();
+        Window { thread: n, ..hostile.windows[at].clone() }
+    });
+    hostile.windows = windows.collect();
+    let judgement = judge(&hostile, &Catalogue::builtin(), &Options::default());
+    let looked_at: u64 = judgement.rounds.iter().map(|round| round.looked_at).sum();
+    assert!(judgement.rounds.len() <= 64 && looked_at < 64 << 15, "{looked_at}");
+}

@@ -122,8 +122,10 @@ impl Member {
 pub(super) struct Anchored {
     /// The kind that occurs once in each round.
     pub(super) anchor: KindId,
-    /// The threads that make the round, if other kinds of threads call the anchor too.
+    /// The threads that make the round, if windows show others that call the anchor.
     pub(super) crew: Option<Set<ThreadId>>,
+    /// True if these others make more than a few of the anchor's calls.
+    pub(super) is_shared: bool,
     pub(super) instances: Vec<Instance>,
     /// The kinds of calls in the round, the anchor first.
     pub(super) members: Vec<Member>,
@@ -159,7 +161,7 @@ impl Scales<'_> {
         if instances.len() < FEW {
             instances.extend(self.pieced(anchor));
         }
-        let crews = crews(self.stretches, anchor, &instances);
+        let mut crews = crews(self.stretches, anchor, &instances);
         let alone = if crews.is_empty() { Vec::new() } else { lone(self.stretches, anchor, &crews) };
         if crews.len() < 2 && alone.iter().all(|lone| lone.crew.is_some()) {
             self.weights(&mut instances);
@@ -185,6 +187,10 @@ impl Scales<'_> {
                 of_crew.push(instance);
             }
         }
+        for Lone { at: (at, _), crew } in &alone {
+            let crew = crew.and_then(|crew| crews.get_mut(crew));
+            crew.into_iter().for_each(|crew| crew.threads.extend(self.stretches.get(*at).map(|at| at.thread)));
+        }
         let calls = self.calls_left(anchor);
         let calls_of = |(at, instances): (usize, &Vec<Instance>)| {
             let more = alone.iter().zip(&lone_calls).filter(|(lone, _)| lone.crew == Some(at));
@@ -196,8 +202,8 @@ impl Scales<'_> {
         let parts = within(&parts).into_iter().map(|of_crew| if calls > 0.0 { of_crew / calls } else { 0.0 });
         let all = crews.into_iter().zip(of_crews).zip(parts);
         let of_crew = |((crew, instances), part): ((Crew, Vec<Instance>), f64)| {
-            let is_all = part >= 1.0 - LITTLE;
-            self.weighed(anchor, instances, (!is_all).then_some((crew.threads, part)))
+            let part = if part >= 1.0 - LITTLE { 1.0 } else { part };
+            self.weighed(anchor, instances, Some((crew.threads, part)))
         };
         all.map(of_crew).collect()
     }
@@ -223,9 +229,10 @@ impl Scales<'_> {
     }
 
     /// Returns the round that `anchor` begins in `instances`. `crew` names the threads that make it, and the part of
-    /// the anchor's remaining calls that these threads make, 0 to 1, if other kinds of threads call the anchor too.
+    /// the anchor's remaining calls that these threads make, 0 to 1, if windows show others that call the anchor.
     fn weighed(&self, anchor: KindId, instances: Vec<Instance>, crew: Option<(Set<ThreadId>, f64)>) -> Anchored {
         let (crew, part) = crew.map_or((None, 1.0), |(threads, part)| (Some(threads), part));
+        let is_shared = part < 1.0;
         let all: f64 = instances.iter().map(|instance| instance.weight).sum();
         let tallies = self.tallies(&instances);
         let left = (self.left)(anchor) * part;
@@ -234,7 +241,7 @@ impl Scales<'_> {
         if all <= 0.0 {
             let (score, is_counted) = ((self.price)(anchor) * left, left >= WHOLE);
             let (members, is_several) = (vec![alone], false);
-            return Anchored { anchor, crew, instances, members, rounds, is_counted, is_several, score };
+            return Anchored { anchor, crew, is_shared, instances, members, rounds, is_counted, is_several, score };
         }
         let mut members = vec![Member { of_round: rounds, ..alone }];
         let mut others: Vec<KindId> = tallies.keys().copied().filter(|kind| *kind != anchor).collect();
@@ -255,17 +262,17 @@ impl Scales<'_> {
             members.push(Member { kind, share, of_round: tally.calls / all * rounds, each, stable });
         }
         self.seen_together(&mut members, &instances);
-        let shared = self.shared(&members, crew.as_ref());
+        let shared = self.shared(anchor, &members, crew.as_ref().filter(|_| is_shared));
         let estimate = rounds;
-        let (rounds, is_counted) = self.rounds(&members, rounds, &shared, crew.is_some());
-        if crew.is_some() && estimate > 0.0 {
+        let (rounds, is_counted) = self.rounds(&members, rounds, &shared, is_shared);
+        if is_shared && estimate > 0.0 {
             members.iter_mut().for_each(|member| member.of_round *= rounds / estimate);
         }
         self.shares_of_calls(&mut members, &tallies, rounds, &shared);
         let score = self.score(&members, &tallies);
         let several = |m: &Member| m.is_always() && tallies.get(&m.kind).is_some_and(|t| t.runs >= SEVERAL * all);
         let is_several = members.iter().any(several);
-        Anchored { anchor, crew, instances, members, rounds, is_counted, is_several, score }
+        Anchored { anchor, crew, is_shared, instances, members, rounds, is_counted, is_several, score }
     }
 
     /// Returns the number of a kind's calls that are in no round yet.
@@ -327,12 +334,18 @@ impl Scales<'_> {
         members.retain(|member| std::mem::take(&mut first) || kept.contains(&member.kind));
     }
 
-    /// Returns the members that threads of other crews call too, and the anchor if `crew` is known.
-    fn shared(&self, members: &[Member], crew: Option<&Set<ThreadId>>) -> Set<KindId> {
-        let Some(crew) = crew else { return Set::default() };
+    /// Returns the members of which other threads than those of the round make more than a few calls. If all threads
+    /// that call the anchor make the round, `crew` is `None`.
+    fn shared(&self, anchor: KindId, members: &[Member], crew: Option<&Set<ThreadId>>) -> Set<KindId> {
+        let of_round = |thread: ThreadId| match crew {
+            Some(crew) => crew.contains(&thread),
+            None => self.stretches.of_thread(thread).is_some_and(|kinds| kinds.contains(&anchor)),
+        };
         let by_others = |member: &&Member| {
-            let mut stretches = self.stretches.with(member.kind).iter().filter_map(|at| self.stretches.get(*at));
-            stretches.any(|stretch| !crew.contains(&stretch.thread))
+            let all = self.stretches.with(member.kind);
+            let stretches = all.iter().filter_map(|at| self.stretches.get(*at));
+            let others = stretches.filter(|stretch| !of_round(stretch.thread)).count();
+            others as f64 > OFTEN * all.len() as f64 || crew.is_some() && others > 0
         };
         members.iter().filter(by_others).map(|member| member.kind).collect()
     }

@@ -6,6 +6,9 @@
 //! round is reported, its calls are set aside, and the costliest of the remaining calls is next. The number of rounds
 //! is counted exactly; their content is known from windows.
 //!
+//! A round is what one thread does. Where several kinds of threads call the anchor, each kind makes a round of its own
+//! ([`crews`]), and the number of its rounds is an estimate unless a call that only this kind makes counts them.
+//!
 //! Time and memory are bounded for any recording, by limits on the costly calls, on the stretches of windows and
 //! anchors for each of these, and on the calls examined for each anchor.
 

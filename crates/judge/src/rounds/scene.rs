@@ -100,6 +100,7 @@ impl Scene<'_> {
             agree,
             threads: self.threads(found),
             processes: self.processes(found, anchor),
+            are_all_processes: !found.is_shared || anchor.process.is_some(),
             startup: startup as f64 > 0.5 * calls as f64,
             rows,
             is_of_rest: false,
@@ -191,7 +192,7 @@ impl Scene<'_> {
 
     fn processes(&self, found: &Anchored, anchor: &Kind) -> u64 {
         let of_rows = anchor.rows.iter().map(|(row, _)| self.recording.row(*row).process.0);
-        let mut processes: Vec<u32> = match &found.crew {
+        let mut processes: Vec<u32> = match found.crew.as_ref().filter(|_| found.is_shared) {
             Some(threads) => threads.iter().map(|(process, _)| *process).collect(),
             None => of_rows.collect(),
         };
