@@ -1,7 +1,7 @@
 //! Exact counts of the calls that the threads of a process make. Windows show some threads more than others, so these
 //! counts bound what windows say of a few threads.
 
-use super::anchor::LITTLE;
+use super::instance::LITTLE;
 use crate::hash::Map;
 use std::cmp::Reverse;
 use systoll_model::{Recording, Sysno};

@@ -5,7 +5,7 @@
 //! first by what they do, since windows show only little of most of them, and then told apart by what windows of one
 //! crew show often and windows of the other hardly ever.
 
-use super::anchor::{Instance, LONGEST, MOST_CALLS, OFTEN};
+use super::instance::{Instance, LONGEST, MOST_CALLS, OFTEN};
 use super::kinds::KindId;
 use super::stretches::{Stretches, ThreadId};
 use crate::hash::{Map, Set};

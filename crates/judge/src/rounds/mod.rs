@@ -17,6 +17,7 @@ mod anchor;
 mod begin;
 mod by_thread;
 mod crews;
+mod instance;
 mod kinds;
 mod overlap;
 mod part;
@@ -33,7 +34,8 @@ pub use round::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, Ro
 use crate::finding::Finding;
 use crate::phases::Phases;
 use crate::semantics::Semantics;
-use anchor::{Anchored, LEAST, LITTLE, Scales, conforms};
+use anchor::{Anchored, LEAST, Scales, conforms};
+use instance::LITTLE;
 use kinds::{KindId, Kinds};
 use std::cmp::Reverse;
 use stretches::Stretches;
