@@ -322,6 +322,95 @@ fn waiting_counts_where_one_thread_is_all_there_is() {
     assert!(judgement.rounds.iter().all(|round| round.share_of_wall.is_none() && !round.is_of_rest));
 }
 
+/// Returns the calls of threads, which run in turns of random length; each round of a thread is a list of calls.
+fn in_threads(mut threads: Vec<Vec<Call>>) -> Vec<Call> {
+    for (thread, calls) in (0u32..).zip(&mut threads) {
+        calls.iter_mut().for_each(|call| call.thread = thread);
+        calls.reverse();
+    }
+    let mut all = Vec::new();
+    for turn in 0.. {
+        threads.retain(|calls| !calls.is_empty());
+        let Some(at) = drawn(turn).checked_rem(threads.len() as u64) else { break };
+        let calls = &mut threads[at as usize];
+        let rest = calls.len().saturating_sub(1 + drawn(turn) as usize / 7 % 9);
+        all.extend(calls.split_off(rest).into_iter().rev());
+    }
+    all
+}
+
+/// Returns the names of a round's calls.
+fn names(round: &Round) -> Vec<&str> {
+    round.steps.iter().flat_map(RoundStep::calls).filter_map(|call| call.syscall.name()).collect()
+}
+
+fn lock() -> Call {
+    call("futex", "lock:futex", &[0x7000, 129, 1], 1).toll(500)
+}
+
+#[test]
+fn the_threads_of_a_pool_make_one_round() {
+    let task = |i: u64| {
+        let mut calls = vec![lock(), call("read", "work:read", &[3, 1, 4096], 4096).toll(700)];
+        // Some tasks write what they did.
+        if drawn(i).is_multiple_of(3) {
+            calls.push(call("write", "work:write", &[4, 1, 4096], 4096).toll(800));
+        }
+        calls
+    };
+    for threads in [2u64, 7, 60] {
+        let of = |thread: u64| (0..4_000 / threads).flat_map(|i| task(i * threads + thread)).collect();
+        let judgement = judged(&in_threads((0..threads).map(of).collect()), 2_000_000);
+        let round = only(&judgement);
+        let count = 4_000 / threads * threads;
+        assert_eq!((names(round), round.count.low), (vec!["futex", "read", "write"], count), "{threads}");
+        assert!(round.threads > 1, "{round:?}");
+    }
+}
+
+#[test]
+fn threads_that_share_only_a_lock_make_rounds_of_their_own() {
+    let send = (0..3_000).flat_map(|_| vec![lock(), call("write", "put:write", &[4, 1, 99], 99).toll(800)]).collect();
+    let take = (0..5_000).flat_map(|_| vec![call("read", "take:read", &[3, 1, 99], 99).toll(700), lock()]).collect();
+    let judgement = judged(&in_threads(vec![send, take]), 2_000_000);
+    let has = |round: &&Round, name| names(round).contains(&name);
+    assert!(!judgement.rounds.iter().any(|round| has(&round, "read") && has(&round, "write")));
+    for (name, count) in [("write", 3_000), ("read", 5_000)] {
+        let round = judgement.rounds.iter().find(|round| has(round, name)).unwrap();
+        assert_eq!((round.count.low, round.count.high, round.threads), (count, count, 1), "{name}");
+        let locks = round.steps.iter().flat_map(RoundStep::calls).find(|c| c.syscall.name() == Some("futex"));
+        let calls = locks.unwrap().calls;
+        assert!(calls.abs_diff(count) < count / 5, "{name}: {calls}");
+    }
+}
+
+#[test]
+fn one_that_accepts_and_threads_that_live_for_one_request_make_rounds_of_their_own() {
+    let accept = |_| {
+        let accept = call("accept4", "serve:accept", &[3, 0, 0, 0], 5).toll(900);
+        vec![lock(), accept, lock(), call("clone3", "serve:clone", &[1, 88], 77).toll(2_000)]
+    };
+    let request = vec![
+        call("gettid", "start:gettid", &[], 77),
+        lock(),
+        call("recvfrom", "answer:recv", &[5, 1, 4096, 0, 0, 0], 90).toll(700),
+        lock(),
+        lock(),
+        call("sendto", "answer:send", &[5, 1, 900, 0, 0, 0], 900).toll(1_500),
+        lock(),
+    ];
+    let accepting = (0..900).flat_map(accept).collect();
+    let threads = std::iter::once(accepting).chain((0..900).map(|_| request.clone())).collect();
+    let judgement = judged(&in_threads(threads), 1_000_000);
+    for round in &judgement.rounds {
+        let names = names(round);
+        let of = |all: [&str; 2]| names.iter().any(|name| all.contains(name));
+        assert!(!(of(["accept4", "clone3"]) && of(["recvfrom", "sendto"])), "{names:?}");
+    }
+    let accepts = judgement.rounds.iter().find(|round| names(round).contains(&"accept4")).unwrap();
+    assert_eq!((accepts.count.low, accepts.count.high), (900, 900), "{accepts:#?}");
+}
+
 /// Returns calls from a few places, in stretches that may repeat.
 fn any_trace() -> impl Strategy<Value = Vec<usize>> {
     let piece = (prop::collection::vec(0usize..7, 1..12), 1u64..60);
@@ -390,6 +479,28 @@ fn a_trace_that_is_one_long_window_is_no_burden() {
     let window = Window { calls: seen.iter().cycle().take(500_000).cloned().collect(), ..hostile.windows[0].clone() };
     hostile.windows = vec![window; 3];
     // The judge reads no clock, so the number of calls that it looked at shows its work.
+    let judgement = judge(&hostile, &Catalogue::builtin(), &Options::default());
+    let looked_at: u64 = judgement.rounds.iter().map(|round| round.looked_at).sum();
+    assert!(judgement.rounds.len() <= 64 && looked_at < 64 << 15, "{looked_at}");
+}
+
+#[test]
+fn threads_that_all_do_other_things_are_no_burden() {
+    // Windows of thousands of threads, each of calls from other places in an order that does not repeat.
+    const MANY: u64 = 96;
+    let apis: Vec<&'static str> = (0..MANY).map(|n| &*Box::leak(format!("f{n}:read").into_boxed_str())).collect();
+    let of = |thread: u64| {
+        let place = |i: u64| (drawn(thread) % MANY + drawn(thread * 99 + i) % 12 * (1 + drawn(thread) % 7)) % MANY;
+        let calls = (0..64).map(|i| call("read", apis[place(i) as usize], &[3, 1, 64], 64).toll(400));
+        calls.map(|call| Call { thread: thread as u32, ..call }).collect::<Vec<_>>()
+    };
+    let trace: Vec<Call> = (0..2_000).flat_map(of).collect();
+    let mut hostile = recording(&trace, 1_000);
+    let windows = (0u32..8_000).map(|n| {
+        let at = n as usize % hostile.windows.len();
+        Window { thread: n, ..hostile.windows[at].clone() }
+    });
+    hostile.windows = windows.collect();
     let judgement = judge(&hostile, &Catalogue::builtin(), &Options::default());
     let looked_at: u64 = judgement.rounds.iter().map(|round| round.looked_at).sum();
     assert!(judgement.rounds.len() <= 64 && looked_at < 64 << 15, "{looked_at}");

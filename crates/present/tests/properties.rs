@@ -289,6 +289,7 @@ fn round_of(f: &Finding) -> Round {
         threads: f.calls,
         processes: f.toll_ns,
         startup: f.starts,
+        are_all_processes: true,
         is_of_rest: f.calls.is_multiple_of(2),
     }
 }

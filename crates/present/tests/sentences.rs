@@ -108,6 +108,7 @@ fn round(change: fn(&mut Round)) -> Story {
         threads: 1,
         processes: 1,
         startup: false,
+        are_all_processes: true,
         is_of_rest: true,
     };
     change(&mut round);

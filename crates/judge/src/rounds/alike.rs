@@ -51,6 +51,7 @@ fn add(all: &mut Round, more: Round) {
     add(&mut all.agree, more.agree);
     add(&mut all.threads, more.threads);
     add(&mut all.processes, more.processes);
+    all.are_all_processes &= more.are_all_processes;
     all.startup &= more.startup;
     all.rows.extend(more.rows);
 }

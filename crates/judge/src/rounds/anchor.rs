@@ -1,20 +1,18 @@
 //! Analysis of one kind of call as the anchor, which begins a round: the calls between two of its calls, and how
 //! regular they are.
 
+use super::by_thread::ByThread;
+use super::crews::{Crew, Lone, crews, lone};
+use super::instance::{Instance, LITTLE, LONGEST, MOST_CALLS, OFTEN};
 use super::kinds::{KindId, Kinds};
-use super::stretches::{Stretch, Stretches};
-use crate::hash::Map;
+use super::stretches::{Stretch, Stretches, ThreadId};
+use crate::hash::{Map, Set};
 use crate::octave::octaves;
 use std::ops::Range;
+use systoll_model::Sysno;
 
 /// Number of times that something is done from which on it is a habit.
 pub(super) const LEAST: u64 = 10;
-/// Largest number of calls of one round.
-const LONGEST: usize = 512;
-/// Largest number of calls examined for one anchor.
-const MOST_CALLS: usize = 1 << 15;
-/// Share of the rounds that have a call, 0 to 1, from which on the call is a member of the round.
-const OFTEN: f64 = 0.1;
 /// Share of the rounds that have a member, 0 to 1, from which on nearly every round has it.
 pub(super) const NEARLY_ALWAYS: f64 = 0.95;
 /// Largest mean number of runs of a call in the rounds that have it, if not all rounds do: a call with more is a
@@ -41,25 +39,8 @@ const FEW: usize = 3;
 /// Length of the equal runs, calls, at the end of one piece and the beginning of another from which on both are
 /// pieces of one run.
 const SAME_RUN: usize = 4;
-
-/// A round in a window.
-pub(super) struct Instance {
-    /// The stretches with the ranges of the round's calls in them: one, or two pieces of a round that is longer than
-    /// a window.
-    pub(super) pieces: Vec<(u32, Range<usize>)>,
-    /// The number of rounds that the instance represents.
-    pub(super) weight: f64,
-}
-
-impl Instance {
-    /// Returns the kinds of the round's calls, in order.
-    pub(super) fn kinds<'a>(&'a self, stretches: &'a Stretches<'_>) -> impl Iterator<Item = KindId> + 'a {
-        self.pieces.iter().flat_map(|(at, range)| {
-            let kinds = stretches.get(*at).and_then(|stretch| stretch.kinds.get(range.clone()));
-            kinds.unwrap_or_default().iter().copied()
-        })
-    }
-}
+/// Largest number of members of a round.
+const MOST_MEMBERS: usize = 256;
 
 /// Figures of one kind in a set of instances.
 #[derive(Clone, Debug, Default)]
@@ -109,6 +90,10 @@ impl Member {
 pub(super) struct Anchored {
     /// The kind that occurs once in each round.
     pub(super) anchor: KindId,
+    /// The threads that make the round, if windows show others that call the anchor.
+    pub(super) crew: Option<Set<ThreadId>>,
+    /// True if these others make more than a few of the anchor's calls.
+    pub(super) is_shared: bool,
     pub(super) instances: Vec<Instance>,
     /// The kinds of calls in the round, the anchor first.
     pub(super) members: Vec<Member>,
@@ -128,6 +113,7 @@ pub(super) struct Anchored {
 pub(super) struct Scales<'a> {
     pub(super) kinds: &'a Kinds,
     pub(super) stretches: &'a Stretches<'a>,
+    pub(super) by_thread: &'a ByThread,
     /// Price of a kind's calls, as a share of the run.
     pub(super) price: &'a dyn Fn(KindId) -> f64,
     /// Share of a kind's calls that is in no round yet, 0 to 1.
@@ -137,24 +123,95 @@ pub(super) struct Scales<'a> {
 }
 
 impl Scales<'_> {
-    /// Returns the round that `anchor` begins.
-    pub(super) fn weigh(&self, anchor: KindId) -> Anchored {
+    /// Returns the rounds that `anchor` begins: one for each kind of threads that call it, at least one.
+    pub(super) fn weigh(&self, anchor: KindId) -> Vec<Anchored> {
         let mut instances = self.instances(anchor);
         if instances.len() < FEW {
             instances.extend(self.pieced(anchor));
         }
+        let mut crews = crews(self.stretches, anchor, &instances);
+        let alone = if crews.is_empty() { Vec::new() } else { lone(self.stretches, anchor, &crews) };
+        if crews.len() < 2 && alone.iter().all(|lone| lone.crew.is_some()) {
+            self.weights(&mut instances);
+            return vec![self.weighed(anchor, instances, None)];
+        }
+        let made = instances.len();
+        let is_told = |lone: &Lone| (self.is_told)(lone.at.0, lone.at.1);
+        let alone: Vec<Lone> = alone.into_iter().filter(|lone| !is_told(lone)).collect();
+        instances.extend(
+            alone
+                .iter()
+                .map(|Lone { at: (at, place), .. }| Instance { pieces: vec![(*at, *place..place + 1)], weight: 1.0 }),
+        );
         self.weights(&mut instances);
+        let weight = |all: &[Instance]| all.iter().map(|instance| instance.weight).sum::<f64>();
+        let all = weight(&instances);
+        let lone_calls = instances.split_off(made);
+        let mut of_crews: Vec<Vec<Instance>> = crews.iter().map(|_| Vec::new()).collect();
+        for instance in instances {
+            let thread = instance.thread(self.stretches).map(|(_, thread)| thread);
+            let crew = crews.iter().position(|crew| thread.is_some_and(|thread| crew.threads.contains(&thread)));
+            if let Some(of_crew) = crew.and_then(|crew| of_crews.get_mut(crew)) {
+                of_crew.push(instance);
+            }
+        }
+        for Lone { at: (at, _), crew } in &alone {
+            let crew = crew.and_then(|crew| crews.get_mut(crew));
+            crew.into_iter().for_each(|crew| crew.threads.extend(self.stretches.get(*at).map(|at| at.thread)));
+        }
+        let calls = self.calls_left(anchor);
+        let calls_of = |(at, instances): (usize, &Vec<Instance>)| {
+            let more = alone.iter().zip(&lone_calls).filter(|(lone, _)| lone.crew == Some(at));
+            let weight = weight(instances) + more.map(|(_, call)| call.weight).sum::<f64>();
+            let most = self.most_rounds(anchor, &crews, at, instances).unwrap_or(calls);
+            (if all > 0.0 { calls * (weight / all).min(1.0) } else { 0.0 }, most)
+        };
+        let parts: Vec<(f64, f64)> = of_crews.iter().enumerate().map(calls_of).collect();
+        let parts = within(&parts).into_iter().map(|of_crew| if calls > 0.0 { of_crew / calls } else { 0.0 });
+        let all = crews.into_iter().zip(of_crews).zip(parts);
+        let of_crew = |((crew, instances), part): ((Crew, Vec<Instance>), f64)| {
+            let part = if part >= 1.0 - LITTLE { 1.0 } else { part };
+            self.weighed(anchor, instances, Some((crew.threads, part)))
+        };
+        all.map(of_crew).collect()
+    }
+
+    /// Returns the largest number of rounds that the crew number `at` makes by the exact counts of its threads; `None`
+    /// if these are unknown.
+    fn most_rounds(&self, anchor: KindId, crews: &[Crew], at: usize, instances: &[Instance]) -> Option<f64> {
+        let process = self.kinds.get(anchor)?.process?;
+        let crew = crews.get(at)?.threads.len();
+        let others = crews.iter().map(|crew| crew.threads.len()).sum::<usize>() - crew;
+        let all: f64 = instances.iter().map(|instance| instance.weight).sum();
+        let mut each: Map<Sysno, f64> = Map::default();
+        for (kind, tally) in self.tallies(instances) {
+            if tally.present >= NEARLY_ALWAYS * all {
+                *each.entry(self.kinds.get(kind)?.syscall).or_default() += tally.calls / all;
+            }
+        }
+        let most = |(syscall, each): (Sysno, f64)| {
+            let calls = self.by_thread.most(process, syscall, crew, others)?;
+            (each > 0.0).then(|| calls as f64 / each)
+        };
+        each.into_iter().filter_map(most).reduce(f64::min)
+    }
+
+    /// Returns the round that `anchor` begins in `instances`. `crew` names the threads that make it, and the part of
+    /// the anchor's remaining calls that these threads make, 0 to 1, if windows show others that call the anchor.
+    fn weighed(&self, anchor: KindId, instances: Vec<Instance>, crew: Option<(Set<ThreadId>, f64)>) -> Anchored {
+        let (crew, part) = crew.map_or((None, 1.0), |(threads, part)| (Some(threads), part));
+        let is_shared = part < 1.0;
         let all: f64 = instances.iter().map(|instance| instance.weight).sum();
         let tallies = self.tallies(&instances);
-        let left = (self.left)(anchor);
+        let left = (self.left)(anchor) * part;
         let alone = Member { kind: anchor, share: 1.0, of_round: left, each: Some(1), stable: 1.0 };
-        let rounds = self.calls_left(anchor);
+        let rounds = self.calls_left(anchor) * part;
         if all <= 0.0 {
             let (score, is_counted) = ((self.price)(anchor) * left, left >= WHOLE);
             let (members, is_several) = (vec![alone], false);
-            return Anchored { anchor, instances, members, rounds, is_counted, is_several, score };
+            return Anchored { anchor, crew, is_shared, instances, members, rounds, is_counted, is_several, score };
         }
-        let mut members = vec![alone];
+        let mut members = vec![Member { of_round: rounds, ..alone }];
         let mut others: Vec<KindId> = tallies.keys().copied().filter(|kind| *kind != anchor).collect();
         others.sort_unstable();
         for kind in others {
@@ -172,12 +229,18 @@ impl Scales<'_> {
             let each = (seen >= NEARLY_ALWAYS && least == most).then_some(most);
             members.push(Member { kind, share, of_round: tally.calls / all * rounds, each, stable });
         }
-        let (rounds, is_counted) = self.rounds(&members, rounds);
-        self.shares_of_calls(&mut members, &tallies, rounds);
+        self.seen_together(&mut members, &instances);
+        let shared = self.shared(anchor, &members, crew.as_ref().filter(|_| is_shared));
+        let estimate = rounds;
+        let (rounds, is_counted) = self.rounds(&members, rounds, &shared, is_shared);
+        if is_shared && estimate > 0.0 {
+            members.iter_mut().for_each(|member| member.of_round *= rounds / estimate);
+        }
+        self.shares_of_calls(&mut members, &tallies, rounds, &shared);
         let score = self.score(&members, &tallies);
         let several = |m: &Member| m.is_always() && tallies.get(&m.kind).is_some_and(|t| t.runs >= SEVERAL * all);
         let is_several = members.iter().any(several);
-        Anchored { anchor, instances, members, rounds, is_counted, is_several, score }
+        Anchored { anchor, crew, is_shared, instances, members, rounds, is_counted, is_several, score }
     }
 
     /// Returns the number of a kind's calls that are in no round yet.
@@ -187,15 +250,72 @@ impl Scales<'_> {
 
     /// Returns the number of rounds, and true if exact counts tell it. `most`, the anchor's calls, bounds it, since
     /// the anchor may be called outside rounds. So does each member that every round has the same number of times:
-    /// its calls divided by that number. The least bound near `most` wins.
-    fn rounds(&self, members: &[Member], most: f64) -> (f64, bool) {
+    /// its calls divided by that number. The least bound near `most` wins, or the least at all if `most` is an
+    /// estimate. The calls of the kinds `shared` are no bound, since other threads make some of them.
+    fn rounds(&self, members: &[Member], most: f64, shared: &Set<KindId>, is_estimate: bool) -> (f64, bool) {
         let of = |member: &Member| {
             let each = member.each.filter(|each| *each > 0)?;
             Some(((self.calls_left(member.kind) / f64::from(each)).floor(), (self.left)(member.kind) >= WHOLE))
         };
-        let all = members.iter().filter(|member| member.is_always()).filter_map(of);
-        let near = all.filter(|(rounds, _)| *rounds >= NEARLY_ALL * most);
+        let own = |member: &&Member| member.is_always() && !shared.contains(&member.kind);
+        let all = members.iter().filter(own).filter_map(of);
+        let near = all.filter(|(rounds, _)| is_estimate || *rounds >= NEARLY_ALL * most);
         near.min_by(|(a, _), (b, _)| a.total_cmp(b)).unwrap_or((most, false))
+    }
+
+    /// Removes members so that windows of some thread show each two of the others. Of two that no thread shows, the
+    /// dearer one stays.
+    fn seen_together(&self, members: &mut Vec<Member>, instances: &[Instance]) {
+        let mut at: Map<ThreadId, usize> = Map::default();
+        let mut threads: Map<KindId, Vec<u64>> = members.iter().map(|member| (member.kind, Vec::new())).collect();
+        for instance in instances {
+            let Some((_, thread)) = instance.thread(self.stretches) else { continue };
+            let next = at.len();
+            let at = *at.entry(thread).or_insert(next);
+            for kind in instance.kinds(self.stretches) {
+                let Some(bits) = threads.get_mut(&kind) else { continue };
+                if bits.len() <= at / 64 {
+                    bits.resize(at / 64 + 1, 0);
+                }
+                bits.get_mut(at / 64).into_iter().for_each(|bits| *bits |= 1 << (at % 64));
+            }
+        }
+        if at.len() < 2 {
+            return;
+        }
+        let worth =
+            |member: &Member| (self.price)(member.kind) * member.of_round / self.calls_left(member.kind).max(1.0);
+        let mut dearest: Vec<Member> = members.iter().skip(1).copied().collect();
+        dearest.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.kind.cmp(&b.kind)));
+        dearest.truncate(MOST_MEMBERS);
+        let together = |one: KindId, other: KindId| {
+            let both = threads.get(&one).zip(threads.get(&other));
+            both.is_some_and(|(one, other)| one.iter().zip(other).any(|(one, other)| one & other != 0))
+        };
+        let mut kept: Vec<KindId> = Vec::new();
+        for member in dearest {
+            if kept.iter().all(|kind| together(*kind, member.kind)) {
+                kept.push(member.kind);
+            }
+        }
+        let mut first = true;
+        members.retain(|member| std::mem::take(&mut first) || kept.contains(&member.kind));
+    }
+
+    /// Returns the members of which other threads than those of the round make more than a few calls. If all threads
+    /// that call the anchor make the round, `crew` is `None`.
+    fn shared(&self, anchor: KindId, members: &[Member], crew: Option<&Set<ThreadId>>) -> Set<KindId> {
+        let of_round = |thread: ThreadId| match crew {
+            Some(crew) => crew.contains(&thread),
+            None => self.stretches.of_thread(thread).is_some_and(|kinds| kinds.contains(&anchor)),
+        };
+        let by_others = |member: &&Member| {
+            let all = self.stretches.with(member.kind);
+            let stretches = all.iter().filter_map(|at| self.stretches.get(*at));
+            let others = stretches.filter(|stretch| !of_round(stretch.thread)).count();
+            others as f64 > OFTEN * all.len() as f64 || crew.is_some() && others > 0
+        };
+        members.iter().filter(by_others).map(|member| member.kind).collect()
     }
 
     /// Returns the calls from each of the anchor's calls to the next, if a window shows both.
@@ -220,7 +340,7 @@ impl Scales<'_> {
     }
 
     /// Returns rounds joined from the end of one window and the beginning of another, if both lie in a run of the
-    /// same kind.
+    /// same kind, in one thread or in two that make the calls of both pieces.
     fn pieced(&self, anchor: KindId) -> Vec<Instance> {
         let (mut ends, mut begins) = (Vec::new(), Vec::new());
         for at in self.stretches.with(anchor) {
@@ -238,10 +358,16 @@ impl Scales<'_> {
                 ends.push((kind, (*at, 0..*first)));
             }
         }
+        let has = |at: u32, (piece, range): &(u32, Range<usize>)| {
+            let thread = self.stretches.get(at).and_then(|stretch| self.stretches.of_thread(stretch.thread));
+            let kinds = self.stretches.get(*piece).and_then(|stretch| stretch.kinds.get(range.clone()));
+            thread.zip(kinds).is_some_and(|(thread, kinds)| kinds.iter().all(|kind| thread.contains(kind)))
+        };
         begins
             .into_iter()
             .zip(ends)
             .filter(|((a, _), (b, _))| a == b && *a != anchor)
+            .filter(|((_, begin), (_, end))| has(begin.0, end) && has(end.0, begin))
             .map(|((_, begin), (_, end))| Instance { pieces: vec![begin, end], weight: 1.0 })
             .collect()
     }
@@ -311,7 +437,8 @@ impl Scales<'_> {
     }
 
     /// Sets the share of each member's calls that is in these rounds: all, if windows and exact counts agree.
-    fn shares_of_calls(&self, members: &mut [Member], tallies: &Map<KindId, Tally>, rounds: f64) {
+    /// `shared` are the kinds that other threads call too, so that not all calls are in these rounds.
+    fn shares_of_calls(&self, members: &mut [Member], tallies: &Map<KindId, Tally>, rounds: f64, shared: &Set<KindId>) {
         let kinds: Vec<KindId> = members.iter().map(|member| member.kind).collect();
         for member in members {
             let (left, calls) = ((self.left)(member.kind), self.calls_left(member.kind));
@@ -323,8 +450,12 @@ impl Scales<'_> {
             let expected = member.of_round;
             let is_run = tallies.get(&member.kind).is_some_and(|tally| tally.calls > RUN * tally.runs);
             // A window rather shows short rounds than long ones, so it shows too few calls of a run.
-            let near = expected >= NEAR * calls
-                || is_run && self.is_only_among(member.kind, &kinds) && self.runs_so_long(member.kind, calls / rounds);
+            let is_own = !shared.contains(&member.kind);
+            let near = is_own && expected >= NEAR * calls
+                || is_own
+                    && is_run
+                    && self.is_only_among(member.kind, &kinds)
+                    && self.runs_so_long(member.kind, calls / rounds);
             member.of_round = left * if near || calls <= 0.0 { 1.0 } else { (expected / calls).min(1.0) };
         }
     }
@@ -374,6 +505,15 @@ impl Scales<'_> {
     }
 }
 
+/// Returns how many of the anchor's calls each crew makes, by its number in windows and its largest number by exact
+/// counts. What windows show too much of one crew is given to the others.
+fn within(calls: &[(f64, f64)]) -> Vec<f64> {
+    let excess: f64 = calls.iter().map(|(calls, most)| (calls - most).max(0.0)).sum();
+    let others: f64 = calls.iter().filter(|(calls, most)| calls < most).map(|(calls, _)| *calls).sum();
+    let more = if others > 0.0 { 1.0 + excess / others } else { 1.0 };
+    calls.iter().map(|(calls, most)| if calls < most { (calls * more).min(*most) } else { *most }).collect()
+}
+
 fn places(stretch: &Stretch<'_>, kind: KindId) -> Vec<usize> {
     stretch.kinds.iter().enumerate().filter(|(_, other)| **other == kind).map(|(at, _)| at).collect()
 }
@@ -392,4 +532,16 @@ fn run_at_begin(kinds: &[KindId]) -> Option<KindId> {
 pub(super) fn conforms(found: &Anchored, instance: &Instance, stretches: &Stretches<'_>) -> bool {
     let always = found.members.iter().filter(|member| member.share >= NEARLY_ALWAYS);
     always.into_iter().all(|member| instance.kinds(stretches).any(|kind| kind == member.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within;
+
+    #[test]
+    fn what_windows_show_too_much_of_one_crew_is_of_the_others() {
+        assert_eq!(within(&[(60.0, 100.0), (40.0, 100.0)]), [60.0, 40.0]);
+        assert_eq!(within(&[(80.0, 30.0), (10.0, 100.0), (10.0, 100.0)]), [30.0, 35.0, 35.0]);
+        assert_eq!(within(&[(80.0, 30.0), (20.0, 40.0)]), [30.0, 40.0]);
+    }
 }

@@ -18,6 +18,8 @@ pub(super) type KindId = u32;
 
 /// A system call from one place.
 pub(super) struct Kind {
+    /// The number of the process image that makes all the calls; `None` if several do.
+    pub(super) process: Option<u32>,
     pub(super) syscall: Sysno,
     /// Rows of the kind, each with its number of calls.
     pub(super) rows: Vec<(RowId, u64)>,
@@ -77,10 +79,12 @@ impl Kinds {
             let next = all.len() as KindId;
             let kind = *ids.entry((program, row.syscall, caller)).or_insert(next);
             if kind == next {
-                all.push(Kind { syscall: row.syscall, rows: Vec::new(), calls: 0, toll: 0.0, waited: 0.0 });
+                let process = Some(row.process.0);
+                all.push(Kind { process, syscall: row.syscall, rows: Vec::new(), calls: 0, toll: 0.0, waited: 0.0 });
             }
             of_row.push(kind);
             if let Some(kind) = all.get_mut(kind as usize) {
+                kind.process = kind.process.filter(|process| *process == row.process.0);
                 kind.rows.push((id, row.counts.calls));
                 kind.calls = kind.calls.saturating_add(row.counts.calls);
                 kind.toll += toll(recording, row);

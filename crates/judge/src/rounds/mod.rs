@@ -6,12 +6,18 @@
 //! round is reported, its calls are set aside, and the costliest of the remaining calls is next. The number of rounds
 //! is counted exactly; their content is known from windows.
 //!
+//! A round is what one thread does. Where several kinds of threads call the anchor, each kind makes a round of its own
+//! ([`crews`]), and the number of its rounds is an estimate unless a call that only this kind makes counts them.
+//!
 //! Time and memory are bounded for any recording, by limits on the costly calls, on the stretches of windows and
 //! anchors for each of these, and on the calls examined for each anchor.
 
 mod alike;
 mod anchor;
 mod begin;
+mod by_thread;
+mod crews;
+mod instance;
 mod kinds;
 mod overlap;
 mod part;
@@ -29,6 +35,7 @@ use crate::finding::Finding;
 use crate::phases::Phases;
 use crate::semantics::Semantics;
 use anchor::{Anchored, LEAST, Scales, conforms};
+use instance::LITTLE;
 use kinds::{KindId, Kinds};
 use std::cmp::Reverse;
 use stretches::Stretches;
@@ -44,8 +51,6 @@ const ANCHORS: usize = 12;
 const AROUND: usize = 32;
 /// Least share of the costly call's calls that a round must hold, 0 to 1.
 const OF_SEED: f64 = 0.3;
-/// Share of a kind's calls, 0 to 1, below which its remaining calls are ignored.
-const LITTLE: f64 = 0.02;
 /// Factor by which an anchor's score must exceed that of one that came earlier in the run.
 const BETTER: f64 = 1.02;
 /// Factor by which the score of a round that may be several must exceed that of a simple one.
@@ -100,8 +105,9 @@ pub(crate) fn rounds(
         }
     }
     let stretches = Stretches::of(recording, &kinds, &wanted);
-    let mut search =
-        Search { kinds: &kinds, stretches: &stretches, price: &price, state: State::new(&kinds, &stretches) };
+    let by_thread = by_thread::ByThread::of(recording);
+    let state = State::new(&kinds, &stretches);
+    let mut search = Search { kinds: &kinds, stretches: &stretches, by_thread: &by_thread, price: &price, state };
     let claimed = scene::claimed(recording, findings);
     let scene = scene::Scene {
         recording,
@@ -117,7 +123,7 @@ pub(crate) fn rounds(
         if search.state.left(seed) < LITTLE || price(seed) * search.state.left(seed) < DEAR {
             continue;
         }
-        let found = search.best(seed);
+        let Some(found) = search.best(seed) else { continue };
         rounds.extend(scene.round(&found));
         search.set_aside(&found);
     }
@@ -167,22 +173,30 @@ impl State {
 struct Search<'a> {
     kinds: &'a Kinds,
     stretches: &'a Stretches<'a>,
+    by_thread: &'a by_thread::ByThread,
     price: &'a dyn Fn(KindId) -> f64,
     state: State,
 }
 
 impl Search<'_> {
     /// Returns the best round that contains the costly call `seed`, by [`Anchored::score`].
-    fn best(&self, seed: KindId) -> Anchored {
+    fn best(&self, seed: KindId) -> Option<Anchored> {
         let (left, is_told) = (|kind| self.state.left(kind), |stretch, at| self.state.is_told(stretch, at));
-        let scales =
-            Scales { kinds: self.kinds, stretches: self.stretches, price: self.price, left: &left, is_told: &is_told };
-        let mut best = scales.weigh(seed);
+        let scales = Scales {
+            kinds: self.kinds,
+            stretches: self.stretches,
+            by_thread: self.by_thread,
+            price: self.price,
+            left: &left,
+            is_told: &is_told,
+        };
+        let dearest = |one: Anchored, other: Anchored| if other.score > one.score { other } else { one };
         // The costly call itself is the first candidate: it remains a round of one call if no other anchor is better.
+        let mut best = scales.weigh(seed).into_iter().reduce(dearest)?;
         let first_at = |kind: KindId| (self.stretches.first_at(kind), kind);
         let mut from = first_at(seed);
-        for anchor in self.anchors(seed) {
-            let found = scales.weigh(anchor);
+        let weighed = |anchor: KindId| scales.weigh(anchor).into_iter().map(move |found| (anchor, found));
+        for (anchor, found) in self.anchors(seed).into_iter().flat_map(weighed) {
             let of_seed = found.members.iter().find(|member| member.kind == seed);
             let has_it = of_seed.is_some_and(|m| m.of_round >= OF_SEED * self.state.left(seed));
             let earlier = first_at(anchor) < from;
@@ -197,7 +211,7 @@ impl Search<'_> {
                 best = found;
             }
         }
-        best
+        Some(best)
     }
 
     /// Returns the kinds most often near a costly call, in the order in which the run first calls them.

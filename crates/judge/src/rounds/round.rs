@@ -35,6 +35,8 @@ pub struct Round {
     pub threads: u64,
     /// Number of process images that make the round's calls.
     pub processes: u64,
+    /// False if windows tell `processes`, so that more of them may make the round.
+    pub are_all_processes: bool,
     /// True if most of the round's calls are made before `main`.
     pub startup: bool,
     /// True if the report shows the round: it takes much of the run, and findings claim little of

@@ -9,7 +9,7 @@ use super::pattern_of::{data, objects, offsets, option, sizes};
 use super::place::common_place;
 use super::round::{Round, RoundCall, RoundClaimed, RoundRow, RoundStep, Times};
 use super::shape::shape;
-use super::stretches::Stretches;
+use super::stretches::{Stretches, ThreadId};
 use crate::finding::{Estimate, Finding};
 use crate::hash::{Map, Set};
 use crate::semantics::Semantics;
@@ -99,7 +99,8 @@ impl Scene<'_> {
             looked_at: found.instances.len() as u64,
             agree,
             threads: self.threads(found),
-            processes: self.processes(anchor),
+            processes: self.processes(found, anchor),
+            are_all_processes: !found.is_shared || anchor.process.is_some(),
             startup: startup as f64 > 0.5 * calls as f64,
             rows,
             is_of_rest: false,
@@ -185,12 +186,16 @@ impl Scene<'_> {
 
     fn threads(&self, found: &Anchored) -> u64 {
         let at = self.stretches.with(found.anchor).iter();
-        let threads: Set<(u32, u32)> = at.filter_map(|at| Some(self.stretches.get(*at)?.thread)).collect();
-        threads.len() as u64
+        let threads: Set<ThreadId> = at.filter_map(|at| Some(self.stretches.get(*at)?.thread)).collect();
+        found.crew.as_ref().map_or(threads.len(), Set::len) as u64
     }
 
-    fn processes(&self, anchor: &Kind) -> u64 {
-        let mut processes: Vec<u32> = anchor.rows.iter().map(|(row, _)| self.recording.row(*row).process.0).collect();
+    fn processes(&self, found: &Anchored, anchor: &Kind) -> u64 {
+        let of_rows = anchor.rows.iter().map(|(row, _)| self.recording.row(*row).process.0);
+        let mut processes: Vec<u32> = match found.crew.as_ref().filter(|_| found.is_shared) {
+            Some(threads) => threads.iter().map(|(process, _)| *process).collect(),
+            None => of_rows.collect(),
+        };
         processes.sort_unstable();
         processes.dedup();
         let images = |id: &u32| self.recording.processes.get(*id as usize).map_or(1, |p| p.instances.max(1));
@@ -208,7 +213,7 @@ impl Scene<'_> {
                 whole: whole && of_kind.len() == 1,
                 several: (of_kind.len() > 1).then(|| of_kind.iter().sum()),
             };
-            self.call(*kind, *seen, member, rounds, positions)
+            self.call(found, (*kind, *seen), member, rounds, positions)
         };
         let mut calls: Vec<RoundCall> = part.kinds.iter().filter_map(call).collect();
         match (calls.len(), calls.pop()) {
@@ -220,8 +225,8 @@ impl Scene<'_> {
     /// Returns the report of a call of a round.
     fn call(
         &self,
-        id: KindId,
-        seen: Seen,
+        found: &Anchored,
+        (id, seen): (KindId, Seen),
         member: Option<Member>,
         rounds: u64,
         positions: CallPositions,
@@ -247,7 +252,7 @@ impl Scene<'_> {
             }
         }
         times.mean = times.mean.max(1.0);
-        let looks = self.looks(id);
+        let looks = self.looks(id, found.crew.as_ref());
         let syscall = kind.syscall;
         let overlaps = Overlaps { kinds: self.kinds, stretches: self.stretches, semantics: self.semantics };
         Some(RoundCall {
@@ -264,9 +269,13 @@ impl Scene<'_> {
         })
     }
 
-    fn looks(&self, kind: KindId) -> Vec<&WindowCall> {
+    /// Returns calls of a kind in windows of threads that make the round.
+    fn looks(&self, kind: KindId, crew: Option<&Set<ThreadId>>) -> Vec<&WindowCall> {
         let of_stretch = |at: &u32| {
             let stretch = self.stretches.get(*at)?;
+            if crew.is_some_and(|crew| !crew.contains(&stretch.thread)) {
+                return None;
+            }
             Some(stretch.kinds.iter().zip(stretch.calls).filter(move |(k, _)| **k == kind).map(|(_, call)| call))
         };
         self.stretches.with(kind).iter().filter_map(of_stretch).flatten().take(LOOKS).collect()

@@ -2,7 +2,7 @@
 //! recording.
 
 use super::kinds::{KindId, Kinds};
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use systoll_model::{Recording, WindowCall};
 
 /// Largest number of stretches chosen for one kind.
@@ -12,10 +12,12 @@ const MOST_CALLS: usize = 1 << 18;
 /// Largest number of calls in one stretch: a trace is one long window.
 const LONGEST: usize = 4_096;
 
+/// The numbers of a process and of one of its threads.
+pub(super) type ThreadId = (u32, u32);
+
 /// Consecutive calls of one thread.
 pub(super) struct Stretch<'a> {
-    /// Numbers of the process and of the thread.
-    pub(super) thread: (u32, u32),
+    pub(super) thread: ThreadId,
     /// The kind whose row opened the window.
     pub(super) opener: KindId,
     pub(super) calls: &'a [WindowCall],
@@ -27,6 +29,8 @@ pub(super) struct Stretches<'a> {
     pub(super) all: Vec<Stretch<'a>>,
     /// Indices of the stretches that hold calls of a kind, in order.
     of_kind: Map<KindId, Vec<u32>>,
+    /// The kinds that the stretches of a thread show.
+    of_thread: Map<ThreadId, Set<KindId>>,
     /// Time of a kind's first call, ns, if a window shows it.
     first_at: Map<KindId, u64>,
 }
@@ -60,13 +64,14 @@ impl<'a> Stretches<'a> {
             all.push(Stretch { thread, opener, calls, kinds });
         }
         all.reverse();
-        let mut made = Self { all, of_kind: Map::default(), first_at: Map::default() };
+        let mut made = Self { all, of_kind: Map::default(), of_thread: Map::default(), first_at: Map::default() };
         made.index();
         made
     }
 
     fn index(&mut self) {
         for (at, stretch) in (0u32..).zip(&self.all) {
+            self.of_thread.entry(stretch.thread).or_default().extend(stretch.kinds.iter().copied());
             for (kind, call) in stretch.kinds.iter().zip(stretch.calls) {
                 let places = self.of_kind.entry(*kind).or_default();
                 if places.last() != Some(&at) {
@@ -83,6 +88,11 @@ impl<'a> Stretches<'a> {
     /// Returns the indices of the stretches that hold calls of a kind, in order.
     pub(super) fn with(&self, kind: KindId) -> &[u32] {
         self.of_kind.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the kinds that the stretches of a thread show.
+    pub(super) fn of_thread(&self, thread: ThreadId) -> Option<&Set<KindId>> {
+        self.of_thread.get(&thread)
     }
 
     /// Returns the stretch with this index.

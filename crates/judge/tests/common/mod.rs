@@ -195,13 +195,13 @@ impl Maker {
         }
         self.due[row].remove(0);
         self.open = (at + 32) as u64;
-        let calls = &trace[at..trace.len().min(at + 32)];
+        let of_thread = trace.iter().enumerate().skip(at).filter(|(_, other)| other.thread == call.thread);
         self.windows[row].push(Window {
             process: ProcessId(0),
             thread: call.thread,
             row: RowId(row as u32),
             octave: octave as u8,
-            calls: calls.iter().enumerate().map(|(i, c)| window_call(c, (at + i) as u64)).collect(),
+            calls: of_thread.take(32).map(|(at, c)| window_call(c, at as u64)).collect(),
         });
         if self.windows[row].len() > 8 {
             self.windows[row].remove(1);

@@ -92,7 +92,8 @@ impl Sentences<'_> {
             notes.push("before main".to_owned());
         }
         if round.processes > 1 {
-            notes.push(format!("in {}", counted(round.processes, "process", "processes")));
+            let least = if round.are_all_processes { "" } else { " at least" };
+            notes.push(format!("in {}{least}", counted(round.processes, "process", "processes")));
         } else if round.threads > 1 {
             notes.push(format!("in {} threads at least", grouped(round.threads)));
         }
