@@ -57,7 +57,7 @@ pub struct Cure {
     /// Functions of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub functions: Vec<String>,
     /// Functions of the language's library of which the code must have called one, as patterns with
-    /// `*`; empty if any will do. An unknown function may be any of them.
+    /// `*`, or with `!` before one that is not meant; empty if any will do. An unknown function may be any of them.
     pub called: Vec<String>,
     /// Objects (a path, a program that is started) of which one must be the finding's, as patterns
     /// with `*`; empty if any will do.
@@ -337,7 +337,10 @@ impl Cure {
     /// Returns true if the cure is for the function by which the code made at least half of the calls, or if that
     /// function is unknown.
     pub(crate) fn is_for_called(&self, author: &Author) -> bool {
-        let is_called = |called: &str| self.called.iter().any(|pattern| glob(pattern, called));
+        let (not, is): (Vec<&str>, Vec<&str>) = self.called.iter().map(|p| &**p).partition(|p| p.starts_with('!'));
+        let excludes = |called: &str| not.iter().any(|pattern| glob(pattern.trim_start_matches('!'), called));
+        let is_one = |called: &str| is.is_empty() || is.iter().any(|pattern| glob(pattern, called));
+        let is_called = |called: &str| is_one(called) && !excludes(called);
         if self.called.is_empty() {
             return true;
         }

@@ -176,7 +176,7 @@ impl<'a> Replay<'a> {
             object_id: object,
             parts,
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
-            pauses: lines.waits && look.is_none_or(Look::runs_out),
+            pauses: lines.waits && look.is_none_or(|look| look.runs_out),
             loads: lines.loads(&observed) && !failed,
             wakes: lines.wakes(&observed),
             look,
@@ -588,7 +588,7 @@ fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
 
 /// Returns true if the call counts as a poll: its line has no limit of time, or it found nothing within that limit.
 fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
-    look.most_ns == u64::MAX || observed.call.elapsed_ns <= look.most_ns && found_nothing(look, observed)
+    look.most_ns == u64::MAX || (1..=look.most_ns).contains(&observed.call.elapsed_ns) && found_nothing(look, observed)
 }
 
 fn found_nothing(look: &Look, observed: &ObservedCall<'_>) -> bool {

@@ -103,6 +103,21 @@ fn looks_between_sleeps_belong_to_the_sleeping() {
     assert_eq!((remark.cause.as_deref(), remark.syscalls.len()), (Some("sleep-poll"), 2), "{remark:#?}");
 }
 
+#[test]
+fn short_sleeps_until_a_moment_are_slices_too() {
+    // CPython's time.sleep, from 3.11 on, sleeps until a moment of the clock.
+    let remarks = |waited: u64, found: i64| {
+        let sleeps = call("clock_nanosleep", "clock_nanosleep", &[1, 1, 0x1000, 0], 0).toll(500).waited(waited);
+        let looks = call("wait4", "waitpid", &[4_711, 0x2000, 1, 0], found).toll(300);
+        let judgement = judged(&rounds(4_000, |_| vec![sleeps.clone(), looks.clone()]), BUSY);
+        let all = judgement.findings.iter().chain(&judgement.also);
+        all.filter(|f| f.cause.as_deref() == Some("sleep-poll")).map(|f| f.syscalls.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(remarks(560_000, 0), [2]);
+    // Not claimed: the sleep is a long one, or a child has ended each time.
+    assert!(remarks(20_000_000, 0).is_empty() && remarks(560_000, 4_711).is_empty());
+}
+
 fn opens(path: &str) -> Call {
     call("openat", "open", &[CWD, 1, 0, 0], 3).path(1, path).toll(1_500)
 }

@@ -123,7 +123,7 @@ impl Detector for BusyPoll {
             let may_spin = step.nothing && !self.handed_over.contains(row) && !self.of_run_time.contains(row);
             let empty = step.look.filter(|_| may_spin);
             let key =
-                empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a)), look.runs_out()));
+                empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a)), look.runs_out));
             work += usize::from(key.is_none());
             // A poll of something else that finds nothing is no work either.
             runs.values_mut().for_each(|run| run.others += usize::from(key.is_none()));
@@ -147,7 +147,7 @@ impl Detector for BusyPoll {
                 let run = runs.entry(key).or_insert(new);
                 run.steps.push(at);
                 run.others = 0;
-                fresh |= look.runs_out();
+                fresh |= look.runs_out;
             }
         }
         runs.drain().for_each(|(_, run)| run.claim(true, steps, &self.rounded, claims));
@@ -198,8 +198,8 @@ impl Run {
         // In a wait whose timeout is rounded down, the polls at its end are needless, not the wait.
         let sleeps = self.look.sleeps && !is_rounded;
         let watches = || self.steps.iter().filter_map(|at| steps.get(*at)).all(watches);
-        let runs_out = sleeps && (self.look.runs_out() || watches() && !self.looks_between(steps));
-        if is_rounded && self.look.runs_out() {
+        let runs_out = sleeps && (self.look.runs_out || watches() && !self.looks_between(steps));
+        if is_rounded && self.look.runs_out {
             // The polls with timeout 0 that follow these waits are claimed in their place.
             return;
         }

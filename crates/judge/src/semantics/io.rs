@@ -211,6 +211,8 @@ pub(crate) struct Look {
     pub hands_over: bool,
     /// Longest call that still counts as a poll, ns; a longer one is a wait.
     pub most_ns: u64,
+    /// True if the call is a wait that timed out.
+    pub runs_out: bool,
 }
 
 /// Timeouts of `poll` and `epoll_wait`, ms, that set no limit in time: zero, and infinite.
@@ -242,6 +244,7 @@ const fn look(call: &'static str) -> Look {
         sleeps: false,
         hands_over: false,
         most_ns: u64::MAX,
+        runs_out: false,
     }
 }
 
@@ -260,9 +263,11 @@ const fn slice(call: &'static str) -> Look {
 
 /// Returns a line for a wait that timed out soon, which counts as a poll.
 const fn times_out(call: &'static str) -> Look {
-    Look { does: "waits for a moment, in vain, and looks again", most_ns: SOON, ..slice(call) }
+    Look { does: "waits for a moment, in vain, and looks again", most_ns: SOON, runs_out: true, ..slice(call) }
 }
 
+/// Longest sleep until a moment that counts as one of a millisecond, ns: waking a thread takes the rest.
+const MILLISECOND: u64 = 1_200_000;
 /// Longest timed-out wait that counts as a poll, ns.
 const SOON: u64 = 50_000_000;
 
@@ -270,11 +275,6 @@ impl Look {
     /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
-    }
-
-    /// Returns true if the line limits how long the wait lasted.
-    pub(crate) fn runs_out(&self) -> bool {
-        self.most_ns < u64::MAX
     }
 
     /// Returns the line with the argument that tells what was polled.
@@ -322,6 +322,7 @@ pub(crate) static LOOKS: &[Look] = &[
     look("fcntl").when(&[OneOf(1, &[F_SETLK, F_OFD_SETLK])]).at(0).fails(Errno::EAGAIN),
     slice("nanosleep").when(&[InShort(0)]),
     slice("clock_nanosleep").when(&[NoBits(1, TIMER_ABSTIME), InShort(2)]),
+    Look { most_ns: MILLISECOND, ..slice("clock_nanosleep").when(&[AllBits(1, TIMER_ABSTIME)]) },
     // These calls may wait for descriptors too: if the timeout expired, the call was a sleep.
     slice("poll").when(&[Is(2, 1)]),
     slice("ppoll").when(&[NotNull(2), InShort(2)]),

@@ -41,7 +41,8 @@ impl Report<'_> {
             let next = frames.get(i + 1).filter(|_| i < last);
             let mut of_frame = self.frame_links(f, next.map(|(_, f)| *f));
             // Outwards of this frame the calls of the row have different callers, so the share is shown.
-            if let (true, Some(share), Some(link)) = (*at == chain.sure, &chain.share, of_frame.first_mut()) {
+            let share = chain.share.as_ref().filter(|share| *at == chain.sure && *share != "100 %");
+            if let Some((share, link)) = share.zip(of_frame.first_mut()) {
                 link.push(Role::Faint, format!(" in {share}"));
             }
             links.extend(of_frame);
