@@ -2,6 +2,7 @@
 
 use crate::language::{CodeLanguage, Version, applet, compiled, version_of};
 use crate::owner::{Owner, is_served};
+use std::collections::BTreeMap;
 use systoll_model::{Frame, Module, Recording, Row, RowLine};
 
 /// Least share of a row's calls, 0 to 1, that go through a script's line or come by the functions for which a cure is.
@@ -53,10 +54,8 @@ impl Author {
         files.extend(script_file.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned()));
         files.dedup();
         let all = || frames.iter().chain(&lines).copied();
-        let is_main = |line: &&RowLine| line.weight as f64 >= HALF * row.counts.calls as f64;
-        let most = row.lines.iter().filter(is_main).map(|line| recording.frame(line.frame));
-        let locations = frames.iter().copied().chain(most).flat_map(|f| &f.locations);
-        let sources = locations.filter_map(|l| l.file.as_deref()).map(str::to_owned).collect();
+        let own = frames.iter().flat_map(|f| &f.locations).filter_map(|l| l.file.as_deref());
+        let sources = own.chain(main_sources(recording, row)).map(str::to_owned).collect();
         let functions = frames.iter().flat_map(|f| &f.locations).map(|l| l.function.to_string()).collect();
         let script = all().find_map(|f| f.language).map(CodeLanguage::of_script);
         let interpreter = || files.iter().find_map(|file| CodeLanguage::of_file(file)).or_else(|| applet(program));
@@ -70,6 +69,19 @@ impl Author {
         let owner = if outside { Owner::Program(program.name().to_owned()) } else { Owner::of(recording, row) };
         Self { language, version, files, sources, functions, called: None, shares: Vec::new(), owner, is_served }
     }
+}
+
+/// Returns the source files of the functions of scripts that at least half of the row's calls go through.
+fn main_sources<'r>(recording: &'r Recording, row: &Row) -> Vec<&'r str> {
+    let mut of_function: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for RowLine { frame, weight, .. } in &row.lines {
+        for place in &recording.frame(*frame).locations {
+            let known = of_function.entry((place.file.as_deref().unwrap_or_default(), &place.function)).or_default();
+            *known = known.saturating_add(*weight);
+        }
+    }
+    let least = HALF * row.counts.calls as f64;
+    of_function.into_iter().filter(|(_, weight)| *weight as f64 >= least).map(|((file, _), _)| file).collect()
 }
 
 /// Returns true if an interpreter makes a row's calls while it runs no script, as php-fpm does while it reads a

@@ -92,6 +92,8 @@ macro_rules! with_facts {
             own_pipe => OwnPipe { weight: 2, of_row: false },
             /// The call is about a temporary file that only its maker uses.
             scratch => Scratch { weight: 4, of_row: false },
+            /// The call brings a file to the disk that its process removes.
+            removed => Removed { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.
             vdso => Vdso { weight: 1, of_row: true },
             /// The C library made the call for itself, not by its wrapper of that name.

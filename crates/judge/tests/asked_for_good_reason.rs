@@ -120,6 +120,29 @@ fn a_temporary_file_that_its_maker_opens_again_by_its_name() {
 }
 
 #[test]
+fn files_that_are_synced_and_then_removed() {
+    let file = |n: u64| -> &'static str { format!("/tmp/sort/run{n}").leak() };
+    let spilled = |n: u64| {
+        let on = |of: &'static str, toll: u64| call(of, of, &[9, 0x1000, 9_000], 0).fd(file(n)).toll(toll);
+        let made = call("openat", "open", &[CWD, 1, 0o301, 0o600], 9).path(1, file(n)).toll(900);
+        let wrote = call("write", "write", &[9, 0x1000, 9_000], 9_000).fd(file(n)).toll(900);
+        vec![made, wrote, on("fsync", 900).waited(300_000), on("close", 200)]
+    };
+    let gone = |n: u64| vec![call("unlink", "unlink", &[1], 0).path(0, file(n)).toll(900)];
+    let told = |after: &dyn Fn(u64) -> Vec<Call>, between: &[Call]| {
+        let judgement =
+            judged(&[rounds(400, |n| [spilled(n), between.to_vec()].concat()), rounds(400, after)].concat(), BUSY);
+        of_cause(&judgement, "sync-per-op").count()
+    };
+    assert_eq!(told(&gone, &[]), 1);
+    // Not claimed: the files stay, others are removed, or a client is told after each.
+    assert_eq!(told(&|_| Vec::new(), &[]), 0);
+    assert_eq!(told(&|n| gone(n + 1_000), &[]), 0);
+    let answer = call("sendto", "send", &[5, 0x1000, 3, 0, 0, 0], 3).fd("TCP:[127.0.0.1:25]").toll(900);
+    assert_eq!(told(&gone, &[answer]), 0);
+}
+
+#[test]
 fn a_folder_watched_anew_after_each_of_its_files() {
     let watch = |number| call("inotify_add_watch", "watch", &[4, 1, 8], number).path(1, "/var/spool").toll(2_000);
     let gone = |n| call("unlink", "unlink", &[1], 0).path(0, &format!("/var/spool/{n}")).toll(700);

@@ -1,11 +1,13 @@
-//! Detects files that are synced again and again, although the program told no other process in between.
+//! Detects files that are synced again and again, although the program told no other process in between, and files that
+//! are synced and then removed by the program itself.
 
 use super::claim::{Claim, Claims, Detector, put};
 use super::renamed::{is_path, names};
+use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, ObservedCall, SYNCED, Semantics, is_device};
+use crate::semantics::{Act, Effect, ObservedCall, REMOVALS, SYNCED, Semantics, is_device};
 use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Recording, Row, Window};
@@ -16,19 +18,33 @@ const ANSWERS: u64 = 4;
 /// renamed file. Go's way of opening that file takes six calls.
 const NEAR: usize = 8;
 
-/// Claims syncs of a file that was synced before, in processes that hardly tell others anything.
+/// Least number of synced files that windows show to be removed.
+const REMOVED: usize = 4;
+/// Least share of the syncs, 0 to 1, for each of which the process removes a file, if it removes what it synced.
+const EACH: f64 = 0.9;
+/// Least ratio of synced files among the removed ones in windows to what is expected if each removed file was synced.
+const EXPECTED: f64 = 0.5;
+
+/// Largest number of synced files of one name in different folders that are compared.
+const ALIKE: usize = 64;
+
+/// Claims syncs of a file that was synced before, or that the process removes, in processes that hardly tell others
+/// anything.
+#[derive(Default)]
 pub(super) struct Sync {
     silent: Set<u32>,
     /// Processes that give a file another name.
     renaming: Set<u32>,
     synced: Set<(u32, Arc<str>)>,
+    /// Processes that remove the files that they synced.
+    removing: Set<u32>,
 }
 
 impl Sync {
     /// Counts the syncs of each process and its outputs to others, exactly.
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).sets(&SYNCED)) {
-            return Self { silent: Set::default(), renaming: Set::default(), synced: Set::default() };
+            return Self::default();
         }
         let rows = looked_at(recording, semantics);
         let renames = |row: &&Row| semantics.lines_of(row.syscall).names() && row.counts.calls > 0;
@@ -44,7 +60,8 @@ impl Sync {
             }
         }
         let silent = tally.into_iter().filter(|(_, (syncs, shows))| shows.saturating_mul(ANSWERS) <= *syncs);
-        Self { silent: silent.map(|(process, _)| process).collect(), renaming, synced: Set::default() }
+        let removing = removing(recording, semantics);
+        Self { silent: silent.map(|(process, _)| process).collect(), renaming, removing, ..Self::default() }
     }
 
     /// Returns true if the sync is part of replacing a whole file: it syncs the file's bytes before
@@ -65,6 +82,51 @@ impl Sync {
         }
         (before.len() >= NEAR && after.len() > NEAR).then_some(false)
     }
+}
+
+/// Returns the processes that remove the files that they synced, one for each sync. Windows show some of either; a file that
+/// is synced and then taken away tells nobody anything, whenever the box goes down.
+fn removing(recording: &Recording, semantics: &Semantics) -> Set<u32> {
+    let removes = |row: &Row| row.syscall.name().is_some_and(|name| REMOVALS.contains(&name));
+    let mut counts: Map<u32, (u64, u64)> = Map::default();
+    for row in &recording.rows {
+        let (syncs, removals) = counts.entry(row.process.0).or_default();
+        let done = row.counts.calls.saturating_sub(row.counts.failed());
+        if semantics.lines_of(row.syscall).sets(&SYNCED) {
+            *syncs = syncs.saturating_add(done);
+        } else if removes(row) {
+            *removals = removals.saturating_add(done);
+        }
+    }
+    counts.retain(|_, (syncs, removals)| *syncs > 0 && *removals as f64 >= EACH * *syncs as f64);
+    let mut names: Map<u32, [Set<String>; 2]> = Map::default();
+    let takes_path = |effect| matches!(effect, Effect::Path { .. });
+    let seen = semantics.calls_in_windows(recording, |lines| lines.sets(&SYNCED) || lines.does(takes_path));
+    for observed in seen.filter(|observed| counts.contains_key(&observed.window.process.0)) {
+        let lines = semantics.lines_of(observed.syscall);
+        let [synced, removed] = names.entry(observed.window.process.0).or_default();
+        if lines.sets(&SYNCED) {
+            synced.extend(observed.call.fd.as_deref().map(str::to_owned));
+        } else if observed.call.errno().is_none() && removes(recording.row(observed.call.row)) {
+            removed.extend(observed.paths(lines.effects(&observed)).next().map(|path| path.into_owned()));
+        }
+    }
+    let is_of = |(process, [synced, removed]): &(u32, [Set<String>; 2])| {
+        let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let mut by_name: Map<String, Vec<&str>> = Map::default();
+        for file in synced {
+            let alike = by_name.entry(last(file)).or_default();
+            if alike.len() < ALIKE {
+                alike.push(file);
+            }
+        }
+        let was_synced =
+            |path: &&String| by_name.get(&last(path)).is_some_and(|alike| alike.iter().any(|file| is_path(path, file)));
+        let both = removed.iter().filter(was_synced).count();
+        let shown = synced.len() as f64 / counts.get(process).map_or(1, |(syncs, _)| *syncs).max(1) as f64;
+        both >= REMOVED && both as f64 >= EXPECTED * shown * removed.len() as f64
+    };
+    names.into_iter().filter(is_of).map(|(process, _)| process).collect()
 }
 
 /// The calls of a row in windows.
@@ -112,7 +174,9 @@ impl Detector for Sync {
             }
             let Some(file) = step.observed.call.fd.as_ref().filter(|f| f.starts_with('/')) else { continue };
             let before = !self.synced.insert((process, file.clone()));
-            if before && self.silent.contains(&process) {
+            if self.removing.contains(&process) && self.silent.contains(&process) {
+                put(claims, step.index, of_removed());
+            } else if before && self.silent.contains(&process) {
                 match self.is_of_replacing(step, file, steps) {
                     Some(true) => {}
                     Some(false) => put(claims, step.index, claim()),
@@ -130,5 +194,16 @@ fn claim() -> Claim {
         by_wait: true,
         gives_up: "what was stored since the last sync is lost if the box goes down",
         ..Claim::of(Kind::Blocking, about, "store many together and bring them to the disk once")
+    }
+}
+
+fn of_removed() -> Claim {
+    Claim {
+        facts: Fact::Removed.into(),
+        gives_up: "what the next start could go on with after the box went down",
+        ..Claim {
+            by_wait: true,
+            ..Claim::of(Kind::Blocking, "waits for the disk for a file that it removes itself", "leave it out")
+        }
     }
 }
