@@ -119,9 +119,8 @@ fn call_less(
     let for_others = |cure: &Cure| {
         cure.fit_of_any_call(author, about).is_some() && !cure.is_for_called(author) && calls.ask_for(cure)
     };
-    let is_for_it = |cure: &&Cure| {
-        !cure.called.is_empty() || cure.kind != CureKind::Code || cure.fit(author, about) == Some(Fit::Particular)
-    };
+    let is_particular = |cure: &Cure| cure.fit(author, about) == Some(Fit::Particular);
+    let is_for_it = |cure: &&Cure| !cure.called.is_empty() || cure.kind != CureKind::Code || is_particular(cure);
     // A function that is called for another thing each time has nothing to keep.
     let again = matches!(calls.kind, Kind::Repeat | Kind::NoOp | Kind::Failing | Kind::Toggle);
     let left = again && cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);
@@ -186,9 +185,9 @@ fn offered<'a>(
     if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Code && !cure.languages.is_empty()) {
         fitting.retain(|(_, cure)| !cure.is_general());
     }
-    let for_language = |kind| fitting.iter().any(|(_, cure)| cure.kind == kind && !cure.languages.is_empty());
-    let settings = for_language(CureKind::Configuration);
-    fitting.retain(|(_, cure)| !settings || !cure.is_general_setting());
+    if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Configuration && !cure.languages.is_empty()) {
+        fitting.retain(|(_, cure)| !cure.is_general_setting());
+    }
     // If each program has a cure of its own, cures for programs in general are left out.
     let known = |what: &&str| fitting.iter().any(|(_, cure)| cure.is_about(what));
     if starts && about.iter().all(known) {

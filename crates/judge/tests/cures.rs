@@ -211,7 +211,7 @@ fn who_does_not_write_the_code_is_told_so_and_what_is_left() {
     says(&fish, &["in the code of postgres: ", "who only runs postgres: tell its authors"]);
     // A user of dd has its option, and can't change its code.
     let dd = found(&run_of("/usr/bin/dd", &reads(0, "/srv/in"))).stop().join(" | ");
-    assert_eq!(dd, "bs=64K");
+    assert_eq!(dd, "bs=64K, and iflag=count_bytes beside count=");
     // A script belongs to its author, not to the author of the shell.
     let script = found(&run_of("/usr/bin/bash build.sh", &getpid())).stop().join(" | ");
     assert_eq!(script, "ask once and keep it, and again after a fork");
