@@ -52,6 +52,8 @@ struct Lives {
     named: Map<String, usize>,
     /// By descriptor: the index in `all` of the file that it is open on.
     held: Map<i32, usize>,
+    /// Indices in `all` of the files made since others could last use the program's files.
+    own: Vec<usize>,
 }
 
 impl Lives {
@@ -66,14 +68,16 @@ impl Lives {
     fn step(&mut self, at: usize, step: &Step<'_>) {
         let is_held = step.descriptor().is_some_and(|fd| self.held.contains_key(&fd));
         if lets_others_in(step) || !is_held && hears_others(step) {
-            let alive = self.all.iter_mut().filter(|life| !life.removed);
-            alive.for_each(|life| life.shared = true);
+            for place in std::mem::take(&mut self.own) {
+                self.all.get_mut(place).filter(|life| !life.removed).into_iter().for_each(|life| life.shared = true);
+            }
         }
         if step.observed.call.errno().is_some() {
             return;
         }
         if let Some((opened, fd)) = step.opened.as_ref().zip(step.observed.call.result) {
             let fd = fd as i32;
+            self.held.remove(&fd);
             match self.named.get(&*opened.path).copied() {
                 Some(place) => {
                     self.note(place, at, |life| (life.open, life.openings) = (life.open + 1, life.openings + 1))
@@ -90,8 +94,8 @@ impl Lives {
             let removes = step.observed.syscall.name().is_some_and(|name| REMOVALS.contains(&name));
             let renames = step.lines.names();
             self.note(place, at, |life| (life.removed, life.shared) = (removes, life.shared || renames));
-            if removes || renames {
-                self.named.retain(|_, other| *other != place);
+            if let Some(life) = self.all.get(place).filter(|_| removes || renames) {
+                self.named.remove(&life.path);
             }
             return;
         }
@@ -100,6 +104,7 @@ impl Lives {
 
     fn begin(&mut self, at: usize, path: String) {
         self.named.insert(path.clone(), self.all.len());
+        self.own.push(self.all.len());
         self.all.push(Life {
             path,
             calls: vec![at],
@@ -122,8 +127,7 @@ impl Lives {
 
     fn on_descriptor(&mut self, at: usize, step: &Step<'_>) {
         let Some((fd, place)) = step.descriptor().and_then(|fd| Some((fd, *self.held.get(&fd)?))) else {
-            // Whatever makes the descriptor anew, it is of another file now.
-            self.held.retain(|fd, _| !step.makes_descriptor(*fd) && !step.lets_go(*fd));
+            self.let_go(step);
             return;
         };
         // A copy of the descriptor, or a mapping, may be used in ways that the window does not show.
@@ -142,6 +146,22 @@ impl Lives {
         });
         if closes {
             self.held.remove(&fd);
+        }
+    }
+
+    /// Forgets the descriptors that a step closes or makes anew: they are of other files now.
+    fn let_go(&mut self, step: &Step<'_>) {
+        if let Some(fd) = step.observed.call.result.map(|fd| fd as i32).filter(|fd| step.makes_descriptor(*fd)) {
+            self.held.remove(&fd);
+        }
+        for effect in step.effects.iter() {
+            match effect {
+                Effect::Closes(arg) | Effect::Redirects(arg) => {
+                    self.held.remove(&step.observed.descriptor(arg));
+                }
+                Effect::Descriptors => self.held.clear(),
+                _ => {}
+            }
         }
     }
 }
@@ -202,15 +222,13 @@ impl Detector for Scratch {
             }
         }
         // Of a file whose life a window does not show whole, nothing is known.
-        let is_cut = |life: &&Life| {
-            !life.shared && !life.is_over() && self.folders.contains(&(who, folder(&life.path).to_owned()))
-        };
+        let is_known = |path: &str| self.folders.contains(&(who, folder(path).to_owned()));
+        let is_cut = |life: &&Life| !life.shared && !life.is_over() && is_known(&life.path);
         let cut: Set<usize> = lives.all.iter().filter(is_cut).flat_map(|life| life.calls.iter().copied()).collect();
+        let shown: Set<usize> = lives.all.iter().flat_map(|life| life.calls.iter().copied()).collect();
         for (at, step) in steps.iter().enumerate().filter(|(_, step)| !claimed.contains(&step.index)) {
-            let name =
-                || step.object.as_deref().or(step.observed.call.fd.as_deref()).filter(|name| name.starts_with('/'));
-            let older = || name().is_some_and(|name| self.folders.contains(&(who, folder(name).to_owned())));
-            if cut.contains(&at) || !lives.all.iter().any(|life| life.calls.contains(&at)) && older() {
+            let name = step.object.as_deref().or(step.observed.call.fd.as_deref()).filter(|name| name.starts_with('/'));
+            if cut.contains(&at) || !shown.contains(&at) && name.is_some_and(is_known) {
                 leave_out_later(step, claims);
             }
         }
