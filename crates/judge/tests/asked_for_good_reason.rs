@@ -195,15 +195,28 @@ fn descriptors_closed_twice_are_no_storm() {
     assert_eq!(of_cause(&judged(&down, BUSY), "close-storm").count(), 1);
 }
 
+/// Judges a recording of one window with 300,000 calls, which go through the trace again and again.
+fn in_one_long_window(trace: &[Call]) -> Judgement {
+    let mut hostile = recording(trace, 1_000);
+    let seen: Vec<WindowCall> = hostile.windows.iter().flat_map(|window| window.calls.clone()).collect();
+    let calls = seen.iter().cycle().take(300_000).cloned().collect();
+    hostile.windows = vec![Window { calls, ..hostile.windows[0].clone() }];
+    judge(&hostile, &Catalogue::builtin(), &Options::default())
+}
+
 #[test]
 fn questions_in_one_long_window_are_no_burden() {
     let read = call("read", "read", &[6, 0x1000, 4096], 4096).fd("/srv/other.bin").toll(400);
     let trace: Vec<_> = std::iter::once(read).chain((0..2_000).map(|_| stat("/srv/data.bin", "stat", 3, 4))).collect();
-    let mut hostile = recording(&trace, 1_000);
-    let seen: Vec<WindowCall> = hostile.windows.iter().flat_map(|window| window.calls.clone()).collect();
-    let calls = seen.iter().cycle().take(300_000).cloned().collect();
-    hostile.windows = vec![Window { calls, ..hostile.windows[0].clone() }];
     // Each question looks for the reads and the closing around it: as far as the window reaches, that takes minutes.
-    let judgement = judge(&hostile, &Catalogue::builtin(), &Options::default());
-    assert_eq!(of_cause(&judgement, "stat-per-op").count(), 1);
+    assert_eq!(of_cause(&in_one_long_window(&trace), "stat-per-op").count(), 1);
+}
+
+#[test]
+fn files_made_in_one_long_window_are_no_burden() {
+    let made = |n: u64| call("openat", "make", &[CWD, 1, 0o301, 0o600], 9).path(1, &format!("/tmp/box/{n}")).toll(900);
+    let closed = || call("close", "close", &[9], 0).toll(200);
+    let waits = || call("poll", "poll", &[0x1000, 1, 50], 1).toll(200).waited(9_000);
+    // Each of very many files stays, and others may use them again and again.
+    in_one_long_window(&rounds(2_000, |n| vec![made(n), closed(), waits()]));
 }
