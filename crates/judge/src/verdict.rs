@@ -1,5 +1,6 @@
 //! The price of a group's needless calls, and the verdict on it: a finding, a remark or nothing.
 
+use crate::author::Author;
 use crate::deferred_cost::deferred_cost;
 use crate::detect::{Children, READ_ANEW, Started};
 use crate::excerpt::Excerpt;
@@ -9,6 +10,7 @@ use crate::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Kind
 use crate::group::Group;
 use crate::judged_view::JudgedView;
 use crate::options::Options;
+use crate::owner::Actor;
 use crate::per_unit::{Wanted, per_unit};
 use crate::phases::{Phases, startup_calls};
 use crate::phrasing;
@@ -125,6 +127,10 @@ fn certainty(
     let too_few = usual.is_none_or(|usual| usual == Confidence::Low);
     let excerpt = Excerpt::of(shown.recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
     let other_jobs = phrasing::may_have_other_jobs(group, shown);
+    if other_jobs && is_only_run(group, shown) {
+        // Starting programs is the job of make and its like, and a user can't change that.
+        return None;
+    }
     let remark = other_jobs || phrasing::makes_a_remark(group, shown);
     let habit = || is_cheap_habit(group, f, shares, options) && phrasing::is_of_reader(group, shown);
     let work = || is_read_for_work(group, f, shown, options) && phrasing::is_of_reader_or_package(group, shown);
@@ -138,6 +144,12 @@ fn certainty(
     });
     let confidence = if weakened(shown.recording) { confidence.min(Confidence::Medium) } else { confidence };
     Some(Certainty { confidence, doubt, is_handed_over: excerpt.is_some() && in_excerpt.for_somebody })
+}
+
+/// Returns true if the reader only runs the program that makes the calls of the group's first row.
+fn is_only_run(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    let lead = group.rows.first().map(|id| shown.recording.row(*id));
+    lead.is_some_and(|row| Author::of(shown.recording, row).owner.reader() == Actor::User)
 }
 
 /// Least share of all calls, 0 to 1, of calls that are needless but cheap for a remark: the work around each of them goes
