@@ -337,13 +337,14 @@ impl Cure {
     /// Returns true if the cure is for the function by which the code made at least half of the calls, or if that
     /// function is unknown.
     pub(crate) fn is_for_called(&self, author: &Author) -> bool {
-        let (not, is): (Vec<&str>, Vec<&str>) = self.called.iter().map(|p| &**p).partition(|p| p.starts_with('!'));
-        let excludes = |called: &str| not.iter().any(|pattern| glob(pattern.trim_start_matches('!'), called));
-        let is_one = |called: &str| is.is_empty() || is.iter().any(|pattern| glob(pattern, called));
-        let is_called = |called: &str| is_one(called) && !excludes(called);
         if self.called.is_empty() {
             return true;
         }
+        let (not, is): (Vec<&String>, Vec<&String>) = self.called.iter().partition(|pattern| pattern.starts_with('!'));
+        let is_called = |called: &str| {
+            let is_meant = is.is_empty() || is.iter().any(|pattern| glob(pattern, called));
+            is_meant && !not.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|pattern| glob(pattern, called))
+        };
         let by_name = |part: &&ApiShare| part.name.as_deref().is_some_and(is_called);
         let known = author.shares.iter().any(|part| part.name.is_some());
         if known && author.shares.len() > 1 {
@@ -400,16 +401,10 @@ impl Cure {
         in_code && self.actors.is_empty() && self.names_no_code()
     }
 
-    /// Returns true if the cure is a sentence for any language, which cures with code of one language make
+    /// Returns true if the cure is a sentence for any language, which cures of its kind for one language make
     /// superfluous.
     pub(crate) fn is_general(&self) -> bool {
-        self.kind == CureKind::Code && self.names_nothing() && self.languages.is_empty() && self.situation.is_empty()
-    }
-
-    /// Returns true if the cure is a setting for any language, which settings of one language make superfluous.
-    pub(crate) fn is_general_setting(&self) -> bool {
-        let is_plain = self.situation.is_empty() && self.languages.is_empty();
-        self.kind == CureKind::Configuration && self.names_nothing() && is_plain
+        self.names_nothing() && self.languages.is_empty() && self.situation.is_empty()
     }
 
     /// Returns true if the cure is for `language`, or for a group of languages that holds it (any shell).

@@ -182,11 +182,10 @@ fn offered<'a>(
 ) -> Vec<&'a Cure> {
     let fits = |cure: &'a Cure| Some((cure.fit(author, about)?, cure)).filter(|_| calls.ask_for(cure));
     let mut fitting: Vec<_> = cause.cures.iter().filter_map(fits).collect();
-    if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Code && !cure.languages.is_empty()) {
-        fitting.retain(|(_, cure)| !cure.is_general());
-    }
-    if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Configuration && !cure.languages.is_empty()) {
-        fitting.retain(|(_, cure)| !cure.is_general_setting());
+    for kind in [CureKind::Code, CureKind::Configuration] {
+        if fitting.iter().any(|(_, cure)| cure.kind == kind && !cure.languages.is_empty()) {
+            fitting.retain(|(_, cure)| cure.kind != kind || !cure.is_general());
+        }
     }
     // If each program has a cure of its own, cures for programs in general are left out.
     let known = |what: &&str| fitting.iter().any(|(_, cure)| cure.is_about(what));

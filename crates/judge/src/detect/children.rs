@@ -1,6 +1,6 @@
 //! Detects a program that is started anew for each item. It reads exact counts, since processes leave no windows.
 
-use super::families::{BECOMES, Family, Starting, executed, families};
+use super::families::{Family, Starting, begins, executed, families};
 use crate::options::Options;
 use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,7 +127,7 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
         let is_any = |of: &[&str]| row.syscall.name().is_some_and(|name| of.contains(&name));
         let (maker, stub) = (makers(&row.process), stubs(&row.process));
         let forks = semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&id);
-        if is_any(&BECOMES) && (maker || stub) {
+        if begins(row) && (maker || stub) {
             beginning.push(id);
         } else if is_any(&AWAITS) && (maker || stub) {
             awaiting.push(id);

@@ -2,7 +2,7 @@
 //! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
 
 use super::children::{Children, Copies, Started, rows_of_threads};
-use super::families::{BECOMES, roots, started};
+use super::families::{begins, roots, started};
 use crate::semantics::{Effect, Semantics, shares_memory};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ProblemKind, Process, ProcessId, Recording, RowId, Window};
@@ -210,7 +210,7 @@ fn families(recording: &Recording, semantics: &Semantics, roots: &[ProcessId]) -
 /// has no such calls.
 fn begun(recording: &Recording) -> BTreeMap<ProcessId, u64> {
     let mut begun: BTreeMap<ProcessId, u64> = BTreeMap::new();
-    for row in recording.rows.iter().filter(|row| row.syscall.name().is_some_and(|name| BECOMES.contains(&name))) {
+    for row in recording.rows.iter().filter(|row| begins(row)) {
         let sum = begun.entry(row.process).or_default();
         *sum = sum.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
     }

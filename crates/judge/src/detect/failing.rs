@@ -5,7 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, REMOVALS, Unit, Way};
+use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way, removes_name};
 use std::cell::LazyCell;
 use systoll_model::constants::{EPOLLET, EPOLLRDHUP};
 use systoll_model::{Errno, Recording, Row, RowId, Sysno};
@@ -131,10 +131,9 @@ impl Failing {
         let is_lock = |api: &str| LOCKS.iter().any(|prefix| api.starts_with(prefix));
         let rows = (0..).map(RowId).zip(&recording.rows);
         let locks = rows.filter(|(_, row)| row.api.as_deref().is_some_and(is_lock)).map(|(id, _)| id).collect();
-        let removes = |row: &Row| row.syscall.name().is_some_and(|name| REMOVALS.contains(&name));
         let in_vain =
             |row: &Row| row.counts.calls >= VAIN && row.counts.errors.get(&Errno::ENOENT) == Some(&row.counts.calls);
-        let vain = (0..).map(RowId).zip(&recording.rows).filter(|(_, row)| removes(row) && in_vain(row));
+        let vain = (0..).map(RowId).zip(&recording.rows).filter(|(_, row)| removes_name(row.syscall) && in_vain(row));
         Self { locks, never_there: vain.map(|(id, _)| id).collect(), ..Self::default() }
     }
 

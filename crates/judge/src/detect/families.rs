@@ -7,7 +7,7 @@ use systoll_model::{Process, ProcessId, Recording, Row};
 
 /// System calls by which a process becomes a program. Other calls of their class, such as signals and questions about
 /// processes, are made for other reasons: Go's run-time sends its own threads signals all the time.
-pub(super) const BECOMES: [&str; 2] = ["execve", "execveat"];
+const BECOMES: [&str; 2] = ["execve", "execveat"];
 
 /// Largest number of programs that replace one another in a process; a damaged recording may hold a circle.
 const MOST_REPLACED: usize = 64;
@@ -138,7 +138,7 @@ fn add_folded(families: &mut BTreeMap<Starting, Family>, recording: &Recording, 
 }
 
 /// Returns true if the row's calls execute programs.
-fn begins(row: &Row) -> bool {
+pub(super) fn begins(row: &Row) -> bool {
     row.syscall.name().is_some_and(|name| BECOMES.contains(&name))
 }
 

@@ -173,15 +173,18 @@ impl<'a> Reconnect<'a> {
 
 /// Returns true if the bytes are a request of HTTP after whose answer the connection is to end (RFC 9112, 9.6).
 fn asks_to_end(sent: &[u8]) -> bool {
-    const HEADER: &[u8] = b"\r\nconnection: close";
-    sent.windows(HEADER.len()).any(|part| part.eq_ignore_ascii_case(HEADER))
+    has_header(sent, b"\r\nconnection: close")
 }
 
 /// Returns true if the bytes are an answer of HTTP/1.0, which ends the connection unless both sides say that they keep it
 /// (RFC 9112, 9.3 and C.2.2).
 fn is_single(answer: &[u8]) -> bool {
-    const KEPT: &[u8] = b"\r\nconnection: keep-alive";
-    answer.starts_with(b"HTTP/1.0 ") && !answer.windows(KEPT.len()).any(|part| part.eq_ignore_ascii_case(KEPT))
+    answer.starts_with(b"HTTP/1.0 ") && !has_header(answer, b"\r\nconnection: keep-alive")
+}
+
+/// Returns true if a message of HTTP has the header, written with the end of the line before it.
+fn has_header(message: &[u8], header: &[u8]) -> bool {
+    message.windows(header.len()).any(|part| part.eq_ignore_ascii_case(header))
 }
 
 /// Returns the address to which a call connects a stream.

@@ -10,11 +10,13 @@ use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
 use crate::paths::PathId;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, REMOVALS, Semantics, TIMES, Way};
+use crate::semantics::{
+    Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, Semantics, TIMES, Way, removes_name,
+};
 use crate::signs::Signs;
 use std::cell::LazyCell;
 use std::ops::Range;
-use systoll_model::{Before, Errno, Ledger, Recording, Row, RowId};
+use systoll_model::{Before, Errno, Ledger, Recording, RowId};
 
 /// Largest distance from a question about a path to the path's opening, calls, at which the
 /// question belongs to the opening: it may have good reason to come again.
@@ -84,7 +86,7 @@ impl<'a> Repeat<'a> {
     fn may_wait_for_change(&self, step: &Step<'_>) -> bool {
         let row = |id| self.recording.row(id);
         let found_missing = row(step.observed.call.row).counts.errors.contains_key(&Errno::ENOENT);
-        self.changed.is_of_another_by(step, |id| found_missing || !removes(row(id)))
+        self.changed.is_of_another_by(step, |id| found_missing || !removes_name(row(id).syscall))
     }
 
     /// Notes the answer to a question for a file's status by its path. Returns true if most of the answers about the
@@ -121,11 +123,6 @@ fn changes(lines: &Lines, call: &ObservedCall<'_>) -> bool {
     let makes = || lines.does(is_change) && lines.effects(call).iter().any(is_change);
     let sets_times = || lines.sets(&TIMES) && lines.state(call).is_some_and(|line| line.about.is(&TIMES));
     call.call.errno().is_none() && (makes() || sets_times())
-}
-
-/// Returns true if a row's calls remove names.
-fn removes(row: &Row) -> bool {
-    row.syscall.name().is_some_and(|name| REMOVALS.contains(&name))
 }
 
 impl Detector for Repeat<'_> {

@@ -7,7 +7,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, REMOVALS, SYNCED, Way};
+use crate::semantics::{Effect, IN_MEMORY, SCRATCH, SYNCED, Way, removes_name};
 use crate::signs::Signs;
 
 /// Largest content of a file, bytes, that the program's own memory would have held as well.
@@ -32,7 +32,7 @@ struct Life {
     wrote: u64,
     read_back: bool,
     removed: bool,
-    /// True if somebody else may have used the file.
+    /// True if another process may have used the file.
     shared: bool,
 }
 
@@ -90,8 +90,8 @@ impl Lives {
             }
             return;
         }
-        if let Some(place) = named(step).and_then(|path| self.named.get(&path).copied()) {
-            let removes = step.observed.syscall.name().is_some_and(|name| REMOVALS.contains(&name));
+        if let Some(place) = step.observed.paths(step.effects).next().and_then(|path| self.named.get(&*path).copied()) {
+            let removes = removes_name(step.observed.syscall);
             let renames = step.lines.names();
             self.note(place, at, |life| (life.removed, life.shared) = (removes, life.shared || renames));
             if let Some(life) = self.all.get(place).filter(|_| removes || renames) {
@@ -178,14 +178,6 @@ fn hears_others(step: &Step<'_>) -> bool {
     step.moved.is_some_and(|moved| moved.line.carries || moved.line.way == Way::In && !is_file())
 }
 
-/// Returns the path that a step is about, if it takes one.
-fn named(step: &Step<'_>) -> Option<String> {
-    step.effects.iter().find_map(|effect| match effect {
-        Effect::Path { at, path } => Some(step.observed.path(at, path)?.into_owned()),
-        _ => None,
-    })
-}
-
 /// Returns the folder of a path.
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
@@ -236,12 +228,5 @@ impl Detector for Scratch {
 }
 
 fn claim() -> Claim {
-    Claim {
-        facts: Fact::Scratch.into(),
-        ..Claim::of(
-            Kind::Toggle,
-            "a temporary file",
-            "keep what would be written there in memory (a string, StringIO, BytesIO, open_memstream)",
-        )
-    }
+    Claim { facts: Fact::Scratch.into(), ..Claim::of(Kind::Toggle, SCRATCH, IN_MEMORY) }
 }

@@ -7,7 +7,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, ObservedCall, REMOVALS, SYNCED, Semantics, is_device};
+use crate::semantics::{Act, Effect, ObservedCall, SYNCED, Semantics, is_device, removes_name};
 use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Recording, Row, Window};
@@ -84,17 +84,16 @@ impl Sync {
     }
 }
 
-/// Returns the processes that remove the files that they synced, one for each sync. Windows show some of either; a file that
-/// is synced and then taken away tells nobody anything, whenever the box goes down.
+/// Returns the processes that remove the files that they synced, one for each sync, as far as windows show the names of
+/// either.
 fn removing(recording: &Recording, semantics: &Semantics) -> Set<u32> {
-    let removes = |row: &Row| row.syscall.name().is_some_and(|name| REMOVALS.contains(&name));
     let mut counts: Map<u32, (u64, u64)> = Map::default();
     for row in &recording.rows {
         let (syncs, removals) = counts.entry(row.process.0).or_default();
         let done = row.counts.calls.saturating_sub(row.counts.failed());
         if semantics.lines_of(row.syscall).sets(&SYNCED) {
             *syncs = syncs.saturating_add(done);
-        } else if removes(row) {
+        } else if removes_name(row.syscall) {
             *removals = removals.saturating_add(done);
         }
     }
@@ -107,7 +106,7 @@ fn removing(recording: &Recording, semantics: &Semantics) -> Set<u32> {
         let [synced, removed] = names.entry(observed.window.process.0).or_default();
         if lines.sets(&SYNCED) {
             synced.extend(observed.call.fd.as_deref().map(str::to_owned));
-        } else if observed.call.errno().is_none() && removes(recording.row(observed.call.row)) {
+        } else if observed.call.errno().is_none() && removes_name(observed.syscall) {
             removed.extend(observed.paths(lines.effects(&observed)).next().map(|path| path.into_owned()));
         }
     }
@@ -200,10 +199,8 @@ fn claim() -> Claim {
 fn of_removed() -> Claim {
     Claim {
         facts: Fact::Removed.into(),
+        by_wait: true,
         gives_up: "what the next start could go on with after the box went down",
-        ..Claim {
-            by_wait: true,
-            ..Claim::of(Kind::Blocking, "waits for the disk for a file that it removes itself", "leave it out")
-        }
+        ..Claim::of(Kind::Blocking, "waits for the disk for a file that it removes itself", "leave it out")
     }
 }

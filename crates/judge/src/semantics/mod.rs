@@ -47,7 +47,7 @@ pub(crate) use io::{
     TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, is_device, is_stored,
 };
 pub(crate) use memory::Amount;
-pub(crate) use names::{REMOVALS, asks_to_run};
+pub(crate) use names::{asks_to_run, removes_name};
 pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value, word_at};
 pub(crate) use registry::{Followed, Lines, Semantics};
@@ -58,7 +58,7 @@ pub(crate) use state::{
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
-pub(crate) use things::{SCRATCH, TOKENS, Thing};
+pub(crate) use things::{IN_MEMORY, SCRATCH, TOKENS, Thing};
 pub(crate) use threads::shares_memory;
 pub(crate) use vocabulary::{Act, How, Source, When};
 pub(crate) use waits::{ARMS, Arm, SuspectWait, WAITING_PROGRAMS, Where};

@@ -3,6 +3,7 @@
 
 use super::read::ObservedCall;
 use super::vocabulary::When::{self, AllBits, AnyBits, NoBits};
+use systoll_model::Sysno;
 use systoll_model::constants::{AT_SYMLINK_NOFOLLOW, W_OK, X_OK};
 
 /// A call that asks about a symbolic link itself, not about its target.
@@ -31,7 +32,12 @@ pub(crate) static NO_FOLLOWS: &[NoFollow] = &[
 ];
 
 /// The calls that remove a name.
-pub(crate) const REMOVALS: [&str; 3] = ["unlink", "unlinkat", "rmdir"];
+const REMOVALS: [&str; 3] = ["unlink", "unlinkat", "rmdir"];
+
+/// Returns true if the call removes a name.
+pub(crate) fn removes_name(syscall: Sysno) -> bool {
+    syscall.name().is_some_and(|name| REMOVALS.contains(&name))
+}
 
 /// The calls that run a program, or ask for the right to run it, with their conditions. Who asks for the right to write as
 /// well means a folder.

@@ -185,6 +185,9 @@ const WATCHES: &str = "a watch descriptor";
 const EPOLL: &str = "an epoll descriptor";
 /// The name of a file that ends with its descriptor, or whose name its maker removes.
 pub(crate) const SCRATCH: &str = "a temporary file";
+/// The advice about such a file.
+pub(crate) const IN_MEMORY: &str =
+    "keep what would be written there in memory (a string, StringIO, BytesIO, open_memstream)";
 /// Condition of making a segment or set that only the maker uses (IPC_PRIVATE).
 const PRIVATE: &[When] = &[Is(0, 0)];
 /// Condition of a shmctl or msgctl that removes its object (IPC_RMID).
@@ -198,8 +201,7 @@ const AF_NETLINK: u32 = 16;
 
 /// Returns a line for a temporary file without a name, of which nothing remains.
 const fn scratch(makes: &'static str, flags: &'static [When], sort: &'static [Source]) -> Thing {
-    let instead = "keep what would be written there in memory (a string, StringIO, BytesIO, open_memstream)";
-    Thing { life: 24, holds: true, instead, ..thing(makes, SCRATCH).when(flags).sort(sort) }
+    Thing { life: 24, holds: true, instead: IN_MEMORY, ..thing(makes, SCRATCH).when(flags).sort(sort) }
 }
 
 /// Returns a line for a temporary file with a path, which O_EXCL makes sure is new; `flags` are the

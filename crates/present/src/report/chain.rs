@@ -22,7 +22,8 @@ struct Chain {
     frames: Vec<FrameId>,
     /// Number of leading frames that all samples share.
     sure: usize,
-    /// Share of the row's calls, as text, whose samples have the frames behind the first `sure` ones too.
+    /// Share of the row's calls, as text, whose samples have the frames behind the first `sure` ones too; `None` if it is
+    /// unknown or nearly all.
     share: Option<String>,
 }
 
@@ -41,8 +42,7 @@ impl Report<'_> {
             let next = frames.get(i + 1).filter(|_| i < last);
             let mut of_frame = self.frame_links(f, next.map(|(_, f)| *f));
             // Outwards of this frame the calls of the row have different callers, so the share is shown.
-            let share = chain.share.as_ref().filter(|share| *at == chain.sure && *share != "100 %");
-            if let Some((share, link)) = share.zip(of_frame.first_mut()) {
+            if let (true, Some(share), Some(link)) = (*at == chain.sure, &chain.share, of_frame.first_mut()) {
                 link.push(Role::Faint, format!(" in {share}"));
             }
             links.extend(of_frame);
@@ -114,7 +114,7 @@ impl Report<'_> {
         // minority.
         let most = most.filter(|t| t.weight > all / 2 && of(t.stack).len() > outer.len());
         let above = most.map_or(outer, |t| of(t.stack));
-        let share = most.and_then(|t| percent_of(t.weight, Some(all)));
+        let share = most.and_then(|t| percent_of(t.weight, Some(all))).filter(|share| share != "100 %");
         Chain { frames: context.iter().chain(above).copied().collect(), sure, share }
     }
 
