@@ -12,9 +12,10 @@ use crate::finding::{Estimate, ExpectedGain, Finding, Kind, RowNeedless};
 use crate::group::{Patterns, cause_of};
 use crate::hash::Map;
 use crate::judged_view::JudgedView;
-use crate::octave::octaves;
+use systoll_model::octaves;
 use crate::options::Options;
 use crate::phases::toll;
+use crate::strands;
 use crate::survey::{Claimed, RowView, survey};
 use crate::target::Target;
 use std::collections::BTreeMap;
@@ -100,12 +101,18 @@ pub(crate) fn split(
         (view.like.is_none() && view.claimed.len() >= SEEN && !whole.contains(&id)).then_some(())
     };
     let mut patterns = Patterns::of(catalogue, views);
-    let mut parts: Option<SplitRecording> = None;
+    let has_samples = !recording.object_samples.is_empty();
+    let mut parts = has_samples.then(|| SplitRecording::whole(recording));
     for row in seen(recording, claims, |id| asked(id).is_some()) {
         let shares = shares(&row, recording, views, &mut patterns, options);
         if shares.len() > 1 {
             parts.get_or_insert_with(|| SplitRecording::whole(recording)).put(&row, shares, recording);
         }
+    }
+    if let Some(parts) = &mut parts {
+        let origins: Vec<RowId> = parts.origins.iter().map(|origin| origin.row).collect();
+        let narrows = |row: &RowId| !whole.contains(row);
+        strands::narrow(&mut parts.recording, &origins, &narrows, (recording, claims));
     }
     parts
 }
@@ -457,7 +464,8 @@ impl SplitRecording {
         };
         let about = parts.iter().map(calls).fold(Estimate::default(), Estimate::and);
         let (mut rows, mut by_row): (Vec<RowId>, Vec<RowNeedless>) = (Vec::new(), Vec::new());
-        for (part, needless) in parts.iter().zip(&finding.by_row) {
+        let mut strands = Vec::new();
+        for ((part, needless), strand) in parts.iter().zip(&finding.by_row).zip(&finding.rows) {
             match rows.iter().position(|row| *row == part.row).and_then(|at| by_row.get_mut(at)) {
                 Some(sum) => {
                     sum.calls = sum.calls.saturating_add(needless.calls);
@@ -465,6 +473,7 @@ impl SplitRecording {
                 }
                 None => {
                     rows.push(part.row);
+                    strands.push(*strand);
                     by_row.push(*needless);
                 }
             }
@@ -484,7 +493,7 @@ impl SplitRecording {
         finding.expected_gain = finding.expected_gain.filter(ExpectedGain::helps);
         finding.share_of_calls *= finding.calls as f64 / about.estimate.max(1) as f64;
         finding.calls_about = (about.low < finding.calls).then_some(about);
-        (finding.rows, finding.by_row) = (rows, by_row);
+        (finding.rows, finding.strands, finding.by_row) = (rows, strands, by_row);
     }
 }
 

@@ -319,6 +319,9 @@ pub struct Finding {
     pub confidence: Confidence,
     /// The rows with the calls, costliest first.
     pub rows: Vec<RowId>,
+    /// For each of `rows` the row of [`crate::Judgement::strands`] that holds the calls about the finding's objects: its
+    /// lines, callers and API are those of these calls.
+    pub strands: Vec<RowId>,
     /// The system calls, most calls first.
     pub syscalls: Vec<Sysno>,
     /// The public APIs of the rows, most calls first.

@@ -31,9 +31,17 @@ pub struct Judgement {
     pub is_excerpt: bool,
     /// Processor time that all calls and the findings' started processes take together, ns; 0 if the program's is unknown.
     pub claimed_cpu_ns: u64,
+    /// The recording as the findings see it; `None` if they see it as it is. A row whose calls are about several objects
+    /// has parts there, each with the lines and callers of its own objects.
+    pub strands: Option<Box<Recording>>,
 }
 
 impl Judgement {
+    /// Returns the recording to which [`Finding::strands`] refers, for a judgement of `recording`.
+    pub fn strands<'a>(&'a self, recording: &'a Recording) -> &'a Recording {
+        self.strands.as_deref().unwrap_or(recording)
+    }
+
     /// Returns the program's processor time, ns, that shares refer to: [`Recording::own_cpu_ns`], or what the findings
     /// claim together if that is more. Returns `None` if it is unknown.
     pub fn own_cpu_ns(&self, recording: &Recording) -> Option<u64> {

@@ -62,7 +62,7 @@ mod judgement;
 mod language;
 mod language_api;
 mod ledger;
-mod octave;
+
 mod one_shots;
 mod options;
 mod owner;
@@ -84,6 +84,7 @@ mod share_out;
 mod signs;
 mod small_list;
 mod step;
+mod strands;
 mod subject;
 mod survey;
 mod target;
@@ -143,7 +144,8 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
     let mut all = told(&started, shown);
-    match by_object::split(shown, catalogue, &whole, options) {
+    let parts = by_object::split(shown, catalogue, &whole, options);
+    match &parts {
         None => all.extend(told(&group::groups(recording, &views, &waits, catalogue, options), shown)),
         Some(parts) => {
             let views = parts.views(shown);
@@ -176,6 +178,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         counted,
         is_excerpt,
         claimed_cpu_ns,
+        strands: parts.map(|parts| Box::new(parts.recording)),
     };
     // Rounds and findings have shares of the same time.
     if let Some((own, whole)) = recording.own_cpu_ns().zip(judgement.own_cpu_ns(recording)) {

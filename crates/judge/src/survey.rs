@@ -105,7 +105,7 @@ impl RowView<'_> {
     fn weights(&self, calls: u64) -> Vec<f64> {
         let mut sizes = vec![0.0; self.octaves.len()];
         let seen = (0u32..).zip(&self.octaves).filter(|(_, o)| o.calls > 0).map(|(at, _)| at);
-        for (size, nearest) in crate::octave::octaves(calls, seen) {
+        for (size, nearest) in systoll_model::octaves(calls, seen) {
             if let Some(sum) = sizes.get_mut(nearest as usize) {
                 *sum += size as f64;
             }
@@ -233,7 +233,7 @@ fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
     let mut needless = Needless::default();
     let mut otherwise = Needless::default();
     let seen = (0u32..).zip(octaves).filter(|(_, o)| o.calls > 0).map(|(at, _)| at);
-    for (size, nearest) in crate::octave::octaves(calls, seen) {
+    for (size, nearest) in systoll_model::octaves(calls, seen) {
         let Some(o) = octaves.get(nearest as usize) else { continue };
         let size = size as f64;
         needless.strong += size * o.strong as f64 / o.calls as f64;

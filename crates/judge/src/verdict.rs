@@ -233,6 +233,7 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
             false => Basis::Samples,
         },
         doubt: certainty.doubt,
+        strands: rows.clone(),
         rows,
         ..Finding::default()
     }

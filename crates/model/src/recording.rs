@@ -8,7 +8,7 @@ use crate::prices::Prices;
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
 use crate::request::{ReceivedCalls, RequestKind, RequestKindId};
-use crate::row::{Row, RowId, RowTrunk, WholeStack};
+use crate::row::{ObjectSample, Row, RowId, RowTrunk, WholeStack};
 use crate::sysno::Sysno;
 use crate::thread::Thread;
 use crate::window::Window;
@@ -275,6 +275,8 @@ pub struct Recording {
     pub trunks: Vec<RowTrunk>,
     /// Sampled stacks with all frames, those of interpreters too, of rows whose trunks leave some frames out; sorted by row.
     pub whole_stacks: Vec<WholeStack>,
+    /// Samples by object, of the rows that serve several lines or callers; sorted by row.
+    pub object_samples: Vec<ObjectSample>,
     /// The slowest single calls, slowest first.
     pub longest: Vec<LongCall>,
     /// Packages of scripts' sources whose version is known.
@@ -450,6 +452,11 @@ impl Recording {
         let whole = &self.whole_stacks;
         if !whole.iter().all(|w| row(w.row) && stack(w.stack)) || !whole.is_sorted_by_key(|w| w.row) {
             return Err("a sampled stack names no row or stack of the file, or stands out of order".into());
+        }
+        let samples = &self.object_samples;
+        let sample_ok = |s: &ObjectSample| row(s.row) && stack(s.above) && stack(s.whole) && s.line.as_ref().is_none_or(frame);
+        if !samples.iter().all(sample_ok) || !samples.is_sorted_by_key(|s| s.row) {
+            return Err("a sample of an object names no row, stack or frame of the file, or stands out of order".into());
         }
         if !self.received.iter().all(|r| row(r.row) && kind(r.kind)) {
             return Err("a receive names no row or request of the file".into());

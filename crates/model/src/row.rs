@@ -76,6 +76,27 @@ pub struct RowTrunk {
     pub weight: u64,
 }
 
+/// Sampled calls of a row that are about one object and came by one whole stack. A row that serves several lines or
+/// callers has these, so that what is said of one object comes from samples about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectSample {
+    /// The row to which the calls belong.
+    pub row: RowId,
+    /// The object, as [`crate::WindowCall::object`] names it; its [shape](crate::shape) if the row has too many objects
+    /// to list. `None` if the calls are about no object, or it is not known.
+    pub object: Option<Arc<str>>,
+    /// The script's line in the stack, if it has one.
+    pub line: Option<FrameId>,
+    /// The frames above the row's context, as in [`RowTrunk::stack`].
+    pub above: StackId,
+    /// The whole stack with all of its frames, as in [`WholeStack::stack`].
+    pub whole: StackId,
+    /// Number of samples.
+    pub looks: u64,
+    /// Number of calls that the samples stand for. Those of all of a row's samples add up to about its calls.
+    pub weight: u64,
+}
+
 impl Row {
     /// Creates a row of which no caller is known: its stacks are the recording's first one.
     #[must_use]

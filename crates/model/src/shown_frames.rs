@@ -2,7 +2,7 @@
 
 use crate::names::{Frame, FrameClass, FrameId, Location};
 use crate::recording::Recording;
-use crate::row::{Row, RowId, RowTrunk, WholeStack};
+use crate::row::{ObjectSample, Row, RowId, RowTrunk, WholeStack};
 
 /// A whole stack of a row, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,13 @@ impl Recording {
         let start = self.whole_stacks.partition_point(|w| w.row < row);
         let end = self.whole_stacks.partition_point(|w| w.row <= row);
         self.whole_stacks.get(start..end).unwrap_or_default()
+    }
+
+    /// Returns the samples by object of a row; none if all of its sampled calls came from one line and caller.
+    pub fn object_samples_of(&self, row: RowId) -> &[ObjectSample] {
+        let start = self.object_samples.partition_point(|s| s.row < row);
+        let end = self.object_samples.partition_point(|s| s.row <= row);
+        self.object_samples.get(start..end).unwrap_or_default()
     }
 
     /// Returns the stacks from which a row's calls came, each with its weight: exact up to the

@@ -71,19 +71,26 @@ impl WindowCall {
         let named = syscall.signature()?.memory(Moment::Entry, &self.args).find(|(_, kind)| *kind == ArgKind::Path);
         let path =
             named.and_then(|(arg, _)| self.arg_data(arg, Moment::Entry)).map(|d| String::from_utf8_lossy(&d.bytes));
-        match (path, &self.fd) {
-            (Some(path), Some(folder)) if !path.starts_with('/') && folder.starts_with('/') => Some(match &*path {
-                "" => folder.to_string(),
-                path => format!("{}/{path}", folder.trim_end_matches('/')),
-            }),
-            (Some(path), _) if !path.is_empty() => Some(path.into_owned()),
-            (_, fd) => fd.as_deref().map(str::to_owned),
-        }
+        object_name(path.as_deref(), self.fd.as_deref())
     }
 
     /// Returns the memory that argument `arg` pointed to at `at`, if it was read.
     pub fn arg_data(&self, arg: u8, at: Moment) -> Option<&ArgData> {
         self.data.iter().find(|d| d.arg == arg && d.at == at)
+    }
+}
+
+/// Returns the name of the file that a call is about: the `path` that it names, joined to the folder behind its
+/// descriptor `fd` if it starts there; otherwise the file behind the descriptor.
+#[must_use]
+pub fn object_name(path: Option<&str>, fd: Option<&str>) -> Option<String> {
+    match (path, fd) {
+        (Some(path), Some(folder)) if !path.starts_with('/') && folder.starts_with('/') => Some(match path {
+            "" => folder.to_owned(),
+            path => format!("{}/{path}", folder.trim_end_matches('/')),
+        }),
+        (Some(path), _) if !path.is_empty() => Some(path.to_owned()),
+        (_, fd) => fd.map(str::to_owned),
     }
 }
 

@@ -168,6 +168,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 ledgers: Vec::new(),
                 trunks: Vec::new(),
                 whole_stacks: Vec::new(),
+                object_samples: Vec::new(),
                 longest,
                 packages: vec![],
                 prices: Prices {

@@ -14,7 +14,7 @@ use nix::sys::utsname::uname;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
-    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone,
+    BackendKind, Exit, Header, InPlace, LongCall, ObjectSample, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone,
     VdsoRow, WholeStack,
 };
 use systoll_price::{FaultAndSwitchPrices, Measurement};
@@ -158,6 +158,7 @@ pub(crate) struct NamedTable {
     vdso: Vec<VdsoRow>,
     trunks: Vec<RowTrunk>,
     whole_stacks: Vec<WholeStack>,
+    object_samples: Vec<ObjectSample>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -181,7 +182,8 @@ impl NamedTable {
         problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
         let (rows, vdso) = (rows(table, &names, symbols), vdso_rows(table, &names, symbols));
         let (trunks, whole_stacks) = (names.trunks(table), crate::naming::whole_stacks(table));
-        Self { names, rows, vdso, trunks, whole_stacks, problems }
+        let object_samples = names.object_samples(table);
+        Self { names, rows, vdso, trunks, whole_stacks, object_samples, problems }
     }
 
     /// Joins the named table and the backend's results to a recording.
@@ -189,6 +191,13 @@ impl NamedTable {
         let Parts { header, processes, prices, longest, in_place, windows: all } = parts;
         let requests = kept.requests.as_ref().map(RequestWindows::kept);
         let (request_kinds, numbers, received) = requests.unwrap_or_default();
+        let sockets = kept.socket_names();
+        let mut object_samples = self.object_samples;
+        for object in object_samples.iter_mut().filter_map(|sample| sample.object.as_mut()) {
+            if let Some(name) = sockets.get(&**object) {
+                *object = name.clone();
+            }
+        }
         Recording {
             packages: packages(&self.names.frames, &self.rows),
             header,
@@ -205,6 +214,7 @@ impl NamedTable {
             ledgers: kept.ledger.ledgers(),
             trunks: self.trunks,
             whole_stacks: self.whole_stacks,
+            object_samples,
             longest,
             prices,
             problems: self.problems,

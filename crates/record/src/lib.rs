@@ -41,6 +41,7 @@ mod raw_window;
 mod request_windows;
 mod ring_windows;
 mod row_lines;
+mod samples;
 mod sandbox;
 mod served_pages;
 mod setid;

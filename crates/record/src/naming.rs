@@ -2,6 +2,7 @@
 
 use crate::raw_window::{RawCall, RawWindow};
 use crate::row_lines::Line;
+use crate::samples::WeighedSample;
 use crate::stacks::RawStack;
 use crate::table::{RawRow, Table};
 use crate::trunks::{RawTrunk, Trunks};
@@ -10,7 +11,7 @@ use crate::windows::Windows;
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 use systoll_model::{
-    Before, Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, RequestKindId, Row, RowId, RowLine,
+    Before, Frame, FrameClass, FrameId, Module, ModuleId, ObjectSample, Problem, ProblemKind, RequestKindId, Row, RowId, RowLine,
     RowTrunk, Stack, StackId, Sysno, Thread, VdsoRow, WholeStack, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
@@ -218,7 +219,11 @@ impl Names {
             let trunks = several(row, told.as_ref()).all.into_iter();
             trunks.filter_map(|trunk| whole_part(row, &trunk, table)).collect::<Vec<_>>()
         });
-        for part in outers.chain(trunks) {
+        let samples = table.rows.iter().flat_map(|row| {
+            let stacks = row.samples.weighed(row.entered).into_iter();
+            stacks.filter_map(|sample| part_above(row, sample.stack.whole, table)).collect::<Vec<_>>()
+        });
+        for part in outers.chain(trunks).chain(samples) {
             parts.entry(part).or_insert_with(|| {
                 let (whole, from, to) = part;
                 let source = table.stacks.get(whole as usize);
@@ -281,6 +286,28 @@ impl Names {
         part.and_then(|part| self.parts.get(&part).copied()).unwrap_or(self.empty)
     }
 
+    /// Returns the samples by object of rows that serve several lines or callers. A row without samples of its own has those
+    /// of the same calls in other processes of its script.
+    pub(crate) fn object_samples(&self, table: &Table) -> Vec<ObjectSample> {
+        let lent = table.lent_samples();
+        let of_row = |(at, row): (usize, &RawRow)| {
+            let source = lent.get(&at).and_then(|at| table.rows.get(*at)).unwrap_or(row);
+            let sample = |sample: WeighedSample| {
+                Some(ObjectSample {
+                    row: RowId(at as u32),
+                    object: sample.object,
+                    line: sample.stack.line.and_then(|line| self.frame_id(&line)),
+                    above: *self.parts.get(&part_above(source, sample.stack.whole, table)?)?,
+                    whole: StackId(sample.stack.full),
+                    looks: sample.looks,
+                    weight: sample.weight,
+                })
+            };
+            source.samples.weighed(source.entered).into_iter().filter_map(sample).collect::<Vec<_>>()
+        };
+        table.rows.iter().enumerate().flat_map(of_row).collect()
+    }
+
     /// Returns the whole stacks of rows that have several.
     pub(crate) fn trunks(&self, table: &Table) -> Vec<RowTrunk> {
         let of_row = |(at, row): (usize, &RawRow)| {
@@ -324,10 +351,15 @@ fn several(row: &RawRow, told: Option<&MergedTrunks>) -> Trunks {
     .unwrap_or_default()
 }
 
-/// Returns the part of a whole stack that lies above a row's context.
+/// Returns the part of a trunk that lies above a row's context.
 fn whole_part(row: &RawRow, trunk: &RawTrunk, table: &Table) -> Option<Part> {
+    part_above(row, trunk.whole, table)
+}
+
+/// Returns the part of a whole stack that lies above a row's context.
+fn part_above(row: &RawRow, whole: u32, table: &Table) -> Option<Part> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
-    Some((trunk.whole, context, table.stacks.get(trunk.whole as usize)?.frames.len()))
+    Some((whole, context, table.stacks.get(whole as usize)?.frames.len()))
 }
 
 /// Returns the part above a row's context that all its whole stacks share. If they already differ below the script's

@@ -1,6 +1,7 @@
 //! The exact table that a backend fills: calls by raw addresses, with each stack stored once.
 
 use crate::row_lines::{self, Line};
+use crate::samples::{SampledStack, Samples};
 use crate::stacks::Stacks;
 use crate::trunks::Trunks;
 use std::cmp::Reverse;
@@ -107,6 +108,10 @@ pub(crate) struct RawRow {
     pub(crate) last_look: Option<(u32, usize)>,
     /// All different whole stacks that were sampled, with any line.
     pub(crate) trunks: Trunks,
+    /// The sampled calls by the objects that they are about.
+    pub(crate) samples: Samples,
+    /// Number of the call that was the first to be sampled in its part of an octave, the latest of these.
+    pub(crate) part_begun: u64,
     /// Numbers of the calls at which windows are to open in this octave, ascending.
     pub(crate) picks: Vec<u64>,
     /// Kept windows that this row opened, oldest first.
@@ -146,6 +151,8 @@ impl RawRow {
 
 /// A whole stack that was sampled at a call, with facts about its frames.
 pub(crate) struct Look<'a> {
+    /// The object that the call is about, as [`systoll_model::object_name`] names it.
+    pub(crate) object: Option<&'a str>,
     pub(crate) frames: &'a [RawFrame],
     pub(crate) complete: bool,
     /// The script line that the stack contains, if any.
@@ -298,6 +305,8 @@ impl Table {
             lines: Vec::new(),
             last_look: None,
             trunks: Trunks::default(),
+            samples: Samples::default(),
+            part_begun: 0,
             picks: Vec::new(),
             windows: Vec::new(),
             in_call: (0, 0),
@@ -365,6 +374,8 @@ impl Table {
         let told = |(at, f): &(usize, &RawFrame)| *at < context.max(innermost) || !(look.is_interpreter)(**f);
         let chain: Vec<RawFrame> = look.frames.iter().enumerate().filter(told).map(|(_, f)| *f).collect();
         let whole = if chain.len() == look.frames.len() { id } else { self.stack(&chain, look.complete) };
+        let sampled = SampledStack { line: look.line, whole, full: id };
+        self.rows[row as usize].samples.note(octave, look.object, Some(sampled));
         self.rows[row as usize].trunks.note(whole, weight, id);
         let raw = &self.rows[row as usize];
         let line = match raw.lines.iter().position(|l| l.line == look.line) {
@@ -500,7 +511,7 @@ mod tests {
         let (row, _) = table.row(ImageId::FIRST, Sysno(1), &[frame(1)]);
         let mut look = |nth: u64, line: u64| {
             let frames = [frame(1), frame(line)];
-            let look = Look { frames: &frames, complete: true, line: Some(frame(line)), is_interpreter: &|_| false };
+            let look = Look { object: None, frames: &frames, complete: true, line: Some(frame(line)), is_interpreter: &|_| false };
             table.whole_stack(row, nth, &look);
             table.rows[row as usize].lines.iter().map(|l| l.weight).collect::<Vec<_>>()
         };
@@ -537,7 +548,7 @@ mod tests {
         let interpreter = frame(77);
         let mut look = |row, nth, line, frames: &[RawFrame]| {
             let is_interpreter = |f| f == interpreter;
-            table.whole_stack(row, nth, &Look { frames, complete: true, line, is_interpreter: &is_interpreter });
+            table.whole_stack(row, nth, &Look { object: None, frames, complete: true, line, is_interpreter: &is_interpreter });
             let main = table.rows[row as usize].main_line().copied();
             main.map(|l| (l.line, table.stacks[l.whole as usize].frames[..l.shared].to_vec(), l.looks, l.weight))
         };

@@ -152,6 +152,23 @@ impl Table {
         unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
     }
 
+    /// Returns for each row without samples by object, by its index in the table, the row that lends its own: that of
+    /// the same calls in another process that runs the same program with the same arguments.
+    pub(crate) fn lent_samples(&self) -> HashMap<usize, usize> {
+        let key = |row: &RawRow| {
+            let image = self.images.get(row.image.index());
+            (image.map(|image| (Arc::clone(&image.exe), image.argv.clone())), row.syscall, row.context)
+        };
+        let has_any = |row: &RawRow| row.samples.stacks().next().is_some();
+        let shared = self.rows.iter().enumerate().filter(|(_, row)| row.samples.has_several_lines());
+        let seen: HashMap<_, usize> = shared.map(|(at, row)| (key(row), at)).collect();
+        if seen.is_empty() {
+            return HashMap::new();
+        }
+        let unseen = self.rows.iter().enumerate().filter(|(_, row)| !has_any(row));
+        unseen.filter_map(|(at, row)| Some((at, *seen.get(&key(row))?))).collect()
+    }
+
     /// Returns the number of innermost frames that two whole stacks share, `most` at most.
     fn shared(&self, one: u32, other: u32, most: usize) -> usize {
         let frames = |id: u32| self.stacks.get(id as usize).map_or(&[][..], |s| &s.frames);

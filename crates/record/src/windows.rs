@@ -1,6 +1,6 @@
 //! Decides when windows open and which are kept, and reads the data to which arguments point.
 
-use crate::arguments::argument_data;
+use crate::arguments::{argument_data, string};
 use crate::backend::WindowPolicy;
 use crate::ledger::Ledger;
 use crate::procfs;
@@ -13,7 +13,7 @@ use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{Moment, Random, Signature};
+use systoll_model::{ArgKind, Moment, Random, Signature, object_name};
 use systoll_price::FaultAndSwitch;
 
 /// First octave that gets two windows, since a row's newest octave has half of its calls.
@@ -121,8 +121,18 @@ impl Windows {
     /// Draws the number of the call after the `nth` at which a row is sampled again: one in each part of an octave. It
     /// is drawn in advance, so that no thread has to ask at the beginning of an octave.
     pub(crate) fn place_after(&mut self, nth: u64) -> u64 {
+        self.place_in(nth, parts_of)
+    }
+
+    /// Draws the number of the call after the `nth` at which a row that serves several lines is sampled again. It has
+    /// more samples, so that objects that few of its calls are about have some too.
+    pub(crate) fn place_of_shared(&mut self, nth: u64) -> u64 {
+        self.place_in(nth, parts_of_shared)
+    }
+
+    fn place_in(&mut self, nth: u64, parts_of: fn(u32) -> u64) -> u64 {
         let octave = nth.max(1).ilog2();
-        let (octave, part) = match part_of(nth) + 1 {
+        let (octave, part) = match part_of(nth, parts_of(octave)) + 1 {
             part if part < parts_of(octave) => (octave, part),
             _ => (octave + 1, 0),
         };
@@ -139,7 +149,27 @@ impl Windows {
 
     /// Returns true if a window may open at a drawn place; in the middle part of an octave only the stack is sampled.
     pub(crate) fn is_for_window(nth: u64) -> bool {
-        part_of(nth) != 1
+        part_of(nth, parts_of(nth.max(1).ilog2())) != 1
+    }
+
+    /// Returns true if a row's `nth` call is the first to be sampled in its part of an octave, and notes that. The
+    /// further ones are of rows that serve several lines.
+    pub(crate) fn begins_part(row: &mut RawRow, nth: u64) -> bool {
+        let part = |nth: u64| nth.checked_ilog2().map(|octave| (octave, part_of(nth, parts_of(octave))));
+        let begins = part(row.part_begun) != part(nth);
+        if begins {
+            row.part_begun = nth;
+        }
+        begins
+    }
+
+    /// Returns the name of the object that a call is about, which thread `tid` is about to make.
+    pub(crate) fn object(&mut self, tid: i32, signature: &Signature, args: &[u64; 6]) -> Option<String> {
+        let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+        let path = signature.memory(Moment::Entry, args).find(|(_, kind)| *kind == ArgKind::Path);
+        let path = path.map(|(arg, _)| string(args[usize::from(arg)], &read).0);
+        let path = path.as_deref().map(String::from_utf8_lossy);
+        object_name(path.as_deref(), self.descriptor(tid, signature, args).as_deref())
     }
 
     /// Returns true if a window is due at the `nth` call of `row`. Draws the next octave's places when it begins.
@@ -422,11 +452,20 @@ fn parts_of(octave: u32) -> u64 {
     }
 }
 
-/// Returns the part of an octave, from 0, in which a row's `nth` call lies.
-fn part_of(nth: u64) -> u64 {
+/// Returns the same for a row that serves several lines. Until its 32,768th call it is sampled some 700 times, so that an
+/// object of a hundredth of its calls has some seven samples; a steady server soon has no more of them than others.
+fn parts_of_shared(octave: u32) -> u64 {
+    const MANY: u64 = 64;
+    match octave {
+        5..15 => MANY.min(1 << (octave - 2)),
+        _ => parts_of(octave),
+    }
+}
+
+/// Returns the part of an octave, from 0, in which a row's `nth` call lies, if the octave has so many parts.
+fn part_of(nth: u64, parts: u64) -> u64 {
     let nth = nth.max(1);
-    let octave = nth.ilog2();
-    let (start, parts) = (1u64 << octave, parts_of(octave));
+    let start = 1u64 << nth.ilog2();
     ((nth - start) / (start / parts)).min(parts - 1)
 }
 

@@ -52,7 +52,8 @@ pub(super) fn sources(judged: &JudgedRecording<'_>, read: &mut dyn FnMut(&str, u
     let mut told = Vec::new();
     let mut seen = BTreeSet::new();
     for finding in judged.judgement.findings.iter().chain(&judged.judgement.also) {
-        for (file, line) in places(judged.recording, finding) {
+        let strands = judged.judgement.strands(judged.recording);
+        for (file, line) in places(judged.recording, strands, finding) {
             if told.len() >= SOURCES || !seen.insert((file, line)) {
                 continue;
             }
@@ -67,8 +68,8 @@ pub(super) fn sources(judged: &JudgedRecording<'_>, read: &mut dyn FnMut(&str, u
 }
 
 /// Returns the files and lines of a finding: those of its user's frame, and its scripts' lines.
-fn places<'a>(rec: &'a Recording, finding: &Finding) -> Vec<(&'a str, u32)> {
-    let rows = finding.rows.iter().map(|id| rec.row(*id));
+fn places<'a>(rec: &'a Recording, strands: &Recording, finding: &Finding) -> Vec<(&'a str, u32)> {
+    let rows = finding.strands.iter().filter_map(|id| strands.rows.get(id.0 as usize));
     let lines = rows.flat_map(|row| row.lines.iter().map(|line| line.frame));
     let frames = finding.user.into_iter().chain(lines);
     frames

@@ -205,14 +205,45 @@ fn drawing(step: &Step<'_>, opened: &Opened<'_>, fd: i64, rest: &[Step<'_>], cla
     uses(fd, rest).for_each(|(step, _)| put(claims, step.index, claim()));
 }
 
-/// Returns true if the step goes with the opening of the file `fd`: it handles descriptors, or asks something of the file.
-fn plumbing(step: &Step<'_>, fd: i64) -> bool {
-    let asks = |m: &Meaning<'_>| matches!(m.line.act, Act::Ask(_) | Act::Try) && step.observed.arg(0) as i64 == fd;
-    let about = |m: &Meaning<'_>| {
-        [&FD_FLAGS, &STATUS_FLAGS, &FILE_STATUS, &POSITION].iter().any(|s| m.line.about.is(s)) || asks(m)
+/// Returns the descriptors that copies join with `fd`, before or after it: a shell keeps a copy of standard output, puts
+/// the file in its place, and puts the copy back.
+fn copies(fd: i64, turn: &[Step<'_>]) -> Vec<i64> {
+    let pair = |step: &Step<'_>| {
+        let to = step.effects.iter().find_map(|effect| match effect {
+            Effect::Shares => step.observed.call.result,
+            Effect::Redirects(arg) => Some(step.observed.descriptor(arg).into()),
+            _ => None,
+        })?;
+        Some([step.observed.descriptor(0).into(), to])
     };
-    step.effects.iter().any(|e| matches!(e, Effect::Closes(_) | Effect::Shares | Effect::Redirects(_)))
-        || step.meaning.as_ref().is_some_and(about)
+    let mut joined = vec![fd];
+    let mut pairs: Vec<[i64; 2]> = turn.iter().filter_map(pair).collect();
+    while let Some(at) = pairs.iter().position(|[from, to]| joined.contains(from) || joined.contains(to)) {
+        joined.extend(pairs.swap_remove(at));
+    }
+    joined
+}
+
+/// Returns the descriptor that an effect of a step closes for good.
+fn closed_by(step: &Step<'_>, effect: Effect) -> Option<i64> {
+    match effect {
+        Effect::Closes(arg) => Some(step.observed.descriptor(arg).into()),
+        _ => None,
+    }
+}
+
+/// Returns true if the step goes with the opening of the file that `copies` lead to: it handles these descriptors, or asks
+/// something of the file.
+fn plumbing(step: &Step<'_>, copies: &[i64]) -> bool {
+    let of_file = || copies.contains(&step.observed.descriptor(0).into());
+    let about = |m: &Meaning<'_>| {
+        matches!(m.line.act, Act::Ask(_) | Act::Try)
+            || [&FD_FLAGS, &STATUS_FLAGS, &FILE_STATUS, &POSITION].iter().any(|s| m.line.about.is(s))
+    };
+    step.effects.iter().any(|effect| match effect {
+        Effect::Shares | Effect::Redirects(_) => of_file(),
+        effect => closed_by(step, effect).is_some_and(|fd| copies.contains(&fd)),
+    }) || step.lines.fd == Some(0) && of_file() && step.meaning.as_ref().is_some_and(about)
 }
 
 impl Reopen<'_> {
@@ -241,9 +272,14 @@ impl Reopen<'_> {
         }
         let of = || Claim { facts, ..claim(Kind::Toggle, opened, moved) };
         put(claims, step.index, of());
-        for step in rest.iter().take_while(|s| !foreign(s)) {
-            if plumbing(step, fd) {
+        let next = rest.iter().position(foreign).unwrap_or(rest.len());
+        let turn = rest.get(..next).unwrap_or_default();
+        let mut copies = copies(fd, turn);
+        for step in turn {
+            if plumbing(step, &copies) {
                 put_with(claims, step.index, of(), own);
+                let closed = step.effects.iter().filter_map(|effect| closed_by(step, effect));
+                closed.for_each(|fd| copies.retain(|copy| *copy != fd));
             }
         }
     }

@@ -5,7 +5,7 @@ use super::open_file::{OpenFile, Use};
 use super::others_look::OTHERS_LOOK_NS;
 use crate::dirents::append_entries;
 use crate::hash::Map;
-use crate::octave::octaves;
+use systoll_model::octaves;
 use crate::semantics::{
     Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way, answer,
 };

@@ -7,7 +7,7 @@ use super::instance::{Instance, LITTLE, LONGEST, MOST_CALLS, OFTEN};
 use super::kinds::{KindId, Kinds};
 use super::stretches::{Stretch, Stretches, ThreadId};
 use crate::hash::{Map, Set};
-use crate::octave::octaves;
+use systoll_model::octaves;
 use std::ops::Range;
 use systoll_model::Sysno;
 

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
 use crate::recording::{Attached, BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
 use crate::request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
-use crate::row::{Row, RowId, RowLine, RowTrunk, WholeStack};
+use crate::row::{ObjectSample, Row, RowId, RowLine, RowTrunk, WholeStack};
 use crate::sysno::Sysno;
 use crate::thread::{Thread, ThreadCalls};
 
@@ -38,6 +38,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         ledgers: w.ledgers.iter().map(|l| ledger::decode(l, &strings)).collect::<Result<_, _>>()?,
         trunks: w.trunks.into_iter().map(trunk).collect(),
         whole_stacks: w.whole_stacks.into_iter().map(whole_stack).collect(),
+        object_samples: w.object_samples.iter().map(|s| object_sample(s, &strings)).collect::<Result<_, _>>()?,
         request_kinds: w.request_kinds.iter().map(|k| request_kind(k, &strings)).collect::<Result<_, _>>()?,
         received: w.received.into_iter().map(received).collect(),
     };
@@ -62,6 +63,18 @@ fn trunk(t: wire::RowTrunk) -> RowTrunk {
 
 fn whole_stack(w: wire::WholeStack) -> WholeStack {
     WholeStack { row: RowId(w.row), stack: StackId(w.stack), weight: w.weight, looks: w.looks }
+}
+
+fn object_sample(s: &wire::ObjectSample, strings: &Strings) -> Result<ObjectSample, FileError> {
+    Ok(ObjectSample {
+        row: RowId(s.row),
+        object: s.object.map(|object| strings.get(object)).transpose()?,
+        line: s.line.map(FrameId),
+        above: StackId(s.above),
+        whole: StackId(s.whole),
+        looks: s.looks,
+        weight: s.weight,
+    })
 }
 
 fn exit(code: Option<i32>, signal: Option<i32>) -> Option<Exit> {

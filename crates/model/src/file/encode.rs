@@ -40,6 +40,7 @@ impl Encoder {
             ledgers: rec.ledgers.iter().map(|l| ledger::encode(l, &mut self.strings)).collect(),
             trunks: rec.trunks.iter().map(trunk).collect(),
             whole_stacks: rec.whole_stacks.iter().map(whole_stack).collect(),
+            object_samples: rec.object_samples.iter().map(|s| self.object_sample(s)).collect(),
             request_kinds: rec.request_kinds.iter().map(|k| self.request_kind(k)).collect(),
             received: rec.received.iter().map(received).collect(),
             strings: self.strings.into_values(),
@@ -49,6 +50,18 @@ impl Encoder {
 
     fn string(&mut self, text: &str) -> u32 {
         self.strings.index(text)
+    }
+
+    fn object_sample(&mut self, s: &crate::row::ObjectSample) -> wire::ObjectSample {
+        wire::ObjectSample {
+            row: s.row.0,
+            object: s.object.as_deref().map(|object| self.string(object)),
+            line: s.line.map(|line| line.0),
+            above: s.above.0,
+            whole: s.whole.0,
+            looks: s.looks,
+            weight: s.weight,
+        }
     }
 
     fn process(&mut self, p: &crate::process::Process) -> wire::Process {

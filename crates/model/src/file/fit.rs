@@ -92,6 +92,7 @@ impl Gone {
                 self.stacks = true;
                 rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.stack = None);
                 rec.whole_stacks.clear();
+                rec.object_samples.clear();
             }
         }
         empty_unused_stacks(rec);
@@ -149,7 +150,8 @@ fn empty_unused_stacks(rec: &mut Recording) {
     let of_rows = rec.rows.iter().flat_map(|r| [r.context, r.outer]);
     let of_windows = rec.windows.iter().flat_map(|w| &w.calls).filter_map(|c| c.stack);
     let of_trunks = rec.trunks.iter().map(|t| t.stack).chain(rec.whole_stacks.iter().map(|w| w.stack));
-    let used: HashSet<_> = of_rows.chain(of_windows).chain(of_trunks).map(|s| s.0 as usize).collect();
+    let of_samples = rec.object_samples.iter().flat_map(|s| [s.above, s.whole]);
+    let used: HashSet<_> = of_rows.chain(of_windows).chain(of_trunks).chain(of_samples).map(|s| s.0 as usize).collect();
     for (index, stack) in rec.stacks.iter_mut().enumerate() {
         if !used.contains(&index) {
             *stack = Stack::default();

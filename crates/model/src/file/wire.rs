@@ -63,6 +63,31 @@ pub(super) struct Recording {
     pub(super) received: Vec<ReceivedCalls>,
     #[prost(message, repeated, tag = "22")]
     pub(super) whole_stacks: Vec<WholeStack>,
+    #[prost(message, repeated, tag = "23")]
+    pub(super) object_samples: Vec<ObjectSample>,
+}
+
+/// Sampled calls of a row about one object, by one whole stack.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct ObjectSample {
+    #[prost(uint32, tag = "1")]
+    pub(super) row: u32,
+    /// Index of the string with the object's name, if it has one.
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) object: Option<u32>,
+    /// Index of the script line's frame, if there is one.
+    #[prost(uint32, optional, tag = "3")]
+    pub(super) line: Option<u32>,
+    /// Index of the stack above the row's context.
+    #[prost(uint32, tag = "4")]
+    pub(super) above: u32,
+    /// Index of the stack, from the system call outwards.
+    #[prost(uint32, tag = "5")]
+    pub(super) whole: u32,
+    #[prost(uint64, tag = "6")]
+    pub(super) looks: u64,
+    #[prost(uint64, tag = "7")]
+    pub(super) weight: u64,
 }
 
 /// A sampled whole stack of a row with all of its frames.

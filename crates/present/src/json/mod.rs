@@ -344,6 +344,7 @@ fn finding_told(sentences: Sentences<'_>, f: &Finding) -> WireTold {
 
 fn finding<'a>(sentences: Sentences<'a>, f: &'a Finding) -> WireFinding<'a> {
     let rec = sentences.rec;
+    let strands = sentences.judgement.strands(rec);
     WireFinding {
         cause: f.cause.as_deref(),
         kind: f.kind.name(),
@@ -351,7 +352,7 @@ fn finding<'a>(sentences: Sentences<'a>, f: &'a Finding) -> WireFinding<'a> {
         syscalls: f.syscalls.iter().map(ToString::to_string).collect(),
         apis: f.apis.iter().map(|a| &**a).collect(),
         user: f.user.and_then(|id| user(rec, id)),
-        lines: lines(rec, &f.rows.iter().filter_map(|id| row(rec, *id)).collect::<Vec<_>>()),
+        lines: lines(rec, &f.strands.iter().filter_map(|id| row(strands, *id)).collect::<Vec<_>>()),
         requested: requested(rec, f),
         what: f.what.as_deref(),
         calls: f.calls,

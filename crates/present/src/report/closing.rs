@@ -275,8 +275,9 @@ impl Report<'_> {
             Line::of(Role::Plain, format!("{about}{}{share}", cost.time)),
         ];
         segments.push(Line::of(Role::Faint, tag(f)));
-        if let Some(r) = f.rows.first().and_then(|id| row(self.rec, *id)) {
-            segments.push(self.caller(r));
+        let strands = self.of_strands();
+        if let Some(r) = f.strands.first().and_then(|id| row(strands.rec, *id)) {
+            segments.push(strands.caller(r));
         }
         segments
     }

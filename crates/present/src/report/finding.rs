@@ -30,18 +30,24 @@ const PROGRAMS: usize = 8;
 const PLACES: usize = 3;
 
 impl Report<'_> {
+    /// Returns the report of the calls as findings see them: each row's lines and callers are those of a finding's objects.
+    pub(super) fn of_strands(&self) -> Report<'_> {
+        Report { rec: self.judgement.strands(self.rec), ..*self }
+    }
+
     pub(super) fn finding(&self, number: usize, f: &Finding) -> Vec<Line> {
         let mut lines = self.finding_head(number, f);
-        if let Some(id) = f.rows.first() {
-            lines.extend(self.chain(*id, f.phase));
+        let strands = self.of_strands();
+        if let Some(id) = f.strands.first() {
+            lines.extend(strands.chain(*id, f.phase));
         }
-        lines.extend(self.script_lines(f));
+        lines.extend(strands.script_lines(f));
         lines.extend(self.asked(f));
         if self.options.fds {
             lines.extend(self.fds_of(&f.rows));
         }
         lines.extend(self.programs(f));
-        lines.extend(self.other_places(f));
+        lines.extend(strands.other_places(f));
         lines.extend(self.needless_part(f));
         lines.extend(self.per_unit(f));
         lines.extend(
@@ -95,7 +101,7 @@ impl Report<'_> {
 
     /// Returns the other places of a finding, one for each API and user line.
     fn other_places(&self, f: &Finding) -> Vec<Line> {
-        let rows: Vec<(RowId, &Row)> = f.rows.iter().filter_map(|id| Some((*id, row(self.rec, *id)?))).collect();
+        let rows: Vec<(RowId, &Row)> = f.strands.iter().filter_map(|id| Some((*id, row(self.rec, *id)?))).collect();
         let Some((_, first)) = rows.first() else { return vec![] };
         // Places are grouped by their text: several places in code without lines look the same.
         let plain = Style { color: false, width: 0, whole_names: false };
@@ -140,7 +146,7 @@ impl Report<'_> {
     /// Returns the lines of a script that make the calls of a finding's most expensive row, with
     /// their shares, if there are several.
     fn script_lines(&self, f: &Finding) -> Vec<Line> {
-        let Some(row) = f.rows.first().and_then(|id| row(self.rec, *id)) else { return vec![] };
+        let Some(row) = f.strands.first().and_then(|id| row(self.rec, *id)) else { return vec![] };
         let tells = |l: &&RowLine| self.options.all || row.share(l) >= FAINT_LINE;
         let reported: Vec<&RowLine> = row.lines.iter().filter(tells).collect();
         if reported.len() < 2 {

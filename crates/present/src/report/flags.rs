@@ -46,8 +46,9 @@ impl Report<'_> {
     }
 
     fn lacks_function(&self, finding: &Finding, run_time: &RunTime) -> bool {
-        finding.rows.iter().filter_map(|id| row(self.rec, *id)).any(|row| {
-            let own = |id| stack(self.rec, id).map_or(&[][..], |stack| &stack.frames).iter().copied();
+        let strands = self.judgement.strands(self.rec);
+        finding.strands.iter().filter_map(|id| row(strands, *id)).any(|row| {
+            let own = |id| stack(strands, id).map_or(&[][..], |stack| &stack.frames).iter().copied();
             let frames = || own(row.context).chain(own(row.outer)).chain(row.user);
             let known = frames().any(|id| frame(self.rec, id).is_some_and(|f| f.language == Some(run_time.language)));
             let runs = frames().any(|id| {

@@ -227,14 +227,14 @@ impl Engine {
         } else {
             // Only a sample of the stack tells which script line makes the call.
             if new || (scripts && self.windows.refused > refused) {
-                self.whole_stack(tid, pid, row, nth);
+                self.whole_stack(tid, pid, row, nth, entered);
             }
             return false;
         }
         let began = own_cpu();
         let octave = self.threads[&tid].window.as_ref().map_or(0, |w| w.octave);
         let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
-        let stack = if first_of_row || new { self.whole_stack(tid, pid, row, nth) } else { None };
+        let stack = if first_of_row || new { self.whole_stack(tid, pid, row, nth, entered) } else { None };
         let call = RawCall {
             signals_before: self.threads[&tid].signals,
             faults: signature.and_then(|s| Windows::faults(tid, s)),
@@ -250,7 +250,7 @@ impl Engine {
     }
 
     /// Samples the whole stack of a row's `nth` call, including script lines.
-    fn whole_stack(&mut self, tid: i32, pid: i32, row: u32, nth: u64) -> Option<u32> {
+    fn whole_stack(&mut self, tid: i32, pid: i32, row: u32, nth: u64, entered: &EnteredCall) -> Option<u32> {
         if !self.names || !self.root.counting || !self.table.has_room_for_stacks() {
             return None;
         }
@@ -268,7 +268,9 @@ impl Engine {
         self.stack.memory = stack.bytes;
         let line = self.symbols.script_line(&frames);
         let is_interpreter = |f| self.symbols.is_interpreter(f);
-        let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
+        let object = entered.signature.and_then(|s| self.windows.object(pid, s, &entered.args));
+        let object = object.as_deref();
+        let look = Look { object, frames: &frames, complete, line, is_interpreter: &is_interpreter };
         (!frames.is_empty()).then(|| self.table.whole_stack(row, nth, &look))
     }
 

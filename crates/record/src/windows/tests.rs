@@ -67,7 +67,7 @@ fn a_place_is_drawn_in_each_part_of_each_octave() {
         assert_eq!(places.last(), Some(&u64::MAX));
         for octave in 0..63 {
             let there: Vec<u64> = places.iter().copied().filter(|place| place.ilog2() == octave).collect();
-            let parts: Vec<u64> = there.iter().map(|nth| part_of(*nth)).collect();
+            let parts: Vec<u64> = there.iter().map(|nth| part_of(*nth, parts_of(octave))).collect();
             assert_eq!(parts, (0..parts_of(octave)).collect::<Vec<_>>(), "octave {octave} of {places:?}");
             let for_windows = there.iter().filter(|nth| Windows::is_for_window(**nth)).count();
             assert_eq!(for_windows, if octave >= TWO_FROM { 2 } else { 1 });

@@ -76,7 +76,8 @@ pub(crate) fn on_entry(
     }
     let is_armed = count_armed(&targets.memory, &mut draft.windows, thread);
     if is_armed {
-        windows::comes_due(targets, &mut draft.windows, thread.program, at, &entered);
+        let run_ns = draft.clock.at(began);
+        windows::comes_due(targets, draft, thread.program, at, &entered, run_ns);
     }
     if is_sampled {
         // It asks again when the call returns.

@@ -64,14 +64,14 @@ pub(crate) fn on_entry(
     let run_ns = draft.clock.at(began);
     let is_open = draft.windows.open.contains_key(&waiter.slot);
     let octave = draft.windows.open.get(&waiter.slot).map_or(octave_of(&entered), |o| o.window.octave);
+    let due = comes_due(targets, draft, waiter.slot.program, at, &entered, run_ns);
     // No window opens within another, which contains the call.
-    let may_open = comes_due(targets, &mut draft.windows, waiter.slot.program, at, &entered)
-        && Windows::is_for_window(entered.nth);
+    let may_open = due == Due::Part && Windows::is_for_window(entered.nth);
     let opens = may_open && !is_open && draft.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if !is_open && !opens {
         want(&targets.memory, waiter.slot, false);
         spend(&mut draft.windows, octave, began);
-        return look_at_line(targets, knowledge, draft, waiter, &entered, run_ns);
+        return look_at_line(targets, knowledge, draft, waiter, (&entered, due), run_ns);
     }
     if opens {
         let window = opened(&targets.memory, draft, waiter, &entered);
@@ -119,8 +119,8 @@ fn on_place(
     if !writes {
         ring_take::make_room(targets, draft, waiter.slot);
     }
-    let may_open = comes_due(targets, &mut draft.windows, waiter.slot.program, at, &entered)
-        && Windows::is_for_window(entered.nth);
+    let due = comes_due(targets, draft, waiter.slot.program, at, &entered, run_ns);
+    let may_open = due == Due::Part && Windows::is_for_window(entered.nth);
     let opens = may_open && !writes && draft.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if opens {
         let stack = whole_stack(targets, knowledge, draft, waiter, &entered);
@@ -135,7 +135,7 @@ fn on_place(
     match opened_by(&targets.memory, waiter.slot.program) {
         // The thread's stack differs from the one that was known.
         windows::OWN | windows::NONE => look_at_trunk(targets, knowledge, draft, waiter, &entered),
-        _ => look_at_line(targets, knowledge, draft, waiter, &entered, run_ns),
+        _ => look_at_line(targets, knowledge, draft, waiter, (&entered, due), run_ns),
     }
 }
 
@@ -305,23 +305,26 @@ pub(crate) fn wanted(memory: &Memory, thread: SlotRef) -> u64 {
     memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
 }
 
-/// Returns true if the node at `at` is due to be sampled at this call; if so, draws the next place.
+/// Decides if the node at `at` is due to be sampled at this call; if so, draws the next place. The run has lasted
+/// `run_ns`.
 pub(crate) fn comes_due(
     targets: &Targets,
-    windows: &mut OpenWindows,
+    draft: &mut DraftRecording,
     id: ProgramId,
     at: NodeAddr,
     entered: &Entered,
-) -> bool {
-    let Some(area) = targets.memory.image(id) else { return false };
+    run_ns: u64,
+) -> Due {
+    let windows = &mut draft.windows;
+    let Some(area) = targets.memory.image(id) else { return Due::Not };
     let planned = area.get(at.offset() + node::WINDOW_AT);
     // If requests are reported, threads that receive ask at their first calls only.
     if windows.budget.tells_requests() && entered.syscall.signature().is_some_and(is_receive) {
-        return false;
+        return Due::Not;
     }
     // Zero means that no call is sampled.
     if planned == 0 || entered.nth < planned {
-        return false;
+        return Due::Not;
     }
     let octave = entered.nth.max(1).ilog2();
     let program = targets.programs.get(&id);
@@ -331,12 +334,28 @@ pub(crate) fn comes_due(
     }
     // In the thousandth short program of a kind, calls bring nothing new.
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
+    let row = draft.table.rows.get_mut(entered.row as usize);
+    let is_shared = row.as_ref().is_some_and(|row| row.samples.has_several_lines());
     let next = match seed {
+        _ if is_shared && windows.budget.look_affordable(octave as u8, run_ns) => {
+            windows.budget.place_of_shared(entered.nth)
+        }
         Some(seed) => seed.octave_to_ask(octave + 1),
         None => windows.budget.place_after(entered.nth),
     };
     area.set(at.offset() + node::WINDOW_AT, next);
-    true
+    if row.is_none_or(|row| Windows::begins_part(row, entered.nth)) { Due::Part } else { Due::Within }
+}
+
+/// What is due at a call of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Nothing.
+    Not,
+    /// The first sample in a part of an octave: a window, or the whole stack.
+    Part,
+    /// A further sample of a row that serves several lines: the stack, unless those of the call's object are known.
+    Within,
 }
 
 /// Returns true if the calls of a thread's process are reported.
@@ -388,8 +407,15 @@ fn whole_stack(
     let frames = with_scripts(program, &mut knowledge.symbols, waiter, &placed);
     let line = knowledge.symbols.script_line(&frames);
     let is_interpreter = |f| knowledge.symbols.is_interpreter(f);
-    let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
+    let object = object_of(&mut draft.windows, waiter, entered);
+    let object = object.as_deref();
+    let look = Look { object, frames: &frames, complete, line, is_interpreter: &is_interpreter };
     (!frames.is_empty()).then(|| draft.table.whole_stack(entered.row, entered.nth_of_row, &look))
+}
+
+/// Returns the name of the object that a waiting thread's call is about.
+fn object_of(windows: &mut OpenWindows, waiter: &Waiter, entered: &Entered) -> Option<String> {
+    windows.budget.object(waiter.tid, entered.syscall.signature()?, &waiter.args())
 }
 
 /// Samples the script line of a call at which a window was due but does not open: only the stack tells the line, and a
@@ -399,10 +425,13 @@ fn look_at_line(
     knowledge: &mut FileKnowledge,
     draft: &mut DraftRecording,
     waiter: &Waiter,
-    entered: &Entered,
+    (entered, due): (&Entered, Due),
     run_ns: u64,
 ) {
     let octave = octave_of(entered);
+    if due == Due::Within && is_object_known(draft, waiter, entered) {
+        return;
+    }
     // Number of samples that each row with enough calls gets in any case, even if start-up has spent the budget.
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
@@ -419,6 +448,22 @@ fn look_at_line(
         whole_stack(targets, knowledge, draft, waiter, entered);
         draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
     }
+}
+
+/// Returns true if a call is about an object with enough samples that have a stack. If so, counts the call as one more
+/// sample about it: that shows how many of the row's calls are about it, and takes a tenth of the time of a stack.
+fn is_object_known(draft: &mut DraftRecording, waiter: &Waiter, entered: &Entered) -> bool {
+    const ENOUGH: u64 = 8;
+    let cpu = own_cpu();
+    let object = object_of(&mut draft.windows, waiter, entered);
+    let Some(row) = draft.table.rows.get_mut(entered.row as usize) else { return false };
+    let is_known = row.samples.looks(object.as_deref()) >= ENOUGH;
+    let octave = octave_of(entered);
+    if is_known {
+        row.samples.note(octave.into(), object.as_deref(), None);
+    }
+    draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
+    is_known
 }
 
 /// Returns true if samples of a program's stacks tell lines or functions of scripts, or soon may. Samples of a compiler
@@ -466,6 +511,8 @@ pub(crate) fn look_at_first(
     let line = symbols.script_line(&frames);
     let Some(entered) = entered(targets, draft, waiter, node) else { return };
     let is_interpreter = |f| symbols.is_interpreter(f);
-    let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
+    let object = object_of(&mut draft.windows, waiter, &entered);
+    let object = object.as_deref();
+    let look = Look { object, frames: &frames, complete, line, is_interpreter: &is_interpreter };
     draft.table.whole_stack(entered.row, entered.nth_of_row.max(1), &look);
 }

@@ -3,7 +3,8 @@
 
 /// Returns for each octave of `calls` calls the number of calls in it, and the octave of `seen` that represents it:
 /// itself, or the nearest, the later of two. Returns nothing if `seen` is empty.
-pub(crate) fn octaves(calls: u64, seen: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = (u64, u32)> {
+#[must_use = "an iterator does nothing by itself"]
+pub fn octaves(calls: u64, seen: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = (u64, u32)> {
     (0..=calls.max(1).ilog2()).filter_map(move |octave| {
         let first = 1u64 << octave;
         let nearest = seen.clone().min_by_key(|at| (at.abs_diff(octave), u32::MAX - at))?;

@@ -1,0 +1,198 @@
+//! Strands: what a row looks like from the calls about the objects that its claims are about.
+//!
+//! A row is a calling context, and one context may serve several lines of a script or several callers. A finding is
+//! about some of its objects only: its line, API, owner and cure come from samples of calls about these, and from no
+//! others.
+
+use crate::detect::{Claims, Judged};
+use crate::hash::Set;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use systoll_model::{
+    FrameId, ObjectSample, Recording, RowId, RowLine, RowTrunk, Stack, StackId, WholeStack, shape,
+};
+
+/// Ending of the name that the kernel gives a deleted file.
+const DELETED: &str = " (deleted)";
+
+/// The names of objects that a row's calls in windows are about; `None` for calls about no object, or an unknown one.
+#[derive(Default)]
+struct RowObjects {
+    claimed: BTreeSet<Option<String>>,
+    others: BTreeSet<Option<String>>,
+}
+
+/// Tells samples about claimed objects from others.
+struct Test {
+    claimed: Names,
+    others: Names,
+}
+
+/// Names of objects, with their shapes and folders.
+struct Names {
+    /// True if some of the calls are about no object, or an unknown one.
+    nameless: bool,
+    names: Set<String>,
+    shapes: Set<String>,
+    folders: Set<String>,
+}
+
+impl Names {
+    fn of<'a>(all: impl Iterator<Item = &'a Option<String>> + Clone) -> Self {
+        let names: Set<String> = all.clone().flatten().cloned().collect();
+        let shapes: Set<String> = names.iter().map(|name| shape(name)).collect();
+        let folders = shapes.iter().filter_map(|shape| folder(shape)).collect();
+        Self { nameless: all.clone().any(Option::is_none), names, shapes, folders }
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.nameless && self.names.is_empty()
+    }
+}
+
+impl Test {
+    /// Returns true if a sample is about a claimed object. Where windows do not show its name, names of its shape decide,
+    /// or else those of its folder.
+    fn is_claimed(&self, sample: &ObjectSample) -> bool {
+        let Some(name) = sample.object.as_deref().map(living) else {
+            return self.claimed.nameless && !self.others.nameless;
+        };
+        if self.claimed.names.contains(name) {
+            return true;
+        }
+        if self.others.names.contains(name) {
+            return false;
+        }
+        let shape = shape(name);
+        let folder = folder(&shape).unwrap_or_default();
+        let either = |of: fn(&Names) -> &Set<String>, name: &str| {
+            (of(&self.claimed).contains(name), of(&self.others).contains(name))
+        };
+        match either(|names| &names.shapes, &shape) {
+            (false, false) => either(|names| &names.folders, &folder) == (true, false),
+            by_shape => by_shape == (true, false),
+        }
+    }
+}
+
+/// Returns the name under which a file was opened that has been deleted since.
+fn living(name: &str) -> &str {
+    name.strip_suffix(DELETED).unwrap_or(name)
+}
+
+/// Returns the folder of a path's shape, as samples name it.
+fn folder(shape: &str) -> Option<String> {
+    shape.rsplit_once('/').map(|(folder, _)| format!("{folder}/*"))
+}
+
+/// Replaces in `parts` the lines and callers of rows with claims by those of samples about the claimed objects. `origins`
+/// has for each row of `parts` the row of `recording` of which it is a part. Only rows for which `narrows` is true change.
+pub(crate) fn narrow(
+    parts: &mut Recording,
+    origins: &[RowId],
+    narrows: &dyn Fn(&RowId) -> bool,
+    (recording, claims): (&Recording, &Claims),
+) {
+    let of_rows = objects(parts, origins, recording, claims);
+    let mut new: Vec<(RowId, Vec<&ObjectSample>)> = Vec::new();
+    for (row, objects) in &of_rows {
+        let Some(origin) = origins.get(row.0 as usize).filter(|origin| narrows(origin)) else { continue };
+        let siblings = || of_rows.iter().filter(|(of, _)| *of != row && origins.get(of.0 as usize) == Some(origin));
+        let of_others = siblings().flat_map(|(_, sibling)| sibling.claimed.iter().chain(&sibling.others));
+        // What is claimed now and then is claimed.
+        let others = of_others.chain(&objects.others).filter(|name| !objects.claimed.contains(*name));
+        let test = Test { claimed: Names::of(objects.claimed.iter()), others: Names::of(others) };
+        if !test.claimed.is_empty() && !test.others.is_empty() {
+            let samples = recording.object_samples_of(*origin).iter();
+            new.push((*row, samples.filter(|sample| test.is_claimed(sample)).collect()));
+        }
+    }
+    put(parts, &new, recording, origins);
+}
+
+/// Returns the objects of the rows that have samples, as windows show them.
+fn objects(
+    parts: &Recording,
+    origins: &[RowId],
+    recording: &Recording,
+    claims: &Claims,
+) -> BTreeMap<RowId, RowObjects> {
+    let mut of_rows: BTreeMap<RowId, RowObjects> = BTreeMap::new();
+    let has_samples = |row: RowId| {
+        origins.get(row.0 as usize).is_some_and(|origin| !recording.object_samples_of(*origin).is_empty())
+    };
+    let calls = parts.windows.iter().flat_map(|window| &window.calls);
+    for (call, judged) in calls.zip(claims.iter()).filter(|(call, _)| has_samples(call.row)) {
+        let objects = of_rows.entry(call.row).or_default();
+        let names = match judged {
+            Judged::Claimed(_) => &mut objects.claimed,
+            Judged::Unclaimed => &mut objects.others,
+            Judged::LeftOut => continue,
+        };
+        names.insert(call.object(parts.row(call.row).syscall).map(|name| living(&name).to_owned()));
+    }
+    of_rows
+}
+
+/// Puts samples in place of the rows' lines and callers.
+fn put(parts: &mut Recording, new: &[(RowId, Vec<&ObjectSample>)], recording: &Recording, origins: &[RowId]) {
+    let narrowed: Set<RowId> = new.iter().map(|(row, _)| *row).collect();
+    parts.trunks.retain(|trunk| !narrowed.contains(&trunk.row));
+    parts.whole_stacks.retain(|whole| !narrowed.contains(&whole.row));
+    for (id, samples) in new {
+        let is_script = origins.get(id.0 as usize).is_some_and(|row| !recording.row(*row).lines.is_empty());
+        let lines = if is_script { lines(samples) } else { Vec::new() };
+        let outer = outer(parts, samples, lines.first().map(|line| line.frame));
+        let outer = stack(parts, outer.into_owned());
+        for sample in samples {
+            let (row, weight, looks) = (*id, sample.weight, sample.looks);
+            parts.trunks.push(RowTrunk { row, stack: sample.above, weight });
+            parts.whole_stacks.push(WholeStack { row, stack: sample.whole, weight, looks });
+        }
+        let Some(row) = parts.rows.get_mut(id.0 as usize) else { continue };
+        if is_script {
+            row.user = lines.first().map(|line| line.frame);
+            row.lines = lines;
+        }
+        row.outer = outer;
+    }
+    parts.trunks.sort_by_key(|trunk| trunk.row);
+    parts.whole_stacks.sort_by_key(|whole| whole.row);
+}
+
+/// Returns the lines of samples, those with the most calls first.
+fn lines(samples: &[&ObjectSample]) -> Vec<RowLine> {
+    let mut lines: Vec<RowLine> = Vec::new();
+    for sample in samples {
+        let Some(frame) = sample.line else { continue };
+        match lines.iter_mut().find(|line| line.frame == frame) {
+            Some(line) => {
+                line.looks = line.looks.saturating_add(sample.looks);
+                line.weight = line.weight.saturating_add(sample.weight);
+            }
+            None => lines.push(RowLine { frame, looks: sample.looks, weight: sample.weight }),
+        }
+    }
+    lines.sort_by_key(|line| (Reverse(line.weight), line.frame));
+    lines
+}
+
+/// Returns the frames above the row's context that all samples of `line` have in common; only the line, if they differ
+/// below it.
+fn outer<'a>(parts: &'a Recording, samples: &[&ObjectSample], line: Option<FrameId>) -> Cow<'a, [FrameId]> {
+    let mut stacks = samples.iter().filter(|sample| sample.line == line).map(|sample| &parts.stack(sample.above).frames);
+    let Some(first) = stacks.next() else { return Cow::Borrowed(&[]) };
+    let alike = |other: &Vec<FrameId>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let shared = stacks.map(alike).min().unwrap_or(first.len());
+    match line.filter(|line| !first.iter().take(shared).any(|frame| frame == line)) {
+        Some(line) => Cow::Owned(vec![line]),
+        None => Cow::Borrowed(first.get(..shared).unwrap_or_default()),
+    }
+}
+
+/// Adds a stack to a recording. Returns its id.
+fn stack(recording: &mut Recording, frames: Vec<FrameId>) -> StackId {
+    recording.stacks.push(Stack { frames, complete: false });
+    StackId(recording.stacks.len() as u32 - 1)
+}

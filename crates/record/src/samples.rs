@@ -1,0 +1,196 @@
+//! The sampled calls of a row by the objects that they are about: a file, a socket, a pipe.
+//!
+//! One row may serve several lines of a script, each with objects of its own. What is said of one object must not come
+//! from samples about another, so each sample is kept with its object.
+
+use std::sync::Arc;
+use systoll_model::{octaves, shape};
+use systoll_symbols::RawFrame;
+
+/// Maximum number of a row's objects with a name of their own. Further ones share the name of their shape.
+const MAX_NAMES: usize = 48;
+/// Maximum number of a row's objects and shapes. Further ones share the name of their folder.
+const MAX_SHAPES: usize = 64;
+/// Maximum number of a row's entries of any kind. Further objects count as unknown.
+const MAX_OBJECTS: usize = 80;
+/// Maximum number of different stacks remembered for one object of a row.
+const MAX_STACKS: usize = 8;
+
+/// A sampled stack, as [`crate::table::Table::whole_stack`] has taken it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SampledStack {
+    /// The script's line, if the stack has one.
+    pub(crate) line: Option<RawFrame>,
+    /// Id of the stack without the interpreter's own frames.
+    pub(crate) whole: u32,
+    /// Id of the stack with all of its frames.
+    pub(crate) full: u32,
+}
+
+/// Samples of a row's calls about one object.
+#[derive(Clone, Debug, Default)]
+struct OfObject {
+    /// The object's name, or that of its shape or folder; `None` for calls without a known object.
+    name: Option<Arc<str>>,
+    /// Number of samples by octave of the row's count, in no order.
+    seen: Vec<(u32, u64)>,
+    /// The different stacks, and the number of samples of each.
+    stacks: Vec<(SampledStack, u64)>,
+}
+
+/// The sampled calls of a row, by object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Samples {
+    objects: Vec<OfObject>,
+}
+
+/// One object's samples with one stack, with the number of calls for which they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WeighedSample {
+    pub(crate) object: Option<Arc<str>>,
+    pub(crate) stack: SampledStack,
+    pub(crate) looks: u64,
+    pub(crate) weight: u64,
+}
+
+impl Samples {
+    /// Adds a sample of a call about `object` in an octave of the row's count. Without a stack, the call is only known
+    /// to be about the object.
+    pub(crate) fn note(&mut self, octave: u32, object: Option<&str>, stack: Option<SampledStack>) {
+        let at = self.place_of(object);
+        let Some(known) = self.objects.get_mut(at) else { return };
+        match known.seen.iter_mut().find(|(of, _)| *of == octave) {
+            Some((_, seen)) => *seen += 1,
+            None => known.seen.push((octave, 1)),
+        }
+        let Some(stack) = stack else { return };
+        let alike = |(of, _): &&mut (SampledStack, u64)| (of.line, of.whole) == (stack.line, stack.whole);
+        let room = known.stacks.len() < MAX_STACKS;
+        match known.stacks.iter_mut().find(alike) {
+            Some((_, looks)) => *looks += 1,
+            None if room => known.stacks.push((stack, 1)),
+            None => {}
+        }
+    }
+
+    /// Returns the number of samples of an object's calls that have a stack.
+    pub(crate) fn looks(&self, object: Option<&str>) -> u64 {
+        let find = |name: Option<&str>| self.objects.iter().find(|known| known.name.as_deref() == name);
+        find(object).map_or(0, |known| known.stacks.iter().map(|(_, looks)| looks).sum())
+    }
+
+    /// Returns true if the row serves several lines of a script.
+    pub(crate) fn has_several_lines(&self) -> bool {
+        let mut lines = self.objects.iter().flat_map(|known| &known.stacks).filter_map(|(stack, _)| stack.line);
+        lines.next().is_some_and(|first| lines.any(|line| line != first))
+    }
+
+    /// Returns the ids of all stacks.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = SampledStack> {
+        self.objects.iter().flat_map(|known| &known.stacks).map(|(stack, _)| *stack)
+    }
+
+    /// Returns the samples of a row whose `calls` were entered, each with the number of calls for which it stands: each
+    /// octave's calls are divided between the samples in it. None if all of them have one line and one stack.
+    pub(crate) fn weighed(&self, calls: u64) -> Vec<WeighedSample> {
+        let mut stacks = self.stacks().map(|stack| (stack.line, stack.whole));
+        if stacks.next().is_none_or(|first| stacks.all(|other| other == first)) {
+            return Vec::new();
+        }
+        let seen = self.objects.iter().flat_map(|known| &known.seen);
+        let in_octave = |octave: u32| seen.clone().filter(|(of, _)| *of == octave).map(|(_, n)| n).sum::<u64>();
+        let sizes: Vec<(u32, f64)> = octaves(calls, seen.clone().map(|(octave, _)| *octave))
+            .map(|(size, octave)| (octave, size as f64 / in_octave(octave).max(1) as f64))
+            .collect();
+        let each = |octave: u32| sizes.iter().filter(|(of, _)| *of == octave).map(|(_, size)| size).sum::<f64>();
+        let of_object = |known: &OfObject| {
+            let weight: f64 = known.seen.iter().map(|(octave, n)| each(*octave) * *n as f64).sum();
+            let looks: u64 = known.stacks.iter().map(|(_, looks)| looks).sum();
+            let name = known.name.clone();
+            let of_stack = move |(stack, n): &(SampledStack, u64)| WeighedSample {
+                object: name.clone(),
+                stack: *stack,
+                looks: *n,
+                weight: (weight * *n as f64 / looks.max(1) as f64).round() as u64,
+            };
+            known.stacks.iter().map(of_stack).collect::<Vec<_>>()
+        };
+        self.objects.iter().flat_map(of_object).collect()
+    }
+
+    /// Returns the index of an object's entry; makes one if there is room.
+    fn place_of(&mut self, object: Option<&str>) -> usize {
+        let Some(object) = object else { return self.entry(None, MAX_OBJECTS + 1) };
+        let find = |name: &str| self.objects.iter().position(|known| known.name.as_deref() == Some(name));
+        if let Some(at) = find(object) {
+            return at;
+        }
+        if self.objects.len() < MAX_NAMES {
+            return self.entry(Some(object), MAX_NAMES);
+        }
+        let shape = shape(object);
+        let folder = shape.rsplit_once('/').map(|(folder, _)| format!("{folder}/*"));
+        match find(&shape).or_else(|| folder.as_deref().and_then(find)) {
+            Some(at) => at,
+            None if self.objects.len() < MAX_SHAPES => self.entry(Some(&shape), MAX_SHAPES),
+            None => self.entry(folder.as_deref(), MAX_OBJECTS),
+        }
+    }
+
+    /// Returns the index of the entry with a name; makes it if there are fewer than `most`.
+    fn entry(&mut self, name: Option<&str>, most: usize) -> usize {
+        if let Some(at) = self.objects.iter().position(|known| known.name.as_deref() == name) {
+            return at;
+        }
+        if self.objects.len() < most {
+            self.objects.push(OfObject { name: name.map(Arc::from), ..OfObject::default() });
+            return self.objects.len() - 1;
+        }
+        self.entry(None, MAX_OBJECTS + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(line: u64) -> SampledStack {
+        let frame = RawFrame { module: None, address: line, is_return: false };
+        SampledStack { line: Some(frame), whole: line as u32, full: line as u32 }
+    }
+
+    #[test]
+    fn each_object_has_the_lines_of_its_own_samples() {
+        let mut samples = Samples::default();
+        for octave in 3..8 {
+            samples.note(octave, Some("/etc/app.json"), Some(stack(2)));
+            samples.note(octave, Some("/var/app.log"), Some(stack(5)));
+            samples.note(octave, Some("/var/app.log"), None);
+        }
+        let all = samples.weighed(255);
+        let seen: Vec<_> = all.iter().map(|s| (s.object.as_deref(), s.stack.whole, s.looks, s.weight)).collect();
+        assert_eq!(seen, [(Some("/etc/app.json"), 2, 5, 85), (Some("/var/app.log"), 5, 5, 170)]);
+        assert!(samples.has_several_lines() && samples.looks(Some("/var/app.log")) == 5);
+    }
+
+    #[test]
+    fn a_row_of_one_line_needs_no_objects() {
+        let mut samples = Samples::default();
+        ["/a", "/b"].iter().for_each(|name| samples.note(1, Some(name), Some(stack(2))));
+        assert!(samples.weighed(2).is_empty() && !samples.has_several_lines());
+    }
+
+    #[test]
+    fn many_objects_share_the_name_of_their_shape_and_then_of_their_folder() {
+        let mut samples = Samples::default();
+        for n in 0..10_000 {
+            samples.note(4, Some(&format!("/spool/job{n}")), Some(stack(2)));
+            samples.note(4, Some(&format!("/cache/{}", "x".repeat(1 + n % 200))), Some(stack(3)));
+        }
+        assert!(samples.objects.len() <= MAX_OBJECTS + 1);
+        let all = samples.weighed(20_000);
+        let of = |name: &str| all.iter().filter(|s| s.object.as_deref() == Some(name)).map(|s| s.looks).sum::<u64>();
+        assert!(of("/spool/job#") > 9_900 && of("/cache/*") > 1_000, "{} {}", of("/spool/job#"), of("/cache/*"));
+        assert!(all.iter().all(|s| s.stack.line == stack(if s.object.as_deref().is_some_and(|o| o.contains("cache")) { 3 } else { 2 }).line));
+    }
+}
