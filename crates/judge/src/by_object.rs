@@ -19,7 +19,7 @@ use crate::strands;
 use crate::survey::{Claimed, RowView, survey};
 use crate::target::Target;
 use std::collections::BTreeMap;
-use systoll_model::{Counts, Ledger, Recording, RowId, WindowCall};
+use systoll_model::{Counts, Ledger, ObjectSample, Recording, RowId, WindowCall};
 
 /// Least number of windows' calls about an object for it to be judged by itself. Fewer say too little, and an object
 /// picked for its one claim would always seem to be needless altogether.
@@ -213,12 +213,13 @@ fn shares<'c>(
     }
     let part = |(_, objects): (Reason<'c>, Vec<usize>)| RowPart { objects, ..RowPart::default() };
     let mut shares: Vec<RowPart> = all.into_iter().map(part).collect();
-    measure(&mut shares, row, calls, views);
+    measure(&mut shares, row, recording, views);
     if shares.iter().skip(1).any(|share| share.calls.estimate > 0) { shares } else { Vec::new() }
 }
 
 /// Sets each part's calls, share, weight and ledger. The first part gets what the others leave.
-fn measure(shares: &mut [RowPart], row: &RowSeen<'_>, calls: u64, views: &[RowView<'_>]) {
+fn measure(shares: &mut [RowPart], row: &RowSeen<'_>, recording: &Recording, views: &[RowView<'_>]) {
+    let calls = recording.row(row.id).counts.calls;
     let told = views.get(row.id.0 as usize).and_then(|view| view.ledger.told).filter(|told| told.calls > 0);
     let part_of = |object: Option<usize>, shares: &[RowPart]| {
         object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
@@ -232,6 +233,10 @@ fn measure(shares: &mut [RowPart], row: &RowSeen<'_>, calls: u64, views: &[RowVi
         let of_calls = match (&ledger, told) {
             (Some(ledger), Some(told)) => by_ledger(ledger, told, calls, by_windows(row, &is, calls)),
             _ => by_windows(row, &is, calls),
+        };
+        let of_calls = match by_samples(row, &names, recording, calls) {
+            Some(sampled) if sampled.high - sampled.low < of_calls.high - of_calls.low => sampled,
+            _ => of_calls,
         };
         let estimate = of_calls.estimate.min(left.estimate);
         let of_calls =
@@ -317,6 +322,24 @@ fn by_ledger(part: &Ledger, told: &Ledger, calls: u64, by_windows: Estimate) -> 
     }
     let within = |n: u64| n.clamp(of_looks.low, high);
     Estimate { estimate: within(by_windows.estimate), low: within(by_windows.low), high: within(by_windows.high) }
+}
+
+/// Returns the number of the calls about the objects `names`, estimated from samples by object; `None` if the row has none,
+/// or more objects than samples tell apart.
+fn by_samples(row: &RowSeen<'_>, names: &[&str], recording: &Recording, calls: u64) -> Option<Estimate> {
+    let samples = recording.object_samples_of(row.id);
+    let sum = |of: &dyn Fn(&ObjectSample) -> u64| samples.iter().map(of).fold(0u64, u64::saturating_add) as f64;
+    let is_part = |sample: &ObjectSample| sample.object.as_deref().is_some_and(|name| names.contains(&name));
+    let (all, squares) = (sum(&|sample| sample.weight), sum(&|sample| sample.squares));
+    let known = |name: &&str| samples.iter().any(|sample| sample.object.as_deref() == Some(*name));
+    if all < 1.0 || squares < 1.0 || !names.iter().all(known) {
+        return None;
+    }
+    let share = sum(&|sample| if is_part(sample) { sample.weight } else { 0 }) / all;
+    // So many samples of equal weight say as much as these. The share is kept from 0 and 1, where it would seem exact.
+    let n = all * all / squares;
+    let safe = (share * n + 1.0) / (n + 2.0);
+    Some(estimate(share, 2.0 * (safe * (1.0 - safe) / n).sqrt(), calls))
 }
 
 /// Returns the number of a part's calls, estimated from windows. Each octave of the row's count has the weight of its

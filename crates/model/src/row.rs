@@ -95,6 +95,8 @@ pub struct ObjectSample {
     pub looks: u64,
     /// Number of calls that the samples stand for. Those of all of a row's samples add up to about its calls.
     pub weight: u64,
+    /// Sum of the squares of the numbers of calls for which each sample stands.
+    pub squares: u64,
 }
 
 impl Row {

@@ -301,6 +301,7 @@ impl Names {
                     whole: StackId(sample.stack.full),
                     looks: sample.looks,
                     weight: sample.weight,
+                    squares: sample.squares,
                 })
             };
             source.samples.weighed(source.entered).into_iter().filter_map(sample).collect::<Vec<_>>()

@@ -51,6 +51,8 @@ pub(crate) struct WeighedSample {
     pub(crate) stack: SampledStack,
     pub(crate) looks: u64,
     pub(crate) weight: u64,
+    /// Sum of the squares of the numbers of calls for which each sample stands.
+    pub(crate) squares: u64,
 }
 
 impl Samples {
@@ -85,16 +87,21 @@ impl Samples {
         lines.next().is_some_and(|first| lines.any(|line| line != first))
     }
 
-    /// Returns the ids of all stacks.
+    /// Returns true if the row's calls came by several stacks.
+    pub(crate) fn has_several_callers(&self) -> bool {
+        let mut stacks = self.stacks().map(|stack| (stack.line, stack.whole));
+        stacks.next().is_some_and(|first| stacks.any(|other| other != first))
+    }
+
+    /// Returns the different stacks of each object.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = SampledStack> {
         self.objects.iter().flat_map(|known| &known.stacks).map(|(stack, _)| *stack)
     }
 
     /// Returns the samples of a row whose `calls` were entered, each with the number of calls for which it stands: each
-    /// octave's calls are divided between the samples in it. None if all of them have one line and one stack.
+    /// octave's calls are divided between the samples in it. None if all of them have one object or one stack.
     pub(crate) fn weighed(&self, calls: u64) -> Vec<WeighedSample> {
-        let mut stacks = self.stacks().map(|stack| (stack.line, stack.whole));
-        if stacks.next().is_none_or(|first| stacks.all(|other| other == first)) {
+        if self.objects.len() < 2 || !self.has_several_callers() {
             return Vec::new();
         }
         let seen = self.objects.iter().flat_map(|known| &known.seen);
@@ -104,14 +111,14 @@ impl Samples {
             .collect();
         let each = |octave: u32| sizes.iter().filter(|(of, _)| *of == octave).map(|(_, size)| size).sum::<f64>();
         let of_object = |known: &OfObject| {
-            let weight: f64 = known.seen.iter().map(|(octave, n)| each(*octave) * *n as f64).sum();
+            let sum = |power| known.seen.iter().map(|(octave, n)| each(*octave).powi(power) * *n as f64).sum::<f64>();
+            let (weight, squares) = (sum(1), sum(2));
             let looks: u64 = known.stacks.iter().map(|(_, looks)| looks).sum();
             let name = known.name.clone();
-            let of_stack = move |(stack, n): &(SampledStack, u64)| WeighedSample {
-                object: name.clone(),
-                stack: *stack,
-                looks: *n,
-                weight: (weight * *n as f64 / looks.max(1) as f64).round() as u64,
+            let of_stack = move |(stack, n): &(SampledStack, u64)| {
+                let part = |of: f64| (of * *n as f64 / looks.max(1) as f64).round() as u64;
+                let (weight, squares) = (part(weight), part(squares));
+                WeighedSample { object: name.clone(), stack: *stack, looks: *n, weight, squares }
             };
             known.stacks.iter().map(of_stack).collect::<Vec<_>>()
         };

@@ -74,6 +74,7 @@ fn object_sample(s: &wire::ObjectSample, strings: &Strings) -> Result<ObjectSamp
         whole: StackId(s.whole),
         looks: s.looks,
         weight: s.weight,
+        squares: s.squares,
     })
 }
 

@@ -61,6 +61,7 @@ impl Encoder {
             whole: s.whole.0,
             looks: s.looks,
             weight: s.weight,
+            squares: s.squares,
         }
     }
 

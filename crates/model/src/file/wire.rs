@@ -88,6 +88,8 @@ pub(super) struct ObjectSample {
     pub(super) looks: u64,
     #[prost(uint64, tag = "7")]
     pub(super) weight: u64,
+    #[prost(uint64, tag = "8")]
+    pub(super) squares: u64,
 }
 
 /// A sampled whole stack of a row with all of its frames.

@@ -19,7 +19,7 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::Windows;
 use std::time::Duration;
-use systoll_hooks::layout::{image, node, record, slot, want, windows};
+use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, Symbols};
 
@@ -159,6 +159,13 @@ fn look_at_trunk(
     let (octave, cpu) = (octave_of(entered), own_cpu());
     whole_stack(targets, knowledge, draft, waiter, entered);
     draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
+    // A thread that finds the known trunk does not ask, and nobody would know which objects its calls are about.
+    let row = draft.table.rows.get(entered.row as usize);
+    let asks = row.is_some_and(|row| row.samples.has_several_callers()) && may_hold_node(entered.node.offset());
+    if let Some(area) = targets.memory.image(waiter.slot.program).filter(|_| asks) {
+        let transfers = area.get(entered.node.offset() + node::TRANSFERS);
+        area.set(entered.node.offset() + node::TRANSFERS, transfers | node::ASKS);
+    }
 }
 
 /// Handles a call whose context is seen for the first time, in a program whose threads write their windows: makes the
