@@ -12,14 +12,13 @@ use crate::finding::{Estimate, ExpectedGain, Finding, Kind, RowNeedless};
 use crate::group::{Patterns, cause_of};
 use crate::hash::Map;
 use crate::judged_view::JudgedView;
-use systoll_model::octaves;
 use crate::options::Options;
 use crate::phases::toll;
 use crate::strands;
 use crate::survey::{Claimed, RowView, survey};
 use crate::target::Target;
 use std::collections::BTreeMap;
-use systoll_model::{Counts, Ledger, ObjectSample, Recording, RowId, WindowCall};
+use systoll_model::{Counts, Ledger, ObjectSample, Recording, RowId, WindowCall, octaves};
 
 /// Least number of windows' calls about an object for it to be judged by itself. Fewer say too little, and an object
 /// picked for its one claim would always seem to be needless altogether.
@@ -169,7 +168,6 @@ fn shares<'c>(
     patterns: &mut Patterns<'c>,
     options: &Options,
 ) -> Vec<RowPart> {
-    let calls = recording.row(row.id).counts.calls;
     let mut seen: Vec<usize> = vec![0; row.objects.len()];
     row.calls.iter().filter_map(|c| c.object).for_each(|object| seen[object] += 1);
     let mut heavy: Vec<usize> = (0..seen.len()).filter(|object| seen[*object] >= SEEN).collect();

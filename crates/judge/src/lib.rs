@@ -145,21 +145,22 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
     let mut all = told(&started, shown);
     let parts = by_object::split(shown, catalogue, &whole, options);
-    match &parts {
-        None => all.extend(told(&group::groups(recording, &views, &waits, catalogue, options), shown)),
-        Some(parts) => {
-            let views = parts.views(shown);
-            let groups = group::groups(&parts.recording, &views, &waits, catalogue, options);
-            let shown =
-                judged_view::JudgedView { recording: &parts.recording, views: &views, programs: &of_parts, ..shown };
-            let mut of_parts = told(&groups, shown);
-            of_parts.iter_mut().for_each(|finding| parts.restore(finding, recording));
-            all.extend(of_parts);
+    let of_strands = parts.as_ref().map(|parts| parts.views(shown));
+    let strands = match (&parts, &of_strands) {
+        (Some(parts), Some(views)) => {
+            judged_view::JudgedView { recording: &parts.recording, views, programs: &of_parts, ..shown }
         }
+        _ => shown,
+    };
+    let groups = group::groups(strands.recording, strands.views, &waits, catalogue, options);
+    let mut found = told(&groups, strands);
+    if let Some(parts) = &parts {
+        found.iter_mut().for_each(|finding| parts.restore(finding, recording));
     }
+    all.extend(found);
     let claimed_cpu_ns = joint_bounds::hold_together(&mut all, recording);
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
-    let (untold, beneath) = unreported::untold(shown, all.iter(), catalogue);
+    let (untold, beneath) = unreported::untold(strands, all.iter(), catalogue);
     let unjudged = unreported::unjudged(shown);
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
     let mut rounds = rounds::rounds(recording, &semantics, &phases, &findings);

@@ -9,8 +9,9 @@ use crate::hash::Set;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use systoll_model::{
-    FrameId, ObjectSample, Recording, RowId, RowLine, RowTrunk, Stack, StackId, WholeStack, shape,
+    FrameId, ObjectSample, ProcessId, Recording, RowId, RowLine, RowTrunk, Stack, StackId, WholeStack, shape,
 };
 
 /// Ending of the name that the kernel gives a deleted file.
@@ -21,6 +22,10 @@ const DELETED: &str = " (deleted)";
 struct RowObjects {
     claimed: BTreeSet<Option<String>>,
     others: BTreeSet<Option<String>>,
+    /// The files of claims on calls about something else, which go with the file: a shell's copies of standard output.
+    goes_with: BTreeSet<Arc<str>>,
+    /// The files of claims on calls about the files themselves.
+    is_about: BTreeSet<Arc<str>>,
 }
 
 /// Tells samples about claimed objects from others.
@@ -102,13 +107,57 @@ pub(crate) fn narrow(
         let of_others = siblings().flat_map(|(_, sibling)| sibling.claimed.iter().chain(&sibling.others));
         // What is claimed now and then is claimed.
         let others = of_others.chain(&objects.others).filter(|name| !objects.claimed.contains(*name));
+        if objects.is_about.is_empty() && !objects.goes_with.is_empty() {
+            continue;
+        }
         let test = Test { claimed: Names::of(objects.claimed.iter()), others: Names::of(others) };
         if !test.claimed.is_empty() && !test.others.is_empty() {
             let samples = recording.object_samples_of(*origin).iter();
             new.push((*row, samples.filter(|sample| test.is_claimed(sample)).collect()));
         }
     }
+    let companions = companions(&of_rows, &new, parts, origins, recording, narrows);
+    new.extend(companions);
     put(parts, &new, recording, origins);
+}
+
+/// Returns the rows whose claimed calls only go with those about a file, with the samples from the lines that touch the
+/// file.
+fn companions<'a>(
+    of_rows: &BTreeMap<RowId, RowObjects>,
+    narrowed: &[(RowId, Vec<&ObjectSample>)],
+    parts: &Recording,
+    origins: &[RowId],
+    recording: &'a Recording,
+    narrows: &dyn Fn(&RowId) -> bool,
+) -> Vec<(RowId, Vec<&'a ObjectSample>)> {
+    let mut touching: BTreeMap<(ProcessId, &str), BTreeSet<FrameId>> = BTreeMap::new();
+    for (row, objects) in of_rows {
+        let process = parts.row(*row).process;
+        let own = narrowed.iter().find(|(of, _)| of == row).map(|(_, samples)| samples);
+        let lines: BTreeSet<FrameId> = match own {
+            Some(samples) => samples.iter().filter_map(|sample| sample.line).collect(),
+            None => parts.row(*row).lines.iter().map(|line| line.frame).collect(),
+        };
+        for object in &objects.is_about {
+            touching.entry((process, object)).or_default().extend(&lines);
+        }
+    }
+    let is_companion = |objects: &RowObjects| objects.is_about.is_empty() && !objects.goes_with.is_empty();
+    let of_row = |(row, objects): (&RowId, &RowObjects)| {
+        let origin = origins.get(row.0 as usize).filter(|origin| narrows(origin))?;
+        let process = parts.row(*row).process;
+        let lines: BTreeSet<FrameId> = objects
+            .goes_with
+            .iter()
+            .filter_map(|object| touching.get(&(process, &**object)))
+            .flatten()
+            .copied()
+            .collect();
+        let touches = |sample: &&ObjectSample| sample.line.is_some_and(|line| lines.contains(&line));
+        Some((*row, recording.object_samples_of(*origin).iter().filter(touches).collect()))
+    };
+    of_rows.iter().filter(|(_, objects)| is_companion(objects)).filter_map(of_row).collect()
 }
 
 /// Returns the objects of the rows that have samples, as windows show them.
@@ -119,18 +168,24 @@ fn objects(
     claims: &Claims,
 ) -> BTreeMap<RowId, RowObjects> {
     let mut of_rows: BTreeMap<RowId, RowObjects> = BTreeMap::new();
-    let has_samples = |row: RowId| {
-        origins.get(row.0 as usize).is_some_and(|origin| !recording.object_samples_of(*origin).is_empty())
-    };
+    let has_samples =
+        |row: RowId| origins.get(row.0 as usize).is_some_and(|origin| !recording.object_samples_of(*origin).is_empty());
     let calls = parts.windows.iter().flat_map(|window| &window.calls);
     for (call, judged) in calls.zip(claims.iter()).filter(|(call, _)| has_samples(call.row)) {
         let objects = of_rows.entry(call.row).or_default();
+        let name = call.object(parts.row(call.row).syscall).map(|name| living(&name).to_owned());
+        if let Judged::Claimed(claim) = judged
+            && let Some(object) = claim.object.as_ref().filter(|object| object.starts_with('/'))
+        {
+            let is_about = name.as_deref().is_none_or(|name| object.ends_with(name));
+            if is_about { &mut objects.is_about } else { &mut objects.goes_with }.insert(Arc::clone(object));
+        }
         let names = match judged {
             Judged::Claimed(_) => &mut objects.claimed,
             Judged::Unclaimed => &mut objects.others,
             Judged::LeftOut => continue,
         };
-        names.insert(call.object(parts.row(call.row).syscall).map(|name| living(&name).to_owned()));
+        names.insert(name);
     }
     of_rows
 }
@@ -181,7 +236,8 @@ fn lines(samples: &[&ObjectSample]) -> Vec<RowLine> {
 /// Returns the frames above the row's context that all samples of `line` have in common; only the line, if they differ
 /// below it.
 fn outer<'a>(parts: &'a Recording, samples: &[&ObjectSample], line: Option<FrameId>) -> Cow<'a, [FrameId]> {
-    let mut stacks = samples.iter().filter(|sample| sample.line == line).map(|sample| &parts.stack(sample.above).frames);
+    let mut stacks =
+        samples.iter().filter(|sample| sample.line == line).map(|sample| &parts.stack(sample.above).frames);
     let Some(first) = stacks.next() else { return Cow::Borrowed(&[]) };
     let alike = |other: &Vec<FrameId>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
     let shared = stacks.map(alike).min().unwrap_or(first.len());

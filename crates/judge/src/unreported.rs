@@ -26,7 +26,7 @@ pub(crate) fn untold<'f>(
 ) -> (Untold, Vec<Beneath>) {
     let mut told_calls: Map<RowId, f64> = Map::default();
     for finding in told {
-        for (row, needless) in finding.rows.iter().zip(&finding.by_row) {
+        for (row, needless) in finding.strands.iter().zip(&finding.by_row) {
             *told_calls.entry(*row).or_default() += needless.calls as f64;
         }
     }
@@ -84,7 +84,8 @@ fn first_cure(suspect: Suspect<'_>, row: RowId, kind: Kind, shown: JudgedView<'_
     let calls = row_of.counts.calls;
     let what = subject(&[row], shown.recording, shown.views);
     let syscalls = vec![row_of.syscall];
-    let mut finding = Finding { kind, calls, rows: vec![row], syscalls, what, ..Finding::default() };
+    let mut finding =
+        Finding { kind, calls, rows: vec![row], strands: vec![row], syscalls, what, ..Finding::default() };
     let group = Group {
         cause: Some(suspect),
         rows: vec![row],

@@ -94,3 +94,84 @@ fn what_is_told_is_of_the_recordings_rows() {
         assert_eq!(sum, finding.needless.estimate);
     }
 }
+
+/// Adds two lines of a script to each row of a recording, and samples: `of(object)` is the number of the line that touches
+/// an object, from 0.
+fn with_lines(rec: &mut systoll_model::Recording, objects: &[&str], of: impl Fn(&str) -> usize) {
+    use systoll_model::{Frame, FrameClass, FrameId, Language, Location, ObjectSample, RowId, RowLine, Stack, StackId};
+    let frame = |line| Frame {
+        locations: vec![Location { function: "f".into(), file: Some("app.py".into()), line: Some(line) }],
+        language: Some(Language::Python),
+        class: FrameClass::User,
+        ..Frame::default()
+    };
+    let first = rec.frames.len() as u32;
+    rec.frames.extend([frame(1), frame(2)]);
+    let stack = rec.stacks.len() as u32;
+    rec.stacks.extend([first, first + 1].map(|line| Stack { frames: vec![FrameId(line)], complete: true }));
+    for (id, row) in (0..).map(RowId).zip(&mut rec.rows) {
+        let lines = [0, 1].map(|at| RowLine { frame: FrameId(first + at), looks: 9, weight: 10 - u64::from(at) });
+        row.lines = lines.to_vec();
+        row.user = Some(FrameId(first));
+        let sample = |object: &&str| ObjectSample {
+            row: id,
+            object: Some((*object).into()),
+            line: Some(FrameId(first + of(object) as u32)),
+            above: StackId(stack + of(object) as u32),
+            whole: StackId(stack + of(object) as u32),
+            looks: 9,
+            weight: 1_000,
+            squares: 100_000,
+        };
+        rec.object_samples.extend(objects.iter().map(sample));
+    }
+}
+
+#[test]
+fn a_finding_has_the_line_that_touches_its_object() {
+    let trace = rounds(4_000, |n| [append("/var/log/access.log"), read_other(2 * n), read_other(2 * n + 1)].concat());
+    for log_line in [0, 1] {
+        let mut rec = recording(&trace, BUSY);
+        with_lines(&mut rec, &["/var/log/access.log", "/srv/users/#.json"], |object| {
+            if object.ends_with(".log") { log_line } else { 1 - log_line }
+        });
+        let judgement = judge(&rec, &Catalogue::builtin(), &Options::default());
+        let log = cause(&judgement, "reopen-per-write");
+        let line = |id: systoll_model::FrameId| rec.frame(id).location().and_then(|place| place.line);
+        assert_eq!(log.user.and_then(line), Some(1 + log_line as u32));
+        let strands = judgement.strands(&rec);
+        for row in log.strands.iter().map(|id| strands.row(*id)) {
+            let lines: Vec<_> = row.lines.iter().filter_map(|of| line(of.frame)).collect();
+            assert_eq!(lines, [1 + log_line as u32]);
+        }
+        // Of the original rows each line has its part.
+        assert!(log.rows.iter().all(|id| rec.row(*id).lines.len() == 2));
+    }
+}
+
+#[test]
+fn no_line_is_named_that_no_sample_of_the_object_shows() {
+    let trace = rounds(4_000, |n| [append("/var/log/access.log"), read_other(2 * n), read_other(2 * n + 1)].concat());
+    let mut rec = recording(&trace, BUSY);
+    with_lines(&mut rec, &["/srv/users/#.json", "/srv/users/*"], |object| usize::from(object.ends_with('*')));
+    let judgement = judge(&rec, &Catalogue::builtin(), &Options::default());
+    let log = cause(&judgement, "reopen-per-write");
+    assert_eq!(log.user, None);
+}
+
+#[test]
+fn a_close_of_another_descriptor_is_not_the_files() {
+    let trace = rounds(4_000, |_| {
+        let flags = 0o2001 | 0o100;
+        vec![
+            call("accept4", "accept4", &[5, 0, 0, 0], 20),
+            call("openat", "open", &[(-100i32) as u32 as u64, 1, flags, 0o666], 21).path(1, "/var/log/a.log").toll(2_000),
+            call("write", "write", &[21, 1, 40], 40).fd("/var/log/a.log").toll(1_500),
+            call("close", "close", &[21], 0).fd("/var/log/a.log").toll(400),
+            call("close", "shut", &[20], 0).toll(400),
+        ]
+    });
+    let judgement = judged(&trace, BUSY);
+    let log = cause(&judgement, "reopen-per-write");
+    assert!((7_900..=8_000).contains(&log.needless.estimate), "{:?}", log.needless);
+}

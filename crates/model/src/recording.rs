@@ -454,7 +454,8 @@ impl Recording {
             return Err("a sampled stack names no row or stack of the file, or stands out of order".into());
         }
         let samples = &self.object_samples;
-        let sample_ok = |s: &ObjectSample| row(s.row) && stack(s.above) && stack(s.whole) && s.line.as_ref().is_none_or(frame);
+        let sample_ok =
+            |s: &ObjectSample| row(s.row) && stack(s.above) && stack(s.whole) && s.line.as_ref().is_none_or(frame);
         if !samples.iter().all(sample_ok) || !samples.is_sorted_by_key(|s| s.row) {
             return Err("a sample of an object names no row, stack or frame of the file, or stands out of order".into());
         }

@@ -14,8 +14,8 @@ use nix::sys::utsname::uname;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
-    BackendKind, Exit, Header, InPlace, LongCall, ObjectSample, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone,
-    VdsoRow, WholeStack,
+    BackendKind, Exit, Header, InPlace, LongCall, ObjectSample, Prices, Problem, Process, Recording, Row, RowTrunk,
+    Spread, TimeZone, VdsoRow, WholeStack,
 };
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;

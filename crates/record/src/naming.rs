@@ -11,8 +11,8 @@ use crate::windows::Windows;
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 use systoll_model::{
-    Before, Frame, FrameClass, FrameId, Module, ModuleId, ObjectSample, Problem, ProblemKind, RequestKindId, Row, RowId, RowLine,
-    RowTrunk, Stack, StackId, Sysno, Thread, VdsoRow, WholeStack, Window, WindowCall,
+    Before, Frame, FrameClass, FrameId, Module, ModuleId, ObjectSample, Problem, ProblemKind, RequestKindId, Row,
+    RowId, RowLine, RowTrunk, Stack, StackId, Sysno, Thread, VdsoRow, WholeStack, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 

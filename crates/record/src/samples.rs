@@ -198,6 +198,7 @@ mod tests {
         let all = samples.weighed(20_000);
         let of = |name: &str| all.iter().filter(|s| s.object.as_deref() == Some(name)).map(|s| s.looks).sum::<u64>();
         assert!(of("/spool/job#") > 9_900 && of("/cache/*") > 1_000, "{} {}", of("/spool/job#"), of("/cache/*"));
-        assert!(all.iter().all(|s| s.stack.line == stack(if s.object.as_deref().is_some_and(|o| o.contains("cache")) { 3 } else { 2 }).line));
+        assert!(all.iter().all(|s| s.stack.line
+            == stack(if s.object.as_deref().is_some_and(|o| o.contains("cache")) { 3 } else { 2 }).line));
     }
 }

@@ -153,6 +153,8 @@ impl RawRow {
 pub(crate) struct Look<'a> {
     /// The object that the call is about, as [`systoll_model::object_name`] names it.
     pub(crate) object: Option<&'a str>,
+    /// True for a sample beside the usual ones, taken since its object has few: it says nothing of the row as a whole.
+    pub(crate) of_object: bool,
     pub(crate) frames: &'a [RawFrame],
     pub(crate) complete: bool,
     /// The script line that the stack contains, if any.
@@ -363,10 +365,7 @@ impl Table {
     /// share. Returns the stack's number.
     pub(crate) fn whole_stack(&mut self, row: u32, nth: u64, look: &Look<'_>) -> u32 {
         let id = self.stack(look.frames, look.complete);
-        // One sample in an octave is taken for all its calls.
         let octave = nth.max(1).ilog2();
-        let skipped = self.rows[row as usize].share_skipped(octave);
-        let weight = (1 << octave) + skipped;
         let raw = &self.rows[row as usize];
         let context = self.stacks[raw.context as usize].frames.len();
         // The innermost interpreter frame is the one that called the C library.
@@ -376,6 +375,12 @@ impl Table {
         let whole = if chain.len() == look.frames.len() { id } else { self.stack(&chain, look.complete) };
         let sampled = SampledStack { line: look.line, whole, full: id };
         self.rows[row as usize].samples.note(octave, look.object, Some(sampled));
+        if look.of_object {
+            return id;
+        }
+        // One sample in an octave is taken for all its calls.
+        let skipped = self.rows[row as usize].share_skipped(octave);
+        let weight = (1 << octave) + skipped;
         self.rows[row as usize].trunks.note(whole, weight, id);
         let raw = &self.rows[row as usize];
         let line = match raw.lines.iter().position(|l| l.line == look.line) {
@@ -511,7 +516,14 @@ mod tests {
         let (row, _) = table.row(ImageId::FIRST, Sysno(1), &[frame(1)]);
         let mut look = |nth: u64, line: u64| {
             let frames = [frame(1), frame(line)];
-            let look = Look { object: None, frames: &frames, complete: true, line: Some(frame(line)), is_interpreter: &|_| false };
+            let look = Look {
+                object: None,
+                of_object: false,
+                frames: &frames,
+                complete: true,
+                line: Some(frame(line)),
+                is_interpreter: &|_| false,
+            };
             table.whole_stack(row, nth, &look);
             table.rows[row as usize].lines.iter().map(|l| l.weight).collect::<Vec<_>>()
         };
@@ -548,7 +560,11 @@ mod tests {
         let interpreter = frame(77);
         let mut look = |row, nth, line, frames: &[RawFrame]| {
             let is_interpreter = |f| f == interpreter;
-            table.whole_stack(row, nth, &Look { object: None, frames, complete: true, line, is_interpreter: &is_interpreter });
+            table.whole_stack(
+                row,
+                nth,
+                &Look { object: None, of_object: false, frames, complete: true, line, is_interpreter: &is_interpreter },
+            );
             let main = table.rows[row as usize].main_line().copied();
             main.map(|l| (l.line, table.stacks[l.whole as usize].frames[..l.shared].to_vec(), l.looks, l.weight))
         };

@@ -5,7 +5,6 @@ use super::open_file::{OpenFile, Use};
 use super::others_look::OTHERS_LOOK_NS;
 use crate::dirents::append_entries;
 use crate::hash::Map;
-use systoll_model::octaves;
 use crate::semantics::{
     Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way, answer,
 };
@@ -13,6 +12,7 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
+use systoll_model::octaves;
 use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall};
 
 /// Least number of a file's openings in windows for a habit.

@@ -7,9 +7,9 @@ use super::instance::{Instance, LITTLE, LONGEST, MOST_CALLS, OFTEN};
 use super::kinds::{KindId, Kinds};
 use super::stretches::{Stretch, Stretches, ThreadId};
 use crate::hash::{Map, Set};
-use systoll_model::octaves;
 use std::ops::Range;
 use systoll_model::Sysno;
+use systoll_model::octaves;
 
 /// Number of times that something is done from which on it is a habit.
 pub(super) const LEAST: u64 = 10;

@@ -368,6 +368,17 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                 trunks.sort_by_key(|t| t.row);
                 let whole =
                     |t: &RowTrunk| WholeStack { row: t.row, stack: t.stack, weight: t.weight, looks: t.weight / 7 };
+                let sample = |t: &RowTrunk| ObjectSample {
+                    row: t.row,
+                    object: (t.weight % 3 > 0).then(|| format!("/srv/{}", t.weight % 7).into()),
+                    line: None,
+                    above: t.stack,
+                    whole: t.stack,
+                    looks: t.weight / 9,
+                    weight: t.weight,
+                    squares: t.weight / 2,
+                };
+                let object_samples = trunks.iter().step_by(3).map(sample).collect();
                 let whole_stacks = trunks.iter().step_by(2).map(whole).collect();
                 Recording {
                     request_kinds,
@@ -384,6 +395,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     ledgers,
                     trunks,
                     whole_stacks,
+                    object_samples,
                     longest,
                     packages,
                     prices,

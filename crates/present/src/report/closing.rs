@@ -82,7 +82,7 @@ impl Report<'_> {
             many if many > 1.0 / 3.0 => "many",
             _ => return None,
         };
-        let row = row(self.rec, chief.row)?;
+        let row = row(self.judgement.strands(self.rec), chief.row)?;
         let caller: String = self.caller(row).into_parts().into_iter().map(|(_, text)| text).collect();
         let caller = caller.split_whitespace().collect::<Vec<_>>().join(" ");
         let syscall = row.syscall.to_string();
@@ -100,7 +100,7 @@ impl Report<'_> {
         let mut told = 0;
         for (i, beneath) in shown {
             told = i + 1;
-            let Some(r) = row(self.rec, beneath.row) else { continue };
+            let Some(r) = row(self.judgement.strands(self.rec), beneath.row) else { continue };
             let mut first = Line::of(Role::Plain, "  ");
             first.push(Role::Faint, if i == 0 { "of these" } else { "" });
             first.pad_to(CLOSING_TEXT);

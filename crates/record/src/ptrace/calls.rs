@@ -270,7 +270,7 @@ impl Engine {
         let is_interpreter = |f| self.symbols.is_interpreter(f);
         let object = entered.signature.and_then(|s| self.windows.object(pid, s, &entered.args));
         let object = object.as_deref();
-        let look = Look { object, frames: &frames, complete, line, is_interpreter: &is_interpreter };
+        let look = Look { object, of_object: false, frames: &frames, complete, line, is_interpreter: &is_interpreter };
         (!frames.is_empty()).then(|| self.table.whole_stack(row, nth, &look))
     }
 

@@ -123,7 +123,7 @@ fn on_place(
     let may_open = due == Due::Part && Windows::is_for_window(entered.nth);
     let opens = may_open && !writes && draft.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if opens {
-        let stack = whole_stack(targets, knowledge, draft, waiter, &entered);
+        let stack = whole_stack(targets, knowledge, draft, waiter, (&entered, Due::Part));
         let (row, nth) = (entered.row, entered.nth);
         draft.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: true });
         set_wanted(&targets.memory, waiter.slot, want::RING);
@@ -157,7 +157,7 @@ fn look_at_trunk(
     // some hundred samples.
     const WAITS: Duration = Duration::from_micros(50);
     let (octave, cpu) = (octave_of(entered), own_cpu());
-    whole_stack(targets, knowledge, draft, waiter, entered);
+    whole_stack(targets, knowledge, draft, waiter, (entered, Due::Part));
     draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
     // A thread that finds the known trunk does not ask, and nobody would know which objects its calls are about.
     let row = draft.table.rows.get(entered.row as usize);
@@ -178,7 +178,7 @@ pub(crate) fn on_first(
     at: NodeAddr,
 ) {
     let Some(entered) = entered(targets, draft, waiter, at) else { return };
-    let stack = whole_stack(targets, knowledge, draft, waiter, &entered);
+    let stack = whole_stack(targets, knowledge, draft, waiter, (&entered, Due::Part));
     let Some(area) = targets.memory.image(waiter.slot.program) else { return };
     // The call is counted only after the answer, hence the next number.
     let (row, nth) = (entered.row, entered.nth + 1);
@@ -237,7 +237,7 @@ fn note_entry(
 ) {
     let first =
         draft.windows.open.get(&waiter.slot).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
-    let stack = if first { whole_stack(targets, knowledge, draft, waiter, entered) } else { None };
+    let stack = if first { whole_stack(targets, knowledge, draft, waiter, (entered, Due::Part)) } else { None };
     let (signature, tid) = (entered.syscall.signature(), waiter.tid);
     let call = EnteredCall { tid, row: entered.row, nth: entered.nth_of_row, signature, args: waiter.args(), run_ns };
     let call = draft.windows.budget.entered(&call, stack);
@@ -351,7 +351,8 @@ pub(crate) fn comes_due(
         None => windows.budget.place_after(entered.nth),
     };
     area.set(at.offset() + node::WINDOW_AT, next);
-    if row.is_none_or(|row| Windows::begins_part(row, entered.nth)) { Due::Part } else { Due::Within }
+    let begins_part = row.is_none_or(|row| Windows::begins_part(row, entered.nth));
+    if begins_part || !is_shared { Due::Part } else { Due::Within }
 }
 
 /// What is due at a call of a node.
@@ -396,7 +397,7 @@ fn whole_stack(
     knowledge: &mut FileKnowledge,
     draft: &mut DraftRecording,
     waiter: &Waiter,
-    entered: &Entered,
+    (entered, due): (&Entered, Due),
 ) -> Option<u32> {
     let program = targets.programs.get(&waiter.slot.program).filter(|_| draft.table.has_room_for_stacks())?;
     let site = program.site_of(entered.root)?;
@@ -416,7 +417,14 @@ fn whole_stack(
     let is_interpreter = |f| knowledge.symbols.is_interpreter(f);
     let object = object_of(&mut draft.windows, waiter, entered);
     let object = object.as_deref();
-    let look = Look { object, frames: &frames, complete, line, is_interpreter: &is_interpreter };
+    let look = Look {
+        object,
+        of_object: due == Due::Within,
+        frames: &frames,
+        complete,
+        line,
+        is_interpreter: &is_interpreter,
+    };
     (!frames.is_empty()).then(|| draft.table.whole_stack(entered.row, entered.nth_of_row, &look))
 }
 
@@ -452,7 +460,7 @@ fn look_at_line(
     let is_first = draft.table.rows.get(entered.row as usize).is_some_and(|r| r.lines.is_empty());
     if is_first || targets.programs.get_mut(&waiter.slot.program).is_some_and(|p| tells_lines(p, waiter.tid, run_ns)) {
         let cpu = own_cpu();
-        whole_stack(targets, knowledge, draft, waiter, entered);
+        whole_stack(targets, knowledge, draft, waiter, (entered, due));
         draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
     }
 }
@@ -520,6 +528,6 @@ pub(crate) fn look_at_first(
     let is_interpreter = |f| symbols.is_interpreter(f);
     let object = object_of(&mut draft.windows, waiter, &entered);
     let object = object.as_deref();
-    let look = Look { object, frames: &frames, complete, line, is_interpreter: &is_interpreter };
+    let look = Look { object, of_object: false, frames: &frames, complete, line, is_interpreter: &is_interpreter };
     draft.table.whole_stack(entered.row, entered.nth_of_row.max(1), &look);
 }

@@ -1,0 +1,196 @@
+"""Lines of a script that share a function of libc: each finding names the line that touches its own file.
+
+An interpreter opens every file from the same place, so all lines of a script that open one share a row. Each script here
+has several such lines, one or two of them wasteful; whatever is said about a wasteful line's file has to name that line,
+and no other. Without --long each script runs once, with it ten times."""
+import json
+import os
+import re
+
+from harness import test, text, tool
+
+# Times that each line runs, and runs of each script with --long.
+TIMES, RUNS = 2500, 10
+# A line that has at most this share of the samples may be another than the file's own: a file is also read by an import.
+STRAY = 0.02
+
+# Lines that share functions: those in capitals are wasteful, and each is about one file.
+CFG, LOG, ASK, data, new, seen = "CFG", "LOG", "ASK", "data", "new", "seen"
+SETS = [(LOG, CFG), (CFG, data), (LOG, new), (ASK, seen), (CFG, data, new), (LOG, new, seen), (LOG, new, CFG, seen, ASK)]
+# The sets of a short run. Among five lines, one may cost too little to be reported.
+SHORT, FEW = (SETS[0], SETS[2], SETS[-1]), 3
+OBJECTS = {CFG: "cfg.json", LOG: "out.log", ASK: "flag"}
+
+# Of each language: the file's ending, the command, the frame around the lines, and each line, where i is the number of the
+# turn. `BODY` stands for the calls, `LINES` for the functions.
+LANGUAGES = {
+    "python": ("py", ["/usr/bin/python3"], "import os\nLINES\nfor i in range(TIMES):\nBODY\n", "    {}(i)", "#", {
+        CFG: "def f_CFG(i): return open('cfg.json').read()",
+        LOG: "def f_LOG(i):\n    with open('out.log', 'a') as f: f.write('line\\n')",
+        ASK: "def f_ASK(i): return os.path.exists('flag')",
+        data: "def f_data(i): return open('d/%d' % i).read()",
+        new: "def f_new(i):\n    with open('n/%d' % i, 'w') as f: f.write('line\\n')",
+        seen: "def f_seen(i): return os.path.exists('d/%d' % i)",
+    }),
+    "ruby": ("rb", ["ruby"], "LINES\nTIMES.times do |i|\nBODY\nend\n", "  {}(i)", "#", {
+        CFG: "def f_CFG(i) File.read('cfg.json') end",
+        LOG: "def f_LOG(i) File.open('out.log', 'a') { |f| f.write(\"line\\n\") } end",
+        ASK: "def f_ASK(i) File.exist?('flag') end",
+        data: "def f_data(i) File.read(\"d/#{i}\") end",
+        new: "def f_new(i) File.open(\"n/#{i}\", 'w') { |f| f.write(\"line\\n\") } end",
+        seen: "def f_seen(i) File.exist?(\"d/#{i}\") end",
+    }),
+    "perl": ("pl", ["perl"], "LINES\nfor my $i (0..TIMES-1) {\nBODY\n}\n", "  {}($i);", "#", {
+        CFG: "sub f_CFG { open my $f, '<', 'cfg.json' or die; my $x = <$f>; close $f }",
+        LOG: "sub f_LOG {\n  open my $f, '>>', 'out.log' or die; print $f \"line\\n\"; close $f }",
+        ASK: "sub f_ASK { -e 'flag' }",
+        data: "sub f_data { open my $f, '<', \"d/$_[0]\" or die; my $x = <$f>; close $f }",
+        new: "sub f_new {\n  open my $f, '>', \"n/$_[0]\" or die; print $f \"line\\n\"; close $f }",
+        seen: "sub f_seen { -e \"d/$_[0]\" }",
+    }),
+    "php": ("php", ["php"], "<?php\nLINES\nfor ($i = 0; $i < TIMES; $i++) {\nBODY\n}\n", "  {}($i);", "//", {
+        CFG: "function f_CFG($i) { return file_get_contents('cfg.json'); }",
+        LOG: "function f_LOG($i) {\n  file_put_contents('out.log', \"line\\n\", FILE_APPEND); }",
+        ASK: "function f_ASK($i) { clearstatcache(); return file_exists('flag'); }",
+        data: "function f_data($i) { return file_get_contents(\"d/$i\"); }",
+        new: "function f_new($i) {\n  file_put_contents(\"n/$i\", \"line\\n\"); }",
+        seen: "function f_seen($i) { clearstatcache(); return file_exists(\"d/$i\"); }",
+    }),
+    # A shell that reads a line of a file has no cure to offer, so that is not wasteful here.
+    "bash": ("sh", ["bash"], "LINES\nfor ((i = 0; i < TIMES; i++)); do\nBODY\ndone\n", "  {} $i", "#", {
+        LOG: "f_LOG() {\n  echo line >> out.log; }",
+        ASK: "f_ASK() { [ -e flag ]; }",
+        data: "f_data() { read -r x < d/$1; }",
+        new: "f_new() {\n  echo line > n/$1; }",
+        seen: "f_seen() { [ -e d/$1 ]; }",
+    }),
+    "node": ("js", ["node"], "const fs = require('fs');\nLINES\nfor (let i = 0; i < TIMES; i++) {\nBODY\n}\n", "  {}(i);", "//", {
+        CFG: "function f_CFG(i) { return fs.readFileSync('cfg.json'); }",
+        LOG: "function f_LOG(i) {\n  fs.appendFileSync('out.log', 'line\\n'); }",
+        ASK: "function f_ASK(i) { return fs.existsSync('flag'); }",
+        data: "function f_data(i) { return fs.readFileSync('d/' + i); }",
+        new: "function f_new(i) {\n  fs.writeFileSync('n/' + i, 'line\\n'); }",
+        seen: "function f_seen(i) { return fs.existsSync('d/' + i); }",
+    }),
+    "lua": ("lua", ["lua5.4"], "LINES\nfor i = 0, TIMES - 1 do\nBODY\nend\n", "  {}(i)", "--", {
+        CFG: "function f_CFG(i) local f = io.open('cfg.json'); local x = f:read('a'); f:close() end",
+        LOG: "function f_LOG(i)\n  local f = io.open('out.log', 'a'); f:write('line\\n'); f:close() end",
+        data: "function f_data(i) local f = io.open('d/' .. i); local x = f:read('a'); f:close() end",
+        new: "function f_new(i)\n  local f = io.open('n/' .. i, 'w'); f:write('line\\n'); f:close() end",
+    }),
+    "java": ("java", ["java"], "import java.nio.file.*;\nclass T {\nLINES\npublic static void main(String[] a) throws Exception {\n"
+             "for (int i = 0; i < TIMES; i++) {\nBODY\n} } }\n", "  {}(i);", "//", {
+        CFG: "static void f_CFG(int i) throws Exception { Files.readString(Path.of(\"cfg.json\")); }",
+        LOG: "static void f_LOG(int i) throws Exception {\n"
+             "  Files.writeString(Path.of(\"out.log\"), \"line\\n\", StandardOpenOption.CREATE, StandardOpenOption.APPEND); }",
+        ASK: "static void f_ASK(int i) throws Exception { Files.exists(Path.of(\"flag\")); }",
+        data: "static void f_data(int i) throws Exception { Files.readString(Path.of(\"d/\" + i)); }",
+        new: "static void f_new(int i) throws Exception {\n  Files.writeString(Path.of(\"n/\" + i), \"line\\n\"); }",
+        seen: "static void f_seen(int i) throws Exception { Files.exists(Path.of(\"d/\" + i)); }",
+    }),
+}
+
+
+class Script:
+    """A script of some lines, and the number of each."""
+
+    def __init__(self, box, language, lines):
+        self.ending, self.command, frame, call, comment, code = LANGUAGES[language]
+        self.name = f"t.{self.ending}"
+        marked = "\n".join(f"{code[op]} {comment} @{op}" for op in lines)
+        body = "\n".join(call.format(f"f_{op}") for op in lines)
+        source = frame.replace("LINES", marked).replace("BODY", body).replace("TIMES", str(TIMES))
+        with open(os.path.join(box.dir, self.name), "w") as f:
+            f.write(source)
+        self.lines = {op: number for op in lines for number, line in enumerate(source.splitlines(), 1) if line.endswith(f" @{op}")}
+
+
+def files(box):
+    """Makes the files that the lines read, and the folders that they write to."""
+    for folder in ("d", "n"):
+        os.makedirs(os.path.join(box.dir, folder), exist_ok=True)
+        os.chmod(os.path.join(box.dir, folder), 0o777)
+    for i in range(TIMES):
+        with open(os.path.join(box.dir, "d", str(i)), "w") as f:
+            f.write("data\n")
+    for name in ("cfg.json", "flag"):
+        with open(os.path.join(box.dir, name), "w") as f:
+            f.write("{}\n")
+    os.chmod(box.dir, 0o777)
+
+
+def object_of(finding):
+    """Returns the wasteful line whose file a finding is about, if it is about one."""
+    what = os.path.basename(finding["what"] or "")
+    return next((op for op, name in OBJECTS.items() if what == name), None)
+
+
+def names_its_line(finding, name, lines, who):
+    """Asserts that a finding names the line that touches its file, and no other."""
+    op = object_of(finding)
+    user = finding["user"] or {}
+    at = f"{who}: {finding['cause']} of {OBJECTS[op]}: "
+    assert user.get("line") == lines[op] and os.path.basename(user.get("file") or "") == name, f"{at}{user}, not {lines[op]}"
+    others = [line for line in finding["lines"] if line["share"] > STRAY and line["line"] != lines[op]]
+    assert not others, f"{at}other lines {others}"
+
+
+def watched(box, command):
+    """Returns the JSON of a run."""
+    report = os.path.join(box.dir, "report.json")
+    there = ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", box.dir]
+    r = box.run([*there, box.systoll, "run", "-q", "--json", "-o", report, "--", *command])
+    assert r.returncode == 0, text(r.stderr)[-600:]
+    with open(report) as f:
+        return json.load(f)
+
+
+def holds(report, name, lines, who):
+    """Asserts that all that is said of wasteful lines' files is about these lines, and that something is said of each."""
+    all_of_it = report["findings"] + report["also"]
+    about = [f for f in all_of_it if object_of(f) in lines]
+    for finding in about:
+        names_its_line(finding, name, lines, who)
+    wasteful = {op for op in lines if op in OBJECTS and len(lines) <= FEW}
+    missing = wasteful - {object_of(f) for f in about}
+    assert not missing, f"{who}: nothing about {missing}: {[(f['cause'], f['what']) for f in all_of_it]}"
+
+
+def suite(language):
+    def run(box):
+        command = LANGUAGES[language][1]
+        program = [command[0] if command[0].startswith("/") else tool(command[0]), *command[1:]]
+        files(box)
+        for lines in SETS if box.shared.long else SHORT:
+            lines = [op for op in lines if op in LANGUAGES[language][5]]
+            for order in (lines, lines[::-1]) if box.shared.long else (lines[::-1],):
+                script = Script(box, language, order)
+                for turn in range(RUNS if box.shared.long else 1):
+                    log = os.path.join(box.dir, "out.log")
+                    if os.path.exists(log):
+                        os.unlink(log)
+                    report = watched(box, [*program, script.name])
+                    holds(report, script.name, script.lines, f"{language}, {', '.join(order)}, run {turn}")
+    return run
+
+
+for language in LANGUAGES:
+    test(f"lines_of_{language}")(suite(language))
+
+
+@test()
+def callers_of_one_helper(box):
+    files(box)
+    program = box.build("helped.c", "-O0")
+    callers = {"cfg.json": "cfg", "out.log": "log_line"}
+    for reversed in ((), ("reversed",)):
+        r = box.run(["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", box.dir, box.systoll, "run", "-o", "report.txt", "--",
+                     program, "4000", *reversed])
+        assert r.returncode == 0, text(r.stderr)[-600:]
+        with open(os.path.join(box.dir, "report.txt")) as f:
+            findings = re.split(r"\n(?=  \d  )", f.read())[1:]
+        for name, caller in callers.items():
+            about = [finding for finding in findings if name in finding.splitlines()[0]]
+            assert about, f"nothing about {name}: {findings}"
+            chain = next(line for line in about[0].splitlines() if line.lstrip().startswith("open  <"))
+            assert f"<  {caller} helped.c" in chain, f"{name}: {chain}"
