@@ -26,6 +26,7 @@
 mod figures;
 mod geometry;
 mod history;
+mod keyboard;
 mod screen;
 mod state;
 mod table;

@@ -1,5 +1,6 @@
 //! Takes over the terminal, draws on it, and gives it back.
 
+use crate::keyboard::Keyboard;
 use crate::state::{Event, State};
 use crate::view::{draw, page_height};
 use crossterm::cursor::Show;
@@ -31,6 +32,7 @@ pub enum Did {
 #[derive(Debug)]
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
+    keyboard: Keyboard,
     has_mouse: bool,
 }
 
@@ -40,11 +42,12 @@ impl Screen {
     /// # Errors
     /// If there is none.
     pub fn open() -> io::Result<Self> {
+        let keyboard = Keyboard::open()?;
         enable_raw_mode()?;
         let opened = execute!(io::stdout(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match opened {
-            Ok(terminal) => Ok(Self { terminal, has_mouse: false }),
+            Ok(terminal) => Ok(Self { terminal, keyboard, has_mouse: false }),
             Err(e) => {
                 restore_terminal();
                 Err(e)
@@ -79,7 +82,14 @@ impl Screen {
     /// # Errors
     /// If the terminal is gone.
     pub fn wait(&self, time: Duration) -> io::Result<Option<Did>> {
-        Ok(if event::poll(time)? { Some(did(&event::read()?)) } else { None })
+        // crossterm goes on reading a terminal that is gone, and never returns: it is asked only about one that is there.
+        for time in [Duration::ZERO, time] {
+            let may_read = self.keyboard.wait(time)?;
+            if may_read && event::poll(Duration::ZERO)? {
+                return Ok(Some(did(&event::read()?)));
+            }
+        }
+        Ok(None)
     }
 }
 

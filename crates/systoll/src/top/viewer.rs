@@ -4,16 +4,18 @@ use super::judging::Snapshot;
 use crate::environment;
 use crate::failure::Failure;
 use crate::output::Output;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use systoll_top::{Did, Screen, State, height, text};
 
 /// Time between two looks for something new, unless a key is pressed.
 const LOOK: Duration = Duration::from_millis(100);
+/// Time that the thread gets to notice that the terminal is gone.
+const TO_NOTICE: Duration = Duration::from_millis(500);
 /// Width of text if no terminal tells one, columns.
 const COLUMNS: usize = 100;
 
@@ -35,12 +37,19 @@ pub(super) struct Shared {
     is_over: AtomicBool,
     /// True if the screen is to stay once nothing is watched any more.
     stays: AtomicBool,
+    /// True if the screen is on a terminal.
+    on_terminal: bool,
 }
 
 impl Shared {
     /// Returns true if the user leaves, or has left.
     pub(super) fn leaves(&self) -> bool {
-        self.leaves.load(Ordering::Acquire)
+        self.leaves.load(Ordering::Acquire) || self.has_lost_terminal()
+    }
+
+    /// Returns true if the terminal is gone on which the screen was shown.
+    pub(super) fn has_lost_terminal(&self) -> bool {
+        self.on_terminal && !io::stdout().is_terminal()
     }
 
     /// Notes that nothing is watched any more. If `stays`, the screen stays until the user leaves.
@@ -64,11 +73,36 @@ pub(super) struct Viewer {
 }
 
 /// The thread that shows snapshots.
-pub(super) type Viewing = JoinHandle<Result<(), Failure>>;
+pub(super) struct Viewing {
+    thread: JoinHandle<Result<(), Failure>>,
+    shared: Arc<Shared>,
+    /// Disconnected once the thread ends.
+    ends: Receiver<()>,
+}
+
+impl Viewing {
+    /// Waits until the thread ends.
+    ///
+    /// # Errors
+    ///
+    /// The terminal failed, or is gone.
+    pub(super) fn join(self) -> Result<(), Failure> {
+        let failed = |what: &str| Failure::Terminal(io::Error::other(what.to_owned()));
+        let mut lost = false;
+        while self.ends.recv_timeout(TO_NOTICE) == Err(RecvTimeoutError::Timeout) {
+            // The thread may hang in a read of a terminal that is gone: it ends with the process.
+            if std::mem::replace(&mut lost, self.shared.has_lost_terminal()) && lost {
+                return Err(failed("it is gone"));
+            }
+        }
+        self.thread.join().map_err(|_| failed("the thread that draws has ended by a fault"))?
+    }
+}
 
 impl Viewer {
     pub(super) fn new(state: State, kind: Kind, has_command: bool) -> Self {
-        Self { state, kind, has_command, shared: Arc::default() }
+        let shared = Shared { on_terminal: kind == Kind::Terminal, ..Shared::default() };
+        Self { state, kind, has_command, shared: Arc::new(shared) }
     }
 
     /// Returns true if the first snapshot should come as soon as possible.
@@ -82,6 +116,8 @@ impl Viewer {
     ///
     /// No thread can be started.
     pub(super) fn start(self, snapshots: Receiver<Snapshot>) -> io::Result<Viewing> {
+        let shared = Arc::clone(&self.shared);
+        let (running, ends) = channel();
         let work = move || {
             let leaving = Leaving(Arc::clone(&self.shared));
             let result = match self.kind {
@@ -89,9 +125,11 @@ impl Viewer {
                 Kind::Batch(screens) => self.print_texts(&snapshots, screens),
             };
             drop(leaving);
+            drop::<Sender<()>>(running);
             result
         };
-        std::thread::Builder::new().name("systoll-screen".into()).spawn(work)
+        let thread = std::thread::Builder::new().name("systoll-screen".into()).spawn(work)?;
+        Ok(Viewing { thread, shared, ends })
     }
 
     fn show_on_terminal(mut self, snapshots: &Receiver<Snapshot>) -> io::Result<()> {

@@ -84,8 +84,7 @@ impl Watcher {
             Stage::Running(judging, viewing) => {
                 judging.end(last);
                 self.shared.end(stays);
-                let gone = || Failure::Terminal(io::Error::other("the thread that draws has ended by a fault"));
-                viewing.join().map_err(|_| gone())?
+                viewing.join()
             }
             Stage::Over(Some(e)) => Err(Failure::Terminal(e)),
             Stage::Over(None) | Stage::Before(_) => Ok(()),
