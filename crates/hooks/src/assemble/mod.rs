@@ -78,6 +78,7 @@ pub use long_reader::{LongCall, long_calls};
 pub use new_image::{new_image, number_roots, own_words};
 pub use ring_reader::{Piece, Pieces, Read, WrittenCall, read_used, written_calls};
 pub use room::{CountingPlace, Room};
+pub use sampling::start_of_pending;
 pub use slot_reader::{
     Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, TrunkLooks, Words, read_slot, slots_drawn,
 };

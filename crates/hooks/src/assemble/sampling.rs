@@ -1,6 +1,7 @@
 //! Decides for which calls the clock is read, if it is not read for all: see [`crate::layout::timing`].
 
 use super::Options;
+use super::call_kinds::never_waits;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::start::{arm, start_time};
 use crate::layout::timing::{BLOCK, BLOCK_BITS, IF_WAITED_BIT, MULTIPLIER, SAMPLE_BIT, SETTLED, SQUARED_MOST};
@@ -9,6 +10,18 @@ use iced_x86::code_asm::*;
 
 /// The marks, in the upper half of the start word.
 const MARKS: u32 = 1u32 << (SAMPLE_BIT - 32) | 1u32 << (IF_WAITED_BIT - 32);
+
+/// Returns the start word ([`slot::START`]) of a call that began before the thread was watched, at a site that makes the
+/// calls of this number, or of any: its time is counted from `now`, a value of the clock, on. If not all calls are timed
+/// (`sampled`), it is timed if it waits.
+#[must_use]
+pub fn start_of_pending(number: Option<u32>, sampled: bool, now: u64) -> u64 {
+    match (sampled, Timing::of_sampled(number)) {
+        (false, _) => now,
+        (true, Timing::Sampled { may_wait: true }) => now | 1 << IF_WAITED_BIT,
+        (true, _) => 0,
+    }
+}
 
 /// The calls of a site that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +35,13 @@ pub(super) enum Timing {
         /// True if calls of this site may wait for somebody.
         may_wait: bool,
     },
+}
+
+impl Timing {
+    /// Returns the timing of a site that makes the calls of this number, or of any, if not all calls are timed.
+    pub(super) fn of_sampled(number: Option<u32>) -> Self {
+        Self::Sampled { may_wait: !number.is_some_and(never_waits) }
+    }
 }
 
 /// Reads the clock before a call if necessary. In: r11 the node. Code at `asked` reads it in any case, because the call

@@ -154,7 +154,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let timing = match site.number {
         _ if !options.time || !stays => Timing::None,
         _ if !options.sampled => Timing::All,
-        number => Timing::Sampled { may_wait: !number.is_some_and(call_kinds::never_waits) },
+        number => Timing::of_sampled(number),
     };
     let arms = stays && (options.waited || options.elide);
     let entry = Entry { number: site.number, start, base: offset.map(|o| o.1.register()), results, timing, arms };

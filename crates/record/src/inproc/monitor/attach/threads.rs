@@ -13,6 +13,7 @@ use crate::inproc::monitor::sys;
 use crate::tracee;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use systoll_hooks::assemble::start_of_pending;
 use systoll_hooks::layout::{NODE_SIZE, image, record, slot, slot_address};
 
 /// Touches the memory of the slots that a process's threads will get, while they still run: each page takes the kernel
@@ -123,10 +124,10 @@ pub(crate) fn note_calls<'t>(
     for (thread, slot) in threads.filter(|(thread, _)| thread.in_call()) {
         let site = *sites.entry(thread.regs.rip).or_insert_with(|| site_before(program, thread.regs.rip, left));
         let number = thread.regs.orig_rax as u32;
-        let Some((node, record)) = site.and_then(|site| root_of(program, area, site, number)) else { continue };
+        let Some(site) = site else { continue };
+        let Some((node, record)) = root_of(program, area, site, number) else { continue };
         let entered = slot.offset() + slot::RECORDS + record * record::SIZE + record::ENTERED;
-        // Sampled times are only of calls whose beginning was seen.
-        let start = if sampled { 0 } else { sys::tsc() };
+        let start = start_of_pending(number_at(program, site), sampled, sys::tsc());
         let words = [
             (slot.offset() + slot::RSP, thread.regs.rsp),
             (slot.offset() + slot::NODE, node.0),
@@ -148,6 +149,11 @@ fn site_before(program: &Program, behind: u64, left: &[Left]) -> Option<SiteRef>
             file.code.blob.sites.iter().position(|site| site.address == address && site.results && !site.vdso)?;
         (!left.has(address)).then_some(SiteRef { file: index, site })
     })
+}
+
+/// Returns the number of the calls that a site makes; `None` if it makes any.
+fn number_at(program: &Program, at: SiteRef) -> Option<u32> {
+    program.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number
 }
 
 /// Returns the node at which a site's call `number` is counted, and its record.

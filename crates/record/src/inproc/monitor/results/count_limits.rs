@@ -44,7 +44,7 @@ impl CountLimits {
         let returned = c.returned.saturating_add(SLACK);
         let is_possible = c.cycles.max(c.waited) <= cycles.saturating_mul(DEEPEST)
             && c.longest.max(c.shortest.unwrap_or(0)) <= cycles
-            && c.sampled.cycles <= c.cycles
+            && c.sampled.cycles <= c.cycles.saturating_add(SLACK)
             && c.sampled.calls <= returned
             && c.sampled.waited <= cycles.saturating_mul(DEEPEST)
             && c.bytes <= returned.saturating_mul(MOST_BYTES)
