@@ -1,5 +1,6 @@
 """Functions named as markup, formulas, SQL, escape sequences or a million letters stay plain text in every export and its
 reader. Folders of tables that a stranger has changed do no harm."""
+import contextlib
 import csv
 import glob
 import io
@@ -9,7 +10,7 @@ import re
 import shutil
 
 from browser import Browser
-from harness import test, text, tool
+from harness import Skip, test, text, tool
 from suites.exports import all_formats
 from suites.fleet import asked, engine
 
@@ -54,6 +55,32 @@ def exports_make_nothing_of_names(box):
     told = text(box.run([tool("go"), "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", "-cum", "-sample_index=calls", "-unit=count", "a.pprof"],
                         env={**box.env, "GOCACHE": os.path.expanduser("~/.cache/go-build")}).stdout)
     assert f" of {report['calls']} total" in told.replace("count", ""), told[:400]
+
+
+# Control characters of the second kind, which some terminals obey as they obey ESC, and characters that reorder or hide others.
+UNSEEN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+
+
+@test()
+def no_format_for_machines_holds_what_a_terminal_obeys(box):
+    """A person has JSON and tables on the terminal, too."""
+    name = "\u009b31mred\u202egnp.exe"
+    program = os.path.join(box.dir, name)
+    shutil.copy(tool("true"), program)
+    os.chmod(program, 0o755)
+    r = box.run([box.systoll, "run", "-q", "--save", "r.systoll", "--save-to", "runs", "--service", name, "--", program])
+    assert r.returncode == 0, text(r.stderr)
+    seen = {"report": box.run([box.systoll, "report", "--json", "r.systoll"]), "diff": box.run([box.systoll, "diff", "--json", "r.systoll", "r.systoll"])}
+    for form in ("speedscope", "perfetto", "firefox", "csv", "html"):
+        seen[form] = box.run([box.systoll, "export", "--format", form, "r.systoll"])
+    with contextlib.suppress(Skip):
+        seen["fleet"] = box.run([box.systoll, "fleet", "runs", "services", "--json"], env={**box.env, **engine()})
+        seen["fleet csv"] = box.run([box.systoll, "fleet", "runs", "services", "--csv"], env={**box.env, **engine()})
+    for what, r in seen.items():
+        told = r.stdout.decode()
+        assert r.returncode == 0 and told and not UNSEEN.search(told), (what, r.returncode, UNSEEN.findall(told)[:3], text(r.stderr))
+    exe = json.loads(seen["report"].stdout)["command"][0]
+    assert exe.endswith(name), "it is the same name still"
 
 
 @test(users=("root",))
@@ -129,6 +156,14 @@ def files_of_strangers_do_no_harm(box):
             f.write(bad)
         code, told, why = ask(name, "totals")
         assert (code, told) == (0, totals) and "z.parquet" in "".join(why.split()) and "left out" in why, (name, told, why)
+    # So is one that lies in other folders than the rest, which engines would refuse together.
+    shutil.copytree(os.path.join(box.dir, "good", day), os.path.join(box.dir, "elsewhere", day))
+    shutil.copytree(os.path.join(box.dir, "good", day), os.path.join(box.dir, "elsewhere", "day=2001-01-01"))
+    for folder in ("extra", "day=2001-01-02"):
+        os.makedirs(os.path.join(box.dir, "elsewhere", folder))
+        shutil.copy(good, os.path.join(box.dir, "elsewhere", folder, "x.parquet"))
+    code, told, why = ask("elsewhere", "totals")
+    assert code == 0 and told and "".join(why.split()).count("x.parquet") == 2 and "left out" in why, (told, why)
     shutil.copytree(os.path.join(box.dir, "good"), os.path.join(box.dir, "links"))
     links = os.path.join(box.dir, "links", day, "service=shop", "host=h1")
     os.mkfifo(os.path.join(links, "fifo.parquet"))

@@ -9,6 +9,7 @@ use crate::judged_recording::{JudgedRecording, JudgedRow, short};
 use std::fmt::Write as _;
 use std::io::Write;
 use systoll_fleet::{Answer, Cell as Answered};
+use systoll_model::acts_on_terminals;
 
 /// A cell, with the types that typed formats need.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,6 +145,7 @@ fn harmless(text: String) -> String {
             '\t' => out.push(c),
             // Writing to a String does not fail.
             c if c.is_control() => drop(write!(out, "\\x{:02x}", u32::from(c))),
+            c if acts_on_terminals(c) => drop(write!(out, "\\u{{{:x}}}", u32::from(c))),
             c => out.push(c),
         }
     }
@@ -165,6 +167,7 @@ mod tests {
         }
         assert_eq!(harmless("\r=1\n".into()), "\\r=1\\n");
         assert_eq!(harmless("\u{1b}]0;a\u{7}\t\u{9b}2J\u{7f}".into()), "\\x1b]0;a\\x07\t\\x9b2J\\x7f");
+        assert_eq!(harmless("\u{202e}cba".into()), "\\u{202e}cba");
         assert_eq!(harmless("localtime".into()), "localtime");
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Duration;
-use systoll_model::{Process, ProcessId};
+use systoll_model::{InertJson, Process, ProcessId};
 use systoll_present::{call_text, clean};
 
 /// A call that a window saw.
@@ -72,7 +72,7 @@ pub(crate) fn write(value: Value, judged: &JudgedRecording<'_>, out: &mut dyn Wr
     }
     let mut json = serde_json::to_value(&builder.profile).map_err(std::io::Error::from)?;
     put_weights(&mut json, value, &builder.weights);
-    serde_json::to_writer(out, &json).map_err(std::io::Error::from)?;
+    serde_json::to_writer(InertJson(out), &json).map_err(std::io::Error::from)?;
     Ok(())
 }
 

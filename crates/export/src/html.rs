@@ -15,6 +15,7 @@ pub use excerpt::{AROUND, Excerpt};
 use crate::judged_recording::JudgedRecording;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
+use systoll_model::inert_json;
 
 /// Largest size of a page, bytes.
 pub const MOST: usize = 2_000_000;
@@ -75,17 +76,15 @@ fn source_hash(text: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
 }
 
-/// Escapes JSON so that nothing in it ends a script or opens a comment. These characters only occur
-/// inside strings.
+/// Escapes JSON so that nothing in it ends a script, opens a comment, or hides or reorders what somebody reads in the
+/// page's source. These characters only occur inside strings.
 fn inert(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
+    for c in inert_json(json).chars() {
         match c {
             '<' => out.push_str("\\u003c"),
             '>' => out.push_str("\\u003e"),
             '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
             c => out.push(c),
         }
     }

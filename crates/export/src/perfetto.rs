@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io::Write;
-use systoll_model::{ProcessId, Recording, Sysno};
+use systoll_model::{ProcessId, Recording, Sysno, inert_json};
 use systoll_present::{call_text, clean};
 
 #[derive(Serialize)]
@@ -58,13 +58,13 @@ pub(crate) fn write(judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result
     events.extend(slices(judged.recording));
     writeln!(out, "{{\"displayTimeUnit\": \"ns\", \"traceEvents\": [")?;
     for (at, event) in events.iter().enumerate() {
-        let line = serde_json::to_string(event).map_err(std::io::Error::from)?;
+        let line = inert_json(&serde_json::to_string(event).map_err(std::io::Error::from)?);
         writeln!(out, "{line}{}", if at + 1 < events.len() { "," } else { "" })?;
     }
     writeln!(
         out,
         "], \"otherData\": {}}}",
-        json!({"systoll": env!("CARGO_PKG_VERSION"), "command": judged.command()})
+        inert_json(&json!({"systoll": env!("CARGO_PKG_VERSION"), "command": judged.command()}).to_string())
     )?;
     Ok(())
 }

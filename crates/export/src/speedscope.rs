@@ -9,7 +9,7 @@ use crate::lanes::{Lane, lanes};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;
-use systoll_model::shares;
+use systoll_model::{InertJson, shares};
 
 #[derive(Serialize)]
 struct File<'a> {
@@ -111,7 +111,7 @@ pub(crate) fn write(value: Value, judged: &JudgedRecording<'_>, out: &mut dyn Wr
         },
         profiles,
     };
-    serde_json::to_writer(out, &file).map_err(std::io::Error::from)?;
+    serde_json::to_writer(InertJson(out), &file).map_err(std::io::Error::from)?;
     Ok(())
 }
 

@@ -49,7 +49,7 @@ mod window;
 
 pub use boxreport::{BoxFigure, BoxReport, Figure, Mitigation, Probe, Seccomp};
 pub use change::{Elision, EnvChange};
-pub use clean::{acts_on_terminals, clean};
+pub use clean::{InertJson, acts_on_terminals, clean, inert_json};
 pub use counts::{Counts, Histogram};
 #[doc(hidden)]
 pub use describe::described_calls;

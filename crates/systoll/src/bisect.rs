@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use steps::{Run, Steps};
 use systoll_compare::{Tracked, Wanted};
+use systoll_model::InertJson;
 use systoll_present::{BisectReport, TriedCommit, bisect_json, write_bisect};
 
 /// Exit code if no commit was found.
@@ -69,7 +70,7 @@ pub(crate) fn bisect(args: &BisectArgs) -> Result<ExitCode, Failure> {
     }
     output.write("report", |w| {
         if args.json {
-            serde_json::to_writer_pretty(&mut *w, &bisect_json(&report, env!("CARGO_PKG_VERSION")))?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &bisect_json(&report, env!("CARGO_PKG_VERSION")))?;
             writeln!(w)
         } else {
             write_bisect(w, &report, &style)

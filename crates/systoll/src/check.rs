@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use systoll_compare::{Budget, BudgetError, MAX_TEXT, Run, Units, hold, learn};
-use systoll_model::{Exit, Recording};
+use systoll_model::{Exit, InertJson, Recording};
 use systoll_present::{
     BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
 };
@@ -71,7 +71,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let report = BudgetReport { held: &held, budget: &name, command: &command, root: &root };
     output.write("report", |w| {
         let json = |w: &mut dyn Write, value: serde_json::Value| {
-            serde_json::to_writer_pretty(&mut *w, &value)?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &value)?;
             writeln!(w)
         };
         match args.format {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_compare::{Side, diff};
 use systoll_judge::{Catalogue, Judgement, Options, judge};
-use systoll_model::Recording;
+use systoll_model::{InertJson, Recording};
 use systoll_present::{DiffOptions, diff_json, write_diff, write_diff_markdown};
 
 /// Extension of recordings in a folder.
@@ -40,7 +40,7 @@ pub(crate) fn diff_sides(args: &DiffArgs) -> Result<ExitCode, Failure> {
     let options = DiffOptions { all: args.all, limit: args.limit };
     output.write("report", |w| {
         if args.json {
-            serde_json::to_writer_pretty(&mut *w, &diff_json(&changes, env!("CARGO_PKG_VERSION")))?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &diff_json(&changes, env!("CARGO_PKG_VERSION")))?;
             writeln!(w)
         } else if args.markdown {
             write_diff_markdown(w, &changes, options)

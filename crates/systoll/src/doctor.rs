@@ -4,6 +4,7 @@ use crate::cli::PlainArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use std::process::ExitCode;
+use systoll_model::InertJson;
 use systoll_present::{DoctorCheck, doctor_json, write_doctor};
 use systoll_record::{automatic, backends};
 
@@ -32,7 +33,7 @@ pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
     let can_watch = checked.iter().any(|c| c.works && c.what.starts_with("watch"));
     output.write("list", |w| {
         if args.json {
-            serde_json::to_writer_pretty(&mut *w, &doctor_json(&host, &checked))?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &doctor_json(&host, &checked))?;
             writeln!(w)
         } else {
             write_doctor(w, &host, &checked, &style)

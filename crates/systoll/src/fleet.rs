@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use systoll_export::answer_csv;
 use systoll_fleet::{Answer, Ask, Asked, Engine, QUESTIONS, question};
+use systoll_model::InertJson;
 use systoll_present::{answer_json, clean, write_answer};
 
 /// Number of lines of a table by default.
@@ -55,7 +56,7 @@ pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
     let style = output.style(args.color.when);
     output.write("answer", |w| {
         if args.json {
-            serde_json::to_writer_pretty(&mut *w, &answer_json(&answer, question.name))?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &answer_json(&answer, question.name))?;
             return writeln!(w);
         }
         write_answer(w, &answer, question.title, &question.note, &style)
@@ -66,7 +67,10 @@ pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
 /// Lists on standard error the files that the answer leaves out.
 fn tell_left_out(answer: &Answer) {
     for path in &answer.left_out {
-        to_stderr(&format!("systoll: {} is no Parquet file, or a damaged one: it is left out\n", clean(path)));
+        to_stderr(&format!(
+            "systoll: {} is no Parquet file, a damaged one, or not in folders as the others are (day=…/service=…/host=…): it is left out\n",
+            clean(path)
+        ));
     }
     let more = answer.left_out_count.saturating_sub(answer.left_out.len() as u64);
     if more > 0 {

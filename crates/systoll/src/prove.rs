@@ -21,7 +21,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_cure::{interrupted, settle};
-use systoll_model::EnvChange;
+use systoll_model::{EnvChange, InertJson};
 use systoll_present::{
     hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle, write_to_decide,
 };
@@ -102,7 +102,7 @@ impl Places {
                 let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
                 let proof =
                     prove_json(comparison, counts, expected, (a.command(), b.command()), env!("CARGO_PKG_VERSION"));
-                serde_json::to_writer_pretty(&mut *w, &proof)?;
+                serde_json::to_writer_pretty(InertJson(&mut *w), &proof)?;
                 return writeln!(w);
             }
             if idle && comparison.measured.as_ref().is_some_and(|m| m.shows_nothing()) {

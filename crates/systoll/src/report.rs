@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_judge::{Catalogue, Finding, RoundClaimed, grouped, judge};
-use systoll_model::{Counts, Recording, Sysno};
+use systoll_model::{Counts, InertJson, Recording, Sysno};
 use systoll_present::{
     ReportOptions, Style, TableColumn, TableOptions, box_json, report_json, write_box, write_grouping, write_report,
     write_requests, write_strace_table,
@@ -105,7 +105,7 @@ impl Shown {
         }
         let mut judgement = judge(recording, &self.catalogue, &systoll_judge::Options::default());
         if self.args.json {
-            serde_json::to_writer_pretty(&mut *w, &report_json(recording, &judgement, grouping.as_ref()))?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &report_json(recording, &judgement, grouping.as_ref()))?;
             return writeln!(w);
         }
         if self.args.by == Some(Regroup::Request) {
@@ -210,7 +210,7 @@ pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
     }
     output.write("report", |w| {
         if args.json {
-            serde_json::to_writer_pretty(&mut *w, &box_json(&survey))?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &box_json(&survey))?;
             writeln!(w)
         } else {
             write_box(w, &survey, &style)

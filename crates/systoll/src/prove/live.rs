@@ -15,7 +15,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use systoll_cure::{interrupted, settle};
-use systoll_model::{Elision, Sysno};
+use systoll_model::{Elision, InertJson, Sysno};
 use systoll_present::{LiveSubject, live_json, shell_words, write_live};
 use systoll_prove::{
     Ended, LiveError, LiveOptions, LiveResult, LiveTurn, LiveTurns, Load, ProveError, ServeError, compare_live, shell,
@@ -58,7 +58,7 @@ pub(super) fn live(args: &ProveArgs, process: &str) -> Result<ExitCode, Failure>
     report.write("report", |w| {
         if args.json {
             let json = live_json(&result, &turns, subject, env!("CARGO_PKG_VERSION"));
-            serde_json::to_writer_pretty(&mut *w, &json)?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &json)?;
             return writeln!(w);
         }
         write_live(w, &result, subject, style)?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use systoll_cure::{Spec, interrupted, settle};
-use systoll_model::EnvChange;
+use systoll_model::{EnvChange, InertJson};
 use systoll_present::{serve_json, write_servers};
 use systoll_prove::{Drive, Load, ServeOptions, Served, Servers, Watching, compare_servers, shell};
 
@@ -34,7 +34,7 @@ pub(super) fn serve(args: &ProveArgs, sides: &Pair) -> Result<ExitCode, Failure>
             let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
             let load = strings(load);
             let json = serve_json(&served, (a.command(), b.command()), &load, env!("CARGO_PKG_VERSION"));
-            serde_json::to_writer_pretty(&mut *w, &json)?;
+            serde_json::to_writer_pretty(InertJson(&mut *w), &json)?;
             return writeln!(w);
         }
         write_servers(w, &served, ("as it is", &sides.head(args)), style)?;
