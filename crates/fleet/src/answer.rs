@@ -25,7 +25,7 @@ pub struct Answer {
     pub rows: Vec<Vec<Cell>>,
     /// True if there are more lines than the limit allows.
     pub is_cut: bool,
-    /// Names of files that were left out because they are no Parquet; only the first of them.
+    /// Names of files that were left out because they are no Parquet, or are not in folders as the others are; only the first of them.
     pub left_out: Vec<String>,
     /// Number of files that were left out.
     pub left_out_count: u64,

@@ -8,6 +8,7 @@ import sys
 # Modules come from where Python keeps them, and never from the folder that this was started in.
 sys.path = [place for place in sys.path if place]
 
+import collections
 import datetime
 import decimal
 import glob
@@ -91,10 +92,25 @@ def without(folders, left_out):
     return sorted(set(named(folders)) - set(left_out))
 
 
+def columns_of(path, folders):
+    """Returns the names that a file's folders give to columns, as Hive writes them: day=…/service=…/host=…"""
+    inside = (os.path.relpath(path, folder) for folder in folders if path.startswith(os.path.join(folder, "")))
+    inner = next(inside, path)
+    return tuple(part.split("=", 1)[0] for part in inner.split(os.sep)[:-1] if "=" in part)
+
+
+def misplaced(files, folders):
+    """Returns the files whose folders name other columns than those of most files do: engines refuse all of them together."""
+    named_by = {path: columns_of(path, folders) for path in files}
+    usual, _ = collections.Counter(named_by.values()).most_common(1)[0] if files else ((), 0)
+    return [path for path in files if named_by[path] != usual]
+
+
 def readable(folders):
-    """The files without those that are no Parquet; nothing where all are, or none is."""
+    """The files without those that are no Parquet or lie in other folders than the rest; nothing where all are, or none is."""
     files = named(folders)
-    left_out = [path for path in files if not is_parquet(path)]
+    left_out = {path for path in files if not is_parquet(path)}
+    left_out.update(misplaced([path for path in files if path not in left_out], folders))
     return without(folders, left_out) if 0 < len(left_out) < len(files) else None
 
 
