@@ -4,10 +4,9 @@
 //! the program's file and leads into that memory.
 
 use crate::error::Error;
-use crate::inproc::monitor::attach::errands::FILE_NAME;
 use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
 use crate::inproc::monitor::attach::target::{self, Refusal};
-use crate::inproc::monitor::shared::maps::Maps;
+use crate::inproc::monitor::shared::maps::{FILE_NAME, Maps};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::procfs;
 use nix::errno::Errno;

@@ -5,6 +5,7 @@ use crate::inproc::monitor::handles::NodeAddr;
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::Targets;
+use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::sys::read_memory;
@@ -90,8 +91,16 @@ fn hits(targets: &Targets, waiter: &Waiter, range: Range<u64>) -> bool {
     let id = waiter.slot.program;
     let areas = rseq_areas::are_given(&targets.memory, id).then_some(areas::AT..areas::AT + areas::SIZE);
     let fixed = [GLOBAL..IMAGE + image::SIZE, BLOBS_AT..BLOBS_AT + BLOBS_SIZE];
+    let hit = |ours: &Range<u64>| ours.start < range.end && range.start < ours.end;
+    if areas.into_iter().chain(fixed).any(|ours| hit(&ours)) {
+        return true;
+    }
     let near = targets.programs.get(&id).into_iter().flat_map(|p| p.hooks.files.iter().map(Patched::code_range));
-    areas.into_iter().chain(fixed).chain(near).any(|ours| ours.start < range.end && range.start < ours.end)
+    let near: Vec<Range<u64>> = near.filter(hit).collect();
+    // The list has the code of all processes of the program. Those that were forked load files at places of their own,
+    // where this process may have anything.
+    let maps = if near.is_empty() { Maps::default() } else { Maps::of(waiter.tid) };
+    near.iter().any(|near| maps.all.is_empty() || maps.are_ours(near))
 }
 
 /// Returns true if this advice leaves memory that is shared with a file unchanged.

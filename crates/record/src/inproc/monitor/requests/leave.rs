@@ -13,6 +13,7 @@ use crate::inproc::monitor::requests::end_of_watching::EndOfWatching;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::{identity, leave_alone};
 use crate::inproc::monitor::session::Targets;
+use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Memory};
 use crate::inproc::monitor::shared::peer::{self, Held};
 use crate::inproc::monitor::shared::remote::Mem;
@@ -157,7 +158,10 @@ fn place(targets: &Targets, waiter: &Waiter) -> Option<(Place, OurCode)> {
     let file = program.hooks.files.get(at.file)?;
     let vaddr = file.code.blob.sites.get(at.site)?.address;
     let planned = file.known.plan.sites.iter().find(|site| site.address == vaddr)?;
-    let code = OurCode { files: program.hooks.files.clone().into(), room: targets.memory.codes().clone() };
+    // Other processes of the program may have code at places where this process has something else.
+    let maps = Maps::of(waiter.tid);
+    let here = program.hooks.files.iter().filter(|file| maps.are_ours(&file.code_range()));
+    let code = OurCode { files: here.cloned().collect(), room: targets.memory.codes().clone() };
     let resume = code.stands_for(word(slot::RESUME) & ((1 << 48) - 1))?;
     let keeps_flags = planned.number.filter(|_| planned.keeps_flags);
     Some((Place { resume, call: file.bias.wrapping_add(vaddr), keeps_flags }, code))

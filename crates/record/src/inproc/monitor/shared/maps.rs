@@ -8,6 +8,8 @@ use std::os::fd::AsRawFd;
 use systoll_binfile::maps::{Line, lines};
 
 const PAGE: u64 = 4096;
+/// Beginning of the name that our files have in `maps`.
+pub(crate) const FILE_NAME: &[u8] = b"/memfd:systoll";
 
 /// A mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,17 @@ impl Maps {
     /// Reads the current mappings of process `pid`.
     pub(crate) fn of(pid: i32) -> Self {
         open(pid).map_or_else(Self::default, |file| Self::read(&file))
+    }
+
+    /// Returns true if a mapping of one of our files holds all of `range`.
+    pub(crate) fn are_ours(&self, range: &Range<u64>) -> bool {
+        let holds = |line: &Line<'_>| line.range.start <= range.start && range.end <= line.range.end;
+        lines(&self.text).any(|line| holds(&line) && line.path.starts_with(FILE_NAME))
+    }
+
+    /// Returns true if one of our files, which has this inode, is mapped.
+    pub(crate) fn have_ours(&self, inode: u64) -> bool {
+        lines(&self.text).any(|line| line.inode == inode && line.path.starts_with(FILE_NAME))
     }
 
     fn read(mut file: &File) -> Self {
