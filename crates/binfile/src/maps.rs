@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// Names of the kernel's mappings that hold code in every process. That code makes no call for the program.
+pub const KERNELS: [&[u8]; 2] = [b"[vdso]", b"[vsyscall]"];
+
 /// A mapping of a process, as a line of its `maps` file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line<'a> {

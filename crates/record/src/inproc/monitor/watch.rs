@@ -13,7 +13,7 @@ use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
 use crate::inproc::monitor::program::{Program, Programs};
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
-use crate::inproc::monitor::requests::{received, serve, short_threads, slots, windows};
+use crate::inproc::monitor::requests::{late_code, received, serve, short_threads, slots, windows};
 use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
 use crate::inproc::monitor::results::cpu_time::AskingCost;
 use crate::inproc::monitor::results::run_stats::{Around, ImageSums, RunStats};
@@ -332,7 +332,7 @@ fn handle_signals(session: &mut Session, signals: &Signals, control: &mut dyn Co
     if session.traced.root.attached.is_some() {
         turns::follow(session, control);
         let is_told = wanted.ending.is_some() || control.leaves();
-        return leave_when_over(&mut session.targets, &mut session.draft, &mut session.traced, is_told);
+        return leave_when_over(session, is_told);
     }
     let ended = session.traced.root.exit.is_some();
     let Some(why) = session.traced.root.ending.reason_to_end(&wanted, sys::now(), (ended, control.leaves()), linger)
@@ -346,7 +346,8 @@ fn handle_signals(session: &mut Session, signals: &Signals, control: &mut dyn Co
 }
 
 /// Leaves attached processes once their time is over, enough calls are counted, or systoll was `told` to end.
-fn leave_when_over(targets: &mut Targets, draft: &mut DraftRecording, traced: &mut TracedProcesses, told: bool) {
+fn leave_when_over(session: &mut Session, told: bool) {
+    let Session { targets, knowledge, draft, traced, .. } = session;
     let Some(attached) = traced.root.attached else { return };
     let counted = |most: u64| collect::counted_so_far(targets, &draft.table) >= most;
     let over = attached.deadline.is_some_and(|deadline| sys::now() >= deadline);
@@ -360,6 +361,7 @@ fn leave_when_over(targets: &mut Targets, draft: &mut DraftRecording, traced: &m
         false => crate::procfs::running_times(pids),
     };
     note_cpu(targets);
+    late_code::on_leaving(&mut targets.programs, knowledge);
     let_everything_go(&targets.memory, traced);
     let stopped = leave::leave_all(targets, &mut draft.problems);
     if let Some(attached) = &mut traced.root.attached {

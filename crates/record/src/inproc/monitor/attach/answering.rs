@@ -7,12 +7,9 @@ use crate::inproc::monitor::attach::target::Refusal;
 use crate::inproc::monitor::program::Patched;
 use crate::problems::Problems;
 use std::collections::BTreeSet;
-use systoll_binfile::maps::lines;
+use systoll_binfile::maps::{KERNELS, lines};
 use systoll_hooks::assemble::must_be_seen;
 use systoll_model::ProblemKind;
-
-/// Mappings of the kernel whose code makes no call for the program.
-const KERNELS: [&[u8]; 2] = [b"[vdso]", b"[vsyscall]"];
 
 /// Returns the refusal of a process whose calls can't be answered.
 pub(crate) fn refusal(pid: i32, why: &str) -> Refusal {

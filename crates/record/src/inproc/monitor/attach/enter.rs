@@ -26,6 +26,7 @@ use crate::inproc::monitor::exec::ready::{self, Ready, Taken};
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Programs;
 use crate::inproc::monitor::program::{Patched, Program};
+use crate::inproc::monitor::requests::late_code;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::root_process::Attached;
 use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Session, Targets};
@@ -242,6 +243,8 @@ fn stop_and_enter(
         Ok(under_way) => {
             let stopped_ns = stopped.let_go();
             note_left(&targets.programs, &knowledge.symbols, problems, prepared.id, &left);
+            // The jumps are there: code that the process makes from now on is searched when it is made.
+            late_code::look_at_earlier(targets, &mut knowledge.provisioning, (prepared.id, pid), &maps);
             Ok(Entered { stopped_ns, under_way })
         }
         Err(why) => {
@@ -377,7 +380,7 @@ fn map_memory(targets: &Targets, prepared: &Prepared, process: Process<'_>) -> R
 fn enter_stopped(
     targets: &mut Targets,
     knowledge: &mut FileKnowledge,
-    problems: &Problems,
+    problems: &mut Problems,
     id: ProgramId,
     pid: i32,
     (threads, left, maps): (&[Stopped], &[Left], &Maps),
@@ -389,28 +392,29 @@ fn enter_stopped(
         take_back();
         return Err("its threads can't be given counters".into());
     }
-    if let Err(why) = write_jumps(&targets.programs, knowledge, id, left, maps) {
+    let losses_before = problems.losses;
+    if let Err(why) = write_jumps(&targets.programs, knowledge, problems, id, (left, maps)) {
         take_back();
         return Err(why);
     }
     ready::note_users(targets, &knowledge.provisioning, id);
-    ready::allow_elision(targets, &knowledge.provisioning, problems, id, problems.losses);
+    ready::allow_elision(targets, &knowledge.provisioning, problems, id, losses_before);
     if let Some(program) = targets.programs.get_mut(&id) {
         program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     }
     Ok(threads::note_calls(targets, &knowledge.provisioning, id, threads.iter().zip(slots), left))
 }
 
-/// Writes the jumps of all files except those at the sites in `left`.
+/// Writes the jumps of all files except those at the sites in `left`. Notes the sites whose code differs from the file's.
 ///
 /// # Errors
 /// A text, if the jumps of one file can't be written. Then none is written.
 fn write_jumps(
     programs: &Programs,
     knowledge: &mut FileKnowledge,
+    problems: &mut Problems,
     id: ProgramId,
-    left: &[Left],
-    maps: &Maps,
+    (left, maps): (&[Left], &Maps),
 ) -> Result<(), String> {
     let Some(program) = programs.get(&id) else { return Err("it is gone".into()) };
     let layout = Layout::Known(&maps.all);
@@ -419,7 +423,7 @@ fn write_jumps(
     for (file, left) in program.hooks.files.iter().zip(left) {
         let spared = left.stood_in.union(&left.across).copied().collect();
         match program.mem.patch_but(&file.code.jumps, file.bias, (&is_code, spared)) {
-            Ok(left) => not_written.push(left.sites.len() as u64),
+            Ok(left) => not_written.push(left),
             Err(why) => {
                 for file in &program.hooks.files {
                     program.mem.restore(&file.code.jumps, file.bias);
@@ -429,8 +433,13 @@ fn write_jumps(
             }
         }
     }
-    for (file, left) in program.hooks.files.iter().zip(not_written) {
-        knowledge.provisioning.sites.note(file, Some(left), Arrival::AtStart);
+    for ((file, left), differs) in program.hooks.files.iter().zip(left).zip(not_written) {
+        let changed = differs.sites.iter().filter(|site| !left.has(**site)).count();
+        if changed > 0 {
+            let path = knowledge.symbols.path(file.key).unwrap_or_default();
+            provision::note_changed(problems, &path, (changed, file.known.plan.sites.len()), &differs);
+        }
+        knowledge.provisioning.sites.note(file, Some(differs.sites.len() as u64), Arrival::AtStart);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Provisionin
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::{BLOBS, Memory, Runs};
+use crate::inproc::monitor::shared::piecewise::Differences;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::problems::Problems;
 use crate::procfs;
@@ -289,17 +290,22 @@ pub(crate) fn write_around(
         Ok(left) if left.sites.is_empty() => {}
         Ok(left) => {
             let path = knowledge.symbols.path(key).unwrap_or_default();
-            let (places, shown) = (left.sites.len(), left.shown());
-            problems.note(
-                ProblemKind::Lost,
-                format!(
-                    "{path}: {places} of {all} places that make system calls are not counted, where something \
-                     has changed the code: {shown}"
-                ),
-            );
+            note_changed(problems, &path, (left.sites.len(), all), &left);
         }
         Err(why) => lost(&knowledge.symbols, problems, key, &why),
     }
+}
+
+/// Notes that `places` of all `sites` of a file were not hooked because the code in the process differs from the file's.
+pub(crate) fn note_changed(problems: &mut Problems, path: &str, (places, sites): (usize, usize), left: &Differences) {
+    let shown = left.shown();
+    problems.note(
+        ProblemKind::Lost,
+        format!(
+            "{path}: {places} of {sites} places that make system calls are not counted, where something has changed \
+             the code: {shown}"
+        ),
+    );
 }
 
 /// Returns the memory of the process whose thread waits in the slot: a forked child's differs from its maker's.

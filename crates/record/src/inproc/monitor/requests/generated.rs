@@ -89,7 +89,9 @@ fn puts_number(i: &Instruction) -> bool {
     let whole = matches!(i.op0_register(), Register::EAX | Register::RAX);
     let constant = matches!(i.try_op_kind(1), Ok(OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64));
     match i.mnemonic() {
-        Mnemonic::Mov => whole && constant && i.immediate(1) < HIGHEST,
+        // A function that makes any call, as libc's `syscall`, moves the number from a register or from the stack.
+        Mnemonic::Mov if constant => whole && i.immediate(1) < HIGHEST,
+        Mnemonic::Mov => i.op0_register() == Register::RAX && i.segment_prefix() == Register::None,
         Mnemonic::Xor => whole && i.op0_register() == i.op1_register(),
         _ => false,
     }
@@ -117,6 +119,9 @@ mod tests {
         let with_arguments = [&MOV_39[..], &[0x48, 0x89, 0xf7, 0x31, 0xf6], &SYSCALL].concat();
         assert_eq!(calls(&with_arguments), 1);
         assert_eq!(calls(&[&[0x31, 0xc0][..], &SYSCALL].concat()), 1);
+        // mov %rdi,%rax; mov %rsi,%rdi, and mov 8(%rsp),%rax: functions for any call
+        assert_eq!(calls(&[&[0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7][..], &SYSCALL].concat()), 1);
+        assert_eq!(calls(&[&[0x48, 0x8b, 0x44, 0x24, 8][..], &SYSCALL].concat()), 1);
         // These are no calls: a number among the code's constants, a number that no call has, and code that control
         // flow does not reach.
         assert_eq!(calls(&[&[0x90; 30][..], &SYSCALL].concat()), 0);

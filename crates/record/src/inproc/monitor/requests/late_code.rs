@@ -19,6 +19,7 @@ use crate::inproc::monitor::shared::memory::{Area, BLOBS};
 use crate::problems::Problems;
 use crate::sys::read_memory;
 use std::ops::Range;
+use systoll_binfile::maps::{KERNELS, lines};
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, image};
 use systoll_hooks::numbers::{MMAP, MREMAP};
 use systoll_model::ProblemKind;
@@ -108,8 +109,8 @@ fn hook_range(
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
         // Shared memory may be written through another mapping of it.
         let fresh = mapped && (waiter.registers.r8 as i32) < 0;
-        let new = NewMemory { range: part, fresh, in_place: m.writable || m.shared };
-        look_through(targets, &mut knowledge.provisioning, waiter, new);
+        let code = CodeInNoFile { range: part, fresh, in_place: m.writable || m.shared };
+        look_through(targets, &mut knowledge.provisioning, (id, waiter.tid), code);
     }
     files.into_iter().try_fold(By::Launcher, |_, file| {
         let Session { targets, knowledge, draft, .. } = session;
@@ -207,8 +208,8 @@ fn hooked(targets: &Targets, thread: SlotRef, file: &MappedFile) -> Option<usize
     program.hooks.files.iter().position(is_it)
 }
 
-/// Memory that has become executable and belongs to no file.
-struct NewMemory {
+/// Executable memory that belongs to no file.
+struct CodeInNoFile {
     range: Range<u64>,
     /// True if nothing has been written to the memory yet.
     fresh: bool,
@@ -216,9 +217,36 @@ struct NewMemory {
     in_place: bool,
 }
 
-/// Searches new executable memory for calls.
-fn look_through(targets: &mut Targets, provisioning: &mut Provisioning, waiter: &Waiter, new: NewMemory) {
-    let (id, tid, NewMemory { range, fresh, in_place }) = (waiter.slot.program, waiter.tid, new);
+/// Searches the code that a process had in no file when it was entered: that of a just-in-time compiler, or of a program
+/// that was unpacked into memory. `maps` are its mappings at that moment; code that it makes later is searched then.
+pub(crate) fn look_at_earlier(
+    targets: &mut Targets,
+    provisioning: &mut Provisioning,
+    (id, pid): (ProgramId, i32),
+    maps: &Maps,
+) {
+    let Some(program) = targets.programs.get(&id) else { return };
+    let files: Vec<MappedFile> = program.space.files().collect();
+    let kernels = kernels_code(maps);
+    let found = |m: &&Mapped| m.executable && !is_file(&files, m) && !kernels.contains(&m.range);
+    for m in maps.all.iter().filter(found) {
+        let code = CodeInNoFile { range: m.range.clone(), fresh: false, in_place: m.writable || m.shared };
+        look_through(targets, provisioning, (id, pid), code);
+    }
+}
+
+/// Returns the mappings whose code is the kernel's.
+fn kernels_code(maps: &Maps) -> Vec<Range<u64>> {
+    lines(&maps.text).filter(|line| KERNELS.contains(&line.path)).map(|line| line.range).collect()
+}
+
+/// Searches executable memory for calls, in the process of thread `tid`.
+fn look_through(
+    targets: &mut Targets,
+    provisioning: &mut Provisioning,
+    (id, tid): (ProgramId, i32),
+    CodeInNoFile { range, fresh, in_place }: CodeInNoFile,
+) {
     let Some(program) = targets.programs.get_mut(&id) else { return };
     let Some(area) = targets.memory.image(id) else { return };
     let generated = &mut program.hooks.generated;
@@ -244,17 +272,28 @@ fn look_through(targets: &mut Targets, provisioning: &mut Provisioning, waiter: 
     }
 }
 
+/// Searches the writable code of programs that are about to be left.
+pub(crate) fn on_leaving(programs: &mut Programs, knowledge: &mut FileKnowledge) {
+    let writing = programs.values().filter(|program| program.hooks.generated.written_in_place);
+    for (id, pid) in writing.map(|program| (program.id, program.pid)).collect::<Vec<_>>() {
+        on_ending(programs, knowledge, id, pid);
+    }
+}
+
 /// Searches the writable code of a program that ends: its current contents stand for all it ever had.
 pub(crate) fn on_ending(programs: &mut Programs, knowledge: &mut FileKnowledge, id: ProgramId, tid: i32) {
     let maps = Maps::of(tid);
+    let kernels = kernels_code(&maps);
     let Some(program) = programs.get_mut(&id) else { return };
     program.space.update_by(&mut knowledge.symbols, tid, &maps.text);
     let files: Vec<MappedFile> = program.space.files().collect();
     let ours = |m: &Mapped| {
-        m.range.start >= BLOBS_AT && m.range.start < BLOBS_AT + BLOBS_SIZE
-            || program.hooks.files.iter().any(|f| f.code_range().contains(&m.range.start))
+        let is_place = m.range.start >= BLOBS_AT && m.range.start < BLOBS_AT + BLOBS_SIZE
+            || program.hooks.files.iter().any(|f| f.code_range().contains(&m.range.start));
+        is_place && maps.are_ours(&m.range)
     };
-    let in_place = |m: &&Mapped| m.executable && (m.writable || m.shared) && !is_file(&files, m) && !ours(m);
+    let others = |m: &Mapped| ours(m) || kernels.contains(&m.range);
+    let in_place = |m: &&Mapped| m.executable && (m.writable || m.shared) && !is_file(&files, m) && !others(m);
     let (mut calls, mut budget) = (0, MOST_BYTES);
     for m in maps.all.iter().filter(in_place) {
         let end = m.range.end.min(m.range.start.saturating_add(budget));

@@ -86,12 +86,12 @@ pub(crate) fn note_generated(problems: &mut Problems, program: &Program, exe: &s
         (
             generated.calls > 0,
             ProblemKind::Lost,
-            "makes code while it runs, with what looks like system calls: they are not counted",
+            "runs code that is in no file, with what looks like system calls: they are not counted",
         ),
         (
             generated.written_in_place && !generated.seen_at_end || generated.too_much,
             ProblemKind::Note,
-            "makes code while it runs: whether that makes system calls of its own is not looked at",
+            "runs code that is in no file: whether that makes system calls of its own is not looked at",
         ),
     ];
     for (is_so, kind, what) in all {
