@@ -88,7 +88,7 @@ impl Process<'_> {
         let at = |call: usize| results.get(call).copied().unwrap_or(0);
         let missing = placed.iter().find(|(call, mapping)| at(*call) as u64 != mapping.range().start);
         let Some((call, _)) = missing else { return Ok(()) };
-        let why = checked(at(*call)).err().unwrap_or_else(|| "there is no room for it".into());
+        let why = why_not(&results, *call);
         let done = placed.iter().filter_map(|(call, mapping)| {
             let at = checked(at(*call)).ok()?;
             Some(at..at + (mapping.range().end - mapping.range().start))
@@ -116,6 +116,19 @@ impl Process<'_> {
     }
 }
 
+/// Returns why call `missing` has mapped nothing, given the results of all calls: the first of them that failed is the
+/// reason for the others.
+fn why_not(results: &[i64], missing: usize) -> String {
+    let failed = results.iter().take(missing + 1).find(|result| checked(**result).is_err());
+    let result = match failed {
+        // The process received no descriptors, for which it has no room.
+        Some(result) if *result == -i64::from(libc::EBADF) => -i64::from(libc::EMFILE),
+        Some(result) => *result,
+        None => return "there is no room for it".into(),
+    };
+    checked(result).err().unwrap_or_default()
+}
+
 /// Adds calls that make a pair of sockets at `fds` and receive two descriptors over it. Returns the address at which
 /// the received descriptors will be.
 fn prepare(errands: &mut Errands, fds: u64) -> u64 {
@@ -135,4 +148,19 @@ fn prepare(errands: &mut Errands, fds: u64) -> u64 {
     let flags = Word::Is(libc::MSG_CMSG_CLOEXEC as u64);
     errands.add(libc::SYS_recvmsg, [theirs, Word::Is(message), flags, Word::Is(0), Word::Is(0), Word::Is(0)]);
     control + CONTROL_HEADER as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_call_that_failed_is_the_reason() {
+        let (full, bad, none) = (-i64::from(libc::EMFILE), -i64::from(libc::EBADF), -i64::from(libc::ENOMEM));
+        let full_text = checked(full).unwrap_err();
+        assert_eq!(why_not(&[full, bad, bad, bad], 3), full_text);
+        assert_eq!(why_not(&[0, 0, 1, bad], 3), full_text, "descriptors that did not arrive");
+        assert_eq!(why_not(&[0, 0, 1, none, bad], 3), checked(none).unwrap_err());
+        assert_eq!(why_not(&[0, 0, 1, 4096], 3), "there is no room for it");
+    }
 }

@@ -277,6 +277,8 @@ fn listed() -> impl Iterator<Item = i32> {
 
 /// Returns the first process, of `others`, that shares all memory with `pid`; threads of `pid` do not count.
 fn shares_memory(pid: i32, others: impl Iterator<Item = i32>) -> Option<i32> {
+    // A process that is about to end has no memory, as the kernel's threads have none.
+    procfs::status_field(pid, "VmSize:")?;
     let mut sharing = others.filter(|other| peer::same_memory(pid, *other) == Some(true)).filter_map(procfs::tgid);
     sharing.find(|process| *process != pid)
 }
