@@ -2,7 +2,7 @@
 
 use crate::cli::{AttachArgs, BackendChoice, Timed};
 use crate::control::Live;
-use crate::failure::Failure;
+use crate::failure::{EXIT_OF_SYSTOLL, Failure};
 use crate::output::to_stderr;
 use crate::processes;
 use crate::run::{Places, add, windows};
@@ -28,7 +28,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let added = add(&args.keep, &args.show, &recording, &labels, args.quiet);
     let told = places.tell(&recording);
     drop(limits);
-    let mut code = ExitCode::SUCCESS;
+    let mut code = tell_what_stays(&recording);
     for failure in [told, kept, added].into_iter().filter_map(Result::err) {
         code = failure.tell();
     }
@@ -94,10 +94,21 @@ fn in_turns(args: &AttachArgs, pids: Vec<i32>) -> ExitCode {
 /// Returns the state in which processes were left.
 fn left(recording: &Recording) -> LeftState {
     let longest_stop_ns = recording.header.attached.map_or(0, |attached| attached.longest_stop_ns);
-    let stays = |problem: &Problem| problem.text.contains("systoll attach --clean");
     let told = |problem: &&Problem| problem.kind == ProblemKind::Unwatched || stays(problem);
     let problems = recording.problems.iter().filter(told).map(|problem| problem.text.clone()).collect();
     LeftState { longest_stop_ns, problems }
+}
+
+/// Returns true if a problem is about a process that could not be left as it was.
+pub(crate) fn stays(problem: &Problem) -> bool {
+    problem.text.contains("systoll attach --clean")
+}
+
+/// Reports the processes in which something of systoll stays. Returns the exit code.
+pub(crate) fn tell_what_stays(recording: &Recording) -> ExitCode {
+    let staying: Vec<&Problem> = recording.problems.iter().filter(|problem| stays(problem)).collect();
+    staying.iter().for_each(|problem| to_stderr(&format!("systoll: {}\n", systoll_present::clean(&problem.text))));
+    if staying.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_OF_SYSTOLL) }
 }
 
 /// Removes from processes what a killed systoll left there.

@@ -9,7 +9,7 @@ use crate::cli::{TopArgs, TopGroup, TopSort};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{ascii, to_stderr};
-use crate::{processes, run};
+use crate::{attach, processes, run};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -57,7 +57,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     to_stderr(&told(&recording, &pids));
     Ok(match recording.header.exit {
         Some(exit) if !args.command.is_empty() => run::end_as(Some(exit)),
-        _ => ExitCode::SUCCESS,
+        _ => attach::tell_what_stays(&recording),
     })
 }
 
@@ -131,7 +131,10 @@ fn told(recording: &Recording, pids: &[i32]) -> String {
         n => format!("{} and {} more", which[..8].join(", "), n - 8),
     };
     let end = match (header.attached, header.exit) {
-        (Some(attached), _) if attached.left_running => format!("{process} {which} {runs} on as before"),
+        (Some(attached), _) if attached.left_running => {
+            let how = if recording.problems.iter().any(attach::stays) { "" } else { " as before" };
+            format!("{process} {which} {runs} on{how}")
+        }
         (Some(_), _) => format!("{process} {which} ended"),
         (None, Some(Exit::Code(code))) => format!("the program ended, exit {code}"),
         (None, Some(Exit::Signal(signal))) => {

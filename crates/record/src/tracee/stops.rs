@@ -119,16 +119,15 @@ pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Waited {
     }
 }
 
-/// Does the same as [`wait_for_stop`], but waits at most until `deadline`; then returns [`Waited::NothingYet`].
+/// Does the same as [`wait_for_stop`], but waits at most until `deadline`; then there was nothing yet.
 pub(crate) fn wait_for_stop_by(tid: i32, deadline: u64) -> Waited {
     let mut pause = Pause::default();
-    while crate::sys::now() < deadline {
+    loop {
         match wait_for_stop(tid, false) {
-            Waited::NothingYet | Waited::Interrupted => pause.wait(),
+            Waited::NothingYet | Waited::Interrupted if crate::sys::now() < deadline => pause.wait(),
             told => return told,
         }
     }
-    Waited::NothingYet
 }
 
 /// Number of looks so far for an event that usually comes within microseconds: the first looks follow without a pause,

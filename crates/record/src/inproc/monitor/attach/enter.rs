@@ -14,9 +14,10 @@ use crate::error::Error;
 use crate::inproc::monitor::attach::answering;
 use crate::inproc::monitor::attach::errands::NotMade;
 use crate::inproc::monitor::attach::frames;
+use crate::inproc::monitor::attach::leave;
 use crate::inproc::monitor::attach::mapping::Process;
 use crate::inproc::monitor::attach::places::Left;
-use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
+use crate::inproc::monitor::attach::stop_all::{self, AllStopped, IfHalted, NotStopped, Stopped};
 use crate::inproc::monitor::attach::target::{self, Refusal};
 use crate::inproc::monitor::attach::threads;
 use crate::inproc::monitor::exec::bootstrap::{self, Mapping};
@@ -51,6 +52,8 @@ const USER_CS: u64 = 0x33;
 /// Number of attempts to enter a process, and the time by which the pause grows before each further one.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
+/// Time after which no further attempt is made.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of the first thread's slot that are kept as the counts of start-up, at most.
 const MOST_BEFORE: u64 = 1 << 20;
 
@@ -92,7 +95,11 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
     errand::assemble_ahead().map_err(|e| Refusal::new(e.to_string()))?;
     let mut prepared = prepare(session, pid, image)?;
     let mut last = Refusal::new("it maps code all the time");
+    let deadline = sys::now() + PATIENCE.as_nanos() as u64;
     for n in 0..TRIES {
+        if n > 0 && sys::now() >= deadline {
+            break;
+        }
         if session.traced.root.attached.is_some_and(|attached| attached.processes == 0) {
             // What came before took time in which nothing was counted.
             session.draft.clock.start_ns = sys::now();
@@ -113,13 +120,15 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
                 prepared = prepare(session, pid, image)?;
             }
             Err(NotNow::Never(refusal)) => {
-                discard(targets, prepared.id);
-                return Err(refusal);
+                last = refusal;
+                break;
             }
         }
     }
+    let stays = leave::take_back(&session.targets.memory, (prepared.id, pid), &prepared.mappings.0);
     discard(&mut session.targets, prepared.id);
-    Err(last)
+    let reason = if stays { format!("{}; {}", last.reason, leave::what_stays(pid)) } else { last.reason };
+    Err(Refusal { reason, ..last })
 }
 
 fn discard(targets: &mut Targets, id: ProgramId) {
@@ -219,7 +228,7 @@ fn stop_and_enter(
 ) -> Result<Entered, NotNow> {
     let alone = target::Alone::of(pid).map_err(shares_memory)?;
     let has_own_filters = target::has_own_filters(pid);
-    let stopped = AllStopped::of(pid).map_err(|why| not_stopped(pid, why))?;
+    let stopped = AllStopped::of(pid, IfHalted::Refuse).map_err(|why| not_stopped(pid, why))?;
     if let Some(other) = alone.disturbed() {
         return Err(shares_memory(other));
     }
@@ -259,11 +268,13 @@ fn stop_and_enter(
 fn not_stopped(pid: i32, why: NotStopped) -> NotNow {
     match why {
         NotStopped::Gone => NotNow::Never(Refusal::new("it has ended")),
-        NotStopped::Denied(errno) => NotNow::Never(target::denied(pid, errno)),
+        // Another tracer, such as a second systoll, may be gone in a moment.
+        NotStopped::Denied(errno) => NotNow::Again(target::not_attached(pid, errno)),
         NotStopped::Halted => NotNow::Never(Refusal::new("it is stopped by a signal")),
         NotStopped::Busy(tid) => {
             let name = procfs::comm(tid);
-            let what = "does not stop: it waits in the kernel, for a child of vfork or a device";
+            let what = "does not stop: it waits in the kernel (for a child of vfork, or for a device), or its control \
+                        group is frozen, or is given no more processor time";
             NotNow::Again(Refusal::new(format!("its thread {tid} ({name}) {what}")))
         }
     }

@@ -2,10 +2,13 @@
 //!
 //! The thread makes them by code that returns to the program by itself (`systoll_hooks::assemble::errand`), so the
 //! program runs on even if systoll is killed meanwhile.
+//!
+//! A thread that gets hardly any of the processor (its control group is throttled) may need seconds for that. Its errand
+//! is unfinished then: the thread is let go, and the errand's code is cleared once the thread has left it.
 
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::stop_all::{self, Stopped};
-use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
+use crate::inproc::monitor::shared::maps::{FILE_NAME, Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
 use crate::tracee::{self, Pause, Stop, Waited};
@@ -20,10 +23,10 @@ const PAGES: [u64; 2] = [GLOBAL - (1 << 20), GLOBAL - (2 << 20)];
 const SIZE: u64 = 1 << 14;
 /// Offset in that memory of the bytes that calls point to.
 const DATA: u64 = 1 << 13;
-/// Beginning of the name that our files have in `maps`.
-pub(crate) const FILE_NAME: &[u8] = b"/memfd:systoll";
 /// Time limit for all calls of an errand.
 const LIMIT: Duration = Duration::from_millis(1_500);
+/// Time in which a thread that runs ends an errand early.
+const GIVES_UP: Duration = Duration::from_millis(50);
 /// Cycles for which the thread waits for systoll before it continues by itself: half a second at 2 GHz.
 const PATIENCE_CYCLES: u64 = 1_000_000_000;
 /// Results of calls that the kernel restarts, as the thread's rax has them at a stop (include/linux/errno.h).
@@ -73,12 +76,6 @@ pub(crate) fn our_mappings(maps: &Maps) -> impl Iterator<Item = Range<u64>> {
     let fixed = GLOBAL..BLOBS_AT + BLOBS_SIZE;
     let is_ours = move |line: &Line<'_>| line.path.starts_with(FILE_NAME) && fixed.contains(&line.range.start);
     lines(&maps.text).filter(is_ours).map(|line| line.range)
-}
-
-/// Returns true if a mapping of one of our files holds all of `range`.
-pub(crate) fn is_ours(maps: &Maps, range: &Range<u64>) -> bool {
-    let holds = |line: &Line<'_>| line.range.start <= range.start && range.end <= line.range.end;
-    lines(&maps.text).any(|line| holds(&line) && line.path.starts_with(FILE_NAME))
 }
 
 impl Errands {
@@ -167,11 +164,11 @@ impl Errands {
         let away = Sent { tid: thread.tid, page: self.page, regs, mask, mem, code: at..at + code.len() as u64 };
         away.go()?;
         let made = self.made(&away, &contents, meanwhile);
-        let back = away.come_back();
-        // Clears the code unless the thread may still run it: a thread that waited too long has returned to the program
-        // by itself.
-        if back.is_ok() || away.is_out(maps) {
-            let _ = mem.write(at, &vec![0; code.len()]);
+        let back = if made.is_ok() { away.come_back() } else { away.give_up() };
+        // A thread that waited too long has returned to the program by itself.
+        match back.is_ok() || away.is_out(maps) {
+            true => away.clear(),
+            false => away.leave_unfinished(),
         }
         back.and(made)
     }
@@ -274,13 +271,45 @@ impl Sent<'_> {
     /// Stops the thread and restores its registers, if it is still in the errand's code.
     fn come_back(&self) -> Result<(), NotMade> {
         stop_all::stop_again(self.tid).ok_or(NotMade::Away)?;
-        let now = tracee::registers(self.tid).map_err(|_| NotMade::Away)?;
-        if !self.code.contains(&now.rip) {
-            return Err(NotMade::Away);
-        }
+        self.put_back().then_some(()).ok_or(NotMade::Away)
+    }
+
+    /// Restores the registers of the thread, which is stopped, if it is still in the errand's code. Returns true if it
+    /// was.
+    fn put_back(&self) -> bool {
+        let is_in = tracee::registers(self.tid).is_ok_and(|now| self.code.contains(&now.rip));
         // The mask comes first: no signal is delivered before the thread runs again.
-        tracee::set_signal_mask(self.tid, self.mask).map_err(|_| NotMade::Away)?;
-        tracee::set_registers(self.tid, &self.regs).map_err(|_| NotMade::Away)
+        is_in
+            && tracee::set_signal_mask(self.tid, self.mask).is_ok()
+            && tracee::set_registers(self.tid, &self.regs).is_ok()
+    }
+
+    /// Ends an errand that was not made in time: makes the thread close what it has opened, unmap the page, and come back.
+    fn give_up(&self) -> Result<(), NotMade> {
+        self.end_early();
+        let is_done = self.until(sys::now() + GIVES_UP.as_nanos() as u64, &mut || self.word(GO).is_none());
+        if is_done.is_ok() {
+            return self.come_back();
+        }
+        // The other threads must not wait for this one any longer.
+        let _ = tracee::interrupt(self.tid);
+        stop_all::late::note(self.tid);
+        Err(NotMade::Away)
+    }
+
+    /// Makes the thread end the errand's waits. Calls that it has not begun to make are not made.
+    fn end_early(&self) {
+        if self.word(GO) == Some(0) {
+            let _ = self.mem.write(self.page + CALLS, &0u64.to_le_bytes());
+        }
+        for wait in [READ, GO] {
+            let _ = self.mem.write(self.page + wait, &1u64.to_le_bytes());
+        }
+    }
+
+    /// Overwrites the errand's code with the zeroes that were there.
+    fn clear(&self) {
+        let _ = self.mem.write(self.code.start, &vec![0; (self.code.end - self.code.start) as usize]);
     }
 }
 
@@ -291,6 +320,92 @@ impl Sent<'_> {
         let Ok(now) = tracee::registers(self.tid) else { return false };
         let frames = frames::interrupted(self.tid, &[now.rsp], &maps.all);
         !self.code.contains(&now.rip) && frames.is_some_and(|frames| frames.iter().all(|rip| !self.code.contains(rip)))
+    }
+}
+
+/// Errands whose code could not be cleared when they were over: the thread that ran it did not come back in time.
+pub(crate) mod unfinished {
+    use super::{GO, Sent, stop_all, tracee};
+    use crate::inproc::monitor::shared::maps::Maps;
+    use crate::inproc::monitor::shared::remote::Mem;
+    use crate::inproc::monitor::sys;
+    use std::cell::RefCell;
+    use std::ops::Range;
+    use std::time::Duration;
+
+    /// Time within which a thread of a throttled control group ends its errand: three waits of half a second, and some
+    /// periods of the group, each a second at most (Documentation/scheduler/sched-bwc.rst of the kernel).
+    const PATIENCE: Duration = Duration::from_secs(8);
+    /// Time for which the thread runs between two looks.
+    const PAUSE: Duration = Duration::from_millis(100);
+
+    /// An errand that is not over.
+    struct Unfinished {
+        pid: i32,
+        tid: i32,
+        page: u64,
+        regs: libc::user_regs_struct,
+        mask: u64,
+        /// The memory in which the code was written, whatever the process executes later.
+        mem: Mem,
+        code: Range<u64>,
+    }
+
+    thread_local! {
+        /// One list for each thread: only the thread that attached to a thread can stop it again.
+        static ALL: RefCell<Vec<Unfinished>> = const { RefCell::new(Vec::new()) };
+    }
+
+    impl Sent<'_> {
+        /// Remembers the errand.
+        pub(super) fn leave_unfinished(&self) {
+            let (Ok(mem), Some(pid)) = (self.mem.again(), crate::procfs::tgid(self.tid)) else { return };
+            let Sent { tid, page, regs, mask, ref code, .. } = *self;
+            let code = code.clone();
+            ALL.with_borrow_mut(|all| all.push(Unfinished { pid, tid, page, regs, mask, mem, code }));
+        }
+    }
+
+    impl Unfinished {
+        /// Clears the code if the thread is not in it any more, or can be put back. Returns true if that was done.
+        fn finish(&self) -> bool {
+            let Self { tid, page, regs, mask, ref mem, ref code, .. } = *self;
+            let sent = Sent { tid, page, regs, mask, mem, code: code.clone() };
+            if !sys::exists(tid) {
+                sent.clear();
+                return true;
+            }
+            if sent.word(GO).is_some() {
+                sent.end_early();
+                return false;
+            }
+            if stop_all::stop(tid).is_none() {
+                return false;
+            }
+            let is_out = sent.put_back() || sent.is_out(&Maps::of(self.pid));
+            if is_out {
+                sent.clear();
+            }
+            let _ = tracee::detach(tid, 0);
+            is_out
+        }
+    }
+
+    /// Clears the code of all unfinished errands, as far as their threads leave it in time. Returns the processes in which
+    /// code stays.
+    pub(crate) fn finish() -> Vec<i32> {
+        let deadline = sys::now() + PATIENCE.as_nanos() as u64;
+        loop {
+            stop_all::late::let_go();
+            let left = ALL.with_borrow_mut(|all| {
+                all.retain(|one| !one.finish());
+                all.iter().map(|one| one.pid).collect::<Vec<_>>()
+            });
+            if left.is_empty() || sys::now() >= deadline {
+                return left;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
@@ -309,7 +424,7 @@ mod tests {
         let found: Vec<_> = our_mappings(&Maps { all: Vec::new(), text: text.to_vec() }).collect();
         assert_eq!(found, [0x5000_0000_0000..0x501f_1000_0000, 0x5020_0000_0000..0x5020_4000_0000]);
         let maps = Maps { all: Vec::new(), text: text.to_vec() };
-        let ours = |range: Range<u64>| is_ours(&maps, &range);
+        let ours = |range: Range<u64>| maps.are_ours(&range);
         assert!(ours(0x7f00_0000_0000..0x7f00_0000_1000) && !ours(0x7f00_0000_0000..0x7f00_0000_2000));
         assert!(!ours(0x501f_8000_0000..0x501f_8000_1000) && !ours(0x1000..0x2000));
         let pages = |range: Range<u64>| {

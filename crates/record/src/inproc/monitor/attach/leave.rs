@@ -1,14 +1,19 @@
 //! Leaves watched processes, which run on unwatched.
 
+use crate::inproc::monitor::attach::errands::unfinished;
 use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
+use crate::inproc::monitor::exec::bootstrap::Mapping;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::{Patched, Programs};
 use crate::inproc::monitor::session::Targets;
+use crate::inproc::monitor::shared::maps::Maps;
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
 use crate::problems::Problems;
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::{global, slot, state};
 use systoll_model::ProblemKind;
@@ -52,6 +57,27 @@ pub(crate) fn leave_all(targets: &Targets, problems: &mut Problems) -> u64 {
     longest
 }
 
+/// Takes back everything that attempts to enter process `pid` have left there: a thread that was to map memory, and gets
+/// hardly any of the processor, may do so when nobody waits for it any more. `code` are the mappings of the code, which
+/// no jump leads to. Returns true if something stays.
+pub(crate) fn take_back(memory: &Memory, (id, pid): (ProgramId, i32), code: &[Mapping]) -> bool {
+    let code_stays = unfinished::finish().contains(&pid);
+    let image = memory.to_hand_over(id).and_then(|[_, image]| image.metadata().ok());
+    let maps = Maps::of(pid);
+    if !image.is_some_and(|image| maps.have_ours(image.ino())) {
+        return code_stays;
+    }
+    let Ok(mem) = Mem::open(pid) else { return true };
+    let near = code.iter().map(Mapping::range).filter(|range| maps.are_ours(range)).collect();
+    let ours = Ours { pid, mem, near, written: Vec::new(), errands: Vec::new() };
+    code_stays || ours.take_out(&|| ()).is_some_and(|outcome| !outcome.clean)
+}
+
+/// Returns the words for a process in which something stays ([`take_back`]).
+pub(crate) fn what_stays(pid: i32) -> String {
+    format!("some of what systoll brings stays in it, unused: systoll attach --clean {pid} takes it out")
+}
+
 /// Returns the processes that have an image of ours mapped, with their programs.
 fn processes(targets: &Targets) -> Vec<(ProgramId, i32)> {
     let mut all = BTreeSet::new();
@@ -68,10 +94,11 @@ fn ours(programs: &Programs, id: ProgramId, pid: i32) -> Option<Ours> {
     let files = &programs.get(&id)?.hooks.files;
     let mut written: Vec<Written> = files.iter().flat_map(written_in).collect();
     written.sort_by_key(|written| written.at);
+    let maps = Maps::of(pid);
     Some(Ours {
         pid,
         mem: Mem::open(pid).ok()?,
-        near: files.iter().map(Patched::code_range).collect(),
+        near: files.iter().map(Patched::code_range).filter(|near| maps.are_ours(near)).collect(),
         written,
         errands: Vec::new(),
     })

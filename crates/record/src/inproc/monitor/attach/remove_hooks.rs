@@ -5,10 +5,10 @@
 //! same call in the program's code. Once no thread is inside and no handler returns there, each thread loses its slot
 //! and our rseq area, and one of them unmaps our memory. If that takes too long, the memory stays mapped, unused.
 
-use crate::inproc::monitor::attach::errands::{Errands, is_ours, left_pages, our_mappings};
+use crate::inproc::monitor::attach::errands::{Errands, left_pages, our_mappings, unfinished};
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::mapping::Process;
-use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
+use crate::inproc::monitor::attach::stop_all::{self, AllStopped, IfHalted, NotStopped, Stopped};
 use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
@@ -85,7 +85,7 @@ impl Ours {
         let (deadline, mut pause, mut outcome) = (sys::now() + PATIENCE.as_nanos() as u64, PAUSE, Outcome::default());
         loop {
             meanwhile();
-            match AllStopped::of(self.pid) {
+            match AllStopped::of(self.pid, IfHalted::Take) {
                 Ok(stopped) => {
                     // No thread can be inside a jump: a jump is one instruction, and none was written around a thread.
                     outcome.restored |= self.restore(&self.written);
@@ -95,6 +95,8 @@ impl Ours {
                 Err(NotStopped::Gone) => return None,
                 Err(_) => {}
             }
+            // A thread that has unmapped our memory may not have come back yet.
+            outcome.clean &= !unfinished::finish().contains(&self.pid);
             if outcome.clean || sys::now() >= deadline {
                 return Some(outcome);
             }
@@ -256,7 +258,7 @@ impl Ours {
         // The image comes last: if we are killed in between, it still lists our other memory.
         let (image, fixed): (Vec<_>, Vec<_>) = our_mappings(maps).partition(|range| range.contains(&IMAGE));
         // The process may have unmapped a file and our code near it, and mapped memory of its own there.
-        let near = self.near.iter().filter(|near| is_ours(maps, near)).cloned();
+        let near = self.near.iter().filter(|near| maps.are_ours(near)).cloned();
         let all: Vec<Range<u64>> = left_pages(maps).chain(areas).chain(near).chain(fixed).chain(image).collect();
         Process { pid: self.pid, threads, mem: &self.mem, maps }.unmap(&all).is_ok()
     }

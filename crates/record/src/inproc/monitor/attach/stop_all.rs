@@ -30,6 +30,15 @@ pub(crate) enum NotStopped {
     Busy(i32),
 }
 
+/// Treatment of a process that a signal has stopped: none of its code runs until SIGCONT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfHalted {
+    /// The process is not touched.
+    Refuse,
+    /// Its threads count as stopped. When they are let go, they stay stopped by the signal.
+    Take,
+}
+
 /// A stopped thread.
 pub(crate) struct Stopped {
     pub(crate) tid: i32,
@@ -65,9 +74,9 @@ impl AllStopped {
     ///
     /// # Errors
     /// If one of them can't be stopped. Then all run on.
-    pub(crate) fn of(pid: i32) -> Result<Self, NotStopped> {
+    pub(crate) fn of(pid: i32, if_halted: IfHalted) -> Result<Self, NotStopped> {
         let mut all = Self { threads: Vec::new(), _hurry: Hurry::new() };
-        let mut seized = Seized::default();
+        let mut seized = Seized { if_halted, untold: HashSet::new(), told: Vec::new() };
         match all.stop(pid, &mut seized) {
             Ok(()) if all.threads.is_empty() => Err(NotStopped::Gone),
             Ok(()) => Ok(all),
@@ -131,7 +140,7 @@ impl AllStopped {
             seized.tell(*tid);
         }
         for tid in some {
-            let stopped = wait(*tid, deadline)?;
+            let stopped = wait(*tid, deadline, seized.if_halted)?;
             let since = seized.forget(*tid);
             // A thread that was killed meanwhile has no registers.
             if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(*tid)) {
@@ -144,8 +153,8 @@ impl AllStopped {
 }
 
 /// Threads that we are attached to and have not seen stop.
-#[derive(Default)]
 struct Seized {
+    if_halted: IfHalted,
     /// Threads that were not asked to stop yet.
     untold: HashSet<i32>,
     /// Threads that were asked to stop, and the time of that, ns.
@@ -173,8 +182,8 @@ impl Drop for Seized {
         for tid in std::mem::take(&mut self.untold) {
             self.tell(tid);
         }
+        let deadline = sys::now() + STOPS.as_nanos() as u64;
         for (tid, _) in &self.told {
-            let deadline = sys::now() + STOPS.as_nanos() as u64;
             if let Waited::Stop(stop) = tracee::wait_for_stop_by(*tid, deadline) {
                 let_go(*tid, stop);
             } else {
@@ -261,6 +270,10 @@ fn let_go(tid: i32, stop: Stop) {
 
 /// Attaches to a thread without stopping it. Returns false if the thread has ended or is a kernel thread.
 fn seize(tid: i32) -> Result<bool, NotStopped> {
+    // The kernel would refuse to attach twice to a thread that has yet to stop.
+    if late::take(tid) {
+        return Ok(true);
+    }
     match tracee::seize(tid, 0) {
         Ok(()) => Ok(true),
         Err(Errno::ESRCH) => Ok(false),
@@ -270,7 +283,7 @@ fn seize(tid: i32) -> Result<bool, NotStopped> {
 }
 
 /// Waits until a thread that was asked to stop has done so. Returns `None` if it has ended.
-fn wait(tid: i32, deadline: u64) -> Result<Option<()>, NotStopped> {
+fn wait(tid: i32, deadline: u64, if_halted: IfHalted) -> Result<Option<()>, NotStopped> {
     loop {
         match tracee::wait_for_stop_by(tid, deadline) {
             Waited::Stop(Stop::Signal { signal, .. }) => {
@@ -279,7 +292,9 @@ fn wait(tid: i32, deadline: u64) -> Result<Option<()>, NotStopped> {
                     return Ok(None);
                 }
             }
-            Waited::Stop(stop) if stop.is_group_stop() => return Err(NotStopped::Halted),
+            Waited::Stop(stop) if stop.is_group_stop() && if_halted == IfHalted::Refuse => {
+                return Err(NotStopped::Halted);
+            }
             Waited::Stop(Stop::Event { event: libc::PTRACE_EVENT_STOP, .. }) => return Ok(Some(())),
             Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }) => return Ok(None),
             Waited::Stop(_) => return Err(NotStopped::Busy(tid)),
@@ -292,10 +307,16 @@ fn wait(tid: i32, deadline: u64) -> Result<Option<()>, NotStopped> {
     }
 }
 
+/// Attaches to a thread and stops it. Returns `None` if it does not stop in time, or has ended.
+pub(crate) fn stop(tid: i32) -> Option<()> {
+    seize(tid).ok().filter(|attached| *attached)?;
+    stop_again(tid)
+}
+
 /// Stops a running thread that we are attached to. Returns `None` if it does not stop in time, or has ended.
 pub(crate) fn stop_again(tid: i32) -> Option<()> {
     tracee::interrupt(tid).ok()?;
-    match wait(tid, sys::now() + STOPS.as_nanos() as u64) {
+    match wait(tid, sys::now() + STOPS.as_nanos() as u64, IfHalted::Take) {
         Ok(stopped) => {
             // The thread may have restarted its call by itself.
             if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(tid)) {
@@ -322,7 +343,8 @@ fn runs_no_code(tid: i32) -> bool {
     ended || flags & WORKERS != 0
 }
 
-/// Threads that did not stop in time after they were asked to: they will stop, and must be let go then.
+/// Threads that did not stop in time after they were asked to: we are attached to them, they will stop, and must be let go
+/// then.
 pub(crate) mod late {
     use crate::tracee::{self, Waited};
     use std::cell::RefCell;
@@ -335,6 +357,11 @@ pub(crate) mod late {
     /// Remembers a thread that has yet to stop.
     pub(crate) fn note(tid: i32) {
         LATE.with_borrow_mut(|late| late.push(tid));
+    }
+
+    /// Forgets a thread, which is attached to. Returns true if it was remembered.
+    pub(crate) fn take(tid: i32) -> bool {
+        LATE.with_borrow_mut(|late| late.iter().position(|t| *t == tid).map(|at| late.swap_remove(at)).is_some())
     }
 
     /// Lets go the threads that have stopped by now. Returns true if others remain.

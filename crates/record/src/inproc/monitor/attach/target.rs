@@ -56,12 +56,8 @@ pub(crate) fn obstacle(pid: i32) -> Option<Refusal> {
     if field("Kthread:") == Some("1") || field("VmSize:").is_none() {
         return Some(Refusal::new("it is a thread of the kernel's, or is about to end"));
     }
-    if let Some(tracer) = field("TracerPid:").filter(|tracer| *tracer != "0") {
-        let name = tracer.parse().map(procfs::comm).unwrap_or_default();
-        return Some(Refusal::with(
-            format!("process {tracer} ({name}) traces it already"),
-            "a process has one tracer at a time: end that one first, gdb by detach",
-        ));
+    if let Some(tracer) = field("TracerPid:").and_then(|tracer| tracer.parse().ok()).filter(|tracer| *tracer != 0) {
+        return Some(traced_by(tracer));
     }
     if let Some(confined) = confinement(pid, &status) {
         return Some(confined);
@@ -73,6 +69,24 @@ pub(crate) fn obstacle(pid: i32) -> Option<Refusal> {
         return Some(Refusal::new("its address space is bounded (ulimit -v), and what watching takes would not fit"));
     }
     None
+}
+
+/// Returns the refusal of a process that another one traces.
+fn traced_by(tracer: i32) -> Refusal {
+    let name = procfs::comm(tracer);
+    let reason = format!("process {tracer} ({name}) traces it already");
+    match name == "systoll" {
+        true => Refusal::with(reason, "it is entering the process or leaving it: try again"),
+        false => Refusal::with(reason, "a process has one tracer at a time: end that one first, gdb by detach"),
+    }
+}
+
+/// Returns the refusal of a process to whose threads the kernel did not let us attach, although its memory can be read.
+pub(crate) fn not_attached(pid: i32, errno: Errno) -> Refusal {
+    let own = std::process::id() as i32;
+    let tracer = |tid: i32| procfs::status_field(tid, "TracerPid:")?.parse().ok().filter(|by| *by != 0 && *by != own);
+    let tracer = peer::threads(pid).unwrap_or_default().into_iter().find_map(tracer);
+    tracer.map_or_else(|| denied(pid, errno), traced_by)
 }
 
 /// Returns true if a process has ended, or is about to.

@@ -23,6 +23,11 @@ impl Mem {
         Ok(Self { file, pid })
     }
 
+    /// Returns another handle of the same memory.
+    pub(crate) fn again(&self) -> std::io::Result<Self> {
+        Ok(Self { file: self.file.try_clone()?, pid: self.pid })
+    }
+
     pub(crate) fn read(&self, at: u64, buffer: &mut [u8]) -> std::io::Result<()> {
         self.file.read_exact_at(buffer, at)
     }
