@@ -63,7 +63,7 @@ def changed_code(pid):
     """Returns the files whose code in a process differs from the file."""
     wrong = []
     for line in maps(pid):
-        if len(line) < 6 or "x" not in line[1] or not line[5].startswith("/") or line[5].startswith("/memfd:"):
+        if len(line) < 6 or "x" not in line[1] or not line[5].startswith("/") or line[5].startswith("/memfd:") or "(deleted)" in line[5]:
             continue
         start, end = (int(x, 16) for x in line[0].split("-"))
         with open(f"/proc/{pid}/mem", "rb") as mem, open(line[5].strip(), "rb") as file:

@@ -194,7 +194,7 @@ def impossible_questions_come_with_help(box):
         for sql in ("dearest", "services"):
             r = box.run([box.systoll, "fleet", "fleet", sql], env={**box.env, **engine()})
             assert r.returncode == 0 and r.stdout, (sql, text(r.stderr))
-            left_out = [f"fleet/{name}.parquet is no Parquet file, or a damaged one: it is left out" in text(r.stderr) for name in ("none", "broken")]
+            left_out = [f"fleet/{name}.parquet is no Parquet file" in text(r.stderr) and "left out" in text(r.stderr) for name in ("none", "broken")]
             assert all(left_out), text(r.stderr)
         os.makedirs(os.path.join(box.dir, "alone"))
         box.file("alone/x.parquet", "PAR1 and nothing else PAR1")
