@@ -1,5 +1,5 @@
-"""Running processes in which something is unusual when they are entered, while they are watched, or when they are left: nothing is left in them without a
-word, and no count is called exact that is not."""
+"""Running processes in which something is unusual when they are entered, while they are watched, or when they are left:
+nothing is left in them without a word, and no count is called exact that is not."""
 import contextlib
 import json
 import os
