@@ -133,15 +133,17 @@ fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     e.a.lock().xadd(at(r11, image::NEXT_SLOT), rcx)?;
     asm!(e; and(ecx, (image::TICKETS_LEN - 1) as i32); xor(eax, eax););
     asm!(e; xchg(dword_ptr(r11 + rcx * 4 + image::TICKETS as i32), eax); sub(eax, 1); jb(homeless););
-    asm!(e; mov(r11, at(r11, image::ID)); shl(r11, 16u32); lea(r11, qword_ptr(r11 + rax + 1)););
-    asm!(e; shl(rax, slot::SHIFT); mov(rcx, IMAGE + image::SLOTS); add(rcx, rax););
-    for offset in (slot::PARENT..slot::CLEARED).step_by(8) {
-        asm!(e; mov(at(rcx, offset), 0););
-    }
+    asm!(e; mov(rcx, rax); shl(rcx, slot::SHIFT); mov(r11, IMAGE + image::SLOTS); add(rcx, r11););
+    // A loop: this code stands ten times at each site where any call may be made.
+    let again = e.label();
+    asm!(e; mov(r11d, (slot::CLEARED - 8) as u32););
+    let again = e.here(again)?;
+    asm!(e; mov(qword_ptr(rcx + r11), 0); sub(r11, 8); cmp(r11, slot::PARENT as i32); jge(again););
     for offset in [slot::CPU, slot::CPU + 8, slot::USER_CHANGES, slot::AREA_BUSY].into_iter().chain(slot::MEMORY_WORDS)
     {
         asm!(e; mov(at(rcx, offset), 0););
     }
+    asm!(e; mov(r11, IMAGE + image::ID); mov(r11, qword_ptr(r11)); shl(r11, 16u32); lea(r11, qword_ptr(r11 + rax + 1)););
     asm!(e; mov(eax, gs32(slot::USERS_UNNAMED)); mov(dword_ptr(rcx + slot::USERS_UNNAMED as i32), eax););
     asm!(e; mov(at(rcx, slot::TAG), r11); mov(at(rcx, slot::SELF), rcx););
     asm!(e; mov(rax, gs(slot::SELF)); mov(at(rcx, slot::PARENT), rax););

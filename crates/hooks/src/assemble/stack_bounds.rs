@@ -68,67 +68,101 @@ pub(super) fn takes_away(number: u32) -> bool {
     TAKE_AWAY.contains(&number)
 }
 
+/// The code that forgets bounds, by the memory that a call takes away.
+#[derive(Clone, Copy)]
+struct Parts {
+    /// Notes that guards may lie within mappings, and continues as `range`.
+    guards: CodeLabel,
+    /// Forgets the bounds in the range of rsi bytes from rdi on.
+    range: CodeLabel,
+    /// Forgets the bounds of a heap that ends at rdi from now on.
+    heap: CodeLabel,
+    /// Forgets all bounds.
+    all: CodeLabel,
+}
+
+impl Parts {
+    fn new(e: &mut Emitter) -> Self {
+        Self { guards: e.label(), range: e.label(), heap: e.label(), all: e.label() }
+    }
+
+    /// Goes to the part for a call of this number with its arguments, or falls through if the call takes nothing away.
+    fn choose(self, e: &mut Emitter, number: u32) -> Emitted {
+        let Self { guards, range, heap, all } = self;
+        match number {
+            MMAP => asm!(e; test(r10d, MAP_FIXED); jne(range);),
+            MPROTECT | PKEY_MPROTECT => asm!(e; test(edx, READ_WRITE); je(range);),
+            MADVISE => asm!(e; cmp(edx, TAKES_AWAY); jae(guards);),
+            BRK => asm!(e; test(rdi, rdi); jne(heap);),
+            MREMAP => asm!(e; test(r10d, MREMAP_FIXED); jne(all); jmp(range);),
+            MUNMAP => asm!(e; jmp(range);),
+            _ => asm!(e; jmp(all);),
+        }
+        Ok(())
+    }
+
+    /// Writes the parts that calls of these numbers need, each of which continues at `done`. Lost: rcx, r11, flags.
+    fn write(self, e: &mut Emitter, numbers: &[u32], done: CodeLabel) -> Emitted {
+        let has = |of: &[u32]| numbers.iter().any(|n| of.contains(n));
+        let of_range = has(&[MMAP, MUNMAP, MPROTECT, PKEY_MPROTECT, MREMAP, MADVISE]);
+        let overlap = e.label();
+        if has(&[MADVISE]) {
+            e.here(self.guards)?;
+            asm!(e; mov(r11, IMAGE + image::GUARDED); mov(dword_ptr(r11), 1););
+        }
+        if of_range {
+            e.here(self.range)?;
+            asm!(e; lea(r11, qword_ptr(rdi + rsi)););
+            e.here(overlap)?;
+            overlapping(e, r11)?;
+            asm!(e; jmp(done););
+        }
+        if has(&[BRK]) {
+            e.here(self.heap)?;
+            asm!(e; mov(r11, 1u64 << HEAP_BITS); add(r11, rdi););
+            if of_range {
+                asm!(e; jmp(overlap););
+            } else {
+                overlapping(e, r11)?;
+                asm!(e; jmp(done););
+            }
+        }
+        if has(&[MREMAP, SHMAT, SHMDT, REMAP_FILE_PAGES, PROCESS_MADVISE]) {
+            e.here(self.all)?;
+            whole(e)?;
+            asm!(e; jmp(done););
+        }
+        Ok(())
+    }
+}
+
 /// Forgets, right before a call of this number and its arguments, the bounds that the call makes invalid. Lost: rcx,
 /// r11, flags.
 pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
     if !takes_away(number) {
         return Ok(());
     }
-    let (taken, done) = (e.label(), e.label());
-    match number {
-        MMAP => asm!(e; test(r10d, MAP_FIXED); jne(taken);),
-        MPROTECT | PKEY_MPROTECT => asm!(e; test(edx, READ_WRITE); je(taken);),
-        MADVISE => asm!(e; cmp(edx, TAKES_AWAY); jae(taken);),
-        BRK => asm!(e; test(rdi, rdi); jne(taken);),
-        _ => asm!(e; jmp(taken);),
-    }
+    let (parts, done) = (Parts::new(e), e.label());
+    parts.choose(e, number)?;
     e.here(done)?;
-    e.cold(move |e| {
-        let all = e.label();
-        e.here(taken)?;
-        match number {
-            MADVISE => {
-                asm!(e; mov(r11, IMAGE + image::GUARDED); mov(dword_ptr(r11), 1););
-                range(e)?;
-            }
-            MUNMAP | MMAP | MPROTECT | PKEY_MPROTECT => range(e)?,
-            MREMAP => {
-                asm!(e; test(r10d, MREMAP_FIXED); jne(all););
-                range(e)?;
-                asm!(e; jmp(done););
-                e.here(all)?;
-                whole(e)?;
-            }
-            BRK => {
-                asm!(e; mov(r11, 1u64 << HEAP_BITS); add(r11, rdi););
-                overlapping(e, r11)?;
-            }
-            _ => whole(e)?,
-        }
-        asm!(e; jmp(done););
-        Ok(())
-    });
+    e.cold(move |e| parts.write(e, &[number], done));
     Ok(())
 }
 
-/// Does the work of [`before`] for a call whose number is in eax.
+/// Does the work of [`before`] for a call whose number is in eax. The parts stand there once for all numbers: written for
+/// each, they took two KiB of each such site.
 pub(super) fn before_by_number(e: &mut Emitter) -> Emitted {
-    let done = e.label();
+    let (parts, done) = (Parts::new(e), e.label());
     for number in TAKE_AWAY {
         let other = e.label();
         asm!(e; cmp(eax, number as i32); jne(other););
-        before(e, number)?;
+        parts.choose(e, number)?;
         asm!(e; jmp(done););
         e.here(other)?;
     }
     e.here(done)?;
+    e.cold(move |e| parts.write(e, &TAKE_AWAY, done));
     Ok(())
-}
-
-/// Forgets the bounds in the range of rsi bytes from rdi on.
-fn range(e: &mut Emitter) -> Emitted {
-    asm!(e; lea(r11, qword_ptr(rdi + rsi)););
-    overlapping(e, r11)
 }
 
 /// Forgets the bounds that overlap the range from rdi to `end`. Lost: rcx.
