@@ -50,11 +50,13 @@ pub enum Kind {
     Notes,
     /// The code that measures how much time counting takes.
     Own,
+    /// Times that runs have measured by twins.
+    Twins,
 }
 
 impl Kind {
     /// Every kind of entry.
-    pub const ALL: [Self; 5] = [Self::State, Self::Plan, Self::Code, Self::Notes, Self::Own];
+    pub const ALL: [Self; 6] = [Self::State, Self::Plan, Self::Code, Self::Notes, Self::Own, Self::Twins];
 
     /// Returns the kind's part of an entry's name: a short word of lower-case letters.
     fn name(self) -> &'static str {
@@ -64,6 +66,7 @@ impl Kind {
             Self::Code => "code",
             Self::Notes => "notes",
             Self::Own => "own",
+            Self::Twins => "twins",
         }
     }
 }

@@ -186,7 +186,7 @@ impl InprocBackend {
         let twins =
             finished.twins.as_ref().filter(|_| launch.how.forward_signals && launch.how.closely == Closely::All);
         let beside = twins.and_then(|twins| {
-            twins.measure(|twin| {
+            twins.kept_or_measured(&Cache::open(), &launch.how, |twin| {
                 let (windows, sampled_time) = (launch.how.windows.clone(), launch.how.sampled_time);
                 let twin =
                     Launch { how: HowToWatch { windows, sampled_time, ..HowToWatch::default() }, ..twin.clone() };
