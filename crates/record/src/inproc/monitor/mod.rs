@@ -157,14 +157,8 @@ impl Backend for InprocBackend {
             return Err(Error::refused(BackendKind::Inproc, what));
         }
         let ratio = clock::Ratio::begin().settled();
-        let cache = Cache::open();
-        let measured =
-            || overhead::measure(&options(Closely::All, false), &cache).map_or_else(overhead::guess, |m| m.share);
-        let one = || measured().added / ratio.cycles_per_ns();
-        let mut added: Vec<f64> = (0..5).map(|_| one()).collect();
-        added.sort_by(f64::total_cmp);
-        let at = |i: usize| added.get(i).copied().unwrap_or_default();
-        Ok(Spread { min: at(0), median: at(2), high: at(4) })
+        let cycles = overhead::added_for_long(&options(Closely::All, false), &Cache::open());
+        Ok(overhead::in_ns(cycles, ratio.cycles_per_ns()))
     }
 
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
