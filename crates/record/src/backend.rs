@@ -48,6 +48,9 @@ pub enum Closely {
     /// Calls are counted, timed, and sampled in windows.
     #[default]
     All,
+    /// Calls are counted and timed by system call, for a table of totals: no contexts, no windows, no time of the
+    /// command's own. A backend that can't leave these out watches as usual.
+    Totals,
     /// Calls are counted only, by code that could also answer calls in place. A run that answers calls is compared with
     /// a run of this kind. A backend without such code watches as usual.
     CountsOnly,

@@ -475,6 +475,25 @@ fn calls_are_answered_in_place_only_on_request_and_counted_apart() {
 }
 
 #[test]
+fn totals_equal_those_of_a_whole_recording_without_contexts_or_windows() {
+    let source = "#define _GNU_SOURCE\n#include <unistd.h>\n#include <sys/syscall.h>\n#include <sys/wait.h>\n\
+        static void one(void) { getppid(); }\nstatic void other(void) { getppid(); access(\"/nowhere\", 0); }\n\
+        int main(void) { for (int i = 0; i < 300; i++) { one(); other(); syscall(SYS_getuid); }\n\
+        if (!fork()) { for (int i = 0; i < 100; i++) one(); execl(\"/bin/true\", \"true\", (char *)0); _exit(1); }\n\
+        wait(0); return 0; }";
+    let program = Program::written(source, &["-O0"]);
+    let whole = inside(&[&program.path()]);
+    let counted = elided_by(vec![program.path()], Vec::new(), Closely::Totals);
+    assert_eq!(totals(&counted), totals(&whole));
+    assert!(counted.exact() && whole.exact(), "{:?} {:?}", counted.problems, whole.problems);
+    assert_eq!(sum(&counted, "getppid"), 700);
+    // One row for each of the two processes; a context each for the functions in the whole recording.
+    assert_eq!((calls(&counted, "getppid").count(), calls(&whole, "getppid").count()), (2, 3));
+    assert!(counted.windows.is_empty() && !whole.windows.is_empty());
+    assert!(counted.total().toll_ns.is_some(), "calls are timed");
+}
+
+#[test]
 fn calls_by_number_are_answered_if_requested() {
     let source = "#define _GNU_SOURCE\n#include <unistd.h>\n#include <sys/syscall.h>\n\
         int main(void) { for (int i = 0; i < 1000; i++) { syscall(SYS_getpid); syscall(SYS_gettid); getppid(); getuid(); } }";

@@ -80,7 +80,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
             forward_signals: true,
             elisions: args.elide.clone(),
             ends_process: true,
-            closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
+            closely: closely(args),
         },
         ..Launch::default()
     };
@@ -94,6 +94,16 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         None => run_with_first(&mut backends, &launch, &mut systoll_record::Quiet),
     };
     Ok(recording?)
+}
+
+/// Returns the detail that the results need: a table of totals that is printed and not kept needs no contexts.
+fn closely(args: &RunArgs) -> Closely {
+    let only_printed = args.keep.save.is_none() && args.keep.save_to.is_none() && !args.prove;
+    match args.show.counts && only_printed && args.show.longer.is_none() {
+        _ if args.counts_only => Closely::CountsOnly,
+        true => Closely::Totals,
+        false => Closely::All,
+    }
 }
 
 /// Returns the limits of windows for what is to be shown.

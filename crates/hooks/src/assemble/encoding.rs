@@ -69,8 +69,8 @@ impl Options {
     /// Returns a number that differs for each choice of options.
     #[must_use]
     pub fn bits(self) -> u32 {
-        let Self { results, time, waited, sampled, windows, receives, elide, long } = self;
-        let all = (0..).zip([results, time, waited, windows, elide, sampled, receives]);
+        let Self { results, time, waited, sampled, totals, windows, receives, elide, long } = self;
+        let all = (0..).zip([results, time, waited, windows, elide, sampled, receives, totals]);
         let flags: u32 = all.map(|(bit, set)| u32::from(set) << bit).sum();
         flags | long.map_or(0, |power| (u32::from(power) + 1) << LONG_BIT)
     }
@@ -86,6 +86,7 @@ impl Options {
             elide: has(4),
             sampled: has(5),
             receives: has(6),
+            totals: has(7),
             long,
         };
         (options.bits() == bits).then_some(options)
@@ -241,9 +242,9 @@ mod tests {
 
     #[test]
     fn options_have_numbers() {
-        for bits in 0..128 {
+        for bits in 0..1 << LONG_BIT {
             assert_eq!(Options::from_bits(bits).map(Options::bits), Some(bits));
         }
-        assert_eq!(Options::from_bits(128), None);
+        assert_eq!(Options::from_bits(u32::MAX), None);
     }
 }

@@ -99,6 +99,9 @@ pub struct Options {
     pub waited: bool,
     /// True if one call of each block is timed where that is enough, see [`crate::layout::timing`]. Implies `waited`.
     pub sampled: bool,
+    /// True if calls are counted by system call alone, where a table of totals is all that is wanted: no stack is read,
+    /// no context is asked for, and calls into the vDSO are not counted.
+    pub totals: bool,
     /// True if calls of windows are handed to the launcher.
     pub windows: bool,
     /// True if calls that may receive from a socket are sampled one by one. Needs `windows`.
@@ -118,6 +121,7 @@ impl Options {
         time: false,
         waited: false,
         sampled: false,
+        totals: false,
         windows: false,
         receives: false,
         elide: false,

@@ -139,7 +139,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let wants_return = options.results || site.number.is_some_and(asks_behind);
     let missed = wants_return && returns && shape.tail.is_none();
     let table = site.number.is_none().then_some(place.table as u32);
-    let offset = shape.offset().filter(|_| site.number != Some(RT_SIGRETURN));
+    let offset = shape.offset().filter(|_| site.number != Some(RT_SIGRETURN) && !options.totals);
     let counted = CountedPlace {
         address: site.address,
         number: site.number,

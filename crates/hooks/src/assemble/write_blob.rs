@@ -41,7 +41,7 @@ pub fn assemble(plan: &Plan, options: &Options, delta: i64) -> Result<Blob, Asse
         table += if written.counted.as_ref().is_some_and(|c| c.table.is_some()) { TABLE } else { 0 };
         blob.take(e, written)?;
     }
-    for entry in &plan.entries {
+    for entry in plan.entries.iter().filter(|_| !options.totals) {
         let mut e = Emitter::new(start)?;
         let written = write_entry(&mut e, entry, blob.next_root())?;
         blob.take(e, written)?;

@@ -72,13 +72,14 @@ fn missing() -> Option<String> {
 
 fn options(closely: Closely, elide: bool) -> Options {
     let looks = closely == Closely::All;
-    let time = clock::is_constant() && looks;
+    let time = clock::is_constant() && closely != Closely::CountsOnly;
     Options {
         results: true,
         time,
         waited: time,
         windows: looks,
-        elide: elide || !looks,
+        elide: elide || closely == Closely::CountsOnly,
+        totals: closely == Closely::Totals,
         long: None,
         sampled: false,
         receives: false,
