@@ -69,7 +69,7 @@ pub(crate) fn crossing(again: Option<&RepeatCode>, ratio: &clock::Ratio) -> Spre
 }
 
 /// Measures the cycles that counting adds to a call for [`COST`], longer than before a run: where other programs take
-/// the processor now and then, a loop of half a millisecond took 57 ns a call where quiet moments took 39.
+/// the processor now and then, half a millisecond may fall into no quiet moment.
 pub(crate) fn added_for_long(options: &Options, cache: &Cache) -> Spread {
     let (began, mut added) = (Instant::now(), Vec::new());
     // Of each kind the fastest counts, not the smallest difference: in that, a slow plain call would hide the cost.
