@@ -2,23 +2,26 @@
 //!
 //! Answers are kept from window to window if that is sound; see [`crate::semantics::Across`].
 
+use crate::changers::Changers;
+use crate::contested::Contested;
 use crate::file_ends::FileEnds;
 use crate::hash::{Map, Set};
 use crate::one_shots::{OneShots, awaited_by_several, is_one_shot};
 use crate::paths::{PathId, Paths};
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CWD, Effect, Effects, FILE_STATUS, FOLDER, Generations, How, INTEREST,
-    Key, Known, Look, MADE_UP, MAKING, NAME, Nothing, OF_IDENTITY, ObservedCall, PATH, POSITION, PROTECTION, ROOM,
-    SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value, answer,
-    value,
+    Key, Known, MADE_UP, MAKING, NAME, OF_IDENTITY, ObservedCall, PATH, POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED,
+    SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Value, answer, first_word, value,
 };
 use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;
 pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
+use crate::step::{found_nothing, is_look, moved};
 use crate::wanderers::Wanderers;
 use crate::whole_rows::whole_rows;
 use std::cell::RefCell;
-use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
+use std::rc::Rc;
+use systoll_model::constants::{O_APPEND, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Before, Process, Recording, Row, RowId, Sysno};
 
 /// Largest number of keys kept for state that descriptors share. The list is searched linearly, and an imported trace
@@ -29,8 +32,11 @@ const MOST_SHARED: usize = 64;
 pub(crate) struct Replay<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
-    /// Calls that end the validity of answers and that windows do not show all of, by the process that made them.
+    /// Calls that end the validity of answers and that windows do not show all of, by the process that made them. Names
+    /// are changed by `changers`.
     made: Set<(u32, &'static str)>,
+    changers: Rc<Changers>,
+    contested: Contested,
     generations: Generations,
     known: Known<'a>,
     positions: Map<(u32, i32), u64>,
@@ -61,7 +67,12 @@ pub(crate) struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     /// Returns a replay that knows nothing yet. Steps have their [`Step::parts`] if `takes_apart` is true.
-    pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics, takes_apart: bool) -> Self {
+    pub(crate) fn new(
+        recording: &'a Recording,
+        semantics: &'a Semantics,
+        changers: Rc<Changers>,
+        takes_apart: bool,
+    ) -> Self {
         let ends = |row: &Row| semantics.lines_of(row.syscall).ends_answers;
         // Where windows show every call of a row, the replay comes to each change at its place.
         let whole = whole_rows(recording, ends);
@@ -72,6 +83,8 @@ impl<'a> Replay<'a> {
             recording,
             semantics,
             made: hidden.filter_map(|(_, row)| Some((row.process.0, row.syscall.name()?))).collect(),
+            changers,
+            contested: Contested::of(recording, semantics),
             generations: Generations::default(),
             known: Known::with_room(room),
             positions: Map::default(),
@@ -154,7 +167,10 @@ impl<'a> Replay<'a> {
         for effect in effects.iter() {
             match effect {
                 Effect::Forks => forks = true,
-                Effect::OpensPath { at, path, flags } => opened = self.open(&observed, at, path, flags),
+                Effect::OpensPath { at, path, .. } => {
+                    let flags = observed.opening_flags(effects);
+                    opened = flags.and_then(|flags| self.open(&observed, at, path, flags));
+                }
                 _ => {}
             }
             self.apply(effect, &observed);
@@ -201,13 +217,12 @@ impl<'a> Replay<'a> {
 
     /// Returns the file that a call opened. It counts as opened again if the process opened it before and it has not
     /// changed since.
-    fn open(&mut self, observed: &ObservedCall<'a>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened<'a>> {
+    fn open(&mut self, observed: &ObservedCall<'a>, at: Option<u8>, path: u8, flags: u32) -> Option<Opened<'a>> {
         let path = observed.path_id(&mut self.paths, at, path)?;
-        let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| observed.arg(f) as u32);
         let writes = flags & O_RDWR != 0 || flags & O_WRONLY != 0;
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
         // A program that opens a file for writing does so for its writes: they do not count as changes.
-        let generation = if writes { 0 } else { self.generations.path(path) };
+        let generation = if writes { 0 } else { self.generations.path(path, &self.paths) };
         let wanders = self.wanders.is_away(observed.window);
         let told = observed.call.before == Before::Same
             && generation <= self.began
@@ -225,16 +240,23 @@ impl<'a> Replay<'a> {
     }
 
     /// Returns a part of a key that differs in each window if the answer can't be kept; `None` if it can.
-    fn gap(&self, state: &'static State, observed: &ObservedCall<'_>) -> Option<u64> {
-        let process = observed.window.process.0;
-        let is_kept = !self.is_many(process) && self.is_kept(state, process) && is_one_object(state, observed);
+    fn gap(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<u64> {
+        let is_kept = !self.is_many(observed.window.process.0)
+            && self.is_kept(line, observed)
+            && is_one_object(line.about, observed);
         (!is_kept).then_some(self.window)
     }
 
-    /// Returns true if a process's answers about a state hold from window to window.
-    fn is_kept(&self, state: &'static State, process: u32) -> bool {
+    /// Returns true if a process's answers about a state, of the kind that the call gets, hold from window to window.
+    fn is_kept(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
+        let (state, process) = (line.about, observed.window.process.0);
         match state.across {
             Across::Keep => true,
+            Across::Names => {
+                let (path, row) = (self.object(line, observed), observed.call.row);
+                let asked = (row, self.recording.row(row).counts.calls);
+                path.is_some_and(|path| !self.changers.may_hide(process, path, &self.paths, asked))
+            }
             Across::Drop => false,
             Across::Settled | Across::SettledOpen => self.settled.contains(&(process, state.id())),
             Across::Unless(calls) => {
@@ -246,7 +268,7 @@ impl<'a> Replay<'a> {
 
     fn meaning(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<Meaning<'a>> {
         let process = observed.window.process.0;
-        let gap = self.gap(line.about, observed);
+        let gap = self.gap(line, observed);
         let (key, newest) = self.known.key(&self.generations, &mut self.paths, line, observed, gap)?;
         let from_before = gap.is_some() && newest <= self.began;
         let version = self.generations.version;
@@ -271,13 +293,18 @@ impl<'a> Replay<'a> {
         if observed.call.errno().is_some() {
             return None;
         }
+        known = match old {
+            Some(Source::Unread) => None,
+            _ if self.contested.contains(line, observed) => None,
+            _ => known,
+        };
         known = old.and_then(|old| value(old, observed)).or(known);
         if never != 0 {
-            known = known.as_deref().and_then(word).map(Value::word);
+            known = known.as_deref().and_then(first_word).map(Value::word);
         }
         let operand = value(source, observed);
-        let bits = operand.as_deref().and_then(word);
-        let before = known.as_deref().and_then(word);
+        let bits = operand.as_deref().and_then(first_word);
+        let before = known.as_deref().and_then(first_word);
         let now = match how {
             How::Replace if never == 0 => operand.clone(),
             How::Replace => bits.map(|b| Value::word(b & !never)),
@@ -291,8 +318,7 @@ impl<'a> Replay<'a> {
 
     /// Returns true if the ledger knows that the same answer was given before, which proves as much as in another window.
     /// The caller checks that the window itself shows no change since.
-    fn asked_before(&self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
-        let process = observed.window.process.0;
+    fn asked_before(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
         let about = [&PATH, &NAME, &ATTEMPT, &MAKING, &ROOM].iter().any(|state| line.about.is(state));
         let known = match observed.call.before {
             Before::Unknown => false,
@@ -300,7 +326,7 @@ impl<'a> Replay<'a> {
             // Who did not follow links was told that there is none, but not the reverse.
             Before::OtherWay => line.about.is(&PATH) && !self.semantics.lines_of(observed.syscall).no_follow(observed),
         };
-        about && known && self.is_kept(line.about, process) && !self.is_relative(line.key, observed)
+        about && known && self.is_kept(line, observed) && !self.is_relative(line.key, observed)
     }
 
     /// Returns true if the path is relative and the process may have been in another folder before.
@@ -334,7 +360,7 @@ impl<'a> Replay<'a> {
         }
         let mut key = meaning.key;
         if meaning.version != self.generations.version {
-            let gap = self.gap(line.about, observed);
+            let gap = self.gap(line, observed);
             let Some((renewed, _)) = self.known.key(&self.generations, &mut self.paths, line, observed, gap) else {
                 return;
             };
@@ -436,7 +462,14 @@ impl<'a> Replay<'a> {
                     self.replace(process, result as i32);
                 }
             }
-            Effect::OpensPath { .. } => self.open_path(process, result as i32, observed.call.args),
+            Effect::OpensPath { .. } => {
+                self.replace(process, result as i32);
+                // With O_APPEND a write moves the position to the end of the file, which is unknown.
+                let effects = self.semantics.lines_of(observed.syscall).effects(observed);
+                if observed.opening_flags(effects).is_some_and(|flags| flags & O_APPEND == 0) {
+                    self.positions.insert((process, result as i32), 0);
+                }
+            }
             Effect::Descriptors => {
                 self.generations.void_descriptors(process);
                 self.positions.retain(|(p, _), _| *p != process);
@@ -452,7 +485,7 @@ impl<'a> Replay<'a> {
             Effect::Restates(arg) => {
                 let name = observed.call.fd.as_deref().filter(|file| arg == 0 && file.starts_with('/'));
                 if let Some(path) = name.and_then(|file| self.paths.number(file.into())) {
-                    self.generations.void_path(path, self.paths.folder(path));
+                    self.generations.void_path(path, &mut self.paths);
                 }
                 self.written(process, observed, arg);
             }
@@ -469,6 +502,7 @@ impl<'a> Replay<'a> {
                     self.generations.void_state(process, None, &FOLDER);
                 }
             }
+            Effect::Root => self.void_states(process, &[&PATH, &NAME]),
             Effect::Identity => self.void_states(process, OF_IDENTITY),
             Effect::Memory => self.void_states(process, &[&PROTECTION, &ADVICE]),
             Effect::Changes(state) => self.generations.void_state(process, None, state),
@@ -482,15 +516,6 @@ impl<'a> Replay<'a> {
         states.iter().for_each(|state| self.generations.void_state(process, None, state));
     }
 
-    /// Notes that descriptor `fd` is a file that a call with these arguments has opened.
-    fn open_path(&mut self, process: u32, fd: i32, args: [u64; 6]) {
-        self.replace(process, fd);
-        // With O_APPEND a write moves the position to the end of the file, which is unknown.
-        if (args[1] | args[2]) & u64::from(O_APPEND) == 0 {
-            self.positions.insert((process, fd), 0);
-        }
-    }
-
     /// Forgets what a call that changes something about a path makes uncertain.
     fn change_path(&mut self, observed: &ObservedCall<'_>, path: PathId) {
         let process = observed.window.process.0;
@@ -498,9 +523,9 @@ impl<'a> Replay<'a> {
         if !self.semantics.lines_of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
             self.opened.remove(&(process, true, path));
         }
-        self.generations.void_path(path, self.paths.folder(path));
+        self.generations.void_path(path, &mut self.paths);
         if !self.stays_the_file(observed) {
-            self.generations.void_file_at(path);
+            self.generations.void_file_at(path, &self.paths);
         }
         let text = self.paths.text(path);
         self.doubt_size(process, Some(&*text).filter(|path| path.starts_with('/')));
@@ -523,7 +548,9 @@ impl<'a> Replay<'a> {
     fn stays_the_file(&self, observed: &ObservedCall<'_>) -> bool {
         let lines = self.semantics.lines_of(observed.syscall);
         let beside = SETTLED.iter().any(|(by_path, by_file)| lines.sets(by_path) || lines.sets(by_file));
-        beside || lines.may_open && !lines.effects(observed).iter().any(|effect| makes(effect, observed))
+        // If the flags are unknown, the call is taken to make the file.
+        let makes = || observed.opening_flags(lines.effects(observed)).is_none_or(|flags| flags & O_EXCL != 0);
+        beside || lines.may_open && !makes()
     }
 
     fn replace(&mut self, process: u32, fd: i32) {
@@ -564,36 +591,7 @@ fn to_end(line: &StateLine) -> bool {
     matches!(line.act, Act::Set { value: Source::Result, .. })
 }
 
-/// Returns true if the effect opens a file that the call itself makes.
-fn makes(effect: Effect, observed: &ObservedCall<'_>) -> bool {
-    let Effect::OpensPath { flags, .. } = effect else { return false };
-    // If no argument holds the flags, the call is taken to make the file.
-    flags.is_none_or(|flags| observed.arg(flags) as u32 & O_EXCL != 0)
-}
-
 /// Returns true if two descriptors may lead to one file: they have the same name, or one has none.
 fn maybe_same(one: Option<&str>, other: Option<&str>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
-}
-
-/// Returns the first eight bytes as a number.
-fn word(bytes: &[u8]) -> Option<u64> {
-    bytes.first_chunk().map(|b| u64::from_le_bytes(*b))
-}
-
-fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
-    let got = observed.call.result.and_then(|r| u64::try_from(r).ok());
-    Moved { line, fd: line.fd.map(|f| observed.descriptor(f)), asked: line.asked.map(|a| observed.arg(a)), got }
-}
-
-/// Returns true if the call counts as a poll: its line has no limit of time, or it found nothing within that limit.
-fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
-    look.most_ns == u64::MAX || (1..=look.most_ns).contains(&observed.call.elapsed_ns) && found_nothing(look, observed)
-}
-
-fn found_nothing(look: &Look, observed: &ObservedCall<'_>) -> bool {
-    match look.nothing {
-        Nothing::Zero => observed.call.result == Some(0),
-        Nothing::Error(errno) => observed.call.errno() == Some(errno),
-    }
 }

@@ -2,8 +2,8 @@
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, ObservedCall, PATH, POSITION,
-    ROOM, SIZE, STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, Nothing, ObservedCall, PATH,
+    POSITION, ROOM, SIZE, STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
@@ -114,6 +114,8 @@ pub(crate) struct Step<'a> {
 const FORMAT: u32 = 0o170_000;
 /// The type of a directory (S_IFDIR).
 const DIRECTORY: u32 = 0o040_000;
+/// The type of an ordinary file (S_IFREG).
+const REGULAR: u32 = 0o100_000;
 /// Offset of the mode in `struct stat`, bytes.
 const STAT_MODE: usize = 24;
 
@@ -176,12 +178,23 @@ impl Step<'_> {
 
     /// Returns true if the call asked by path for the status of a file that is a directory.
     pub(crate) fn asks_directory(&self) -> bool {
-        let Some(meaning) = self.meaning.as_ref().filter(|m| m.line.about.is(&PATH)) else { return false };
-        let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.line.act else { return false };
-        let Some(status) = self.observed.data(arg, Moment::Exit) else { return false };
+        self.file_type() == Some(DIRECTORY)
+    }
+
+    /// Returns false if the call's answer shows that nothing lies below the path that it asked about.
+    pub(crate) fn may_be_folder(&self) -> bool {
+        let is_missing = self.observed.call.errno().is_some_and(|e| [Errno::ENOENT, Errno::ENOTDIR].contains(&e));
+        !is_missing && self.file_type() != Some(REGULAR)
+    }
+
+    /// Returns the type of the file for whose status the call asked by path, as its mode has it; `None` if it asked for
+    /// something else, or got no answer.
+    fn file_type(&self) -> Option<u32> {
+        let meaning = self.meaning.as_ref().filter(|m| m.line.about.is(&PATH))?;
+        let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.line.act else { return None };
+        let status = self.observed.data(arg, Moment::Exit)?;
         // `struct statx` has a 16-bit mode at 28, `struct stat` a 32-bit one at 24.
-        let mode = if from == 64 { half(status, 28) } else { half(status, STAT_MODE) };
-        mode.is_some_and(|m| m & FORMAT == DIRECTORY)
+        Some(if from == 64 { half(status, 28) } else { half(status, STAT_MODE) }? & FORMAT)
     }
 }
 
@@ -211,4 +224,23 @@ fn signs_of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Signs {
         .with(Signs::ROOM, about.is(&ROOM))
         .with(Signs::PATH, path)
         .with(Signs::MISSING, path && step.observed.call.errno() == Some(Errno::ENOENT))
+}
+
+/// Returns the bytes that a call moved, or tried to move.
+pub(crate) fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
+    let got = observed.call.result.and_then(|r| u64::try_from(r).ok());
+    Moved { line, fd: line.fd.map(|f| observed.descriptor(f)), asked: line.asked.map(|a| observed.arg(a)), got }
+}
+
+/// Returns true if the call counts as a poll: its line has no limit of time, or it found nothing within that limit.
+pub(crate) fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
+    look.most_ns == u64::MAX || (1..=look.most_ns).contains(&observed.call.elapsed_ns) && found_nothing(look, observed)
+}
+
+/// Returns true if the poll found nothing.
+pub(crate) fn found_nothing(look: &Look, observed: &ObservedCall<'_>) -> bool {
+    match look.nothing {
+        Nothing::Zero => observed.call.result == Some(0),
+        Nothing::Error(errno) => observed.call.errno() == Some(errno),
+    }
 }

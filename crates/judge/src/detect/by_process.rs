@@ -14,8 +14,6 @@ const RARE: u64 = 16;
 pub(super) struct FilesByProcess {
     /// By file and process.
     files: Map<String, Map<u32, Caller>>,
-    /// The processes that make such calls about any file.
-    processes: Set<u32>,
 }
 
 /// The calls of a process about a file.
@@ -39,30 +37,19 @@ impl FilesByProcess {
         if recording.processes.len() <= 1 {
             return Self::default();
         }
-        Self::of_all(
-            recording,
-            semantics,
-            |lines, call| {
-                if is_such(lines, call) { named(lines, call) } else { Vec::new() }
-            },
-        )
-    }
-
-    /// Collects the files that `files_of` returns for calls in windows, also if the run has one process only.
-    pub(super) fn of_all(
-        recording: &Recording,
-        semantics: &Semantics,
-        files_of: impl Fn(&Lines, &ObservedCall<'_>) -> Vec<String>,
-    ) -> Self {
         let mut files: Map<String, Map<u32, Caller>> = Map::default();
         let mut firsts: Map<RowId, u64> = Map::default();
         for window in &recording.windows {
             for call in &window.calls {
-                let syscall = recording.row(call.row).syscall;
+                let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+                let lines = semantics.lines_of(observed.syscall);
                 if call.nth == 1 {
                     firsts.insert(call.row, call.entry_ns);
                 }
-                for file in files_of(semantics.lines_of(syscall), &ObservedCall { window, call, syscall }) {
+                if !is_such(lines, &observed) {
+                    continue;
+                }
+                for file in named(lines, &observed) {
                     let caller = files.entry(file).or_default().entry(window.process.0).or_default();
                     if caller.rows.insert(call.row) {
                         caller.calls = caller.calls.saturating_add(recording.row(call.row).counts.calls);
@@ -73,20 +60,7 @@ impl FilesByProcess {
         for caller in files.values_mut().flat_map(Map::values_mut) {
             caller.first_ns = caller.rows.iter().map(|row| firsts.get(row).copied().unwrap_or(0)).min().unwrap_or(0);
         }
-        let processes = files.values().flat_map(Map::keys).copied().collect();
-        Self { files, processes }
-    }
-
-    /// Returns true if the process makes such calls about any file.
-    pub(super) fn has(&self, process: u32) -> bool {
-        self.processes.contains(&process)
-    }
-
-    /// Returns true if the process itself makes such calls about the file, and not rarely beside the `calls` of another
-    /// row.
-    pub(super) fn is_often_of(&self, process: u32, file: &str, calls: u64) -> bool {
-        let caller = self.files.get(file).and_then(|callers| callers.get(&process));
-        caller.is_some_and(|caller| caller.calls.saturating_mul(RARE) > calls)
+        Self { files }
     }
 
     /// Returns true if a process other than the step's makes such calls about the step's file by a row for which `is_such`

@@ -108,9 +108,9 @@ fn makes(step: &Step<'_>, path: &str) -> bool {
 
 /// Returns true if a step that makes a file is refused where one stands, so that it answers the question whether it does.
 fn makes_only(step: &Step<'_>) -> bool {
-    match step.effects.opening_flags() {
-        Some(flags) => flags.is_some_and(|arg| step.observed.arg(arg) as u32 & O_EXCL != 0),
-        None => !matches!(step.observed.syscall.name(), Some("rename" | "renameat" | "renameat2")),
+    match step.lines.may_open {
+        true => step.observed.opening_flags(step.effects).is_some_and(|flags| flags & O_EXCL != 0),
+        false => !matches!(step.observed.syscall.name(), Some("rename" | "renameat" | "renameat2")),
     }
 }
 

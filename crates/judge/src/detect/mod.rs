@@ -74,11 +74,13 @@ pub(crate) use claim::{Claim, Claims, Judged};
 pub(crate) use copies::copies;
 pub(crate) use reopen::READ_ANEW;
 
+use crate::changers::Changers;
 use crate::hash::Set;
 use crate::replay::Replay;
 use crate::semantics::Semantics;
 use claim::Detector;
 use search::MISSING;
+use std::rc::Rc;
 use systoll_model::{Recording, WindowCall};
 
 /// Returns the processes with one thread.
@@ -97,7 +99,8 @@ fn misses(recording: &Recording) -> bool {
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let search = search::Search::new(recording, semantics);
     let nowhere = nowhere::Nowhere::new(recording);
-    let mut replay = Replay::new(recording, semantics, misses(recording));
+    let changers = Rc::new(Changers::of(recording, semantics));
+    let mut replay = Replay::new(recording, semantics, changers.clone(), misses(recording));
     let mapped = mapped::mapped_files(recording, semantics);
     let signalled = signalled::signalled(recording);
     let single = with_one_thread(recording);
@@ -109,7 +112,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(scratch::Scratch::default()),
         Box::new(ritual::Ritual::default()),
         Box::new(room::Room),
-        Box::new(repeat::Repeat::new(recording, semantics)),
+        Box::new(repeat::Repeat::new(recording, semantics, changers)),
         Box::new(missing::Missing::default()),
         Box::new(own_writes::OwnWrites::new(recording, semantics)),
         Box::new(noop::NoOp::new(recording, semantics, &mapped)),

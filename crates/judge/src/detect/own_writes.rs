@@ -77,8 +77,9 @@ impl<'a> OwnWrites<'a> {
                     Effect::Path { at, path } if semantics.lines_of(observed.syscall).names() => {
                         replaced.extend(observed.path(at, path));
                     }
-                    Effect::OpensPath { at, path, flags: Some(flags) }
-                        if observed.arg(flags) as u32 & (O_WRONLY | O_RDWR) != 0 =>
+                    // An opening with unknown flags may be one for writing.
+                    Effect::OpensPath { at, path, .. }
+                        if observed.opening_flags(effects).is_none_or(|flags| flags & (O_WRONLY | O_RDWR) != 0) =>
                     {
                         if let Some(path) = observed.path(at, path) {
                             opened.entry((path, call.row)).or_default().insert(call.nth);

@@ -167,8 +167,7 @@ fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
 /// Returns true if a file is opened for reading as well and read in turn, and the window does not show that it is written.
 /// If the window ends before it shows what the file is used for, that counts as reading.
 fn only_reads(step: &Step<'_>, rest: &[Step<'_>]) -> bool {
-    let flags = step.effects.opening_flags().flatten().map_or(0, |arg| step.observed.arg(arg) as u32);
-    if flags & O_RDWR == 0 {
+    if step.observed.opening_flags(step.effects).is_none_or(|flags| flags & O_RDWR == 0) {
         return false;
     }
     let (mut reads, mut parts, mut closes) = (false, false, false);

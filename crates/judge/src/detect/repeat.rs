@@ -4,6 +4,7 @@ use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::led_elsewhere::{Follows, LedElsewhere};
 use super::walk::{leads_to, walks};
+use crate::changers::Changers;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -16,6 +17,7 @@ use crate::semantics::{
 use crate::signs::Signs;
 use std::cell::LazyCell;
 use std::ops::Range;
+use std::rc::Rc;
 use systoll_model::{Before, Errno, Ledger, Recording, RowId};
 
 /// Largest distance from a question about a path to the path's opening, calls, at which the
@@ -65,7 +67,7 @@ pub(super) struct Repeat<'a> {
 }
 
 impl<'a> Repeat<'a> {
-    pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
+    pub(super) fn new(recording: &'a Recording, semantics: &Semantics, changers: Rc<Changers>) -> Self {
         let habit = |(row, l): &(RowId, &Ledger)| {
             let calls = recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
             let low = l.known_share(calls).low;
@@ -76,7 +78,7 @@ impl<'a> Repeat<'a> {
             recording,
             habits,
             changed: FilesByProcess::of(recording, semantics, changes),
-            led: LedElsewhere::new(recording, semantics),
+            led: LedElsewhere::new(changers),
             answers: Map::default(),
         }
     }

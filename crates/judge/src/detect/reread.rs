@@ -11,9 +11,8 @@ use crate::semantics::{
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
-use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::octaves;
-use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall};
+use systoll_model::constants::{O_RDWR, O_TRUNC, O_WRONLY};
+use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall, octaves};
 
 /// Least number of a file's openings in windows for a habit.
 const SEEN: u64 = 3;
@@ -293,12 +292,12 @@ fn each_opening<'a>(
         if !lines.may_open || call.errno().is_some() {
             continue;
         }
-        let opens = lines.effects(&observed).iter().find_map(|effect| match effect {
-            Effect::OpensPath { at, path, flags } => observed.path(at, path).zip(Some(flags)),
+        let effects = lines.effects(&observed);
+        let opens = effects.iter().find_map(|effect| match effect {
+            Effect::OpensPath { at, path, .. } => observed.path(at, path).zip(observed.opening_flags(effects)),
             _ => None,
         });
         let Some(((path, flags), fd)) = opens.zip(call.result) else { continue };
-        let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |arg| observed.arg(arg) as u32);
         each(at, Opening { path, fd, writes: flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call });
     }
 }

@@ -23,7 +23,8 @@ pub(super) struct Rewritten {
 impl Rewritten {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let reads = |lines: &Lines, call: &ObservedCall<'_>| {
-            lines.effects(call).opening_flags().flatten().is_some_and(|arg| call.arg(arg) as u32 & O_WRONLY == 0)
+            // An opening with unknown flags may be one for reading.
+            lines.may_open && call.opening_flags(lines.effects(call)).is_none_or(|flags| flags & O_WRONLY == 0)
         };
         Self { read: FilesByProcess::of(recording, semantics, reads) }
     }

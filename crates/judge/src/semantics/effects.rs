@@ -4,8 +4,19 @@ use super::state::{
     ADVICE, IO_PRIORITY, PRIORITY, RIGHTS, RIGHTS_OF_FILE, SCHEDULING, SCHEDULING_ATTRIBUTES, SOCKET_OPTION, State,
     TIMES, TIMES_OF_FILE, WATCH,
 };
-use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, Null, OneOf};
+use super::vocabulary::When::{self, AnyBits, Is, MayHaveBits, NoneOf, NotNull, Null, OneOf};
 use systoll_model::constants::*;
+
+/// The place of the flags with which a call opens a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OpenFlags {
+    /// An argument.
+    Arg(u8),
+    /// The `struct open_how` that an argument points to; the flags are unknown if that was not read.
+    How(u8),
+    /// These flags, whatever the arguments are.
+    Always(u32),
+}
 
 /// A side effect of a call.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +37,8 @@ pub(crate) enum Effect {
         at: Option<u8>,
         /// The argument that points to the path.
         path: u8,
-        /// The argument that holds the flags; `None` if none does.
-        flags: Option<u8>,
+        /// The place of the flags.
+        flags: OpenFlags,
     },
     /// The result is a second descriptor for an open file: they share its position.
     Shares,
@@ -54,6 +65,8 @@ pub(crate) enum Effect {
     Moves(u8),
     /// The working directory changed, so relative paths name other files.
     WorkingDirectory,
+    /// Any path may lead elsewhere.
+    Root,
     /// Ids and capabilities may have changed.
     Identity,
     /// Memory was unmapped or mapped over.
@@ -94,9 +107,8 @@ impl<'a> Effects<'a> {
         applying.map(|(_, line)| line.effect)
     }
 
-    /// Returns the argument that holds the flags of the opening; `None` in it if the call has no such argument. Returns
-    /// `None` if the call opens no path.
-    pub(crate) fn opening_flags(&self) -> Option<Option<u8>> {
+    /// Returns the place of the flags of the opening; `None` if the call opens no path.
+    pub(crate) fn opening_flags(&self) -> Option<OpenFlags> {
         self.iter().find_map(|effect| match effect {
             Effect::OpensPath { flags, .. } => Some(flags),
             _ => None,
@@ -169,10 +181,10 @@ const CREATES: u32 = O_CREAT | O_TRUNC;
 pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("close", Effect::Closes(0)),
     does("close_range", Effect::Descriptors),
-    does("open", Effect::OpensPath { at: None, path: 0, flags: Some(1) }),
-    does("openat", Effect::OpensPath { at: Some(0), path: 1, flags: Some(2) }),
-    does("openat2", Effect::OpensPath { at: Some(0), path: 1, flags: None }),
-    does("creat", Effect::OpensPath { at: None, path: 0, flags: None }),
+    does("open", Effect::OpensPath { at: None, path: 0, flags: OpenFlags::Arg(1) }),
+    does("openat", Effect::OpensPath { at: Some(0), path: 1, flags: OpenFlags::Arg(2) }),
+    does("openat2", Effect::OpensPath { at: Some(0), path: 1, flags: OpenFlags::How(2) }),
+    does("creat", Effect::OpensPath { at: None, path: 0, flags: OpenFlags::Always(O_WRONLY | O_CREAT | O_TRUNC) }),
     does("socket", Effect::Opens),
     does("connect", Effect::Connects),
     does("shutdown", Effect::EndsStream),
@@ -215,7 +227,7 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
 
     path("open", 0).when(&[AnyBits(1, CREATES)]),
     path_at("openat", 0, 1).when(&[AnyBits(2, CREATES)]),
-    path_at("openat2", 0, 1),
+    path_at("openat2", 0, 1).when(&[MayHaveBits(2, CREATES)]),
     path("creat", 0),
     path("truncate", 0),
     path("rename", 0), path("rename", 1),
@@ -263,7 +275,7 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
 
     does("chdir", Effect::WorkingDirectory),
     does("fchdir", Effect::WorkingDirectory),
-    does("chroot", Effect::WorkingDirectory),
+    does("chroot", Effect::WorkingDirectory), does("chroot", Effect::Root),
     does("setuid", Effect::Identity), does("setgid", Effect::Identity),
     does("setreuid", Effect::Identity), does("setregid", Effect::Identity),
     does("setresuid", Effect::Identity), does("setresgid", Effect::Identity),
@@ -297,7 +309,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
 
     does("epoll_wait", Effect::Delivers(1)), does("epoll_pwait", Effect::Delivers(1)),
     does("epoll_pwait2", Effect::Delivers(1)),
-    does("setns", Effect::WorkingDirectory), does("pivot_root", Effect::WorkingDirectory),
+    does("setns", Effect::WorkingDirectory), does("setns", Effect::Root),
+    does("pivot_root", Effect::WorkingDirectory), does("pivot_root", Effect::Root),
     // Pages that the heap gets again are new.
     does("brk", Effect::Memory).when(&[NotNull(0)]),
     does("shmat", Effect::Memory).when(&[AnyBits(2, SHM_REMAP)]),

@@ -2,6 +2,7 @@
 
 use super::vocabulary::When::{self, AllBits, InControl, InShort, InZero, Is, NoBits, NoneOf, NotNull, OneOf};
 use systoll_model::Errno;
+use systoll_model::Sysno;
 use systoll_model::constants::*;
 
 /// The direction in which bytes move.
@@ -344,3 +345,8 @@ pub(crate) static LOOKS: &[Look] = &[
 
 /// Calls that move bytes from one descriptor to another, or by requests that windows do not show.
 pub(crate) const MOVES_UNSEEN: [&str; 6] = ["sendfile", "splice", "tee", "vmsplice", "io_submit", "io_uring_enter"];
+
+/// Returns true if the call may pass descriptors to another process.
+pub(crate) fn may_pass_descriptors(syscall: Sysno) -> bool {
+    TRANSFERS.iter().any(|line| line.carries && syscall.name() == Some(line.call))
+}

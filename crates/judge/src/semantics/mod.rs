@@ -44,17 +44,17 @@ pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
 pub(crate) use io::{
     COUNTERS, DATAGRAMS, Look, MADE_UP, MOVES_UNSEEN, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES,
-    TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, is_device, is_stored,
+    TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, is_device, is_stored, may_pass_descriptors,
 };
 pub(crate) use memory::Amount;
 pub(crate) use names::{asks_to_run, removes_name};
 pub(crate) use ranges::{Between, Ranged};
-pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value, word_at};
+pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, first_word, value, word_at};
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, CWD, FD_FLAGS, FILE_STATUS, FOLDER, INTEREST, MAKING, NAME, OF_IDENTITY, PATH,
     POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SETTLED_OPEN, SIGNAL_MASK, SIZE, SOCKET_OPTION, STATUS_FLAGS,
-    SYNCED, Shared, State, StateId, TIMES, Undone, names_one,
+    SYNCED, Scope, Shared, State, StateId, TIMES, Undone, names_one,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};

@@ -1,10 +1,11 @@
 //! Values of calls in windows. They come from strangers: any part may be missing.
 
-use super::effects::{Effect, Effects};
+use super::effects::{Effect, Effects, OpenFlags};
 use super::io::{PIPES, is_stored};
 use super::state::{ATTEMPT, Across, MAKING, NAME, RIGHTS, RIGHTS_OF_FILE, Scope, State, StateId, names_one};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
+use crate::changed_names::ChangedNames;
 use crate::hash::{Map, Spellings};
 use crate::paths::{Argument, PathId, Paths};
 use std::borrow::Cow;
@@ -59,6 +60,7 @@ impl<'a> ObservedCall<'a> {
             When::Negative(arg) => (self.low(arg) as i32) < 0,
             When::InNoBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits == 0),
             When::InAnyBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits != 0),
+            When::MayHaveBits(arg, bits) => self.first_word(arg).is_none_or(|word| word & bits != 0),
             When::InZeros(arg) => self.data(arg, Moment::Entry).is_some_and(zeros),
             When::InControl(arg) => self.data(arg, Moment::Entry).is_some_and(has_control),
             When::OutZero(arg) => self.data(arg, Moment::Exit).is_some_and(zeros),
@@ -88,6 +90,15 @@ impl<'a> ObservedCall<'a> {
     /// Returns the errno if the call failed in a way that is an answer.
     pub(crate) fn refusal(&self) -> Option<Errno> {
         self.call.errno().filter(|e| !NO_ANSWER.contains(e))
+    }
+
+    /// Returns the flags with which the call opens a path; `None` if it opens none, or if they are not known.
+    pub(crate) fn opening_flags(&self, effects: Effects<'_>) -> Option<u32> {
+        match effects.opening_flags()? {
+            OpenFlags::Arg(arg) => Some(self.low(arg)),
+            OpenFlags::How(arg) => self.first_word(arg),
+            OpenFlags::Always(flags) => Some(flags),
+        }
     }
 
     /// Returns the paths that the call makes, moves, changes or takes away, by its effects, in their order.
@@ -134,6 +145,11 @@ fn holds_bytes(name: &str) -> bool {
 /// Returns the 64-bit word at an offset, in bytes; `None` if the bytes end before its end.
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+}
+
+/// Returns the first 64-bit word.
+pub(crate) fn first_word(bytes: &[u8]) -> Option<u64> {
+    word_at(bytes, 0)
 }
 
 /// Nanoseconds of a time that stands for "now" (UTIME_NOW of linux/stat.h).
@@ -272,12 +288,14 @@ impl<'a> Known<'a> {
 /// Generations of state that can be voided: the version at which it was last voided.
 #[derive(Default)]
 pub(crate) struct Generations {
-    /// Generations of the files that paths lead to, by path number.
-    paths: Vec<u32>,
+    /// Generations of the files that paths lead to.
+    names: ChangedNames,
+    /// Generations of the lists of folders' entries, by path number.
+    entries: Vec<u32>,
     /// Generations of the files' content, by path number.
     contents: Vec<u32>,
-    /// Generations of which file stands at a path, whatever its rights, by path number.
-    files_at: Vec<u32>,
+    /// Generations of which file stands at a path, whatever its rights.
+    files_at: ChangedNames,
     descriptors: Map<(u32, i32), u32>,
     tables: Map<u32, u32>,
     states: Map<(u32, Option<u32>, StateId), u32>,
@@ -293,18 +311,19 @@ impl Generations {
         self.version
     }
 
-    /// Voids what is known of a path and of its directory's entries.
-    pub(crate) fn void_path(&mut self, path: PathId, folder: Option<PathId>) {
+    /// Voids what is known of a path, of all paths below it, and of the list of its folder's entries.
+    pub(crate) fn void_path(&mut self, path: PathId, paths: &mut Paths<'_>) {
         let version = self.next();
-        for path in [Some(path), folder].into_iter().flatten() {
-            put(&mut self.paths, path, version);
+        self.names.change(&paths.text(path), version);
+        if let Some(folder) = paths.folder(path) {
+            put(&mut self.entries, folder, version);
         }
     }
 
-    /// Notes that another file may stand at the path from now on.
-    pub(crate) fn void_file_at(&mut self, path: PathId) {
+    /// Notes that another file may stand at the path from now on, and below it.
+    pub(crate) fn void_file_at(&mut self, path: PathId, paths: &Paths<'_>) {
         let version = self.next();
-        put(&mut self.files_at, path, version);
+        self.files_at.change(&paths.text(path), version);
     }
 
     /// Notes that the file at the path is still the same, but may hold something else from now on.
@@ -313,14 +332,9 @@ impl Generations {
         put(&mut self.contents, path, version);
     }
 
-    /// Returns the generation of the file that a path leads to.
-    fn name(&self, path: PathId) -> u32 {
-        self.paths.get(path.place()).copied().unwrap_or(0)
-    }
-
-    /// Returns the newer of the path's generation and its content's.
-    pub(crate) fn path(&self, path: PathId) -> u32 {
-        self.name(path).max(self.contents.get(path.place()).copied().unwrap_or(0))
+    /// Returns the newest of the generations of the path, of its content and, if it is a folder's, of its entries.
+    pub(crate) fn path(&self, path: PathId, paths: &Paths<'_>) -> u32 {
+        self.names.newest_of(path, paths).max(of(&self.contents, path)).max(of(&self.entries, path))
     }
 
     /// Voids what is known of a descriptor, which refers to another file now.
@@ -385,12 +399,17 @@ impl Generations {
 
     /// Returns the generation of a path on which state of this kind depends. Modes, owners and
     /// attributes depend on which file stands there; existence and permission also on its rights;
-    /// times and status also on its content. What can be made there depends on which file stands there, too.
-    fn generation(&self, path: PathId, state: &'static State) -> u32 {
-        if state.is(&RIGHTS) || state.is(&RIGHTS_OF_FILE) || state.is(&MAKING) {
-            return self.files_at.get(path.place()).copied().unwrap_or(0);
+    /// times and status also on its content. What can be made there depends on which file stands there, too; whether a
+    /// folder can be removed depends on its entries.
+    fn generation(&self, path: PathId, paths: &Paths<'_>, state: &'static State) -> u32 {
+        match () {
+            () if state.is(&RIGHTS) || state.is(&RIGHTS_OF_FILE) || state.is(&MAKING) => {
+                self.files_at.newest_of(path, paths)
+            }
+            () if state.is(&NAME) => self.names.newest_of(path, paths),
+            () if state.is(&ATTEMPT) => self.names.newest_of(path, paths).max(of(&self.entries, path)),
+            () => self.path(path, paths),
         }
-        if state.is(&NAME) || state.is(&ATTEMPT) { self.name(path) } else { self.path(path) }
     }
 
     fn detail<'a>(
@@ -417,7 +436,7 @@ impl Generations {
             }
             Source::Path { at, path } => {
                 let path = call.path_id(paths, at, path)?;
-                let mut newest = self.generation(path, state);
+                let mut newest = self.generation(path, paths, state);
                 let part = [path.to_bytes(), newest.to_le_bytes()];
                 if paths.is_absolute(path) {
                     push(bytes, part.as_flattened());
@@ -431,7 +450,7 @@ impl Generations {
             Source::File(arg) => {
                 let name = call.call.fd.as_deref().filter(|file| arg == 0 && file.starts_with('/'))?;
                 let path = paths.number(name.into())?;
-                let newest = self.generation(path, state);
+                let newest = self.generation(path, paths, state);
                 push(bytes, [path.to_bytes(), newest.to_le_bytes()].as_flattened());
                 Some(newest)
             }
@@ -441,6 +460,11 @@ impl Generations {
             }
         }
     }
+}
+
+/// Returns a path's generation.
+fn of(generations: &[u32], path: PathId) -> u32 {
+    generations.get(path.place()).copied().unwrap_or(0)
 }
 
 /// Sets a path's generation.

@@ -303,7 +303,7 @@ impl Lines {
                     || !self.spawns.is_empty()
                     || self.does(|e| matches!(e, Effect::Forks))
             }
-            Eight::InPieces => !self.transfers.is_empty() || !self.ranged.is_empty() || self.enters(),
+            Eight::InPieces => !self.transfers.is_empty() || !self.ranged.is_empty() || self.enter().is_some(),
             Eight::DearerRoad => {
                 let locks = self.may_lock_in_kernel() || self.may_wake();
                 !self.cheaper.is_empty() || !self.looks.is_empty() || locks || self.sets(&POSITION)
@@ -360,7 +360,7 @@ impl Lines {
             .with(Signs::ARMS, self.arm().is_some())
             .with(Signs::STORES, self.may_store())
             .with(Signs::ATTRIBUTE, self.attribute().is_some())
-            .with(Signs::ENTERS, self.enters())
+            .with(Signs::ENTERS, self.enter().is_some())
             .with(Signs::IN_VAIN, self.may_be_in_vain())
             .with(Signs::KERNEL_LOCKS, self.may_lock_in_kernel())
             .with(Signs::SLEEPS, !self.sleeps_until.is_empty())
@@ -461,11 +461,6 @@ impl Lines {
         self.enters.first().copied()
     }
 
-    /// Returns true if the call enters a ring.
-    pub(crate) fn enters(&self) -> bool {
-        !self.enters.is_empty()
-    }
-
     /// Returns the line by which the call locks or unlocks a file.
     pub(crate) fn file_lock(&self, call: &ObservedCall<'_>) -> Option<&'static FileLock> {
         first(&self.file_locks, call)
@@ -560,6 +555,11 @@ impl Lines {
     /// Returns true if the call may set state of this kind.
     pub(crate) fn sets(&self, state: &'static State) -> bool {
         self.states.iter().any(|line| line.about.id() == state.id() && matches!(line.act, Act::Set { .. }))
+    }
+
+    /// Returns true if the call may set state of any kind.
+    pub(crate) fn sets_any(&self) -> bool {
+        self.states.iter().any(|line| matches!(line.act, Act::Set { .. }))
     }
 
     /// Returns true if the call may move bytes out of the program.

@@ -17,6 +17,9 @@ pub(crate) enum Across {
     Keep,
     /// An answer may be kept while the process makes none of these calls.
     Unless(&'static [&'static str]),
+    /// An answer about a path may be kept unless the process may often have changed that name, or one on the way to it,
+    /// without a window that shows it.
+    Names,
     /// An answer may be kept while no window shows that the process set the state to something
     /// else, or removed the file.
     Settled,
@@ -264,29 +267,7 @@ pub(crate) static PATH: State = State {
 /// The target and the permissions of a path, in answers without a change time.
 pub(crate) static NAME: State = State {
     name: "name",
-    across: Across::Unless(&[
-        "rename",
-        "renameat",
-        "renameat2",
-        "link",
-        "linkat",
-        "symlink",
-        "symlinkat",
-        "unlink",
-        "unlinkat",
-        "mkdir",
-        "mkdirat",
-        "rmdir",
-        "chmod",
-        "fchmod",
-        "fchmodat",
-        "chown",
-        "fchown",
-        "fchownat",
-        "setxattr",
-        "mount",
-        "umount2",
-    ]),
+    across: Across::Names,
     thing: "what the same paths lead to",
     gives_up: "a change of the file from outside is noticed later",
     ..PLAIN
@@ -484,7 +465,6 @@ pub(super) static KEPT_UNLESS: &[&State] = &[
     &IO_PRIORITY,
     &SCHEDULING_ATTRIBUTES,
     &CAPABILITIES,
-    &NAME,
     &WATCH,
     &ATTEMPT,
     &MAKING,

@@ -281,8 +281,9 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("fsync", &SYNCED).key(&[Fd(0)]).value(Nothing),
     set("fdatasync", &SYNCED).key(&[Fd(0)]).value(Nothing),
 
-    set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_ADD)]),
-    set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Nothing).when(&[Is(1, EPOLL_CTL_DEL)]),
+    // Adding succeeds only if there was no interest, and removing only if there was one, whichever thread set it.
+    set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).old(Nothing).when(&[Is(1, EPOLL_CTL_ADD)]),
+    set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Nothing).old(Unread).when(&[Is(1, EPOLL_CTL_DEL)]),
     // An event that was delivered takes an interest of EPOLLONESHOT away.
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_MOD), InNoBits(3, EPOLLET)]),
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Unread).when(&[Is(1, EPOLL_CTL_MOD)]),

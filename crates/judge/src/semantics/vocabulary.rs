@@ -91,6 +91,8 @@ pub(crate) enum When {
     InNoBits(u8, u32),
     /// The argument points to known bytes whose first 32 bits have one of these set.
     InAnyBits(u8, u32),
+    /// The argument points to bytes whose first 32 bits have one of these set, or are not known.
+    MayHaveBits(u8, u32),
     /// The argument points to a known `struct msghdr` that has control data, such as descriptors (SCM_RIGHTS).
     InControl(u8),
     /// The argument points after the call to known bytes, all of them zero.
@@ -126,7 +128,8 @@ pub(crate) enum Act {
     Set {
         /// The new value.
         value: Source,
-        /// The place where the call itself tells the old value.
+        /// The place where the call itself tells the old value. [`Source::Unread`]: its success tells that the old
+        /// value was another one than the new.
         old: Option<Source>,
         /// The way in which the call combines the new value with the old one.
         how: How,
