@@ -140,6 +140,47 @@ fn files_that_are_synced_and_then_removed() {
     assert_eq!(told(&|n| gone(n + 1_000), &[]), 0);
     let answer = call("sendto", "send", &[5, 0x1000, 3, 0, 0, 0], 3).fd("TCP:[127.0.0.1:25]").toll(900);
     assert_eq!(told(&gone, &[answer]), 0);
+    // Not claimed either: something may keep the file when its name is removed. A lasting name, by whichever call; a child,
+    // a process that gets the descriptor, or what a ring does.
+    let to_lasting = |name: &'static str, args: &[u64], paths: &[(u8, &str)]| {
+        paths.iter().fold(call(name, name, args, 0).toll(900), |call, (arg, path)| call.path(*arg, path))
+    };
+    let message = [0, 0, 0x2000, 1, 0x3000, 24, 0].map(u64::to_le_bytes).concat();
+    let keepers = [
+        to_lasting("link", &[1, 2], &[(0, "/tmp/sort/run1"), (1, "/srv/1")]),
+        to_lasting("linkat", &[CWD, 1, CWD, 2, 0x400], &[(1, "/proc/self/fd/9"), (3, "/srv/1")]),
+        to_lasting("linkat", &[9, 1, CWD, 2, 0x1000], &[(1, ""), (3, "/srv/1")]).fd("/tmp/sort/run1"),
+        to_lasting("rename", &[1, 2], &[(0, "/tmp/sort/run1"), (1, "/srv/1")]),
+        call("clone", "fork", &[17], 4_711).toll(900),
+        call("sendmsg", "sendmsg", &[5, 0x4000, 0], 1).input(1, &message).fd("UNIX-STREAM:[7]").toll(900),
+        call("io_uring_enter", "syscall", &[3, 1, 0, 0], 1).toll(900),
+    ];
+    for keeper in keepers {
+        let once = [vec![keeper.clone()], rounds(400, spilled), rounds(400, gone)].concat();
+        assert_eq!(
+            of_cause(&judged(&once, BUSY), "sync-per-op").filter(|f| f.why.contains("removes")).count(),
+            0,
+            "{}",
+            keeper.name
+        );
+    }
+}
+
+#[test]
+fn a_file_that_lasts_is_synced_beside_those_that_are_removed() {
+    let file = |n: u64| -> &'static str { format!("/tmp/sort/run{n}").leak() };
+    let on = |of: &'static str, file: &'static str| call(of, of, &[9, 0x1000, 9_000], 0).fd(file).toll(900);
+    let round = |n: u64| {
+        let made = call("openat", "open", &[CWD, 1, 0o301, 0o600], 9).path(1, file(n)).toll(900);
+        let gone = call("unlink", "unlink", &[1], 0).path(0, file(n)).toll(900);
+        let sync = |file: &'static str| on("fsync", file).waited(300_000);
+        let log = if n % 12 == 0 { vec![sync("/tmp/sort/log")] } else { vec![] };
+        [vec![made, on("write", file(n)), sync(file(n)), on("close", file(n)), gone], log].concat()
+    };
+    let judgement = judged(&rounds(600, round), BUSY);
+    let stops: Vec<String> =
+        of_cause(&judgement, "sync-per-op").flat_map(Finding::stop).map(|how| how.to_string()).collect();
+    assert!(!stops.iter().any(|how| how.contains("leave the sync out")), "{stops:?}");
 }
 
 #[test]

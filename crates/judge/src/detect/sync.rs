@@ -7,10 +7,12 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, ObservedCall, SYNCED, Semantics, is_device, removes_name};
+use crate::semantics::{
+    Act, Effect, Lines, ObservedCall, SYNCED, Semantics, is_device, may_pass_descriptors, removes_name,
+};
 use crate::signs::Signs;
 use std::sync::Arc;
-use systoll_model::{Recording, Row, Window};
+use systoll_model::{Recording, Row, RowId, Window};
 
 /// Number of syncs for each output to others up to which the program may owe them durable data.
 const ANSWERS: u64 = 4;
@@ -36,8 +38,13 @@ pub(super) struct Sync {
     /// Processes that give a file another name.
     renaming: Set<u32>,
     synced: Set<(u32, Arc<str>)>,
-    /// Processes that remove the files that they synced.
-    removing: Set<u32>,
+    /// Processes that remove the files that they synced, each with the folders of such files.
+    removing: Map<u32, Set<String>>,
+}
+
+/// Returns the folder of a path.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 impl Sync {
@@ -85,47 +92,102 @@ impl Sync {
 }
 
 /// Returns the processes that remove the files that they synced, one for each sync, as far as windows show the names of
-/// either.
-fn removing(recording: &Recording, semantics: &Semantics) -> Set<u32> {
+/// either, if nothing else can keep such a file.
+fn removing(recording: &Recording, semantics: &Semantics) -> Map<u32, Set<String>> {
     let mut counts: Map<u32, (u64, u64)> = Map::default();
     for row in &recording.rows {
         let (syncs, removals) = counts.entry(row.process.0).or_default();
-        let done = row.counts.calls.saturating_sub(row.counts.failed());
         if semantics.lines_of(row.syscall).sets(&SYNCED) {
-            *syncs = syncs.saturating_add(done);
+            *syncs = syncs.saturating_add(done(row));
         } else if removes_name(row.syscall) {
-            *removals = removals.saturating_add(done);
+            *removals = removals.saturating_add(done(row));
         }
     }
     counts.retain(|_, (syncs, removals)| *syncs > 0 && *removals as f64 >= EACH * *syncs as f64);
-    let mut names: Map<u32, [Set<String>; 2]> = Map::default();
+    counts.retain(|process, _| !may_be_kept(*process, recording, semantics));
+    let mut names: Map<u32, Names> = Map::default();
     let takes_path = |effect| matches!(effect, Effect::Path { .. });
-    let seen = semantics.calls_in_windows(recording, |lines| lines.sets(&SYNCED) || lines.does(takes_path));
-    for observed in seen.filter(|observed| counts.contains_key(&observed.window.process.0)) {
+    let is_of = |lines: &Lines| lines.sets(&SYNCED) || lines.does(takes_path) || lines.may_open;
+    let seen = semantics.calls_in_windows(recording, is_of).filter(|o| !counts.is_empty() && o.call.errno().is_none());
+    let mut others: Map<String, Set<u32>> = Map::default();
+    for observed in seen {
+        let process = observed.window.process.0;
         let lines = semantics.lines_of(observed.syscall);
-        let [synced, removed] = names.entry(observed.window.process.0).or_default();
+        if lines.may_open {
+            let file = observed.call.object(observed.syscall).unwrap_or_default();
+            others.entry(last(&file).to_owned()).or_default().insert(process);
+        }
+        let names = counts.contains_key(&process).then(|| names.entry(process).or_default());
+        let Some(names) = names else { continue };
         if lines.sets(&SYNCED) {
-            synced.extend(observed.call.fd.as_deref().map(str::to_owned));
-        } else if observed.call.errno().is_none() && removes_name(observed.syscall) {
-            removed.extend(observed.paths(lines.effects(&observed)).next().map(|path| path.into_owned()));
+            let Some(file) = observed.call.fd.as_deref() else { continue };
+            names.synced.entry(file.to_owned()).or_default().insert((observed.call.row, observed.call.nth));
+        } else if removes_name(observed.syscall) {
+            names.removed.extend(observed.paths(lines.effects(&observed)).next().map(|path| path.into_owned()));
         }
     }
-    let is_of = |(process, [synced, removed]): &(u32, [Set<String>; 2])| {
-        let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-        let mut by_name: Map<String, Vec<&str>> = Map::default();
-        for file in synced {
+    let opened_by_another = |process: u32, file: &str| {
+        others.get(last(file)).is_some_and(|openers| openers.iter().any(|other| *other != process))
+    };
+    let is_removing = |(process, names): (u32, Names)| {
+        let mut by_name: Map<&str, Vec<&str>> = Map::default();
+        for file in names.synced.keys() {
             let alike = by_name.entry(last(file)).or_default();
             if alike.len() < ALIKE {
                 alike.push(file);
             }
         }
-        let was_synced =
-            |path: &&String| by_name.get(&last(path)).is_some_and(|alike| alike.iter().any(|file| is_path(path, file)));
-        let both = removed.iter().filter(was_synced).count();
-        let shown = synced.len() as f64 / counts.get(process).map_or(1, |(syncs, _)| *syncs).max(1) as f64;
-        both >= REMOVED && both as f64 >= EXPECTED * shown * removed.len() as f64
+        let was_synced = |path: &&String| {
+            by_name
+                .get(last(path))
+                .into_iter()
+                .flatten()
+                .find(|file| is_path(path, file))
+                .map(|file| (*file).to_owned())
+        };
+        let both: Set<String> = names.removed.iter().filter_map(|path| was_synced(&path)).collect();
+        let shown = names.synced.len() as f64 / counts.get(&process).map_or(1, |(syncs, _)| *syncs).max(1) as f64;
+        let enough = both.len() >= REMOVED && both.len() as f64 >= EXPECTED * shown * names.removed.len() as f64;
+        let alone = enough && !names.synced.keys().any(|file| opened_by_another(process, file));
+        // Where a file that lasts is synced as well, nothing tells its syncs from the others by their row.
+        let lasts = names.synced.iter().any(|(file, times)| times.len() > 1 && !both.contains(file));
+        (alone && !lasts).then(|| (process, both.iter().map(|file| folder(file).to_owned()).collect()))
     };
-    names.into_iter().filter(is_of).map(|(process, _)| process).collect()
+    names.into_iter().filter_map(is_removing).collect()
+}
+
+/// Names of files in a process's calls in windows.
+#[derive(Default)]
+struct Names {
+    /// Synced files, each with the calls that synced it: rows, and numbers within them.
+    synced: Map<String, Set<(RowId, u64)>>,
+    removed: Set<String>,
+}
+
+/// Returns the number of the row's calls that succeeded.
+fn done(row: &Row) -> u64 {
+    row.counts.calls.saturating_sub(row.counts.failed())
+}
+
+/// Returns the last component of a path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Returns true if something may keep a file whose name the process removes: another name, by a link or a rename of any
+/// file; a child, which has the process's descriptors; a process that got a descriptor in a message; or what the process
+/// has a ring do, which no window shows. The counts of such calls are exact.
+fn may_be_kept(process: u32, recording: &Recording, semantics: &Semantics) -> bool {
+    let Some(image) = recording.processes.get(process as usize) else { return true };
+    let rows = || recording.rows.iter().filter(|row| row.process.0 == process && done(row) > 0);
+    let forks = |row: &&Row| semantics.lines_of(row.syscall).does(|effect| matches!(effect, Effect::Forks));
+    let made: u64 = rows().filter(forks).map(done).fold(0, u64::saturating_add);
+    image.is_many()
+        || made >= image.threads.max(1)
+        || rows().any(|row| {
+            let lines = semantics.lines_of(row.syscall);
+            lines.names() || lines.enter().is_some() || may_pass_descriptors(row.syscall)
+        })
 }
 
 /// The calls of a row in windows.
@@ -173,7 +235,8 @@ impl Detector for Sync {
             }
             let Some(file) = step.observed.call.fd.as_ref().filter(|f| f.starts_with('/')) else { continue };
             let before = !self.synced.insert((process, file.clone()));
-            if self.removing.contains(&process) && self.silent.contains(&process) {
+            let is_removed = self.removing.get(&process).is_some_and(|folders| folders.contains(folder(file)));
+            if is_removed && self.silent.contains(&process) {
                 put(claims, step.index, of_removed());
             } else if before && self.silent.contains(&process) {
                 match self.is_of_replacing(step, file, steps) {
