@@ -1,12 +1,10 @@
 //! Detects a ring (io_uring) that is entered for one entry at a time.
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
 use crate::finding::Kind;
-use crate::hash::Set;
 use crate::replay::Step;
-use crate::semantics::Semantics;
 use crate::signs::Signs;
-use systoll_model::{Recording, RowId};
+use systoll_model::Recording;
 
 /// Least number of entries in a run.
 const LONG: usize = 8;
@@ -14,24 +12,15 @@ const LONG: usize = 8;
 const LONG_CUT: usize = 4;
 /// Number of entries that one call could well submit.
 const BATCH: usize = 32;
-/// Largest price of a call whose cost is mostly the crossing, in crossings: an entry that does nothing costs some
-/// three. Little would be won for an entry that copies a block.
-const LIGHT: f64 = 6.0;
-
-/// Claims calls that enter a ring for one entry, which is completed at once, again and again.
+/// Claims calls that enter a ring for one entry, which is completed at once, again and again. The work of the entry has to
+/// be done in any case: only the crossing is saved.
 pub(super) struct Entries {
-    /// Rows whose calls cost little more than the crossing.
-    light: Set<RowId>,
+    crossing_ns: f64,
 }
 
 impl Entries {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let most = LIGHT * recording.prices.crossing_ns();
-        let light = (0..).map(RowId).zip(&recording.rows).filter(|(_, row)| {
-            let toll = row.counts.toll_ns.unwrap_or(u64::MAX);
-            semantics.lines_of(row.syscall).enters() && toll as f64 <= most * row.counts.calls as f64
-        });
-        Self { light: light.map(|(row, _)| row).collect() }
+    pub(super) fn new(recording: &Recording) -> Self {
+        Self { crossing_ns: recording.prices.crossing_ns() }
     }
 
     fn claim(&self, run: &[&Step<'_>], cut: bool, claims: &mut Claims) {
@@ -42,11 +31,10 @@ impl Entries {
             leave_out_later(first, claims);
         }
         for (_, step) in run.iter().enumerate().filter(|(n, _)| !n.is_multiple_of(BATCH)) {
-            // If each entry does more, the next one may depend on its result.
-            let weak = !self.light.contains(&step.observed.call.row);
             let about = "enters a ring for one entry, which is done at once, again and again";
             let claim = Claim::of(Kind::SmallIo, about, "queue several entries and enter once for all");
-            put(claims, step.index, Claim { weak, gives_up: "an entry waits until enough are there", ..claim });
+            let saves = Saving::Ns(self.crossing_ns);
+            put(claims, step.index, Claim { saves, gives_up: "an entry waits until enough are there", ..claim });
         }
     }
 }

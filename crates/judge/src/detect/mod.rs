@@ -139,7 +139,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(unserved::Unserved::new(recording, semantics)),
         Box::new(ready_first::ReadyFirst::new(recording, semantics)),
-        Box::new(entries::Entries::new(recording, semantics)),
+        Box::new(entries::Entries::new(recording)),
         Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled, &single)),
         Box::new(near_reads::NearReads),
         Box::new(pieces::Pieces),
