@@ -29,6 +29,8 @@ macro_rules! with_facts {
             nowhere => Nowhere { weight: 2, of_row: false },
             /// The call belongs to opening a file that was opened before, and goes with it.
             reopened => Reopened { weight: 2, of_row: false },
+            /// The call belongs to the opening of a folder whose entries are listed.
+            listing => Listing { weight: 1, of_row: false },
             /// The file is opened anew for each part that is read of it.
             parts => Parts { weight: 2, of_row: false },
             /// The call belongs to a connection that is made anew for each request.

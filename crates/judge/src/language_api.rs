@@ -333,10 +333,12 @@ fn python_name(frame: &Frame) -> Option<String> {
     };
     let module = match module.as_str() {
         "posixpath" | "genericpath" => "os.path",
+        // The statement calls a function of this module.
+        importlib if importlib.starts_with("importlib._bootstrap") => return Some("import".to_owned()),
         other => other,
     };
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let named = !place.function.is_empty() && place.function.chars().all(word) && !module.starts_with("importlib");
+    let named = !place.function.is_empty() && place.function.chars().all(word);
     named.then(|| format!("{module}.{}", place.function))
 }
 
@@ -476,7 +478,7 @@ mod tests {
             ("/usr/lib/python3.11/shutil.py", "which", Some("shutil.which")),
             ("/usr/lib/python3.11/logging/__init__.py", "Logger.info", Some("logging.Logger.info")),
             ("/usr/lib/python3.11/json/decoder.py", "decode", Some("json.decoder.decode")),
-            ("<frozen importlib._bootstrap>", "_find_spec", None),
+            ("<frozen importlib._bootstrap>", "_find_spec", Some("import")),
             ("/usr/lib/python3.11/x.py", "<lambda>", None),
             ("/home/me/app.py", "run", None),
         ] {

@@ -317,7 +317,7 @@ impl Reopen<'_> {
         let news = |file: &Reread| !file.unchanged || !file.quick || file.asked_for;
         let listed = lists(fd, rest) && is(|file| file.unchanged && file.quick);
         let weak = !(made_up(&opened.path) || listed) && habit.is_none_or(|file| news(&file));
-        let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
+        let facts = Facts::from(Fact::Reopened).with(Fact::Walk, walks()).with(Fact::Listing, lists(fd, rest));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // Where the opening is part of something else, as of loading a library, what comes with it is too.
         let own = claims.get(step.index).is_none_or(|old| old.weak);
@@ -339,6 +339,8 @@ impl Reopen<'_> {
                 let bytes = step.observed.call.arg_data(1, systoll_model::Moment::Exit);
                 read.extend_from_slice(bytes.map_or(&[], |data| &data.bytes));
                 reads.push(step.index);
+            } else if made_up(&opened.path) && is_listing(step) {
+                // The kernel makes the list up anew each time: with the folder kept open, it is taken as often.
             } else if opened.again && !goes_to(step) {
                 // The opening drags along what comes before the first read, and the closing.
                 let dragged = reads.is_empty() || used == Use::Last;

@@ -359,7 +359,8 @@ impl Repeat<'_> {
         let again = walked().next_back().is_some_and(asked_before);
         for step in walked().filter(|s| asked_before(s) && (again || self.is_habit(s))) {
             if let Some(claim) = about_state(Kind::Repeat, step, claims) {
-                put(claims, step.index, claim);
+                let facts = claim.facts.with(Fact::Walk, walk.len() > 1);
+                put(claims, step.index, Claim { facts, ..claim });
             }
         }
         walk.clear();
