@@ -21,7 +21,7 @@ const WITH_STRACE: &str = "trace the program with strace -f -ttt -T -v, or run i
 static TOOLS: &[Tool] = &[
     Tool { name: "dtruss (macOS)", instead: ON_LINUX, wrote: is_dtruss },
     Tool { name: "truss (FreeBSD)", instead: ON_LINUX, wrote: is_bsd_truss },
-    Tool { name: "truss (Solaris, illumos)", instead: ON_LINUX, wrote: is_solaris_truss },
+    Tool { name: "truss (Solaris, illumos, AIX)", instead: ON_LINUX, wrote: is_unix_truss },
     Tool { name: "kdump (BSD, macOS)", instead: ON_LINUX, wrote: is_kdump },
     Tool { name: "Process Monitor (Windows)", instead: ON_LINUX, wrote: is_procmon },
     Tool { name: "gVisor (runsc --strace)", instead: WITH_STRACE, wrote: |line| has(line, b" strace.go:") },
@@ -78,8 +78,13 @@ fn is_bsd_truss(line: &[u8]) -> bool {
     has(line, b" ERR#") || !has(line, b"strace.go") && result(line).and_then(twice).unwrap_or(false)
 }
 
-/// Returns true for a line such as `/1:     open("/etc", O_RDONLY)  Err#2 ENOENT`.
-fn is_solaris_truss(line: &[u8]) -> bool {
+/// Returns true for a line such as `/1:     open("/etc", O_RDONLY)  Err#2 ENOENT`, which truss writes on several systems, or
+/// one of a call that AIX alone has.
+fn is_unix_truss(line: &[u8]) -> bool {
+    const OF_AIX: [&[u8]; 5] = [b"kread(", b"kwrite(", b"kioctl(", b"kfcntl(", b"__loadx("];
+    if OF_AIX.iter().any(|call| line.starts_with(call)) {
+        return true;
+    }
     let thread = || {
         let rest = line.strip_prefix(b"/")?;
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -157,7 +162,8 @@ mod tests {
         for (line, name) in [
             ("stat64(\"x\\0\", 0x7FFF, 0x0)\t\t = -1 Err#2", "dtruss (macOS)"),
             ("5.52 open(\"/usr/x\",O_RDONLY,0666) = 24 (0x18)", "truss (FreeBSD)"),
-            ("/1:     fstat(14, 0xFFFF80FF)   = 0", "truss (Solaris, illumos)"),
+            ("/1:     fstat(14, 0xFFFF80FF)   = 0", "truss (Solaris, illumos, AIX)"),
+            ("kread(3, \" #   L i c e n s e d\".., 4096)\t= 1024", "truss (Solaris, illumos, AIX)"),
             (" 4411 ls       NAMI  \"/etc/passwd\"", "kdump (BSD, macOS)"),
             ("SYSCALL[4411,1](257) sys_openat ( -100 )", "valgrind --trace-syscalls"),
             ("Catchpoint 1 (call to syscall openat), 0x7f in openat ()", "gdb (catch syscall)"),

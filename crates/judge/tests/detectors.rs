@@ -78,7 +78,7 @@ fn what_the_program_itself_may_have_changed_is_asked_again_for_good_reason() {
         || openat("/tmp/spool", 0o1001, 3),
         || call("unlink", "unlink", &[1], 0).path(0, "/tmp/spool"),
         || call("rename", "rename", &[1, 2], 0).path(0, "/tmp/new").path(1, "/tmp/spool"),
-        || call("mkdir", "mkdir", &[1], 0).path(0, "/tmp/spool/x"),
+        || call("rename", "rename", &[1, 2], 0).path(0, "/tmp").path(1, "/old"),
     ];
     for change in changes {
         let judgement = judged(&rounds(10_000, |_| vec![access(), change()]), BUSY);
