@@ -348,7 +348,7 @@ pub mod node {
     /// Bits that no distance from rsp has.
     pub const NO_OFFSET: u64 = FRAME | IN_RBP;
 
-    /// Value of [`SIBLING`] in a level of [`FRAME`]: calls with any other frame pointer are counted here.
+    /// Value of [`SIBLING`]: calls with any other word at this level are counted at this node, without asking.
     pub const REST: u64 = 1;
     /// Value of [`SIBLING`]: further contexts are counted at the root, without asking.
     pub const OTHERS: u64 = 2;

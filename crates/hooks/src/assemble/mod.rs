@@ -82,7 +82,9 @@ pub use sampling::start_of_pending;
 pub use slot_reader::{
     Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, TrunkLooks, Words, read_slot, slots_drawn,
 };
-pub use tree_writer::{Above, Due, FramePointer, Step, TreeError, Trunk, grow, grow_due, grow_seen, number_site};
+pub use tree_writer::{
+    Above, Due, FramePointer, Step, TreeError, Trunk, close, grow, grow_due, grow_known, grow_seen, number_site,
+};
 pub use write_blob::assemble;
 
 use thiserror::Error;

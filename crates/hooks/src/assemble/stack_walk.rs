@@ -115,10 +115,11 @@ fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, ways: Ways) -> Emitte
     e.here(down)?;
     asm!(e; mov(rcx, at(r8, node::CHILD)); xchg(r8, rcx); test(r8, r8); jne(level););
     asm!(e; mov(gs(slot::ANSWER), rcx); jmp(found););
+    // The flags tell if others count at the root, which is the answer already.
     e.here(end)?;
-    asm!(e; jb(new); jmp(found););
+    asm!(e; je(found); cmp(rcx, node::REST as i32); jb(new); mov(gs(slot::ANSWER), r8); jmp(found););
     e.cold(move |e| {
-        let (in_rbp, have, one, rest) = (e.label(), e.label(), e.label(), e.label());
+        let (in_rbp, have, one) = (e.label(), e.label(), e.label());
         e.here(frame)?;
         asm!(e; btr(rsi, 63u32); btr(rsi, node::IN_RBP_BIT); jc(in_rbp); add(rsi, r9););
         read(e, ways)?;
@@ -129,10 +130,7 @@ fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, ways: Ways) -> Emitte
         asm!(e; sub(rax, r9););
         e.here(one)?;
         asm!(e; cmp(rax, at(r8, node::WORD)); je(down); mov(rcx, at(r8, node::SIBLING)););
-        asm!(e; cmp(rcx, node::REST as i32); jb(new); je(rest); cmp(rcx, node::OTHERS as i32); je(found););
-        asm!(e; mov(r8, rcx); jmp(one););
-        e.here(rest)?;
-        asm!(e; mov(gs(slot::ANSWER), r8); jmp(found););
+        asm!(e; cmp(rcx, node::OTHERS as i32); jbe(end); mov(r8, rcx); jmp(one););
         Ok(())
     });
     Ok(())

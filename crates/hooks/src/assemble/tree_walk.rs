@@ -81,10 +81,10 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
     e.here(found)?;
     asm!(e; mov(scratch, at(r11, node::CHILD)); test(scratch, scratch); jne(down););
     e.cold(move |e| {
-        let (ask, asked) = (e.label(), e.label());
+        let (end, open, asked) = (e.label(), e.label(), e.label());
         e.here(beyond)?;
         asm!(e; mov(scratch, at(r11, node::OFFSET)); test(scratch, scratch); jns(unreadable););
-        by_frame(e, Ways { found, sibling, hit, unreadable }, (base, scratch))?;
+        by_frame(e, Ways { found, end, unreadable }, (base, scratch))?;
         e.here(down)?;
         asm!(e; mov(r11, scratch); jmp(level););
         e.here(unreadable)?;
@@ -93,20 +93,21 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
         e.ask(if base == rbp { Question::Frame } else { Question::Stack }, asked)?;
         e.here(sibling)?;
         match start {
-            Start::Root(root) => {
-                asm!(e; mov(r11, at(r11, node::SIBLING)); cmp(r11, node::OTHERS as i32); ja(check););
-                // The flags still tell the end of the list from [`node::OTHERS`].
-                asm!(e; mov(r11, root); je(hit););
+            Start::Root(_) => {
+                asm!(e; cmp(at(r11, node::SIBLING), node::OTHERS as i32); jbe(end););
+                asm!(e; mov(r11, at(r11, node::SIBLING)); jmp(check););
             }
             Start::Numbers(_) => {
-                // Only the node knows its root, and no third register is free to keep it.
-                asm!(e; mov(scratch, at(r11, node::SIBLING)); cmp(scratch, node::OTHERS as i32); jbe(ask););
+                // No third register is free to keep the word.
+                asm!(e; mov(scratch, at(r11, node::SIBLING)); cmp(scratch, node::OTHERS as i32); jbe(end););
                 asm!(e; mov(r11, at(r11, node::OFFSET)); mov(r11, qword_ptr(base + r11)); xchg(r11, scratch););
                 asm!(e; jmp(check););
-                e.here(ask)?;
-                asm!(e; mov(r11, at(r11, node::ROOT)); je(hit););
             }
         }
+        e.here(end)?;
+        asm!(e; jb(open); mov(r11, at(r11, node::ROOT)); jmp(hit););
+        e.here(open)?;
+        asm!(e; cmp(at(r11, node::SIBLING), node::REST as i32); je(hit); mov(r11, at(r11, node::ROOT)););
         keep_argument(e, scratch)?;
         e.ask(Question::Context, asked)?;
         e.here(asked)?;
@@ -141,10 +142,9 @@ pub(super) fn walk_for_the_last_time(e: &mut Emitter, root: u64) -> Emitted {
 struct Ways {
     /// Continuation with the matching node in r11.
     found: CodeLabel,
-    /// Continuation with the last node of the level in r11, if none matches.
-    sibling: CodeLabel,
-    /// Continuation with the node in r11 that counts the call.
-    hit: CodeLabel,
+    /// Continuation with the last node of the level in r11, if none matches; the flags compare its sibling with
+    /// [`node::OTHERS`].
+    end: CodeLabel,
     /// Continuation with any node of the tree in r11, if a word is not known to be readable.
     unreadable: CodeLabel,
 }
@@ -161,8 +161,7 @@ fn by_frame(e: &mut Emitter, ways: Ways, (base, scratch): (AsmRegister64, AsmReg
     asm!(e; sub(scratch, base););
     let one = e.here(one)?;
     asm!(e; cmp(scratch, at(r11, node::WORD)); je(ways.found););
-    asm!(e; cmp(at(r11, node::SIBLING), node::OTHERS as i32); ja(next););
-    asm!(e; cmp(at(r11, node::SIBLING), node::REST as i32); je(ways.hit); jmp(ways.sibling););
+    asm!(e; cmp(at(r11, node::SIBLING), node::OTHERS as i32); ja(next); jmp(ways.end););
     e.here(next)?;
     asm!(e; mov(r11, at(r11, node::SIBLING)); jmp(one););
     Ok(())

@@ -77,11 +77,12 @@ pub enum TreeError {
     /// The site takes no more contexts.
     #[error("the site is closed for more contexts")]
     Closed,
-    /// The tree ends above or below the last step.
-    #[error("the tree disagrees about where this context ends")]
+    /// The context has no step, or one at an impossible place.
+    #[error("nothing on the stack distinguishes this context")]
     Depth,
-    /// A frame's size varies so much that the callers behind it are no longer told apart.
-    #[error("the frames behind {callers} callers vary too much in size")]
+    /// Threads can't find the context beyond some callers: a frame's size varies too much, or the tree has other places
+    /// there, or ends there. The callers up to that point are known.
+    #[error("threads can't distinguish the callers behind {callers} of them")]
     Varies {
         /// Address of the node that counts all such calls.
         node: u64,
@@ -105,6 +106,39 @@ pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> 
     grow_seen(words, room, root, steps, None)
 }
 
+/// Stops all questions about a tree: at each level, calls with an unknown return address are counted at the root from
+/// now on.
+///
+/// # Errors
+///
+/// If the tree is damaged.
+pub fn close(words: &[AtomicU64], root: u64) -> Result<(), TreeError> {
+    let tree = Tree { words };
+    let mut levels = vec![tree.get(root, node::CHILD)?];
+    let mut nodes = 0;
+    while let Some(mut at) = levels.pop() {
+        while at > node::OTHERS {
+            nodes += 1;
+            if nodes > LONGEST {
+                return Err(TreeError::Damaged(root));
+            }
+            // A root may be its own first level, and a leaf has none.
+            let child = tree.get(at, node::CHILD)?;
+            if child != 0 && at != root {
+                levels.push(child);
+            }
+            match tree.get(at, node::SIBLING)? {
+                0 => {
+                    tree.set(at, node::SIBLING, node::OTHERS)?;
+                    break;
+                }
+                next => at = next,
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Does the same as [`grow`] for a context whose whole stack was seen; `trunk` is the part above it.
 ///
 /// # Errors
@@ -117,7 +151,18 @@ pub fn grow_seen(
     steps: &[Step],
     trunk: Option<&Trunk>,
 ) -> Result<u64, TreeError> {
-    TreeGrowth { tree: Tree { words }, room, root, due: Due::default(), trunk }.grow(steps, MOST_FRAMES)
+    TreeGrowth { tree: Tree { words }, room, root, due: Due::default(), trunk, new: New::Own }.grow(steps)
+}
+
+/// Does the same as [`grow`] for a context that is not worth looking up. If it is new, all contexts that differ from the
+/// known ones at the same level count at one node from now on, until its [`node::SIBLING`] is zero again. The first
+/// context of a tree is made nevertheless.
+///
+/// # Errors
+///
+/// The errors of [`grow`].
+pub fn grow_known(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> Result<u64, TreeError> {
+    TreeGrowth { tree: Tree { words }, room, root, due: Due::default(), trunk: None, new: New::Shared }.grow(steps)
 }
 
 /// The moment at which the first window of a new node is due.
@@ -143,7 +188,7 @@ pub fn grow_due(
     due: Due,
     trunk: Option<&Trunk>,
 ) -> Result<u64, TreeError> {
-    TreeGrowth { tree: Tree { words }, room, root, due, trunk }.grow(steps, MOST_KNOWN_FRAMES)
+    TreeGrowth { tree: Tree { words }, room, root, due, trunk, new: New::Foreign }.grow(steps)
 }
 
 /// Returns the root of `number` in the table at address `table`; makes it if it is new. `offset` is the distance of
@@ -264,34 +309,45 @@ struct TreeGrowth<'a, 'r> {
     root: u64,
     due: Due,
     trunk: Option<&'r Trunk>,
+    new: New,
+}
+
+/// Treatment of a context that is not in a tree yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum New {
+    /// The context was seen in the program, and gets nodes.
+    Own,
+    /// The context was seen elsewhere, and gets nodes unless it contradicts the tree.
+    Foreign,
+    /// The context counts together with all others of its level.
+    Shared,
 }
 
 impl TreeGrowth<'_, '_> {
-    fn grow(mut self, steps: &[Step], most_frames: usize) -> Result<u64, TreeError> {
-        let levels = levels(steps).ok_or(TreeError::Depth)?;
+    fn grow(mut self, steps: &[Step]) -> Result<u64, TreeError> {
+        let levels = levels(steps).filter(|levels| !levels.is_empty()).ok_or(TreeError::Depth)?;
         let mut found = self.root;
+        // Threads read a level's words at one offset, so a context with a word elsewhere can't be found there.
+        let mut place = None;
         for (i, level) in levels.iter().enumerate() {
             let first = self.tree.get(found, node::CHILD)?;
             if first == 0 {
-                return Err(TreeError::Depth);
+                return self.counted_at(found, level.callers);
             }
             let offset = self.tree.get(first, node::OFFSET)?;
-            if (offset & node::FRAME != 0) != level.by_frame {
-                return Err(TreeError::Depth);
+            if place.is_some_and(|place| place != offset) {
+                return self.others_at(first, level.callers);
             }
+            place = Some(level.next);
             match self.tree.find(first, level.word)? {
                 SearchResult::Node(at) => found = at,
                 SearchResult::Rest(node) => return Err(TreeError::Varies { node, callers: level.callers }),
                 SearchResult::Closed => return Err(TreeError::Closed),
-                SearchResult::End(last, known) if level.by_frame && known >= most_frames => {
-                    if known < MOST_FRAMES {
-                        return Err(TreeError::Full);
-                    }
-                    let rest = Level { word: node::NO_WORD, ..*level };
-                    let rest = self.chain(offset, std::slice::from_ref(&rest), None)?.first;
-                    self.tree.set(rest, node::SIBLING, node::REST)?;
-                    self.tree.set(last, node::SIBLING, rest)?;
-                    return Err(TreeError::Varies { node: rest, callers: level.callers });
+                SearchResult::End(_, known) if level.by_frame && known >= self.most_frames() => {
+                    return self.others_at(first, level.callers);
+                }
+                SearchResult::End(..) if self.new == New::Shared && first != self.root => {
+                    return self.others_at(first, level.callers);
                 }
                 SearchResult::End(..) => {
                     let made = self.chain(offset, levels.get(i..).unwrap_or_default(), self.trunk)?;
@@ -305,8 +361,44 @@ impl TreeGrowth<'_, '_> {
                 }
             }
         }
-        let leaf = found != self.root && self.tree.get(found, node::CHILD)? == 0;
-        leaf.then_some(found).ok_or(TreeError::Depth)
+        match self.tree.get(found, node::CHILD)? {
+            0 => Ok(found),
+            below => self.others_at(below, steps.len()),
+        }
+    }
+
+    /// Returns the number of frame sizes that are distinguished at a level.
+    fn most_frames(&self) -> usize {
+        if self.new == New::Foreign { MOST_KNOWN_FRAMES } else { MOST_FRAMES }
+    }
+
+    /// Returns the error for a context that is counted at a leaf, which ends after so many callers.
+    fn counted_at(&self, leaf: u64, callers: usize) -> Result<u64, TreeError> {
+        if leaf == self.root { Err(TreeError::Depth) } else { Err(TreeError::Varies { node: leaf, callers }) }
+    }
+
+    /// Makes all further contexts of the level that begins with the node `first` count at one node; makes this node if
+    /// it is new. Returns the error that names it.
+    fn others_at(&mut self, first: u64, callers: usize) -> Result<u64, TreeError> {
+        if self.new == New::Foreign {
+            return Err(TreeError::Depth);
+        }
+        let node = match self.tree.find(first, node::NO_WORD)? {
+            SearchResult::Node(node) | SearchResult::Rest(node) => {
+                self.tree.set(node, node::SIBLING, node::REST)?;
+                node
+            }
+            SearchResult::Closed => return Err(TreeError::Closed),
+            SearchResult::End(last, _) => {
+                let offset = self.tree.get(first, node::OFFSET)?;
+                let rest = Level { word: node::NO_WORD, next: 0, callers, by_frame: false };
+                let rest = self.chain(offset, std::slice::from_ref(&rest), None)?.first;
+                self.tree.set(rest, node::SIBLING, node::REST)?;
+                self.tree.set(last, node::SIBLING, rest)?;
+                rest
+            }
+        };
+        Err(TreeError::Varies { node, callers })
     }
 
     /// Makes new nodes for `levels`, one below the other, and the trunk behind the last one.
@@ -380,8 +472,6 @@ mod tests {
         let paths = [path(1, 10), path(2, 10), path(1, 11), path(3, 12), path(1, 12)];
         let made = paths.map(|path| grow(&words, &mut room, root, &path).unwrap());
         assert_eq!(level(&words, root), [3, 2, 1]);
-        let first = grow(&words, &mut room, root, &[step(1, 8)]);
-        assert_eq!(first, Err(TreeError::Depth), "others lie below it");
         let below_1 =
             Tree { words: &words }.find(root + NODE_SIZE, 1).map(|found| matches!(found, SearchResult::Node(_)));
         assert_eq!(below_1, Ok(true));
@@ -401,7 +491,7 @@ mod tests {
             .map(|n| grow_due(&words, &mut room, root, &by(n), Due::default(), None).unwrap())
             .collect();
         let more = grow_due(&words, &mut room, root, &by(most), Due::default(), None);
-        assert_eq!(more, Err(TreeError::Full), "what is known from elsewhere leaves room");
+        assert_eq!(more, Err(TreeError::Depth), "what is known from elsewhere leaves room");
         let own: Vec<_> =
             (MOST_KNOWN_FRAMES as u64..most).map(|n| grow(&words, &mut room, root, &by(n)).unwrap()).collect();
         let again: Vec<_> = (0..most).map(|n| grow(&words, &mut room, root, &by(n)).unwrap()).collect();
@@ -419,11 +509,75 @@ mod tests {
         assert_eq!([field(node::OFFSET), field(node::CHILD), field(node::SIBLING)], [node::FRAME | 16, 0, node::REST]);
         assert_ne!(field(node::RECORD), 0);
         // A path without this frame is not in this tree.
-        assert_eq!(grow(&words, &mut room, root, &[step(1, 8), step(10, 0)]), Err(TreeError::Depth));
+        assert_eq!(grow(&words, &mut room, root, &[step(1, 8), step(10, 0)]), varies);
         // Other frames beside it have nodes of their own.
         let in_rbp = Some(FramePointer { saved: None, distance: 40 });
         let other = grow(&words, &mut room, root, &[Step { word: 2, next: 48, pointer: in_rbp }, step(10, 0)]).unwrap();
         assert_eq!(tree.get(other, node::OFFSET), Ok(48));
+    }
+
+    /// Returns the node at which a context counts that threads find only up to some callers, and their number.
+    fn shorter(grown: Result<u64, TreeError>) -> (u64, usize) {
+        match grown {
+            Err(TreeError::Varies { node, callers }) => (node, callers),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn contexts_that_threads_cannot_find_count_at_the_callers_that_they_find() {
+        let (words, mut room, root) = image_with_root();
+        let tree = Tree { words: &words };
+        let mut grown = |steps: &[Step]| grow(&words, &mut room, root, steps);
+        let known = grown(&[step(1, 8), step(10, 0)]).unwrap();
+        let leaf = grown(&[step(2, 0)]).unwrap();
+        // Threads read the second word at 8, so they would not find these at 16, and ask again and again.
+        let (others, callers) = shorter(grown(&[step(1, 16), step(11, 0)]));
+        assert_eq!((callers, tree.get(others, node::SIBLING)), (1, Ok(node::REST)));
+        assert_ne!(tree.get(others, node::RECORD), Ok(0));
+        for same in [&[step(1, 16), step(12, 0)][..], &[step(1, 0)], &[step(1, 8), step(13, 0)]] {
+            assert_eq!(shorter(grown(same)), (others, 1), "{same:?}");
+        }
+        // A level that is opened again makes new nodes, and others count where they did when it is closed again.
+        tree.set(others, node::SIBLING, 0).unwrap();
+        let new = grow(&words, &mut room, root, &[step(1, 8), step(14, 0)]).unwrap();
+        assert_eq!(tree.get(new, node::SIBLING), Ok(known));
+        let known_only = |room: &mut Room, word| grow_known(&words, room, root, &[step(1, 8), step(word, 0)]);
+        assert_eq!((known_only(&mut room, 14), shorter(known_only(&mut room, 15))), (Ok(new), (others, 1)));
+        assert_eq!(tree.get(others, node::SIBLING), Ok(node::REST));
+        let mut grown = |steps: &[Step]| grow(&words, &mut room, root, steps);
+        // A context goes on beyond a leaf.
+        assert_eq!(shorter(grown(&[step(2, 8), step(20, 0)])), (leaf, 1));
+        // A contradiction by a context of another program changes nothing.
+        let before = room.clone();
+        let foreign = grow_due(&words, &mut room, root, &[step(2, 8), step(20, 0)], Due::default(), None);
+        assert_eq!((foreign, &room), (Err(TreeError::Varies { node: leaf, callers: 1 }), &before));
+        let mut grown = |steps: &[Step]| grow(&words, &mut room, root, steps);
+        // Those that were known are found as before.
+        assert_eq!((grown(&[step(1, 8), step(10, 0)]), grown(&[step(2, 0)])), (Ok(known), Ok(leaf)));
+        assert_eq!(grown(&[]), Err(TreeError::Depth));
+    }
+
+    #[test]
+    fn a_closed_tree_has_no_level_at_which_threads_ask() {
+        let (words, mut room, root) = image_with_root();
+        let tree = Tree { words: &words };
+        assert_eq!(close(&words, root), Ok(()));
+        assert_eq!(grow(&words, &mut room, root, &[step(1, 0)]), Err(TreeError::Closed));
+        tree.set(root, node::SIBLING, 0).unwrap();
+        let known = [(1, 10), (1, 11), (2, 20)].map(|(inner, outer)| {
+            grow(&words, &mut room, root, &[step(inner, 8), step(outer, 16), step(outer, 0)]).unwrap()
+        });
+        close(&words, root).unwrap();
+        for path in [[3, 1, 1], [1, 12, 1], [1, 10, 11], [2, 20, 1]] {
+            let steps = [step(path[0], 8), step(path[1], 16), step(path[2], 0)];
+            assert_eq!(grow(&words, &mut room, root, &steps), Err(TreeError::Closed), "{path:?}");
+        }
+        let again = grow(&words, &mut room, root, &[step(1, 8), step(11, 16), step(11, 0)]);
+        assert_eq!(again, Ok(known[1]));
+        // A program that makes a circle of its tree is found out.
+        tree.set(known[0], node::CHILD, root + NODE_SIZE).unwrap();
+        assert!(close(&words, root).is_err());
     }
 
     #[test]

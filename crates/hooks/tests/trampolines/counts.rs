@@ -62,6 +62,25 @@ fn contexts_are_told_apart() {
     });
 }
 
+#[test]
+fn contexts_that_are_not_looked_up_count_together_without_asking() {
+    apart("counts::contexts_that_are_not_looked_up_count_together_without_asking", || {
+        for_each_mode(|lab, _| {
+            let server = Server::sparing();
+            for (i, name) in (1..).zip(["getppid 1", "getppid 2", "getppid 3", "getppid 2", "getppid 1"]) {
+                lab.call(name, &[i * 100]);
+            }
+            let asked = server.stop();
+            let rows = lab.read().rows;
+            let mut counts: Vec<_> = rows.iter().map(|r| r.threads[0].1.entered + r.threads[0].1.elided).collect();
+            counts.sort_unstable();
+            assert_eq!(counts, [100 + 500, 200 + 300 + 400]);
+            assert_eq!(asked.count(Question::Context), 2);
+            assert_eq!(lab.read().losses, Losses::default());
+        });
+    });
+}
+
 /// Runs the modes one after the other, each in a process of its own, because the areas can be mapped only once in
 /// each.
 fn for_each_mode(body: impl Fn(&Lab, Options)) {

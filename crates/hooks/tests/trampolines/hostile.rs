@@ -113,10 +113,9 @@ fn trees_grow_and_say_when_they_are_full() {
     let get = |at: u64, field| words.word(at - IMAGE + field);
     assert_eq!([one, two, three].map(|n| get(n, node::OFFSET)), [40, 40, 16]);
     assert_eq!([one, two, three].map(|n| get(n, node::ROOT)), [root; 3]);
-    // Paths that share their beginning with one in the tree, but are longer or shorter, are
-    // refused.
-    assert_eq!(grow(&words, &mut room, root, &[step(10, 0)]), Err(TreeError::Depth));
-    assert_eq!(grow(&words, &mut room, root, &[step(11, 8), step(1, 0)]), Err(TreeError::Depth));
+    // A path that is longer than one in the tree counts there.
+    let longer = grow(&words, &mut room, root, &[step(11, 8), step(1, 0)]);
+    assert_eq!(longer, Err(TreeError::Varies { node: three, callers: 1 }));
     assert_eq!(grow(&words, &mut room, root, &[]), Err(TreeError::Depth));
     for word in 100..106 {
         grow(&words, &mut room, root, &[step(word, 0)]).unwrap();

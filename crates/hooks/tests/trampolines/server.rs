@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use systoll_hooks::assemble::{
-    Above, Due, FramePointer, Room, Step, TreeError, Trunk, grow, grow_due, grow_seen, number_site,
+    Above, Due, FramePointer, Room, Step, TreeError, Trunk, grow, grow_due, grow_known, grow_seen, number_site,
 };
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, Saved, global, image, node, slot, slot_address, state};
 
@@ -60,6 +60,12 @@ impl Server {
         Self::finding(Callers::ByPointer { first, pointer }, Due::default())
     }
 
+    /// Starts answering like [`Server::start`], for a launcher that has no time for new contexts: those of a level count
+    /// at one node, except the first.
+    pub(crate) fn sparing() -> Self {
+        Self::finding(Callers::First, Due::default())
+    }
+
     fn with(distances: &'static [u64], due: Due) -> Self {
         Self::finding(Callers::At(distances), due)
     }
@@ -98,6 +104,7 @@ enum Callers {
     At(&'static [u64]),
     Below { above: &'static [u64], changed: u64 },
     ByPointer { first: u64, pointer: Pointer },
+    First,
 }
 
 struct Serving {
@@ -161,7 +168,7 @@ impl Serving {
                     let places = std::iter::once(first).chain(distances.iter().copied());
                     places.zip(next).map(|(at, next)| Step { word: on_stack(at), next, pointer: None }).collect()
                 }
-                Callers::Below { .. } => vec![Step { word: on_stack(first), ..Step::default() }],
+                Callers::Below { .. } | Callers::First => vec![Step { word: on_stack(first), ..Step::default() }],
                 Callers::ByPointer { first, pointer } => {
                     let (place, value) = match pointer {
                         Pointer::Saved(at) => (Some(at), on_stack(at)),
@@ -186,6 +193,8 @@ impl Serving {
                 let node = grow_seen(image_words(), &mut self.room, root, &steps, Some(&trunk(above, changed)));
                 // The launcher samples the first call, too, so the next is due at 2.
                 node.inspect(|node| word(node + node::WINDOW_AT).store(2, Ordering::SeqCst))
+            } else if let Callers::First = self.callers {
+                grow_known(image_words(), &mut self.room, root, &steps)
             } else if self.due == Due::default() {
                 grow(image_words(), &mut self.room, root, &steps)
             } else {
