@@ -3,7 +3,7 @@
 use super::search::Read;
 use super::space::AddressSpace;
 use crate::symbols::facts::FrameFacts;
-use crate::unwind::{RA, RBP, REGISTERS, RSP, Rule, Step, step_signal_frame};
+use crate::unwind::{FRAME_RECORD, RA, RBP, REGISTERS, RSP, Rule, Step, step_by_frame_pointer, step_signal_frame};
 use crate::{FramePointer, MAX_FRAMES, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Until};
 use systoll_model::FrameClass;
 
@@ -46,6 +46,7 @@ impl AddressSpace {
         let mut regs = regs.in_dwarf_order();
         let mut is_return = false;
         let mut place = StackPlace { constant: true, pointer: None, rbp: Whereabouts::InRbp };
+        let mut is_below_vdso = false;
         self.ended_outside = false;
         for _ in 0..MAX_FRAMES {
             let (ip, sp) = (regs[RA], regs[RSP]);
@@ -66,9 +67,15 @@ impl AddressSpace {
             if until == Until::UserFrame && known.class == FrameClass::User {
                 return false;
             }
-            let Some(went) = self.step(symbols, (key, &known), &mut regs, read, is_return, &mut place) else {
-                return true;
+            let switched = std::mem::replace(&mut is_below_vdso, known.class == FrameClass::Vdso)
+                && switches_stack(symbols, (key, &known), &regs);
+            let stepped = if switched {
+                place = StackPlace::UNKNOWN;
+                Some(step_by_frame_pointer(&mut regs, read).is_some())
+            } else {
+                self.step(symbols, (key, &known), &mut regs, read, is_return, &mut place)
             };
+            let Some(went) = stepped else { return true };
             if regs[RA] == 0 && went {
                 return true;
             }
@@ -127,6 +134,17 @@ impl AddressSpace {
         };
         Some(went.is_some())
     }
+}
+
+/// Returns true if a frame, which has called the vDSO, has its return address on another stack than rsp points to. Go's
+/// functions that ask for the time set rsp to their thread's own stack for the call, which no call frame information
+/// tells; but they keep their frame pointer, which the vDSO has restored.
+fn switches_stack(symbols: &Symbols, (key, known): (ModuleKey, &FrameFacts), regs: &[u64; REGISTERS]) -> bool {
+    let Step::Rule(rule) = known.step else { return false };
+    let cfa = regs[RSP].wrapping_add_signed(i64::from(rule.offset));
+    // A function without a frame has its caller's frame pointer.
+    let has_frame = usize::from(rule.base) == RSP && i64::from(rule.offset) >= FRAME_RECORD as i64;
+    has_frame && regs[RBP].wrapping_add(FRAME_RECORD) != cfa && symbols.is_go(key)
 }
 
 /// Place of a frame on the stack, found from the frames that it called.

@@ -188,6 +188,11 @@ impl Symbols {
         facts
     }
 
+    /// Returns true if a file is a Go program.
+    pub(crate) fn is_go(&self, key: ModuleKey) -> bool {
+        self.module(key).is_some_and(Module::tells_go)
+    }
+
     pub(crate) fn evaluate(
         &self,
         module: ModuleKey,

@@ -30,4 +30,4 @@ mod step;
 
 pub(crate) use cfi::{Cfi, RowContext};
 pub(crate) use epilogue::{Epilogue, find_epilogue};
-pub(crate) use step::{RA, RBP, REGISTERS, RSP, Rule, Step, step_signal_frame};
+pub(crate) use step::{FRAME_RECORD, RA, RBP, REGISTERS, RSP, Rule, Step, step_by_frame_pointer, step_signal_frame};

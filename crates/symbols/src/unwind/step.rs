@@ -136,6 +136,19 @@ impl Step {
     }
 }
 
+/// Bytes of the caller's rbp and the return address, to which a function's rbp points.
+pub(crate) const FRAME_RECORD: u64 = 16;
+
+/// Steps over a frame whose rbp is its frame pointer, and whose rsp may point to another stack.
+pub(crate) fn step_by_frame_pointer(
+    regs: &mut [u64; REGISTERS],
+    read: &mut dyn FnMut(u64) -> Option<u64>,
+) -> Option<()> {
+    let at = regs[RBP];
+    (regs[RBP], regs[RA], regs[RSP]) = (read(at)?, read(at.wrapping_add(8))?, at.wrapping_add(FRAME_RECORD));
+    Some(())
+}
+
 /// Offset in bytes of the saved registers from the stack pointer after a handler returned: `uc_mcontext` in `struct
 /// ucontext` (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h).
 const MCONTEXT: u64 = 40;
