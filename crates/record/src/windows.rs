@@ -33,6 +33,15 @@ const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
 /// Number of a row's calls from which on its page faults, or its waits, are worth a price.
 const HABIT: u64 = 100;
+/// Number of calls of a steady program that allows one question. A Ruby program with threads and fibers asks 800
+/// questions in its first two seconds, most about new contexts; 43 places at which calls are then sampled three times in
+/// each octave asked 90 for each million calls. With 50,000 it still asked 30: questions about rare places come on top.
+const CALLS_PER_QUESTION: u64 = 100_000;
+/// First octave of calls that a steady program may leave out: a place has had some 24 samples by then.
+const MAY_BE_LEFT_OUT: u32 = 10;
+/// Number of octaves left out at once where threads ask too often. With one, the Ruby program asked 60 questions for each
+/// million calls.
+const LEFT_OUT: u32 = 2;
 /// Windows kept of each row if requests are to be reported, at most.
 const KEPT_FOR_REQUESTS: usize = 256;
 /// Number of sampled calls that must have waited for a context switch to be priced; fewer are no basis for an estimate.
@@ -51,10 +60,16 @@ pub(crate) struct Windows {
     cpu: Duration,
     /// Number of questions answered since the processor time was last read.
     answered: u32,
+    /// Number of questions answered since the program counts as steady; `None` before.
+    steady_questions: Option<u64>,
+    /// Number of calls that are known to have been made since: those between two questions of one thread at one place.
+    calls_between: u64,
     pub(crate) opened: u64,
     /// Number of windows opened, by octave.
     of_octave: [u8; 64],
     pub(crate) refused: u64,
+    /// True while watching has used more than its share of processor time.
+    is_overspent: bool,
     sockets: Sockets,
     /// Questions that expensive calls asked about objects, over the whole run.
     pub(crate) ledger: Ledger,
@@ -74,9 +89,12 @@ impl Windows {
             looked: Spent::default(),
             cpu: own_cpu(),
             answered: 0,
+            steady_questions: None,
+            calls_between: 0,
             opened: 0,
             of_octave: [0; 64],
             refused: 0,
+            is_overspent: false,
             sockets: Sockets::default(),
             ledger: Ledger::default(),
         }
@@ -105,12 +123,22 @@ impl Windows {
     pub(crate) fn affordable(&self, octave: u8, run_ns: u64) -> bool {
         let budget = self.budget(run_ns);
         let few = self.of_octave.get(usize::from(octave)).is_some_and(|opened| *opened < IN_ANY_CASE.1);
-        few && octave >= IN_ANY_CASE.0 && !budget.is_zero() || self.spent.allows(octave, budget)
+        few && octave >= IN_ANY_CASE.0 && !budget.is_zero() || !self.is_overspent && self.spent.allows(octave, budget)
     }
 
     /// Returns true if the budget allows for another sample of a script's line outside windows.
     pub(crate) fn look_affordable(&self, octave: u8, run_ns: u64) -> bool {
-        self.looked.allows(octave, self.budget(run_ns).mul_f64(LOOKS_SHARE))
+        !self.is_overspent && self.looked.allows(octave, self.budget(run_ns).mul_f64(LOOKS_SHARE))
+    }
+
+    /// Stops sampling while watching has used more than its share of processor time, or lets it go on.
+    pub(crate) fn set_overspent(&mut self, is_overspent: bool) {
+        self.is_overspent = is_overspent;
+    }
+
+    /// Returns true while watching has used more than its share of processor time.
+    pub(crate) fn is_overspent(&self) -> bool {
+        self.is_overspent
     }
 
     /// Returns the time that a run of `run_ns` may spend on sampling.
@@ -132,6 +160,9 @@ impl Windows {
 
     fn place_in(&mut self, nth: u64, parts_of: fn(u32) -> u64) -> u64 {
         let octave = nth.max(1).ilog2();
+        if octave >= MAY_BE_LEFT_OUT && self.asks_too_often() {
+            return 1u64.checked_shl(octave + 1 + LEFT_OUT).map_or(u64::MAX, |start| start + self.random.below(start));
+        }
         let (octave, part) = match part_of(nth, parts_of(octave)) + 1 {
             part if part < parts_of(octave) => (octave, part),
             _ => (octave + 1, 0),
@@ -140,6 +171,23 @@ impl Windows {
         // After the first call, the second tells most, so it is always drawn.
         let places = if octave == 1 { 1 } else { start / parts_of(octave) };
         start + part * places + self.random.below(places)
+    }
+
+    /// Notes that a thread asks at a place, so many calls after it last did.
+    pub(crate) fn note_calls_between(&mut self, calls: u64) {
+        self.calls_between = self.calls_between.saturating_add(calls);
+    }
+
+    /// Notes that the program counts as steady from now on: its threads' questions depend on their number of calls.
+    pub(crate) fn be_steady(&mut self) {
+        if self.steady_questions.is_none() {
+            (self.steady_questions, self.calls_between) = (Some(0), 0);
+        }
+    }
+
+    /// Returns true if the threads of a steady program have asked more questions than their calls allow.
+    fn asks_too_often(&self) -> bool {
+        self.steady_questions.is_some_and(|questions| questions > self.calls_between / CALLS_PER_QUESTION)
     }
 
     /// Draws a number below `bound`.
@@ -204,6 +252,7 @@ impl Windows {
     /// later window that is interrupted.
     pub(crate) fn note_answered(&mut self, elapsed: Duration) {
         self.answered += 1;
+        self.steady_questions = self.steady_questions.map(|questions| questions + 1);
         if elapsed >= SUSPICIOUS || self.answered >= SHORT_QUESTIONS {
             self.used();
         }
@@ -228,7 +277,7 @@ impl Windows {
 
     /// Returns true if the budget allows for another window of any octave.
     pub(crate) fn has_room(&self, run_ns: u64) -> bool {
-        self.spent.allows(u8::MAX, self.budget(run_ns))
+        !self.is_overspent && self.spent.allows(u8::MAX, self.budget(run_ns))
     }
 
     /// Notes a window that a thread has opened by itself.

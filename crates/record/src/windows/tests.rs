@@ -56,6 +56,22 @@ fn every_octave_gets_its_windows_and_the_first_and_newest_are_kept() {
 }
 
 #[test]
+fn threads_of_a_steady_program_that_ask_too_often_are_sampled_in_fewer_octaves() {
+    let mut windows = Windows::new(WindowPolicy::default(), 1);
+    let next = |windows: &mut Windows, nth: u64| windows.place_after(nth).ilog2();
+    windows.note_answered(Duration::ZERO);
+    assert_eq!(next(&mut windows, 1 << 10), 10, "not yet steady");
+    windows.be_steady();
+    assert_eq!(next(&mut windows, 1 << 10), 10, "no question so far");
+    windows.note_answered(Duration::ZERO);
+    windows.be_steady();
+    assert_eq!([1 << 9, 1 << 10].map(|nth| next(&mut windows, nth)), [9, 10 + 1 + LEFT_OUT]);
+    assert_eq!(windows.place_after(u64::MAX), u64::MAX);
+    windows.note_calls_between(CALLS_PER_QUESTION);
+    assert_eq!(next(&mut windows, 1 << 10), 10);
+}
+
+#[test]
 fn a_place_is_drawn_in_each_part_of_each_octave() {
     let mut windows = Windows::new(WindowPolicy::default(), 7);
     for _ in 0..100 {

@@ -18,6 +18,7 @@ mod results;
 mod root_process;
 mod session;
 mod shared;
+mod spending;
 mod sys;
 mod tracees;
 mod watch;

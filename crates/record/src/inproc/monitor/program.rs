@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Room, number_site};
-use systoll_hooks::layout::{call_of_entry, image, record, table_entry};
+use systoll_hooks::layout::{call_of_entry, image, may_hold_node, node, record, table_entry};
 use systoll_model::Sysno;
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
 
@@ -133,6 +133,12 @@ pub(crate) struct Contexts {
     /// Roots that each count the calls of one number, at sites that do not tell the number.
     pub(crate) number_roots: foldhash::HashMap<NodeAddr, NumberRoot>,
     pub(crate) failures: HashMap<NodeAddr, u32>,
+    /// Number of a thread's call at a node at which it last asked because a sample was due.
+    pub(crate) asked_at: foldhash::HashMap<NodeAddr, u64>,
+    /// Nodes that count all further contexts of their level, until new contexts may be looked up again.
+    pub(crate) shortened: Vec<NodeAddr>,
+    /// Number of times that a level was shortened so.
+    pub(crate) times_shortened: u64,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) preloaded: foldhash::HashSet<(usize, ModuleKey)>,
     /// Contexts of nodes that earlier programs have had and later programs will reuse.
@@ -165,6 +171,16 @@ impl Contexts {
         let Entry::Vacant(new) = self.nodes.entry(node) else { return false };
         new.insert(frames);
         true
+    }
+
+    /// Lets threads ask again about the contexts that were counted at fewer callers to save time.
+    pub(crate) fn ask_again(&mut self, area: Option<&Area>) {
+        for node in self.shortened.drain(..) {
+            let area = area.filter(|_| may_hold_node(node.offset()));
+            if let Some(area) = area.filter(|area| area.get(node.offset() + node::SIBLING) == node::REST) {
+                area.set(node.offset() + node::SIBLING, 0);
+            }
+        }
     }
 }
 
@@ -274,6 +290,12 @@ impl Program {
                 self.processes.cpu_seen.insert(*pid, ns);
             }
         }
+    }
+
+    /// Returns the processor time that the program's processes had used when it was last read, since it was entered, ns.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        let all = self.processes.cpu_seen.keys().map(|pid| self.cpu_of(*pid));
+        all.fold(0, |sum, read| sum.saturating_add(read.seen.saturating_sub(read.before)))
     }
 
     /// Notes that process `pid` is about to execute another program: its processor time so far belongs to this one.

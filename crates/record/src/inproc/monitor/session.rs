@@ -19,6 +19,7 @@ use crate::inproc::monitor::results::sites::AllSites;
 use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::spending::Spending;
 use crate::inproc::monitor::tracees::Tracees;
 use crate::problems::Problems;
 use crate::table::Table;
@@ -39,6 +40,7 @@ pub(crate) struct Session {
     pub(crate) traced: TracedProcesses,
     pub(crate) polling: Polling,
     pub(crate) chores: Chores,
+    pub(crate) spending: Spending,
 }
 
 /// The watched programs, and the memory that they share with the launcher.
@@ -153,6 +155,8 @@ pub(crate) struct Chores {
     pub(crate) last_look_for_ended: u64,
     /// Time at which the kernel was last asked if all processes are gone, ns.
     pub(crate) last_desertion: u64,
+    /// True if the loop has done work since its last turn that could not be left out, see [`Spending`].
+    pub(crate) did_needed: bool,
     /// Time of the last search for changed children that no signal had announced, ns.
     pub(crate) last_reap: u64,
 }

@@ -24,11 +24,13 @@ use crate::inproc::monitor::session::{
     Chores, DraftRecording, FileKnowledge, NoCalls, Provisioning, Reuse, Session, Targets, TracedProcesses,
 };
 use crate::inproc::monitor::shared::memory::{Area, Memory};
+use crate::inproc::monitor::spending::{STEADY_NS, Spending};
 use crate::inproc::monitor::sys::{self, ChildSignal};
 use crate::inproc::monitor::tracees::{Seized, Tracees};
 use crate::launch::Held;
 use crate::problems::Problems;
 use crate::signals::{LETTING_GO_NS, Signals};
+use crate::sys::own_cpu;
 use crate::table::Table;
 use crate::tracee::{self, Stop, Waited};
 use crate::windows::Windows;
@@ -98,6 +100,7 @@ pub(crate) fn new_session(
         traced: TracedProcesses { tracees: Tracees::new(), root: RootProcess::default() },
         polling,
         chores: Chores::default(),
+        spending: Spending::new(&how.windows, own_cpu()),
     };
     set_up_global(&session);
     if let Ok(metadata) = session.targets.memory.metadata() {
@@ -176,6 +179,7 @@ pub(crate) fn wait_for_root(session: &mut Session) {
 /// end.
 pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
     let _child_signal = ChildSignal::new();
+    session.spending.note(own_cpu(), true);
     while !over(session) {
         session.polling.look_for_reader(session.targets.memory.global());
         sys::aim(wake_word(&session.targets.memory));
@@ -220,6 +224,8 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         handle_signals(session, signals, control, linger);
         housekeeping(session, control);
         let more = collect::collect_ended(session) | std::mem::take(&mut session.traced.root.just_ended);
+        let needed = std::mem::take(&mut session.chores.did_needed) | more;
+        session.spending.note(own_cpu(), needed);
         if !session.traced.root.cut_short && !more {
             sleep(session, seen, brisk);
         }
@@ -289,6 +295,7 @@ fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
         on_stop(session, stop, signals);
         did = true;
     }
+    session.chores.did_needed |= did;
     did
 }
 
@@ -399,7 +406,24 @@ fn housekeeping(session: &mut Session, control: &mut dyn Control) {
     }
     session.chores.last_housekeeping = now;
     note_cpu(&mut session.targets);
+    keep_within_share(session, now);
     control.progress(session.draft.table.calls, session.targets.programs.len(), session.traced.root.exit.is_some());
+}
+
+/// Asks less while watching has used more than its share of processor time.
+fn keep_within_share(session: &mut Session, now: u64) {
+    let Session { targets, draft, spending, .. } = session;
+    let ended = draft.table.images.iter().fold(0u64, |sum, image| sum.saturating_add(image.cpu_ns));
+    let living = targets.programs.values().fold(0u64, |sum, program| sum.saturating_add(program.cpu_ns()));
+    let run_ns = draft.clock.at(now);
+    let is_over = spending.compare(ended.saturating_add(living), run_ns);
+    draft.windows.budget.set_overspent(is_over);
+    if run_ns >= STEADY_NS {
+        draft.windows.budget.be_steady();
+    }
+    if !is_over {
+        targets.programs.values_mut().for_each(|program| program.contexts.ask_again(targets.memory.image(program.id)));
+    }
 }
 
 /// Reads the processor time of the living processes.

@@ -15,7 +15,7 @@ use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::sys;
 use crate::sys::read_memory;
 use std::rc::Rc;
-use systoll_hooks::assemble::{self, CountedPlace, Step, TreeError, grow_seen};
+use systoll_hooks::assemble::{self, CountedPlace, Step, TreeError, grow_known, grow_seen};
 use systoll_hooks::layout::windows::{ASKED_ONCE, NONE, OWN};
 use systoll_hooks::layout::{may_hold_node, node, record, slot};
 use systoll_model::FrameClass;
@@ -48,7 +48,8 @@ pub(crate) fn on_context(
     let Some(program) = targets.programs.get_mut(&waiter.slot.program) else { return root };
     let Some(area) = targets.memory.image(waiter.slot.program) else { return root };
     let before = program.contexts.nodes.len();
-    let sighting = Sighting { thread: waiter, site, root, frames: &frames, complete };
+    let opens = !draft.windows.budget.is_overspent();
+    let sighting = Sighting { thread: waiter, site, root, frames: &frames, complete, opens };
     let main = is_main_on(&mut knowledge.symbols, &frames);
     let node = sighting.node(program, &mut knowledge.symbols, &mut knowledge.reuse.contexts, area, main);
     // A thread that can't read its stack by itself asks at known contexts too.
@@ -202,6 +203,8 @@ struct Sighting<'a> {
     frames: &'a [PlacedFrame],
     /// True if the stack was unwound to its end.
     complete: bool,
+    /// True if a new context gets a node of its own.
+    opens: bool,
 }
 
 /// Part of a stack that tells a context from others, and the steps by which threads find it themselves.
@@ -240,8 +243,10 @@ impl<'a> Sighting<'a> {
         let trunk = above.as_ref().map(SeenAbove::trunk);
         let grown = if path.steps.is_empty() {
             Err(TreeError::Depth)
-        } else {
+        } else if self.opens {
             grow_seen(area.words(), &mut program.hooks.room, self.root.0, &path.steps, trunk.as_ref()).map(NodeAddr)
+        } else {
+            grow_known(area.words(), &mut program.hooks.room, self.root.0, &path.steps).map(NodeAddr)
         };
         match grown {
             Ok(node) => {
@@ -250,6 +255,10 @@ impl<'a> Sighting<'a> {
             }
             Err(TreeError::Varies { node, callers }) => {
                 let node = NodeAddr(node);
+                if !self.opens {
+                    program.contexts.shortened.push(node);
+                    program.contexts.times_shortened += 1;
+                }
                 program.contexts.name(node, path.frames.iter().take(callers + 1).map(|f| f.frame).collect());
                 node
             }
@@ -259,7 +268,8 @@ impl<'a> Sighting<'a> {
                 let failures = program.contexts.failures.entry(self.root).or_default();
                 *failures += 1;
                 if *failures >= MAX_FAILURES || path.steps.is_empty() || why == TreeError::Full {
-                    close(area, self.root);
+                    // A damaged tree belongs to a program that writes over our memory.
+                    let _ = assemble::close(area.words(), self.root.0);
                 }
                 self.root
             }
@@ -342,19 +352,4 @@ fn steps(frames: &[PlacedFrame], base: u64, offset: Option<u32>) -> Vec<Step> {
 /// Returns true if a thread's first return address can be read.
 fn has_word(tid: i32, base: u64, offset: Option<u32>) -> bool {
     offset.is_none_or(|offset| read_memory(tid, base.wrapping_add(offset.into()), &mut [0; 8]) == 8)
-}
-
-/// Stops asking for contexts at a root.
-fn close(area: &Area, root: NodeAddr) {
-    let mut at = NodeAddr(area.get(root.offset() + node::CHILD));
-    for _ in 0..1 << 16 {
-        if !may_hold_node(at.offset()) {
-            return;
-        }
-        match area.get(at.offset() + node::SIBLING) {
-            0 => return area.set(at.offset() + node::SIBLING, node::OTHERS),
-            node::OTHERS => return,
-            next => at = NodeAddr(next),
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Answers the questions in the queues, program by program.
 
 use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::next_question::Kind;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::answer;
 use crate::inproc::monitor::requests::queue::Found;
@@ -53,6 +54,7 @@ fn serve_program(session: &mut Session, id: ProgramId) -> bool {
                 all |= !answer::answer(session, id.slot(index));
                 let elapsed = Duration::from_nanos(sys::now().saturating_sub(began));
                 session.draft.windows.budget.note_answered(elapsed);
+                session.chores.did_needed |= session.polling.done.kind != Kind::Call;
                 did = true;
             }
             Found::Unfilled | Found::Overrun => {

@@ -315,7 +315,7 @@ pub(crate) fn wanted(memory: &Memory, thread: SlotRef) -> u64 {
 /// Decides if the node at `at` is due to be sampled at this call; if so, draws the next place. The run has lasted
 /// `run_ns`.
 pub(crate) fn comes_due(
-    targets: &Targets,
+    targets: &mut Targets,
     draft: &mut DraftRecording,
     id: ProgramId,
     at: NodeAddr,
@@ -334,6 +334,10 @@ pub(crate) fn comes_due(
         return Due::Not;
     }
     let octave = entered.nth.max(1).ilog2();
+    if let Some(program) = targets.programs.get_mut(&id) {
+        let last = program.contexts.asked_at.insert(at, entered.nth).unwrap_or(0);
+        windows.budget.note_calls_between(entered.nth.saturating_sub(last));
+    }
     let program = targets.programs.get(&id);
     let seed = program.and_then(|p| p.contexts.known.get(&at));
     if let Some(seed) = seed {

@@ -58,6 +58,10 @@ pub(crate) fn note_losses(
             format!("{exe}: calls that may wait have no price: nothing there tells how long they waited ({n})"),
         );
     }
+    if program.contexts.times_shortened > 0 {
+        let text = "calls of rare callers are counted without some of them: looking up more would have cost too much";
+        draft.problems.note(ProblemKind::Bounded, format!("{exe}: {text}"));
+    }
     note_generated(&mut draft.problems, program, &exe);
     if provisioning.elided != 0
         && let Some(why) = why_unanswered(&targets.memory, program)

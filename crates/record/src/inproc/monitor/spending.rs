@@ -1,0 +1,120 @@
+//! Compares the processor time of watching with that of the watched programs, while they run.
+//!
+//! Work without which a count would be wrong, or a program would run unwatched, is left out: a program's start, new
+//! code, an end. All else that the launcher does (it looks up callers, samples calls, reads samples) may take a share of
+//! the programs' time. Beyond that share it asks less until their time has caught up: no window opens, no line is
+//! sampled, and a new context is counted at the callers that are known already. In the first [`STEADY_NS`], in which most
+//! contexts of a program are new, nothing is held back but by the windows' own budget.
+
+use crate::backend::WindowPolicy;
+use std::time::Duration;
+
+/// Time after which watching is held to its share, ns.
+pub(crate) const STEADY_NS: u64 = 2_000_000_000;
+/// Time without samples that is worth a sentence, ns. A shorter pause changes no finding: a run so short makes all its
+/// windows within the allowance.
+const WORTH_SAYING_NS: u64 = 1_000_000_000;
+
+/// Processor times of watching and of the watched programs.
+pub(crate) struct Spending {
+    allowance: Duration,
+    share: f64,
+    /// Processor time of the launcher when it was last read.
+    read: Duration,
+    /// Time of work that could have been left out, since watching is held to its share.
+    ours: Duration,
+    /// Processor time of the watched programs when that began, ns.
+    before_ns: u64,
+    /// Largest processor time of the watched programs that was read, ns.
+    theirs_ns: u64,
+    /// Time of the last comparison, ns since the run's start.
+    compared_ns: u64,
+    is_over: bool,
+    /// Time for which the limit was exceeded, ns.
+    over_ns: u64,
+}
+
+impl Spending {
+    /// Begins with a launcher that has used `read` of processor time so far.
+    pub(crate) fn new(policy: &WindowPolicy, read: Duration) -> Self {
+        let (allowance, share) = (policy.allowance, policy.share);
+        Self {
+            allowance,
+            share,
+            read,
+            ours: Duration::ZERO,
+            before_ns: 0,
+            theirs_ns: 0,
+            compared_ns: 0,
+            is_over: false,
+            over_ns: 0,
+        }
+    }
+
+    /// Accounts for the launcher's work since the last call, at whose end it has used `read` of processor time;
+    /// `needed` is true if a part of it could not be left out.
+    pub(crate) fn note(&mut self, read: Duration, needed: bool) {
+        let used = read.saturating_sub(std::mem::replace(&mut self.read, read));
+        if !needed {
+            self.ours += used;
+        }
+    }
+
+    /// Compares with the processor time `theirs_ns` of the watched programs, in a run that has lasted `run_ns`. Returns
+    /// true if watching has used more than its share.
+    pub(crate) fn compare(&mut self, theirs_ns: u64, run_ns: u64) -> bool {
+        self.theirs_ns = self.theirs_ns.max(theirs_ns);
+        if run_ns < STEADY_NS {
+            (self.ours, self.before_ns) = (Duration::ZERO, self.theirs_ns);
+            return false;
+        }
+        if self.is_over {
+            self.over_ns += run_ns.saturating_sub(self.compared_ns);
+        }
+        self.compared_ns = run_ns;
+        let theirs = Duration::from_nanos(self.theirs_ns - self.before_ns);
+        self.is_over = self.ours > self.allowance + theirs.mul_f64(self.share);
+        self.is_over
+    }
+
+    /// Returns the sentence for the report if calls were sampled for a part of the time only.
+    pub(crate) fn text(&self) -> Option<String> {
+        let (percent, seconds) = (100.0 * self.share, self.over_ns as f64 / 1e9);
+        (self.over_ns >= WORTH_SAYING_NS).then(|| {
+            format!(
+                "calls were not sampled for {seconds:.1} s, since watching had used {percent:.0} % of the program's \
+                 processor time"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn watching_pauses_until_the_programs_time_has_caught_up() {
+        let ms = Duration::from_millis;
+        let at = |run_ms: u64| STEADY_NS + run_ms * MS;
+        let mut spending = Spending::new(&WindowPolicy::default(), ms(0));
+        spending.note(ms(500), false);
+        assert!(!spending.compare(1_000 * MS, STEADY_NS - 1), "most contexts are new at first");
+        spending.note(ms(520), false);
+        assert!(!spending.compare(1_000 * MS, at(0)));
+        spending.note(ms(900), true);
+        assert!(!spending.compare(1_000 * MS, at(100)), "what is needed does not count");
+        spending.note(ms(905), false);
+        assert!(spending.compare(1_499 * MS, at(200)));
+        assert_eq!(spending.text(), None, "no time has passed yet");
+        assert!(!spending.compare(1_500 * MS, at(1_200)));
+        let text = "calls were not sampled for 1.0 s, since watching had used 1 % of the program's processor time";
+        assert_eq!(spending.text().as_deref(), Some(text));
+        // A program that ends takes its time out of the sum.
+        spending.note(ms(906), false);
+        assert!(spending.compare(10 * MS, at(1_300)));
+        assert!(!spending.compare(1_600 * MS, at(1_400)));
+    }
+}
