@@ -306,6 +306,9 @@ pub struct Advice {
     /// True if the advice is for only one of the programs that the finding lists, and avoids that
     /// program.
     pub is_for_one: bool,
+    /// True if the advice asks for a change in code that is not the reader's: of a package, or of a program that came
+    /// with the system.
+    pub by_others: bool,
 }
 
 /// A claim that calls are needless, with its price and its cure.
@@ -392,7 +395,13 @@ impl Advice {
     /// Returns advice in general words, for any language, that gives nothing up.
     pub fn general(how: impl Into<String>) -> Self {
         let gives_up = String::new();
-        Self { how: how.into(), kind: None, gives_up, language: None, is_applied: false, is_for_one: false }
+        let how = how.into();
+        Self { how, kind: None, gives_up, language: None, is_applied: false, is_for_one: false, by_others: false }
+    }
+
+    /// Returns advice in general words that others have to follow.
+    pub(crate) fn to_others(how: String) -> Self {
+        Self { by_others: true, ..Self::general(how) }
     }
 }
 
@@ -405,6 +414,11 @@ impl Finding {
     /// Returns what the first cure gives up; empty if nothing.
     pub fn gives_up(&self) -> &str {
         self.cures.first().map_or("", |cure| &cure.gives_up)
+    }
+
+    /// Returns true if the reader can follow some of the advice: not all of it asks others to change their code.
+    pub fn is_for_reader(&self) -> bool {
+        self.cures.iter().any(|cure| !cure.by_others)
     }
 
     /// Returns true if the finding's price is time waited rather than processor time.

@@ -112,7 +112,7 @@ pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
 pub use pool::{AskingLine, Requested, requested};
-pub use requests::{Figure, RequestCall, RequestCost, Requests};
+pub use requests::{Figure, Quantiles, RequestCall, RequestCost, Requests};
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 pub use target::Target;
 pub use upgrade::Upgrade;

@@ -281,13 +281,13 @@ impl Owner {
         match self {
             Self::Reader => None,
             Self::Package { name, called_at: Some(place) } => Some(format!(
-                "fewer calls of {name} at {place}, or tell its authors; no setting that ends it is known here"
+                "call {name} less often at {place}, or tell its authors; no setting that ends it is known here"
             )),
             Self::Package { name, called_at: None } => Some(format!(
-                "who only calls {name}: fewer such calls, or tell its authors; no setting that ends it is known here"
+                "if you only use {name}: call it less often, or tell its authors; no setting that ends it is known here"
             )),
             Self::Program(name) | Self::Library { program: name, .. } => {
-                Some(format!("who only runs {name}: tell its authors; no setting that ends it is known here"))
+                Some(format!("if you only run {name}: tell its authors; no setting that ends it is known here"))
             }
         }
     }

@@ -71,7 +71,7 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
             finding.cures = advised(older).chain(call_less).chain(known).chain(advised(unknown)).collect();
             let only_in_code = cures.iter().all(|cure| cure.changes_the_code());
             let left = author.owner.else_to_do().filter(|_| only_in_code && finding.cures.len() == cures.len());
-            finding.cures.extend(left.map(Advice::general));
+            finding.cures.extend(left.map(Advice::to_others));
             finding.why = why;
         }
         None => generic(finding, group, &author),
@@ -124,7 +124,7 @@ fn call_less(
     // A function that is called for another thing each time has nothing to keep.
     let again = matches!(calls.kind, Kind::Repeat | Kind::NoOp | Kind::Failing | Kind::Toggle);
     let left = again && cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);
-    left.then(|| format!("call {called} less often: keep what it told, or that it was done"))
+    left.then(|| format!("call {called} less often: keep what it returned, or that it was done"))
 }
 
 /// Makes the interpreter's authors the owner of the calls if its scripts can't ask for them and no
@@ -242,6 +242,7 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
         language: author.language.filter(|_| !cure.languages.is_empty()),
         is_applied: cure.is_applied(),
         is_for_one: false,
+        by_others: cure.changes_the_code() && author.owner.reader() != Actor::Author,
     }
 }
 
@@ -445,8 +446,7 @@ fn samples(finding: &Finding) -> String {
 fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
     let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
     let mut out = String::with_capacity(text.len() + 32);
-    // Causes' texts say windows, which readers know as samples.
-    let samples = samples(finding);
+    let samples = samples(finding); // Causes' texts say windows, which readers know as samples.
     let text = text.replace("so it was in {agree} of {windows} windows", &format!("seen {samples}"));
     let text = text.replace("so in {agree} of {windows} windows", &format!("seen {samples}"));
     let text = text.replace("in {agree} of {windows} windows", &samples);
@@ -511,8 +511,9 @@ fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     let instead = group.claim.as_ref().and_then(|c| c.instead);
     let gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
     let how = author.owner.in_its_code(instead.unwrap_or(stop));
-    finding.cures = vec![Advice { gives_up, ..Advice::general(how) }];
-    finding.cures.extend(author.owner.else_to_do().map(Advice::general));
+    let by_others = author.owner.reader() != Actor::Author;
+    finding.cures = vec![Advice { gives_up, by_others, ..Advice::general(how) }];
+    finding.cures.extend(author.owner.else_to_do().map(Advice::to_others));
 }
 
 /// Returns the next command to type, as argv; it is one of this version's commands. If systoll can

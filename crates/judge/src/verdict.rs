@@ -94,6 +94,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     let mut finding = wordless(group, &f, &shares, &certainty, shown);
     let api = finding.rows.first().and_then(|id| recording.row(*id).api.clone());
     let whole = phrasing::put(&mut finding, group, shown, api.as_deref());
+    if is_for_others_and_cheap(&finding) {
+        (finding.confidence, finding.doubt) = (Confidence::Low, Some(Doubt::Cheap));
+    }
     if certainty.is_handed_over {
         finding.why = phrasing::handed_to_somebody(&finding);
     }
@@ -144,6 +147,17 @@ fn certainty(
     });
     let confidence = if weakened(shown.recording) { confidence.min(Confidence::Medium) } else { confidence };
     Some(Certainty { confidence, doubt, is_handed_over: excerpt.is_some() && in_excerpt.for_somebody })
+}
+
+/// Share of the run's processor time, 0 to 1, below which calls are a remark if only others can remove them: a user of pip is
+/// not helped by 0.8 % of pip.
+const OF_OTHERS: f64 = 0.05;
+
+/// Returns true if only others can remove the finding's calls, and these cost little of the run.
+fn is_for_others_and_cheap(finding: &Finding) -> bool {
+    let later = finding.later.and_then(|later| later.share_of_cpu).unwrap_or(0.0);
+    let is_cheap = finding.share_of_cpu.is_some_and(|share| share + later < OF_OTHERS);
+    is_cheap && !finding.is_about_waiting() && !finding.is_for_reader()
 }
 
 /// Returns true if the reader only runs the program that makes the calls of the group's first row.

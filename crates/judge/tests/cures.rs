@@ -208,7 +208,7 @@ fn who_does_not_write_the_code_is_told_so_and_what_is_left() {
     assert_eq!(python(&logging), "logging.logProcesses = False");
     // A program of the system: the reader only runs it.
     let fish = found(&run_of("/usr/bin/postgres", &getpid())).stop().join(" | ");
-    says(&fish, &["in the code of postgres: ", "who only runs postgres: tell its authors"]);
+    says(&fish, &["in the code of postgres: ", "if you only run postgres: tell its authors"]);
     // A user of dd has its option, and can't change its code.
     let dd = found(&run_of("/usr/bin/dd", &reads(0, "/srv/in"))).stop().join(" | ");
     assert_eq!(dd, "bs=64K, and iflag=count_bytes beside count=");
@@ -305,7 +305,7 @@ fn an_interpreter_s_own_calls_are_its_authors() {
     let of_node = found(&run_of("/opt/node/bin/node app.js", &protections(6_000)));
     let words: Vec<&str> = of_node.cures.iter().map(|cure| cure.how.as_str()).collect();
     assert!(words[0].starts_with("in the code of node: "), "{words:?}");
-    assert!(words.iter().any(|how| how.contains("who only runs node")), "{words:?}");
+    assert!(words.iter().any(|how| how.contains("if you only run node")), "{words:?}");
     assert!(!words.iter().any(|how| how.contains("memfd_create")), "{words:?}");
     let of_luajit = found(&run_of("/opt/bin/luajit app.lua", &protections(6_000)));
     assert!(of_luajit.cures[0].how.starts_with("luajit -joff"), "{:?}", of_luajit.cures);

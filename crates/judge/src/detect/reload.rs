@@ -82,7 +82,7 @@ fn claim(library: &Arc<str>) -> Claim {
     Claim {
         object: Some(library.clone()),
         facts: Facts::default().with(Fact::Reloaded, true),
-        gives_up: "it stays in memory",
+        gives_up: "it remains in memory",
         ..Claim::of(
             Kind::Repeat,
             "a library that was loaded before and let go of",

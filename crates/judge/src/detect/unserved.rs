@@ -95,7 +95,7 @@ fn claim(told: Told<'_>, claims: &mut Claims) {
     if told.again.len() < HABIT {
         return;
     }
-    let about = "what is ready, of which it has used nothing since it was told the same,";
+    let about = "what is ready, of which it has used nothing since the last such answer,";
     let instead =
         "use what is ready (read or write until it would wait), or stop asking for it until there is something to do";
     for index in told.again {

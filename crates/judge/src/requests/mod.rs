@@ -10,10 +10,10 @@ mod estimate;
 mod interval;
 mod split;
 
-pub use cost::{Figure, RequestCall, RequestCost, Requests};
+pub use cost::{Figure, Quantiles, RequestCall, RequestCost, Requests};
 
 use crate::detect::Claims;
-use crate::finding::Finding;
+use crate::finding::{Estimate, Finding};
 use crate::hash::Map;
 use split::{Piece, Whole};
 use std::cmp::Reverse;
@@ -38,22 +38,13 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
     {
         pieces.entry(piece.kind).or_default().push((window, piece));
     }
-    let mut costs: Vec<RequestCost> = received
+    let mut samples: Vec<KindSample> = received
         .requests
         .iter()
-        .map(|(kind, requests)| {
-            let pieces = pieces.remove(kind).unwrap_or_default();
-            // The window may end before the answer, which another thread may also give. Where no thread of a window answers,
-            // a request ends when its thread takes up another.
-            let any_answered = moves || pieces.iter().any(|(_, piece)| piece.answered);
-            let is_whole = |piece: &Piece| piece.end == Whole::Yes && (piece.answered || !any_answered);
-            let whole: Vec<&(usize, Piece)> = pieces.iter().filter(|(_, piece)| is_whole(piece)).collect();
-            let cut = pieces.iter().filter(|(_, piece)| piece.end == Whole::Cut).count() as u64;
-            let at_least = whole.is_empty();
-            let shown = if at_least { pieces.iter().collect() } else { whole };
-            cost::cost(recording, (*kind, *requests), &shown, (at_least, cut))
-        })
+        .map(|(kind, requests)| KindSample::of(*kind, *requests, pieces.remove(kind).unwrap_or_default(), moves))
         .collect();
+    weigh(&mut samples, recording);
+    let mut costs: Vec<RequestCost> = samples.iter().map(|sample| cost::cost(recording, sample)).collect();
     costs.sort_by_key(|cost| (Reverse((cost.total_ns(), cost.requests.estimate)), cost.kind));
     let of = |protocol: RequestProtocol| received.calls.get(&protocol).copied().unwrap_or(0);
     let tells = |window: &&Window| window.calls.iter().any(|call| call.request.is_some());
@@ -66,6 +57,56 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
         windows: recording.windows.iter().filter(tells).count() as u64,
         moves,
     })
+}
+
+/// The requests of one kind that windows show.
+struct KindSample {
+    kind: RequestKindId,
+    /// Number of such requests in the run.
+    requests: Estimate,
+    /// The shown requests, each with its window.
+    shown: Vec<(usize, Piece)>,
+    /// True if none of them is whole.
+    at_least: bool,
+    /// Number of requests that are longer than a window.
+    cut: u64,
+}
+
+impl KindSample {
+    /// Returns the requests of a kind that are whole in their windows, or all if none is. `moves` is true if requests of one
+    /// connection go from thread to thread.
+    fn of(kind: RequestKindId, requests: Estimate, pieces: Vec<(usize, Piece)>, moves: bool) -> Self {
+        // A window may end before the answer. Where no thread of a window answers, a request ends when its thread takes up
+        // another. Where requests move, their answers say nothing of the thread that took them up: those that the same
+        // thread answers are the ones during which it was not taken from it, and have other calls than the rest.
+        let any_answered = !moves && pieces.iter().any(|(_, piece)| piece.answered);
+        let is_whole = |piece: &Piece| piece.end == Whole::Yes && (piece.answered || !any_answered);
+        let cut = pieces.iter().filter(|(_, piece)| piece.end == Whole::Cut).count() as u64;
+        let at_least = !pieces.iter().any(|(_, piece)| is_whole(piece));
+        let shown = pieces.into_iter().filter(|(_, piece)| at_least || is_whole(piece)).collect();
+        Self { kind, requests, shown, at_least, cut }
+    }
+}
+
+/// Gives calls a weight below one where windows show more calls of a row, for all requests together, than the row's exact
+/// count. Windows open on each thread that receives, whether it takes up many requests or few, so threads that do other work
+/// between two requests, as accepting connections for others, are shown more often than their part of the requests.
+fn weigh(samples: &mut [KindSample], recording: &Recording) {
+    let mut implied: Map<RowId, f64> = Map::default();
+    for sample in samples.iter() {
+        let each = sample.requests.estimate as f64 / sample.shown.len().max(1) as f64;
+        for call in sample.shown.iter().flat_map(|(_, piece)| &piece.calls) {
+            *implied.entry(call.row).or_default() += each;
+        }
+    }
+    let exact = |row: RowId| recording.rows.get(row.0 as usize).map_or(0.0, |row| row.counts.calls as f64);
+    let pieces = samples.iter_mut().flat_map(|sample| &mut sample.shown);
+    for call in pieces.flat_map(|(_, piece)| &mut piece.calls) {
+        let implied = implied.get(&call.row).copied().unwrap_or(0.0);
+        if implied > exact(call.row) {
+            call.weight = exact(call.row) / implied;
+        }
+    }
 }
 
 /// Needless shares of the rows whose findings rest on looks at single calls, without a claim in any window.

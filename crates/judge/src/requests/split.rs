@@ -35,6 +35,8 @@ pub(super) struct PieceCall {
     pub(super) needless: f64,
     /// Time waited in the call while the request was under way, ns; `None` if it is unknown.
     pub(super) waited_ns: Option<u64>,
+    /// Number of calls that this one stands for, 0 to 1: less if windows show more calls of its row than were made.
+    pub(super) weight: f64,
 }
 
 /// A request in a window.
@@ -126,6 +128,7 @@ impl Split {
             receives: call.request.is_some(),
             needless,
             waited_ns,
+            weight: 1.0,
         });
         let has_failed = call.result.is_none_or(|result| Errno::from_result(result).is_some());
         if own.is_some() && ANSWERS.contains(&name) && !has_failed {
