@@ -204,7 +204,7 @@ def perfettos_events_add_up(box):
             last[e["pid"], e["name"]] = e["args"]["total"]
         if e["ph"] == "X":
             lanes.setdefault(e["tid"], []).append((e["ts"], e["dur"]))
-    for what, field in {"calls": "calls", "toll ns": "toll_ns", "waited ns": "waited_ns", "needless ns": "needless_toll_ns"}.items():
+    for what, field in {"calls": "calls", "cost ns": "toll_ns", "waited ns": "waited_ns", "needless ns": "needless_toll_ns"}.items():
         assert sum(v for (_, name), v in last.items() if name.startswith(what + " of ")) == report[field], what
     assert lanes and all(a + d <= b + 1e-3 for calls in lanes.values() for (a, d), (b, _) in zip(calls, calls[1:])), "slices overlap"
 

@@ -99,7 +99,7 @@ def holds(doc, argv, twins, before_ms, all_ms):
     own, toll = doc["own_cpu_ns"], doc["toll_ns"]
     shares = [f["share_of_cpu"] for f in doc["findings"] + doc["also"]]
     if own is None:
-        assert any("processor time is not known" in p for p in doc["problems"]), (argv, doc["problems"])
+        assert any("own CPU time is unknown" in p for p in doc["problems"]), (argv, doc["problems"])
         assert all(share is None for share in shares), (argv, shares)
         return True
     assert toll is None or toll <= own, (argv, toll, own)

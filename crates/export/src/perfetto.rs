@@ -115,7 +115,7 @@ fn counters(judged: &JudgedRecording<'_>) -> Vec<Event> {
         let end = process.end_ns.max(process.start_ns);
         let figures = [
             ("calls", total.calls),
-            ("toll ns", total.toll_ns),
+            ("cost ns", total.toll_ns),
             ("waited ns", total.waited_ns),
             ("needless ns", total.needless_ns),
         ];

@@ -1,4 +1,4 @@
--- Needless calls that came with a release
+-- Needless calls that grew with a release
 --
 -- Compares each service's runs of a release (--release, else its newest) and of those that began after it with its runs of
 -- earlier ones. Listed are causes and callers whose part of the processor time has at least doubled and is now a

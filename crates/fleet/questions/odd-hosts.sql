@@ -1,7 +1,7 @@
 -- Hosts that differ from their peers: time zone, libc, kernel, clock, processor, release
 --
 -- Peers are the hosts that run the same service, three at least; of each counts what its latest run tells. usual is the
--- value that two thirds of them have. Listed is a host whose own value a fifth of them have at most, or it alone; services
+-- value that two thirds of them have. Lists hosts whose value is shared by at most a fifth of their peers, or by none; services
 -- says in how many services. share is what its needless calls take of the processor time of its runs of these services,
 -- peers_share the same of its peers' runs.
 with of_runs as (

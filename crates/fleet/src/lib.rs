@@ -12,10 +12,10 @@
 //! ```
 //! use systoll_fleet::{Asked, question};
 //!
-//! let dearest = question("dearest").unwrap();
-//! assert_eq!(dearest.about(), "Dearest needless calls over all services");
+//! let expensive = question("expensive").unwrap();
+//! assert_eq!(expensive.about(), "Most expensive needless calls over all services");
 //! let asked = Asked { service: Some("shop".into()), ..Asked::default() };
-//! assert!(!dearest.sql.contains("shop") && asked.core_hour == 0.0);
+//! assert!(!expensive.sql.contains("shop") && asked.core_hour == 0.0);
 //! ```
 #![forbid(unsafe_code)]
 

@@ -125,7 +125,7 @@ impl Notes {
             all.extend(self.missing_arguments());
             if !has_stacks {
                 all.push(note(
-                    "the trace has no stacks: calls are told by program, not by caller (strace -k tells callers)",
+                    "the trace has no stacks: calls are reported by program, not by caller (strace -k shows callers)",
                 ));
             }
         }

@@ -83,14 +83,14 @@ fn problems(trace: &Trace, computed: &Computed) -> Vec<Problem> {
     if *computed == Computed::Disturbed {
         problems.push(Problem::new(
             ProblemKind::Partial,
-            "other programs kept the processors busy while this was traced: how much processor time the program took can't be told",
+            "other programs kept the processors busy while this was traced: the program's processor time is unknown",
         ));
     }
     if trace.table.images_folded() {
-        problems.push(Problem::new(ProblemKind::Bounded, "processes beyond the first 96 are told by program"));
+        problems.push(Problem::new(ProblemKind::Bounded, "processes beyond the first 96 are reported by program"));
     }
     if trace.table.rows_folded || trace.frames.bounded {
-        problems.push(Problem::new(ProblemKind::Bounded, "callers beyond a bound are told as one"));
+        problems.push(Problem::new(ProblemKind::Bounded, "callers beyond a bound are reported as one"));
     }
     problems
 }

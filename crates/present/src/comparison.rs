@@ -1,6 +1,7 @@
 //! The `prove` screen: two commands side by side.
 
 use crate::answered;
+use crate::servers::{APART, are_apart};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten, wrap};
 use crate::units::{grouped, time, time_span};
@@ -46,11 +47,14 @@ pub fn write_comparison(
         }
     }
     let Some(m) = &comparison.measured else { return write_answered(w, comparison, &style) };
-    for (label, a, b, change) in [("wall", m.a.wall_ns, m.b.wall_ns, &m.wall), ("CPU", m.a.cpu_ns, m.b.cpu_ns, &m.cpu)]
-    {
-        for line in measure_lines(label, [a, b], change, m.confidence, &style) {
+    let measures = [("wall", [m.a.wall_ns, m.b.wall_ns], &m.wall), ("CPU", [m.a.cpu_ns, m.b.cpu_ns], &m.cpu)];
+    for (label, sides, change) in measures {
+        for line in measure_lines(label, sides, change, m.confidence, &style) {
             writeln!(w, "{}", line.render(&style))?;
         }
+    }
+    if measures.iter().any(|(_, sides, change)| are_apart(*sides, change)) {
+        write_text(w, Line::of(Role::Plain, "  "), Role::Faint, APART.trim_start(), &style)?;
     }
     write_verdict(w, comparison, m, (counts, expected), &style)?;
     write_answered(w, comparison, &style)?;
@@ -197,7 +201,7 @@ pub fn write_ways(w: &mut dyn Write, ways: &[(&str, &Comparison)], style: Style)
         }
         writeln!(w, "{}", line.render(&style).trim_end())?;
     }
-    let note = "answered in place, the calls alone are gone: what is done around them stays";
+    let note = "answered in place, the calls alone are gone: what is done around them remains";
     let in_place = ways.iter().any(|(_, c)| c.watched);
     if in_place { write_text(w, Line::of(Role::Plain, " ".repeat(11)), Role::Faint, note, &style) } else { Ok(()) }
 }
@@ -246,9 +250,9 @@ fn outcome_text(comparison: &Comparison, counts: Option<(&CallCounts, &CallCount
             });
             let how = match comparison.watched {
                 true => "both sides watched alike from inside",
-                false => "unwatched for time",
+                false => "timed without systoll",
             };
-            format!("{}, interleaved, {how}{watched}; {}", pairs_text(m), same_text(same))
+            format!("{}, {how}{watched}; {}", pairs_text(m), same_text(same))
         }
         (Outcome::Same(same), None) => same_text(same),
         (Outcome::Differs(difference), _) => difference_text(difference),
@@ -264,10 +268,10 @@ fn unmeasured_text(comparison: &Comparison) -> String {
 }
 
 fn pairs_text(m: &Measured) -> String {
-    let pairs = format!("{} pairs", m.pairs);
+    let pairs = format!("{} interleaved pairs", m.pairs);
     match m.stopped {
         Stopped::Asked | Stopped::Decided => pairs,
-        Stopped::LastLook => format!("{pairs}, as many as it tries"),
+        Stopped::LastLook => format!("{pairs} (the maximum)"),
         Stopped::Time => format!("{pairs} in the time allowed"),
         Stopped::Interrupted => format!("interrupted after {pairs}"),
     }

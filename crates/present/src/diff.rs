@@ -91,7 +91,7 @@ fn head(diff: &Diff, style: &Style) -> Vec<Line> {
     ];
     if let (Some(new), Some(old)) = (diff.new.toll_ns, diff.old.toll_ns) {
         parts.push(
-            Line::of(Role::Plain, format!("toll {}", time(new))).with(Role::Faint, format!(", {} before", time(old))),
+            Line::of(Role::Plain, format!("cost {}", time(new))).with(Role::Faint, format!(", {} before", time(old))),
         );
     }
     let runs = match (runs(&diff.old), runs(&diff.new)) {
@@ -105,7 +105,7 @@ fn head(diff: &Diff, style: &Style) -> Vec<Line> {
 
 fn table(diff: &Diff, options: DiffOptions, style: &Style) -> Vec<Line> {
     let shown = &diff.changed[..diff.changed.len().min(options.rows())];
-    let heads = ["old", "new", "change", "toll"].map(str::to_owned);
+    let heads = ["old", "new", "change", "cost"].map(str::to_owned);
     let beneath = |change: &Change| change.beneath.len().min(options.beneath());
     let all = shown.iter().flat_map(|c| std::iter::once(c).chain(&c.beneath[..beneath(c)]));
     let cells: Vec<Cells> = all.map(cells).chain([heads.clone()]).collect();
@@ -280,12 +280,12 @@ fn rounds(diff: &Diff, options: DiffOptions) -> Vec<Line> {
 fn round_word(change: &RoundChange) -> (&'static str, Role) {
     let (old, new) = (&change.old, &change.new);
     match (old.count.high, new.count.high) {
-        (0, _) => ("new round       ", Role::Bad),
-        (_, 0) => ("round gone      ", Role::Good),
-        _ if new.calls_each() > 1.1 * old.calls_each() => ("round is longer ", Role::Bad),
-        _ if old.calls_each() > 1.1 * new.calls_each() => ("round is shorter", Role::Good),
-        _ if new.count.median > old.count.median => ("round more often", Role::Bad),
-        _ => ("round less often", Role::Good),
+        (0, _) => ("new pattern     ", Role::Bad),
+        (_, 0) => ("pattern gone    ", Role::Good),
+        _ if new.calls_each() > 1.1 * old.calls_each() => ("pattern longer  ", Role::Bad),
+        _ if old.calls_each() > 1.1 * new.calls_each() => ("pattern shorter ", Role::Good),
+        _ if new.count.median > old.count.median => ("more often      ", Role::Bad),
+        _ => ("less often      ", Role::Good),
     }
 }
 
@@ -328,7 +328,7 @@ fn closing(diff: &Diff, options: DiffOptions, style: &Style) -> Vec<Line> {
         let rows = counted(diff.hidden as u64, "row", "rows");
         let text = match diff.by {
             By::Syscall => format!("as many calls, but from other callers, in {rows}: --by row"),
-            _ => format!("{rows} changed that are not told apart so: --by row"),
+            _ => format!("{rows} changed that this grouping does not distinguish: --by row"),
         };
         say("moved", Role::Plain, vec![Line::of(Role::Plain, text)]);
     }
@@ -385,7 +385,7 @@ pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions)
         writeln!(w, "No change: {} the same.", counted(diff.same as u64, "row is", "rows are"))?;
     }
     if !diff.changed.is_empty() {
-        writeln!(w, "| {} | old | new | change | toll |\n|:---|---:|---:|---:|---:|", diff.by.name())?;
+        writeln!(w, "| {} | old | new | change | cost |\n|:---|---:|---:|---:|---:|", diff.by.name())?;
     }
     let row = |w: &mut dyn Write, change: &Change, indent: &str, by: By| {
         let [old, new, by_how_much, toll] = cells(change);

@@ -187,12 +187,12 @@ impl Screen<'_> {
 
     fn vdso_missing(&self) -> Option<String> {
         let missing = self.clock_times().is_some_and(|t| t < 1.4);
-        missing.then(|| "as dear as the kernel's: this clock source has no way round it".into())
+        missing.then(|| "as expensive as the kernel's: this clock source can't avoid it".into())
     }
 
     fn clock_in_kernel(&self) -> Option<String> {
         let times = self.clock_times().filter(|t| *t >= 1.4)?;
-        Some(format!("the same answer as the vDSO's, {} times as dear", number(times)))
+        Some(format!("the same answer as the vDSO's, {} times as expensive", number(times)))
     }
 
     fn stats(&self) -> Option<String> {

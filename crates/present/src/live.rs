@@ -2,14 +2,14 @@
 
 use crate::answered;
 use crate::json::SCHEMA_VERSION;
-use crate::servers::{change, head, row, three_digits};
+use crate::servers::{APART, are_apart, change, cpu_change, head, rate_change, row, three_digits};
 use crate::style::{Line, Role, Style};
 use crate::text::clean;
 use crate::units::time;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use systoll_model::Sysno;
-use systoll_prove::{Ended, Estimate, LiveComparison, LiveResult, LiveSide, LiveTurn, Verdict, Work};
+use systoll_prove::{Ended, Estimate, LiveComparison, LiveResult, LiveSide, LiveTurn, Work};
 
 /// The subject of a comparison, in words.
 #[derive(Clone, Copy, Debug)]
@@ -71,17 +71,22 @@ fn write_both(w: &mut dyn Write, c: &LiveComparison, of: LiveSubject<'_>, style:
     let (unit, rate) = (unit(c.work), format!("{} a second", plural(c.work)));
     let count = |e: Estimate| three_digits(e.median);
     let ns = |e: Estimate| time(e.median.max(0.0) as u64);
+    let mut apart = are_apart([c.a.per_second, c.b.per_second], &c.per_second);
     let mut lines = vec![row(&rate, (&count(c.a.per_second), &count(c.b.per_second)), &c.per_second, c.confidence)];
     if let (Some(a), Some(b), Some(change)) = (c.a.latency_ns, c.b.latency_ns, &c.latency) {
         lines.push(row("latency", (&ns(a), &ns(b)), change, c.confidence));
+        apart |= are_apart([a, b], change);
     }
     if let (Some(a), Some(b), Some(change)) = (c.a.cpu_ns, c.b.cpu_ns, &c.cpu) {
         lines.push(row(&format!("CPU a {unit}"), (&ns(a), &ns(b)), change, c.confidence));
+        apart |= are_apart([a, b], change);
     }
     let busy = |e: Estimate| format!("{:.3}", e.median);
     lines.push(row("CPUs kept busy", (&busy(c.a.processors), &busy(c.b.processors)), &c.processors, c.confidence));
+    apart |= are_apart([c.a.processors, c.b.processors], &c.processors);
     lines.push(counts("calls a second", c.a.calls, c.b.calls));
     lines.push(counts(&format!("  {}", short_names(of.elided)), c.a.asked, c.b.asked));
+    lines.extend(apart.then(|| Line::of(Role::Faint, APART)));
     for line in lines.into_iter().chain([Line::default()]).chain(answered::lines_of(&c.answered, "turn")) {
         writeln!(w, "{}", line.render(style))?;
     }
@@ -119,8 +124,8 @@ fn unit(work: Work) -> String {
     match work {
         Work::Requests => "request".into(),
         Work::Loads => "load".into(),
-        Work::Calls(syscall) => format!("{syscall}"),
-        Work::Asked => "call of them".into(),
+        Work::Calls(syscall) => format!("{syscall} call"),
+        Work::Asked => "answered call".into(),
     }
 }
 
@@ -128,25 +133,14 @@ fn plural(work: Work) -> String {
     match work {
         Work::Requests => "requests".into(),
         Work::Loads => "loads".into(),
-        Work::Calls(syscall) => format!("{syscall}"),
-        Work::Asked => "calls of them".into(),
+        Work::Calls(syscall) => format!("{syscall} calls"),
+        Work::Asked => "answered calls".into(),
     }
 }
 
 fn verdict(c: &LiveComparison) -> Line {
-    let mut said = Vec::new();
-    match c.per_second.verdict {
-        Verdict::Faster => said.push(format!("{:.1} % more {} a second", c.per_second.percent, plural(c.work))),
-        Verdict::Slower => said.push(format!("{:.1} % fewer {} a second", -c.per_second.percent, plural(c.work))),
-        Verdict::NoDifference => {}
-    }
-    if let Some(cpu) = &c.cpu {
-        match cpu.verdict {
-            Verdict::Faster => said.push(format!("{:.1} % less CPU a {}", -cpu.percent, unit(c.work))),
-            Verdict::Slower => said.push(format!("{:.1} % more CPU a {}", cpu.percent, unit(c.work))),
-            Verdict::NoDifference => {}
-        }
-    }
+    let cpu = c.cpu.as_ref().and_then(|change| cpu_change(change, &unit(c.work)));
+    let said: Vec<String> = rate_change(&c.per_second, &plural(c.work)).into_iter().chain(cpu).collect();
     if said.is_empty() {
         return Line::of(Role::Strong, "  not proved   ").with(Role::Plain, "no difference shown");
     }
@@ -213,7 +207,8 @@ pub fn live_json(result: &LiveResult, turns: &[LiveTurn], of: LiveSubject<'_>, v
 fn unit_name(work: Work) -> String {
     match work {
         Work::Asked => "elided".into(),
-        other => unit(other),
+        Work::Calls(syscall) => syscall.to_string(),
+        Work::Requests | Work::Loads => unit(work),
     }
 }
 

@@ -36,25 +36,64 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
     let line = |label: &str, a: String, b: String, change: &Change| row(label, (&a, &b), change, c.confidence);
     let count = |e: Estimate| three_digits(e.median);
     let mut lines = vec![line(rate, count(c.a.per_second), count(c.b.per_second), &c.per_second)];
+    let mut apart = are_apart([c.a.per_second, c.b.per_second], &c.per_second);
     if let (Some(a), Some(b), Some(change)) = (c.a.latency_ns, c.b.latency_ns, &c.latency) {
         lines.push(line("latency", ns(a), ns(b), change));
+        apart |= are_apart([a, b], change);
     }
     if let (Some(a), Some(b), Some(change)) = (c.a.cpu_ns, c.b.cpu_ns, &c.cpu) {
         lines.push(line(&format!("CPU a {unit}"), ns(a), ns(b), change));
+        apart |= are_apart([a, b], change);
     }
     lines.extend(calls(c, unit));
+    lines.extend(apart.then(|| Line::of(Role::Faint, APART)));
     for line in lines {
         writeln!(w, "{}", line.render(&style))?;
     }
     for (name, side) in [("as it is", &c.a), ("changed", &c.b)] {
         if side.killed > 0 {
-            writeln!(w, "  {name}, it had to be killed after {} turns: it did not end when told to", side.killed)?;
+            writeln!(w, "  {name}, it had to be killed after {} turns: it did not end on SIGTERM", side.killed)?;
         }
         if side.failed > 0 {
             writeln!(w, "  {name}, {} requests failed", grouped(side.failed))?;
         }
     }
     writeln!(w, "\n{}", verdict(c, unit).render(&style))
+}
+
+/// Points of percent between a change and the ratio of the two medians beside it from which on a note says why they differ.
+const SHOWN_APART: f64 = 1.0;
+
+/// The note under a table in which they differ.
+pub(crate) const APART: &str =
+    "  the change is the median over pairs that ran one after the other; each column has its own median";
+
+/// Returns true if a change does not follow from the two medians that are shown beside it.
+pub(crate) fn are_apart(sides: [Estimate; 2], change: &Change) -> bool {
+    let [a, b] = sides.map(|side| side.median);
+    a > 0.0 && ((b / a - 1.0) * 100.0 - change.percent).abs() > SHOWN_APART
+}
+
+/// Writes a change of a rate: `12.0 % more requests a second`, `3.3 times as many requests a second`.
+pub(crate) fn rate_change(change: &Change, plural: &str) -> Option<String> {
+    let times = 1.0 + change.percent / 100.0;
+    match change.verdict {
+        Verdict::NoDifference => None,
+        _ if times >= 2.0 => Some(format!("{times:.1} times as many {plural} a second")),
+        Verdict::Faster => Some(format!("{:.1} % more {plural} a second", change.percent)),
+        Verdict::Slower => Some(format!("{:.1} % fewer {plural} a second", -change.percent)),
+    }
+}
+
+/// Writes a change of the processor time of a `unit` of work: `12.0 % less CPU a request`, `3.3 times the CPU a request`.
+pub(crate) fn cpu_change(change: &Change, unit: &str) -> Option<String> {
+    let times = 1.0 + change.percent / 100.0;
+    match change.verdict {
+        Verdict::NoDifference => None,
+        _ if times >= 2.0 => Some(format!("{times:.1} times the CPU a {unit}")),
+        Verdict::Faster => Some(format!("{:.1} % less CPU a {unit}", -change.percent)),
+        Verdict::Slower => Some(format!("{:.1} % more CPU a {unit}", change.percent)),
+    }
 }
 
 /// Writes a figure with at least three digits: 0.2 and 0.2 would hide a difference of a tenth.
@@ -117,20 +156,9 @@ fn by_work(side: &ServerSide) -> Option<f64> {
 }
 
 fn verdict(c: &ServeComparison, unit: &str) -> Line {
-    let mut said = Vec::new();
     let plural = if unit == "request" { "requests" } else { "loads" };
-    match c.per_second.verdict {
-        Verdict::Faster => said.push(format!("{:.1} % more {plural} a second", c.per_second.percent)),
-        Verdict::Slower => said.push(format!("{:.1} % fewer {plural} a second", -c.per_second.percent)),
-        Verdict::NoDifference => {}
-    }
-    if let Some(cpu) = &c.cpu {
-        match cpu.verdict {
-            Verdict::Faster => said.push(format!("{:.1} % less CPU a {unit}", -cpu.percent)),
-            Verdict::Slower => said.push(format!("{:.1} % more CPU a {unit}", cpu.percent)),
-            Verdict::NoDifference => {}
-        }
-    }
+    let cpu = c.cpu.as_ref().and_then(|change| cpu_change(change, unit));
+    let said: Vec<String> = rate_change(&c.per_second, plural).into_iter().chain(cpu).collect();
     if said.is_empty() {
         return Line::of(Role::Strong, "  not proved   ").with(Role::Plain, "no difference shown");
     }

@@ -63,9 +63,9 @@ fn schema(text: &str) -> Value {
 fn the_screen_has_old_beside_new() {
     insta::assert_snapshot!(screen(&changes(By::Syscall), 100), @r"
     systoll  ./app
-             30,028 system calls, 23 before    toll 6.01 ms, 4.6 µs before    1 run a side
+             30,028 system calls, 23 before    cost 6.01 ms, 4.6 µs before    1 run a side
 
-      old     new   change     toll  syscall
+      old     new   change     cost  syscall
        12  30,012  +30,000    +6 ms  openat
        12  30,012  +30,000    +6 ms    read_config a|b.c:43
         0       7       +7  +1.4 µs  getpid

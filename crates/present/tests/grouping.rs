@@ -145,19 +145,19 @@ fn threads_and_descriptors() {
     calls  errors     time       of CPU  thread
     3,990          7.98 ms         20 %  io\x1bworker 4712
        10            20 µs        0.1 %  server 4711
-        2             4 µs  below 0.1 %  threads not told apart
+        2             4 µs  below 0.1 %  threads not distinguished
     4,503     500  11.7 ms         29 %  all
     "#);
     assert_snapshot!(screen(&rec, By::Fd, &plain, 120), @r#"
-    calls       between  looked at  errors     time       of CPU  fd
-    2,489  922 to 2,945          4          7.47 ms         19 %  pipe:[77]
-    1,000   50 to 1,000          4             2 ms        5.0 %  /tmp/\x1b[2J
-      511   55 to 2,078          8          1.53 ms        3.8 %  TCP:[10.0.0.1:80->10.0.0.2:4711]
-      500      0 to 500          0     500   700 µs        1.8 %  (not looked at, or closed)
-        3                                    900 ns  below 0.1 %  (no descriptor)
-    4,503                              500  11.7 ms         29 %  all
+    calls       between  sampled  errors     time       of CPU  fd
+    2,489  922 to 2,945        4          7.47 ms         19 %  pipe:[77]
+    1,000   50 to 1,000        4             2 ms        5.0 %  /tmp/\x1b[2J
+      511   55 to 2,078        8          1.53 ms        3.8 %  TCP:[10.0.0.1:80->10.0.0.2:4711]
+      500      0 to 500        0     500   700 µs        1.8 %  (not sampled, or closed)
+        3                                  900 ns  below 0.1 %  (no descriptor)
+    4,503                            500  11.7 ms         29 %  all
 
-    sampled: calls are estimates from the windows that looked at some, between bounds that hold 19 times in 20
+    sampled: calls are estimates from samples, between bounds that hold 19 times in 20
     "#);
 }
 
@@ -182,15 +182,15 @@ fn stacks_and_descriptors_beneath() {
        __read  libc.so.6
        parse  server /src/parse.c:40
        main  server /src/main.c:9
-       fd     5<TCP:[10.0.0.1:80->10.0.0.2:4711]>   8 of 12 calls looked at
-              6<pipe:[77]>   4 of 12 calls looked at
+       fd     5<TCP:[10.0.0.1:80->10.0.0.2:4711]>   8 of 12 calls sampled
+              6<pipe:[77]>   4 of 12 calls sampled
     1,000             2 ms        5.0 %  fread libc.so.6
      read   1,000 calls
        __read  libc.so.6
        fread  libc.so.6
        parse  server /src/parse.c:77
        main  server /src/main.c:9
-       fd     7</tmp/\x1b[2J>   4 of 4 calls looked at
+       fd     7</tmp/\x1b[2J>   4 of 4 calls sampled
       500     500   700 µs        1.8 %  stat libc.so.6
      newfstatat   500 calls
        __newfstatat  libc.so.6
@@ -240,7 +240,7 @@ fn a_finding_tells_its_descriptors() {
     }];
     let options = ReportOptions { fds: true, ..ReportOptions::default() };
     let text = report(&rec, &judgement, &options, &Style::default());
-    assert!(text.contains("     fd     3</srv>   2 of 2 calls looked at\n"), "{text}");
+    assert!(text.contains("     fd     3</srv>   2 of 2 calls sampled\n"), "{text}");
     let judgement = Judgement::default();
     // Without a finding, the row that takes most time is shown.
     let text = report(&rec, &judgement, &options, &Style::default());

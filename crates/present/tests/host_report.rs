@@ -90,7 +90,7 @@ fn a_quiet_box() {
     clock_gettime, vDSO          23
     time, vDSO                  1.9
     getppid                      97    the gate: every call pays about this
-    clock_gettime, kernel       118    the same answer as the vDSO's, five times as dear
+    clock_gettime, kernel       118    the same answer as the vDSO's, five times as expensive
     rt_sigprocmask              101    no change to the mask
     stat /etc/localtime       1,080    a symbolic link; /etc/passwd 695
     read 1 byte                 170    64 KiB: 0.09 ns a byte
@@ -151,7 +151,7 @@ fn a_clock_without_a_vdso_is_named() {
     let mut report = report();
     set(&mut report, Probe::ClockVdso, Figure::Measured(steady(116.0)));
     let screen = plain(&report);
-    assert!(screen.contains("as dear as the kernel's"), "{screen}");
+    assert!(screen.contains("as expensive as the kernel's"), "{screen}");
     assert!(!screen.contains("the same answer"), "{screen}");
 }
 

@@ -116,14 +116,14 @@ fn the_screen() {
         "  process 7 (app): 8 turns of 1.50 s each way, interleaved, watched alike from inside
 
                               as it is   with: getpid answered in place
-  write a second             1,000,000       2,000,000      +100.0 %   99 % between +99.0 and +101.0
-  CPU a write                     1 µs          500 ns       -50.0 %   99 % between -51.0 and -49.0
+  write calls a second       1,000,000       2,000,000      +100.0 %   99 % between +99.0 and +101.0
+  CPU a write call                1 µs          500 ns       -50.0 %   99 % between -51.0 and -49.0
   CPUs kept busy                 0.970           0.970        +0.0 %   99 % between -1.0 and +1.0: no difference shown
   calls a second             3,000,000       2,000,000
     getpid                   2,000,000               0
 
   answered   1,000 of 1,001 getpid calls that change nothing, in a turn (99.9 %)
-  without them   100.0 % more write a second, 50.0 % less CPU a write
+  without them   2.0 times as many write calls a second, 50.0 % less CPU a write call
   it runs on as before; none of its threads was stopped for longer than 1.8 ms
 "
     );

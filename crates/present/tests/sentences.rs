@@ -5,7 +5,9 @@ mod common;
 
 use common::{report, stories};
 use systoll_judge::*;
-use systoll_model::{Attached, BackendKind, Exit, Phase, Problem, ProblemKind, Recording, Sysno};
+use systoll_model::{
+    Attached, BackendKind, Exit, Phase, Problem, ProblemKind, ProcessId, Recording, Sysno, Thread, ThreadCalls,
+};
 use systoll_present::{ReportOptions, Style, report_json};
 
 type Story = (Recording, Judgement);
@@ -38,6 +40,37 @@ fn attached(left_running: bool) -> Story {
 fn found(change: fn(&mut Finding)) -> Story {
     let (rec, mut judgement) = stories::ruby();
     change(&mut judgement.findings[0]);
+    (rec, judgement)
+}
+
+fn unsure(f: &mut Finding) {
+    f.doubt = Some(Doubt::Unsure);
+}
+
+/// Returns the story of a program of 2 s without findings, of which `openat` takes this time.
+fn costly(toll_ns: u64) -> Story {
+    let (mut rec, judgement) = stories::healthy();
+    (rec.header.own_cpu_ns, rec.header.user_ns) = (Some(2_000_000_000), 2_000_000_000);
+    rec.header.wall_ns = 3_000_000_000;
+    rec.rows[0].syscall = Sysno::named("openat");
+    rec.rows[0].counts.toll_ns = Some(toll_ns);
+    (rec, judgement)
+}
+
+/// Returns the story of a program without findings whose main thread waits in a call for three seconds of four.
+fn sleeps(syscall: &'static str) -> Story {
+    let (mut rec, judgement) = costly(0);
+    rec.header.wall_ns = 4_000_000_000;
+    rec.header.backend = BackendKind::Inproc;
+    let (process, tid) = (ProcessId(0), rec.processes[0].pid);
+    let calls = ThreadCalls {
+        syscall: Sysno::named(syscall),
+        calls: 3,
+        failed: 0,
+        toll_ns: Some(3_000),
+        waited_ns: Some(3_000_000_000),
+    };
+    rec.threads = vec![Thread { process, tid, name: "app".into(), calls: vec![calls] }];
     (rec, judgement)
 }
 
@@ -98,7 +131,7 @@ fn round(change: fn(&mut Round)) -> Story {
         place: None,
         rows: vec![],
         calls: 8_000,
-        toll_ns: 4_000_000,
+        toll_ns: 40_000_000,
         waited_ns: None,
         share_of_cpu: Some(0.4),
         share_of_wall: None,
@@ -133,7 +166,25 @@ const SENTENCES: &[Sentence] = &[
         fails: || healthy(|rec, _| rec.problems.push(Problem::new(ProblemKind::Stripped, "rewritten"))),
     },
     Sentence {
-        says: "the trace does not tell which were needless",
+        says: "1 thing to consider: 32 % of CPU",
+        needs: "a remark that costs much, and that the reader can act on",
+        holds: || remark(unsure),
+        fails: || remark(|f| f.doubt = Some(Doubt::Excerpt)),
+    },
+    Sentence {
+        says: "no needless calls found; 40 % of CPU goes to openat",
+        needs: "a call that takes much of the run, and is in no finding",
+        holds: || costly(800_000_000),
+        fails: || costly(9_000_000),
+    },
+    Sentence {
+        says: "no needless calls found; 75 % of the time is spent waiting in clock_nanosleep",
+        needs: "a main thread that waits long, for no work",
+        holds: || sleeps("clock_nanosleep"),
+        fails: || sleeps("wait4"),
+    },
+    Sentence {
+        says: "the trace does not show which were needless",
         needs: "a trace of counts alone",
         holds: || {
             healthy(|rec, _| {
@@ -156,7 +207,7 @@ const SENTENCES: &[Sentence] = &[
         fails: || healthy(|_, _| {}),
     },
     Sentence {
-        says: "about 12 calls may be needless, and cost",
+        says: "12 calls may be unnecessary (",
         needs: "calls that are claimed and told nowhere else",
         holds: || healthy(|_, j| (j.untold.calls, j.untold.unsure_calls, j.untold.toll_ns) = (7, 5, 900)),
         fails: || healthy(|_, j| j.untold.unsure_calls = 11),
@@ -251,7 +302,7 @@ const SENTENCES: &[Sentence] = &[
         fails: || found(|f| f.calls_about = Some(Estimate { estimate: 5_003, low: 5_003, high: 5_003 })),
     },
     Sentence {
-        says: "20,033,022 calls",
+        says: "rt_sigprocmask 20,033,022 calls",
         needs: "that all calls of its rows are the finding's",
         holds: || found(same),
         fails: || found(|f| f.calls_about = Some(Estimate { estimate: 5_003, low: 5_003, high: 5_003 })),
@@ -326,7 +377,7 @@ const SENTENCES: &[Sentence] = &[
         fails: || found(|f| f.basis = Basis::Looks),
     },
     Sentence {
-        says: "single calls looked at from the run's start to its end",
+        says: "single calls sampled from the run's start to its end",
         needs: "that it rests on looks at single calls",
         holds: || found(|f| f.basis = Basis::Looks),
         fails: || found(same),
@@ -350,7 +401,7 @@ const SENTENCES: &[Sentence] = &[
         fails: || found(same),
     },
     Sentence {
-        says: "looks were not whole",
+        says: "samples were incomplete",
         needs: "medium confidence, which a problem of the recording brings",
         holds: || found(|f| f.confidence = Confidence::Medium),
         fails: || found(same),
@@ -362,13 +413,13 @@ const SENTENCES: &[Sentence] = &[
         fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),
     },
     Sentence {
-        says: "a remark only: what would be given up may be wanted: a context no longer",
+        says: "optional, because with the fix a context no longer",
         needs: "a remark of calls that may have a reason, and a cure that gives something up",
         holds: || remark(|f| f.doubt = Some(Doubt::Unsure)),
         fails: || remark(|f| f.doubt = Some(Doubt::FewSamples)),
     },
     Sentence {
-        says: "a remark only: the program may have a reason for each of them",
+        says: "the program may have a reason for each of them",
         needs: "the same, and a cure that gives nothing up",
         holds: || {
             remark(|f| {
@@ -379,19 +430,19 @@ const SENTENCES: &[Sentence] = &[
         fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),
     },
     Sentence {
-        says: "a remark only: of most calls made from there nothing shows that they are needless",
+        says: "most calls from this place may be necessary",
         needs: "a remark of a part of its rows' calls",
         holds: || remark(|f| f.doubt = Some(Doubt::PartOfRow)),
         fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),
     },
     Sentence {
-        says: "a remark only: too few of them were looked at, or these differ: 700 of 20,033,022 calls",
+        says: "too few of them were sampled, or the samples differ: 700 of 20,033,022 calls",
         needs: "a remark that few looks stand for",
         holds: || remark(|f| f.doubt = Some(Doubt::FewSamples)),
         fails: || remark(|f| f.doubt = Some(Doubt::PartOfRow)),
     },
     Sentence {
-        says: "most of it 4,000 × (openat, pwrite64)",
+        says: "most of the time 4,000 × (openat, pwrite64)",
         needs: "rounds that most of the run goes to, and no finding",
         holds: || round(|_| {}),
         fails: || round(|round| round.is_of_rest = false),
@@ -430,19 +481,19 @@ const SENTENCES: &[Sentence] = &[
         fails: || round(|_| {}),
     },
     Sentence {
-        says: "64 calls of openat looked at named 4 paths",
+        says: "of 64 openat calls sampled, all were for one of 4 paths",
         needs: "looks at some paths, again and again",
         holds: || round(|round| step(round, 0).object = paths(4)),
         fails: || round(|round| step(round, 0).object = paths(1)),
     },
     Sentence {
-        says: "no two calls of openat (64 looked at) named the same path",
+        says: "no two calls of openat (64 sampled) named the same path",
         needs: "looks that all differ",
         holds: || round(|round| step(round, 0).object = paths(64)),
         fails: || round(|round| step(round, 0).object = paths(63)),
     },
     Sentence {
-        says: "no two calls of pwrite64 (64 looked at) moved the same data, byte for byte",
+        says: "no two calls of pwrite64 (64 sampled) moved the same data, byte for byte",
         needs: "bytes that all differ",
         holds: || round(|round| step(round, 1).data = Some(Variety { looks: 64, different: 64 })),
         fails: || round(|round| step(round, 1).data = Some(Variety { looks: 64, different: 60 })),
@@ -462,10 +513,10 @@ const SENTENCES: &[Sentence] = &[
         },
     },
     Sentence {
-        says: "the findings tell of 25 % of its processor time",
+        says: "the findings above account for 25 % of this",
         needs: "findings that claim a part of its price",
-        holds: || round(|round| round.claimed.toll_ns = 1_000_000),
-        fails: || round(|round| round.claimed.toll_ns = 1_000),
+        holds: || round(|round| round.claimed.toll_ns = 10_000_000),
+        fails: || round(|round| round.claimed.toll_ns = 10_000),
     },
     Sentence {
         says: "in 4 threads at least",

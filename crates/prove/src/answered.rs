@@ -76,7 +76,7 @@ pub fn words_of(why: Missed) -> &'static str {
         Missed::Changes => "looked as if they changed something",
         Missed::Unknown => "came after a signal or a wait, or first in their thread: the mask was not known",
         Missed::Elsewhere => "point to memory that the kernel has not touched since some was taken away",
-        Missed::Down => "were made while new code was being looked at",
+        Missed::Down => "were made while new code was being examined",
         Missed::Unseen => {
             "were made where nothing is answered: by number, where not every call is seen, or by a thread whose user has \
              changed or has no name"

@@ -358,7 +358,8 @@ fn sum_up(trace: &mut Trace, tables: &[&Table]) {
     trace.notes.only_summed_up = true;
     if several && tables.iter().any(|table| table.of.is_none()) {
         let calls: Vec<String> = tables.iter().map(|table| table.calls().to_string()).collect();
-        let text = format!("{} tables are in it, of {} calls: each is told by itself", tables.len(), calls.join(", "));
+        let text =
+            format!("{} tables are in it, of {} calls: each is reported by itself", tables.len(), calls.join(", "));
         trace.notes.add(ProblemKind::Note, text);
     }
 }

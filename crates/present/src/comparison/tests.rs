@@ -86,7 +86,7 @@ fn a_proof() {
     let b = counts(&[("read", 41)]);
     assert_eq!(
         written(&c, Some((&a, &b)), "cured: TZ=:/etc/localtime"),
-        "  20 pairs, interleaved, unwatched for time; 3 watched runs a side for counts; same output, same exit code
+        "  20 interleaved pairs, timed without systoll; 3 watched runs a side for counts; same output, same exit code
 
                           as it is   cured: TZ=:/etc/localtime
   system calls           1,000,040                41      -999,999   the same in all watched runs

@@ -26,7 +26,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_judge::{Advice, Confidence, Counted, CureKind, Finding, Grouping, Judgement, Wait};
 use systoll_model::{
-    Counts, FrameId, Language, Ledger, LongCall, Phase, Price, ProblemKind, Recording, Row, RowId, StackId, VdsoRow,
+    Counts, FrameId, Language, Ledger, LongCall, Phase, Price, Recording, Row, RowId, StackId, VdsoRow,
 };
 use wire::*;
 
@@ -323,7 +323,7 @@ fn run_told(sentences: Sentences<'_>) -> WireRunTold {
         good,
         ended: sentences.ended().unwrap_or_else(|| "not known".into()),
         beneath: if good || named { sentences.beneath() } else { Vec::new() },
-        problems: sentences.problems(|p| named || p.kind != ProblemKind::Name, true),
+        problems: sentences.problems(|p| sentences.matters(p), true),
         tables: sentences.two_tables().unwrap_or_default(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::parts::{Estimate, estimate, finite};
 use serde::Serialize;
-use systoll_judge::{Figure, RequestCall, RequestCost, Requests};
+use systoll_judge::{Figure, Quantiles, RequestCall, RequestCost, Requests};
 use systoll_model::Recording;
 
 #[derive(Serialize)]
@@ -26,9 +26,11 @@ struct WireKind<'a> {
     at_least: bool,
     overlapped: u64,
     calls: Option<WireFigure>,
+    calls_of: WireQuantiles,
     needless: Option<WireFigure>,
     toll_ns: Option<f64>,
     waited_ns: Option<f64>,
+    took_ns: WireQuantiles,
     by_call: Vec<WireRequestCall>,
 }
 
@@ -37,6 +39,13 @@ struct WireFigure {
     mean: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct WireQuantiles {
+    p50: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -70,15 +79,21 @@ fn kind<'a>(rec: &'a Recording, cost: &RequestCost) -> Option<WireKind<'a>> {
         at_least: cost.at_least,
         overlapped: cost.overlapped,
         calls: cost.calls.map(figure),
+        calls_of: quantiles(cost.calls_of),
         needless: cost.needless.map(figure),
         toll_ns: cost.toll_ns.and_then(finite),
         waited_ns: cost.waited_ns.and_then(finite),
+        took_ns: quantiles(cost.took_ns),
         by_call: cost.by_call.iter().map(call).collect(),
     })
 }
 
 fn figure(figure: Figure) -> WireFigure {
     WireFigure { mean: finite(figure.mean), low: figure.low.and_then(finite), high: figure.high.and_then(finite) }
+}
+
+fn quantiles(of: Quantiles) -> WireQuantiles {
+    WireQuantiles { p50: of.p50.and_then(finite), p95: of.p95.and_then(finite), p99: of.p99.and_then(finite) }
 }
 
 fn call(call: &RequestCall) -> WireRequestCall {

@@ -36,7 +36,7 @@ const COLUMNS: usize = 7;
 
 type Cells = [String; COLUMNS];
 
-const HEADINGS: [&str; COLUMNS] = ["calls", "between", "looked at", "errors", "time", "of CPU", "waited"];
+const HEADINGS: [&str; COLUMNS] = ["calls", "between", "sampled", "errors", "time", "of CPU", "waited"];
 
 /// Figures that are left out, in this order, if a name would find no room: sampled calls, errors,
 /// waiting, share.
@@ -96,7 +96,7 @@ impl Report<'_> {
         lines.extend(table.lines(self, &total, Line::of(Role::Strong, "all"), Role::Strong));
         if grouping.sampled {
             lines.push(Line::default());
-            let text = "sampled: calls are estimates from the windows that looked at some, between bounds that hold \
+            let text = "sampled: calls are estimates from samples, between bounds that hold \
                         19 times in 20";
             lines.extend(self.labelled(2, "", 2, Role::Warn, text));
         }
@@ -189,7 +189,7 @@ impl Report<'_> {
             }
             Common::Process(id) => line = self.process_name(*id),
             Common::Thread { process, tid: 0, .. } => {
-                line.push(Role::Plain, "threads not told apart");
+                line.push(Role::Plain, "threads not distinguished");
                 line.append(self.of_process(*process));
             }
             Common::Thread { process, tid, name } => {
@@ -203,7 +203,7 @@ impl Report<'_> {
                 Role::Faint,
                 match by {
                     By::Api => "(no public function)",
-                    By::Fd => "(not looked at, or closed)",
+                    By::Fd => "(not sampled, or closed)",
                     By::Process | By::Thread => "(unknown)",
                     By::Caller | By::Library | By::Line => "(no caller known)",
                 },

@@ -6,10 +6,10 @@ use super::flags::is_told_by_flags;
 use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{processes, row, rows_of};
-use crate::sentences::subject;
+use crate::sentences::{Most, subject};
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shorten};
-use crate::units::{calls, counted, grouped, time};
+use crate::units::{calls, counted, grouped, percent, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Doubt, Finding};
 use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
@@ -44,8 +44,11 @@ impl Report<'_> {
         let nothing = self.sentences().nothing(self.options.only.as_ref());
         let role = if nothing.is_good { Role::Good } else { Role::Warn };
         let mut lines = self.labelled(HEAD, "", HEAD, role, &nothing.text);
-        if nothing.is_good {
+        if nothing.is_good && self.options.all {
             lines.extend(self.untold(HEAD, "", HEAD));
+            lines.extend(
+                self.sentences().children().iter().flat_map(|text| self.labelled(HEAD, "", HEAD, Role::Plain, text)),
+            );
         }
         if self.options.all || self.options.stacks || self.options.fds {
             lines.push(Line::default());
@@ -58,12 +61,7 @@ impl Report<'_> {
     /// and calls that could not be judged.
     fn untold(&self, indent: usize, label: &str, column: usize) -> Vec<Line> {
         let mut beneath = self.sentences().beneath();
-        if !self.options.all && !self.judgement.beneath.is_empty() {
-            beneath.push(match self.chief_place() {
-                Some(place) => format!("{place}; --all shows more"),
-                None => "--all shows where".to_owned(),
-            });
-        }
+        beneath.extend(self.chief_place());
         if beneath.is_empty() { vec![] } else { self.labelled(indent, label, column, Role::Plain, &beneath.join("; ")) }
     }
 
@@ -86,9 +84,10 @@ impl Report<'_> {
         let caller: String = self.caller(row).into_parts().into_iter().map(|(_, text)| text).collect();
         let caller = caller.split_whitespace().collect::<Vec<_>>().join(" ");
         let syscall = row.syscall.to_string();
-        let by = if caller.starts_with(&syscall) { String::new() } else { format!("{syscall} by ") };
+        // `getsockname  <  utils.py:33` has the call's name twice.
+        let caller = caller.strip_prefix(&syscall).map_or(&*caller, |rest| rest.trim_start_matches([' ', '<']));
         let named = !caller.is_empty();
-        named.then(|| format!("{how_many} of what may be needless is {by}{caller} ({})", calls(chief.calls)))
+        named.then(|| format!("{how_many} of these are {syscall} calls from {caller} ({})", calls(chief.calls)))
     }
 
     /// Lists the places of needless calls that no finding mentions.
@@ -142,6 +141,32 @@ impl Report<'_> {
 
     fn share_of_cpu(&self, ns: u64) -> String {
         self.sentences().share_of_cpu(ns)
+    }
+
+    /// Returns the calls that take most of the run and that no finding, remark or pattern above names.
+    fn most(&self) -> Vec<Line> {
+        let of_pattern = |row: RowId| self.shown_rounds().iter().any(|round| round.rows.iter().any(|r| r.row == row));
+        let unnamed = |most: &Most<'_>| most.row.is_none_or(|(row, _)| !of_pattern(row));
+        let cpu = self.sentences().most_cpu().filter(unnamed).map(|most| {
+            let share = self.sentences().share_of_own_cpu(most.share).unwrap_or_default();
+            ("most CPU", format!("{}{}, {share}", self.about(), time(most.ns)), most)
+        });
+        let waiting = self.sentences().most_waiting().map(|most| {
+            let share = percent(most.share).unwrap_or_default();
+            ("waiting", format!("waited {}, {share} of the time", time(most.ns)), most)
+        });
+        let mut lines = vec![];
+        for (label, cost, most) in waiting.into_iter().chain(cpu) {
+            let mut name = Line::default();
+            name.push_name(Role::Name, most.syscall.to_string());
+            let mut segments = vec![name, Line::of(Role::Plain, calls(most.calls)), Line::of(Role::Plain, cost)];
+            segments.extend(most.row.map(|(_, row)| self.caller(row)));
+            let mut first = Line::of(Role::Plain, "  ");
+            first.push(Role::Faint, label);
+            first.pad_to(CLOSING_TEXT);
+            lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns()));
+        }
+        lines
     }
 
     /// Returns the system call that a healthy program spent most time in, and its caller.
@@ -214,8 +239,10 @@ impl Report<'_> {
         // A reader of findings about waiting needs the long calls most.
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
+            when(some, &|| self.remarks("to consider", &self.considered(false))),
+            when(some, &|| self.most()),
             when(some, &|| self.rounds()),
-            when(some, &|| self.also()),
+            when(some && all, &|| self.remarks("also seen", &self.also())),
             when(some, &|| self.waits()),
             when(some, &|| self.tables()),
             when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
@@ -243,22 +270,33 @@ impl Report<'_> {
         lines
     }
 
-    fn also(&self) -> Vec<Line> {
-        let also = &self.judgement.also;
-        if also.is_empty() {
-            return vec![];
-        }
+    /// Returns the remarks to consider that are shown above the findings (`above`), as they win more than each of these, or
+    /// below them.
+    pub(super) fn considered(&self, above: bool) -> Vec<&Finding> {
+        let most = self.judgement.findings.iter().map(Finding::time_to_win_ns).max().unwrap_or(u64::MAX);
+        let considered = self.judgement.considered(self.rec).into_iter();
+        considered.filter(|remark| (remark.time_to_win_ns() > most) == above).collect()
+    }
+
+    /// Returns the remarks that are not worth considering.
+    fn also(&self) -> Vec<&Finding> {
+        let considered = self.judgement.considered(self.rec);
+        let is_considered = |remark: &Finding| considered.iter().any(|other| std::ptr::eq(*other, remark));
+        self.judgement.also.iter().filter(|remark| !is_considered(remark)).collect()
+    }
+
+    pub(super) fn remarks(&self, label: &str, remarks: &[&Finding]) -> Vec<Line> {
         let limit = if self.options.all { usize::MAX } else { REMARKS };
         let mut lines = vec![];
-        for (i, f) in also.iter().take(limit).enumerate() {
+        for (i, f) in remarks.iter().take(limit).enumerate() {
             let mut first = Line::of(Role::Plain, "  ");
-            first.push(Role::Faint, if i == 0 { "also seen" } else { "" });
+            first.push(Role::Faint, if i == 0 { label } else { "" });
             first.pad_to(CLOSING_TEXT);
             lines.extend(crate::style::flow(first, self.remark(f), 3, CLOSING_TEXT, self.style.columns()));
             lines.extend(self.why_a_remark(f));
             lines.extend(self.looked_into(&f.rows));
         }
-        if let Some(more) = also.len().checked_sub(limit).filter(|more| *more > 0) {
+        if let Some(more) = remarks.len().checked_sub(limit).filter(|more| *more > 0) {
             lines.extend(self.closing_line("", Role::Faint, &format!("{more} more: --all shows them")));
         }
         lines
@@ -285,11 +323,10 @@ impl Report<'_> {
     /// Returns the reason why a finding is only a remark, unless its price shows that, and the next step.
     fn why_a_remark(&self, f: &Finding) -> Vec<Line> {
         let findings = &self.judgement.findings;
-        let dearer = findings.iter().any(|finding| finding.time_to_win_ns() <= f.time_to_win_ns());
-        let doubt = self.sentences().doubt(f).filter(|_| dearer || f.doubt != Some(Doubt::Cheap));
-        let remark = doubt.map(|doubt| format!("a remark only: {doubt}"));
-        let told = |remark: String| self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Plain, &remark);
-        let mut lines = remark.map(told).unwrap_or_default();
+        let costs_more = findings.iter().any(|finding| finding.time_to_win_ns() <= f.time_to_win_ns());
+        let doubt = self.sentences().doubt(f).filter(|_| costs_more || f.doubt != Some(Doubt::Cheap));
+        let below = |doubt: String| self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Plain, &doubt);
+        let mut lines = doubt.map(below).unwrap_or_default();
         if let Some(cure) = f.cures.first() {
             let fix = format!("fix: {}", sentence(&cure.how));
             lines.extend(self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Good, &fix));
@@ -387,8 +424,8 @@ impl Report<'_> {
     /// Returns the problems, first those that put the counts in doubt.
     fn problems(&self) -> Vec<Line> {
         // Doubts about names matter only if names are shown, as in findings.
-        let named = self.options.all || self.options.stacks || !self.judgement.findings.is_empty();
-        let matters = |p: &Problem| (named || p.kind != ProblemKind::Name) && !is_told_by_flags(p);
+        let every = self.options.all || self.options.stacks;
+        let matters = |p: &Problem| (every || self.sentences().matters(p)) && !is_told_by_flags(p);
         let problems = self.sentences().problems(matters, !self.options.all);
         let limit = if self.options.all { usize::MAX } else { PROBLEMS };
         let only_notes = self.rec.problems.iter().filter(|p| matters(p)).all(|p| p.kind == ProblemKind::Note);

@@ -16,19 +16,21 @@ pub(super) const HEAD: usize = 9;
 impl Report<'_> {
     /// Returns the line with the command and the way in which it ended.
     pub(super) fn header(&self) -> Vec<Line> {
-        let mut first = Line::of(Role::Strong, "systoll");
-        first.pad_to(HEAD);
-        self.segments(first, self.what_ran(), HEAD)
+        let laid_out = |with_span: bool| {
+            let mut first = Line::of(Role::Strong, "systoll");
+            first.pad_to(HEAD);
+            self.segments(first, self.what_ran(with_span), HEAD)
+        };
+        // The interval of the processor time is worth no line of its own.
+        let (whole, short) = (laid_out(true), laid_out(false));
+        if short.len() < whole.len() && !self.options.all { short } else { whole }
     }
 
-    fn what_ran(&self) -> Vec<Line> {
+    /// Returns the parts of the first line: the processor time has its interval if `with_span` is true.
+    fn what_ran(&self, with_span: bool) -> Vec<Line> {
         let h = &self.rec.header;
-        let width = self.style.columns() - HEAD;
-        let command = shell_words(&h.command);
-        let command =
-            if self.options.stacks || columns(&command) <= width { command } else { shorten(&command, width) };
         let mut what = Line::default();
-        what.push_name(Role::Strong, command);
+        what.push_name(Role::Strong, self.command());
         let mut segments = vec![what, self.ending()];
         // The time of a process that was entered is not that of its whole life.
         let watched = if self.slowed() || h.attached.is_some() { " watched" } else { "" };
@@ -36,7 +38,7 @@ impl Report<'_> {
         if h.wall_ns > 0 || h.backend != BackendKind::Import {
             segments.push(Line::of(Role::Plain, format!("{}{watched}", time(h.wall_ns))));
         }
-        segments.push(self.cpu());
+        segments.push(self.cpu(with_span));
         let processes = processes(self.rec);
         if processes > 1 {
             // A program that could no longer be watched after its `execve` is not among these processes.
@@ -44,6 +46,22 @@ impl Report<'_> {
             segments.push(Line::of(Role::Plain, format!("{about}{}", counted(processes, "process", "processes"))));
         }
         segments
+    }
+
+    /// Returns the command as typed. Where it does not fit on a line, its words lose their folders first, since options at its
+    /// end often tell one service from another; only then is it cut.
+    fn command(&self) -> String {
+        let width = self.style.columns() - HEAD;
+        let words = &self.rec.header.command;
+        let command = shell_words(words);
+        if self.options.stacks || columns(&command) <= width {
+            return command;
+        }
+        let without_folder = |word: &String| match word.strip_prefix('/').and_then(|path| path.rsplit_once('/')) {
+            Some((_, name)) if !name.is_empty() => name.to_owned(),
+            _ => word.clone(),
+        };
+        shorten(&shell_words(&words.iter().map(without_folder).collect::<Vec<_>>()), width)
     }
 
     /// Returns a line that says that no call, or none of the requested calls, was seen.
@@ -117,7 +135,7 @@ impl Report<'_> {
 
     /// Returns the processor time. It is an estimate if watching took a considerable part of the measured time, or if
     /// processes took more time than was measured.
-    fn cpu(&self) -> Line {
+    fn cpu(&self, with_span: bool) -> Line {
         let h = &self.rec.header;
         let measured = h.user_ns.saturating_add(h.sys_ns);
         match self.sentences().own_cpu_ns() {
@@ -125,6 +143,7 @@ impl Report<'_> {
             // The estimate includes processes that nobody waited for; the measured time does not.
             Some(own) if own.abs_diff(measured) > measured / 50 => {
                 let span = self.judgement.own_cpu_span_ns(self.rec).filter(|span| is_wide(span, own, SPAN_TOLD));
+                let span = span.filter(|_| with_span);
                 let span = span.map_or_else(String::new, |s| format!(" ({})", time_span(*s.start(), *s.end())));
                 Line::of(Role::Plain, format!("about {} CPU{span}", time(own)))
             }
@@ -183,7 +202,7 @@ impl Report<'_> {
         }
         if p.moved() {
             let text = format!(
-                "entering the kernel cost {} before the run, {} after: this box is not at rest",
+                "entering the kernel cost {} before the run, {} after: this machine is busy",
                 ns(before.min),
                 ns(after.min)
             );

@@ -5,6 +5,7 @@ use crate::access::{frame, module, row};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, grouped, time};
+use std::collections::BTreeMap;
 use systoll_model::{BackendKind, LongCall, Row};
 
 /// Duration from which on calls are listed under `longest`, ns.
@@ -13,20 +14,39 @@ const LONG_CALL_NS: u64 = 1_000_000;
 /// Calls that are listed under `longest`, at most.
 const LONGEST: usize = 5;
 
+/// Calls that `--longer` lists, at most: some screens.
+const LONGER: usize = 100;
+
 /// Callers that are listed, at most, if long calls were not kept one by one.
 const BY_CALLER: usize = 10;
 
 impl Report<'_> {
     pub(super) fn longest(&self) -> Vec<Line> {
         let at_least = self.options.longer_ns.unwrap_or_else(|| self.long_call_ns());
-        let limit = if self.options.longer_ns.is_some() { usize::MAX } else { LONGEST };
-        let long: Vec<&LongCall> = self.rec.longest.iter().filter(|l| l.ns >= at_least).take(limit).collect();
+        let limit = match (self.options.longer_ns, self.options.all) {
+            (Some(_), true) => usize::MAX,
+            (Some(_), false) => LONGER,
+            (None, _) => LONGEST,
+        };
+        let all: Vec<&LongCall> = self.rec.longest.iter().filter(|l| l.ns >= at_least).collect();
+        let (idle, mut long): (Vec<&LongCall>, Vec<&LongCall>) = match self.options.longer_ns {
+            Some(_) if !self.options.all => all.into_iter().partition(|l| self.is_idle(l)),
+            _ => (vec![], all),
+        };
+        let kept = (long.len() + idle.len()) as u64;
+        let more = long.len().saturating_sub(limit) as u64;
+        long.truncate(limit);
         let mut lines = self.long_calls(&long);
+        if self.options.longer_ns.is_some() && more > 0 {
+            let text = format!("{} more were kept: --all lists them", grouped(more));
+            lines.extend(self.closing_line("", Role::Faint, &text));
+        }
+        lines.extend(self.idle(&idle, lines.is_empty()));
         if !long.is_empty() && self.slowed() {
             lines.extend(self.closing_line("", Role::Faint, "elapsed, the watching included"));
         }
         if self.options.longer_ns.is_some() {
-            let known = long.len() as u64;
+            let known = kept;
             let more = self.calls_of_at_least(&self.rec.rows, at_least).saturating_sub(known);
             if known == 0 && more > 0 {
                 lines.extend(self.long_by_caller(at_least));
@@ -45,6 +65,26 @@ impl Report<'_> {
             }
         }
         lines
+    }
+
+    /// Returns true if a call waited for work, as a server's `epoll_wait` does.
+    fn is_idle(&self, call: &LongCall) -> bool {
+        row(self.rec, call.row).is_some_and(|row| self.sentences().is_idle(row.syscall))
+    }
+
+    /// Says which calls are not listed because they waited for work.
+    fn idle(&self, idle: &[&LongCall], is_first: bool) -> Vec<Line> {
+        let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+        for call in idle.iter().filter_map(|call| row(self.rec, call.row)) {
+            *by_name.entry(call.syscall.to_string()).or_default() += 1;
+        }
+        if by_name.is_empty() {
+            return vec![];
+        }
+        let names: Vec<String> = by_name.iter().map(|(name, n)| format!("{} {name}", grouped(*n))).collect();
+        let are = if idle.len() == 1 { "is" } else { "are" };
+        let text = format!("{} that waited for work {are} left out: --all lists them", names.join(", "));
+        self.closing_line(if is_first { "longest" } else { "" }, Role::Faint, &text)
     }
 
     /// Returns the duration from which on a call is worth a line, ns: far above the time that

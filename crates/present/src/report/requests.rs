@@ -5,7 +5,7 @@ use crate::style::{LONGEST_NAME, Line, Role, Style};
 use crate::text::{clean, columns};
 use crate::units::{calls, counted, grouped, time};
 use std::io;
-use systoll_judge::{Judgement, RequestCall, RequestCost, Requests};
+use systoll_judge::{Judgement, Quantiles, RequestCall, RequestCost, Requests};
 use systoll_model::{Recording, RequestProtocol};
 
 /// Kinds shown without `--all`.
@@ -24,7 +24,7 @@ const HEADINGS: [&str; COLUMNS] = ["requests", "between", "each: calls", "needle
 
 type Cells = [String; COLUMNS];
 
-/// Writes what the recording's requests cost, dearest kind first, at most `limit` kinds (20 if `None`, all with
+/// Writes what the recording's requests cost, most expensive kind first, at most `limit` kinds (20 if `None`, all with
 /// `--all`).
 ///
 /// # Errors
@@ -78,6 +78,9 @@ impl Report<'_> {
         for (at, (cost, cells)) in shown.iter().zip(&cells).enumerate() {
             lines.push(self.row_of(cells, &widths, self.kind_of(cost), Role::Plain));
             if all || at < WITH_CALLS {
+                lines.extend(
+                    percentiles(cost).iter().flat_map(|text| self.labelled(INDENT, "", INDENT, Role::Faint, text)),
+                );
                 lines.extend(self.labelled(INDENT, "", INDENT, Role::Faint, &calls_of(cost, all)));
             }
         }
@@ -155,26 +158,48 @@ fn calls_of(cost: &RequestCost, all: bool) -> String {
     format!("{}{others}", shown.join(", "))
 }
 
+/// Returns the percentiles of a kind in words: `p50 13, p95 13 calls; p50 57.9 µs, p95 91 µs in calls and waiting`.
+fn percentiles(cost: &RequestCost) -> Option<String> {
+    let words = |of: Quantiles, shown: &dyn Fn(f64) -> String| {
+        let all = [("p50", of.p50), ("p95", of.p95), ("p99", of.p99)];
+        let known: Vec<String> =
+            all.iter().filter_map(|(name, value)| Some(format!("{name} {}", shown((*value)?)))).collect();
+        (known.len() > 1).then(|| known.join(", "))
+    };
+    let calls = words(cost.calls_of, &mean).map(|text| format!("{text} calls"));
+    let took = words(cost.took_ns, &|ns| time(ns.round() as u64)).map(|text| format!("{text} in calls and waiting"));
+    let parts: Vec<String> = calls.into_iter().chain(took).collect();
+    (!parts.is_empty()).then(|| format!("{}, of {} sampled", parts.join("; "), grouped(cost.looked_at)))
+}
+
 /// Returns remarks on the limits of the figures.
 fn notes(requests: &Requests) -> Vec<String> {
     let looked_at: u64 = requests.costs.iter().map(|cost| cost.looked_at).sum();
     let mut notes = vec![format!(
-        "each: means of {} that windows show, from the receive that begins one to the next such receive of its \
-         thread; time in calls as their rows have it; waited: until it was answered",
+        "each: means of {} that were sampled, from the receive that begins one to the next such receive of its \
+         thread, and no more calls than were counted; time in calls: the mean of their place; waited: until it was \
+         answered",
         counted(looked_at, "request", "requests")
     )];
     if requests.costs.iter().any(|cost| cost.calls.is_none()) {
-        notes.push("?: no window shows such a request".into());
+        notes.push("each: calls is ? where no sample shows such a request".into());
+    }
+    if requests.costs.iter().any(|cost| cost.calls.is_some() && cost.toll_ns.is_none()) {
+        notes.push(
+            "in calls is ? where requests make calls that may wait, in a program that does not tell its threads' waiting \
+             from their work (Go registers no rseq area)"
+                .into(),
+        );
     }
     if requests.costs.iter().any(|cost| cost.requests.low != cost.requests.high) {
         notes.push(format!(
-            "about: {} were looked at, some of which stand for others; the bounds hold 19 times in 20",
+            "about: {} were sampled, some of which stand for others; the bounds hold 19 times in 20",
             counted(requests.receives, "receive", "receives")
         ));
     }
     if requests.unseen > 0 {
         notes.push(format!(
-            "{} not looked at; the bounds are those of all or none of them being requests",
+            "{} not sampled; the bounds are those of all or none of them being requests",
             if requests.unseen == 1 {
                 "1 receive was".into()
             } else {
@@ -194,12 +219,12 @@ fn notes(requests: &Requests) -> Vec<String> {
     let cut: u64 = requests.costs.iter().map(|cost| cost.cut).sum();
     if cut > 0 {
         let (what, are) = if cut == 1 { ("request", "is") } else { ("requests", "are") };
-        notes.push(format!("{} {what} more {are} longer than a window and not in the means", grouped(cut)));
+        notes.push(format!("{} more {what} {are} longer than a sample and not in the means", grouped(cut)));
     }
     if requests.moves {
         notes.push(
-            "requests of one connection go from thread to thread: what other threads do for one is not in it, and \
-             only those are shown which the thread that received them has answered"
+            "requests of one connection go from thread to thread: each has the calls of the thread that received it, until \
+             that receives another; the means hold for all together"
                 .into(),
         );
     }
@@ -216,7 +241,7 @@ fn unreadable(requests: &Requests) -> Option<String> {
         .collect();
     (!parts.is_empty()).then(|| {
         format!(
-            "of {} from sockets looked at, {}: what is asked there can't be read",
+            "of {} from sockets sampled, {}: what is asked there can't be read",
             counted(requests.receives, "receive", "receives"),
             parts.join(" and ")
         )
@@ -226,10 +251,10 @@ fn unreadable(requests: &Requests) -> Option<String> {
 /// Returns the sentence for a run without a request that was recognised.
 fn none_seen(requests: &Requests) -> String {
     match (requests.receives, unreadable(requests)) {
-        (0, _) => "nothing was seen to be received from a socket".into(),
+        (0, _) => "no call received from a socket".into(),
         (_, Some(unreadable)) => unreadable,
         (n, None) => format!(
-            "no request was recognised in {} from sockets looked at: HTTP/1, Redis, PostgreSQL and memcached are",
+            "no request was recognised in {} from sockets sampled: HTTP/1, Redis, PostgreSQL and memcached are",
             calls(n)
         ),
     }

@@ -94,6 +94,11 @@ impl Report<'_> {
         } else {
             lines.extend(self.verdict());
             lines.push(Line::default());
+            let above = self.remarks("to consider", &self.considered(true));
+            if !above.is_empty() {
+                lines.extend(above);
+                lines.push(Line::default());
+            }
             for (i, finding) in self.shown().iter().enumerate() {
                 lines.extend(self.finding(i + 1, finding));
                 lines.push(Line::default());

@@ -150,7 +150,7 @@ impl Report<'_> {
         for (text, n) in seen.iter().take(limit) {
             let mut line = Line::default();
             line.push_name(Role::Plain, text.clone());
-            shown.push(line.with(Role::Faint, format!("   {} of {} looked at", grouped(*n), calls(all))));
+            shown.push(line.with(Role::Faint, format!("   {} of {} sampled", grouped(*n), calls(all))));
         }
         if let Some(more) = seen.len().checked_sub(limit).filter(|n| *n > 0) {
             shown.push(Line::of(Role::Faint, format!("{} more: --all shows them", grouped(more as u64))));

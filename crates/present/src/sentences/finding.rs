@@ -116,13 +116,16 @@ impl Sentences<'_> {
             return format!("{doing} them takes {taken}: {}", syscall_names(f));
         }
         let n = f.needless;
-        let of = f.calls_about.map_or(f.calls, |about| about.estimate);
         let is = if n.estimate == 1 { "is" } else { "are" };
         if n.low == n.high {
+            let of = f.calls_about.map_or(f.calls, |about| about.estimate);
             return format!("{} of the {} {is} needless", grouped(n.estimate), calls(of));
         }
-        let bounds = format!("{} to {}", grouped(n.low), grouped(n.high));
-        format!("about {} of the {} ({bounds}) {is} needless", grouped(n.estimate), calls(of))
+        // Where the place makes calls about other objects too, the number of those about this one is an estimate, which may
+        // lie below the upper bound of the needless ones. The place's own number is exact.
+        let of_place = if f.calls_about.is_some() { "place's " } else { "" };
+        let bounds = format!("{} to {}", grouped(n.low), grouped(n.high.min(f.calls)));
+        format!("about {} of the {of_place}{} ({bounds}) {is} needless", grouped(n.estimate), calls(f.calls))
     }
 
     /// Returns true if so nearly all calls are needless that their number is not worth a line: first calls and rounding
@@ -191,16 +194,16 @@ impl Sentences<'_> {
         let e = f.evidence;
         let sure = match f.confidence {
             Confidence::High => "",
-            Confidence::Medium => "; looks were not whole: see the problems",
+            Confidence::Medium => "; samples were incomplete: see the problems",
             Confidence::Low => "; too little for a finding",
         };
-        let claimed = format!("{} of the {} looked at {} needless", grouped(e.claimed), calls(e.calls), are(e.claimed));
+        let claimed = format!("{} of the {} sampled {} needless", grouped(e.claimed), calls(e.calls), are(e.claimed));
         match f.basis {
             Basis::Counts if f.copies => "every fork was counted, with the processor time it took".to_owned(),
             Basis::Counts if f.starts => "every start was counted, with the processor time it took".to_owned(),
             Basis::Counts if self.all_before_main(f) => "every wait before main was counted".to_owned(),
             Basis::Counts => format!("every wait before main was counted; of all, {claimed}"),
-            Basis::Looks => format!("single calls looked at from the run's start to its end; {claimed}{sure}"),
+            Basis::Looks => format!("single calls sampled from the run's start to its end; {claimed}{sure}"),
             Basis::Samples if e.calls == 0 => format!("the same calls of the same program in other processes{sure}"),
             Basis::Samples => {
                 format!("{} of {} agree; {claimed}{sure}", grouped(e.agree), counted(e.windows, "sample", "samples"))
@@ -210,16 +213,16 @@ impl Sentences<'_> {
 
     /// Writes the reason why this is a remark and not a finding.
     pub(crate) fn doubt(&self, f: &Finding) -> Option<String> {
-        let looked_at = || format!("{} of {}", grouped(f.evidence.calls), calls(f.calls));
+        let sampled = || format!("{} of {}", grouped(f.evidence.calls), calls(f.calls));
         Some(match f.doubt? {
             Doubt::Cheap => "they cost too little, or are too few, for a finding".to_owned(),
             Doubt::Unsure if f.gives_up().is_empty() => "the program may have a reason for each of them".to_owned(),
-            Doubt::Unsure => format!("what would be given up may be wanted: {}", sentence(f.gives_up())),
-            Doubt::PartOfRow => "of most calls made from there nothing shows that they are needless".to_owned(),
+            Doubt::Unsure => format!("optional, because with the fix {}", sentence(f.gives_up())),
+            Doubt::PartOfRow => "most calls from this place may be necessary".to_owned(),
             Doubt::Excerpt => {
-                format!("the excerpt shows {} of them: what they cost in the whole run it can't tell", calls(f.calls))
+                format!("the excerpt shows {}: it does not show what they cost in the whole run", calls(f.calls))
             }
-            Doubt::FewSamples => format!("too few of them were looked at, or these differ: {}", looked_at()),
+            Doubt::FewSamples => format!("too few of them were sampled, or the samples differ: {}", sampled()),
         })
     }
 }

@@ -2,12 +2,14 @@
 //! no two of them show different figures for the same thing.
 
 mod finding;
+mod most;
 mod problems;
 mod round;
 mod run;
 mod trace;
 
 pub(crate) use finding::{OBJECT, subject};
+pub(crate) use most::{Most, NOTICED_NS};
 
 use crate::units::{percent_of_cpu, percent_span};
 use std::ops::RangeInclusive;

@@ -2,7 +2,7 @@
 
 use super::Sentences;
 use crate::units::{counted, grouped};
-use systoll_model::Problem;
+use systoll_model::{Problem, ProblemKind};
 
 /// Files without names that the sentence names, at most.
 const FILES: usize = 3;
@@ -11,6 +11,17 @@ const FILES: usize = 3;
 const STRIPPED: &str = ": stripped: its functions are shown by address; its debug symbols would name them";
 
 impl Sentences<'_> {
+    /// Returns true if a reader who did not ask for everything should see a problem. Bounds that lose no call go to `--all`.
+    /// Without findings, no name is shown and, if the processor time is known, no price that could be wrong.
+    pub(crate) fn matters(&self, problem: &Problem) -> bool {
+        match problem.kind {
+            ProblemKind::Bounded => false,
+            ProblemKind::Name => !self.judgement.findings.is_empty(),
+            ProblemKind::Price => !self.judgement.findings.is_empty() || self.own_cpu_ns().is_none(),
+            _ => true,
+        }
+    }
+
     /// Returns the problems for which `matters` returns true, first those that put the counts in doubt. If `joined` is
     /// true, files without names are one problem.
     pub(crate) fn problems(&self, matters: impl Fn(&Problem) -> bool, joined: bool) -> Vec<String> {

@@ -3,7 +3,7 @@
 use super::Sentences;
 use crate::access::{frame, module};
 use crate::text::clean;
-use crate::units::{bytes, calls, counted, grouped, percent, time};
+use crate::units::{bytes, counted, grouped, percent, time};
 use systoll_judge::{Numbers, Round, RoundCall, RoundStep, Times, Variety};
 use systoll_model::{Class, Location, short_file};
 
@@ -101,9 +101,9 @@ impl Sentences<'_> {
         let of = |part: u64, all: u64| if all == 0 { 0.0 } else { (part as f64 / all as f64).min(1.0) };
         let (paid, waited) = (of(claimed.toll_ns, round.toll_ns), of(claimed.waited_ns, round.waited_ns.unwrap_or(0)));
         if let Some(share) = percent(paid).filter(|_| paid >= FAINT) {
-            notes.push(format!("the findings tell of {share} of its processor time"));
+            notes.push(format!("the findings above account for {share} of this"));
         } else if let Some(share) = percent(waited).filter(|_| waited >= FAINT) {
-            notes.push(format!("the findings tell of {share} of this waiting"));
+            notes.push(format!("the findings above account for {share} of this waiting"));
         }
         notes
     }
@@ -246,11 +246,8 @@ fn seen(round: &Round) -> Vec<String> {
     let some = calls.iter().find_map(|call| Some((call, path(call)?)));
     if let Some((call, variety)) = some.filter(|(_, v)| v.different > 1 && !v.all_differ()) {
         let name = clean(&call.syscall.to_string());
-        told.push(format!(
-            "{} of {name} looked at named {} paths",
-            self::calls(variety.looks),
-            grouped(variety.different)
-        ));
+        let (sampled, paths) = (grouped(variety.looks), grouped(variety.different));
+        told.push(format!("of {sampled} {name} calls sampled, all were for one of {paths} paths"));
     }
     told
 }
@@ -265,7 +262,7 @@ fn all_differ(calls: &[&RoundCall], what: &str, of: impl Fn(&RoundCall) -> Optio
     let looks = of_these.iter().filter_map(|call| of(call)).fold(0u64, |sum, v| sum.saturating_add(v.looks));
     let names = names(of_these.into_iter());
     (!names.is_empty())
-        .then(|| format!("no two calls of {} ({} looked at) {what}", names.join(", no two of "), grouped(looks)))
+        .then(|| format!("no two calls of {} ({} sampled) {what}", names.join(", no two of "), grouped(looks)))
 }
 
 /// Returns the names of the calls' system calls, each once.

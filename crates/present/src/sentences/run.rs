@@ -3,7 +3,8 @@
 use super::Sentences;
 use crate::access::processes;
 use crate::narrowing::Narrowing;
-use crate::units::{calls, counted, percent, time};
+use crate::units::{calls, counted, percent, percent_of_cpu, time};
+use systoll_judge::Finding;
 use systoll_model::{BackendKind, Exit, Phase, ProblemKind, Process, signal_name};
 
 /// The verdict on a run without findings.
@@ -29,7 +30,7 @@ pub(crate) struct Claimed {
     pub(crate) waited: u64,
 }
 
-/// Least share of processor time, 0 to 1, of further processes that is told where nothing is found.
+/// Least share of processor time, 0 to 1, of further processes that `--all` reports where nothing is found.
 const CHILDREN_SHARE: f64 = 0.1;
 
 impl Sentences<'_> {
@@ -85,6 +86,7 @@ impl Sentences<'_> {
         if parts.is_empty() {
             parts.push("needless system calls; what they cost is not known".into());
         }
+        parts.extend(self.to_consider());
         parts.join("; ")
     }
 
@@ -106,11 +108,34 @@ impl Sentences<'_> {
         counted(self.judgement.findings.len() as u64, "finding", "findings")
     }
 
+    /// Writes how many remarks there are to consider, and what they cost together: `2 things to consider: 24 % of CPU`.
+    /// Returns `None` if there are none.
+    pub(crate) fn to_consider(&self) -> Option<String> {
+        let considered = self.judgement.considered(self.rec);
+        if considered.is_empty() {
+            return None;
+        }
+        let more = if self.judgement.findings.is_empty() { "" } else { "more " };
+        let n = considered.len() as u64;
+        let things = counted(n, &format!("{more}thing to consider"), &format!("{more}things to consider"));
+        let (waits, calls): (Vec<&Finding>, Vec<&Finding>) = considered.into_iter().partition(|f| f.is_about_waiting());
+        let later = |f: &&Finding| f.later.map_or(0, |later| later.ns.estimate);
+        let paid = calls.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns).saturating_add(later(f)));
+        let waited = waits.iter().fold(0u64, |sum, f| sum.saturating_add(self.waited(f).1));
+        let paid = (paid > 0).then(|| match self.part_of_cpu(paid) {
+            Some(share) => format!("{share} of CPU"),
+            None => format!("about {} of CPU time", time(paid)),
+        });
+        let waited = (waited > 0).then(|| format!("{} of waiting", time(waited)));
+        let costs: Vec<String> = paid.into_iter().chain(waited).collect();
+        Some(if costs.is_empty() { things } else { format!("{things}: {}", costs.join(", ")) })
+    }
+
     /// Writes the verdict on a run without findings. `only` are the requested calls.
     pub(crate) fn nothing(&self, only: Option<&Narrowing>) -> Nothing {
         let total = self.rec.total();
         let cost = match total.toll_ns {
-            Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
+            Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.about_share_of_cpu(ns)),
             None => String::new(),
         };
         let exact = match (self.rec.exact(), self.rec.header.lost) {
@@ -122,13 +147,13 @@ impl Sentences<'_> {
         let only = only.map_or_else(String::new, |o| format!(" (only {})", o.text()));
         let bad = |text| Nothing { text, is_good: false };
         if self.stripped() {
-            return bad(format!("which of {n} were needless can't be told: another tool dropped the samples{cost}"));
+            return bad(format!("which of {n} were needless is unknown: another tool dropped the samples{cost}"));
         }
         if self.rec.header.backend == BackendKind::Import
             && self.rec.windows.is_empty()
             && self.judgement.also.is_empty()
         {
-            return bad(format!("{n}{exact}{cost}; the trace does not tell which were needless"));
+            return bad(format!("{n}{exact}{cost}; the trace does not show which were needless"));
         }
         if self.judgement.is_excerpt {
             let also = if self.judgement.also.is_empty() {
@@ -136,13 +161,32 @@ impl Sentences<'_> {
             } else {
                 "what it shows is below"
             };
-            return bad(format!("an excerpt of {n}{cost}: {also}; of the whole run it can't tell"));
+            return bad(format!("an excerpt of {n}{cost}: {also}; it does not show the whole run"));
         }
         if self.uncounted() {
             return bad(format!("nothing found in {n}, but others were not counted{cost}"));
         }
-        let children = self.children();
-        Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}{children}"), is_good: true }
+        if let Some(considered) = self.to_consider() {
+            return bad(format!("{considered}; {n}{only}{exact}{cost}"));
+        }
+        let most = self.most();
+        if most.is_empty() {
+            return Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true };
+        }
+        let most = most.join(", ");
+        Nothing { text: format!("no needless calls found; {most}: {n}{only}{exact}{cost}"), is_good: true }
+    }
+
+    /// Writes a share as in `, 11 % of CPU`, without its interval, for a verdict of one line: `, about 11 % of CPU` if it has one.
+    fn about_share_of_cpu(&self, ns: u64) -> String {
+        let Some(own) = self.own_cpu_ns().filter(|own| *own > 0) else { return String::new() };
+        let with_interval = self.share_of_cpu(ns);
+        let share = percent_of_cpu(ns as f64 / own as f64).map(|share| format!(", {share} of CPU"));
+        match share {
+            Some(share) if share == with_interval => share,
+            Some(share) => share.replacen(", ", ", about ", 1),
+            None => with_interval,
+        }
     }
 
     /// Returns true if calls were made that were not counted: those of a library without hooks, or of a program that ran
@@ -152,21 +196,21 @@ impl Sentences<'_> {
     }
 
     /// Writes the processor time of the processes besides the first, if it is a tenth of the whole: it is in no call's
-    /// cost. Returns an empty text if it is less, or unknown.
-    fn children(&self) -> String {
+    /// cost. Returns `None` if it is less, or unknown.
+    pub(crate) fn children(&self) -> Option<String> {
         let first = |(at, image): &(usize, &Process)| {
             *at == 0 || self.rec.processes.first().is_some_and(|p| p.pid == image.pid)
         };
         let others = || self.rec.processes.iter().enumerate().filter(|of| !first(of)).map(|(_, image)| image);
         let ns = others().try_fold(0u64, |sum, image| Some(sum.saturating_add(image.cpu_ns?)));
-        let (Some(ns), Some(own)) = (ns, self.own_cpu_ns()) else { return String::new() };
+        let (ns, own) = ns.zip(self.own_cpu_ns())?;
         let share = ns as f64 / own.max(1) as f64;
         let number = processes(self.rec).saturating_sub(1);
         if number == 0 || !(CHILDREN_SHARE..=1.0).contains(&share) {
-            return String::new();
+            return None;
         }
         let n = counted(number, "further process", "further processes");
-        format!("; {n} took {}{}", time(ns), self.share_of_cpu(ns))
+        Some(format!("{n} took {}{}", time(ns), self.share_of_cpu(ns)))
     }
 
     /// Returns a sentence for each of these that there are: needless calls that no finding
@@ -178,14 +222,10 @@ impl Sentences<'_> {
         // Only what is shown with its reason is said to be needless.
         let beneath = untold.calls.saturating_add(untold.unsure_calls);
         if beneath > 0 {
-            let n = if self.judgement.findings.is_empty() && self.judgement.also.is_empty() {
-                calls(beneath)
-            } else {
-                counted(beneath, "more call", "more calls")
-            };
-            let costs = if beneath == 1 { "costs" } else { "cost" };
+            let another =
+                if self.judgement.findings.is_empty() && self.judgement.also.is_empty() { "" } else { "another " };
             let toll_ns = untold.toll_ns.saturating_add(untold.unsure_toll_ns);
-            told.push(format!("about {n} may be needless, and {costs} {}", cost(toll_ns)));
+            told.push(format!("{another}{} may be unnecessary ({})", calls(beneath), cost(toll_ns)));
         }
         if unjudged.calls > 0 {
             let n = calls(unjudged.calls);

@@ -49,7 +49,7 @@ impl Sentences<'_> {
         let rate = rate.map_or_else(String::new, |rate| format!(", {rate} over the {} shown", time(shown)));
         let priced = if f.needless_toll_ns > 0 && !f.is_about_waiting() { "; priced by this box" } else { "" };
         Some(format!(
-            "an excerpt shows {} of them, {share} of all it shows{rate}; {} of the {} looked at {} needless{priced}",
+            "an excerpt shows {} of them, {share} of all it shows{rate}; {} of the {} sampled {} needless{priced}",
             grouped(f.calls),
             grouped(looked_at.claimed),
             grouped(looked_at.calls),

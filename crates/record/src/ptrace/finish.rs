@@ -44,7 +44,7 @@ impl Engine {
         let processes = self.processes(&named.rows, &observer, wall_ns);
         let own_cpu = not_below(self.own_cpu(&named.rows, &observer), toll).filter(|own| *own > 0);
         if own_cpu.is_none() {
-            let text = format!("the command's own processor time is not known: {IMPOSSIBLE}");
+            let text = format!("the command's own CPU time is unknown: {IMPOSSIBLE}");
             named.problems.push(Problem::new(ProblemKind::Price, text));
         }
         let progress = Progress::of(&self.table, wall_ns, self.root.exit, children);

@@ -36,7 +36,7 @@ const CALM: Duration = Duration::from_secs(1);
 const IMPATIENT: Duration = Duration::from_millis(2);
 
 /// Sentence in the recording for a command that SIGTERM has not ended.
-pub(crate) const STAYS: &str = "told to end by SIGTERM, the command did not: it runs on unwatched";
+pub(crate) const STAYS: &str = "the command did not end on SIGTERM: it runs on unwatched";
 /// Time that a target may take to stop so that it can be let go, ns.
 pub(crate) const LETTING_GO_NS: u64 = 150_000_000;
 

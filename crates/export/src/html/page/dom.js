@@ -62,5 +62,5 @@ const VALUES = [
   { name: "toll", label: "toll", of: (row) => row.toll_ns || 0, write: time },
   { name: "waited", label: "waited", of: (row) => row.waited_ns || 0, write: time },
   { name: "calls", label: "calls", of: (row) => row.calls, write: count },
-  { name: "needless", label: "needless toll", of: (row) => row.needless_ns, write: time },
+  { name: "needless", label: "cost of needless calls", of: (row) => row.needless_ns, write: time },
 ];

@@ -7,7 +7,7 @@ const GROUPS = [
 ];
 const COLUMNS = [
   ["calls", "calls", count], ["errors", "failed", count], ["bytes", "bytes", count], ["toll_ns", "toll", time],
-  ["waited_ns", "waited", time], ["needless_calls", "needless", count], ["needless_ns", "their toll", time],
+  ["waited_ns", "waited", time], ["needless_calls", "needless", count], ["needless_ns", "cost of needless calls", time],
 ];
 const FIRST = 50;
 

@@ -24,7 +24,7 @@ pub(crate) fn refusal(pid: i32, why: &str) -> Refusal {
 pub(crate) fn obstacle(maps: &[u8]) -> Option<&'static str> {
     let mut code = lines(maps).filter(|line| line.executable && !KERNELS.contains(&line.path));
     code.any(|line| line.inode == 0 || line.shared || line.writable)
-        .then_some("it has code that is no file's, or that can be written (just-in-time compilers make such)")
+        .then_some("it runs JIT-compiled code, or other code that is in no file or can be written")
 }
 
 /// Returns why calls can't be answered, by the problems noted while a process's files were read; `losses_before` is the

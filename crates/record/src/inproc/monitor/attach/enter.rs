@@ -538,9 +538,10 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
         session.draft.problems.note(ProblemKind::Unwatched, text);
     }
     if under_way > 0 {
-        let (were, are) = if under_way == 1 { ("call was", "it is") } else { ("calls were", "they are") };
-        let text =
-            format!("{under_way} {were} under way when watching began: {are} counted without a caller, from then on");
+        let text = match under_way {
+            1 => "1 call was already in progress; its caller is unknown".to_owned(),
+            n => format!("{n} calls were already in progress; their callers are unknown"),
+        };
         session.draft.problems.note(ProblemKind::Note, text);
     }
     attached.deadline = running.limit.map(|limit| sys::now().saturating_add(limit.as_nanos() as u64));

@@ -47,7 +47,7 @@ pub(crate) fn leave_all(targets: &Targets, problems: &mut Problems) -> u64 {
             } else if !outcome.clean {
                 let exe = crate::procfs::exe(pid).unwrap_or_default();
                 let text = format!(
-                    "{exe} (process {pid}): memory of systoll's stays mapped in it, as a thread may still come back there: \
+                    "{exe} (process {pid}): memory of systoll's remains mapped in it, as a thread may still come back there: \
                      systoll attach --clean {pid} looks again"
                 );
                 problems.note(ProblemKind::Note, text);

@@ -227,7 +227,7 @@ fn is_itself(
         program.threads.told.insert(thread.index, tid);
     }
     if !sure && !is_ending(&targets.memory, thread, tid) {
-        problems.note(ProblemKind::Lost, "some threads could not be looked at: contexts and new code are missing");
+        problems.note(ProblemKind::Lost, "some threads could not be examined: contexts and new code are missing");
     }
     sure
 }

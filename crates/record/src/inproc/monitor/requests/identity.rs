@@ -193,7 +193,7 @@ pub(crate) fn part_ways(session: &mut Session, waiter: &Waiter) -> ProgramId {
     let parted = match others {
         Others::None | Others::SameMemory => return waiter.slot.program,
         Others::Apart => move_to_copy(session, waiter, pid),
-        Others::NotYet | Others::Unknown => Err("who shares its memory can't be told".into()),
+        Others::NotYet | Others::Unknown => Err("who shares its memory is unknown".into()),
     };
     parted.unwrap_or_else(|why| {
         give_up_image(&session.targets, &mut session.draft.problems, waiter.slot.program, &why);

@@ -194,13 +194,13 @@ impl OwnCpu {
             None => IMPOSSIBLE.to_owned(),
             Some(0) => "none was measured".to_owned(),
             Some(own) => format!(
-                "of {} that were measured watching took {}, to within {}",
+                "too short to separate it from systoll's ({} measured; systoll's {}, to within {})",
                 ms(self.total_ns),
                 ms(self.total_ns.saturating_sub(own)),
                 ms(self.doubt_ns.min(self.total_ns))
             ),
         };
-        Some(Problem::new(ProblemKind::Price, format!("the command's own processor time is not known: {why}")))
+        Some(Problem::new(ProblemKind::Price, format!("the command's own CPU time is unknown: {why}")))
     }
 }
 

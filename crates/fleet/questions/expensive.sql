@@ -1,4 +1,4 @@
--- Dearest needless calls over all services
+-- Most expensive needless calls over all services
 --
 -- One line for each service, cause and caller. needless_ns adds up what the recorded runs lost by these calls; share is
 -- its part of the processor time of the service's recorded runs, but for runs whose processor time is not known.
