@@ -3,7 +3,7 @@
 use crate::cli::{AttachArgs, BackendChoice, Timed};
 use crate::control::Live;
 use crate::failure::{EXIT_OF_SYSTOLL, Failure};
-use crate::output::to_stderr;
+use crate::output::{Output, to_stderr};
 use crate::processes;
 use crate::run::{Places, add, windows};
 use crate::turns::{self, Answer, LeftState};
@@ -21,8 +21,10 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         return Ok(in_turns(args, pids));
     }
     let limits = systoll_record::Raised::new();
-    let mut places = Places::open(&args.show, &args.keep, args.quiet)?;
-    let recording = record(args, pids, &places)?;
+    let mut places = Places::open(&args.show, &args.keep, args.quiet, Output::Stdout)?;
+    let left_out = if args.select.no_children { None } else { processes::left_out(&pids) };
+    let mut recording = record(args, pids, &places)?;
+    recording.problems.extend(left_out.map(|text| Problem::new(ProblemKind::Note, text)));
     let kept = places.keep(&recording);
     let labels = args.labels.labels(args.select.units.first().map(String::as_str));
     let added = add(&args.keep, &args.show, &recording, &labels, args.quiet);
@@ -59,7 +61,7 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
     };
     let recording = match places.shown() {
         Some(shown) => {
-            let mut live = Live::new(shown, args.every, args.quiet > 0);
+            let mut live = Live::new(shown, args.every, args.quiet > 0, false);
             let recording = backend.attach(&running, &mut live);
             live.done();
             recording
@@ -115,8 +117,8 @@ pub(crate) fn tell_what_stays(recording: &Recording) -> ExitCode {
 fn clean(pids: &[i32]) -> Result<ExitCode, Failure> {
     for pid in pids {
         let told = match systoll_record::clean(*pid)? {
-            true => "has no hook and no memory of systoll's any more",
-            false => "had nothing of systoll's",
+            true => "is clean: what a killed systoll had left is gone",
+            false => "is clean: nothing of systoll's was in it",
         };
         to_stderr(&format!("systoll: process {pid} {told}\n"));
     }

@@ -42,7 +42,7 @@ const EXIT_CODES: &str = "Exit codes:
   CMD's own, or 128+n where signal n ended it (systoll then ends by that signal)
   125  systoll itself failed: wrong arguments, nothing to watch, a file it can't read or write
   126  CMD can't be executed      127  CMD was not found
-  143  SIGTERM told systoll to end, and CMD did not: it runs on unwatched";
+  143  systoll got SIGTERM and CMD did not end: it runs on unwatched";
 
 const FIRST_EXAMPLES: &str = "Examples:
   systoll run -- ./app                     which of its system calls are needless
@@ -59,7 +59,7 @@ const RUN_EXAMPLES: &str = "Examples:
   systoll run --by fd -e %desc -- ./app    what the calls on descriptors are about
   systoll run --by request -- ./app        what each kind of request costs: GET /orders/N, ...
   systoll run -k -y -- ./app               findings with whole stacks and descriptors
-  systoll run --json -o r.json -- ./app    for scripts; docs/reference/json.md tells the contract
+  systoll run --json -o r.json -- ./app    for scripts; docs/reference/json.md has the contract
   systoll run --open -- ./app              the report as a page in the browser
   systoll run --save a.systoll -- ./app    keep the recording: systoll report a.systoll,
                                            go tool pprof -top a.systoll
@@ -80,7 +80,7 @@ const DEMO_EXAMPLES: &str = "Examples:
   systoll demo --prove                     what each cure wins here, in a minute";
 
 const BOX_EXAMPLES: &str = "Examples:
-  systoll box                              about a second; docs/reference/prices.md tells how it is measured
+  systoll box                              about a second; docs/reference/prices.md says how it is measured
   systoll box --json | jq .                for scripts; docs/reference/box.schema.json";
 
 const DOCTOR_EXAMPLES: &str = "Examples:
@@ -173,7 +173,7 @@ pub fn command() -> Definition {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program and tell which of its system calls are needless
+    /// Run a program and show which of its system calls are needless
     #[command(override_usage = "systoll run [OPTIONS] [--] CMD [ARGS]...")]
     #[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{EXIT_CODES}"))]
     Run(RunArgs),
@@ -194,23 +194,23 @@ pub enum Command {
     /// Write a recording in the format of another tool: flame graph, speedscope, Perfetto, CSV, ...
     #[command(after_help = export::EXAMPLES)]
     Export(ExportArgs),
-    /// Ask about many runs at once: the dearest needless calls of all services, what came with a release
+    /// Ask about many runs at once: the most expensive needless calls of all services, what came with a release
     #[command(
         override_usage = "systoll fleet [OPTIONS] FOLDER... [QUESTION]\n       systoll fleet [OPTIONS] --sql FILE|TEXT FOLDER..."
     )]
     #[command(after_help = fleet::EXAMPLES)]
     Fleet(Box<FleetArgs>),
-    /// Tell what a trace of strace, perf, ltrace, systing or Perfetto says
-    #[command(override_usage = "systoll import [OPTIONS] FILE...\n       strace -f CMD 2>&1 | systoll import -")]
+    /// Report on a trace of strace, perf, ltrace, systing or Perfetto
+    #[command(override_usage = "systoll import [OPTIONS] FILE...\n       strace -f CMD 2>&1 | systoll import")]
     #[command(after_help = import::IMPORT_EXAMPLES)]
     Import(ImportArgs),
-    /// Run a program with and without a change, and tell what it wins
+    /// Run a program with and without a change, and measure what it wins
     #[command(
         override_usage = "systoll prove [OPTIONS] --cure CAUSE -- CMD [ARGS]...\n       systoll prove --vs 'NEW CMD' -- CMD [ARGS]...\n       systoll prove -E VAR=VALUE -- CMD [ARGS]...\n       systoll prove --elide CALLS -- CMD [ARGS]...\n       systoll prove --preload LIB -- CMD [ARGS]...\n       systoll prove --live PROCESS CAUSE\n       systoll prove --live PROCESS --elide CALLS"
     )]
     #[command(after_help = prove::PROVE_EXAMPLES)]
     Prove(Box<ProveArgs>),
-    /// Tell what changed between two recordings, or two commands
+    /// Show what changed between two recordings, or two commands
     #[command(
         override_usage = "systoll diff [OPTIONS] OLD NEW\n       systoll diff [OPTIONS] OLD... : NEW...\n       systoll diff --vs 'NEW CMD' -- OLD [ARGS]...\n       systoll diff -E VAR=VALUE -- OLD [ARGS]...\n       systoll diff [OPTIONS] OLD... -- NEW [ARGS]..."
     )]
@@ -232,7 +232,7 @@ pub enum Command {
     )]
     #[command(after_help = prove::CURE_EXAMPLES)]
     Cure(CureArgs),
-    /// Tell the five stories systoll exists for, on this box
+    /// Show the five stories systoll exists for, on this box
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
     /// Measure what system calls cost on this box
@@ -265,10 +265,10 @@ pub struct ShowArgs {
     #[arg(long, conflicts_with = "counts")]
     pub json: bool,
     /// Write one page for a browser, everything in it, nothing fetched (docs/use/page.md)
-    #[arg(long, conflicts_with_all = ["counts", "json", "by", "trace"])]
+    #[arg(long, conflicts_with_all = ["counts", "json", "trace"])]
     pub html: bool,
     /// Write that page, to -o or a new file, and open it in the browser
-    #[arg(long, conflicts_with_all = ["counts", "json", "by", "trace"])]
+    #[arg(long, conflicts_with_all = ["counts", "json", "trace"])]
     pub open: bool,
     /// Write strace's table (`strace -c`) instead: time, calls and errors of each system call
     #[arg(short, long = "summary-only", id = "counts")]
@@ -297,13 +297,13 @@ pub struct ShowArgs {
     /// All findings, remarks and groups, not just the first few
     #[arg(long)]
     pub all: bool,
-    /// What threads do again and again: every round of calls, with its count, price and line
-    #[arg(long, conflicts_with_all = ["counts", "by"])]
-    pub rounds: bool,
-    /// List every single call that took at least this long, e.g. 10ms
+    /// What threads do repeatedly: every repeated pattern of calls, with its count, price and line
+    #[arg(long = "patterns", alias = "rounds", conflicts_with_all = ["counts", "by"])]
+    pub patterns: bool,
+    /// List every single call that took at least this long, e.g. 10ms; waiting for work only with --all
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub longer: Option<Duration>,
-    /// Whole stacks instead of the chain that tells the caller
+    /// Whole stacks instead of the chain of callers
     #[arg(short = 'k', long, alias = "stack-trace")]
     pub stack_traces: bool,
     /// Show what each descriptor refers to: paths, sockets with their ends, pipes, as `strace -yy`
@@ -344,8 +344,6 @@ pub struct RunArgs {
     pub(crate) show: ShowArgs,
     #[command(flatten)]
     pub(crate) keep: KeepArgs,
-    #[command(flatten)]
-    pub(crate) labels: LabelArgs,
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
@@ -365,14 +363,14 @@ pub struct RunArgs {
     /// Answer these calls in place of the kernel: what `prove --serve --elide` starts
     #[arg(long, hide = true, value_name = "CALLS", value_parser = prove::elision, value_delimiter = ',')]
     pub elide: Vec<Elision>,
-    /// How long CMD may take to end once told to by SIGTERM; then it runs on unwatched. For `prove --serve`
+    /// How long CMD may take to end after SIGTERM; then it runs on unwatched. For `prove --serve`
     #[arg(long, hide = true, value_name = "TIME", value_parser = duration)]
     pub grace: Option<Duration>,
     /// Count calls, nothing else; likewise
     #[arg(long, hide = true)]
     pub counts_only: bool,
     /// Which calls to read the clock around: all, or one in 16 at random once 256 alike were timed, and all that wait.
-    /// Counts are exact either way; sampled is for processors whose clock is dear
+    /// Counts are exact either way; sampled is for processors whose clock is slow to read
     #[arg(long, value_name = "WHICH", default_value = "all")]
     pub time: Timed,
     /// Seed of the windows' random places, to repeat a run's choices
@@ -384,6 +382,9 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+    // Last: the heading of its options holds for all that follow.
+    #[command(flatten)]
+    pub(crate) labels: LabelArgs,
 }
 
 /// The arguments of `systoll report`.
@@ -394,11 +395,11 @@ pub struct ReportArgs {
     /// Add the run to FOLDER instead, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["json", "counts", "html", "open", "output"])]
     pub parquet: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) labels: LabelArgs,
     /// A recording that `run --save` kept; - for standard input, as where one comes there and none is named
     #[arg(value_name = "REC")]
     pub recording: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) labels: LabelArgs,
 }
 
 /// The arguments of `systoll demo`.

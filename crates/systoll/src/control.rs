@@ -1,6 +1,6 @@
 //! Writes output while a program runs: progress, and reports so far.
 
-use crate::output::to_stderr;
+use crate::output::{Output, to_stderr};
 use crate::report::Shown;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
@@ -18,12 +18,15 @@ pub(crate) struct Live<'a> {
     line: Option<ProgressBar>,
     said_left_behind: bool,
     quiet: bool,
+    /// True if a command that systoll started writes to our terminal.
+    shares_terminal: bool,
 }
 
 impl<'a> Live<'a> {
-    pub(crate) fn new(shown: &'a Shown, every: Option<Duration>, quiet: bool) -> Self {
+    pub(crate) fn new(shown: &'a Shown, every: Option<Duration>, quiet: bool, shares_terminal: bool) -> Self {
         // A program that writes to the same terminal has the terminal to itself.
-        let line = !quiet && io::stderr().is_terminal() && !io::stdout().is_terminal();
+        let free = !shares_terminal || !io::stdout().is_terminal();
+        let line = !quiet && io::stderr().is_terminal() && free;
         let line = line.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
             if let Ok(style) = ProgressStyle::with_template("systoll  {elapsed}  {msg}") {
@@ -31,7 +34,7 @@ impl<'a> Live<'a> {
             }
             bar
         });
-        Self { shown, every, line, said_left_behind: false, quiet }
+        Self { shown, every, line, said_left_behind: false, quiet, shares_terminal }
     }
 
     /// Removes the progress line.
@@ -62,6 +65,7 @@ impl Control for Live<'_> {
 
     fn snapshot(&mut self, recording: Recording) {
         self.done();
-        self.shown.so_far(&recording);
+        let stream = if self.shares_terminal { Output::Stderr } else { Output::Stdout };
+        self.shown.so_far(&recording, stream);
     }
 }

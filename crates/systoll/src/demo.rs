@@ -45,7 +45,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         line.finish_and_clear();
         // A story that was killed by the interrupt did not fail, and proves nothing.
         if let Some(signal) = interrupted() {
-            to_stderr(&format!("systoll: interrupted; {told} of {of} stories told\n"));
+            to_stderr(&format!("systoll: interrupted; {told} of {of} stories shown\n"));
             return Ok(ExitCode::from(ended_by(signal)));
         }
         let page = page?;
@@ -101,7 +101,9 @@ fn tell(
     if built.watched.sick.args != built.timed.sick.args {
         let rounds = |spec: &Spec| spec.args.last().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         let (watched, timed) = (rounds(&built.watched.sick), rounds(&built.timed.sick));
-        let note = format!("  calls are counted in a run of {watched} rounds, times are of {timed} rounds, unwatched");
+        let note = format!(
+            "  calls are counted in a run of {watched} repetitions, times are of {timed} repetitions, unwatched"
+        );
         writeln!(page, "{}", style.paint(Role::Faint, &note)).map_err(|e| failed(&e))?;
     }
     let options = Options { pairs: Pairs::Fixed(PAIRS), ..Options::default() };

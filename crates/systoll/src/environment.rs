@@ -47,7 +47,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("BROWSER", "What --open opens a page with; xdg-open where it is not set."),
     variable("HOME", "The folder that ~ stands for."),
     variable("PATH", "The folders of commands, and of the helpers that systoll starts."),
-    variable("LD_PRELOAD", "Libraries that stay loaded when a cure's library is added."),
+    variable("LD_PRELOAD", "Libraries that remain loaded when a cure's library is added."),
     variable("TERM", "dumb: no colours."),
 ];
 

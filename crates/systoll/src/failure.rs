@@ -140,10 +140,10 @@ impl Failure {
                 vec![format!("there is no {what} {name}{}", others(name, known))]
             }
             Self::NoProcess(word) => vec![match word.strip_prefix(':') {
-                Some(port) => format!("no process whose descriptors you may see listens on port {port}"),
+                Some(port) => format!("nothing that you may inspect listens on port {port}; try sudo"),
                 None => format!("there is no process {word}"),
             }],
-            Self::NoTerminal => vec!["standard output is no terminal: there is nothing to draw on".to_owned()],
+            Self::NoTerminal => vec!["standard output is not a terminal: there is nothing to draw on".to_owned()],
             Self::Terminal(e) => vec![format!("the terminal can't be used: {}", plain(e))],
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NotApplied { asked, .. } => {
@@ -169,7 +169,7 @@ impl Failure {
             }
             Self::NotEntered { reason, .. } => vec![reason.clone()],
             Self::Prove(e) => vec![with_sources(e)],
-            Self::Interrupted(_) => vec!["interrupted before there was anything to tell".into()],
+            Self::Interrupted(_) => vec!["interrupted before there was anything to report".into()],
             Self::InterruptedKnowing(_, known) => vec![format!("interrupted{known}")],
             Self::Exec(program, e) => vec![format!("can't run {}: {}", program.display(), plain(e))],
             Self::Demo(text) => vec![text.clone()],
@@ -346,7 +346,13 @@ fn no_room(error: &std::io::Error, bytes: u64) -> String {
 /// Removes clap's tip to put `--` before a mistyped option: the option would become the program to
 /// run.
 fn without_false_tip(text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  tip: to pass '")).collect();
+    // `error: unexpected argument '--nope' found`, and then `tip: a similar argument exists: '--open'`.
+    let quoted = |line: &str| line.split('\'').nth(1).map(str::to_owned);
+    let typed = text.lines().next().and_then(quoted).unwrap_or_default();
+    let is_alike = |line: &str| quoted(line).is_none_or(|name| crate::nearest::is_alike(&typed, &name));
+    let is_false =
+        |line: &&str| line.starts_with("  tip: to pass '") || line.starts_with("  tip: a similar ") && !is_alike(line);
+    let mut lines: Vec<&str> = text.lines().filter(|line| !is_false(line)).collect();
     lines.dedup_by(|a, b| a.is_empty() && b.is_empty());
     lines.join("\n")
 }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::{Left, Output, progress_line};
 use crate::report::{Shown, place_to_save, save};
 use indicatif::ProgressBar;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_cure::end_at_once;
@@ -20,7 +20,14 @@ const MAX_PRICED: usize = 40;
 
 /// Reads traces and shows the requested results.
 pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
-    let runs = if args.together { vec![args.traces.clone()] } else { runs(&args.traces) };
+    let traces = match args.traces.as_slice() {
+        [] if io::stdin().is_terminal() => {
+            return Err(Failure::Usage("which trace? systoll import FILE, or a trace on standard input"));
+        }
+        [] => vec![PathBuf::from("-")],
+        traces => traces.to_vec(),
+    };
+    let runs = if args.together { vec![traces] } else { runs(&traces) };
     if runs.len() > 1 && args.save.is_some() {
         return Err(Failure::Usage("--save keeps one trace: name one, or --together where the files are of one run"));
     }
@@ -118,7 +125,7 @@ impl Reading {
         self.done += bytes as u64;
         let (done, all) = (self.done / MIB, self.all.map(|all| all.div_ceil(MIB)));
         let far = all.map_or_else(|| format!("{done} MiB read"), |all| format!("{done} of {all} MiB read"));
-        end_at_once(format!(": {far}, and nothing is told of half a trace"));
+        end_at_once(format!(": {far}, and half a trace is not reported"));
         let left = self.all.map_or_else(String::new, |all| self.left.words(self.done, all));
         self.line.set_message(far + &left);
         self.line.tick();

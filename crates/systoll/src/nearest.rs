@@ -14,12 +14,19 @@ pub(crate) fn others(name: &str, known: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; the nearest: {}", near.join(", ")) }
 }
 
+/// Least likeness, 0 to 1, of names that may be meant: it allows two typing errors in five letters. By common letters alone,
+/// `bogus` would be like `get_robust_list`, and `--nope` like `--open`.
+const ALIKE: f64 = 0.59;
+
+/// Returns true if `name` may have been typed for `other`.
+pub(crate) fn is_alike(name: &str, other: &str) -> bool {
+    let [name, other] = [name, other].map(|word| word.trim_start_matches('-'));
+    other.starts_with(name) && !name.is_empty() || strsim::normalized_damerau_levenshtein(name, other) > ALIKE
+}
+
 /// Returns the names nearest to this one, at most three, the nearest first.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const NEAREST: usize = 3;
-    // This allows two typing errors in five letters. By common letters alone, `bogus` would be like
-    // `get_robust_list`.
-    const ALIKE: f64 = 0.59;
     let likeness = |other: &str| {
         if other.contains(name) { 1.0 } else { strsim::normalized_damerau_levenshtein(name, other) }
     };
@@ -48,5 +55,11 @@ mod tests {
         assert_eq!(others("reed", &calls), "; the nearest: read, readv");
         assert_eq!(others("qqq", &[]), "");
         assert_eq!(others("qqq", &many[..2]), "; there are: tz-unset, tiny-io");
+    }
+
+    #[test]
+    fn a_word_with_the_same_letters_is_not_alike() {
+        assert!(super::is_alike("--jsno", "--json") && super::is_alike("--out", "--output"));
+        assert!(!super::is_alike("--nope", "--open") && !super::is_alike("--x", "--exclude"));
     }
 }

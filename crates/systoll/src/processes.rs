@@ -56,7 +56,7 @@ fn named(word: &str) -> Vec<i32> {
         return vec![pid];
     }
     if let Some(port) = word.strip_prefix(':').and_then(|port| port.parse().ok()) {
-        return listening(port);
+        return with_workers(&listening(port));
     }
     let own = own_line();
     running().into_iter().filter(|pid| !own.contains(pid) && has_name(*pid, word)).collect()
@@ -118,16 +118,41 @@ fn own_line() -> BTreeSet<i32> {
 }
 
 fn with_descendants(pids: &[i32]) -> Vec<i32> {
+    descended(pids, |_, _| true)
+}
+
+/// Returns processes with their descendants of the same program: a server's workers, as PostgreSQL's, which have closed the
+/// listening socket. What else a service starts is no part of it, as the shells below sshd.
+fn with_workers(pids: &[i32]) -> Vec<i32> {
+    let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    descended(pids, |of, child| program(child).is_some_and(|exe| Some(exe) == program(of)))
+}
+
+/// Returns processes with those descendants for which `is_wanted` returns true, given the parent and the child.
+fn descended(pids: &[i32], is_wanted: impl Fn(i32, i32) -> bool) -> Vec<i32> {
     let parents: Vec<(i32, i32)> = running().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
     let mut all = pids.to_vec();
     let mut at = 0;
     while let Some(pid) = all.get(at).copied() {
         at += 1;
         let children = parents.iter().filter(|(_, of)| *of == pid).map(|(child, _)| *child);
-        let new: Vec<i32> = children.filter(|child| !all.contains(child)).collect();
+        let new: Vec<i32> = children.filter(|child| !all.contains(child) && is_wanted(pid, *child)).collect();
         all.extend(new);
     }
     all
+}
+
+/// Writes how many descendants of the processes run and are not among them; `None` if there are none.
+pub(crate) fn left_out(pids: &[i32]) -> Option<String> {
+    let mut all = with_descendants(pids);
+    let own = own_line();
+    all.retain(|pid| !pids.contains(pid) && !own.contains(pid));
+    let whose = if pids.len() == 1 { "the process has" } else { "the processes have" };
+    match all.len() {
+        0 => None,
+        1 => Some(format!("{whose} 1 descendant that you did not ask for: --tree watches it too")),
+        n => Some(format!("{whose} {n} descendants that you did not ask for: --tree watches them too")),
+    }
 }
 
 /// Returns the processes that listen on a TCP port.
@@ -249,5 +274,16 @@ mod tests {
         let own = std::process::id() as i32;
         assert!(own_line().contains(&own) && named(&own.to_string()) == [own]);
         assert!(with_descendants(&[parent(own).unwrap()]).contains(&own));
+    }
+
+    #[test]
+    fn workers_of_a_server_belong_to_its_port_and_other_programs_do_not() {
+        let mut other = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        let (own, pid) = (std::process::id() as i32, other.id() as i32);
+        let seen = (with_descendants(&[own]).contains(&pid), with_workers(&[own]).contains(&pid), left_out(&[own]));
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(seen.0 && !seen.1, "{seen:?}");
+        assert!(seen.2.is_some_and(|text| text.contains("you did not ask for: --tree")));
     }
 }

@@ -33,8 +33,11 @@ impl Shown {
         if args.html && !args.open && terminal {
             return Err(Failure::Usage("a page is for a browser and not for a terminal: -o FILE.html, or --open"));
         }
+        if (args.html || args.open) && args.by.is_some_and(|by| by != Regroup::Request) {
+            return Err(Failure::Usage("a page regroups its table itself; of --by it takes request alone"));
+        }
         if args.by == Some(Regroup::Request) && args.trace.is_some() {
-            return Err(Failure::Usage("a request is told by all of its calls: leave -e away, or --by request"));
+            return Err(Failure::Usage("a request consists of all of its calls: leave -e away, or --by request"));
         }
         let page = args.open.then(|| page::place(args.output.as_deref())).transpose()?;
         let output = Output::open(page.as_deref().or(args.output.as_deref()), stream)?;
@@ -91,7 +94,7 @@ impl Shown {
         let grouping = by.map(|by| grouped(recording, by, only));
         let options = ReportOptions {
             all: self.args.all,
-            rounds: self.args.rounds,
+            rounds: self.args.patterns,
             longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
             stacks: self.args.stack_traces,
             fds: self.args.decode_fds > 0,
@@ -137,9 +140,9 @@ impl Shown {
         }
     }
 
-    /// Writes a report so far to the report's output; a file holds the latest one.
-    pub(crate) fn so_far(&self, recording: &Recording) {
-        let place = Output::open(self.page.as_deref().or(self.args.output.as_deref()), Output::Stderr);
+    /// Writes a report so far to the report's output, `stream` if it is no file; a file holds the latest one.
+    pub(crate) fn so_far(&self, recording: &Recording, stream: Output) {
+        let place = Output::open(self.page.as_deref().or(self.args.output.as_deref()), stream);
         if let Err(failure) = place.and_then(|mut output| self.put(&mut output, recording, true)) {
             failure.tell();
         }

@@ -22,7 +22,7 @@ pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// Runs a command, shows the requested results, and exits as the command did.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let limits = systoll_record::Raised::new();
-    let mut places = Places::open(&args.show, &args.keep, args.quiet)?;
+    let mut places = Places::open(&args.show, &args.keep, args.quiet, Output::Stderr)?;
     let recording = record(args, &places)?;
     // The command has run: if it failed, its exit code wins over a failure to write results.
     let kept = places.keep(&recording);
@@ -86,7 +86,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     };
     let recording = match places.shown() {
         Some(shown) => {
-            let mut live = Live::new(shown, args.every, args.quiet > 0);
+            let mut live = Live::new(shown, args.every, args.quiet > 0, true);
             let recording = run_with_first(&mut backends, &launch, &mut live);
             live.done();
             recording
@@ -118,11 +118,11 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Opens the outputs of the report and of the recording.
-    pub(crate) fn open(show: &ShowArgs, keep: &KeepArgs, quiet: u8) -> Result<Self, Failure> {
+    /// Opens the outputs of the report, which goes to `stream` unless a file is named, and of the recording.
+    pub(crate) fn open(show: &ShowArgs, keep: &KeepArgs, quiet: u8, stream: Output) -> Result<Self, Failure> {
         let save = keep.save.as_deref().map(|path| place_to_save(path, keep.force)).transpose()?;
         keep.save_to.as_deref().map_or(Ok(()), tables::prepare)?;
-        let report = (show.output.is_some() || show.open || quiet == 0).then(|| Shown::open(show, Output::Stderr));
+        let report = (show.output.is_some() || show.open || quiet == 0).then(|| Shown::open(show, stream));
         Ok(Self { report: report.transpose()?, save })
     }
 

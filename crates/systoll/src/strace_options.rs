@@ -51,7 +51,7 @@ const HABITS: &[Habit] = &[
     habit(&["-A", "--output-append-mode"], "-o replaces its file; to add to one: 2>> FILE"),
     habit(&["-b", "--detach-on"], "systoll goes on watching after an execve: strace -b execve"),
     habit(&["-d", "--debug"], "what can be watched here, and how: systoll doctor"),
-    habit(&["-D", "-DD", "-DDD", "--daemonize", "--daemonized"], "systoll stays the program's parent: strace -D"),
+    habit(&["-D", "-DD", "-DDD", "--daemonize", "--daemonized"], "systoll remains the program's parent: strace -D"),
     habit(&["-u", "--user"], "systoll runs as the user that it watches for: runuser -u USER -- systoll run -- CMD"),
     habit(&["-I", "--interruptible"], "systoll passes the signals that it gets on to the program: no option is needed"),
     habit(&["-Y", "--decode-pids"], "what each process did: --by process"),

@@ -227,7 +227,7 @@ fn commands(args: &BisectArgs) -> (Option<OsString>, Vec<OsString>) {
         _ => {
             if text.to_str().is_some_and(|t| t.contains("&&") || t.contains(';')) {
                 to_stderr(
-                    "systoll: what builds can't be told from what is run, so both are counted: --build sets it apart\n",
+                    "systoll: building can't be distinguished from running, so both are counted: --build separates them\n",
                 );
             }
             (None, shell(text))

@@ -22,7 +22,7 @@ pub(crate) enum Trouble {
     #[error("{0} and {1} are the same commit")]
     Same(String, String),
     /// The good commit is not an ancestor of the bad one.
-    #[error("{good} is no ancestor of {bad}{}", if *.swapped { ": they are the wrong way round" } else { "" })]
+    #[error("{good} is no ancestor of {bad}{}", if *.swapped { ": they are in the wrong order" } else { "" })]
     Order { good: String, bad: String, swapped: bool },
     /// The folder for the worktree can't be created.
     #[error("no folder can be made for a worktree: {0}")]

@@ -8,9 +8,9 @@ use systoll_model::Elision;
 
 pub(super) const EXAMPLES: &str = "Examples:
   systoll attach 4711 --for 30s            what a running process does, for half a minute
-  systoll attach :8080 --for 10s           whoever listens on that port
+  systoll attach :8080 --for 10s           whoever serves that port, with its worker processes
   systoll attach redis-server -c --for 5s  all processes of that name, as strace's table
-  systoll attach --tree 4711               with the processes that it has made
+  systoll attach --tree 4711               with all its descendants
   systoll attach --service nginx --for 1m --save a.systoll
   systoll attach --clean 4711              take out what a killed systoll has left
 
@@ -22,7 +22,7 @@ pub struct SelectArgs {
     /// A process, as for strace
     #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<i32>,
-    /// With each process those that it has made, and that these have made
+    /// Also watch all descendants
     #[arg(long)]
     pub tree: bool,
     /// All processes of a systemd unit, whose name is the service's in a fleet
@@ -34,11 +34,11 @@ pub struct SelectArgs {
     /// All processes of a container, by its name or id as they stand in its control group's path; no daemon is asked
     #[arg(long = "container", value_name = "NAME")]
     pub containers: Vec<String>,
-    /// Only these processes: nothing is told of those that they make from now on, and programs that those execute are
-    /// not watched
+    /// Only these processes: those that they start from now on are not in the report, and programs that those execute
+    /// are not watched
     #[arg(long)]
     pub no_children: bool,
-    /// The processes: a process id, a name, or :PORT for who listens there
+    /// The processes: a process id, a name, or :PORT for those that listen there and their children of the same program
     #[arg(value_name = "PROCESS")]
     pub processes: Vec<String>,
 }
@@ -75,8 +75,6 @@ pub struct AttachArgs {
     pub clean: bool,
     #[command(flatten)]
     pub(crate) keep: KeepArgs,
-    #[command(flatten)]
-    pub(crate) labels: BuildLabelArgs,
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
@@ -96,6 +94,8 @@ pub struct AttachArgs {
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) labels: BuildLabelArgs,
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ pub struct DiffArgs {
 
 fn by() -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(By::ALL.map(By::name))
-        .try_map(|name| By::from_name(&name).ok_or("nothing rows are told by"))
+        .try_map(|name| By::from_name(&name).ok_or("nothing that distinguishes rows"))
 }
 
 #[cfg(test)]

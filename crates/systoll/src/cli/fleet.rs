@@ -9,7 +9,7 @@ use systoll_export::Labels;
 /// Examples of `fleet`, for `--help` and the man page.
 pub(super) const EXAMPLES: &str = "Examples:
   systoll run --save-to runs --release 2.4.0 -- ./app     what adds a run to a folder
-  systoll fleet runs                                      dearest needless calls over all services
+  systoll fleet runs                                      most expensive needless calls of all services
   systoll fleet runs new --release 2.4.0                  what came with a release
   systoll fleet runs odd-hosts                            another TZ, kernel, libc or clock than the peers'
   systoll fleet runs history --service shop --cause tz-unset
@@ -60,7 +60,7 @@ impl BuildLabelArgs {
 /// The arguments of `systoll fleet`.
 #[derive(Debug, Args)]
 pub struct FleetArgs {
-    /// Folders that `run --save-to` and `report --parquet` wrote to, then a question: dearest (the default), new,
+    /// Folders that `run --save-to` and `report --parquet` wrote to, then a question: expensive (the default), new,
     /// odd-hosts, history, savings, services, releases or totals
     #[arg(required = true, value_name = "FOLDER... [QUESTION]")]
     pub words: Vec<PathBuf>,

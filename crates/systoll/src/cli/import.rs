@@ -7,12 +7,12 @@ use std::path::PathBuf;
 pub(super) const IMPORT_EXAMPLES: &str = "Examples:
   strace -f -ttt -T -v -o app.trace ./app  a trace that tells nearly all: add -k for callers
   systoll import app.trace                 its report: causes, cures, prices (of this box)
-  strace -f ./app 2>&1 | systoll import -  live; the report comes when ./app ends
+  strace -f ./app 2>&1 | systoll import    live; the report comes when ./app ends
   systoll import app.trace.*               files of strace -ff, one a thread
   systoll import before.txt after.txt      a report each
-  xclip -o | systoll import -              what a bug report shows, as it was pasted
+  xclip -o | systoll import                what a bug report shows, as it was pasted
   perf trace -o app.trace ./app            perf trace's text
-  perf record -e 'raw_syscalls:*' ./app && perf script | systoll import -
+  perf record -e 'raw_syscalls:*' ./app && perf script | systoll import
   systing --syscalls --duration 5 && systoll import trace.pb
                                            names and times of all calls of the box
   ltrace -S -o app.trace ./app             ltrace's, of which only system calls count
@@ -38,7 +38,7 @@ pub struct ImportArgs {
     /// Seed of the windows' random places in long traces
     #[arg(long, value_name = "N", default_value = "1", hide_default_value = true)]
     pub seed: u64,
-    /// Text of strace, ltrace -S, perf trace or perf script, or a Perfetto trace; several files get a report each; - for standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// Text of strace, ltrace -S, perf trace or perf script, or a Perfetto trace; several files get a report each; - for standard input, as where a trace comes there and none is named
+    #[arg(value_name = "FILE")]
     pub traces: Vec<PathBuf>,
 }

@@ -65,8 +65,8 @@ pub struct ProveArgs {
     #[arg(long, value_name = "PROCESS")]
     #[arg(conflicts_with_all = ["vs", "env", "preload", "prepare", "input", "timeout", "export_json", "export_markdown", "warmup", "limit", "watched", "same", "ignore_failure"])]
     pub live: Option<String>,
-    /// The system call whose number tells how much a program that runs has done, where no load does [default: its
-    /// most frequent one that is made in any case]
+    /// Measure work by the count of this system call, if no --load is given [default: the program's most frequent one that
+    /// is made in any case]
     #[arg(long, value_name = "CALL", value_parser = call, requires = "live", conflicts_with = "load")]
     pub per: Option<Sysno>,
     /// Wait until this URL responds, this PORT or HOST:PORT accepts, or this text appears in the

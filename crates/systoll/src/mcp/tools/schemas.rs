@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 pub(super) const RUN: &str = "Runs a command (no shell splits it) and tells which of its system calls are needless. \
 Answers with the report as docs/reference/json.md describes it, shortened: findings (most to win first: cause, kind, \
 confidence, what, user = file and line, calls, needless_calls with its interval, needless_toll_ns, stop = cures, \
-prove = the command that proves it), also (seen, but too small or unsure), by_syscall, rows (dearest first), plus \
+prove = the command that proves it), also (seen, but too small or unsure), by_syscall, rows (most expensive first), plus \
 recording (for report and diff), output (what the command wrote, its middle left out) and timed_out. Give it real \
 work for some tenths of a second at least. The command runs as the server's user, with no standard input.";
 
@@ -66,12 +66,12 @@ fn place(properties: Value) -> Value {
     if let Value::Object(own) = properties {
         all.extend(own);
     }
-    all.insert("cwd".into(), text("Folder to run in; the server's unless told"));
+    all.insert("cwd".into(), text("Folder to run in; the server's by default"));
     Value::Object(all)
 }
 
 fn timeout() -> Value {
-    number("The command is told to end after so long; the report is of what was seen until then", 1, LONGEST, TIMEOUT)
+    number("The command gets SIGTERM after so long; the report is of what was seen until then", 1, LONGEST, TIMEOUT)
 }
 
 fn command() -> Value {
@@ -133,7 +133,7 @@ pub(super) fn prove() -> Value {
         "preload": text("Load this library first on the second side"),
         "elide": one_or_more("Answer these without the kernel on the second side: getpid, gettid, getuid, geteuid, rt_sigprocmask"),
         "limit_seconds": number("Begin no pair after this time", 1, LONGEST, 60),
-        "input": text("What both sides read from standard input: a file; nothing unless told"),
+        "input": text("What both sides read from standard input: a file; nothing by default"),
         "same": text("What must be the same: stdout,stderr,exit (the default), none, or a shell command whose output must be"),
         "prepare": text("A shell command before each run"),
     });
@@ -149,7 +149,7 @@ pub(super) fn diff() -> Value {
         "env": env(),
         "runs": number("How often each command is run", 1, 100, 3),
         "by": {"type": "string", "enum": ["syscall", "row", "api", "caller", "line", "library", "process"],
-            "default": "syscall", "description": "What changes are told by"},
+            "default": "syscall", "description": "What changes are grouped by"},
         "timeout_seconds": timeout(),
     });
     object(place(own), &[])
