@@ -18,6 +18,7 @@ mod scaffold;
 mod screenshot;
 mod shell;
 mod tidy;
+mod words;
 
 use anyhow::{Context, Result, bail};
 use std::io::Write;

@@ -1,7 +1,8 @@
 //! Checks rules that a compiler does not check: length of files, unsafe code, paths of one machine, opening files,
-//! environment variables, the beginnings of functions' comments.
+//! environment variables, the beginnings of functions' comments, private words.
 
 use crate::scaffold::unfilled;
+use crate::words;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ const UNSAFE: &[&str] = &["record", "cure", "price", "test", "test-c"];
 /// Returns broken rules, one line each.
 pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     let mut broken = Vec::new();
+    let mut private = 0;
     for file in files {
         let bytes = std::fs::read(root.join(file)).with_context(|| format!("can't read {}", file.display()))?;
         let text = String::from_utf8_lossy(&bytes);
@@ -28,7 +30,10 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         broken.extend(no_text(file, &bytes));
         broken.extend(unfilled(file, &text));
         broken.extend(begins_with_fragment(file, &text));
+        broken.extend(words::shown(file, &text));
+        private += words::in_comments(file, &text);
     }
+    broken.extend(words::too_many_in_comments(private));
     Ok(broken)
 }
 
