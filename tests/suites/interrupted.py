@@ -59,7 +59,7 @@ def an_interrupted_comparison_reports_its_pairs(box):
         program, runs = waits_at(box, run)
         code, out, err = interrupts(box, ["prove", "--pairs", "30", "-E", "A=1", "--", program], lambda: lines(runs) >= run, number, group)
         assert code == 128 + number, (code, out, err)
-        assert "interrupted after 10 pairs, interleaved" in out and "wall" in out and "CPU" in out, out
+        assert "interrupted after 10 interleaved pairs" in out and "wall" in out and "CPU" in out, out
         assert "system calls" not in out and "gone cost" not in out, out
         assert err == "systoll: interrupted: this is what is known so far\n", err
 
