@@ -165,7 +165,9 @@ fn a_close_of_another_descriptor_is_not_the_files() {
         let flags = 0o2001 | 0o100;
         vec![
             call("accept4", "accept4", &[5, 0, 0, 0], 20),
-            call("openat", "open", &[(-100i32) as u32 as u64, 1, flags, 0o666], 21).path(1, "/var/log/a.log").toll(2_000),
+            call("openat", "open", &[(-100i32) as u32 as u64, 1, flags, 0o666], 21)
+                .path(1, "/var/log/a.log")
+                .toll(2_000),
             call("write", "write", &[21, 1, 40], 40).fd("/var/log/a.log").toll(1_500),
             call("close", "close", &[21], 0).fd("/var/log/a.log").toll(400),
             call("close", "shut", &[20], 0).toll(400),
