@@ -106,3 +106,13 @@ numbers! {
     USERFAULTFD = SYS_userfaultfd,
     VFORK = SYS_vfork,
 }
+
+/// Returns true if the call only reads or writes words of the kernel's own, and waits for no thread, no device and no
+/// file system. All other calls may wait.
+pub(crate) fn never_waits(number: u32) -> bool {
+    matches!(number, GETPID | GETPPID | GETTID | GETPGID | GETPGRP | GETSID | GETPRIORITY | UMASK | UNAME)
+        || matches!(number, GETUID | GETEUID | GETRESUID | GETGID | GETEGID | GETRESGID)
+        || matches!(number, CLOCK_GETTIME | CLOCK_GETRES | GETTIMEOFDAY | TIME | TIMES | GETITIMER | GETCPU)
+        || matches!(number, RT_SIGPROCMASK | RT_SIGACTION | RT_SIGPENDING | SIGALTSTACK)
+        || matches!(number, GETRLIMIT | GETRUSAGE | SCHED_GETAFFINITY | SCHED_GETPARAM | SCHED_GETSCHEDULER)
+}

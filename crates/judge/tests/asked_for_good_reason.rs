@@ -174,7 +174,7 @@ fn a_file_that_lasts_is_synced_beside_those_that_are_removed() {
         let made = call("openat", "open", &[CWD, 1, 0o301, 0o600], 9).path(1, file(n)).toll(900);
         let gone = call("unlink", "unlink", &[1], 0).path(0, file(n)).toll(900);
         let sync = |file: &'static str| on("fsync", file).waited(300_000);
-        let log = if n % 12 == 0 { vec![sync("/tmp/sort/log")] } else { vec![] };
+        let log = if n.is_multiple_of(12) { vec![sync("/tmp/sort/log")] } else { vec![] };
         [vec![made, on("write", file(n)), sync(file(n)), on("close", file(n)), gone], log].concat()
     };
     let judgement = judged(&rounds(600, round), BUSY);

@@ -58,6 +58,9 @@ fn needless_by_ledger(trace: &[Call], name: &str) -> u64 {
 
 type Question = (&'static str, fn() -> Call);
 
+/// Makes a change of a path's name.
+type Change = fn(&str) -> Call;
+
 /// Questions about the path `/srv/app/name`, or of another call about `/proc/self/exe`, each with its system call.
 const QUESTIONS: [Question; 3] = [
     ("newfstatat", || stat("/srv/app/name", "stat", 7, 7)),
@@ -67,7 +70,7 @@ const QUESTIONS: [Question; 3] = [
 
 #[test]
 fn one_change_of_another_name_hides_no_question() {
-    let changes: [(&str, fn(&str) -> Call); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("unlink", unlink),
         ("mkdir", mkdir),
         ("rmdir", |p| call("rmdir", "rmdir", &[1], 0).path(0, p)),

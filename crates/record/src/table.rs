@@ -153,7 +153,7 @@ impl RawRow {
 pub(crate) struct Look<'a> {
     /// The object that the call is about, as [`systoll_model::object_name`] names it.
     pub(crate) object: Option<&'a str>,
-    /// True for a sample beside the usual ones, taken since its object has few: it says nothing of the row as a whole.
+    /// True for a sample beside the usual ones, of an object with few: it says nothing of the row as a whole.
     pub(crate) of_object: bool,
     pub(crate) frames: &'a [RawFrame],
     pub(crate) complete: bool,
@@ -447,12 +447,9 @@ impl Table {
     pub(crate) fn slowest(&self) -> Vec<LongCall> {
         let mut longest: Vec<_> = self.longest.iter().map(|l| &l.0).collect();
         longest.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.at_ns.cmp(&b.at_ns)));
-        let told = |l: &&RawLong| LongCall {
-            row: RowId(l.row),
-            ns: l.ns,
-            at_ns: l.at_ns,
-            thread: l.thread.clone(),
-            startup: l.startup,
+        let told = |l: &&RawLong| {
+            let RawLong { ns, at_ns, startup, .. } = **l;
+            LongCall { row: RowId(l.row), ns, at_ns, thread: l.thread.clone(), startup }
         };
         longest.iter().map(told).collect()
     }

@@ -1,11 +1,11 @@
 //! Decides for which calls the clock is read, if it is not read for all: see [`crate::layout::timing`].
 
 use super::Options;
-use super::call_kinds::never_waits;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::start::{arm, start_time};
 use crate::layout::timing::{BLOCK, BLOCK_BITS, IF_WAITED_BIT, MULTIPLIER, SAMPLE_BIT, SETTLED, SQUARED_MOST};
 use crate::layout::{node, record, slot, timing};
+use crate::numbers::never_waits;
 use iced_x86::code_asm::*;
 
 /// The marks, in the upper half of the start word.

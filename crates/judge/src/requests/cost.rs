@@ -1,7 +1,7 @@
 //! The costs of requests, as public plain data.
 
-use super::KindSample;
 use super::interval::Interval;
+use super::kind_sample::KindSample;
 use super::split::{Piece, PieceCall};
 use crate::finding::Estimate;
 use crate::hash::Map;

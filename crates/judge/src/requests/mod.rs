@@ -8,14 +8,16 @@
 mod cost;
 mod estimate;
 mod interval;
+mod kind_sample;
 mod split;
 
 pub use cost::{Figure, Quantiles, RequestCall, RequestCost, Requests};
 
 use crate::detect::Claims;
-use crate::finding::{Estimate, Finding};
+use crate::finding::Finding;
 use crate::hash::Map;
-use split::{Piece, Whole};
+use kind_sample::KindSample;
+use split::Piece;
 use std::cmp::Reverse;
 use systoll_model::{Recording, RequestKindId, RequestProtocol, RowId, Window};
 
@@ -57,35 +59,6 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
         windows: recording.windows.iter().filter(tells).count() as u64,
         moves,
     })
-}
-
-/// The requests of one kind that windows show.
-struct KindSample {
-    kind: RequestKindId,
-    /// Number of such requests in the run.
-    requests: Estimate,
-    /// The shown requests, each with its window.
-    shown: Vec<(usize, Piece)>,
-    /// True if none of them is whole.
-    at_least: bool,
-    /// Number of requests that are longer than a window.
-    cut: u64,
-}
-
-impl KindSample {
-    /// Returns the requests of a kind that are whole in their windows, or all if none is. `moves` is true if requests of one
-    /// connection go from thread to thread.
-    fn of(kind: RequestKindId, requests: Estimate, pieces: Vec<(usize, Piece)>, moves: bool) -> Self {
-        // A window may end before the answer. Where no thread of a window answers, a request ends when its thread takes up
-        // another. Where requests move, their answers say nothing of the thread that took them up: those that the same
-        // thread answers are the ones during which it was not taken from it, and have other calls than the rest.
-        let any_answered = !moves && pieces.iter().any(|(_, piece)| piece.answered);
-        let is_whole = |piece: &Piece| piece.end == Whole::Yes && (piece.answered || !any_answered);
-        let cut = pieces.iter().filter(|(_, piece)| piece.end == Whole::Cut).count() as u64;
-        let at_least = !pieces.iter().any(|(_, piece)| is_whole(piece));
-        let shown = pieces.into_iter().filter(|(_, piece)| at_least || is_whole(piece)).collect();
-        Self { kind, requests, shown, at_least, cut }
-    }
 }
 
 /// Gives calls a weight below one where windows show more calls of a row, for all requests together, than the row's exact

@@ -3,7 +3,10 @@
 //! Invariant: fields are added, but never get another number or meaning. A change that an older reader would misread
 //! raises [`VERSION`]. docs/reference/recording.md describes the message for others.
 
+mod samples;
+
 use prost::Message;
+pub(super) use samples::{ObjectSample, RowTrunk, WholeStack};
 
 /// Version of the message. A reader refuses higher versions.
 pub(super) const VERSION: u32 = 1;
@@ -67,45 +70,6 @@ pub(super) struct Recording {
     pub(super) object_samples: Vec<ObjectSample>,
 }
 
-/// Sampled calls of a row about one object, by one whole stack.
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct ObjectSample {
-    #[prost(uint32, tag = "1")]
-    pub(super) row: u32,
-    /// Index of the string with the object's name, if it has one.
-    #[prost(uint32, optional, tag = "2")]
-    pub(super) object: Option<u32>,
-    /// Index of the script line's frame, if there is one.
-    #[prost(uint32, optional, tag = "3")]
-    pub(super) line: Option<u32>,
-    /// Index of the stack above the row's context.
-    #[prost(uint32, tag = "4")]
-    pub(super) above: u32,
-    /// Index of the stack, from the system call outwards.
-    #[prost(uint32, tag = "5")]
-    pub(super) whole: u32,
-    #[prost(uint64, tag = "6")]
-    pub(super) looks: u64,
-    #[prost(uint64, tag = "7")]
-    pub(super) weight: u64,
-    #[prost(uint64, tag = "8")]
-    pub(super) squares: u64,
-}
-
-/// A sampled whole stack of a row with all of its frames.
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct WholeStack {
-    #[prost(uint32, tag = "1")]
-    pub(super) row: u32,
-    /// Index of the stack, from the system call outwards.
-    #[prost(uint32, tag = "2")]
-    pub(super) stack: u32,
-    #[prost(uint64, tag = "3")]
-    pub(super) weight: u64,
-    #[prost(uint64, tag = "4")]
-    pub(super) looks: u64,
-}
-
 /// Receives that were looked at one by one.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ReceivedCalls {
@@ -140,18 +104,6 @@ pub(super) struct Attached {
     pub(super) longest_stop_ns: u64,
     #[prost(bool, tag = "3")]
     pub(super) left_running: bool,
-}
-
-/// One of several whole stacks of a row.
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct RowTrunk {
-    #[prost(uint32, tag = "1")]
-    pub(super) row: u32,
-    /// Index of the stack above the row's context.
-    #[prost(uint32, tag = "2")]
-    pub(super) stack: u32,
-    #[prost(uint64, tag = "3")]
-    pub(super) weight: u64,
 }
 
 /// A package to which a script's sources belong.

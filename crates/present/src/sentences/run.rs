@@ -86,7 +86,7 @@ impl Sentences<'_> {
         if parts.is_empty() {
             parts.push("needless system calls; what they cost is not known".into());
         }
-        parts.extend(self.to_consider());
+        parts.extend(self.considered());
         parts.join("; ")
     }
 
@@ -110,7 +110,7 @@ impl Sentences<'_> {
 
     /// Writes how many remarks there are to consider, and what they cost together: `2 things to consider: 24 % of CPU`.
     /// Returns `None` if there are none.
-    pub(crate) fn to_consider(&self) -> Option<String> {
+    pub(crate) fn considered(&self) -> Option<String> {
         let considered = self.judgement.considered(self.rec);
         if considered.is_empty() {
             return None;
@@ -166,7 +166,7 @@ impl Sentences<'_> {
         if self.uncounted() {
             return bad(format!("nothing found in {n}, but others were not counted{cost}"));
         }
-        if let Some(considered) = self.to_consider() {
+        if let Some(considered) = self.considered() {
             return bad(format!("{considered}; {n}{only}{exact}{cost}"));
         }
         let most = self.most();

@@ -9,7 +9,7 @@ use systoll_export::{Format, Value};
 
 /// Examples of `export`, for `--help` and the man page.
 pub(super) const EXAMPLES: &str = "Examples:
-  systoll export --format flamegraph -o toll.svg a.systoll      a picture for any browser
+  systoll export --format flamegraph -o cost.svg a.systoll      a picture for any browser
   systoll export --format flamegraph --against old.systoll new.systoll > diff.svg
                                                                 red: more than before, blue: less
   systoll export --format collapsed --value calls a.systoll     stacks for flame graph tools

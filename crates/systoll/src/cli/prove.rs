@@ -19,7 +19,7 @@ pub(super) const PROVE_EXAMPLES: &str = "Examples:
   systoll prove --live 4711 --elide getpid --for 30s    in a program that runs, which then runs on as it was
   systoll prove --live :8080 sigmask-context --load 'wrk -d2 http://127.0.0.1:8080/'
   systoll prove --pairs 50 --json -o p.json --cure tz-unset -- ./app
-  systoll prove --same 'sha256sum out.bin' --vs './new' -- ./old    what must stay the same
+  systoll prove --same 'sha256sum out.bin' --vs './new' -- ./old    what must be the same
 
 Exit codes:
   0  both do the same, and were compared        1  they do not do the same, nothing is claimed
