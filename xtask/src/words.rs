@@ -73,7 +73,12 @@ pub(crate) fn in_help() -> Vec<String> {
     let mut broken = Vec::new();
     for command in command.get_subcommands().chain([&command]) {
         let own = [command.get_about(), command.get_after_help()].map(|text| text.map(ToString::to_string));
-        let of_options = command.get_arguments().map(|option| option.get_help().map(ToString::to_string));
+        // The names of values are a contract with scripts.
+        let of_options = command.get_arguments().map(|option| {
+            let values = option.get_possible_values();
+            let without = |text: String| values.iter().fold(text, |text, value| text.replace(value.get_name(), ""));
+            option.get_help().map(ToString::to_string).map(without)
+        });
         for text in own.into_iter().chain(of_options).flatten() {
             if let Some((word, instead)) = text
                 .lines()

@@ -225,7 +225,11 @@ fn json_formats(judged: &JudgedRecording<'_>, sum: u64, value: Value) {
     let told: f64 = weights.filter_map(Json::as_f64).sum::<f64>() * if value.is_time() { 1e6 } else { 1.0 };
     assert!((told - sum as f64).abs() <= 1e-9 * sum as f64 + 1e-3, "{told} of {sum}");
     let perfetto = read(Format::Perfetto);
-    let what = if value == Value::Calls { "calls of ".into() } else { format!("{} ns of ", value.name()) };
+    let what = match value {
+        Value::Calls => "calls of ".to_owned(),
+        Value::Toll => "cost ns of ".to_owned(),
+        other => format!("{} ns of ", other.name()),
+    };
     let counters = perfetto["traceEvents"].as_array().expect("events").iter();
     let of = counters.filter(|e| e["ph"] == "C" && e["name"].as_str().is_some_and(|n| n.starts_with(&what)));
     assert_eq!(of.filter_map(|e| e["args"]["total"].as_u64()).sum::<u64>(), sum);

@@ -197,11 +197,11 @@ fn who_does_not_write_the_code_is_told_so_and_what_is_left() {
     }
     // The code of a package makes the calls.
     let package = [("/srv/venv/lib/python3.11/site-packages/pymongo/pool.py", "get", false), own];
-    says(&python(&package), &["in the code of pymongo: PID = os.getpid()", "fewer calls of pymongo at app.py:12"]);
+    says(&python(&package), &["in the code of pymongo: PID = os.getpid()", "call pymongo less often at app.py:12"]);
     // The language's own library makes the calls.
     let library =
         [("/usr/lib/python3.11/tempfile.py", "rng", true), ("/usr/lib/python3.11/tempfile.py", "mkstemp", true), own];
-    says(&python(&library), &["in the code of tempfile: ", "fewer calls of tempfile at app.py:12"]);
+    says(&python(&library), &["in the code of tempfile: ", "call tempfile less often at app.py:12"]);
     // If the caller has a setting, a change of the package's code is no cure for them.
     let in_logging = |function| ("/usr/lib/python3.11/logging/__init__.py", function, true);
     let logging = [in_logging("makeRecord"), in_logging("info"), own];

@@ -370,7 +370,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     |t: &RowTrunk| WholeStack { row: t.row, stack: t.stack, weight: t.weight, looks: t.weight / 7 };
                 let sample = |t: &RowTrunk| ObjectSample {
                     row: t.row,
-                    object: (t.weight % 3 > 0).then(|| format!("/srv/{}", t.weight % 7).into()),
+                    object: (!t.weight.is_multiple_of(3)).then(|| format!("/srv/{}", t.weight % 7).into()),
                     line: None,
                     above: t.stack,
                     whole: t.stack,

@@ -162,6 +162,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         kind,
         confidence: Confidence::High,
         rows: rows.to_vec(),
+        strands: rows.to_vec(),
         syscalls,
         apis: all.iter().filter_map(|r| r.api.clone()).collect(),
         user: all.first().and_then(|r| r.user),

@@ -229,7 +229,7 @@ mod tests {
         for unknown in [own(Some(10 * MS), 6 * MS), own(None, 0), own(Some(0), 0)] {
             let recording = told(unknown);
             assert_eq!((recording.header.own_cpu_ns, recording.header.own_cpu_least_ns), (None, None));
-            assert!(recording.problems[0].text.contains("not known"), "{unknown:?}");
+            assert!(recording.problems[0].text.contains("CPU time is unknown"), "{unknown:?}");
         }
         assert_eq!([own(Some(10 * MS), 2 * MS).most(), own(None, 0).most()], [12 * MS, 30 * MS]);
     }
