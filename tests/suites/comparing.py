@@ -374,7 +374,7 @@ def bisect_finds_the_commit_in_python(box):
     assert r.returncode == 0 and found["first_bad"]["id"] == planted, (found, text(r.stderr))
     # With HEAD detached it works as well, and impossible ends are refused with a message.
     histories.git(at, "checkout", "-q", "--force", "--detach", "HEAD")
-    for good, bad, words in [("HEAD", first, "wrong way round"), (first, first, "same commit"), (first, "nothing", "no commit nothing"),
+    for good, bad, words in [("HEAD", first, "wrong order"), (first, first, "same commit"), (first, "nothing", "no commit nothing"),
                              ("--help", "HEAD", "")]:
         r = box.run([box.systoll, "bisect", "-C", at, good, bad, "--", "python3 app.py"])
         assert words in text(r.stderr) and (r.returncode == 125 or good == "--help"), (good, bad, text(r.stderr))

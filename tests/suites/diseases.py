@@ -17,7 +17,7 @@ SICK = {
     "s_madvise": "madvise-churn", "s_mmap": "mmap-churn", "s_eventfd": "toggle", "s_inotify": "toggle",
     "s_dup": "toggle", "s_yield": "spin-wait", "s_again": "spin-wait", "s_select0": "spin-wait",
     "s_parts": "split-sends", "s_select": "select-high-fds", "s_stat": "stat-per-op", "s_statfs": "stat-per-op",
-    "s_xattr": "stat-per-op", "s_exe": "path-canonicalise", "s_winsize": "terminal-per-op", "s_pread": "tiny-io",
+    "s_xattr": "absent-attribute", "s_exe": "path-canonicalise", "s_winsize": "terminal-per-op", "s_pread": "tiny-io",
     "s_writev": "unbuffered-output", "s_ftruncate": "no-op", "s_sigpending": "sigaction-toggle",
     "s_urandom": "random-per-number", "s_meminfo": "proc-reread",
 }
