@@ -182,7 +182,7 @@ def impossible_questions_come_with_help(box):
     assert "can't read nowhere" in fails("nowhere")
     r = box.run([box.systoll, "run", "-q", "--save-to", "fleet", "--", "true"])
     assert r.returncode == 0, text(r.stderr)
-    assert "dearest, new, odd-hosts" in fails("fleet", "dear")
+    assert "expensive, new, odd-hosts" in fails("fleet", "dear")
     assert "pip install duckdb" in fails("fleet", env={"SYSTOLL_PYTHON": "/nowhere/python3"})
     assert "pip install pyspark" in fails("fleet", "--engine", "spark", env={"SYSTOLL_PYTHON": "/nowhere/python3"})
     r = box.run([box.systoll, "run", "-q", "--save-to", "/proc/nowhere", "--", "touch", "ran"])
