@@ -70,7 +70,7 @@ def an_interruption_before_the_first_pair_claims_nothing(box):
         program, runs = waits_at(box, run)
         code, out, err = interrupts(box, ["prove", "--pairs", "30", "-E", "A=1", "--", program], lambda: lines(runs) >= run)
         assert (code, out) == (130, ""), (run, code, out, err)
-        assert err == "systoll: interrupted before there was anything to tell\n", err
+        assert err == "systoll: interrupted before there was anything to report\n", err
 
 
 @test()
@@ -80,7 +80,7 @@ def times_stand_without_counts(box):
         run = FIRST + 2 * 8 + later
         program, runs = waits_at(box, run)
         code, out, err = interrupts(box, ["prove", "--pairs", "8", "-E", "A=1", "--", program], lambda: lines(runs) >= run)
-        assert code == 130 and "8 pairs" in out and "system calls" not in out, (code, out, err)
+        assert code == 130 and "8 interleaved pairs" in out and "system calls" not in out, (code, out, err)
 
 
 @test(backends=("inproc",))
@@ -115,7 +115,7 @@ def a_demo_ends_where_it_is(box):
             code, out, err = interrupts(box, ["demo"], lambda: os.path.exists(began), number, group, env={**box.env, "CC": compiler})
             # The demo first says what it is about to do; it tells no story.
             assert code == 128 + number and re.fullmatch(r"5 true stories, [^\n]*\n\n", out), (code, out, err)
-            assert err == "systoll: interrupted; 0 of 5 stories told\n", err
+            assert err == "systoll: interrupted; 0 of 5 stories shown\n", err
             os.unlink(began)
 
 

@@ -48,7 +48,7 @@ def differences_of_finished_runs(box):
 def no_difference_of_one_side(box):
     program, runs = waits_at(box, 2)
     argv = ["diff", "--runs", "4", "-E", "A=1", "--", program]
-    says(box, argv, lambda: lines_or_none(runs) >= 2, " before there was anything to tell", again=afresh(runs))
+    says(box, argv, lambda: lines_or_none(runs) >= 2, " before there was anything to report", again=afresh(runs))
 
 
 def lines_or_none(path):
@@ -112,7 +112,7 @@ def half_a_trace_is_none(box):
 
         return struct.unpack("i", fcntl.ioctl(feed.to, termios.FIONREAD, b"\0\0\0\0"))[0] == 0
 
-    says(box, ["import", fifo], taken, ": 0 MiB read, and nothing is told of half a trace", again=feed)
+    says(box, ["import", fifo], taken, ": 0 MiB read, and half a trace is not reported", again=feed)
 
 
 @test()
@@ -124,7 +124,7 @@ def commands_that_watch_nothing_end_at_once(box):
 
     for argv in (["report", fifo], ["export", "--format", "flamegraph", fifo]):
         code, out, err = blocked(box, argv, fifo)
-        assert (code, out) == (130, "") and err == "systoll: interrupted before there was anything to tell\n", (argv, code, out, err)
+        assert (code, out) == (130, "") and err == "systoll: interrupted before there was anything to report\n", (argv, code, out, err)
 
 
 def blocked(box, argv, fifo):
