@@ -43,7 +43,7 @@ def unshare(flags, script, mounts=None):
 
 SEES = "echo $$; id -u; /bin/ls / | wc -l; /bin/true; echo end"
 
-program("pid_namespace", unshare(["-p", "-f", "--mount-proc"], SEES), complete="could not be looked at", users=("root",))
+program("pid_namespace", unshare(["-p", "-f", "--mount-proc"], SEES), complete="could not be examined", users=("root",))
 program("user_namespace", unshare(["-U", "-r"], "id -u; /bin/true; echo end"), users=("root",))
 program("made_in_a_user_namespace", lambda b: b.may("a namespace of its own is", "unshare", "-U", "true") or [b.build("newuser.c")])
 program("no_descriptor_left", lambda b: ["/bin/sh", "-c", "ulimit -n 3; exec /bin/true"], expect=127, complete="/true ran unwatched: it could not map")
