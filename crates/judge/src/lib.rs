@@ -65,7 +65,6 @@ mod judgement;
 mod language;
 mod language_api;
 mod ledger;
-
 mod one_shots;
 mod options;
 mod owner;

@@ -28,11 +28,21 @@ struct RowObjects {
     is_about: BTreeSet<Arc<str>>,
 }
 
-/// Tells samples about claimed objects from others.
-struct Test {
+/// Distinguishes samples about claimed objects from others.
+struct SampleFilter {
     claimed: Names,
     others: Names,
 }
+
+impl RowObjects {
+    /// Returns true if all claimed calls only go with those about a file.
+    fn is_companion(&self) -> bool {
+        self.is_about.is_empty() && !self.goes_with.is_empty()
+    }
+}
+
+/// The samples that decide about the lines and callers of each narrowed row.
+type Narrowed<'a> = BTreeMap<RowId, Vec<&'a ObjectSample>>;
 
 /// Names of objects, with their shapes and folders.
 struct Names {
@@ -56,7 +66,7 @@ impl Names {
     }
 }
 
-impl Test {
+impl SampleFilter {
     /// Returns true if a sample is about a claimed object. Where windows do not show its name, names of its shape decide,
     /// or else those of its folder.
     fn is_claimed(&self, sample: &ObjectSample) -> bool {
@@ -100,64 +110,58 @@ pub(crate) fn narrow(
     (recording, claims): (&Recording, &Claims),
 ) {
     let of_rows = objects(parts, origins, recording, claims);
-    let mut new: Vec<(RowId, Vec<&ObjectSample>)> = Vec::new();
+    let mut siblings: BTreeMap<RowId, Vec<(RowId, &RowObjects)>> = BTreeMap::new();
     for (row, objects) in &of_rows {
-        let Some(origin) = origins.get(row.0 as usize).filter(|origin| narrows(origin)) else { continue };
-        let siblings = || of_rows.iter().filter(|(of, _)| *of != row && origins.get(of.0 as usize) == Some(origin));
-        let of_others = siblings().flat_map(|(_, sibling)| sibling.claimed.iter().chain(&sibling.others));
-        // What is claimed now and then is claimed.
-        let others = of_others.chain(&objects.others).filter(|name| !objects.claimed.contains(*name));
-        if objects.is_about.is_empty() && !objects.goes_with.is_empty() {
-            continue;
-        }
-        let test = Test { claimed: Names::of(objects.claimed.iter()), others: Names::of(others) };
-        if !test.claimed.is_empty() && !test.others.is_empty() {
-            let samples = recording.object_samples_of(*origin).iter();
-            new.push((*row, samples.filter(|sample| test.is_claimed(sample)).collect()));
+        if let Some(origin) = origins.get(row.0 as usize).filter(|origin| narrows(origin)) {
+            siblings.entry(*origin).or_default().push((*row, objects));
         }
     }
-    let companions = companions(&of_rows, &new, parts, origins, recording, narrows);
-    new.extend(companions);
+    let mut new: Narrowed<'_> = BTreeMap::new();
+    for (origin, parts_of_row) in &siblings {
+        for (row, objects) in parts_of_row.iter().filter(|(_, objects)| !objects.is_companion()) {
+            let of_others = parts_of_row.iter().filter(|(of, _)| of != row);
+            let of_others = of_others.flat_map(|(_, sibling)| sibling.claimed.iter().chain(&sibling.others));
+            // What is claimed now and then is claimed.
+            let others = of_others.chain(&objects.others).filter(|name| !objects.claimed.contains(*name));
+            let filter = SampleFilter { claimed: Names::of(objects.claimed.iter()), others: Names::of(others) };
+            if !filter.claimed.is_empty() && !filter.others.is_empty() {
+                let samples = recording.object_samples_of(*origin).iter();
+                new.insert(*row, samples.filter(|sample| filter.is_claimed(sample)).collect());
+            }
+        }
+    }
+    let lines = touching_lines(&of_rows, &new, parts);
+    for (origin, (row, objects)) in siblings.iter().flat_map(|(origin, rows)| rows.iter().map(move |row| (origin, row)))
+    {
+        if objects.is_companion() {
+            let process = parts.row(*row).process;
+            let of_files = objects.goes_with.iter().filter_map(|file| lines.get(&(process, &**file))).flatten();
+            let of_files: BTreeSet<FrameId> = of_files.copied().collect();
+            let touches = |sample: &&ObjectSample| sample.line.is_some_and(|line| of_files.contains(&line));
+            new.insert(*row, recording.object_samples_of(*origin).iter().filter(touches).collect());
+        }
+    }
     put(parts, &new, recording, origins);
 }
 
-/// Returns the rows whose claimed calls only go with those about a file, with the samples from the lines that touch the
-/// file.
-fn companions<'a>(
-    of_rows: &BTreeMap<RowId, RowObjects>,
-    narrowed: &[(RowId, Vec<&ObjectSample>)],
+/// Returns the lines that touch each file that claims are about, by process.
+fn touching_lines<'a>(
+    of_rows: &'a BTreeMap<RowId, RowObjects>,
+    narrowed: &Narrowed<'_>,
     parts: &Recording,
-    origins: &[RowId],
-    recording: &'a Recording,
-    narrows: &dyn Fn(&RowId) -> bool,
-) -> Vec<(RowId, Vec<&'a ObjectSample>)> {
+) -> BTreeMap<(ProcessId, &'a str), BTreeSet<FrameId>> {
     let mut touching: BTreeMap<(ProcessId, &str), BTreeSet<FrameId>> = BTreeMap::new();
-    for (row, objects) in of_rows {
-        let process = parts.row(*row).process;
-        let own = narrowed.iter().find(|(of, _)| of == row).map(|(_, samples)| samples);
-        let lines: BTreeSet<FrameId> = match own {
+    for (id, objects) in of_rows {
+        let row = parts.row(*id);
+        let lines: BTreeSet<FrameId> = match narrowed.get(id) {
             Some(samples) => samples.iter().filter_map(|sample| sample.line).collect(),
-            None => parts.row(*row).lines.iter().map(|line| line.frame).collect(),
+            None => row.lines.iter().map(|line| line.frame).collect(),
         };
-        for object in &objects.is_about {
-            touching.entry((process, object)).or_default().extend(&lines);
+        for file in &objects.is_about {
+            touching.entry((row.process, file)).or_default().extend(&lines);
         }
     }
-    let is_companion = |objects: &RowObjects| objects.is_about.is_empty() && !objects.goes_with.is_empty();
-    let of_row = |(row, objects): (&RowId, &RowObjects)| {
-        let origin = origins.get(row.0 as usize).filter(|origin| narrows(origin))?;
-        let process = parts.row(*row).process;
-        let lines: BTreeSet<FrameId> = objects
-            .goes_with
-            .iter()
-            .filter_map(|object| touching.get(&(process, &**object)))
-            .flatten()
-            .copied()
-            .collect();
-        let touches = |sample: &&ObjectSample| sample.line.is_some_and(|line| lines.contains(&line));
-        Some((*row, recording.object_samples_of(*origin).iter().filter(touches).collect()))
-    };
-    of_rows.iter().filter(|(_, objects)| is_companion(objects)).filter_map(of_row).collect()
+    touching
 }
 
 /// Returns the objects of the rows that have samples, as windows show them.
@@ -191,10 +195,9 @@ fn objects(
 }
 
 /// Puts samples in place of the rows' lines and callers.
-fn put(parts: &mut Recording, new: &[(RowId, Vec<&ObjectSample>)], recording: &Recording, origins: &[RowId]) {
-    let narrowed: Set<RowId> = new.iter().map(|(row, _)| *row).collect();
-    parts.trunks.retain(|trunk| !narrowed.contains(&trunk.row));
-    parts.whole_stacks.retain(|whole| !narrowed.contains(&whole.row));
+fn put(parts: &mut Recording, new: &Narrowed<'_>, recording: &Recording, origins: &[RowId]) {
+    parts.trunks.retain(|trunk| !new.contains_key(&trunk.row));
+    parts.whole_stacks.retain(|whole| !new.contains_key(&whole.row));
     for (id, samples) in new {
         let is_script = origins.get(id.0 as usize).is_some_and(|row| !recording.row(*row).lines.is_empty());
         let lines = if is_script { lines(samples) } else { Vec::new() };
