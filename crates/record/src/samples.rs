@@ -13,6 +13,8 @@ const MAX_NAMES: usize = 48;
 const MAX_SHAPES: usize = 64;
 /// Maximum number of a row's entries of any kind. Further objects count as unknown.
 const MAX_OBJECTS: usize = 80;
+/// Maximum length of a remembered name, bytes. A program chooses its names, and a longer one counts as unknown.
+const MAX_NAME: usize = 1024;
 /// Maximum number of different stacks remembered for one object of a row.
 const MAX_STACKS: usize = 8;
 
@@ -57,8 +59,11 @@ pub(crate) struct WeighedSample {
 
 impl Samples {
     /// Adds a sample of a call about `object` in an octave of the row's count. Without a stack, the call is only known
-    /// to be about the object.
+    /// to be about the object. The first call is left out: what it is about is not asked.
     pub(crate) fn note(&mut self, octave: u32, object: Option<&str>, stack: Option<SampledStack>) {
+        if octave == 0 {
+            return;
+        }
         let at = self.place_of(object);
         let Some(known) = self.objects.get_mut(at) else { return };
         match known.seen.iter_mut().find(|(of, _)| *of == octave) {
@@ -127,7 +132,9 @@ impl Samples {
 
     /// Returns the index of an object's entry; makes one if there is room.
     fn place_of(&mut self, object: Option<&str>) -> usize {
-        let Some(object) = object else { return self.entry(None, MAX_OBJECTS + 1) };
+        let Some(object) = object.filter(|name| name.len() <= MAX_NAME) else {
+            return self.entry(None, MAX_OBJECTS + 1);
+        };
         let find = |name: &str| self.objects.iter().position(|known| known.name.as_deref() == Some(name));
         if let Some(at) = find(object) {
             return at;

@@ -4,6 +4,7 @@ use crate::row_lines::Line;
 use crate::table::{MAX_LINES, RawRow, Table};
 use crate::trunks::{RawTrunk, Trunks};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use systoll_symbols::RawFrame;
 
@@ -128,14 +129,10 @@ impl Table {
     /// same calls in other processes that run the same program with the same arguments, since a shell forks more
     /// children than are sampled. Their weights are the others' sums, and their looks are none.
     pub(crate) fn lent_lines(&self) -> HashMap<usize, Vec<Line>> {
-        let key = |row: &RawRow| {
-            let image = self.images.get(row.image.index());
-            (image.map(|image| (Arc::clone(&image.exe), image.argv.clone())), row.syscall, row.context)
-        };
         let has_lines = |row: &&RawRow| row.lines.iter().any(|line| line.line.is_some()) && row.lines_tell();
         let mut seen: HashMap<_, Vec<Line>> = HashMap::new();
         for row in self.rows.iter().filter(has_lines) {
-            let lent = seen.entry(key(row)).or_default();
+            let lent = seen.entry(self.script_key(row)).or_default();
             for line in row.lines.iter().filter(|line| line.line.is_some()) {
                 let room = lent.len() < MAX_LINES;
                 match lent.iter_mut().find(|known| known.line == line.line) {
@@ -149,24 +146,27 @@ impl Table {
             return HashMap::new();
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty() || !row.lines_tell());
-        unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
+        unseen.filter_map(|(at, row)| Some((at, seen.get(&self.script_key(row))?.clone()))).collect()
     }
 
     /// Returns for each row without samples by object, by its index in the table, the row that lends its own: that of
     /// the same calls in another process that runs the same program with the same arguments.
     pub(crate) fn lent_samples(&self) -> HashMap<usize, usize> {
-        let key = |row: &RawRow| {
-            let image = self.images.get(row.image.index());
-            (image.map(|image| (Arc::clone(&image.exe), image.argv.clone())), row.syscall, row.context)
-        };
         let has_any = |row: &RawRow| row.samples.stacks().next().is_some();
         let shared = self.rows.iter().enumerate().filter(|(_, row)| row.samples.has_several_lines());
-        let seen: HashMap<_, usize> = shared.map(|(at, row)| (key(row), at)).collect();
+        let seen: HashMap<_, usize> = shared.map(|(at, row)| (self.script_key(row), at)).collect();
         if seen.is_empty() {
             return HashMap::new();
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| !has_any(row));
-        unseen.filter_map(|(at, row)| Some((at, *seen.get(&key(row))?))).collect()
+        unseen.filter_map(|(at, row)| Some((at, *seen.get(&self.script_key(row))?))).collect()
+    }
+
+    /// Returns a key that a row shares with those of the same calls in other processes that run the same program with the
+    /// same arguments.
+    fn script_key(&self, row: &RawRow) -> impl Eq + Hash + use<> {
+        let image = self.images.get(row.image.index());
+        (image.map(|image| (Arc::clone(&image.exe), image.argv.clone())), row.syscall, row.context)
     }
 
     /// Returns the number of innermost frames that two whole stacks share, `most` at most.

@@ -359,10 +359,10 @@ pub(crate) fn comes_due(
     if begins_part || !is_shared { Due::Part } else { Due::Within }
 }
 
-/// What is due at a call of a node.
+/// Kinds of samples that a call of a node may be due for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Nothing.
+    /// No sample.
     Not,
     /// The first sample in a part of an octave: a window, or the whole stack.
     Part,
@@ -419,10 +419,10 @@ fn whole_stack(
     let frames = with_scripts(program, &mut knowledge.symbols, waiter, &placed);
     let line = knowledge.symbols.script_line(&frames);
     let is_interpreter = |f| knowledge.symbols.is_interpreter(f);
-    let object = object_of(&mut draft.windows, waiter, entered);
-    let object = object.as_deref();
+    // A context's first call is one of hundreds when a program starts, and its object says little of the row.
+    let object = (entered.nth_of_row > 1).then(|| object_of(&mut draft.windows, waiter, entered)).flatten();
     let look = Look {
-        object,
+        object: object.as_deref(),
         of_object: due == Due::Within,
         frames: &frames,
         complete,
@@ -530,8 +530,7 @@ pub(crate) fn look_at_first(
     let line = symbols.script_line(&frames);
     let Some(entered) = entered(targets, draft, waiter, node) else { return };
     let is_interpreter = |f| symbols.is_interpreter(f);
-    let object = object_of(&mut draft.windows, waiter, &entered);
-    let object = object.as_deref();
-    let look = Look { object, of_object: false, frames: &frames, complete, line, is_interpreter: &is_interpreter };
+    let look =
+        Look { object: None, of_object: false, frames: &frames, complete, line, is_interpreter: &is_interpreter };
     draft.table.whole_stack(entered.row, entered.nth_of_row.max(1), &look);
 }
