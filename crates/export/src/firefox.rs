@@ -28,7 +28,7 @@ struct CallMarker {
 
 impl StaticSchemaMarker for CallMarker {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "systoll-call";
-    const DESCRIPTION: Option<&'static str> = Some("A system call, one of those that were sampled");
+    const DESCRIPTION: Option<&'static str> = Some("A sampled system call");
     const CHART_LABEL: Option<&'static str> = Some("{marker.data.call}");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.data.call}");
     const FIELDS: &'static [StaticSchemaMarkerField] = &[

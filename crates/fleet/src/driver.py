@@ -100,14 +100,14 @@ def columns_of(path, folders):
 
 
 def misplaced(files, folders):
-    """Returns the files whose folders name other columns than those of most files do: engines refuse all of them together."""
+    """Returns the files whose folders name other columns than most files' folders: engines refuse to read them together."""
     named_by = {path: columns_of(path, folders) for path in files}
     usual, _ = collections.Counter(named_by.values()).most_common(1)[0] if files else ((), 0)
     return [path for path in files if named_by[path] != usual]
 
 
 def readable(folders):
-    """The files without those that are no Parquet or lie in other folders than the rest; nothing where all are, or none is."""
+    """Returns the files that engines can read together: Parquet files in folders alike. Returns nothing if that is all or none."""
     files = named(folders)
     left_out = {path for path in files if not is_parquet(path)}
     left_out.update(misplaced([path for path in files if path not in left_out], folders))

@@ -32,7 +32,7 @@ impl Hashes {
     }
 }
 
-/// Returns the path's components, without those that lead nowhere else.
+/// Returns the path's components, without `.` and empty ones.
 fn components(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|component| !component.is_empty() && *component != ".")
 }

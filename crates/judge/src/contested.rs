@@ -19,7 +19,7 @@ pub(crate) struct Contested {
     more: bool,
 }
 
-/// What windows show of a piece of state.
+/// The values to which a piece of state was set, as windows show it.
 struct Setters {
     thread: u32,
     value: Option<Vec<u8>>,

@@ -553,7 +553,7 @@ mod tests {
         let foreign = grow_due(&words, &mut room, root, &[step(2, 8), step(20, 0)], Due::default(), None);
         assert_eq!((foreign, &room), (Err(TreeError::Varies { node: leaf, callers: 1 }), &before));
         let mut grown = |steps: &[Step]| grow(&words, &mut room, root, steps);
-        // Those that were known are found as before.
+        // The nodes that were known are still found.
         assert_eq!((grown(&[step(1, 8), step(10, 0)]), grown(&[step(2, 0)])), (Ok(known), Ok(leaf)));
         assert_eq!(grown(&[]), Err(TreeError::Depth));
     }

@@ -60,8 +60,8 @@ impl Server {
         Self::finding(Callers::ByPointer { first, pointer }, Due::default())
     }
 
-    /// Starts answering like [`Server::start`], for a launcher that has no time for new contexts: those of a level count
-    /// at one node, except the first.
+    /// Starts answering like [`Server::start`], for a launcher that has no time for new contexts: except for the
+    /// first, the contexts of a level count at one node.
     pub(crate) fn sparing() -> Self {
         Self::finding(Callers::First, Due::default())
     }
