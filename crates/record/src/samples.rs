@@ -104,9 +104,11 @@ impl Samples {
     }
 
     /// Returns the samples of a row whose `calls` were entered, each with the number of calls for which it stands: each
-    /// octave's calls are divided between the samples in it. None if all of them have one object or one stack.
+    /// octave's calls are divided between the samples in it. None if all of them have one stack, or one object that no
+    /// script's lines share.
     pub(crate) fn weighed(&self, calls: u64) -> Vec<WeighedSample> {
-        if self.objects.len() < 2 || !self.has_several_callers() {
+        let is_shared = self.objects.len() > 1 || self.has_several_lines();
+        if !is_shared || !self.has_several_callers() {
             return Vec::new();
         }
         let seen = self.objects.iter().flat_map(|known| &known.seen);

@@ -35,6 +35,11 @@ impl Trunks {
             None => self.others = self.others.saturating_add(weight),
         }
     }
+
+    /// Returns true if the row's calls came by several stacks.
+    pub(crate) fn differ(&self) -> bool {
+        self.all.len() > 1 || self.others > 0
+    }
 }
 
 impl RawTrunk {

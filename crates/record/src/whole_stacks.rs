@@ -64,7 +64,7 @@ impl MergedTrunks {
 
     /// Returns true if there are several stacks.
     pub(crate) fn differ(&self) -> bool {
-        self.trunks.all.len() > 1 || self.trunks.others > 0
+        self.trunks.differ()
     }
 }
 

@@ -67,7 +67,8 @@ pub(crate) fn on_entry(
     let due = comes_due(targets, draft, waiter.slot.program, at, &entered, run_ns);
     // No window opens within another, which contains the call.
     let may_open = due == Due::Part && Windows::is_for_window(entered.nth);
-    let opens = may_open && !is_open && draft.windows.budget.opens_one(entered.nth_of_row, run_ns);
+    let opens =
+        may_open && !is_open && draft.windows.budget.opens_one(&draft.table, entered.row, entered.nth_of_row, run_ns);
     if !is_open && !opens {
         want(&targets.memory, waiter.slot, false);
         spend(&mut draft.windows, octave, began);
@@ -121,7 +122,8 @@ fn on_place(
     }
     let due = comes_due(targets, draft, waiter.slot.program, at, &entered, run_ns);
     let may_open = due == Due::Part && Windows::is_for_window(entered.nth);
-    let opens = may_open && !writes && draft.windows.budget.opens_one(entered.nth_of_row, run_ns);
+    let opens =
+        may_open && !writes && draft.windows.budget.opens_one(&draft.table, entered.row, entered.nth_of_row, run_ns);
     if opens {
         let stack = whole_stack(targets, knowledge, draft, waiter, (&entered, Due::Part));
         let (row, nth) = (entered.row, entered.nth);
@@ -161,7 +163,7 @@ fn look_at_trunk(
     draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
     // A thread that finds the known trunk does not ask, and nobody would know which objects its calls are about.
     let row = draft.table.rows.get(entered.row as usize);
-    let asks = row.is_some_and(|row| row.samples.has_several_callers()) && may_hold_node(entered.node.offset());
+    let asks = row.is_some_and(|row| row.trunks.differ()) && may_hold_node(entered.node.offset());
     if let Some(area) = targets.memory.image(waiter.slot.program).filter(|_| asks) {
         let transfers = area.get(entered.node.offset() + node::TRANSFERS);
         area.set(entered.node.offset() + node::TRANSFERS, transfers | node::ASKS);
