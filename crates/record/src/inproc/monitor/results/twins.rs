@@ -6,7 +6,8 @@
 //! the command. Twins run after a command that started many programs, for a small part of its time.
 //!
 //! Two rounds start 96 programs and, where the command forks, make 288 copies: more than a build of 30 files does. The
-//! figures are ratios of one machine, so a later run with the same twins uses those of an earlier one for a day.
+//! figures are ratios of one machine, so a later run with the same twins uses those of an earlier one for a day, unless
+//! its starts took other times: the machine is busier, or less busy.
 
 use crate::backend::{HowToWatch, Launch};
 use crate::error::Error;
@@ -40,6 +41,9 @@ const FEWEST_ROUNDS: usize = 2;
 const ROUNDS: usize = 6;
 /// Time for which later runs use the figures of a run's twins, seconds.
 const KEPT_FOR: u64 = 24 * 60 * 60;
+/// Factor by which the seen time of a start may differ from that of the run whose twins' figures are used. With both
+/// processors taken it varies by more: figures kept from a moment before were a third too high or too low there.
+const ALIKE: f64 = 1.15;
 /// Relative uncertainty of the result for other programs than the twins start: loops of cat, grep, sed and echo under
 /// the same shell differed by that much. The spread of the rounds is added to it.
 const DOUBT: f64 = 0.25;
@@ -70,6 +74,8 @@ pub(crate) struct Twins {
     /// Shell of a second twin, which forks; `None` if there is none.
     copier: Option<PathBuf>,
     limit: Duration,
+    /// Time of watching that clocks saw at each start of the command, ns.
+    seen_each_ns: u64,
 }
 
 impl Twins {
@@ -83,6 +89,7 @@ impl Twins {
             programs: if starts { kin.programs() } else { Vec::new() },
             copier: copies.then(|| kin.shell(false)),
             limit: Duration::from_nanos((wall_ns as f64 * SHARE) as u64),
+            seen_each_ns: (spent.seen_of_later_starts_ns() / spent.starts.max(1) as f64) as u64,
         })
     }
 
@@ -96,14 +103,25 @@ impl Twins {
     ) -> Option<UnseenTime> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let key = self.key(how.sampled_time);
-        if let Some(kept) = cache.get(Kind::Twins, &key).and_then(|bytes| kept_at(&bytes, now)) {
+        if let Some(kept) = cache.get(Kind::Twins, &key).and_then(|bytes| self.kept_at(&bytes, now)) {
             return Some(kept);
         }
         let measured = self.measure(watched)?;
         let UnseenTime { per_seen, per_copy_ns, doubt } = measured;
-        let figures = [per_seen, per_copy_ns, doubt].map(f64::to_le_bytes);
+        let figures = [self.seen_each_ns as f64, per_seen, per_copy_ns, doubt].map(f64::to_le_bytes);
         cache.put(Kind::Twins, &key, &[&now.to_le_bytes()[..], &figures.concat()].concat());
         Some(measured)
+    }
+
+    /// Returns the figures of an entry unless it is older than [`KEPT_FOR`], of the future, or of a run whose starts took
+    /// other times.
+    fn kept_at(&self, entry: &[u8], now: u64) -> Option<UnseenTime> {
+        let mut words = entry.as_chunks::<8>().0.iter().copied();
+        let age = now.checked_sub(u64::from_le_bytes(words.next()?))?;
+        let mut figure = || words.next().map(f64::from_le_bytes).filter(|figure| figure.is_finite() && *figure >= 0.0);
+        let (then, this) = (figure()?, self.seen_each_ns as f64);
+        let kept = UnseenTime { per_seen: figure()?, per_copy_ns: figure()?, doubt: figure()? };
+        (age < KEPT_FOR && this <= then * ALIKE && then <= this * ALIKE).then_some(kept)
     }
 
     /// Returns the key of these twins' figures: programs, their shells and the way to watch.
@@ -144,15 +162,6 @@ impl Twins {
         let line = |program: &PathBuf| format!("{} --version; ", program.display());
         self.programs.iter().map(line).collect::<String>() + ":"
     }
-}
-
-/// Returns the figures of an entry unless it is older than [`KEPT_FOR`], or of the future.
-fn kept_at(entry: &[u8], now: u64) -> Option<UnseenTime> {
-    let mut words = entry.as_chunks::<8>().0.iter().copied();
-    let age = now.checked_sub(u64::from_le_bytes(words.next()?))?;
-    let mut figure = || words.next().map(f64::from_le_bytes).filter(|figure| figure.is_finite() && *figure >= 0.0);
-    let kept = UnseenTime { per_seen: figure()?, per_copy_ns: figure()?, doubt: figure()? };
-    (age < KEPT_FOR).then_some(kept)
 }
 
 /// Returns a launch of a shell with a script, with only those variables that a utility's start depends on.
@@ -350,11 +359,12 @@ mod tests {
             programs: vec![each.into(); EACH],
             copier: None,
             limit: Duration::ZERO,
+            seen_each_ns: 1000,
         };
         let (one, other) = (twins("/bin/sh", "/bin/true"), twins("/bin/sh", "/bin/cat"));
         let kept = UnseenTime { per_seen: 0.5, per_copy_ns: 7.0, doubt: 0.25 };
         let entry = |made: u64| {
-            let figures = [kept.per_seen, kept.per_copy_ns, kept.doubt].map(f64::to_le_bytes);
+            let figures = [1000.0, kept.per_seen, kept.per_copy_ns, kept.doubt].map(f64::to_le_bytes);
             [&made.to_le_bytes()[..], &figures.concat()].concat()
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
@@ -365,9 +375,11 @@ mod tests {
         for (twins, how) in [(&other, &how), (&one, &sampled)] {
             assert_eq!(twins.kept_or_measured(&cache, how, fails), None, "these twins have no figures yet");
         }
-        assert_eq!(kept_at(&entry(100), 100 + KEPT_FOR - 1), Some(kept));
-        assert_eq!([kept_at(&entry(100), 100 + KEPT_FOR), kept_at(&entry(100), 99)], [None, None]);
-        assert_eq!([kept_at(&[], 100), kept_at(&entry(100)[..24], 100)], [None, None]);
+        assert_eq!(one.kept_at(&entry(100), 100 + KEPT_FOR - 1), Some(kept));
+        assert_eq!([one.kept_at(&entry(100), 100 + KEPT_FOR), one.kept_at(&entry(100), 99)], [None, None]);
+        assert_eq!([one.kept_at(&[], 100), one.kept_at(&entry(100)[..32], 100)], [None, None]);
+        let at_other_times = [800, 900, 1100, 1200].map(|seen_each_ns| Twins { seen_each_ns, ..one.clone() });
+        assert_eq!(at_other_times.map(|run| run.kept_at(&entry(100), 100).is_some()), [false, true, true, false]);
     }
 
     #[test]
