@@ -116,7 +116,7 @@ pub(crate) fn split(
     parts
 }
 
-/// Returns the rows that `asked` selects and whose windows show calls about several named objects.
+/// Returns the rows that `asked` selects and whose windows show calls about a named object and about others.
 fn seen<'a>(recording: &'a Recording, claims: &'a Claims, asked: impl Fn(RowId) -> bool) -> Vec<RowSeen<'a>> {
     let wanted: Vec<bool> = (0..recording.rows.len() as u32).map(|id| asked(RowId(id))).collect();
     if !wanted.contains(&true) {
@@ -149,7 +149,11 @@ fn seen<'a>(recording: &'a Recording, claims: &'a Claims, asked: impl Fn(RowId) 
             row.calls.push(SeenCall { at: (window_at, at), call, object, claimed });
         }
     }
-    let mut rows: Vec<RowSeen<'a>> = rows.into_values().filter(|row| row.objects.len() > 1).collect();
+    let has_several = |row: &RowSeen<'_>| {
+        // What has no lasting name, as a connection, is not the named one either.
+        row.objects.len() > 1 || row.objects.len() == 1 && row.calls.iter().any(|call| call.object.is_none())
+    };
+    let mut rows: Vec<RowSeen<'a>> = rows.into_values().filter(has_several).collect();
     rows.iter_mut().for_each(|row| row.calls.sort_by_key(|seen| seen.call.nth));
     rows
 }

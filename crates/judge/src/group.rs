@@ -287,7 +287,7 @@ pub(crate) fn cause_of<'a, 'c>(
         };
         last = Some((claimed, cause));
         let kind = claimed.claim.kind;
-        let vote = if claimed.claim.weak { 1 } else { 2 };
+        let vote = claimed.claim.votes();
         let is = |(other, of, _): &&mut (Option<Suspect<'a>>, Kind, usize)| match (other, &cause) {
             (Some(a), Some(b)) => a.id == b.id,
             (None, None) => *of == kind,

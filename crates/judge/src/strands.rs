@@ -26,6 +26,8 @@ struct RowObjects {
     goes_with: BTreeSet<Arc<str>>,
     /// The files of claims on calls about the files themselves.
     is_about: BTreeSet<Arc<str>>,
+    /// Votes of claims, as they decide on a row's cause: of those that only go with a file, and of all.
+    votes: (usize, usize),
 }
 
 /// Distinguishes samples about claimed objects from others.
@@ -35,9 +37,10 @@ struct SampleFilter {
 }
 
 impl RowObjects {
-    /// Returns true if all claimed calls only go with those about a file.
+    /// Returns true if most claimed calls only go with those about a file, and none is about one.
     fn is_companion(&self) -> bool {
-        self.is_about.is_empty() && !self.goes_with.is_empty()
+        let (goes_with, all) = self.votes;
+        self.is_about.is_empty() && 2 * goes_with > all
     }
 }
 
@@ -94,6 +97,14 @@ impl SampleFilter {
 /// Returns the name under which a file was opened that has been deleted since.
 fn living(name: &str) -> &str {
     name.strip_suffix(DELETED).unwrap_or(name)
+}
+
+/// Returns true if two names may be of one file: one of them may be relative to a folder of the other's.
+fn is_same_file(one: &str, other: &str) -> bool {
+    let ends = |long: &str, end: &str| {
+        long.strip_suffix(end.trim_start_matches("./")).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    ends(one, other) || ends(other, one)
 }
 
 /// Returns the folder of a path's shape, as samples name it.
@@ -178,11 +189,20 @@ fn objects(
     for (call, judged) in calls.zip(claims.iter()).filter(|(call, _)| has_samples(call.row)) {
         let objects = of_rows.entry(call.row).or_default();
         let name = call.object(parts.row(call.row).syscall).map(|name| living(&name).to_owned());
-        if let Judged::Claimed(claim) = judged
-            && let Some(object) = claim.object.as_ref().filter(|object| object.starts_with('/'))
-        {
-            let is_about = name.as_deref().is_none_or(|name| object.ends_with(name));
-            if is_about { &mut objects.is_about } else { &mut objects.goes_with }.insert(Arc::clone(object));
+        if let Judged::Claimed(claim) = judged {
+            let vote = claim.votes();
+            objects.votes.1 += vote;
+            let is_about = |object: &str| name.as_deref().is_none_or(|name| is_same_file(name, object));
+            match &claim.object {
+                Some(object) if is_about(object) => {
+                    objects.is_about.insert(Arc::clone(object));
+                }
+                Some(object) => {
+                    objects.votes.0 += vote;
+                    objects.goes_with.insert(Arc::clone(object));
+                }
+                None => {}
+            }
         }
         let names = match judged {
             Judged::Claimed(_) => &mut objects.claimed,

@@ -55,6 +55,11 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
+    /// Returns the claim's votes where a row's claims differ: a weak one counts half.
+    pub(crate) fn votes(&self) -> usize {
+        if self.weak { 1 } else { 2 }
+    }
+
     /// Returns a strong claim about no object in particular.
     pub(crate) fn of(kind: Kind, about: &'static str, instead: &'static str) -> Self {
         Self {
