@@ -102,7 +102,8 @@ def columns_of(path, folders):
 def misplaced(files, folders):
     """Returns the files whose folders name other columns than most files' folders: engines refuse to read them together."""
     named_by = {path: columns_of(path, folders) for path in files}
-    usual, _ = collections.Counter(named_by.values()).most_common(1)[0] if files else ((), 0)
+    # Of as many files each, those in named folders are recordings.
+    usual, _ = max(collections.Counter(named_by.values()).items(), key=lambda of: (of[1], len(of[0])), default=((), 0))
     return [path for path in files if named_by[path] != usual]
 
 
