@@ -3,11 +3,17 @@
 An interpreter opens every file from the same place, so all lines of a script that open one share a row. Each script here
 has several such lines, one or two of them wasteful; whatever is said about a wasteful line's file has to name that line,
 and no other. Without --long each script runs once, with it ten times."""
+import contextlib
 import json
 import os
 import re
+import socket
+import subprocess
+import threading
+import time
 
 from harness import test, text, tool
+from suites.attach import watched as attached
 
 # Times that each line runs, and runs of each script with --long.
 TIMES, RUNS = 2500, 10
@@ -94,12 +100,12 @@ LANGUAGES = {
 class Script:
     """A script of some lines, and the number of each."""
 
-    def __init__(self, box, language, lines):
+    def __init__(self, box, language, lines, times=TIMES):
         self.ending, self.command, frame, call, comment, code = LANGUAGES[language]
         self.name = f"t.{self.ending}"
         marked = "\n".join(f"{code[op]} {comment} @{op}" for op in lines)
         body = "\n".join(call.format(f"f_{op}") for op in lines)
-        source = frame.replace("LINES", marked).replace("BODY", body).replace("TIMES", str(TIMES))
+        source = frame.replace("LINES", marked).replace("BODY", body).replace("TIMES", str(times))
         with open(os.path.join(box.dir, self.name), "w") as f:
             f.write(source)
         self.lines = {op: number for op in lines for number, line in enumerate(source.splitlines(), 1) if line.endswith(f" @{op}")}
@@ -111,8 +117,11 @@ def files(box):
         os.makedirs(os.path.join(box.dir, folder), exist_ok=True)
         os.chmod(os.path.join(box.dir, folder), 0o777)
     for i in range(TIMES):
-        with open(os.path.join(box.dir, "d", str(i)), "w") as f:
-            f.write("data\n")
+        # To make files would cost so much that the rest is hardly worth a report.
+        for folder in ("d", "n"):
+            with open(os.path.join(box.dir, folder, str(i)), "w") as f:
+                f.write("data\n")
+            os.chmod(os.path.join(box.dir, folder, str(i)), 0o666)
     for name in ("cfg.json", "flag"):
         with open(os.path.join(box.dir, name), "w") as f:
             f.write("{}\n")
@@ -121,7 +130,9 @@ def files(box):
 
 def object_of(finding):
     """Returns the wasteful line whose file a finding is about, if it is about one."""
-    what = os.path.basename(finding["what"] or "")
+    # A finding of several sorts of calls names the objects of those that have one.
+    only = [of["name"] for of in finding["objects"] if of["share"] == 1]
+    what = os.path.basename(finding["what"] or "".join(only))
     return next((op for op, name in OBJECTS.items() if what == name), None)
 
 
@@ -176,6 +187,108 @@ def suite(language):
 
 for language in LANGUAGES:
     test(f"lines_of_{language}")(suite(language))
+
+
+# Times that a script runs its lines while it is attached to; more than it comes to. Its seconds of being watched.
+FOREVER, SECONDS = 1_000_000_000, 3
+
+
+def attached_suite(language):
+    def run(box):
+        command = LANGUAGES[language][1]
+        program = [command[0] if command[0].startswith("/") else tool(command[0]), *command[1:]]
+        files(box)
+        lines = [op for op in (LOG, CFG, ASK) if op in LANGUAGES[language][5]]
+        script = Script(box, language, lines, FOREVER)
+        process = box.start(["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", box.dir, *program, script.name],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            # Interpreters have begun, and the Java compiler has ended.
+            time.sleep(SECONDS)
+            report = attached(box, process.pid, lambda: time.sleep(SECONDS))
+        finally:
+            process.kill()
+            process.wait()
+        holds(report, script.name, script.lines, f"{language}, attached")
+    return run
+
+
+for language in LANGUAGES:
+    test(f"lines_of_{language}_attached", users=("nobody",))(attached_suite(language))
+
+
+# A script that writes to a kept socket, to one made for it, and to a file: all three share a function of libc. The marks are
+# those of the scripts above.
+SOCKETS = {
+    "python": ("py", ["/usr/bin/python3"], """import socket
+kept = socket.create_connection(('127.0.0.1', PORT))
+def f_ask(i): kept.sendall(b'x' * 300); return kept.recv(100)
+def f_HELLO(i):
+    with socket.create_connection(('127.0.0.1', PORT)) as s: s.sendall(b'x' * 300); return s.recv(100) # @HELLO
+def f_LOG(i):
+    with open('out.log', 'a') as f: f.write('line\\n') # @LOG
+for i in range(TIMES):
+    f_ask(i); f_HELLO(i); f_LOG(i)
+"""),
+    "ruby": ("rb", ["ruby"], """require 'socket'
+$kept = TCPSocket.new('127.0.0.1', PORT)
+def f_ask(i) $kept.write('x' * 300); $kept.readpartial(100) end
+def f_HELLO(i)
+  TCPSocket.open('127.0.0.1', PORT) { |s| s.write('x' * 300); s.readpartial(100) } end # @HELLO
+def f_LOG(i) File.open('out.log', 'a') { |f| f.write("line\\n") } end # @LOG
+TIMES.times { |i| f_ask(i); f_HELLO(i); f_LOG(i) }
+"""),
+    "php": ("php", ["php"], """<?php
+$kept = fsockopen('127.0.0.1', PORT);
+function f_ask($i) { global $kept; fwrite($kept, str_repeat('x', 300)); return fread($kept, 100); }
+function f_HELLO($i) {
+  $s = fsockopen('127.0.0.1', PORT); fwrite($s, str_repeat('x', 300)); fread($s, 100); fclose($s); } // @HELLO
+function f_LOG($i) { file_put_contents('out.log', "line\\n", FILE_APPEND); } // @LOG
+for ($i = 0; $i < TIMES; $i++) { f_ask($i); f_HELLO($i); f_LOG($i); }
+"""),
+    "perl": ("pl", ["perl"], """use IO::Socket::INET;
+my $kept = IO::Socket::INET->new('127.0.0.1:PORT');
+sub f_ask { $kept->syswrite('x' x 300); $kept->sysread(my $x, 100) }
+sub f_HELLO {
+  my $s = IO::Socket::INET->new('127.0.0.1:PORT'); $s->syswrite('x' x 300); $s->sysread(my $x, 100); close $s } # @HELLO
+sub f_LOG { open my $f, '>>', 'out.log' or die; print $f "line\\n"; close $f } # @LOG
+for my $i (0..TIMES-1) { f_ask($i); f_HELLO($i); f_LOG($i) }
+"""),
+}
+
+
+@contextlib.contextmanager
+def answers():
+    """Gives the port of a server that answers whatever it receives."""
+    def answer(connection):
+        with connection, contextlib.suppress(OSError):
+            while connection.recv(4096):
+                connection.sendall(b"good\n")
+
+    def accept(server):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, args=(server,), daemon=True).start()
+        yield server.getsockname()[1]
+
+
+@test()
+def lines_beside_sockets(box):
+    files(box)
+    for language, (ending, command, source) in SOCKETS.items():
+        program = [command[0] if command[0].startswith("/") else tool(command[0]), *command[1:]]
+        with answers() as port:
+            source = source.replace("PORT", str(port)).replace("TIMES", str(TIMES))
+            name = os.path.basename(box.file(f"s.{ending}", source))
+            report = watched(box, [*program, name])
+        lines = {op: number for op in (LOG, "HELLO") for number, line in enumerate(source.splitlines(), 1) if line.endswith(f" @{op}")}
+        holds(report, name, {LOG: lines[LOG]}, language)
+        for finding in report["findings"] + report["also"]:
+            if finding["cause"] == "connection-per-request":
+                assert finding["user"]["line"] == lines["HELLO"], f"{language}: {finding['user']}"
 
 
 @test()
