@@ -55,6 +55,7 @@ fn all() -> Options {
         elide: true,
         receives: true,
         long: Some(20),
+        totals: false,
     }
 }
 

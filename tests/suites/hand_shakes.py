@@ -68,9 +68,9 @@ class Steady:
         self.process.wait()
 
 
-def asks_seldom(box, argv, work, each_million=MOST):
+def asks_seldom(box, argv, work, each_million=MOST, settling=1):
     """Asserts that a steady program's threads ask at most `each_million` questions for each million calls. They are counted while
-    it does `work`, after it has done as much: on a slow machine both take longer."""
+    it does `work`, after it has done as much, or `settling` times as much: on a slow machine both take longer."""
     run = Steady(box, argv)
     try:
         watching, out = attach(box, run.process.pid)
@@ -78,7 +78,7 @@ def asks_seldom(box, argv, work, each_million=MOST):
         assert watching.poll() is None, "attaching failed"
         first = run.done
         time.sleep(SETTLES)
-        wait_for(lambda: run.done >= first + work, "settling", LIMIT)
+        wait_for(lambda: run.done >= first + settling * work, "settling", LIMIT)
         settled, before = run.done, asked(watching.pid)
         wait_for(lambda: run.done >= settled + work, "the work", LIMIT)
         last, questions = run.done, asked(watching.pid) - before
@@ -104,7 +104,9 @@ def coroutines_on_any_thread(box):
 
 @test()
 def goroutines(box):
-    asks_seldom(box, [box.build("go_files.go"), box.file("read.txt", "some text\n")], 40_000)
+    # All its questions are about contexts that are new, of rare paths through its runtime: 216 in the first two seconds
+    # (50,000 requests), 25 in the next two, then 7, 3 and 4.
+    asks_seldom(box, [box.build("go_files.go"), box.file("read.txt", "some text\n")], 40_000, settling=3)
 
 
 RUBY = """

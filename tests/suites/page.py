@@ -64,7 +64,7 @@ def totals_are_the_reports(box):
         for value, field in VALUES.items():
             page.js(f"document.querySelector('input[value={value}]').click()")
             label = page.js("document.querySelector('[role=treeitem]').getAttribute('aria-label')")
-            assert label.endswith(f"100 % of all {'needless toll' if value == 'needless' else value}"), label
+            assert label.endswith(f"100 % of all {'cost of needless calls' if value == 'needless' else value}"), label
             if value == "calls":
                 assert int(re.sub(r"\D", "", label.split(":")[1].split(",")[0])) == report[field], label
         assert page.js("document.querySelectorAll('#findings-list > article').length") == len(report["findings"])

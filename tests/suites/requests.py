@@ -259,7 +259,9 @@ def nginx(box):
     load = ["/if.h" if i < 320 else f"/gone/{i}" for i in DRAW.sample(range(400), 400)]
     kinds, _ = told(box, [nginx, "-c", conf], lambda: http(port, load, keep=True))
     agrees(kinds, {"GET /if.h": 320, "GET /gone/N": 80}, wide=5)
-    assert {c["syscall"]: c["calls"] for c in kinds["GET /if.h"]["by_call"]}["openat"] == 1, kinds
+    # The end of the connection is received like a request.
+    openat = {c["syscall"]: c["calls"] for c in kinds["GET /if.h"]["by_call"]}["openat"]
+    assert 0.99 < openat <= 1, kinds
 
 
 ANY = """

@@ -69,7 +69,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         command,
         Command::Report(_) | Command::Export(_) | Command::Import(_) | Command::Box(_) | Command::Doctor(_)
     ) {
-        systoll_cure::end_at_once(" before there was anything to tell");
+        systoll_cure::end_at_once(" before there was anything to report");
     }
     match command {
         Command::Run(args) => run::run(&args),
