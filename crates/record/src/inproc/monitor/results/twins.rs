@@ -42,7 +42,7 @@ const ROUNDS: usize = 6;
 /// Time for which later runs use the figures of a run's twins, seconds.
 const KEPT_FOR: u64 = 24 * 60 * 60;
 /// Factor by which the seen time of a start may differ from that of the run whose twins' figures are used. With both
-/// processors taken it varies by more: figures kept from a moment before were a third too high or too low there.
+/// processors taken it varies by more: times from figures of a moment before were a fifth to a third too high there.
 const ALIKE: f64 = 1.15;
 /// Relative uncertainty of the result for other programs than the twins start: loops of cat, grep, sed and echo under
 /// the same shell differed by that much. The spread of the rounds is added to it.
