@@ -4,7 +4,7 @@
 //! about some of its objects only: its line, API, owner and cure come from samples of calls about these, and from no
 //! others.
 
-use crate::detect::{Claims, Judged};
+use crate::detect::{Claims, Judged, leads_to};
 use crate::hash::Set;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -26,7 +26,7 @@ struct RowObjects {
     goes_with: BTreeSet<Arc<str>>,
     /// The files of claims on calls about the files themselves.
     is_about: BTreeSet<Arc<str>>,
-    /// Votes of claims, as they decide on a row's cause: of those that only go with a file, and of all.
+    /// Number of votes for claims that only go with a file, and for all claims. A row's cause has most votes, too.
     votes: (usize, usize),
 }
 
@@ -97,14 +97,6 @@ impl SampleFilter {
 /// Returns the name under which a file was opened that has been deleted since.
 fn living(name: &str) -> &str {
     name.strip_suffix(DELETED).unwrap_or(name)
-}
-
-/// Returns true if two names may be of one file: one of them may be relative to a folder of the other's.
-fn is_same_file(one: &str, other: &str) -> bool {
-    let ends = |long: &str, end: &str| {
-        long.strip_suffix(end.trim_start_matches("./")).is_some_and(|before| before.is_empty() || before.ends_with('/'))
-    };
-    ends(one, other) || ends(other, one)
 }
 
 /// Returns the folder of a path's shape, as samples name it.
@@ -192,7 +184,8 @@ fn objects(
         if let Judged::Claimed(claim) = judged {
             let vote = claim.votes();
             objects.votes.1 += vote;
-            let is_about = |object: &str| name.as_deref().is_none_or(|name| is_same_file(name, object));
+            let is_about =
+                |object: &str| name.as_deref().is_none_or(|name| leads_to(name, object) || leads_to(object, name));
             match &claim.object {
                 Some(object) if is_about(object) => {
                     objects.is_about.insert(Arc::clone(object));

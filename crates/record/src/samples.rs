@@ -107,8 +107,8 @@ impl Samples {
     /// octave's calls are divided between the samples in it. None if all of them have one stack, or one object that no
     /// script's lines share.
     pub(crate) fn weighed(&self, calls: u64) -> Vec<WeighedSample> {
-        let is_shared = self.objects.len() > 1 || self.has_several_lines();
-        if !is_shared || !self.has_several_callers() {
+        let is_shared = self.has_several_lines() || self.objects.len() > 1 && self.has_several_callers();
+        if !is_shared {
             return Vec::new();
         }
         let seen = self.objects.iter().flat_map(|known| &known.seen);

@@ -162,8 +162,7 @@ impl Table {
         unseen.filter_map(|(at, row)| Some((at, *seen.get(&self.script_key(row))?))).collect()
     }
 
-    /// Returns a key that a row shares with those of the same calls in other processes that run the same program with the
-    /// same arguments.
+    /// Returns a key that is equal for the same calls of all processes that run the same program with the same arguments.
     fn script_key(&self, row: &RawRow) -> impl Eq + Hash + use<> {
         let image = self.images.get(row.image.index());
         (image.map(|image| (Arc::clone(&image.exe), image.argv.clone())), row.syscall, row.context)

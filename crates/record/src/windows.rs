@@ -24,8 +24,7 @@ const IN_ANY_CASE: (u8, u8) = (8, 4);
 /// First octave in which a row with few windows gets one even if the budget is spent and its octave has had all of
 /// [`IN_ANY_CASE`]; the number of windows that are few; and the most such windows of a run. A Node program's 6,000 stats of
 /// one file, made by libuv's pool, were never sampled in 4 of 16 runs: the start-up had used up the budget, and calls of
-/// futex had the octaves' windows. With one window a
-/// row, its test failed twice in six attempts beside other tests.
+/// futex had the octaves' windows. With one window a row, its test failed twice in six attempts beside other tests.
 const FEW_IN_ANY_CASE: (u8, usize, u64) = (11, 8, 64);
 /// Time that samples of script lines outside windows may take, as a multiple of the windows' budget: an interpreter's
 /// start-up has hundreds of contexts, and the program's most frequent calls come after it.

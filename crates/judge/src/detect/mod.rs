@@ -73,6 +73,7 @@ pub(crate) use children::{Children, Started, children};
 pub(crate) use claim::{Claim, Claims, Judged};
 pub(crate) use copies::copies;
 pub(crate) use reopen::READ_ANEW;
+pub(crate) use walk::leads_to;
 
 use crate::changers::Changers;
 use crate::hash::Set;

@@ -49,7 +49,7 @@ pub(super) fn one_more(from: &str, to: &str) -> bool {
 }
 
 /// Returns true if a path, which may be relative, may be the name of that file.
-pub(super) fn leads_to(path: &str, file: &str) -> bool {
+pub(crate) fn leads_to(path: &str, file: &str) -> bool {
     let path = path.strip_prefix("./").unwrap_or(path);
     file.strip_suffix(path).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
 }

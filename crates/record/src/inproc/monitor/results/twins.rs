@@ -6,8 +6,8 @@
 //! the command. Twins run after a command that started many programs, for a small part of its time.
 //!
 //! Two rounds start 96 programs and, where the command forks, make 288 copies: more than a build of 30 files does. The
-//! figures are ratios of one machine, so a later run with the same twins uses those of an earlier one for a day, unless
-//! its starts took other times: the machine is busier, or less busy.
+//! figures are ratios of one machine. They are kept for a day, for later runs with the same twins, and measured anew if
+//! a run's starts took other times: the machine is busier, or less busy.
 
 use crate::backend::{HowToWatch, Launch};
 use crate::error::Error;
