@@ -1,4 +1,4 @@
-// Two callers of one helper, each with a file of its own; the exact context of both ends in the helper.
+// Two callers of the same helpers, each with a file of its own; the exact context of both ends in a helper.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +12,20 @@ __attribute__((noinline)) int xopen(const char *path, int flags) {
     return fd;
 }
 
+__attribute__((noinline)) void xclose(int fd) {
+    if (close(fd)) abort();
+}
+
 __attribute__((noinline)) void cfg(void) {
     int fd = xopen("cfg.json", O_RDONLY);  // @cfg
     if (read(fd, bytes, sizeof bytes) < 0) abort();
-    close(fd);
+    xclose(fd);
 }
 
 __attribute__((noinline)) void log_line(const char *text) {
     int fd = xopen("out.log", O_WRONLY | O_CREAT | O_APPEND);  // @log
     if (write(fd, text, strlen(text)) < 0) abort();
-    close(fd);
+    xclose(fd);
 }
 
 int main(int argc, char **argv) {

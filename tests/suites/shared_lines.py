@@ -97,6 +97,21 @@ LANGUAGES = {
 }
 
 
+def marked_lines(source, marks):
+    """Returns the number of the line that ends with each mark."""
+    return {op: number for op in marks for number, line in enumerate(source.splitlines(), 1) if line.endswith(f" @{op}")}
+
+
+def installed(command):
+    """Returns a command with the path of its program."""
+    return [command[0] if command[0].startswith("/") else tool(command[0]), *command[1:]]
+
+
+def there(box):
+    """Returns the beginning of a command that runs another one in the box's folder."""
+    return ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", box.dir]
+
+
 class Script:
     """A script of some lines, and the number of each."""
 
@@ -108,7 +123,7 @@ class Script:
         source = frame.replace("LINES", marked).replace("BODY", body).replace("TIMES", str(times))
         with open(os.path.join(box.dir, self.name), "w") as f:
             f.write(source)
-        self.lines = {op: number for op in lines for number, line in enumerate(source.splitlines(), 1) if line.endswith(f" @{op}")}
+        self.lines = marked_lines(source, lines)
 
 
 def files(box):
@@ -130,7 +145,7 @@ def files(box):
 
 def object_of(finding):
     """Returns the wasteful line whose file a finding is about, if it is about one."""
-    # A finding of several sorts of calls names the objects of those that have one.
+    # Where only some of the calls have an object, `what` is empty and `objects` has it.
     only = [of["name"] for of in finding["objects"] if of["share"] == 1]
     what = os.path.basename(finding["what"] or "".join(only))
     return next((op for op, name in OBJECTS.items() if what == name), None)
@@ -149,8 +164,7 @@ def names_its_line(finding, name, lines, who):
 def watched(box, command):
     """Returns the JSON of a run."""
     report = os.path.join(box.dir, "report.json")
-    there = ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", box.dir]
-    r = box.run([*there, box.systoll, "run", "-q", "--json", "-o", report, "--", *command])
+    r = box.run([*there(box), box.systoll, "run", "-q", "--json", "-o", report, "--", *command])
     assert r.returncode == 0, text(r.stderr)[-600:]
     with open(report) as f:
         return json.load(f)
@@ -169,8 +183,6 @@ def holds(report, name, lines, who):
 
 def suite(language):
     def run(box):
-        command = LANGUAGES[language][1]
-        program = [command[0] if command[0].startswith("/") else tool(command[0]), *command[1:]]
         files(box)
         for lines in SETS if box.shared.long else SHORT:
             lines = [op for op in lines if op in LANGUAGES[language][5]]
@@ -180,7 +192,7 @@ def suite(language):
                     log = os.path.join(box.dir, "out.log")
                     if os.path.exists(log):
                         os.unlink(log)
-                    report = watched(box, [*program, script.name])
+                    report = watched(box, [*installed(script.command), script.name])
                     holds(report, script.name, script.lines, f"{language}, {', '.join(order)}, run {turn}")
     return run
 
@@ -195,12 +207,10 @@ FOREVER, SECONDS = 1_000_000_000, 3
 
 def attached_suite(language):
     def run(box):
-        command = LANGUAGES[language][1]
-        program = [command[0] if command[0].startswith("/") else tool(command[0]), *command[1:]]
         files(box)
         lines = [op for op in (LOG, CFG, ASK) if op in LANGUAGES[language][5]]
         script = Script(box, language, lines, FOREVER)
-        process = box.start(["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", box.dir, *program, script.name],
+        process = box.start([*there(box), *installed(script.command), script.name],
                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             # Interpreters have begun, and the Java compiler has ended.
@@ -217,8 +227,7 @@ for language in LANGUAGES:
     test(f"lines_of_{language}_attached", users=("nobody",))(attached_suite(language))
 
 
-# A script that writes to a kept socket, to one made for it, and to a file: all three share a function of libc. The marks are
-# those of the scripts above.
+# A script that writes to a kept socket, to a new one and to a file: all three share a function of libc. Lines are marked as above.
 SOCKETS = {
     "python": ("py", ["/usr/bin/python3"], """import socket
 kept = socket.create_connection(('127.0.0.1', PORT))
@@ -279,12 +288,11 @@ def answers():
 def lines_beside_sockets(box):
     files(box)
     for language, (ending, command, source) in SOCKETS.items():
-        program = [command[0] if command[0].startswith("/") else tool(command[0]), *command[1:]]
         with answers() as port:
             source = source.replace("PORT", str(port)).replace("TIMES", str(TIMES))
             name = os.path.basename(box.file(f"s.{ending}", source))
-            report = watched(box, [*program, name])
-        lines = {op: number for op in (LOG, "HELLO") for number, line in enumerate(source.splitlines(), 1) if line.endswith(f" @{op}")}
+            report = watched(box, [*installed(command), name])
+        lines = marked_lines(source, (LOG, "HELLO"))
         holds(report, name, {LOG: lines[LOG]}, language)
         for finding in report["findings"] + report["also"]:
             if finding["cause"] == "connection-per-request":
@@ -297,8 +305,7 @@ def callers_of_one_helper(box):
     program = box.build("helped.c", "-O0")
     callers = {"cfg.json": "cfg", "out.log": "log_line"}
     for reversed in ((), ("reversed",)):
-        r = box.run(["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", box.dir, box.systoll, "run", "-o", "report.txt", "--",
-                     program, "4000", *reversed])
+        r = box.run([*there(box), box.systoll, "run", "-o", "report.txt", "--", program, "20000", *reversed])
         assert r.returncode == 0, text(r.stderr)[-600:]
         with open(os.path.join(box.dir, "report.txt")) as f:
             findings = re.split(r"\n(?=  \d  )", f.read())[1:]
