@@ -5,6 +5,7 @@
 //! others.
 
 use crate::detect::{Claims, Judged, leads_to};
+use crate::finding::Kind;
 use crate::hash::Set;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -26,8 +27,9 @@ struct RowObjects {
     goes_with: BTreeSet<Arc<str>>,
     /// The files of claims on calls about the files themselves.
     is_about: BTreeSet<Arc<str>>,
-    /// Number of votes for claims that only go with a file, and for all claims. A row's cause has most votes, too.
-    votes: (usize, usize),
+    /// Votes of the claims of each kind, and under `None` of those that only go with a file. As with a row's cause, the
+    /// most votes decide.
+    votes: BTreeMap<Option<Kind>, usize>,
 }
 
 /// Distinguishes samples about claimed objects from others.
@@ -37,10 +39,10 @@ struct SampleFilter {
 }
 
 impl RowObjects {
-    /// Returns true if most claimed calls only go with those about a file, and none is about one.
+    /// Returns true if the claims that only go with a file have the most votes, and no claim is about one.
     fn is_companion(&self) -> bool {
-        let (goes_with, all) = self.votes;
-        self.is_about.is_empty() && 2 * goes_with > all
+        let most = self.votes.values().max();
+        self.is_about.is_empty() && most.is_some() && self.votes.get(&None) == most
     }
 }
 
@@ -182,20 +184,19 @@ fn objects(
         let objects = of_rows.entry(call.row).or_default();
         let name = call.object(parts.row(call.row).syscall).map(|name| living(&name).to_owned());
         if let Judged::Claimed(claim) = judged {
-            let vote = claim.votes();
-            objects.votes.1 += vote;
             let is_about =
                 |object: &str| name.as_deref().is_none_or(|name| leads_to(name, object) || leads_to(object, name));
-            match &claim.object {
-                Some(object) if is_about(object) => {
-                    objects.is_about.insert(Arc::clone(object));
-                }
-                Some(object) => {
-                    objects.votes.0 += vote;
+            let sort = match &claim.object {
+                Some(object) if !is_about(object) => {
                     objects.goes_with.insert(Arc::clone(object));
+                    None
                 }
-                None => {}
-            }
+                object => {
+                    objects.is_about.extend(object.clone());
+                    Some(claim.kind)
+                }
+            };
+            *objects.votes.entry(sort).or_default() += claim.votes();
         }
         let names = match judged {
             Judged::Claimed(_) => &mut objects.claimed,
