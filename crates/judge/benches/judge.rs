@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "printing is its job")]
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the judge has no clock, its benchmark has")]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/all/common/mod.rs"]
 mod common;
 
 use std::time::{Duration, Instant};

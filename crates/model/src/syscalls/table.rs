@@ -2,7 +2,7 @@
 //!
 //! Numbers and names: arch/x86/entry/syscalls/syscall_64.tbl of Linux 7.0 (471 is
 //! `rseq_slice_yield`); arguments: the kernel's `SYSCALL_DEFINE`s and the manual pages; classes:
-//! strace 6.1, later calls by analogy with their elders. tests/table.rs compares all of it with
+//! strace 6.1, later calls by analogy with their elders. tests/all/table.rs compares all of it with
 //! the kernel's header and with what strace itself prints.
 
 use super::lines::*;

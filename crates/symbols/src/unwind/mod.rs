@@ -19,7 +19,7 @@
 //! - does not tell whether a frame always lies at the same distance from the one it calls. The counting code needs
 //!   that to find callers in the target ([`crate::PlacedFrame::constant`]).
 //!
-//! `tests/framehop.rs` compares both: they find the same return addresses, except for these reasons.
+//! `tests/all/framehop.rs` compares both: they find the same return addresses, except for these reasons.
 
 mod cfi;
 mod epilogue;

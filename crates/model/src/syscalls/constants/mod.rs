@@ -1,7 +1,7 @@
 //! Numbers of the kernel's interface by their names in its uapi headers for x86-64: those that
 //! describe calls ([`crate::WindowCall::option`]), and others that only tables of meaning need.
 //!
-//! Each number is in one place only. `tests/constants.rs` compares the described ones with strace's
+//! Each number is in one place only. `tests/all/constants.rs` compares the described ones with strace's
 //! own words.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Names of commands and flags, from the uapi headers of Linux; tests/constants.rs compares them.
+//! Names of commands and flags, from the uapi headers of Linux; tests/all/constants.rs compares them.
 
 named! {
     /// Commands of fcntl.
