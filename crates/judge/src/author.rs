@@ -2,8 +2,9 @@
 
 use crate::language::{CodeLanguage, Version, applet, compiled, version_of};
 use crate::owner::{Owner, is_served};
+use crate::pool::requested;
 use std::collections::BTreeMap;
-use systoll_model::{Frame, Module, Recording, Row, RowLine};
+use systoll_model::{Frame, Module, Recording, Row, RowId, RowLine};
 
 /// Least share of a row's calls, 0 to 1, that go through a script's line or come by the functions for which a cure is.
 pub(crate) const HALF: f64 = 0.5;
@@ -98,6 +99,15 @@ fn is_outside_of_scripts(recording: &Recording, row: &Row) -> bool {
         && recording.stack(row.outer).complete
         && !recording.stack(row.outer).frames.is_empty()
         && recording.rows.iter().filter(|other| !other.lines.is_empty()).any(|other| own(&other))
+        && !is_asked_for(recording, row)
+}
+
+/// Returns true if threads of a pool make a row's calls for a line of the program: their stacks end where the threads
+/// begin.
+fn is_asked_for(recording: &Recording, row: &Row) -> bool {
+    let id = recording.rows.iter().position(|other| std::ptr::eq(other, row));
+    let told = id.and_then(|id| requested(recording, &[RowId(id as u32)]));
+    told.is_some_and(|told| !told.lines.is_empty())
 }
 
 #[cfg(test)]

@@ -328,7 +328,12 @@ fn functions<'r>(recording: &'r Recording, stack: [&[FrameId]; 2]) -> Vec<Functi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, Frame, FrameClass, Language, Location, Row, Stack, Sysno, Window, WindowCall};
+    use crate::author::Author;
+    use crate::language::CodeLanguage;
+    use crate::owner::Owner;
+    use systoll_model::{
+        Counts, Frame, FrameClass, Language, Location, Process, Row, RowLine, Stack, Sysno, Window, WindowCall,
+    };
 
     const JAVA_WORKER: &str = "~java.util.concurrent.ThreadPoolExecutor.runWorker";
 
@@ -429,6 +434,21 @@ mod tests {
         let calls = both.windows.iter_mut().flat_map(|w| &mut w.calls);
         calls.filter(|c| c.row.0 >= 2).for_each(|c| c.row = RowId(0));
         assert_eq!(requested(&both, &[RowId(0)]), None);
+    }
+
+    #[test]
+    fn what_threads_do_for_a_line_is_the_scripts() {
+        let owner = |stacks: &[&[&str]]| {
+            let mut recording = recording(stacks);
+            recording.processes.push(Process { exe: "/usr/bin/node".into(), ..Process::default() });
+            let asks = recording.frames.iter().position(|frame| frame.function() == "ask").expect("a line");
+            recording.rows[1].lines.push(RowLine { frame: FrameId(asks as u32), looks: 1, weight: 10 });
+            let Author { language, owner, .. } = Author::of(&recording, &recording.rows[0]);
+            (language, owner)
+        };
+        assert_eq!(owner(&[WORK, WAKE]), (Some(CodeLanguage::JavaScript), Owner::Reader));
+        let reads: &[&str] = &["read", "uv__inotify_read", "uv__io_poll", "uv_run", "main"];
+        assert_eq!(owner(&[reads, WAKE]).1, Owner::Program("node".into()));
     }
 
     #[test]
