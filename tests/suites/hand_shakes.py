@@ -105,8 +105,9 @@ def coroutines_on_any_thread(box):
 @test()
 def goroutines(box):
     # All its questions are about contexts that are new, of rare paths through its runtime: 216 in the first two seconds
-    # (50,000 requests), 25 in the next two, then 7, 3 and 4.
-    asks_seldom(box, [box.build("go_files.go"), box.file("read.txt", "some text\n")], 40_000, settling=3)
+    # (50,000 requests), 25 in the next two, then 7, 3 and 4. Beside other work it met its rare paths later: 22 to 34 after
+    # three times the work.
+    asks_seldom(box, [box.build("go_files.go"), box.file("read.txt", "some text\n")], 40_000, settling=8)
 
 
 RUBY = """
