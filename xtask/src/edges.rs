@@ -61,7 +61,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Tests of other projects depend on this crate, so it stays small and uses none of ours.
     ("systoll-test", &[]),
     ("systoll-test-c", &["systoll-test"]),
-    ("xtask", &["systoll"]),
+    ("systoll-reports", &["systoll-model", "systoll-judge", "systoll-present", "systoll-export"]),
+    ("xtask", &["systoll", "systoll-reports"]),
     ("systoll-bench", &["systoll-hooks", "systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
 ];
 
@@ -70,7 +71,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["systoll"]),
     ("clap_complete", &["systoll", "xtask"]),
     ("clap_mangen", &["xtask"]),
-    ("anyhow", &["systoll", "xtask", "systoll-bench"]),
+    ("anyhow", &["systoll", "xtask", "systoll-bench", "systoll-reports"]),
     ("indicatif", &["systoll"]),
     ("ratatui", &["systoll-top"]),
     ("crossterm", &["systoll-top"]),

@@ -3,6 +3,7 @@
 //! The tidy rules are also tests (`cargo test -p xtask`), so nobody has to remember them.
 #![forbid(unsafe_code)]
 
+mod ablate;
 mod edges;
 mod generate;
 mod home;
@@ -29,6 +30,8 @@ const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
   new-detector NAME           write the files of a new detector, with its tests
   man DIR                     write the man pages
   completions DIR             write the shells' completions
+  reports WHAT                hold reports of recordings against the accepted ones, and score the cases
+  ablate [WORD]               halve and double each constant of the judge (whose place has WORD): what changes
   pictures SYSTOLL            draw all pictures of README and docs anew
   picture FILE COMMAND        draw standard input as the screen of a command";
 
@@ -39,6 +42,12 @@ fn main() -> Result<()> {
         ["tidy"] => tidy(),
         ["man", dir] => generate::man(dir.as_ref()),
         ["completions", dir] => generate::completions(dir.as_ref()),
+        ["reports", what @ ..] => {
+            let same = systoll_reports::command::run(&repository::root(), what)?;
+            if same { Ok(()) } else { bail!("reports or scores are not those that were accepted") }
+        }
+        ["ablate"] => ablate::ablate(""),
+        ["ablate", word] => ablate::ablate(word),
         ["pictures", systoll] => picture::write_all(systoll.as_ref()),
         ["picture", file, command] => {
             let output = std::io::read_to_string(std::io::stdin()).context("standard input is not text")?;

@@ -1,0 +1,119 @@
+//! The command `reports`.
+
+use crate::check::{accept, check};
+use crate::choose::choose;
+use crate::corpus::Corpus;
+use crate::render::read;
+use crate::score::score;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use systoll_model::Recording;
+
+/// The help of the command.
+pub const USAGE: &str = "usage: cargo xtask reports WHAT [--at FOLDER] [WORD]
+  --check [WORD]          hold the reports of all recordings (whose names contain WORD) against the accepted ones; 1 if any differ
+  --diff [WORD]           the same, with the lines that differ
+  --bless [WORD]          accept the reports, and the scores
+  --score                 score the cases by their recordings; 1 if a number is smaller than the accepted one
+  --choose FOLDER [MB]    choose recordings of FOLDER for the repository, 12 MB in all if not said
+  --migrate               write all recordings anew, after a change of their format
+FOLDER has recordings/, as reports/record.py makes it; the repository's own is reports/.";
+
+/// Largest size of the repository's recordings, MB.
+const MOST_MB: u64 = 12;
+
+/// Runs the command in the checkout at `root`. Returns true if nothing differs.
+///
+/// # Errors
+/// If a file can't be read or written, or the words are no command.
+pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
+    let mut rest = words.to_vec();
+    let mut folder = root.join("reports");
+    if let Some(at) = rest.iter().position(|word| *word == "--at") {
+        folder = PathBuf::from(rest.get(at + 1).context(USAGE)?);
+        rest.drain(at..at + 2);
+    }
+    let corpus = Corpus::at(&folder);
+    match rest.as_slice() {
+        ["--check"] => checked(&corpus, "", false),
+        ["--check", word] => checked(&corpus, word, false),
+        ["--diff"] => checked(&corpus, "", true),
+        ["--diff", word] => checked(&corpus, word, true),
+        ["--bless"] => {
+            say(&format!("{} reports are accepted that were not\n", accept(&corpus, "")?))?;
+            let scores = score(&corpus, &cases(root))?.text();
+            fs::write(folder.join(SCORES), scores).context("can't write the scores")?;
+            Ok(true)
+        }
+        ["--bless", word] => {
+            say(&format!("{} reports are accepted that were not\n", accept(&corpus, word)?))?;
+            Ok(true)
+        }
+        ["--score"] => scored(&corpus, root, &folder),
+        ["--choose", from] => chosen(&corpus, Path::new(from), MOST_MB),
+        ["--choose", from, most] => chosen(&corpus, Path::new(from), most.parse().context(USAGE)?),
+        ["--migrate"] => migrated(&corpus),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+/// Name of the file with the accepted scores.
+const SCORES: &str = "scores.txt";
+
+fn cases(root: &Path) -> PathBuf {
+    root.join("cases/cases")
+}
+
+fn say(text: &str) -> Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("stdout is closed")
+}
+
+fn checked(corpus: &Corpus, word: &str, lines: bool) -> Result<bool> {
+    let differences = check(corpus, word)?;
+    say(&differences.text(lines))?;
+    Ok(differences.is_none())
+}
+
+fn scored(corpus: &Corpus, root: &Path, folder: &Path) -> Result<bool> {
+    let scores = score(corpus, &cases(root))?;
+    say(&scores.text())?;
+    let accepted = fs::read_to_string(folder.join(SCORES)).unwrap_or_default();
+    let fallen = scores.fallen(&accepted);
+    fallen.iter().try_for_each(|line| say(&format!("fallen: {line}\n")))?;
+    Ok(fallen.is_empty())
+}
+
+/// Replaces the corpus' recordings by a choice of those in another folder.
+fn chosen(corpus: &Corpus, from: &Path, most: u64) -> Result<bool> {
+    let all = Corpus::at(from);
+    let choice = choose(&all, most * 1_000_000)?;
+    ensure!(!choice.names.is_empty(), "no recording is small enough");
+    for old in corpus.names().unwrap_or_default() {
+        fs::remove_file(corpus.recording(&old))?;
+    }
+    for name in &choice.names {
+        let to = corpus.recording(name);
+        fs::create_dir_all(to.parent().context("no folder")?)?;
+        fs::copy(all.recording(name), &to).with_context(|| format!("can't copy {name}"))?;
+    }
+    let (recordings, bytes) = (choice.names.len(), choice.bytes);
+    say(&format!(
+        "{recordings} recordings, {bytes} bytes, {} features, {} of them left out\n",
+        choice.features, choice.left_out
+    ))?;
+    Ok(true)
+}
+
+/// Writes all recordings anew, in today's format.
+fn migrated(corpus: &Corpus) -> Result<bool> {
+    for name in corpus.names()? {
+        let path = corpus.recording(&name);
+        let recording: Recording = read(&path)?;
+        let mut bytes = Vec::new();
+        recording.write(&mut bytes).with_context(|| format!("can't write {name}"))?;
+        fs::write(&path, bytes).with_context(|| format!("can't write {name}"))?;
+    }
+    Ok(true)
+}

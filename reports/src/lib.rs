@@ -1,0 +1,16 @@
+//! Holds the reports of kept recordings against those that were accepted, so that each change of the judge, of a cause or
+//! of a sentence shows what it changes in what people read; and scores the cases by their recordings.
+//!
+//! `reports/recordings` has the recordings, `reports/accepted` the report of each, and `reports/scores.txt` the scores.
+//! `docs/develop/reports.md` says how to use them.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod choose;
+pub mod command;
+pub mod corpus;
+pub mod difference;
+pub mod document;
+pub mod features;
+pub mod render;
+pub mod score;
