@@ -357,7 +357,7 @@ pub(crate) fn comes_due(
         None => windows.budget.place_after(entered.nth),
     };
     area.set(at.offset() + node::WINDOW_AT, next);
-    let begins_part = row.is_none_or(|row| Windows::begins_part(row, entered.nth));
+    let begins_part = row.is_none_or(|row| Windows::begins_part(row, entered.nth_of_row));
     if begins_part || !is_shared { Due::Part } else { Due::Within }
 }
 
