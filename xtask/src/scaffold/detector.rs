@@ -1,11 +1,13 @@
-//! Writes the files of a new detector: its own, its tests, and its two lines in the list of detectors.
+//! Writes the files of a new detector: its own, its tests, and the lines that name both.
 
-use super::place::{MARK, check, insert, write_new};
-use anyhow::{Context, Result};
+use super::place::{MARK, check, insert, insert_module, write_new};
+use anyhow::Result;
 use std::path::Path;
 
 /// Path of the list of detectors.
 const LIST: &str = "crates/judge/src/detect/mod.rs";
+/// Path of the list of tests.
+const TESTS: &str = "crates/judge/tests/all/main.rs";
 
 /// Writes the files of the detector `name`. Returns the paths of what it has written or changed.
 ///
@@ -14,13 +16,12 @@ const LIST: &str = "crates/judge/src/detect/mod.rs";
 pub(crate) fn new_detector(root: &Path, name: &str) -> Result<Vec<String>> {
     check(name, '_')?;
     let class: String = name.split('_').map(capital).collect();
-    let (code, tests) = (format!("crates/judge/src/detect/{name}.rs"), format!("crates/judge/tests/{name}.rs"));
+    let (code, tests) = (format!("crates/judge/src/detect/{name}.rs"), format!("crates/judge/tests/all/{name}.rs"));
     write_new(root, &code, &code_of(&class))?;
     write_new(root, &tests, &tests_of(&class))?;
-    let list = std::fs::read_to_string(root.join(LIST)).with_context(|| format!("can't read {LIST}"))?;
-    // Modules are listed in alphabetical order; a detector has the calls that those before it left.
-    let next = list.lines().find(|line| line.starts_with("mod ") && *line > format!("mod {name};").as_str());
-    insert(root, LIST, next.unwrap_or("\npub(crate) use "), &format!("mod {name};\n"))?;
+    insert_module(root, TESTS, name)?;
+    insert_module(root, LIST, name)?;
+    // A detector has the calls that those before it left.
     insert(
         root,
         LIST,
@@ -29,7 +30,7 @@ pub(crate) fn new_detector(root: &Path, name: &str) -> Result<Vec<String>> {
             "        // {MARK}: its place; the first that can tell why has the claim.\n        Box::new({name}::{class}),\n"
         ),
     )?;
-    Ok(vec![code, tests, LIST.to_owned()])
+    Ok(vec![code, tests, LIST.to_owned(), TESTS.to_owned()])
 }
 
 fn capital(word: &str) -> String {
@@ -74,9 +75,7 @@ fn tests_of(class: &str) -> String {
     format!(
         r#"//! {MARK}: what {class} finds, and what it leaves alone.
 
-mod common;
-
-use common::{{Call, call, judged, no_finding, only, rounds}};
+use crate::common::{{Call, call, judged, no_finding, only, rounds}};
 use systoll_judge::Kind;
 
 /// Processor time of the run in ns.
@@ -115,8 +114,10 @@ mod tests {
 
     fn with_list() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        let list = std::fs::read_to_string(repository::root().join(LIST)).unwrap();
-        write_new(dir.path(), LIST, &list).unwrap();
+        for file in [LIST, TESTS] {
+            let list = std::fs::read_to_string(repository::root().join(file)).unwrap();
+            write_new(dir.path(), file, &list).unwrap();
+        }
         dir
     }
 
@@ -127,10 +128,13 @@ mod tests {
         for file in &files {
             let text = std::fs::read_to_string(dir.path().join(file)).unwrap();
             syn::parse_file(&text).unwrap();
-            assert!(unfilled(file.as_ref(), &text).is_some(), "{file}");
+            // The list of tests has nothing to fill in.
+            assert!(unfilled(file.as_ref(), &text).is_some() || file == TESTS, "{file}");
         }
         let list = std::fs::read_to_string(dir.path().join(LIST)).unwrap();
         assert!(list.contains("mod near_reads;\nmod near_writes;\nmod noop;\n"), "{list}");
+        let tests = std::fs::read_to_string(dir.path().join(TESTS)).unwrap();
+        assert!(tests.contains("mod near_reads;\nmod near_writes;\nmod one_by_one;\n"), "{tests}");
         assert!(list.contains("        Box::new(near_writes::NearWrites),\n    ];"), "{list}");
         new_detector(dir.path(), "zeal").unwrap();
         let list = std::fs::read_to_string(dir.path().join(LIST)).unwrap();

@@ -32,6 +32,23 @@ pub(super) fn write_new(root: &Path, file: &str, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("can't write {file}"))
 }
 
+/// Adds a module to those of an existing file, which are in alphabetical order.
+pub(super) fn insert_module(root: &Path, file: &str, name: &str) -> Result<()> {
+    let path = root.join(file);
+    let old = std::fs::read_to_string(&path).with_context(|| format!("can't read {file}"))?;
+    let new = format!("mod {name};\n");
+    let lines: Vec<&str> = old.split_inclusive('\n').collect();
+    let modules = || (0..lines.len()).filter(|at| lines[*at].starts_with("mod ") && lines[*at].ends_with(";\n"));
+    let last = modules().next_back().with_context(|| format!("{file} has no modules"))?;
+    let mut at = modules().find(|at| lines[*at] > new.as_str()).unwrap_or(last + 1);
+    // The attributes of the next module remain its own.
+    while at > 0 && lines[at - 1].starts_with("#[") {
+        at -= 1;
+    }
+    let (before, after) = lines.split_at(at);
+    std::fs::write(path, before.concat() + &new + &after.concat()).with_context(|| format!("can't write {file}"))
+}
+
 /// Inserts `text` before the first `mark` in an existing file.
 pub(super) fn insert(root: &Path, file: &str, mark: &str, text: &str) -> Result<()> {
     let path = root.join(file);
