@@ -79,7 +79,7 @@ fn checked(corpus: &Corpus, word: &str, lines: bool) -> Result<bool> {
 fn scored(corpus: &Corpus, root: &Path, folder: &Path) -> Result<bool> {
     let scores = score(corpus, &cases(root))?;
     say(&scores.text())?;
-    let accepted = fs::read_to_string(folder.join(SCORES)).unwrap_or_default();
+    let accepted = fs::read_to_string(folder.join(SCORES)).context("no accepted scores: --bless makes them")?;
     let fallen = scores.fallen(&accepted);
     fallen.iter().try_for_each(|line| say(&format!("fallen: {line}\n")))?;
     Ok(fallen.is_empty())

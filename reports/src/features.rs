@@ -1,6 +1,6 @@
 //! Lists the features of a report: what stands in it, so that a corpus can be chosen in which everything stands.
 
-use crate::render::Judged;
+use crate::render::{Judged, list, name};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -15,16 +15,16 @@ pub fn features(judged: &Judged) -> BTreeSet<String> {
     let json = &judged.json;
     let mut all = BTreeSet::new();
     all.insert(format!("backend {}", json["backend"]));
-    for finding in ["findings", "also"].iter().flat_map(|list| json[*list].as_array().into_iter().flatten()) {
-        let cause = finding["cause"].as_str().or(finding["kind"].as_str()).unwrap_or("?");
+    for finding in list(json, "findings").chain(list(json, "also")) {
+        let cause = name(finding);
         all.insert(format!("{cause} in {}", finding["language"]));
         // Without a cause the advice is the detector's own.
-        for advice in finding["stop"].as_array().into_iter().flatten() {
+        for advice in list(finding, "stop") {
             all.insert(format!("{cause}: {advice}"));
         }
         all.insert(format!("{cause}: {}", words(finding["why"].as_str().unwrap_or_default())));
     }
-    for problem in json["problems"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for problem in list(json, "problems").filter_map(Value::as_str) {
         all.insert(format!("problem {}", words(problem)));
     }
     for part in PARTS {

@@ -3,6 +3,14 @@
 //!
 //! `reports/recordings` has the recordings, `reports/accepted` the report of each, and `reports/scores.txt` the scores.
 //! `docs/develop/reports.md` says how to use them.
+//!
+//! ```
+//! use systoll_reports::difference::changes;
+//! use systoll_reports::document::Document;
+//!
+//! let report = |calls| Document::parse(&format!("== finding\ncause \"stat-per-op\"\ncalls {calls}\nrows [1]\n")).unwrap();
+//! assert_eq!(changes(&report(9), &report(8))[0].kind, "findings: `calls` falls");
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod check;

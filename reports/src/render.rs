@@ -113,6 +113,16 @@ fn blocks(json: &Value) -> Vec<Block> {
     blocks
 }
 
+/// Returns the entries of a list of the report's JSON.
+pub(crate) fn list<'a>(json: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    json[name].as_array().into_iter().flatten()
+}
+
+/// Returns a finding's cause, or else its kind.
+pub(crate) fn name(finding: &Value) -> &str {
+    finding["cause"].as_str().or(finding["kind"].as_str()).unwrap_or("?")
+}
+
 /// Returns the entries of a list; a value that is no list is one entry.
 fn entries(value: &Value) -> impl Iterator<Item = &Value> {
     match value {

@@ -1,5 +1,6 @@
 //! Reads the cases: what each program's disease is, and how many of its calls are needless.
 
+use crate::render::list;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,8 +91,9 @@ type Counts = BTreeMap<String, u64>;
 
 /// Returns the calls of a report by system call.
 fn recorded(report: &Value) -> Counts {
-    let rows = report["by_syscall"].as_array().into_iter().flatten();
-    rows.filter_map(|row| Some((row["syscall"].as_str()?.to_owned(), row["calls"].as_u64()?))).collect()
+    list(report, "by_syscall")
+        .filter_map(|row| Some((row["syscall"].as_str()?.to_owned(), row["calls"].as_u64()?)))
+        .collect()
 }
 
 /// Returns the calls of strace's table below a heading: lines of calls, errors if there were any, and the name.

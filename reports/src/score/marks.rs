@@ -1,6 +1,7 @@
 //! The marks of a case.
 
 use super::case::Case;
+use crate::render::{list, name};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -104,17 +105,8 @@ impl Healthy {
     }
 }
 
-fn list<'a>(report: &'a Value, part: &str) -> impl Iterator<Item = &'a Value> {
-    report[part].as_array().into_iter().flatten()
-}
-
-/// Returns a finding's cause, or else its kind.
-fn name(finding: &Value) -> &str {
-    finding["cause"].as_str().or(finding["kind"].as_str()).unwrap_or("?")
-}
-
 fn strings<'a>(finding: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
-    finding[key].as_array().into_iter().flatten().filter_map(Value::as_str)
+    list(finding, key).filter_map(Value::as_str)
 }
 
 /// Returns true if a finding is about the disease's calls, and its cause is none that is true beside the disease.
