@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the judge has no clock, its benchmark has")]
 
 #[path = "../tests/all/common/mod.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
 mod common;
 
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! Makes recordings from traces the way a backend does: exact rows, a window at each row's first
 //! call and then one an octave, two in the newest.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 pub(crate) mod large;
 
 use std::collections::HashMap;

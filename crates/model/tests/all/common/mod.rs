@@ -1,5 +1,4 @@
 //! Helpers that the integration tests share.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod program;
 pub(crate) mod recordings;

@@ -1,5 +1,5 @@
 //! Compiles small programs, stops them at each of their system calls, and returns their stacks.
-#![allow(dead_code, unreachable_pub, clippy::print_stderr, reason = "each test file uses a part of it")]
+#![allow(unreachable_pub, clippy::print_stderr, reason = "only tests use it, and skipped ones say so")]
 
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
@@ -215,8 +215,6 @@ pub fn run(exe: &Path) -> Run {
     Stopped::start(exe).finish()
 }
 
-pub const SYS_READ: i64 = 0;
-pub const SYS_STAT: i64 = 4;
 pub const SYS_SIGPROCMASK: i64 = 14;
 pub const SYS_GETPPID: i64 = 110;
 pub const SYS_MEMBARRIER: i64 = 324;
