@@ -106,8 +106,8 @@ fn is_outside_of_scripts(recording: &Recording, row: &Row) -> bool {
 /// begin.
 fn is_asked_for(recording: &Recording, row: &Row) -> bool {
     let id = recording.rows.iter().position(|other| std::ptr::eq(other, row));
-    let told = id.and_then(|id| requested(recording, &[RowId(id as u32)]));
-    told.is_some_and(|told| !told.lines.is_empty())
+    let work = id.and_then(|id| requested(recording, &[RowId(id as u32)]));
+    work.is_some_and(|work| !work.lines.is_empty())
 }
 
 #[cfg(test)]
