@@ -4,7 +4,7 @@ use crate::corpus::Corpus;
 use crate::difference::{Change, changes};
 use crate::document::Document;
 use crate::render::{Judged, read};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use similar::TextDiff;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,6 +125,7 @@ pub fn accept(corpus: &Corpus, word: &str) -> Result<usize> {
 fn chosen(corpus: &Corpus, word: &str) -> Result<Vec<String>> {
     let mut names = corpus.names()?;
     names.retain(|name| name.contains(word));
+    ensure!(!names.is_empty(), "no recording's name contains {word:?}");
     Ok(names)
 }
 
