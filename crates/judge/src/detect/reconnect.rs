@@ -16,7 +16,7 @@ const SEEN: usize = 8;
 const MANY: u64 = 64;
 /// Least number of ends that windows show.
 const ENDS: usize = 4;
-/// Least number of connections given up for each that the peer had ended, or that was ended in two steps.
+/// Least number of connections given up for each that the peer had ended.
 const OWN: usize = 4;
 
 /// Claims making and giving up a connection that could have been kept: another was made to the same peer before, what
@@ -40,7 +40,7 @@ struct Seen {
     /// Number of all calls of the rows that connect.
     calls: u64,
     given_up: usize,
-    /// Those that the peer ended before, or said that it would, or that the program ended in two steps, though it had not asked for the end.
+    /// Those that the peer ended before, or said that it would, though the program had not asked for the end.
     ended: usize,
     /// Those ended so of which the window does not show the request.
     ended_unasked: usize,
@@ -54,10 +54,18 @@ struct Seen {
 struct Life<'a> {
     peer: Peer<'a>,
     ended: bool,
+    /// True once the program has ended its own direction.
+    is_half_closed: bool,
     /// True if the peer's answer says that it ends the connection after each answer.
     is_single: bool,
     /// True if the program asked the peer to end the connection after its answer; `None` until it sends something.
     asks_to_end: Option<bool>,
+}
+
+impl<'a> Life<'a> {
+    fn of(peer: Peer<'a>) -> Self {
+        Self { peer, ended: false, is_half_closed: false, is_single: false, asks_to_end: None }
+    }
 }
 
 impl<'a> Reconnect<'a> {
@@ -113,18 +121,18 @@ impl<'a> Reconnect<'a> {
             let fd = observed.descriptor(0);
             let named = call.fd.as_deref().and_then(|name| self.names.get(&(window.process.0, name)));
             if let Some(address) = named {
-                let new =
-                    || Life { peer: (window.process.0, *address), ended: false, is_single: false, asks_to_end: None };
-                open.entry(fd).or_insert_with(new);
+                open.entry(fd).or_insert_with(|| Life::of((window.process.0, *address)));
             }
             let Some(life) = open.get_mut(&fd) else { continue };
             let Some(of_peer) = seen.get_mut(&life.peer) else { continue };
             match lines.transfer(&observed).map(|line| line.way).zip(call.result) {
-                Some((Way::In, 0)) => life.ended = true,
+                // After the program's own end, that of the peer is its answer to it.
+                Some((Way::In, 0)) => life.ended |= !life.is_half_closed,
                 Some((Way::In, got)) => {
                     of_peer.answered += usize::from(got > 0);
-                    life.is_single |=
-                        observed.call.arg_data(1, Moment::Exit).is_some_and(|data| is_single(&data.bytes));
+                    // The end told the peer that the request was complete: such a connection takes one only.
+                    life.is_single |= got > 0 && life.is_half_closed
+                        || observed.call.arg_data(1, Moment::Exit).is_some_and(|data| is_single(&data.bytes));
                 }
                 Some((Way::Out, got)) => {
                     of_peer.sent += usize::from(got > 0);
@@ -132,7 +140,7 @@ impl<'a> Reconnect<'a> {
                     of_peer.asked += usize::from(asks);
                     life.asks_to_end = Some(asks || life.asks_to_end == Some(true));
                 }
-                None if lines.ends_streams() => life.ended = true,
+                None if lines.ends_streams() => life.is_half_closed = true,
                 None if lines.always_does(|effect| matches!(effect, Effect::Closes(0))) => {
                     of_peer.given_up += 1;
                     of_peer.ended += usize::from(life.is_single || life.ended && life.asks_to_end == Some(false));

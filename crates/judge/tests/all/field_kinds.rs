@@ -226,6 +226,12 @@ fn a_connection_for_each_request() {
     assert_eq!(told(&rounds(2_000, |_| request(&address, vec![end.clone()]))), 0);
     let others = |n: u64| [&address[..], &n.to_le_bytes()].concat();
     assert_eq!(told(&rounds(2_000, |n| request(&others(n), vec![]))), 0);
+    // Giving a connection up in two steps is giving it up, but for a peer that answers a request after its end only.
+    let half = on("shutdown", &[5, 1], 0);
+    assert_eq!(told(&rounds(2_000, |_| request(&address, vec![half.clone()]))), 2);
+    assert_eq!(told(&rounds(2_000, |_| request(&address, vec![half.clone(), end.clone()]))), 2);
+    let after = vec![half.clone(), answer.clone(), end.clone()];
+    assert_eq!(told(&rounds(2_000, |_| request(&address, after.clone()))), 0);
     // Not claimed either: the peer speaks HTTP/1.0, and so ends each connection after its answer.
     let says = |answer: &[u8]| vec![on("recvfrom", &[5, 0x1000, 9_000], 3_000).output(1, answer)];
     assert_eq!(told(&rounds(2_000, |_| request(&address, says(b"HTTP/1.0 200 OK\r\nServer: S\r\n\r\n")))), 0);
