@@ -7,7 +7,7 @@ use crate::language::CodeLanguage;
 use crate::target::Target;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use systoll_model::{Frame, FrameClass, FrameId, Language as ScriptLanguage, Recording, Row, RowId, WholeStack};
+use systoll_model::{Frame, FrameClass, FrameId, Language as ScriptLanguage, Recording, Row, RowId, Sysno, WholeStack};
 
 /// Returns the name of the function of the language's own library that the user's code called. It comes from the
 /// script's lines if the library is written in the language, from functions of the run-time on the stack, or from the
@@ -45,7 +45,10 @@ pub(crate) fn language_api(
     let is_shell = matches!(language, CodeLanguage::Shell | CodeLanguage::Bash);
     let at_line = || !row.lines.is_empty() || row.user.is_some_and(|user| recording.frame(user).language.is_some());
     let known = || if is_shell && !at_line() { None } else { known() };
-    own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
+    let shown = own.or_else(|| known().map(str::to_owned))?;
+    // A call that makes a socket has no descriptor yet.
+    let target = target.or_else(|| (row.syscall == Sysno::from_name("socket")?).then_some(Target::Socket));
+    Some(known::of_target(language, &shown, target).map_or(shown, str::to_owned))
 }
 
 /// Share of a row's calls from which on one function stands for all.

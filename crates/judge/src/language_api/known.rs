@@ -284,6 +284,7 @@ const BY_TARGET: &[(CodeLanguage, &str, Target, &str)] = &[
     (CodeLanguage::Python, "print, file.write or os.write", Target::Socket, "os.write"),
     (CodeLanguage::Python, "file.read or os.read", Target::Socket, "os.read"),
     (CodeLanguage::Ruby, "puts, print or IO#write", Target::Socket, "a socket's write, print or puts"),
+    (CodeLanguage::Ruby, "File.open", Target::Socket, "TCPSocket.open or its like"),
     (CodeLanguage::Lua, "print or io.write", Target::File, "file:write"),
     (CodeLanguage::Shell, "$(…) or read", Target::File, "read"),
     (CodeLanguage::Bash, "$(…) or read", Target::File, "read"),
@@ -359,12 +360,12 @@ pub(super) fn perl(operation: &str) -> Option<&'static str> {
     PERL.iter().find(|(name, _)| *name == operation).map(|(_, shown)| *shown)
 }
 
-/// Returns the narrower name that the target allows, else `shown`.
-pub(super) fn of_target(language: CodeLanguage, shown: &'static str, target: Option<Target>) -> &'static str {
+/// Returns the narrower name of `shown` that the target allows, if there is one.
+pub(super) fn of_target(language: CodeLanguage, shown: &str, target: Option<Target>) -> Option<&'static str> {
     let is = |(of, all, leads, _): &&(CodeLanguage, &str, Target, &str)| {
         (*of, *all, Some(*leads)) == (language, shown, target)
     };
-    BY_TARGET.iter().find(is).map_or(shown, |(.., one)| one)
+    BY_TARGET.iter().find(is).map(|(.., one)| *one)
 }
 
 /// Returns Ruby's method with its class, if it makes system calls in one class only.
