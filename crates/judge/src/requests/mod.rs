@@ -19,7 +19,7 @@ use crate::hash::Map;
 use kind_sample::KindSample;
 use split::Piece;
 use std::cmp::Reverse;
-use systoll_model::{Recording, RequestKindId, RequestProtocol, RowId, Window};
+use systoll_model::{Recording, RequestKindId, RequestProtocol, RowId, StackId, Sysno, Window};
 
 /// Returns the costs of a recording's requests, dearest first; `None` if they were not to be told.
 pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Finding]) -> Option<Requests> {
@@ -61,23 +61,30 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
     })
 }
 
-/// Gives calls a weight below one where windows show more calls of a row, for all requests together, than the row's exact
+/// Gives calls a weight below one where windows show more calls of a place, for all requests together, than its exact
 /// count. Windows open on each thread that receives, whether it takes up many requests or few, so threads that do other work
-/// between two requests, as accepting connections for others, are shown more often than their part of the requests.
+/// between two requests, as accepting connections for others, are shown more often than their part of the requests. A
+/// place is the same in all processes: of a server's workers, those that windows show more often have no more calls for
+/// each request.
 fn weigh(samples: &mut [KindSample], recording: &Recording) {
-    let mut implied: Map<RowId, f64> = Map::default();
+    let place = |row: RowId| recording.rows.get(row.0 as usize).map(|row| (row.syscall, row.context));
+    let mut exact: Map<Option<(Sysno, StackId)>, f64> = Map::default();
+    for row in &recording.rows {
+        *exact.entry(Some((row.syscall, row.context))).or_default() += row.counts.calls as f64;
+    }
+    let mut implied: Map<Option<(Sysno, StackId)>, f64> = Map::default();
     for sample in samples.iter() {
         let each = sample.requests.estimate as f64 / sample.shown.len().max(1) as f64;
         for call in sample.shown.iter().flat_map(|(_, piece)| &piece.calls) {
-            *implied.entry(call.row).or_default() += each;
+            *implied.entry(place(call.row)).or_default() += each;
         }
     }
-    let exact = |row: RowId| recording.rows.get(row.0 as usize).map_or(0.0, |row| row.counts.calls as f64);
     let pieces = samples.iter_mut().flat_map(|sample| &mut sample.shown);
     for call in pieces.flat_map(|(_, piece)| &mut piece.calls) {
-        let implied = implied.get(&call.row).copied().unwrap_or(0.0);
-        if implied > exact(call.row) {
-            call.weight = exact(call.row) / implied;
+        let of = |sums: &Map<_, f64>| sums.get(&place(call.row)).copied().unwrap_or(0.0);
+        let (exact, implied) = (of(&exact), of(&implied));
+        if implied > exact {
+            call.weight = exact / implied;
         }
     }
 }
