@@ -164,6 +164,14 @@ fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
         .with(Fact::Rotates, another && stays)
 }
 
+/// Returns true if the program locks the file that it has just opened as `fd`, reads it and writes it: a counter or a
+/// table that it shares with other processes.
+fn updates_locked(fd: i64, rest: &[Step<'_>]) -> bool {
+    let used = |is: &dyn Fn(&Step<'_>) -> bool| uses(fd, rest).any(|(step, _)| is(step));
+    let moves = |way: Way| used(&|step: &Step<'_>| step.moved.is_some_and(|moved| moved.line.way == way));
+    used(&|step: &Step<'_>| step.lines.file_lock(&step.observed).is_some()) && moves(Way::In) && moves(Way::Out)
+}
+
 /// Returns true if a file is opened for reading as well and read in turn, and the window does not show that it is written.
 /// If the window ends before it shows what the file is used for, that counts as reading.
 fn only_reads(step: &Step<'_>, rest: &[Step<'_>]) -> bool {
@@ -256,6 +264,9 @@ impl Reopen<'_> {
         }
         let own = claims.get(step.index).is_none_or(|old| old.weak);
         let (process, fd) = (step.observed.window.process.0, step.observed.call.result.unwrap_or(-1));
+        if updates_locked(fd, rest) {
+            return;
+        }
         let facts = use_of(fd, rest);
         if facts.contains(Fact::Rotates) {
             self.rotating.insert(process);
