@@ -17,11 +17,10 @@ pub(crate) fn ordered_rows(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowI
         shown.semantics.lines_of(recording.row(*id).syscall).does(|effect| matches!(effect, Effect::Forks))
     };
     match &group.children {
-        // The line that forks is the one to change; a shell may wait somewhere else.
-        Some(children) if children.copies.is_some() => {
-            rows.sort_by_key(|id| (!forks(id), Reverse(recording.row(*id).counts.calls)));
+        // The line that forks is the one to change; a program may wait somewhere else.
+        Some(children) => {
+            rows.sort_by_key(|id| (!forks(id), Reverse(children.served.get(id).copied())));
         }
-        Some(_) => {}
         // A line that makes a thread comes first for the same reason: calls at the thread's beginning have no line of
         // the program.
         None => rows.sort_by_key(|id| !(forks(id) && recording.row(*id).user.is_some())),

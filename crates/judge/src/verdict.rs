@@ -339,8 +339,9 @@ fn confidence(
         return (costs && f.agreeing >= options.min_agreeing_waits).then_some(Confidence::Low);
     }
     if group.children.is_some() {
-        let costs = of_cpu.strong >= options.min_start_share && f.needless_toll >= options.min_ns as f64;
-        return costs.then_some(Confidence::High);
+        let much = of_cpu.strong >= options.min_start_share;
+        let costs = of_cpu.strong >= options.small_share && f.needless_toll >= options.min_ns as f64;
+        return costs.then_some(if much { Confidence::High } else { Confidence::Low });
     }
     let agreed = looked_at && f.agreeing >= options.min_agreeing;
     let small = of_cpu.at_least >= options.small_share && f.strong >= options.low_calls as f64;
@@ -374,7 +375,9 @@ fn confidence(
 fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &CpuShares, options: &Options) -> Doubt {
     let enough_agree = if group.by_wait { options.min_agreeing_waits } else { options.min_agreeing };
     let unsure = f.strong < options.min_row_share * f.any;
-    let cheap = f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small_share;
+    // Starts are counted exactly; only their price leaves them a remark.
+    let cheap = group.children.is_some()
+        || f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small_share;
     if !group.by_wait && (of_cpu.any < options.min_price || cheap) {
         return Doubt::Cheap;
     }

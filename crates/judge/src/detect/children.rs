@@ -122,7 +122,7 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     let makers = |p: &ProcessId| families.iter().any(|(_, f)| f.makers.contains(p));
     let stubs = |p: &ProcessId| families.iter().any(|(_, f)| f.stubs.contains(p));
     let of_threads = rows_of_threads(recording, semantics);
-    let (mut forking, mut beginning, mut awaiting) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut spawning, mut forking, mut beginning, mut awaiting) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (id, row) in (0u32..).map(RowId).zip(&recording.rows) {
         let is_any = |of: &[&str]| row.syscall.name().is_some_and(|name| of.contains(&name));
         let (maker, stub) = (makers(&row.process), stubs(&row.process));
@@ -132,20 +132,22 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
         } else if is_any(&AWAITS) && (maker || stub) {
             awaiting.push(id);
         } else if forks && maker {
-            forking.push(id);
+            if starts_programs_only(row) { &mut spawning } else { &mut forking }.push(id);
         }
     }
     let count = families.iter().fold(0u64, |n, (_, family)| n.saturating_add(family.count));
-    let mut served = BTreeMap::new();
-    let mut of_forks = 1.0;
-    for (of, is_forking) in [(&forking, true), (&beginning, false), (&awaiting, false)] {
-        let share = served_share(recording, of, count);
-        of_forks = if is_forking { share } else { of_forks };
-        let calls = |id: &RowId| (*id, (recording.row(*id).counts.calls as f64 * share).round() as u64);
-        served.extend(of.iter().map(calls));
+    // Of the other children only those are left whose program those started did not run.
+    let forked = count.saturating_sub(done(recording, &spawning));
+    let (mut served, mut toll) = (BTreeMap::new(), 0.0);
+    for (of, starts) in [(&spawning, count), (&forking, forked), (&beginning, count), (&awaiting, count)] {
+        let share = served_share(recording, of, starts);
+        for id in of.iter().filter(|_| share > 0.0) {
+            let counts = &recording.row(*id).counts;
+            served.insert(*id, (counts.calls as f64 * share).round() as u64);
+            let forks = spawning.contains(id) || forking.contains(id);
+            toll += if forks { counts.toll_ns.unwrap_or(0) as f64 * share } else { 0.0 };
+        }
     }
-    let tolls = forking.iter().filter_map(|id| recording.row(*id).counts.toll_ns);
-    let toll = tolls.fold(0u64, u64::saturating_add) as f64 * of_forks;
     let rows = served.keys().copied().collect();
     // The known parts of a start are estimates where processes were folded; all starts together took no more than the
     // run.
@@ -160,9 +162,19 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
 
 /// Returns the share of the rows' calls, 0 to 1, that `count` starts need, one successful call for each.
 fn served_share(recording: &Recording, rows: &[RowId], count: u64) -> f64 {
-    let done = |id: &RowId| recording.row(*id).counts.calls.saturating_sub(recording.row(*id).counts.failed());
-    let done = rows.iter().map(done).fold(0u64, u64::saturating_add);
+    let done = done(recording, rows);
     if done > count { count as f64 / done as f64 } else { 1.0 }
+}
+
+/// Returns the number of successful calls of the rows.
+fn done(recording: &Recording, rows: &[RowId]) -> u64 {
+    let done = |id: &RowId| recording.row(*id).counts.calls.saturating_sub(recording.row(*id).counts.failed());
+    rows.iter().map(done).fold(0u64, u64::saturating_add)
+}
+
+/// Returns true if the row's children share the maker's memory until they run a program, so that they do nothing else.
+fn starts_programs_only(row: &Row) -> bool {
+    row.syscall.name() == Some("vfork") || row.api.as_deref().is_some_and(|api| api.starts_with("posix_spawn"))
 }
 
 /// Returns the rows whose calls in windows all make threads, so that none of them makes a process.
@@ -309,6 +321,20 @@ mod tests {
         let [family] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one family") };
         assert_eq!(family.rows, [RowId(0)]);
         assert!((folded.1 / start_ns - 11.0).abs() < 0.01, "{start_ns} {}", folded.1);
+    }
+
+    #[test]
+    fn children_that_share_their_makers_memory_are_those_that_run_programs() {
+        let mut recording = items("/bin/sh");
+        recording.rows.push(row(ProcessId(0), "clone", 60));
+        recording.rows.push(row(ProcessId(0), "vfork", 30));
+        let of = |recording: &Recording| {
+            let [family] = &children(recording, &Semantics::new(), &Options::default())[..] else { panic!("one") };
+            family.served.iter().map(|(row, calls)| (row.0, *calls)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&recording), [(1, 30)]);
+        recording.rows[1].counts.calls = 15;
+        assert_eq!(of(&recording), [(0, 15), (1, 15)]);
     }
 
     #[test]
