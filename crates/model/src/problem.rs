@@ -23,6 +23,8 @@ pub enum ProblemKind {
     CutShort,
     /// Calls were sampled only in part or not timed, so findings that rest on them are less sure.
     Partial,
+    /// Calls were counted for much of the run, but not sampled: what they were is not known.
+    Unsampled,
     /// Another fact worth knowing.
     Note,
 }

@@ -37,6 +37,7 @@ mod narrowing;
 mod report;
 mod sentences;
 mod servers;
+mod spender;
 mod strace_table;
 mod style;
 mod text;

@@ -35,7 +35,7 @@ pub(super) fn source(code: u32) -> PriceSource {
     SOURCES.get(code as usize).copied().unwrap_or(PriceSource::CrossingOnly)
 }
 
-const KINDS: [(ProblemKind, &str); 10] = [
+const KINDS: [(ProblemKind, &str); 11] = [
     (ProblemKind::Unwatched, "unwatched"),
     (ProblemKind::Lost, "lost"),
     (ProblemKind::Audit, "audit"),
@@ -45,6 +45,7 @@ const KINDS: [(ProblemKind, &str); 10] = [
     (ProblemKind::Stripped, "stripped"),
     (ProblemKind::CutShort, "cut-short"),
     (ProblemKind::Partial, "partial"),
+    (ProblemKind::Unsampled, "unsampled"),
     (ProblemKind::Note, "note"),
 ];
 

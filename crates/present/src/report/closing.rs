@@ -7,12 +7,13 @@ use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{processes, row, rows_of};
 use crate::sentences::{Most, subject};
+use crate::spender::{Spender, spender};
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shorten};
 use crate::units::{calls, counted, grouped, percent, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Doubt, Finding};
-use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
+use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow, WindowCall};
 
 /// Remarks that are shown without `--all`.
 const REMARKS: usize = 3;
@@ -149,18 +150,18 @@ impl Report<'_> {
         let unnamed = |most: &Most<'_>| most.row.is_none_or(|(row, _)| !of_pattern(row));
         let cpu = self.sentences().most_cpu().filter(unnamed).map(|most| {
             let share = self.sentences().share_of_own_cpu(most.share).unwrap_or_default();
-            ("most CPU", format!("{}{}, {share}", self.about(), time(most.ns)), most)
+            ("most CPU", format!("{}{}, {share}", self.about(), time(most.ns)), most, processor_ns as fn(&WindowCall) -> u64)
         });
         let waiting = self.sentences().most_waiting().map(|most| {
             let share = percent(most.share).unwrap_or_default();
-            ("waiting", format!("waited {}, {share} of the time", time(most.ns)), most)
+            ("waiting", format!("waited {}, {share} of the time", time(most.ns)), most, waited_ns as fn(&WindowCall) -> u64)
         });
         let mut lines = vec![];
-        for (label, cost, most) in waiting.into_iter().chain(cpu) {
+        for (label, cost, most, spent) in waiting.into_iter().chain(cpu) {
             let mut name = Line::default();
             name.push_name(Role::Name, most.syscall.to_string());
             let mut segments = vec![name, Line::of(Role::Plain, calls(most.calls)), Line::of(Role::Plain, cost)];
-            segments.extend(most.row.map(|(_, row)| self.caller(row)));
+            segments.extend(most.row.map(|(id, row)| self.spending_caller(id, row, spent)));
             let mut first = Line::of(Role::Plain, "  ");
             first.push(Role::Faint, label);
             first.pad_to(CLOSING_TEXT);
@@ -193,8 +194,9 @@ impl Report<'_> {
         let mut segments = vec![name, Line::of(Role::Plain, calls(t.counts.calls)), Line::of(Role::Plain, price)];
         let rows = (0..).map(RowId).zip(&self.rec.rows).filter(|(_, r)| r.syscall == t.syscall);
         let costliest = rows.max_by_key(|(_, r)| spent(&r.counts, r.syscall));
-        if let Some((_, costliest)) = costliest {
-            segments.push(self.caller(costliest));
+        if let Some((id, costliest)) = costliest {
+            let spent = if waited > toll { waited_ns } else { processor_ns };
+            segments.push(self.spending_caller(id, costliest, spent));
         }
         let mut first = Line::of(Role::Plain, "  ");
         first.push(Role::Faint, "most time goes to");
@@ -229,6 +231,20 @@ impl Report<'_> {
             line.append(place);
         }
         line
+    }
+
+    /// Returns the API of a row, and of its lines the one that takes most of the row's time, if that is known.
+    fn spending_caller(&self, id: RowId, row: &Row, spent: fn(&WindowCall) -> u64) -> Line {
+        match spender(self.rec, id, spent) {
+            Spender::Row => self.caller(row),
+            Spender::Unknown => self.api_link(row).unwrap_or_default(),
+            Spender::Line(frame) => {
+                let mut line = self.api_link(row).unwrap_or_default();
+                line.push(Role::Faint, if line.is_empty() { "" } else { "  <  " });
+                self.place_of(frame).into_iter().for_each(|place| line.append(place));
+                line
+            }
+        }
     }
 
     pub(super) fn closing(&self) -> Vec<Line> {
@@ -445,4 +461,12 @@ impl Report<'_> {
         }
         lines
     }
+}
+
+fn waited_ns(call: &WindowCall) -> u64 {
+    call.waited_ns.unwrap_or(0)
+}
+
+fn processor_ns(call: &WindowCall) -> u64 {
+    call.elapsed_ns.saturating_sub(waited_ns(call))
 }

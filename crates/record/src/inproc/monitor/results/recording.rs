@@ -118,9 +118,7 @@ fn recording(
     let beside = windows::beside(&session.draft.table, &session.draft.windows.budget.all()).begin();
     let mut named =
         NamedTable::of(&session.draft.table, &mut session.knowledge.symbols, session.draft.problems.list.clone());
-    if let Some(text) = session.spending.text() {
-        named.problems.push(Problem::new(ProblemKind::Bounded, text));
-    }
+    named.problems.extend(session.spending.problem());
     if !session.draft.stats.around.share_measured {
         let text = "what watching adds to a call could not be measured here: its share is a guess";
         named.problems.push(Problem::new(ProblemKind::Price, text));
