@@ -78,16 +78,16 @@ impl Differences {
     }
 }
 
-/// Judges all recordings whose names contain `word`, and compares their reports with the accepted ones.
+/// Judges all recordings whose names contain one of `words`, and compares their reports with the accepted ones.
 ///
 /// # Errors
 /// If a recording or an accepted report can't be read.
-pub fn check(corpus: &Corpus, word: &str) -> Result<Differences> {
-    let names = chosen(corpus, word)?;
+pub fn check(corpus: &Corpus, words: &[&str]) -> Result<Differences> {
+    let names = chosen(corpus, words)?;
     let catalogue = Catalogue::builtin();
     let compared: Vec<Compared> =
         names.par_iter().map(|name| compared(corpus, name, &catalogue)).collect::<Result<_>>()?;
-    let left_over = if word.is_empty() { corpus.left_over()? } else { Vec::new() };
+    let left_over = if words.is_empty() { corpus.left_over()? } else { Vec::new() };
     let mut all = Differences { recordings: names.len(), left_over, ..Differences::default() };
     for (name, result) in names.into_iter().zip(compared) {
         match result {
@@ -99,12 +99,12 @@ pub fn check(corpus: &Corpus, word: &str) -> Result<Differences> {
     Ok(all)
 }
 
-/// Accepts the reports of all recordings whose names contain `word`. Returns how many files changed.
+/// Accepts the reports of all recordings whose names contain one of `words`. Returns how many files changed.
 ///
 /// # Errors
 /// If a recording can't be read, or a report can't be written.
-pub fn accept(corpus: &Corpus, word: &str) -> Result<usize> {
-    let names = chosen(corpus, word)?;
+pub fn accept(corpus: &Corpus, words: &[&str]) -> Result<usize> {
+    let names = chosen(corpus, words)?;
     let catalogue = Catalogue::builtin();
     let changed = names.par_iter().map(|name| {
         let report = report(corpus, name, &catalogue)?;
@@ -115,17 +115,19 @@ pub fn accept(corpus: &Corpus, word: &str) -> Result<usize> {
         Ok(is_new)
     });
     let mut count = changed.collect::<Result<Vec<_>>>()?.into_iter().filter(|changed| *changed).count();
-    for name in corpus.left_over()?.iter().filter(|_| word.is_empty()) {
+    for name in corpus.left_over()?.iter().filter(|_| words.is_empty()) {
         std::fs::remove_file(corpus.report(name))?;
         count += 1;
     }
     Ok(count)
 }
 
-fn chosen(corpus: &Corpus, word: &str) -> Result<Vec<String>> {
+fn chosen(corpus: &Corpus, words: &[&str]) -> Result<Vec<String>> {
     let mut names = corpus.names()?;
-    names.retain(|name| name.contains(word));
-    ensure!(!names.is_empty(), "no recording's name contains {word:?}");
+    for word in words {
+        ensure!(names.iter().any(|name| name.contains(word)), "no recording's name contains {word:?}");
+    }
+    names.retain(|name| words.is_empty() || words.iter().any(|word| name.contains(word)));
     Ok(names)
 }
 

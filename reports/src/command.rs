@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use systoll_model::Recording;
 
 /// The help of the command.
-pub const USAGE: &str = "usage: cargo xtask reports WHAT [--at FOLDER] [WORD]
-  --check [WORD]          hold the reports of all recordings (whose names contain WORD) against the accepted ones; 1 if any differ
-  --diff [WORD]           the same, with the lines that differ
-  --bless [WORD]          accept the reports, and the scores
+pub const USAGE: &str = "usage: cargo xtask reports WHAT [--at FOLDER] [WORD...]
+  --check [WORD...]       hold the reports of all recordings (whose names contain a WORD) against the accepted ones; 1 if any differ
+  --diff [WORD...]        the same, with the lines that differ
+  --bless [WORD...]       accept the reports, and the scores
   --score                 score the cases by their recordings; 1 if a number is smaller than the accepted one
   --choose FOLDER [MB]    choose recordings of FOLDER for the repository, 12 MB in all if not said
   --migrate               write all recordings anew, after a change of their format
@@ -37,18 +37,16 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     }
     let corpus = Corpus::at(&folder);
     match rest.as_slice() {
-        ["--check"] => checked(&corpus, "", false),
-        ["--check", word] => checked(&corpus, word, false),
-        ["--diff"] => checked(&corpus, "", true),
-        ["--diff", word] => checked(&corpus, word, true),
+        ["--check", words @ ..] => checked(&corpus, words, false),
+        ["--diff", words @ ..] => checked(&corpus, words, true),
         ["--bless"] => {
-            say(&format!("{} reports are accepted that were not\n", accept(&corpus, "")?))?;
+            say(&format!("{} reports are accepted that were not\n", accept(&corpus, &[])?))?;
             let scores = score(&corpus, &cases(root))?.text();
             fs::write(folder.join(SCORES), scores).context("can't write the scores")?;
             Ok(true)
         }
-        ["--bless", word] => {
-            say(&format!("{} reports are accepted that were not\n", accept(&corpus, word)?))?;
+        ["--bless", words @ ..] => {
+            say(&format!("{} reports are accepted that were not\n", accept(&corpus, words)?))?;
             Ok(true)
         }
         ["--score"] => scored(&corpus, root, &folder),
@@ -70,8 +68,8 @@ fn say(text: &str) -> Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("stdout is closed")
 }
 
-fn checked(corpus: &Corpus, word: &str, lines: bool) -> Result<bool> {
-    let differences = check(corpus, word)?;
+fn checked(corpus: &Corpus, words: &[&str], lines: bool) -> Result<bool> {
+    let differences = check(corpus, words)?;
     say(&differences.text(lines))?;
     Ok(differences.is_none())
 }

@@ -31,7 +31,7 @@ const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
   man DIR                     write the man pages
   completions DIR             write the shells' completions
   reports WHAT                hold reports of recordings against the accepted ones, and score the cases
-  ablate [WORD]               halve and double each constant of the judge (whose place has WORD): what changes
+  ablate [WORD]               switch each decision of the judge (whose place has WORD): which reports or tests change
   pictures SYSTOLL            draw all pictures of README and docs anew
   picture FILE COMMAND        draw standard input as the screen of a command";
 
