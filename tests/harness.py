@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
+import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs")
@@ -276,8 +277,69 @@ def attempt(shared, user, backend, function, strict):
 FURTHER = 4
 
 
-def run_tests(shared, users, wanted, strict):
-    """Runs the registered tests. Returns (passed, failed, skipped).
+# Suites whose tests all run as root each time: what root may do is what they are about.
+OF_RIGHTS = ("attach", "attach_faults", "attach_pitfalls", "backends_agree", "counts", "fidelity", "hostile", "identity", "kernel_counts", "namespaces_and_tracers", "requests", "rights", "systoll_killed", "systoll_terminated", "untraced")
+# Of the others, root runs one of so many each day, another one each day.
+DAYS = 5
+# How long tests took, seconds, in the repository. A test that is not there is a short one.
+SECONDS = os.path.join(HERE, "seconds.json")
+# Shorter tests don't stand there.
+SHORTEST = 2
+
+
+def label(test, user):
+    suite, name, _, _, _, backend = test
+    return f"{suite}.{name} [{user}{', ' + backend if backend else ''}]"
+
+
+def chosen(users, words, long):
+    """Returns the tests to run: [(label, user, test)]."""
+    all = [(label(test, user), user, test) for test in TESTS for user in test[3] if user in users]
+    all = [one for one in all if long or not one[2][4]]
+    if words:
+        return [one for one in all if any(w in one[0] for w in words)]
+    today = int(time.time() // 86400)
+
+    def is_due(name, user, test):
+        turn = zlib.crc32(name.encode()) % DAYS == today % DAYS
+        return long or len(users) == 1 or user == "nobody" or len(test[3]) == 1 or test[0] in OF_RIGHTS or turn
+
+    return [one for one in all if is_due(*one)]
+
+
+def by_length(tests):
+    """Returns the tests, those that take longest first: whoever takes a long one last would keep all others waiting."""
+    with contextlib.suppress(OSError), open(SECONDS) as f:
+        known = json.load(f)
+        tests = sorted(tests, key=lambda one: -known.get(one[0], 0))
+    return tests
+
+
+def is_first_to_take(shared, name):
+    """Returns True to the first of all workers that asks for a test."""
+    folder = os.path.join(shared.root, "taken")
+    os.makedirs(folder, exist_ok=True)
+    try:
+        os.close(os.open(os.path.join(folder, hashlib.sha256(name.encode()).hexdigest()), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        return True
+    except FileExistsError:
+        return False
+
+
+def took(root):
+    """Returns how long the tests of a run took, seconds, without short ones."""
+    with open(os.path.join(root, "seconds")) as f:
+        lines = (line.rsplit(maxsplit=1) for line in f)
+        return {name: round(float(seconds)) for name, seconds in lines if float(seconds) >= SHORTEST}
+
+
+# Tests that fail now and then, with the cause, as far as it is known: {"suite.name": "why"}. Their failures are listed
+# and fail nothing. It is empty unless somebody is at work on one.
+QUARANTINE = {}
+
+
+def run_tests(shared, tests, strict):
+    """Runs tests, those that no other worker has taken. Returns (passed, failed, skipped).
 
     A test that fails is tried once more a moment later, to tell what always fails (FAILED) from what fails now and then
     (FLAKY). The last lines name either with the reason. With `strict`, one that passes then is tried FURTHER times more:
@@ -285,32 +347,36 @@ def run_tests(shared, users, wanted, strict):
     is named, for somebody to find its cause, but does not fail the run: machines have accidents of their own."""
     passed = failed = skipped = 0
     remarks = []
-    for suite, name, function, test_users, long, backend in TESTS:
-        for user in (u for u in test_users if u in users):
-            label = f"{suite}.{name} [{user}{', ' + backend if backend else ''}]"
-            if wanted and not any(w in label for w in wanted) or long and not shared.long:
-                continue
-            start = time.monotonic()
+    for name, user, (suite, test_name, function, _, _, backend) in tests:
+        if not shared.made and not is_first_to_take(shared, name):
+            continue
+        start = time.monotonic()
+        verdict, why = attempt(shared, user, backend, function, strict)
+        if verdict == "FAILED" and not why.startswith("skipped"):
+            first = why
+            time.sleep(1)
             verdict, why = attempt(shared, user, backend, function, strict)
-            if verdict == "FAILED" and not why.startswith("skipped"):
-                first = why
-                time.sleep(1)
-                verdict, why = attempt(shared, user, backend, function, strict)
-                if verdict == "ok":
-                    verdict, why = "FLAKY", f"not at the first attempt: {first}"
-                    further = (attempt(shared, user, backend, function, strict) for _ in range(FURTHER if strict else 0))
-                    again = next((reason for result, reason in further if result == "FAILED"), None)
-                    if again is not None:
-                        verdict, why = "FAILED", f"{again}\nat the first attempt: {first}\nat the second: passed"
-                elif why != first:
-                    why += f"\nat the first attempt: {first}"
-            bad = verdict == "FAILED"
-            passed, failed, skipped = passed + (verdict != "skipped" and not bad), failed + bad, skipped + (verdict == "skipped")
-            print(f"{label:64} {verdict:8} {time.monotonic() - start:6.2f} s", flush=True)
-            for line in why.splitlines():
-                print(f"      {line[:1000]}", flush=True)
-            if verdict in ("FAILED", "FLAKY"):
-                remarks.append(f"{verdict} {label}: {' | '.join(why.splitlines())[:600]}")
+            if verdict == "ok":
+                verdict, why = "FLAKY", f"not at the first attempt: {first}"
+                further = (attempt(shared, user, backend, function, strict) for _ in range(FURTHER if strict else 0))
+                again = next((reason for result, reason in further if result == "FAILED"), None)
+                if again is not None:
+                    verdict, why = "FAILED", f"{again}\nat the first attempt: {first}\nat the second: passed"
+            elif why != first:
+                why += f"\nat the first attempt: {first}"
+        cause = QUARANTINE.get(f"{suite}.{test_name}")
+        if verdict == "FAILED" and cause:
+            verdict, why = "FLAKY", f"in quarantine ({cause}): {why}"
+        bad = verdict == "FAILED"
+        passed, failed, skipped = passed + (verdict != "skipped" and not bad), failed + bad, skipped + (verdict == "skipped")
+        seconds = time.monotonic() - start
+        print(f"{name:64} {verdict:8} {seconds:6.2f} s", flush=True)
+        with open(os.path.join(shared.root, "seconds"), "a") as f:
+            f.write(f"{name} {seconds:.2f}\n")
+        for line in why.splitlines():
+            print(f"      {line[:1000]}", flush=True)
+        if verdict in ("FAILED", "FLAKY"):
+            remarks.append(f"{verdict} {name}: {' | '.join(why.splitlines())[:600]}")
     for remark in remarks:
         print(remark)
     sys.stdout.flush()

@@ -97,3 +97,33 @@ def cases_are_read_alike_by_every_python(box):
             contents = f.read()
         assert casefile.simple(contents) == casefile.loads(contents), name
     assert len(names) > 100
+
+
+TINY_SUITE = """
+from harness import test
+
+for n in range(6):
+    @test(f"number {n}", users=("nobody",) if n == 5 else ("root", "nobody"))
+    def passes(box, n=n):
+        assert n != 4, "four"
+"""
+
+
+@test(users=("root",))
+def workers_run_each_test_once(box):
+    os.mkdir(os.path.join(box.dir, "suites"))
+    for name in ("run.py", "harness.py"):
+        shutil.copy(os.path.join(HERE, name), box.dir)
+    # A suite of rights: root runs all of its tests each day.
+    box.file("suites/rights.py", TINY_SUITE)
+    seconds = os.path.join(box.dir, "took")
+    r = box.run(["/usr/bin/python3", os.path.join(box.dir, "run.py"), "--systoll", "/bin/true", "--jobs", "3", "--seconds", seconds])
+    lines = text(r.stdout).splitlines()
+    ran = sorted(line.split("]")[0] for line in lines if re.search(r"\] +(ok|FAILED) +[0-9.]+ s$", line))
+    users = [("number 5", "nobody")] + [(f"number {n}", user) for n in range(5) for user in ("root", "nobody")]
+    assert ran == sorted(f"rights.{name} [{user}" for name, user in users), lines
+    sums = [re.fullmatch(r"(\d+) passed, (\d+) failed, 0 skipped", line) for line in lines]
+    passed, failed = (sum(int(m[part]) for m in sums if m) for part in (1, 2))
+    assert (r.returncode, passed, failed) == (1, 9, 2), lines
+    assert sum(line.startswith("FAILED rights.number 4") for line in lines) == 2, lines
+    assert os.path.exists(seconds), lines
