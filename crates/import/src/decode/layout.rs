@@ -37,8 +37,10 @@ static LAYOUTS: &[&[Field]] = &[
       ("f_flags", 80, 8)],
     &[("flags", 0, 8), ("mode", 8, 8), ("resolve", 16, 8)],
     &[("events", 0, 4), ("data", 4, 8)],
+    &[("u32", 0, 4), ("u64", 0, 8)],
     &[("ru_utime", 0, 16), ("ru_stime", 16, 16)],
     &[("sched_priority", 0, 4)],
+    &[("sem_num", 0, 2), ("sem_op", 2, 2), ("sem_flg", 4, 2)],
     &[("tms_utime", 0, 8), ("tms_stime", 8, 8), ("tms_cutime", 16, 8), ("tms_cstime", 24, 8)],
     &[("uptime", 0, 8), ("loads", 8, 24), ("totalram", 32, 8), ("freeram", 40, 8), ("sharedram", 48, 8),
       ("bufferram", 56, 8), ("totalswap", 64, 8), ("freeswap", 72, 8), ("procs", 80, 2)],
@@ -92,6 +94,7 @@ pub(super) fn structs(all: &[&[u8]], size: usize) -> Option<(Vec<u8>, bool)> {
             b"iov_base" => 16,
             b"events" => 12,
             b"tv_sec" => 16,
+            b"sem_num" => 6,
             _ => return None,
         };
         let (one, less) = self::bytes(text, each)?;
@@ -183,6 +186,8 @@ mod tests {
             super::bytes(b"{sa_handler=SIG_IGN, sa_mask=[INT], sa_flags=SA_RESTORER|SA_RESTART, sa_restorer=0x10}", 32)
                 .unwrap();
         assert_eq!((bytes[0], bytes[11], bytes[16], bytes[24], vague), (1, 0x14, 0x10, 2, false));
+        let (bytes, vague) = super::bytes(b"{events=EPOLLIN, data={u32=5, u64=4294967301}}", 12).unwrap();
+        assert_eq!((&bytes[..], vague), (&[1, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0][..], false));
         let (_, vague) = super::bytes(b"{st_mode=S_IFREG|0644, st_size=1, ...}", 144).unwrap();
         assert!(vague);
         let (bytes, vague) =

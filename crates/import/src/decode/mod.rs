@@ -294,7 +294,7 @@ impl ArgumentPlace<'_> {
         }
         if text.starts_with(b"{") {
             let (bytes, vague) = socket::address(text)
-                .map(|bytes| (bytes, false))
+                .map(|bytes| (socket::filled(bytes, bound), false))
                 .or_else(|| layout::bytes(text, bound))
                 .unwrap_or_else(|| (as_text(text, bound), true));
             return Some(Shown { bytes, cut: false, vague });
@@ -379,6 +379,8 @@ mod tests {
         assert_eq!(data(&d, 3, Moment::Entry), Some((&[1, 0, 0, 0][..], false)));
         let d = decoded("getsockopt", "3, SOL_SOCKET, SO_TYPE, [1], [4])", 0);
         assert_eq!(data(&d, 3, Moment::Exit), Some((&[1, 0, 0, 0][..], false)));
+        let d = decoded("connect", r#"3, {sa_family=AF_UNIX, sun_path="/dev/log"}, 110)"#, -2);
+        assert_eq!(data(&d, 1, Moment::Entry).map(|(bytes, cut)| (bytes.len(), cut)), Some((110, false)));
         let d = decoded("ppoll", "[{fd=3, events=POLLIN}], 1, {tv_sec=0, tv_nsec=0}, NULL, 8)", 0);
         assert_eq!(data(&d, 0, Moment::Entry), Some((&[3, 0, 0, 0, 1, 0, 0, 0][..], false)));
         let d = decoded("getcwd", r#""/tmp", 4096)"#, 5);

@@ -39,6 +39,15 @@ pub(super) fn address(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Returns an address as long as the program said, up to `bound` bytes: what follows a path's end means nothing.
+pub(super) fn filled(mut address: Vec<u8>, bound: usize) -> Vec<u8> {
+    let is_path = address.starts_with(&(AF_UNIX as u16).to_le_bytes()) && address.ends_with(&[0]);
+    if is_path && address.len() < bound {
+        address.resize(bound, 0);
+    }
+    address
+}
+
 /// Returns the first string in the text.
 fn quoted(text: &[u8]) -> Option<String> {
     let from = memchr::memchr(b'"', text)?;
