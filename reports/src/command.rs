@@ -5,6 +5,7 @@ use crate::choose::choose;
 use crate::corpus::Corpus;
 use crate::render::read;
 use crate::score::score;
+use crate::text;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::io::Write;
@@ -18,6 +19,8 @@ pub const USAGE: &str = "usage: cargo xtask reports WHAT [--at FOLDER] [WORD...]
   --bless [WORD...]       accept the reports, and the scores
   --score                 score the cases by their recordings; 1 if a number is smaller than the accepted one
   --choose FOLDER [MB]    choose recordings of FOLDER for the repository, 12 MB in all if not said
+  --text [WORD]           run the text cases (whose file or heading contains WORD); 1 if any is not as it expects
+  --trace WORD            print the traces of these text cases, as they are read
   --migrate               write all recordings anew, after a change of their format
 FOLDER has recordings/, as reports/record.py makes it; the repository's own is reports/.";
 
@@ -52,11 +55,19 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
         ["--score"] => scored(&corpus, root, &folder),
         ["--choose", from] => chosen(&corpus, Path::new(from), MOST_MB),
         ["--choose", from, most] => chosen(&corpus, Path::new(from), most.parse().context(USAGE)?),
+        ["--text"] => text_cases(root, ""),
+        ["--text", word] => text_cases(root, word),
+        ["--trace", word] => {
+            say(&text::traces(&root.join(TEXT_CASES), word)?)?;
+            Ok(true)
+        }
         ["--migrate"] => migrated(&corpus),
         _ => bail!("{USAGE}"),
     }
 }
 
+/// Folder of the text cases.
+const TEXT_CASES: &str = "cases/text";
 /// Name of the file with the accepted scores.
 const SCORES: &str = "scores.txt";
 
@@ -81,6 +92,14 @@ fn scored(corpus: &Corpus, root: &Path, folder: &Path) -> Result<bool> {
     let fallen = scores.fallen(&accepted);
     fallen.iter().try_for_each(|line| say(&format!("fallen: {line}\n")))?;
     Ok(fallen.is_empty())
+}
+
+/// Runs the text cases.
+fn text_cases(root: &Path, word: &str) -> Result<bool> {
+    let checked = text::check(&root.join(TEXT_CASES), word)?;
+    checked.wrong.iter().try_for_each(|wrong| say(&format!("{TEXT_CASES}/{wrong}\n")))?;
+    say(&format!("{} text cases, {} not as they expect\n", checked.cases, checked.wrong.len()))?;
+    Ok(checked.wrong.is_empty())
 }
 
 /// Replaces the corpus' recordings by a choice of those in another folder.

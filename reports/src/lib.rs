@@ -1,5 +1,5 @@
 //! Holds the reports of kept recordings against those that were accepted, so that each change of the judge, of a cause or
-//! of a sentence shows what it changes in what people read; and scores the cases by their recordings.
+//! of a sentence shows what it changes in what people read; scores the cases by their recordings; and runs the text cases.
 //!
 //! `reports/recordings` has the recordings, `reports/accepted` the report of each, and `reports/scores.txt` the scores.
 //! `docs/develop/reports.md` says how to use them.
@@ -22,3 +22,4 @@ pub mod document;
 pub mod features;
 pub mod render;
 pub mod score;
+pub mod text;

@@ -61,7 +61,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Tests of other projects depend on this crate, so it stays small and uses none of ours.
     ("systoll-test", &[]),
     ("systoll-test-c", &["systoll-test"]),
-    ("systoll-reports", &["systoll-model", "systoll-judge", "systoll-present", "systoll-export"]),
+    ("systoll-reports", &["systoll-model", "systoll-import", "systoll-judge", "systoll-present", "systoll-export"]),
     ("xtask", &["systoll", "systoll-reports"]),
     ("systoll-bench", &["systoll-hooks", "systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
 ];

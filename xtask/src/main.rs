@@ -30,7 +30,7 @@ const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
   new-detector NAME           write the files of a new detector, with its tests
   man DIR                     write the man pages
   completions DIR             write the shells' completions
-  reports WHAT                hold reports of recordings against the accepted ones, and score the cases
+  reports WHAT                hold reports of recordings against the accepted ones, score the cases, run the text cases
   ablate [WORD]               switch each decision of the judge (whose place has WORD): which reports or tests change
   pictures SYSTOLL            draw all pictures of README and docs anew
   picture FILE COMMAND        draw standard input as the screen of a command";
@@ -44,7 +44,11 @@ fn main() -> Result<()> {
         ["completions", dir] => generate::completions(dir.as_ref()),
         ["reports", what @ ..] => {
             let same = systoll_reports::command::run(&repository::root(), what)?;
-            if same { Ok(()) } else { bail!("reports or scores are not those that were accepted") }
+            if same {
+                Ok(())
+            } else {
+                bail!("reports or scores are not those that were accepted, or text cases not as they expect")
+            }
         }
         ["ablate"] => ablate::ablate(""),
         ["ablate", word] => ablate::ablate(word),
