@@ -134,7 +134,7 @@ mod tests {
         let list = std::fs::read_to_string(dir.path().join(LIST)).unwrap();
         assert!(list.contains("mod near_reads;\nmod near_writes;\nmod noop;\n"), "{list}");
         let tests = std::fs::read_to_string(dir.path().join(TESTS)).unwrap();
-        assert!(tests.contains("mod near_reads;\nmod near_writes;\nmod one_by_one;\n"), "{tests}");
+        assert!(tests.contains("mod led_elsewhere;\nmod near_writes;\nmod one_by_one;\n"), "{tests}");
         assert!(list.contains("        Box::new(near_writes::NearWrites),\n    ];"), "{list}");
         new_detector(dir.path(), "zeal").unwrap();
         let list = std::fs::read_to_string(dir.path().join(LIST)).unwrap();
