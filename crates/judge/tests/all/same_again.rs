@@ -1,23 +1,6 @@
 //! Two runs of one program measure slightly different figures; their reports must not differ.
 
-use crate::common::{Call, call, judged, only, rounds};
-
-fn flock(operation: u64, waited: u64) -> Call {
-    call("flock", "flock", &[3, operation], 0).fd("/tmp/log").toll(300).waited(waited)
-}
-
-#[test]
-fn a_lock_that_waited_once_lost_its_processor() {
-    let writes = || call("pwrite64", "pwrite", &[3, 0x1000, 4000, 0], 4000).fd("/tmp/log").toll(700);
-    let waits = |every: u64| {
-        let waited = move |n: u64| if n.is_multiple_of(every) { 20_000 } else { 0 };
-        rounds(5_000, move |n| vec![flock(2, waited(n)), writes(), flock(8, 0)])
-    };
-    // The row's first call, the only one that waits here, is always in a window.
-    let found = only(judged(&waits(5_000), 2_000_000));
-    assert_eq!(found.cause.as_deref(), Some("lock-per-line"));
-    assert!(judged(&waits(4), 2_000_000).findings.is_empty());
-}
+use crate::common::{call, judged, only, rounds};
 
 #[test]
 fn a_timer_is_late_where_others_have_the_processor() {
@@ -43,30 +26,6 @@ fn a_timer_is_late_where_others_have_the_processor() {
     assert!(judged(&answered_after(|_| true), 1_000_000).findings.is_empty());
     let half = judged(&answered_after(|n| n % 2 == 0), 1_000_000);
     assert!(half.findings.iter().all(|f| f.needless.estimate < f.calls * 6 / 10), "{half:#?}");
-}
-
-#[test]
-fn what_was_written_before_it_was_read_is_read_again() {
-    // The program writes a template of its own, and then reads it for each request.
-    let open =
-        |flags| call("openat", "open", &[0xffff_ff9c, 0x1000, flags, 0], 7).input(1, b"/tmp/template").toll(1_500);
-    let status = || call("fstat", "fstat", &[7, 0x2000], 0).output(1, &[7; 144]).fd("/tmp/template").toll(400);
-    let read = || call("read", "read", &[7, 0x3000, 100], 5).output(1, b"hello").fd("/tmp/template").toll(600);
-    let close = || call("close", "close", &[7], 0).fd("/tmp/template").toll(500);
-    const READS: u64 = 0;
-    const MADE: u64 = 0x241;
-    let written_at = |when: u64| {
-        rounds(2_000, move |n| {
-            let made = if n == when { vec![open(MADE), close()] } else { vec![] };
-            made.into_iter().chain([open(READS), status(), read(), close()]).collect()
-        })
-    };
-    let told = |when| {
-        let judgement = judged(&written_at(when), 20_000_000);
-        judgement.findings.iter().any(|f| f.cause.as_deref() == Some("file-reread"))
-    };
-    assert!(told(5_000), "never written");
-    assert!(told(0), "written before");
 }
 
 #[test]
