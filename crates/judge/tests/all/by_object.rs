@@ -1,6 +1,6 @@
 //! Tests of rows whose calls are about several objects: each object is judged by itself.
 
-use crate::common::{Call, call, judged, no_finding, recording, rounds, stat};
+use crate::common::{Call, call, judged, recording, rounds, stat};
 use systoll_judge::{Catalogue, Finding, Judgement, Options, judge};
 
 const BUSY: u64 = 20_000_000;
@@ -71,11 +71,6 @@ fn files_of_one_cause_stay_together() {
     let judgement = judged(&trace, BUSY);
     let both = cause(&judgement, "stat-per-op");
     assert_eq!((judgement.findings.len(), both.calls, both.calls_about), (1, 10_000, None));
-}
-
-#[test]
-fn files_that_are_each_looked_at_once_are_no_finding() {
-    no_finding(&rounds(6_000, read_other), BUSY);
 }
 
 #[test]
@@ -155,23 +150,4 @@ fn no_line_is_named_that_no_sample_of_the_object_shows() {
     let judgement = judge(&rec, &Catalogue::builtin(), &Options::default());
     let log = cause(&judgement, "reopen-per-write");
     assert_eq!(log.user, None);
-}
-
-#[test]
-fn a_close_of_another_descriptor_is_not_the_files() {
-    let trace = rounds(4_000, |_| {
-        let flags = 0o2001 | 0o100;
-        vec![
-            call("accept4", "accept4", &[5, 0, 0, 0], 20),
-            call("openat", "open", &[(-100i32) as u32 as u64, 1, flags, 0o666], 21)
-                .path(1, "/var/log/a.log")
-                .toll(2_000),
-            call("write", "write", &[21, 1, 40], 40).fd("/var/log/a.log").toll(1_500),
-            call("close", "close", &[21], 0).fd("/var/log/a.log").toll(400),
-            call("close", "shut", &[20], 0).toll(400),
-        ]
-    });
-    let judgement = judged(&trace, BUSY);
-    let log = cause(&judgement, "reopen-per-write");
-    assert!((7_900..=8_000).contains(&log.needless.estimate), "{:?}", log.needless);
 }
