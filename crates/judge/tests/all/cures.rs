@@ -274,27 +274,6 @@ fn claims_of_several_kinds_in_one_row_do_not_hide_a_cause() {
 }
 
 #[test]
-fn output_that_is_thrown_away_needs_one_opening() {
-    let redirects = |path: &'static str| {
-        rounds(3_000, move |_| {
-            let open = call("openat", "open", &[CWD, 1, 0o1101, 0o666], 3).path(1, path).toll(900);
-            let of = |call: Call| call.fd(path).toll(200);
-            let (copies, puts_back) = (call("dup2", "dup2", &[3, 1], 1), call("dup2", "dup2", &[10, 1], 1));
-            vec![open, of(copies), of(call("close", "close", &[3], 0)), puts_back.fd("pipe:[7]").toll(200)]
-        })
-    };
-    let finding = found(&run_of("/usr/bin/dash needs.sh", &redirects("/dev/null")));
-    assert_eq!(finding.cause.as_deref(), Some("reopen-per-write"), "{finding:?}");
-    assert!(finding.why.contains("opened for writing and closed"), "{finding:?}");
-    // A file that is made anew is another one each time.
-    for path in ["/srv/out", "/dev/shm/out"] {
-        let other = run_of("/usr/bin/dash needs.sh", &redirects(path));
-        let judgement = judge(&other, &Catalogue::builtin(), &Options::default());
-        assert!(judgement.findings.iter().all(|f| f.cause.as_deref() != Some("reopen-per-write")), "{judgement:?}");
-    }
-}
-
-#[test]
 fn an_interpreter_s_own_calls_are_its_authors() {
     let protections = |n: u64| {
         let protect = |how| call("mprotect", "mprotect", &[0x7000_0000, 0x10_0000, how], 0).toll(900);

@@ -5,22 +5,10 @@ use systoll_judge::{Catalogue, Judgement, Options, judge};
 use systoll_model::{Recording, Spread};
 
 const BUSY: u64 = 20_000_000;
-const LISTENS: &str = "TCP:[0.0.0.0:80]";
 const SWITCH: f64 = 500.0;
 
 fn wakes_up() -> Call {
     call("epoll_wait", "epoll_wait:serve", &[3, 0x3000, 8, u64::MAX], 1).waited(40_000)
-}
-
-fn accepts(result: i64) -> Call {
-    call("accept4", "accept4:serve", &[4, 0, 0, 0x800], result).fd(LISTENS).toll(2_800)
-}
-
-#[test]
-fn connections_that_another_took_wake_for_nothing() {
-    let f = only(judged(&rounds(6_000, |_| vec![wakes_up(), accepts(-11)]), BUSY));
-    assert_eq!(f.cause.as_deref(), Some("thundering-herd"), "{f:?}");
-    assert!(f.needless.estimate > 10_000, "{f:?}");
 }
 
 #[test]
@@ -36,14 +24,6 @@ fn who_has_a_socket_alone_is_woken_for_nothing_that_another_took() {
     assert_eq!(causes(&rec), 0);
     rec.processes[0].threads = 4;
     assert!(causes(&rec) > 0);
-}
-
-#[test]
-fn a_worker_that_gets_its_connections_is_well() {
-    let served = |_| vec![wakes_up(), accepts(9), call("close", "close:serve", &[9], 0)];
-    silent(&rounds(6_000, served), BUSY);
-    // One wake-up in four finds nothing: that is the price of sharing.
-    no_finding(&rounds(6_000, |i| if i % 4 == 0 { vec![wakes_up(), accepts(-11)] } else { served(i) }), BUSY);
 }
 
 const WAIT: u64 = 0x189;
