@@ -28,34 +28,6 @@ fn localtime_with_tz_unset() {
 }
 
 #[test]
-fn the_same_stat_by_the_program_itself_is_another_cause() {
-    let trace = rounds(20_000, |i| vec![stat("/etc/localtime", "stat", 5, i)]);
-    assert_eq!(only(judged(&trace, BUSY)).cause.as_deref(), Some("stat-per-op"));
-    let trace = rounds(20_000, |i| vec![stat("/etc/passwd", "localtime", 5, i)]);
-    assert_eq!(only(judged(&trace, BUSY)).cause.as_deref(), Some("stat-per-op"));
-}
-
-#[test]
-fn one_finding_however_many_lines_call_it() {
-    let trace = rounds(5_000, |i| {
-        vec![stat("/etc/localtime", "log:localtime", 5, i), stat("/etc/localtime", "report:mktime", 5, i)]
-    });
-    let f = only(judged(&trace, BUSY));
-    assert_eq!((f.rows.len(), f.calls), (2, 10_000));
-    assert_eq!(f.apis.len(), 2);
-}
-
-#[test]
-fn a_known_cause_with_a_free_cure_is_a_remark_below_the_threshold() {
-    let trace = rounds(1_000, |i| vec![stat("/etc/localtime", "localtime", 5, i)]);
-    let judgement = judged(&trace, 1_000_000_000);
-    assert!(judgement.findings.is_empty());
-    assert_eq!(judgement.also.len(), 1);
-    assert_eq!(judgement.also[0].cause.as_deref(), Some("tz-unset"));
-    assert_eq!(judgement.also[0].confidence, Confidence::Low);
-}
-
-#[test]
 fn a_cause_is_had_by_its_id_in_any_order() {
     let mut catalogue = Catalogue::builtin();
     for id in ["tz-unset", "heap-trim", "tz-unset"] {
@@ -67,11 +39,6 @@ fn a_cause_is_had_by_its_id_in_any_order() {
     assert_eq!(catalogue.get("tz-unset").map(|c| &*c.title), Some("of my own"));
     assert_eq!(catalogue.get("heap-trim").map(|c| &*c.id), Some("heap-trim"));
     assert_eq!(Catalogue::empty().get("tz-unset"), None);
-}
-
-#[test]
-fn a_few_calls_are_silent() {
-    silent(&rounds(10, |i| vec![stat("/etc/localtime", "localtime", 5, i)]), BUSY);
 }
 
 #[test]
@@ -96,39 +63,6 @@ fn getcontext_asks_and_setcontext_sets() {
         "{:?}",
         f.stop()
     );
-}
-
-#[test]
-fn sigsetjmp_asks_and_siglongjmp_sets() {
-    let trace = rounds(20_000, |i| {
-        let mut calls = vec![sigmask("sigsetjmp", 0, None, Some(0))];
-        if i % 4 == 0 {
-            calls.push(sigmask("siglongjmp", 2, Some(0), None));
-        }
-        calls
-    });
-    let f = only(judged(&trace, 1_000_000));
-    assert_eq!(f.cause.as_deref(), Some("sigmask-setjmp"));
-    assert_eq!(f.calls, 25_000);
-    assert!(f.stop()[0].contains("sigsetjmp(env, 0)"));
-}
-
-#[test]
-fn a_mask_that_really_changes_is_not_context_switching_for_nothing() {
-    let trace =
-        rounds(10_000, |i| vec![sigmask("swapcontext", 2, Some(i * 7919 + 1), Some((i.max(1) - 1) * 7919 + 1))]);
-    silent(&trace, BUSY);
-}
-
-#[test]
-fn a_mask_that_changes_nothing_outside_any_known_api_is_the_programs_own() {
-    let trace = rounds(200_000, |_| vec![sigmask("sigprocmask", 2, Some(0), None)]);
-    let f = only(judged(&trace, 1_000_000));
-    assert_eq!((f.kind, f.cause.as_deref()), (Kind::NoOp, Some("sigmask-toggle")));
-    let trace = rounds(200_000, |_| vec![sigmask("sigprocmask", 0, Some(0), Some(0))]);
-    assert_eq!(only(judged(&trace, 1_000_000)).kind, Kind::NoOp);
-    let trace = rounds(200_000, |_| vec![sigmask("sigprocmask", 0, None, None)]);
-    assert_eq!(only(judged(&trace, 1_000_000)).kind, Kind::NoOp);
 }
 
 fn membarrier(command: u64) -> Call {
@@ -190,23 +124,6 @@ fn a_lock_waited_for_before_main_is_blocking_without_a_cause() {
 }
 
 #[test]
-fn clocks_asked_through_the_kernel() {
-    for (name, api, id, says) in [
-        ("clock_gettime", "syscall", 1, "vDSO serves"),
-        ("clock_gettime", "clock", 2, "processor time"),
-        ("clock_gettime", "clock_gettime", (-6i32) as u32 as u64, "processor time"),
-        ("getrusage", "getrusage", 0, "usage meters"),
-        ("gettimeofday", "syscall", 0x1000, "vDSO serves"),
-    ] {
-        let f = only(judged(&rounds(20_000, |_| vec![call(name, api, &[id], 0)]), 1_000_000));
-        assert_eq!(f.cause.as_deref(), Some("clock-in-kernel"), "{name} {id}");
-        assert_eq!(f.kind, Kind::SlowPath);
-        assert!(f.why.contains(says), "{name} {id}: {}", f.why);
-        assert!(!f.stop().is_empty() && !f.stop()[0].contains("clock source"), "{:?}", f.stop());
-    }
-}
-
-#[test]
 fn a_clock_source_without_vdso_is_told_by_where_the_call_is_made() {
     let trace = rounds(20_000, |_| {
         let mut call = call("clock_gettime", "clock_gettime", &[1], 0);
@@ -228,14 +145,6 @@ fn a_clock_the_vdso_never_serves_is_no_fault_of_the_clock_source() {
     let f = only(judged(&trace, 1_000_000));
     assert!(f.why.contains("processor time"), "{}", f.why);
     assert!(f.stop().len() == 1 && f.stop()[0].contains("every N steps"), "{:?}", f.stop());
-}
-
-#[test]
-fn perl_asks_for_tzset_and_reads_of_localtime() {
-    let trace = rounds(20_000, |i| vec![stat("/etc/localtime", "tzset", 5, i)]);
-    let f = only(judged(&trace, BUSY));
-    assert_eq!(f.cause.as_deref(), Some("tz-unset"));
-    assert!(f.why.contains("localtime in Perl"), "{}", f.why);
 }
 
 /// bash's printf calls localtime, then tzset.
@@ -264,12 +173,6 @@ fn a_stray_call_of_another_api_does_not_join() {
     trace.extend(rounds(3, |_| vec![call("getpid", "start:other_api", &[], 7)]));
     let f = only(judged(&trace, BUSY));
     assert_eq!(f.apis, ["getpid".into()]);
-}
-
-#[test]
-fn a_handful_of_clock_calls_is_silent() {
-    silent(&rounds(80, |_| vec![call("clock_gettime", "clock", &[2], 0)]), 1_000_000);
-    silent(&rounds(120, |_| vec![call("clock_gettime", "clock", &[2], 0).toll(413)]), 1_000_000);
 }
 
 #[test]
