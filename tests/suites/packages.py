@@ -43,15 +43,15 @@ def pieces(box):
                 built.command(folder)
             except SystemExit as e:
                 raise Skip(str(e))
-            # With the profile by which systoll was built, most of what these need is there.
-            cargo("build", "--quiet", "--release", "-p", "systoll-test-c")
-            target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
-            shutil.copy(os.path.join(target, "release", built.LIBRARY), folder)
+            # As ./test builds: all of it is there already.
+            cargo("build", "--quiet", "--workspace", "--profile", "tests")
+            target = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "tests")
+            shutil.copy(os.path.join(target, built.LIBRARY), folder)
             # The packages' profile strips these: information about lines is four fifths of the bytes to be packed.
             for name in ("systoll", built.LIBRARY):
                 subprocess.run([tool("strip"), "--strip-debug", os.path.join(folder, name)], check=True)
             for what in ("man", "completions"):
-                cargo("run", "--quiet", "--release", "-p", "xtask", "--", what, os.path.join(folder, what))
+                subprocess.run([os.path.join(target, "xtask"), what, os.path.join(folder, what)], check=True)
             box.file(os.path.join(folder, "done"))
     return folder
 

@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Folder of the sources that are switched.
 const SOURCES: &str = "crates/judge/src";
+/// Folder of the text cases.
+const TEXTS: &str = "cases/text";
 /// Script that builds the judge.
 const BUILD_SCRIPT: &str = "crates/judge/build.rs";
 /// The module that switches, with the number of sites left out.
@@ -45,6 +47,8 @@ struct Copy {
 #[derive(Default)]
 struct Reached {
     recordings: BTreeMap<usize, BTreeSet<String>>,
+    /// Files of text cases.
+    texts: BTreeMap<usize, BTreeSet<String>>,
     /// Tests with the index of their program.
     tests: BTreeMap<usize, BTreeSet<(usize, String)>>,
 }
@@ -150,6 +154,13 @@ impl Copy {
         self.run(command, site, note)
     }
 
+    /// Runs the text cases of a file.
+    fn text(&self, site: Option<usize>, file: &str, note: Option<&Path>) -> Result<Output> {
+        let mut command = limited(&self.tool);
+        command.args(["--text", file]);
+        self.run(command, site, note)
+    }
+
     fn test(&self, program: usize, site: Option<usize>, names: &[&str], note: Option<&Path>) -> Result<Output> {
         let mut command = limited(&self.tests[program]);
         command.arg("--exact").args(names).env("PROPTEST_CASES", "8");
@@ -171,6 +182,15 @@ impl Copy {
             self.check(None, &[name], Some(&note))?;
             let mut all = all.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?;
             noted(&note)?.into_iter().for_each(|site| _ = all.recordings.entry(site).or_default().insert(name.clone()));
+            Ok(())
+        })?;
+        let texts = repository::files(&root.join(TEXTS))?;
+        let texts: Vec<String> = texts.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+        in_parallel(&texts, |file| {
+            let note = folder.join(format!("text {file}"));
+            ensure!(self.text(None, file, Some(&note))?.status.success(), "{file}.md fails without a change");
+            let mut all = all.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?;
+            noted(&note)?.into_iter().for_each(|site| _ = all.texts.entry(site).or_default().insert(file.clone()));
             Ok(())
         })?;
         let mut tests = Vec::new();
@@ -205,6 +225,12 @@ impl Copy {
                 return Ok(format!("reports: {first}, of {} recordings", names.len()));
             }
         }
+        let texts = reached.texts.get(&seen);
+        for file in texts.into_iter().flatten() {
+            if !self.text(Some(site), file, None)?.status.success() {
+                return Ok(format!("text cases: {file}"));
+            }
+        }
         let tests = reached.tests.get(&seen);
         for program in 0..self.tests.len() {
             let of_program = tests.into_iter().flatten().filter(|(p, _)| *p == program);
@@ -218,11 +244,10 @@ impl Copy {
                 }
             }
         }
-        let tests = tests.map_or(0, BTreeSet::len);
-        Ok(if recordings.is_empty() && tests == 0 {
-            "nothing reaches it".into()
-        } else {
-            format!("nothing: {} recordings and {tests} tests reach it", recordings.len())
+        let (texts, tests) = (texts.map_or(0, BTreeSet::len), tests.map_or(0, BTreeSet::len));
+        Ok(match recordings.len() + texts + tests {
+            0 => "nothing reaches it".into(),
+            _ => format!("nothing: {} recordings, {texts} files of text cases and {tests} tests reach it", recordings.len()),
         })
     }
 }

@@ -304,7 +304,8 @@ impl Lab {
         start + size.next_multiple_of(8)
     }
 
-    /// Calls a function with up to six arguments.
+    /// Calls a function with up to six arguments. All calls come from here, so that they have one caller.
+    #[inline(never)]
     pub(crate) fn call(&self, name: &str, arguments: &[u64]) -> i64 {
         let a: [u64; 7] = std::array::from_fn(|i| arguments.get(i).copied().unwrap_or(0));
         type Function = extern "C" fn(u64, u64, u64, u64, u64, u64, u64) -> i64;
