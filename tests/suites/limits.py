@@ -79,7 +79,7 @@ def each_limit_names_its_consequence(box):
             if value == OWN_AND_A_MIB:
                 value = own_size(box.systoll) + MIB
             elif value == OWN_DATA_AND_SOME:
-                value = own_data(box.systoll) + 64 * KIB
+                value = own_data(box.systoll) + 192 * KIB
             what = f"{name} {value}"
             r = box.run(box.watch(SAYS), preexec_fn=under(name, value, value))
             told_or_watched(r, what)

@@ -83,7 +83,9 @@ fn label(site: &Site) -> String {
 fn summarize(table: &str, word: &str) -> Result<()> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut out = String::new();
-    for (label, result) in table.lines().filter_map(|line| line.split_once('\t')).filter(|(label, _)| label.contains(word)) {
+    for (label, result) in
+        table.lines().filter_map(|line| line.split_once('\t')).filter(|(label, _)| label.contains(word))
+    {
         *counts.entry(result.split(':').next().unwrap_or(result)).or_default() += 1;
         if result.starts_with("nothing") {
             out += &format!("{label}: {result}\n");
@@ -129,7 +131,10 @@ impl Copy {
             command.args(words).args(["--release", "--message-format=json-render-diagnostics"]).current_dir(&checkout);
             // Neither linked twice nor with names of lines: the switched judge only has to be quick enough.
             command.envs([("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_DEBUG", "none")]);
-            command.env("RUSTFLAGS", "-Aunused_parens").env("CARGO_TARGET_DIR", place.join("target")).env("CARGO_INCREMENTAL", "0");
+            command
+                .env("RUSTFLAGS", "-Aunused_parens")
+                .env("CARGO_TARGET_DIR", place.join("target"))
+                .env("CARGO_INCREMENTAL", "0");
             let out = command.stderr(std::process::Stdio::inherit()).output().context("can't run cargo")?;
             ensure!(out.status.success(), "the switched judge can't be built");
             Ok(executables(&String::from_utf8_lossy(&out.stdout)))
@@ -176,7 +181,8 @@ impl Copy {
         fs::create_dir_all(&folder)?;
         let all = Mutex::new(Reached::default());
         let names = repository::files(&root.join("reports/recordings"))?;
-        let recordings: Vec<String> = names.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+        let recordings: Vec<String> =
+            names.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
         in_parallel(&recordings, |name| {
             let note = folder.join(name);
             self.check(None, &[name], Some(&note))?;
@@ -199,14 +205,18 @@ impl Copy {
             command.arg("--list");
             let listed = self.run(command, None, None)?;
             let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-            tests.extend(listed.lines().filter_map(|line| line.strip_suffix(": test")).map(|test| (program, test.to_owned())));
+            tests.extend(
+                listed.lines().filter_map(|line| line.strip_suffix(": test")).map(|test| (program, test.to_owned())),
+            );
         }
         in_parallel(&tests, |(program, test)| {
             let note = folder.join(format!("{program} {}", test.replace("::", " ")));
             ensure!(self.test(*program, None, &[test], Some(&note))?.status.success(), "{test} fails without a change");
             let mut all = all.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?;
             let reached = noted(&note)?;
-            reached.into_iter().for_each(|site| _ = all.tests.entry(site).or_default().insert((*program, test.clone())));
+            reached
+                .into_iter()
+                .for_each(|site| _ = all.tests.entry(site).or_default().insert((*program, test.clone())));
             Ok(())
         })?;
         all.into_inner().map_err(|_| anyhow::anyhow!("another thread failed"))
@@ -247,7 +257,10 @@ impl Copy {
         let (texts, tests) = (texts.map_or(0, BTreeSet::len), tests.map_or(0, BTreeSet::len));
         Ok(match recordings.len() + texts + tests {
             0 => "nothing reaches it".into(),
-            _ => format!("nothing: {} recordings, {texts} files of text cases and {tests} tests reach it", recordings.len()),
+            _ => format!(
+                "nothing: {} recordings, {texts} files of text cases and {tests} tests reach it",
+                recordings.len()
+            ),
         })
     }
 }

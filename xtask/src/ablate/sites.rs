@@ -184,7 +184,8 @@ impl Writer<'_> {
 
     /// Makes it possible to leave out an operand of `&&`, or one of `||`.
     fn operand(&mut self, expr: &Expr, is_and: bool) {
-        let is_chain = matches!(expr, Expr::Binary(b) if matches!((b.op, is_and), (BinOp::And(_), true) | (BinOp::Or(_), false)));
+        let is_chain =
+            matches!(expr, Expr::Binary(b) if matches!((b.op, is_and), (BinOp::And(_), true) | (BinOp::Or(_), false)));
         if is_chain || matches!(expr, Expr::Let(_)) {
             return;
         }
@@ -234,7 +235,10 @@ impl<'ast> Visit<'ast> for Writer<'_> {
     }
 
     fn visit_expr_if(&mut self, expr: &'ast ExprIf) {
-        let leaves = matches!(expr.then_branch.stmts.as_slice(), [Stmt::Expr(Expr::Return(_) | Expr::Continue(_) | Expr::Break(_), _)]);
+        let leaves = matches!(
+            expr.then_branch.stmts.as_slice(),
+            [Stmt::Expr(Expr::Return(_) | Expr::Continue(_) | Expr::Break(_), _)]
+        );
         if leaves && expr.else_branch.is_none() {
             let site = self.site(Change::NeverReturns, &expr.cond);
             if has_let(&expr.cond) {
@@ -324,8 +328,14 @@ mod tests {
                 "left out NAME == \"y\"",
             ]
         );
-        assert!(out.contains("if (crate::ablate::kept(2) && (a > crate::ablate::number(0, MANY))) { return false; }"), "{out}");
-        assert!(out.contains("if crate::ablate::kept(3) && let Some(b) = b && (crate::ablate::gone(4) || (b > 1)) {"), "{out}");
+        assert!(
+            out.contains("if (crate::ablate::kept(2) && (a > crate::ablate::number(0, MANY))) { return false; }"),
+            "{out}"
+        );
+        assert!(
+            out.contains("if crate::ablate::kept(3) && let Some(b) = b && (crate::ablate::gone(4) || (b > 1)) {"),
+            "{out}"
+        );
         syn::parse_file(&out).unwrap();
     }
 }

@@ -105,7 +105,9 @@ pub(super) fn families(recording: &Recording, semantics: &Semantics) -> BTreeMap
         let became = image.instances.min(stub.instances) as f64 / stub.instances.max(1) as f64;
         let (known_ns, known) = family.single;
         let start_ns = match became < 1.0 && known >= KNOWN_STUBS {
-            true => (known_ns as f64 / known as f64 * image.instances as f64) as u64,
+            true => {
+                ((known_ns as f64 / known as f64 * image.instances as f64) as u64).min(stub.cpu_ns.unwrap_or(u64::MAX))
+            }
             false => (stub.cpu_ns.unwrap_or(0) as f64 * became) as u64,
         };
         family.start_ns = family.start_ns.saturating_add(start_ns);

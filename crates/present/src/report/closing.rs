@@ -150,11 +150,21 @@ impl Report<'_> {
         let unnamed = |most: &Most<'_>| most.row.is_none_or(|(row, _)| !of_pattern(row));
         let cpu = self.sentences().most_cpu().filter(unnamed).map(|most| {
             let share = self.sentences().share_of_own_cpu(most.share).unwrap_or_default();
-            ("most CPU", format!("{}{}, {share}", self.about(), time(most.ns)), most, processor_ns as fn(&WindowCall) -> u64)
+            (
+                "most CPU",
+                format!("{}{}, {share}", self.about(), time(most.ns)),
+                most,
+                processor_ns as fn(&WindowCall) -> u64,
+            )
         });
         let waiting = self.sentences().most_waiting().map(|most| {
             let share = percent(most.share).unwrap_or_default();
-            ("waiting", format!("waited {}, {share} of the time", time(most.ns)), most, waited_ns as fn(&WindowCall) -> u64)
+            (
+                "waiting",
+                format!("waited {}, {share} of the time", time(most.ns)),
+                most,
+                waited_ns as fn(&WindowCall) -> u64,
+            )
         });
         let mut lines = vec![];
         for (label, cost, most, spent) in waiting.into_iter().chain(cpu) {

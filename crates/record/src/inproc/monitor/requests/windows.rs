@@ -183,9 +183,9 @@ pub(crate) fn on_first(
     let stack = whole_stack(targets, knowledge, draft, waiter, (&entered, Due::Part));
     let Some(area) = targets.memory.image(waiter.slot.program) else { return };
     // The call is counted only after the answer, hence the next number.
-    let (row, nth) = (entered.row, entered.nth + 1);
+    let (row, nth) = (entered.row, entered.nth.saturating_add(1));
     let writes = wanted(&targets.memory, waiter.slot) == want::WRITING;
-    area.set(at.offset() + node::WINDOW_AT, if writes { nth + 1 } else { nth });
+    area.set(at.offset() + node::WINDOW_AT, if writes { nth.saturating_add(1) } else { nth });
     if !writes {
         draft.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: false });
         set_wanted(&targets.memory, waiter.slot, want::RING);
