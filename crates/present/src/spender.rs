@@ -77,8 +77,8 @@ mod tests {
         let openat = Sysno::from_name("openat").unwrap();
         let open = |path: &str, waited: u64| WindowCall {
             row: RowId(0),
-            data: vec![ArgData { arg: 1, at: Moment::Entry, bytes: [path.as_bytes(), b"\0"].concat(), cut: false }],
-            args: [libc_at(), 0x1000, 0, 0, 0, 0],
+            data: vec![ArgData { arg: 1, at: Moment::Entry, bytes: path.as_bytes().to_vec(), cut: false }],
+            args: [-100i64 as u64, 0x1000, 0, 0, 0, 0],
             result: Some(3),
             waited_ns: Some(waited),
             ..WindowCall::default()
@@ -108,10 +108,5 @@ mod tests {
         assert_eq!(spender(&recording, RowId(0), waited), Spender::Unknown);
         recording.rows[0].lines.truncate(1);
         assert_eq!(spender(&recording, RowId(0), waited), Spender::Row);
-    }
-
-    /// `AT_FDCWD` as an argument.
-    fn libc_at() -> u64 {
-        -100i64 as u64
     }
 }

@@ -117,7 +117,7 @@ mod tests {
         assert!(!spending.compare(0, STEADY_NS - 1), "most contexts are new at first");
         spending.note(ms(510), false);
         assert!(!spending.compare(1_000 * MS, STEADY_NS + 1), "the programs have hardly begun");
-        spending.note(ms(520), false);
+        spending.note(ms(540), false);
         let mut idle = Spending::new(&WindowPolicy::default(), ms(0));
         assert!(!idle.compare(0, 1) && !idle.compare(MS, STEADY_AT_LAST_NS - 1));
         idle.note(ms(30), false);
