@@ -326,11 +326,12 @@ def is_first_to_take(shared, name):
         return False
 
 
-def took(root):
-    """Returns how long the tests of a run took, seconds, without short ones."""
-    with open(os.path.join(root, "seconds")) as f:
+def took(root, shortest):
+    """Returns how long the tests of a run took that took `shortest` or longer, seconds."""
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(root, "seconds")) as f:
         lines = (line.rsplit(maxsplit=1) for line in f)
-        return {name: round(float(seconds)) for name, seconds in lines if float(seconds) >= SHORTEST}
+        return {name: round(float(seconds)) for name, seconds in lines if float(seconds) >= shortest}
+    return {}
 
 
 # Tests that fail now and then, with the cause, as far as it is known: {"suite.name": "why"}. Their failures are listed

@@ -8,7 +8,7 @@ use crate::score::score;
 use crate::text;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use systoll_model::Recording;
 
@@ -75,8 +75,12 @@ fn cases(root: &Path) -> PathBuf {
     root.join("cases/cases")
 }
 
+/// Prints text. A reader that wants no more of it, such as `head`, is no error.
 fn say(text: &str) -> Result<()> {
-    std::io::stdout().write_all(text.as_bytes()).context("stdout is closed")
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("can't print"),
+        _ => Ok(()),
+    }
 }
 
 fn checked(corpus: &Corpus, words: &[&str], lines: bool) -> Result<bool> {

@@ -8,7 +8,7 @@ const LEAST_SHARE: f64 = 0.6;
 /// Least share of a row's calls, 0 to 1, with which a line is the row's caller whatever its calls are about.
 const NEARLY_ALL: f64 = 0.9;
 
-/// What is known of the line that takes most of a row's time.
+/// The line that takes most of a row's time, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spender {
     /// The row has one line, or is no script's: its caller is the caller of all of its calls.

@@ -151,7 +151,7 @@ impl Case {
             };
             let times = of_block("repeat").unwrap_or("1");
             let times = times.parse().with_context(|| format!("repeat={times} is no number"))?;
-            let lines = repeated(&read(&block.lines, &common)?, times);
+            let lines = repeated(&read(&block.lines, &common)?, times, MOST_LINES)?;
             let apart_ns = of_block("apart").map_or(Ok(APART_NS), time_ns)?;
             blocks.push((of_block("busy").map_or(Ok(0), time_ns)?, apart_ns, lines));
         }

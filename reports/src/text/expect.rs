@@ -1,4 +1,4 @@
-//! What a text case says must be found, and must not be found.
+//! Reads what must be found in a text case and what must not, and compares findings with it.
 
 use super::lines::Values;
 use anyhow::{Context, Result, bail, ensure};

@@ -1,7 +1,7 @@
 //! The lines of a text case's trace: repeated, with values and numbers put in.
 
 use super::expression::{Counters, Expression};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 
 /// Values by their names: those of a block's info string, or those that a variant gives instead.
@@ -103,19 +103,25 @@ fn next_braces(text: &str) -> Option<(&str, &str, &str)> {
 
 /// Returns the lines of a block that is repeated: lines that follow each other with the same prefix `{j<…}` are repeated
 /// together, and frames of a stack go with the call in front of them.
-pub(super) fn repeated(lines: &[Line], times: i64) -> Vec<String> {
+///
+/// # Errors
+/// If there are more than `most` lines, or repetitions.
+pub(super) fn repeated(lines: &[Line], times: i64, most: usize) -> Result<Vec<String>> {
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
+    ensure!(times <= limit, "repeat={times}: {most} are the most");
     let mut out = Vec::new();
     let prefix = |line: &Line| line.each.as_ref().map(|(prefix, _)| prefix.clone());
     for i in 0..times {
         for run in lines.chunk_by(|a, b| prefix(a) == prefix(b)) {
             let each = run.first().and_then(|line| line.each.as_ref());
             let times = each.map_or(1, |(_, times)| times.value(Counters { i, j: 0 }));
+            ensure!(times <= limit && out.len() <= most, "a block has more than {most} lines");
             for j in 0..times {
                 run.iter().for_each(|line| line.write(Counters { i, j }, &mut out));
             }
         }
     }
-    out
+    Ok(out)
 }
 
 /// Returns the lines of a block, each with its number in the file, into which `values` were put; empty lines are left out.
@@ -143,7 +149,7 @@ mod tests {
     fn written(text: &str, values: &[(&str, &str)], times: i64) -> Vec<String> {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let lines: Vec<(usize, String)> = text.lines().map(str::to_owned).zip(1..).map(|(l, n)| (n, l)).collect();
-        repeated(&read(&lines, &values).unwrap(), times)
+        repeated(&read(&lines, &values).unwrap(), times, 10).unwrap()
     }
 
     #[test]
@@ -164,5 +170,13 @@ mod tests {
         assert_eq!(written(lines, &[("got", "{i}"), ("more", "")], 2), ["read(3) = 0", "read(3) = 1"]);
         assert_eq!(written(lines, &[("got", "0"), ("more", "close(3) = 0")], 1), ["read(3) = 0", "close(3) = 0"]);
         assert!(Line::parse("read(3) = {got}", &Values::new()).is_err());
+    }
+
+    #[test]
+    fn a_case_without_an_end_is_refused() {
+        let lines = |text: &str, times| repeated(&read(&[(1, text.to_owned())], &Values::new()).unwrap(), times, 10);
+        assert!(lines("close(3) = 0", i64::MAX).is_err());
+        assert!(lines("{j<4000000000} close(3) = 0", 1).is_err());
+        assert!(lines("{j<9} close(3) = 0", 10).is_err());
     }
 }

@@ -28,7 +28,7 @@ const CROSSING_NS: f64 = 100.0;
 pub struct Checked {
     /// Number of traces that were judged.
     pub cases: usize,
-    /// What is wrong, each with file and line, what was expected, and what was found.
+    /// The cases that are not as they expect, each with file and line, the expectation, and the findings.
     pub wrong: Vec<String>,
 }
 

@@ -10,19 +10,19 @@
 mod sites;
 
 use crate::repository;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
 use sites::{Change, Constants, Site};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Folder of the sources that are switched.
 const SOURCES: &str = "crates/judge/src";
-/// Folder of the text cases.
+/// Folders of the recordings and of the text cases.
+const RECORDINGS: &str = "reports/recordings";
 const TEXTS: &str = "cases/text";
 /// Script that builds the judge.
 const BUILD_SCRIPT: &str = "crates/judge/build.rs";
@@ -34,7 +34,7 @@ const MOST_SECONDS: u32 = 300;
 const TRIED_FIRST: [usize; 2] = [4, 32];
 
 /// A switched copy of the checkout, built.
-struct Copy {
+struct SwitchedJudge {
     place: PathBuf,
     sites: Vec<Site>,
     /// The tool that checks reports.
@@ -43,7 +43,7 @@ struct Copy {
     tests: Vec<PathBuf>,
 }
 
-/// What reaches each site.
+/// The recordings, text cases and tests that reach each site.
 #[derive(Default)]
 struct Reached {
     recordings: BTreeMap<usize, BTreeSet<String>>,
@@ -56,20 +56,20 @@ struct Reached {
 /// Tries all sites whose line in the table contains `word`.
 pub(crate) fn ablate(word: &str) -> Result<()> {
     let root = repository::root();
-    let copy = Copy::build(&root)?;
-    let same = copy.check(None, &[], None)?;
+    let judge = SwitchedJudge::build(&root)?;
+    let same = judge.check(None, &[], None)?;
     ensure!(same.status.success(), "reports differ without a change: cargo xtask reports --bless first");
-    let reached = copy.reached(&root)?;
-    let table = copy.place.join("table.txt");
+    let reached = judge.reached(&root)?;
+    let table = judge.place.join("table.txt");
     let known = fs::read_to_string(&table).unwrap_or_default();
     let done: BTreeSet<&str> = known.lines().filter_map(|line| line.split('\t').next()).collect();
-    let file = Mutex::new(OpenOptions::new().create(true).append(true).open(&table)?);
-    let all: Vec<(usize, String)> = copy.sites.iter().map(label).enumerate().collect();
+    let file = OpenOptions::new().create(true).append(true).open(&table)?;
+    let all: Vec<(usize, String)> = judge.sites.iter().map(label).enumerate().collect();
     let left: Vec<_> = all.iter().filter(|(_, label)| label.contains(word) && !done.contains(label.as_str())).collect();
-    in_parallel(&left, |(site, label)| {
-        let result = copy.tried(*site, &reached)?;
-        let mut file = file.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?;
-        file.write_all(format!("{label}\t{result}\n").as_bytes()).context("can't write the table")
+    left.par_iter().try_for_each(|(site, label)| {
+        let result = judge.tried(*site, &reached)?;
+        // A line is written whole.
+        (&file).write_all(format!("{label}\t{result}\n").as_bytes()).context("can't write the table")
     })?;
     summarize(&fs::read_to_string(&table)?, word)
 }
@@ -95,7 +95,7 @@ fn summarize(table: &str, word: &str) -> Result<()> {
     std::io::stdout().write_all(out.as_bytes()).context("stdout is closed")
 }
 
-impl Copy {
+impl SwitchedJudge {
     fn build(root: &Path) -> Result<Self> {
         let place = root.join("target/ablate");
         let checkout = place.join("checkout");
@@ -179,47 +179,42 @@ impl Copy {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
-        let all = Mutex::new(Reached::default());
-        let names = repository::files(&root.join("reports/recordings"))?;
-        let recordings: Vec<String> =
-            names.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
-        in_parallel(&recordings, |name| {
+        let mut all = Reached::default();
+        for (name, sites) in noting(&names_in(root, RECORDINGS)?, |name| {
             let note = folder.join(name);
             self.check(None, &[name], Some(&note))?;
-            let mut all = all.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?;
-            noted(&note)?.into_iter().for_each(|site| _ = all.recordings.entry(site).or_default().insert(name.clone()));
-            Ok(())
-        })?;
-        let texts = repository::files(&root.join(TEXTS))?;
-        let texts: Vec<String> = texts.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
-        in_parallel(&texts, |file| {
+            noted(&note)
+        })? {
+            sites.into_iter().for_each(|site| _ = all.recordings.entry(site).or_default().insert(name.clone()));
+        }
+        for (file, sites) in noting(&names_in(root, TEXTS)?, |file| {
             let note = folder.join(format!("text {file}"));
             ensure!(self.text(None, file, Some(&note))?.status.success(), "{file}.md fails without a change");
-            let mut all = all.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?;
-            noted(&note)?.into_iter().for_each(|site| _ = all.texts.entry(site).or_default().insert(file.clone()));
-            Ok(())
-        })?;
+            noted(&note)
+        })? {
+            sites.into_iter().for_each(|site| _ = all.texts.entry(site).or_default().insert(file.clone()));
+        }
+        for (test, sites) in noting(&self.all_tests()?, |(program, test)| {
+            let note = folder.join(format!("{program} {}", test.replace("::", " ")));
+            ensure!(self.test(*program, None, &[test], Some(&note))?.status.success(), "{test} fails without a change");
+            noted(&note)
+        })? {
+            sites.into_iter().for_each(|site| _ = all.tests.entry(site).or_default().insert(test.clone()));
+        }
+        Ok(all)
+    }
+
+    /// Returns all tests, each with the index of its program.
+    fn all_tests(&self) -> Result<Vec<(usize, String)>> {
         let mut tests = Vec::new();
-        for program in 0..self.tests.len() {
-            let mut command = Command::new(&self.tests[program]);
+        for (program, path) in self.tests.iter().enumerate() {
+            let mut command = Command::new(path);
             command.arg("--list");
             let listed = self.run(command, None, None)?;
             let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-            tests.extend(
-                listed.lines().filter_map(|line| line.strip_suffix(": test")).map(|test| (program, test.to_owned())),
-            );
+            tests.extend(listed.lines().filter_map(|line| Some((program, line.strip_suffix(": test")?.to_owned()))));
         }
-        in_parallel(&tests, |(program, test)| {
-            let note = folder.join(format!("{program} {}", test.replace("::", " ")));
-            ensure!(self.test(*program, None, &[test], Some(&note))?.status.success(), "{test} fails without a change");
-            let mut all = all.lock().map_err(|_| anyhow::anyhow!("another thread failed"))?;
-            let reached = noted(&note)?;
-            reached
-                .into_iter()
-                .for_each(|site| _ = all.tests.entry(site).or_default().insert((*program, test.clone())));
-            Ok(())
-        })?;
-        all.into_inner().map_err(|_| anyhow::anyhow!("another thread failed"))
+        Ok(tests)
     }
 
     /// Returns what changes with a site, in short.
@@ -303,26 +298,15 @@ fn write_if_new(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Calls a function for each item, on all processors.
-fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let work = || -> Result<()> {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(item)?;
-        }
-        Ok(())
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(result) => result?,
-                Err(_) => bail!("a thread failed"),
-            }
-        }
-        Ok(())
-    })
+/// Returns the names, without their endings, of the repository's files in a folder.
+fn names_in(root: &Path, folder: &str) -> Result<Vec<String>> {
+    let files = repository::files(&root.join(folder))?;
+    Ok(files.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect())
+}
+
+/// Returns each item with the sites that `sites` says it reaches; all processors work on it.
+fn noting<T: Sync>(items: &[T], sites: impl Fn(&T) -> Result<Vec<usize>> + Sync) -> Result<Vec<(&T, Vec<usize>)>> {
+    items.par_iter().map(|item| Ok((item, sites(item)?))).collect()
 }
 
 #[cfg(test)]

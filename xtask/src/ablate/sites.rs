@@ -13,7 +13,7 @@ const FILTERS: [&str; 3] = ["filter", "retain", "take_while"];
 /// A place that can be switched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Site {
-    /// What is changed there.
+    /// The change that the switch makes.
     pub(crate) change: Change,
     /// Name of the file, from the crate's `src`.
     pub(crate) file: String,
@@ -23,7 +23,7 @@ pub(crate) struct Site {
     pub(crate) text: String,
 }
 
-/// What is changed at a site.
+/// A change that a switch makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
     Halved,
@@ -151,7 +151,7 @@ pub(crate) fn switched(file: &str, text: &str, constants: &Constants, sites: &mu
 /// Words to put into a text.
 struct Put {
     at: usize,
-    /// What ends at a place comes before what begins there; inner ends before outer ones, outer beginnings first.
+    /// Orders words at one place: ends (`false`) before beginnings, inner ends and outer beginnings first.
     order: (bool, i32),
     words: String,
 }

@@ -136,15 +136,16 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
         }
     }
     let count = families.iter().fold(0u64, |n, (_, family)| n.saturating_add(family.count));
-    // Of the other children only those are left whose program those started did not run.
+    // The maker's other forks ran the remaining programs.
     let forked = count.saturating_sub(done(recording, &spawning));
     let (mut served, mut toll) = (BTreeMap::new(), 0.0);
-    for (of, starts) in [(&spawning, count), (&forking, forked), (&beginning, count), (&awaiting, count)] {
+    let parts =
+        [(&spawning, count, true), (&forking, forked, true), (&beginning, count, false), (&awaiting, count, false)];
+    for (of, starts, forks) in parts {
         let share = served_share(recording, of, starts);
         for id in of.iter().filter(|_| share > 0.0) {
             let counts = &recording.row(*id).counts;
             served.insert(*id, (counts.calls as f64 * share).round() as u64);
-            let forks = spawning.contains(id) || forking.contains(id);
             toll += if forks { counts.toll_ns.unwrap_or(0) as f64 * share } else { 0.0 };
         }
     }

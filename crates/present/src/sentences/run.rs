@@ -166,11 +166,11 @@ impl Sentences<'_> {
         if self.uncounted() {
             return bad(format!("nothing found in {n}, but others were not counted{cost}"));
         }
-        if self.rec.problems.iter().any(|problem| problem.kind == ProblemKind::Unsampled) {
-            return bad(format!("nothing found in what was sampled: {n}{only}{exact}{cost}; most of the run was not"));
-        }
         if let Some(considered) = self.considered() {
             return bad(format!("{considered}; {n}{only}{exact}{cost}"));
+        }
+        if self.rec.problems.iter().any(|problem| problem.kind == ProblemKind::Unsampled) {
+            return bad(format!("nothing found in what was sampled: {n}{only}{exact}{cost}; most of the run was not"));
         }
         let most = self.most();
         if most.is_empty() {

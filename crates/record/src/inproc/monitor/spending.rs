@@ -76,7 +76,7 @@ impl Spending {
         self.theirs_ns = self.theirs_ns.max(theirs_ns);
         let worked = self.theirs_ns - *self.first_ns.get_or_insert(theirs_ns);
         let is_new = run_ns < STEADY_NS || worked < STEADY_THEIRS_NS && run_ns < STEADY_AT_LAST_NS;
-        if is_new && self.compared_ns == 0 {
+        if is_new {
             (self.ours, self.before_ns) = (Duration::ZERO, self.theirs_ns);
             return false;
         }
