@@ -135,7 +135,7 @@ impl Sentences<'_> {
     pub(crate) fn nothing(&self, only: Option<&Narrowing>) -> Nothing {
         let total = self.rec.total();
         let cost = match total.toll_ns {
-            Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.about_share_of_cpu(ns)),
+            Some(ns) => format!(", {}{}{}", self.about(), time(ns), self.about_share_of_cpu(ns)),
             None => String::new(),
         };
         let exact = match (self.rec.exact(), self.rec.header.lost) {
@@ -147,7 +147,7 @@ impl Sentences<'_> {
         let only = only.map_or_else(String::new, |o| format!(" (only {})", o.text()));
         let bad = |text| Nothing { text, is_good: false };
         if self.stripped() {
-            return bad(format!("which of {n} were needless is unknown: another tool dropped the samples{cost}"));
+            return bad(format!("{n}{cost}: which were needless is unknown, since another tool dropped the samples"));
         }
         if self.rec.header.backend == BackendKind::Import
             && self.rec.windows.is_empty()
@@ -164,7 +164,7 @@ impl Sentences<'_> {
             return bad(format!("an excerpt of {n}{cost}: {also}; it does not show the whole run"));
         }
         if self.uncounted() {
-            return bad(format!("nothing found in {n}, but others were not counted{cost}"));
+            return bad(format!("nothing found in {n}{cost}, but others were not counted"));
         }
         if let Some(considered) = self.considered() {
             return bad(format!("{considered}; {n}{only}{exact}{cost}"));

@@ -131,7 +131,7 @@ fn a_healthy_program_gets_two_lines() {
     assert_eq!(screen(stories::healthy(), 100).lines().count(), 2);
     assert_snapshot!(screen(stories::healthy(), 100), @r#"
     systoll  wc -l /usr/share/dict/words    exit 0    3 ms watched    about 2 ms CPU
-             nothing found worth your time: 93 system calls, exact; they take about 87 µs, 4.3 % of CPU
+             nothing found worth your time: 93 system calls, exact, about 87 µs, 4.3 % of CPU
     "#);
 }
 
