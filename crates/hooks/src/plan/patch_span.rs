@@ -18,6 +18,10 @@ const JUMP: u64 = JUMP_LEN;
 /// Instructions examined on either side of a call, at most.
 const REACH: usize = 8;
 
+/// The registers that hold a call's arguments.
+const ARGUMENTS: [Register; 6] =
+    [Register::RDI, Register::RSI, Register::RDX, Register::R10, Register::R8, Register::R9];
+
 /// Code around calls, with the facts about it.
 pub(super) struct Block<'a> {
     pub(super) code: &'a [Instruction],
@@ -97,7 +101,8 @@ impl Block<'_> {
             if self.targets.inside(i.ip(), call).is_some() {
                 return Err(if why == UnpatchableReason::TooShort { UnpatchableReason::BranchTarget } else { why });
             }
-            for behind in first + 1..=site {
+            // The hook reads the call's arguments, so that it should come after all that sets them.
+            for behind in (first + 1..=site).rev() {
                 let Some(end) = self.address(behind).filter(|end| end - i.ip() >= JUMP) else { continue };
                 if adjacent && behind != site || in_page && crosses_pages(i.ip()) {
                     continue;
@@ -115,12 +120,13 @@ impl Block<'_> {
     }
 
     /// Returns true if a hook before `between` may use rcx, r11 and flags, is always followed by the call, and knows
-    /// the call's number.
+    /// the call's number and its arguments.
     fn undisturbed(&self, between: Range<usize>, number: Option<u32>, effects: &mut Effects) -> bool {
         self.code.get(between).unwrap_or_default().iter().all(|i| {
             let known = number.is_some() || !effects.writes(i, Register::RAX);
             let free = [Register::RCX, Register::R11].iter().all(|r| !effects.reads(i, *r));
-            known && free && !is_branch(i) && !reads_flags(i)
+            let sets_argument = ARGUMENTS.iter().any(|r| effects.writes(i, *r));
+            known && free && !sets_argument && !is_branch(i) && !reads_flags(i)
         })
     }
 
