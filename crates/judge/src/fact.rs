@@ -94,6 +94,12 @@ macro_rules! with_facts {
             own_pipe => OwnPipe { weight: 2, of_row: false },
             /// The call is about a temporary file that only its maker uses.
             scratch => Scratch { weight: 4, of_row: false },
+            /// The call belongs to an epoll descriptor that is made for one job.
+            event_loop => EventLoop { weight: 3, of_row: false },
+            /// The call makes, marks, closes or removes a file that stands for a lock.
+            lock_file => LockFile { weight: 4, of_row: false },
+            /// The call waits for, or wakes, all threads that meet at one place.
+            meets => Meets { weight: 2, of_row: false },
             /// The call brings a file to the disk that its process removes.
             removed => Removed { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.

@@ -435,6 +435,10 @@ fn piece(line: &Ranged, n: u64, length: u64, gap: u64) -> Made {
         RangeFrom::Arg(arg) => made.set(arg, POINTER + from),
         RangeFrom::In(arg) => made.put(arg, Moment::Entry, from.to_le_bytes().to_vec()),
         RangeFrom::Before(arg) => made.set(arg, POINTER + from + length),
+        RangeFrom::Size(was, is) => {
+            made.set(was, POINTER + from);
+            made.set(is, POINTER + from + length);
+        }
     }
     made.result = if line.counts { length as i64 } else { 0 };
     made
@@ -453,6 +457,10 @@ fn neighbouring_ranges_in_small_pieces_are_claimed_and_others_are_not() {
             "{}",
             told(line.call, line.when, &calls)
         );
+        if line.is_of_size() {
+            // What a block of memory gains has no place, and is large beside the block alone: a text case has that.
+            continue;
+        }
         let apart = rounds(|n| vec![piece(line, n, one, 2 * line.small.max(one))]);
         assert_eq!(count(&apart, line.call, small), 0, "apart: {}", told(line.call, line.when, &apart));
         let large = rounds(|n| vec![piece(line, n, line.small + 4096, 0)]);

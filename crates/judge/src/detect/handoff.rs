@@ -1,7 +1,8 @@
-//! Detects items handed from thread to thread one by one, with a wait and a wake for each.
+//! Detects threads that wait for each other for each little step: items handed over one by one, and meetings of all.
 
 use super::between::Between;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
@@ -68,6 +69,9 @@ fn claim_turns(stretch: &[Step<'_>], claims: &mut Claims) {
     let of = |test: fn(&Step<'_>) -> bool| -> Set<u64> {
         stretch.iter().filter(|s| test(s)).map(|s| s.observed.arg(0)).collect()
     };
+    if !of(wakes_all).is_empty() && of(wakes_all).is_subset(&of(waits)) && of(wakes) == of(wakes_all) {
+        return claim_meetings(stretch, claims);
+    }
     // An address at which a thread both waits and wakes others is a lock.
     if !of(waits).is_disjoint(&of(wakes)) {
         return;
@@ -92,6 +96,14 @@ fn finish(run: &mut Vec<&Step<'_>>, stretch: &[Step<'_>], claims: &mut Claims) {
         leave_out_later(first, claims);
     }
     run.clear();
+}
+
+/// Claims the calls of a stretch in which threads do nothing but wait for each other at one place, all for all.
+fn claim_meetings(stretch: &[Step<'_>], claims: &mut Claims) {
+    if stretch.len() >= LONG {
+        stretch.iter().skip(1).for_each(|step| put(claims, step.index, of_meeting()));
+        stretch.first().into_iter().for_each(|first| leave_out_later(first, claims));
+    }
 }
 
 impl Detector for Handoff {
@@ -127,9 +139,25 @@ fn waits(step: &Step<'_>) -> bool {
     step.lines.may_wake() && !step.wakes && call.result == Some(0) && call.waited_ns.is_none_or(|ns| ns > 0)
 }
 
+/// Returns true if the call wakes all who wait, however many.
+fn wakes_all(step: &Step<'_>) -> bool {
+    step.wakes && step.observed.arg(2) as i32 == i32::MAX
+}
+
 /// Returns true if the call woke a thread.
 fn wakes(step: &Step<'_>) -> bool {
     step.wakes && step.observed.call.result.is_some_and(|woken| woken > 0)
+}
+
+fn of_meeting() -> Claim {
+    Claim {
+        facts: Fact::Meets.into(),
+        ..Claim::of(
+            Kind::SmallIo,
+            "has threads wait for each other after each little step",
+            "let them meet after a larger part of the work",
+        )
+    }
 }
 
 fn claim() -> Claim {

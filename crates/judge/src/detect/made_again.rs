@@ -6,7 +6,7 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, INTEREST, MOVES_UNSEEN, SCRATCH, Semantics, Thing, Way, value};
+use crate::semantics::{EPOLL, Effect, INTEREST, MOVES_UNSEEN, SCRATCH, Semantics, Thing, Way, value};
 use crate::signs::Signs;
 use systoll_model::constants::EPOLL_CTL_DEL;
 use systoll_model::{Moment, Recording, WindowCall};
@@ -231,6 +231,7 @@ impl Life {
         let facts = Facts::default()
             .with(Fact::Mapping, self.thing.file.is_some() && self.of_made.is_none())
             .with(Fact::NewSocket, carries)
+            .with(Fact::EventLoop, thing == EPOLL)
             .with(Fact::Scratch, thing == SCRATCH);
         Claim { facts, weak, gives_up, ..Claim::of(Kind::Toggle, thing, instead) }
     }

@@ -110,7 +110,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut detectors: Vec<Box<dyn Detector>> = vec![
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording, semantics)),
-        Box::new(scratch::Scratch::default()),
+        Box::new(scratch::Scratch::new(recording, semantics)),
         Box::new(ritual::Ritual::default()),
         Box::new(room::Room),
         Box::new(repeat::Repeat::new(recording, semantics, changers)),

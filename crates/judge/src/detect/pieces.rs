@@ -55,10 +55,11 @@ impl Detector for Pieces {
             let from = line.begins(&step.observed, before);
             let Some(end) = from.map(|from| line.ends(&step.observed, from)) else { continue };
             let length = end.saturating_sub(from.unwrap_or(end));
-            let fits = length > 0 && (length <= line.small || line.any);
-            let goes_on = from == before && fits && line.is_whole(&step.observed);
+            let is_small = line.is_small(from.unwrap_or(end), length);
+            let fits = length > 0 && (is_small || line.any);
+            let goes_on = (from == before || line.is_of_size()) && fits && line.is_whole(&step.observed);
             match runs.get_mut(&same).filter(|_| goes_on) {
-                Some(run) => run.add(at, end, length),
+                Some(run) => run.add(at, end, length, is_small),
                 None => {
                     let new = Run { line, steps: vec![at], end, bytes: 0, cut: at == 0, large: false };
                     runs.insert(same, new).into_iter().for_each(|run| run.claim(false, steps, claims));
@@ -83,11 +84,11 @@ fn same(line: &Ranged, step: &Step<'_>) -> Option<Same> {
 }
 
 impl Run {
-    fn add(&mut self, at: usize, end: u64, length: u64) {
+    fn add(&mut self, at: usize, end: u64, length: u64, is_small: bool) {
         self.steps.push(at);
         self.end = end;
         self.bytes = self.bytes.saturating_add(length);
-        self.large |= length > self.line.small;
+        self.large |= !is_small;
     }
 
     /// Returns true if the step may need what the calls of the run did.
@@ -95,6 +96,7 @@ impl Run {
         let own = |fd: Option<i32>| fd.is_some() && fd.map(|fd| u64::from(fd as u32)) == *file;
         match self.line.between {
             Between::Nothing => true,
+            Between::Any => false,
             Between::Transfers => {
                 let fd = step.lines.fd.and_then(|arg| u8::try_from(arg).ok()).map(|arg| step.observed.descriptor(arg));
                 step.pauses && step.moved.is_none()

@@ -1,25 +1,32 @@
-//! Detects files that a program makes, writes, reads back by their names and removes, again and again: its own memory
-//! would have held them. A file of which only one descriptor is used is a line of the table of things
-//! ([`super::made_again`]).
+//! Detects files that a program makes and removes by their names, again and again: those that it writes and reads back,
+//! which its own memory would have held, and those that it makes to hold a lock. A file of which only one descriptor is
+//! used is a line of the table of things ([`super::made_again`]).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, IN_MEMORY, SCRATCH, SYNCED, Way, removes_name};
+use crate::semantics::{Effect, IN_MEMORY, SCRATCH, SYNCED, Semantics, Way, removes_name};
 use crate::signs::Signs;
+use systoll_model::constants::O_EXCL;
+use systoll_model::{Errno, Recording, Row};
 
 /// Largest content of a file, bytes, that the program's own memory would have held as well.
 const HELD: u64 = 64 << 10;
-/// Largest number of folders remembered.
+/// Largest content of a lock file, bytes: the number of its maker, and perhaps a host's name.
+const NOTE: u64 = 256;
+/// Largest number of folders, and of lock files, remembered.
 const REMEMBERED: usize = 1 << 10;
 
 /// Claims all calls on such files but the first.
-#[derive(Default)]
 pub(super) struct Scratch {
-    /// Folders of such files that earlier windows show, by process.
+    /// Folders of files read back that earlier windows show, by process.
     folders: Set<(u32, String)>,
+    /// Paths of lock files that earlier windows show, by process.
+    locks: Set<(u32, String)>,
+    /// True if somebody found a file that was to be new: a lock that another holds.
+    is_contended: bool,
 }
 
 /// The life of a file that was made in the window.
@@ -32,6 +39,8 @@ struct Life {
     wrote: u64,
     read_back: bool,
     removed: bool,
+    /// True if the file had to be new.
+    exclusive: bool,
     /// True if another process may have used the file.
     shared: bool,
 }
@@ -41,6 +50,12 @@ impl Life {
     fn is_over(&self) -> bool {
         let is_own = self.read_back && !self.shared && (1..=HELD).contains(&self.wrote);
         is_own && self.removed && self.open == 0 && self.openings > 1
+    }
+
+    /// Returns true if all that the file did was to be there: for the others who want it to be new.
+    fn was_lock(&self) -> bool {
+        let unread = self.exclusive && !self.read_back && self.openings == 1 && self.wrote <= NOTE;
+        unread && self.removed && self.open == 0
     }
 }
 
@@ -82,7 +97,10 @@ impl Lives {
                 Some(place) => {
                     self.note(place, at, |life| (life.open, life.openings) = (life.open + 1, life.openings + 1))
                 }
-                None if opened.anew && opened.writes => self.begin(at, opened.path.to_string()),
+                None if opened.anew && opened.writes => {
+                    let flags = step.observed.opening_flags(step.effects).unwrap_or(0);
+                    self.begin(at, opened.path.to_string(), flags & O_EXCL != 0);
+                }
                 None => return,
             }
             if let Some(place) = self.named.get(&*opened.path) {
@@ -102,7 +120,7 @@ impl Lives {
         self.on_descriptor(at, step);
     }
 
-    fn begin(&mut self, at: usize, path: String) {
+    fn begin(&mut self, at: usize, path: String, exclusive: bool) {
         self.named.insert(path.clone(), self.all.len());
         self.own.push(self.all.len());
         self.all.push(Life {
@@ -113,6 +131,7 @@ impl Lives {
             wrote: 0,
             read_back: false,
             removed: false,
+            exclusive,
             shared: false,
         });
     }
@@ -183,6 +202,30 @@ fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
+impl Scratch {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let finds_it =
+            |row: &Row| semantics.lines_of(row.syscall).may_open && row.counts.errors.contains_key(&Errno::EEXIST);
+        let is_contended = recording.rows.iter().any(finds_it);
+        Self { folders: Set::default(), locks: Set::default(), is_contended }
+    }
+
+    /// Claims the calls of lock files that were made and removed before.
+    fn claim_locks(&mut self, who: u32, lives: &Lives, steps: &[Step<'_>], claims: &mut Claims) {
+        for life in lives.all.iter().filter(|life| life.was_lock() && !self.is_contended) {
+            let key = (who, life.path.clone());
+            if self.locks.contains(&key) {
+                let object = claims.object(&life.path);
+                for step in life.calls.iter().filter_map(|at| steps.get(*at)) {
+                    claims.set(step.index, Claim { object: Some(object.clone()), ..of_lock() });
+                }
+            } else if self.locks.len() < REMEMBERED {
+                self.locks.insert(key);
+            }
+        }
+    }
+}
+
 impl Detector for Scratch {
     fn looks_for(&self) -> Signs {
         Signs::CALL
@@ -197,6 +240,7 @@ impl Detector for Scratch {
             return;
         }
         let lives = Lives::of(steps);
+        self.claim_locks(who, &lives, steps, claims);
         let mut claimed: Set<usize> = Set::default();
         for life in lives.all.iter().filter(|life| life.is_over()) {
             let key = (who, folder(&life.path).to_owned());
@@ -224,6 +268,18 @@ impl Detector for Scratch {
                 leave_out_later(step, claims);
             }
         }
+    }
+}
+
+fn of_lock() -> Claim {
+    Claim {
+        facts: Fact::LockFile.into(),
+        gives_up: "others wait longer for the lock",
+        ..Claim::of(
+            Kind::Toggle,
+            "a lock file, made and removed around each step, though nobody else in this run was seen to want it",
+            "keep the lock for many steps",
+        )
     }
 }
 

@@ -7,7 +7,8 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{
-    Act, Effect, INTEREST, Key, POSITION, PROTECTION, SIGNAL_MASK, Semantics, State, StateId, Undone,
+    Act, CREDENTIALS, Effect, FILE_STATUS, INTEREST, Key, POSITION, PROTECTION, SIGNAL_MASK, Semantics, State, StateId,
+    Undone,
 };
 use crate::signs::Signs;
 use std::ops::Range;
@@ -82,6 +83,13 @@ impl Detector for Toggle<'_> {
                 // A program that changes state around a fork has a reason to undo it.
                 done.extend(histories.drain().map(|(_, h)| h));
                 forked = forked.min(at);
+            }
+            if may_need_identity(step) {
+                let about = |at: usize| steps.get(at)?.meaning.as_ref().map(|meaning| meaning.line.about);
+                let of_identity = |history: &History<'_>| {
+                    history.first().and_then(|(at, _)| about(*at)).is_some_and(|about| about.is(&CREDENTIALS))
+                };
+                done.extend(histories.extract_if(|_, history| of_identity(history)).map(|(_, history)| history));
             }
             // A position at which the program then reads or writes was needed.
             if let Some(fd) = step.moved.filter(|m| m.line.at.is_none()).and_then(|m| m.fd)
@@ -291,6 +299,17 @@ fn may_rotate(about: &State) -> bool {
 fn returns(history: &History<'_>) -> Option<usize> {
     let back = |three: &[(usize, &[u8])]| matches!(three, [a, b, c] if a.1 == c.1 && a.1 != b.1);
     history.windows(3).all(back).then(|| history.len().saturating_sub(2))
+}
+
+/// Returns true if the call's outcome may depend on whose the process is. What goes through a file that is open does not,
+/// nor do memory and what threads of a process tell each other.
+fn may_need_identity(step: &Step<'_>) -> bool {
+    let of_file = step.moved.is_some() && step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
+    let about = step.meaning.as_ref().map(|meaning| meaning.line.about);
+    let state = about.is_some_and(|about| [&CREDENTIALS, &FILE_STATUS, &POSITION].iter().any(|of| about.is(of)));
+    let only = |effect: Effect| matches!(effect, Effect::Memory | Effect::Closes(_));
+    let own = step.effects.iter().next().is_some() && step.effects.iter().all(only);
+    !(of_file || state || own || step.lines.may_wake())
 }
 
 /// Returns true if a history sets for which events a descriptor is watched, room to write is one of them, and the window

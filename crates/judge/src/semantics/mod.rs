@@ -33,7 +33,6 @@ pub(crate) use {
     alternatives::CHEAPER,
     call_pairs::SEQUELS,
     ranges::{From as RangeFrom, RANGED},
-    state::CREDENTIALS,
     state_lines::STATE_LINES,
     things::{Handle, THINGS},
 };
@@ -52,13 +51,13 @@ pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, first_word, value, word_at};
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, CWD, FD_FLAGS, FILE_STATUS, FOLDER, INTEREST, MAKING, NAME, OF_IDENTITY, PATH,
-    POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SETTLED_OPEN, SIGNAL_MASK, SIZE, SOCKET_OPTION, STATUS_FLAGS,
-    SYNCED, Scope, Shared, State, StateId, TIMES, Undone, names_one,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, INTEREST, MAKING, NAME,
+    OF_IDENTITY, PATH, POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SETTLED_OPEN, SIGNAL_MASK, SIZE, SOCKET_OPTION,
+    STATUS_FLAGS, SYNCED, Scope, Shared, State, StateId, TIMES, Undone, names_one,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
-pub(crate) use things::{IN_MEMORY, SCRATCH, TOKENS, Thing};
+pub(crate) use things::{EPOLL, IN_MEMORY, SCRATCH, TOKENS, Thing};
 pub(crate) use threads::shares_memory;
 pub(crate) use vocabulary::{Act, How, Source, When};
 pub(crate) use waits::{ARMS, Arm, SuspectWait, WAITING_PROGRAMS, Where};

@@ -15,6 +15,9 @@ pub(crate) enum From {
     In(u8),
     /// The end of the range of the call before; the argument holds the end of this one.
     Before(u8),
+    /// An argument with the size so far; the second one holds the new size. A range of at most a sixteenth of the size
+    /// is small: who grows by a share of the size calls seldom. Python's lists grow by an eighth, vectors by a half.
+    Size(u8, u8),
 }
 
 /// Calls that may lie between two ranges that could be one.
@@ -24,6 +27,8 @@ pub(crate) enum Between {
     Nothing,
     /// Transfers that fill the file that both calls apply to.
     Transfers,
+    /// Any: only the program sees what the calls do.
+    Any,
 }
 
 /// A call that applies to a range.
@@ -143,13 +148,28 @@ impl Ranged {
             From::In(arg) if call.arg(arg) == 0 => Some(before.unwrap_or(0)),
             From::In(arg) => call.data(arg, Moment::Entry)?.first_chunk().map(|b| u64::from_le_bytes(*b)),
             From::Before(arg) => Some(before.unwrap_or(call.arg(arg))),
+            From::Size(arg, _) => Some(call.arg(arg)),
+        }
+    }
+
+    /// Returns true if the range is what a block of memory gains: each block has its own, and all of one run need not
+    /// be of the same.
+    pub(crate) fn is_of_size(&self) -> bool {
+        matches!(self.from, From::Size(..))
+    }
+
+    /// Returns true if a range that begins at `begins` is small.
+    pub(crate) fn is_small(&self, begins: u64, length: u64) -> bool {
+        match self.from {
+            From::Size(..) => length <= begins / 16,
+            _ => length <= self.small,
         }
     }
 
     /// Returns the end of a call's range that begins at `begins`.
     pub(crate) fn ends(&self, call: &ObservedCall<'_>, begins: u64) -> u64 {
         match self.from {
-            From::Before(arg) => call.arg(arg),
+            From::Before(arg) | From::Size(_, arg) => call.arg(arg),
             // The kernel rounds lengths of memory up to whole pages.
             _ if self.file.is_none() => {
                 begins.saturating_add(call.arg(self.length).div_ceil(PAGE).saturating_mul(PAGE))
@@ -194,6 +214,14 @@ pub(crate) static RANGED: &[Ranged] = &[
     of_memory("mprotect", &[Arg(2)]).any(),
     of_memory("pkey_mprotect", &[Arg(2), Arg(3)]),
     of_memory("munmap", &[]),
+    Ranged {
+        from: From::Size(1, 2),
+        between: Between::Any,
+        does: "makes a block of memory longer by a little, again and again",
+        instead: "double the room, or ask for what it will need at first",
+        gives_up: "up to half of the room is unused",
+        ..of_memory("mremap", &[])
+    },
     of_memory("mlock", &[]).any(),
     of_memory("mlock2", &[Arg(2)]),
     of_memory("munlock", &[]),

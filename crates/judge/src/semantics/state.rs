@@ -220,9 +220,8 @@ pub(crate) static SCHEDULING: State = State {
     ..PLAIN
 };
 
-/// The kinds of state that change with the process's user, groups and capabilities.
-pub(crate) static OF_IDENTITY: &[&State] =
-    &[&IDENTITY, &CAPABILITIES, &CREDENTIALS, &ATTRIBUTES, &NAME, &ATTEMPT, &MAKING];
+/// The kinds of state that change with the process's user, groups and capabilities, beside [`CREDENTIALS`].
+pub(crate) static OF_IDENTITY: &[&State] = &[&IDENTITY, &CAPABILITIES, &ATTRIBUTES, &NAME, &ATTEMPT, &MAKING];
 
 /// The kinds of state that tell how a thread is scheduled.
 pub(crate) static SCHEDULES: &[&State] = &[&SCHEDULING, &AFFINITY, &PRIORITY, &IO_PRIORITY, &SCHEDULING_ATTRIBUTES];

@@ -152,6 +152,9 @@ const CALLER: u32 = 0;
 const MODE: Source = Const(0);
 const OWNER: Source = Const(1);
 const ATTRIBUTE: Source = Const(2);
+/// The part of a key that tells user ids and group ids apart.
+const USER: Source = Const(0);
+const GROUP: Source = Const(1);
 const AT: Source = Path { at: Some(0), path: 1 };
 const PLAIN: Source = Path { at: None, path: 0 };
 
@@ -210,8 +213,8 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("prctl", &ATTRIBUTES).key(&[Call]).value(In(1)).when(&[Is(0, PR_SET_NAME)]),
     ask("prctl", &ATTRIBUTES).key(&[Call, Arg(0)]).answer(&[Result]).when(&[OneOf(0, GOTTEN)]),
     set("prctl", &ATTRIBUTES).key(&[Call, Arg(0)]).value(Arg(1)).when(&[OneOf(0, SETTABLE_ATTRIBUTES)]),
-    set("setresuid", &CREDENTIALS).key(&[Call]).value(Args(3)),
-    set("setresgid", &CREDENTIALS).key(&[Call]).value(Args(3)),
+    set("setresuid", &CREDENTIALS).key(&[USER]).value(Args(3)),
+    set("setresgid", &CREDENTIALS).key(&[GROUP]).value(Args(3)),
 
     ask("rt_sigprocmask", &SIGNAL_MASK).answer(&[Out(2)]).when(&[Null(1), NotNull(2)]),
     // Without a new mask and without a place for the old one, the call does nothing.

@@ -48,7 +48,7 @@ fn what_sets_one_state_has_one_key_or_leaves_the_others_in_doubt() {
         let of = EFFECT_LINES.iter().filter(|e| e.call == entry.call);
         of.map(|e| e.effect).any(|effect| match effect {
             Effect::Changes(state) | Effect::ChangesOf(_, state) => state.id() == entry.about.id(),
-            Effect::Identity => [CREDENTIALS.id(), ATTRIBUTES.id()].contains(&entry.about.id()),
+            Effect::Identity => entry.about.id() == ATTRIBUTES.id(),
             _ => false,
         })
     };

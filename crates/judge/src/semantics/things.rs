@@ -182,7 +182,8 @@ pub(crate) const TOKENS: &str = "a descriptor of tokens";
 const EFD_SEMAPHORE: u32 = 1;
 const SIGNALS: &str = "a signal descriptor";
 const WATCHES: &str = "a watch descriptor";
-const EPOLL: &str = "an epoll descriptor";
+/// The name of what an event loop waits by.
+pub(crate) const EPOLL: &str = "an epoll descriptor";
 /// The name of a file that ends with its descriptor, or whose name its maker removes.
 pub(crate) const SCRATCH: &str = "a temporary file";
 /// The advice about such a file.
@@ -256,8 +257,9 @@ pub(crate) static THINGS: &[Thing] = &[
     Thing { file: Some(2), of_open: true, ..thing("epoll_ctl", "an interest in a descriptor").handle(Handle::Arg(2))
         .when(&[Is(1, EPOLL_CTL_ADD)]).sort(&[Arg(0), In(3)])
         .ends(End { when: &[Is(1, EPOLL_CTL_DEL)], handle: 2, ..ends("epoll_ctl") }) },
-    thing("epoll_create", EPOLL),
-    thing("epoll_create1", EPOLL).sort(&[Arg(0)]),
+    Thing { life: 28, holds: true, ..thing("epoll_create", EPOLL) },
+    // An event loop made for one job takes some 28 calls (asyncio.run).
+    Thing { life: 28, holds: true, ..thing("epoll_create1", EPOLL).sort(&[Arg(0)]) },
     thing("inotify_init", WATCHES),
     thing("inotify_init1", WATCHES).sort(&[Arg(0)]),
     thing("fanotify_init", WATCHES).sort(&[Args(2)]),

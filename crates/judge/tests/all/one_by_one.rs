@@ -53,6 +53,21 @@ fn items_handed_over_one_by_one() {
     assert!(of(&queue, 60_000_000).findings.is_empty());
 }
 
+#[test]
+fn threads_that_meet_after_each_little_step() {
+    let of = |trace: &[Call]| {
+        let mut rec = recording(trace, BUSY);
+        rec.processes[0].cpu_ns = Some(60_000_000);
+        judged_as(&rec)
+    };
+    let wakes_all = |at: u64| call("futex", "pthread_barrier_wait", &[at, 129, 0x7fff_ffff], 1).toll(900);
+    let meets = rounds(10_000, |n| vec![if n % 3 == 0 { wakes_all(0x10) } else { waits(0x10, 5_000) }]);
+    is(&only(of(&meets)), Kind::SmallIo, "handoff-per-item");
+    // Not claimed: a condition that wakes all and waits elsewhere for what they do.
+    let elsewhere = rounds(10_000, |n| vec![if n % 3 == 0 { wakes_all(0x10) } else { waits(0x20, 5_000) }]);
+    assert!(of(&elsewhere).findings.is_empty());
+}
+
 fn spawns(stack: u64) -> Call {
     call("clone3", "pthread_create", &[1, 88], 77)
         .input(0, &[0x3d_0f00, 0, 0, 0, 0, stack].map(u64::to_le_bytes).concat())
