@@ -116,6 +116,18 @@ struct Run {
     line: bool,
 }
 
+impl Run {
+    /// Returns true if the step reads, through another descriptor, the file that the run writes: the reader wants each
+    /// piece as soon as it is there.
+    fn is_read_by(&self, stream: Stream, step: &Step<'_>, steps: &[Step<'_>]) -> bool {
+        let reads =
+            step.moved.is_some_and(|moved| moved.line.way == Way::In && moved.fd != stream.fd && moved.got > Some(0));
+        let file = |step: &Step<'_>| step.observed.call.fd.clone().filter(|_| is_file(step));
+        let written = || self.steps.last().and_then(|at| steps.get(*at)).and_then(file);
+        reads && stream.way == Way::Out && file(step).is_some_and(|file| written().as_ref() == Some(&file))
+    }
+}
+
 /// One direction through one descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Stream {
@@ -166,7 +178,11 @@ impl Detector for SmallIo<'_> {
             if !runs.is_empty() {
                 let answered = runs.keys().filter(|stream| self.answered(step, **stream)).copied();
                 let outputs = runs.keys().filter(|stream| unlocked && stream.way == Way::Out).copied();
-                let more: Vec<Stream> = answered.chain(outputs).collect();
+                let read_back = runs
+                    .iter()
+                    .filter(|(stream, run)| run.is_read_by(**stream, step, steps))
+                    .map(|(stream, _)| *stream);
+                let more: Vec<Stream> = answered.chain(outputs).chain(read_back).collect();
                 for stream in ended(step, runs.keys()).into_iter().chain(more) {
                     if let Some(run) = runs.remove(&stream) {
                         end(stream, run, false, claims);
