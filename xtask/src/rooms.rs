@@ -17,6 +17,7 @@ const LONG_STRUCTS: &[(&str, &str)] = &[
     ("judge::finding::Finding", "what the JSON contract says of a finding, field by field"),
     ("model::recording::Header", "what is known of a run: a field for each thing that is stored and told"),
     ("model::file::wire::Header", "the recording's header as it is stored: its fields are the format"),
+    ("model::file::wire::Recording", "the recording as it is stored: a field for each table of the format"),
     ("present::json::wire::Report", "the JSON contract's own object"),
     ("present::json::wire::WireFinding", "the JSON contract's own object"),
     ("systoll::cli::prove::ProveArgs", "one field a flag, as clap's derive wants them"),

@@ -3,7 +3,7 @@
 use crate::gaps::Computed;
 use crate::trace::Trace;
 use std::sync::Arc;
-use systoll_model::{BackendKind, Header, LongCall, Problem, ProblemKind, Recording, RowId};
+use systoll_model::{BackendKind, Header, LongCall, Problem, ProblemKind, Recording, RowId, name_objects};
 
 /// Returns the recording of a trace.
 pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
@@ -33,6 +33,8 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         thread: Arc::from(if long.tid == 0 { String::new() } else { long.tid.to_string() }),
         startup: false,
     });
+    let mut wait_spans = trace.waits.waits();
+    wait_spans.spans.iter_mut().for_each(|span| span.begin_ns = span.begin_ns.saturating_sub(late));
     let header = Header {
         version: env!("CARGO_PKG_VERSION").into(),
         command,
@@ -48,7 +50,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         ..Header::default()
     };
     let threads = trace.table.threads();
-    Recording {
+    let mut recording = Recording {
         header,
         processes: trace.table.images,
         modules: trace.frames.modules,
@@ -60,9 +62,12 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         ledgers: trace.ledger.ledgers(),
         trunks: Vec::new(),
         longest: longest.collect(),
+        wait_spans,
         problems,
         ..Recording::default()
-    }
+    };
+    name_objects(&mut recording);
+    recording
 }
 
 /// Returns the command's words; none if the trace does not tell them.

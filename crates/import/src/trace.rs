@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use systoll_model::{
-    Before, Counts, Errno, Exit, Looked, Process, ProcessId, Question, QuestionAsked, RowId, Signature, StackId, Sysno,
-    WindowCall,
+    Before, Counts, Errno, Exit, KeptWaits, LONG_WAIT_NS, Looked, Process, ProcessId, Question, QuestionAsked, RowId,
+    Signature, StackId, Sysno, WaitSpan, WindowCall,
 };
 
 /// Largest number of slowest calls remembered.
@@ -70,6 +70,8 @@ pub(crate) struct Trace {
     pub(crate) windows: Windows,
     pub(crate) frames: Frames,
     pub(crate) longest: BinaryHeap<Reverse<Long>>,
+    /// The calls that waited for long.
+    pub(crate) waits: KeptWaits,
     pub(crate) gaps: Gaps,
     pub(crate) notes: Notes,
     pub(crate) clock: Clock,
@@ -137,6 +139,7 @@ impl Trace {
             windows: Windows::new(seed),
             frames: Frames::new(),
             longest: BinaryHeap::new(),
+            waits: KeptWaits::default(),
             gaps: Gaps::default(),
             notes: Notes::default(),
             clock: Clock::default(),
@@ -203,11 +206,25 @@ impl Trace {
                 self.windows.add(ordinal, looked);
             }
         }
+        if let Some(begin_ns) = at.filter(|_| ended.waited_ns >= LONG_WAIT_NS && !self.stamped_when_written) {
+            self.keep_wait(call, row, (image, process), (begin_ns, ended.waited_ns));
+        }
         let waits_for = if is_futex_wait(call) { WaitsFor::Surely } else { WaitsFor::of(signature) };
         self.took(call.tid, counted, &met, Times { entry_ns: at, elapsed_ns: ended_in }, waits_for);
         if self.follow.contains(syscall) {
             self.changes(call, process, entry);
         }
+    }
+
+    /// Keeps a call that waited for long: its entry and its time, ns.
+    fn keep_wait(&mut self, call: &Call, row: RowId, (image, process): (ProcessId, u32), (begin_ns, ns): (u64, u64)) {
+        let syscall = call.syscall.0;
+        let decoded = decode(call, syscall.signature());
+        let fd = syscall.signature().and_then(Signature::fd_arg).and_then(|at| decoded.args.get(at)).copied();
+        let object = decoded.fd.or_else(|| self.descriptors.name(process, fd? as i32));
+        let pid = self.table.images.get(image.0 as usize).map_or(0, |image| image.pid);
+        let (tid, args, result) = (call.tid, decoded.args, call.result);
+        self.waits.add(WaitSpan { row, pid, tid, begin_ns, ns, args, result, object }, syscall);
     }
 
     /// Notes that a thread makes another call: its last call, if the trace told no time for it, had

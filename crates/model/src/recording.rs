@@ -11,6 +11,7 @@ use crate::request::{ReceivedCalls, RequestKind, RequestKindId};
 use crate::row::{ObjectSample, Row, RowId, RowTrunk, WholeStack};
 use crate::sysno::Sysno;
 use crate::thread::Thread;
+use crate::wait_span::WaitSpans;
 use crate::window::Window;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -279,6 +280,8 @@ pub struct Recording {
     pub object_samples: Vec<ObjectSample>,
     /// The slowest single calls, slowest first.
     pub longest: Vec<LongCall>,
+    /// The calls that waited for a millisecond or more.
+    pub wait_spans: WaitSpans,
     /// Packages of scripts' sources whose version is known.
     pub packages: Vec<Package>,
     /// Prices measured around the run.
@@ -464,6 +467,13 @@ impl Recording {
         }
         if !self.longest.iter().all(|l| row(l.row)) {
             return Err("a long call names no row of the file".into());
+        }
+        let waits = &self.wait_spans;
+        if !waits.spans.iter().all(|w| row(w.row)) || !waits.dropped.iter().all(|d| row(d.row)) {
+            return Err("a wait names no row of the file".into());
+        }
+        if !waits.spans.is_sorted_by_key(|w| w.begin_ns) {
+            return Err("a wait stands out of order".into());
         }
         Ok(())
     }

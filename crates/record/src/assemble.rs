@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
     BackendKind, Exit, Header, InPlace, LongCall, ObjectSample, Prices, Problem, Process, Recording, Row, RowTrunk,
-    Spread, TimeZone, VdsoRow, WholeStack,
+    Spread, TimeZone, VdsoRow, WholeStack, name_objects,
 };
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
@@ -198,7 +198,7 @@ impl NamedTable {
                 *object = name.clone();
             }
         }
-        Recording {
+        let mut recording = Recording {
             packages: packages(&self.names.frames, &self.rows),
             header,
             processes,
@@ -216,9 +216,12 @@ impl NamedTable {
             whole_stacks: self.whole_stacks,
             object_samples,
             longest,
+            wait_spans: table.waits.waits(),
             prices,
             problems: self.problems,
             in_place,
-        }
+        };
+        name_objects(&mut recording);
+        recording
     }
 }

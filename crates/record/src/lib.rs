@@ -32,6 +32,7 @@ pub mod inproc;
 mod launch;
 mod ledger;
 mod limits;
+mod long_calls;
 mod naming;
 mod packages;
 mod problems;

@@ -1,14 +1,14 @@
 //! The exact table that a backend fills: calls by raw addresses, with each stack stored once.
 
+use crate::long_calls::SlowestCalls;
 use crate::row_lines::{self, Line};
 use crate::samples::{SampledStack, Samples};
 use crate::stacks::Stacks;
 use crate::trunks::Trunks;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{Counts, Errno, Exit, LongCall, Process, ProcessId, RowId, Sysno, ThreadCalls};
+use systoll_model::{Counts, Errno, Exit, KeptWaits, Process, ProcessId, Sysno, ThreadCalls, WaitSpan};
 use systoll_symbols::RawFrame;
 
 /// Images with an entry of their own; further ones are folded by program.
@@ -21,12 +21,6 @@ const MAX_VDSO: usize = 2_000;
 pub(crate) const MAX_LINES: usize = 64;
 /// Threads with an entry of their own, at most. Further threads of an image share one.
 const MAX_THREADS: usize = 512;
-/// Slowest calls remembered by default, at most.
-const FEW_LONGEST: usize = 256;
-/// Slowest calls remembered, at most, if the user asks for all calls above a given time.
-const MOST_LONGEST: usize = 8_192;
-/// Duration below which calls are never listed among the longest by default, ns.
-const LONG_NS: u64 = 200_000;
 
 /// Index of an image in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,16 +164,6 @@ pub(crate) struct RawThread {
     pub(crate) calls: BTreeMap<Sysno, ThreadCalls>,
 }
 
-/// A slow call that is listed by itself.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RawLong {
-    pub(crate) ns: u64,
-    pub(crate) row: u32,
-    pub(crate) at_ns: u64,
-    pub(crate) thread: Arc<str>,
-    pub(crate) startup: bool,
-}
-
 #[derive(Clone, Default)]
 pub(crate) struct Table {
     pub(crate) images: Vec<Image>,
@@ -187,9 +171,9 @@ pub(crate) struct Table {
     pub(crate) stacks: Stacks,
     pub(crate) rows: Vec<RawRow>,
     row_index: foldhash::HashMap<(ImageId, Sysno, u32), u32>,
-    pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
-    /// Time from which on calls are listed one by one, ns, if the user asked for that.
-    pub(crate) longer_ns: Option<u64>,
+    pub(crate) slowest: SlowestCalls,
+    /// The calls that waited for long.
+    pub(crate) waits: KeptWaits,
     /// Calls into the vDSO, by image, function and context.
     pub(crate) vdso: HashMap<(ImageId, &'static str, u32), u64>,
     /// Threads by image and thread id; 0 for the threads that share an entry.
@@ -205,12 +189,12 @@ impl Table {
     /// Creates an empty table in which calls that take `longer` are listed one by one.
     pub(crate) fn listing_longer(longer: Option<Duration>) -> Self {
         let longer_ns = longer.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        Self { longer_ns, ..Self::default() }
+        Self { slowest: SlowestCalls::above(longer_ns), ..Self::default() }
     }
 
     /// Returns true if every call above a given time is listed.
     pub(crate) fn lists_longer(&self) -> bool {
-        self.longer_ns.is_some()
+        self.slowest.longer_ns.is_some()
     }
 
     /// Adds the image of a process or a new program. Returns its id, or that of the image into which the images of its
@@ -404,6 +388,13 @@ impl Table {
         id
     }
 
+    /// Keeps a call that waited for long.
+    pub(crate) fn waited_long(&mut self, span: WaitSpan) {
+        if let Some(row) = self.rows.get(span.row.0 as usize) {
+            self.waits.add(span, row.syscall);
+        }
+    }
+
     /// Counts a call that returned.
     pub(crate) fn returned(&mut self, row: u32, call: ReturnedCall) {
         let counts = &mut self.rows[row as usize].counts;
@@ -421,37 +412,6 @@ impl Table {
             counts.startup_calls += 1;
             counts.startup_waited_ns += call.waited_ns.unwrap_or(0);
         }
-    }
-
-    /// Returns true if a call of `ns` would be among the longest.
-    pub(crate) fn is_long(&self, ns: u64) -> bool {
-        let (from, most) = self.long_limits();
-        ns >= from && (self.longest.len() < most || self.longest.peek().is_some_and(|l| l.0.ns < ns))
-    }
-
-    /// Remembers a slow call. If there are too many, drops the fastest.
-    pub(crate) fn long(&mut self, call: RawLong) {
-        let (_, most) = self.long_limits();
-        self.longest.push(Reverse(call));
-        if self.longest.len() > most {
-            self.longest.pop();
-        }
-    }
-
-    /// Returns the time from which on calls are remembered, ns, and their number at most.
-    fn long_limits(&self) -> (u64, usize) {
-        self.longer_ns.map_or((LONG_NS, FEW_LONGEST), |ns| (ns, MOST_LONGEST))
-    }
-
-    /// Returns the slowest calls, slowest first.
-    pub(crate) fn slowest(&self) -> Vec<LongCall> {
-        let mut longest: Vec<_> = self.longest.iter().map(|l| &l.0).collect();
-        longest.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.at_ns.cmp(&b.at_ns)));
-        let told = |l: &&RawLong| {
-            let RawLong { ns, at_ns, startup, .. } = **l;
-            LongCall { row: RowId(l.row), ns, at_ns, thread: l.thread.clone(), startup }
-        };
-        longest.iter().map(told).collect()
     }
 }
 

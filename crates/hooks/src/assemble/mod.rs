@@ -74,7 +74,7 @@ pub use elide_ids::{elided_calls, must_be_seen};
 pub use emitter::Origin;
 pub use encoding::{SIZE as CODE_SIZE_LEN, code_size};
 pub use find_fde::origins_table;
-pub use long_reader::{LongCall, long_calls};
+pub use long_reader::{LongCall, LongCalls, long_calls};
 pub use new_image::{new_image, number_roots, own_words};
 pub use ring_reader::{Piece, Pieces, Read, WrittenCall, read_used, written_calls};
 pub use room::{CountingPlace, Room};

@@ -201,13 +201,23 @@ fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
     asm!(e; cmp(rax, 1i32 << power); jae(write););
     e.here(done)?;
     e.cold(move |e| {
-        let entry = |word: u64| qword_ptr(rdx * 8 + (slot::LONG_CALLS + word) as i32).gs();
+        let entry = |word: u64| qword_ptr(rdx + (slot::LONG_CALLS + word) as i32).gs();
+        let (told, untold) = (e.label(), e.label());
         e.here(write)?;
         unless_shared(e, done)?;
         asm!(e; mov(edx, 1); xadd(gs(slot::LONG_COUNT), rdx); and(edx, (long::LEN - 1) as i32););
-        asm!(e; lea(rdx, qword_ptr(rdx + rdx * 2)); mov(entry(long::CYCLES), rax););
+        asm!(e; imul_3(rdx, rdx, long::ENTRY as i32); mov(entry(long::CYCLES), rax););
         asm!(e; mov(rax, gs(slot::START)); mov(entry(long::START), rax););
-        asm!(e; mov(rax, gs(slot::NODE)); mov(entry(long::NODE), rax); mov(rax, entry(long::CYCLES)););
+        asm!(e; mov(rax, gs(slot::NODE)); mov(entry(long::NODE), rax); mov(entry(long::RESULT), r11););
+        for (nth, register) in (0u64..).zip([rdi, rsi, rcx, r10, r8, r9]) {
+            asm!(e; mov(entry(long::ARGS + 8 * nth), register););
+        }
+        asm!(e; mov(rax, gs(slot::RSEQ)); test(rax, rax); je(untold););
+        asm!(e; mov(rax, qword_ptr(rax + 8)); jmp(told););
+        e.here(untold)?;
+        asm!(e; mov(eax, 1););
+        e.here(told)?;
+        asm!(e; mov(entry(long::RAN), rax); mov(rax, entry(long::CYCLES)););
         asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
         asm!(e; jmp(done););
         Ok(())

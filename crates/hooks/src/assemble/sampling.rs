@@ -11,6 +11,9 @@ use iced_x86::code_asm::*;
 /// The marks, in the upper half of the start word.
 const MARKS: u32 = 1u32 << (SAMPLE_BIT - 32) | 1u32 << (IF_WAITED_BIT - 32);
 
+/// The marks in a start word.
+pub(super) const ALL_MARKS: u64 = 1 << SAMPLE_BIT | 1 << IF_WAITED_BIT;
+
 /// Returns the start word ([`slot::START`]) of a call that began before the thread was watched, at a site that makes the
 /// calls of this number, or of any: its time is counted from `now`, a value of the clock, on. If not all calls are timed
 /// (`sampled`), it is timed if it waits.

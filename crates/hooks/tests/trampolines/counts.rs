@@ -5,11 +5,12 @@ use crate::server::{Pointer, Server};
 use iced_x86::code_asm::{qword_ptr, rax, rbp, rbx, rcx, rdi, rsi, rsp};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::SeqCst;
-use systoll_hooks::assemble::{Losses, Options};
+use systoll_hooks::assemble::{Losses, Options, long_calls};
 use systoll_hooks::layout::{Question, image, slot};
 
 const READ: u32 = 0;
 const CLOSE: u32 = 3;
+const POLL: u32 = 7;
 const GETPPID: u32 = 110;
 const GETPGRP: u32 = 111;
 
@@ -395,5 +396,34 @@ fn coming_to_a_return_without_a_call_counts_nothing() {
         server.stop();
         assert_eq!(lab.total(GETPPID), (1000, 1000, 0, 0));
         assert_eq!(lab.read().losses, Losses::default());
+    });
+}
+
+#[test]
+fn long_calls_are_kept_with_their_arguments_and_results() {
+    apart("counts::long_calls_are_kept_with_their_arguments_and_results", || {
+        // 2^20 cycles are less than a millisecond on any machine.
+        for options in [Options { long: Some(20), ..TIMED }, Options { long: Some(20), ..SAMPLED }] {
+            crate::forked(|| {
+                let mut file = File::new();
+                file.wrapper("poll", POLL);
+                let lab = Lab::new(file, options);
+                lab.enter(0);
+                let server = Server::start(&[]);
+                for _ in 0..3 {
+                    assert_eq!(lab.call("poll", &[0, 0, 5]), 0);
+                    assert_eq!(lab.call("poll", &[0, 0, 0]), 0);
+                    // The kernel reads no descriptors if there are too many, and answers at once.
+                    assert_eq!(lab.call("poll", &[0, u64::MAX >> 1, 5]), -22);
+                }
+                server.stop();
+                let kept = long_calls(image_words(), 0, |_| Some(7));
+                assert_eq!((kept.calls.len(), kept.overwritten, kept.pending), (3, 0, None));
+                for call in &kept.calls {
+                    assert_eq!((call.record, call.result, call.args[..3].to_vec()), (7, Some(0), vec![0, 0, 5]));
+                    assert!(call.waited != Some(false) && call.cycles > 1 << 20, "{call:?}");
+                }
+            });
+        }
     });
 }

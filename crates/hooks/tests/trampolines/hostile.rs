@@ -62,7 +62,7 @@ proptest! {
             // Sorted without repetition, so no record is counted twice.
             prop_assert!(records.is_sorted_by(|a, b| a < b));
             prop_assert!(records.last().is_none_or(|last| *last < slot::RECORD_COUNT));
-            let long = long_calls(&garbage, index, |node| room.record_of(node));
+            let long = long_calls(&garbage, index, |node| room.record_of(node)).calls;
             prop_assert!(long.len() as u64 <= layout::long::LEN);
         }
     }

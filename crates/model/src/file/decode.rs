@@ -3,7 +3,7 @@
 
 use super::error::{FileError, damaged};
 use super::intern::Strings;
-use super::{blobs, codes, ledger, window, wire};
+use super::{blobs, codes, ledger, waits, window, wire};
 use crate::counts::{Counts, Histogram};
 use crate::errno::Errno;
 use crate::in_place::InPlace;
@@ -41,6 +41,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         object_samples: w.object_samples.iter().map(|s| object_sample(s, &strings)).collect::<Result<_, _>>()?,
         request_kinds: w.request_kinds.iter().map(|k| request_kind(k, &strings)).collect::<Result<_, _>>()?,
         received: w.received.into_iter().map(received).collect(),
+        wait_spans: waits::decode((w.waits, w.dropped_waits, w.overwritten_waits), &strings)?,
     };
     rec.check().map_err(FileError::Damaged)?;
     Ok(rec)

@@ -2,7 +2,7 @@
 
 use super::intern::Interner;
 use super::wire::{self, flag};
-use super::{blobs, codes, ledger};
+use super::{blobs, codes, ledger, waits};
 use crate::ledger::Before;
 use crate::process::Exit;
 use crate::recording::{Package, Recording, TimeZone};
@@ -21,6 +21,7 @@ struct Encoder {
 
 impl Encoder {
     fn recording(mut self, rec: &Recording) -> wire::Recording {
+        let (waits, dropped_waits, overwritten_waits) = waits::encode(&rec.wait_spans, &mut self.strings);
         wire::Recording {
             version: wire::VERSION,
             header: Some(header(rec)),
@@ -43,6 +44,9 @@ impl Encoder {
             object_samples: rec.object_samples.iter().map(|s| self.object_sample(s)).collect(),
             request_kinds: rec.request_kinds.iter().map(|k| self.request_kind(k)).collect(),
             received: rec.received.iter().map(received).collect(),
+            waits,
+            dropped_waits,
+            overwritten_waits,
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }

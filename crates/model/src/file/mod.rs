@@ -16,6 +16,7 @@ mod ledger;
 mod pprof;
 mod profile;
 mod stripped;
+mod waits;
 mod window;
 mod wire;
 

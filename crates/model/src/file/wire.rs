@@ -4,9 +4,11 @@
 //! raises [`VERSION`]. docs/reference/recording.md describes the message for others.
 
 mod samples;
+mod waits;
 
 use prost::Message;
 pub(super) use samples::{ObjectSample, RowTrunk, WholeStack};
+pub(super) use waits::{DroppedWaits, WaitSpan};
 
 /// Version of the message. A reader refuses higher versions.
 pub(super) const VERSION: u32 = 1;
@@ -68,6 +70,13 @@ pub(super) struct Recording {
     pub(super) whole_stacks: Vec<WholeStack>,
     #[prost(message, repeated, tag = "23")]
     pub(super) object_samples: Vec<ObjectSample>,
+    #[prost(message, repeated, tag = "24")]
+    pub(super) waits: Vec<WaitSpan>,
+    #[prost(message, repeated, tag = "25")]
+    pub(super) dropped_waits: Vec<DroppedWaits>,
+    /// Long calls that nobody read in time; missing if long waits are not kept.
+    #[prost(uint64, optional, tag = "26")]
+    pub(super) overwritten_waits: Option<u64>,
 }
 
 /// Receives that were looked at one by one.

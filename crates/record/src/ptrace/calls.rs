@@ -3,16 +3,19 @@
 use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
 use crate::arguments::argument_data;
+use crate::long_calls::RawLong;
 use crate::procfs::{self, SchedTimes};
 use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
 use crate::request_windows::{Receive, is_open_socket, is_receive, is_socket};
 use crate::served_pages;
 use crate::sys::{self, own_cpu};
-use crate::table::{ImageId, Look, RawLong, ReturnedCall};
+use crate::table::{ImageId, Look, ReturnedCall};
 use crate::tracee::{self, At, Call};
 use crate::windows::Windows;
 use systoll_hooks::layout::capture;
-use systoll_model::{ArgKind, Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
+use systoll_model::{
+    ArgKind, Counts, Errno, FrameClass, LONG_WAIT_NS, Moment, ProblemKind, RowId, Signature, Sysno, WaitSpan,
+};
 use systoll_symbols::{RawFrame, Registers, Thread, Until};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
@@ -320,6 +323,9 @@ impl Engine {
         let inside = pending.ran.zip(ran).map(|(before, after)| before.inside(after));
         let own_ns = |inside: SchedTimes| surely_ns.saturating_sub(inside.queued_ns).max(inside.cpu_ns.min(elapsed_ns));
         self.list_if_long(tid, &pending, inside.map_or(0, own_ns));
+        if elapsed_ns >= LONG_WAIT_NS && waited_ns.is_none_or(|ns| ns > 0) {
+            self.keep_wait(tid, pid, &pending, &call);
+        }
         self.note_object(tid, pid, &pending, result);
         if self.windows.tells_requests() {
             self.count_receive(pid, &pending, result);
@@ -332,11 +338,26 @@ impl Engine {
 
     /// Lists the call if the thread's own time in it, ns, makes it one of the longest.
     fn list_if_long(&mut self, tid: i32, pending: &Pending, own_ns: u64) {
-        if self.table.is_long(own_ns) {
+        if self.table.slowest.is_long(own_ns) {
             let at_ns = self.at(pending.resumed_ns);
             let thread = format!("{} {tid}", procfs::comm(tid)).into();
-            self.table.long(RawLong { ns: own_ns, row: pending.row, at_ns, thread, startup: pending.startup });
+            self.table.slowest.add(RawLong { ns: own_ns, row: pending.row, at_ns, thread, startup: pending.startup });
         }
+    }
+
+    /// Keeps a call that waited for long.
+    fn keep_wait(&mut self, tid: i32, pid: i32, pending: &Pending, returned: &ReturnedCall) {
+        let object = pending.signature.and_then(|s| self.windows.descriptor(pid, s, &pending.args));
+        self.table.waited_long(WaitSpan {
+            row: RowId(pending.row),
+            pid: pid as u32,
+            tid: tid as u32,
+            begin_ns: self.at(pending.resumed_ns),
+            ns: returned.elapsed_ns,
+            args: pending.args,
+            result: Some(returned.result),
+            object,
+        });
     }
 
     /// Counts what a call has received, if it receives from a socket: every such call is looked at.

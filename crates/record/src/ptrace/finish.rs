@@ -51,7 +51,8 @@ impl Engine {
         let header = self.header(&progress, own_cpu, &observer);
         self.measured.facts.leave_out(children, sys::children_times());
         let windows = if ended { self.windows.take_all() } else { self.windows.all().into_iter().cloned().collect() };
-        let parts = Parts { header, processes, prices, longest: self.table.slowest(), in_place: Vec::new(), windows };
+        let parts =
+            Parts { header, processes, prices, longest: self.table.slowest.listed(), in_place: Vec::new(), windows };
         named.recording(&self.table, &self.windows, parts)
     }
 

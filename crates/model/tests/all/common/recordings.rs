@@ -378,6 +378,23 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     weight: t.weight,
                     squares: t.weight / 2,
                 };
+                let wait = |(nth, call): (u64, &LongCall)| WaitSpan {
+                    row: call.row,
+                    pid: 7,
+                    tid: nth as u32,
+                    begin_ns: nth << 40 | call.at_ns >> 24,
+                    ns: call.ns,
+                    args: [call.at_ns, 0, call.ns, 0, 0, 0],
+                    result: call.startup.then_some(call.ns as i64),
+                    object: (!call.thread.is_empty()).then(|| call.thread.clone()),
+                };
+                let dropped = |call: &LongCall| DroppedWaits { row: call.row, calls: call.ns, ns: call.at_ns };
+                let wait_spans = WaitSpans {
+                    kept: !longest.is_empty(),
+                    spans: (0..).zip(&longest).map(wait).collect(),
+                    dropped: longest.iter().skip(1).map(dropped).collect(),
+                    overwritten: longest.iter().skip(2).map(|call| call.ns).sum(),
+                };
                 let object_samples = trunks.iter().step_by(3).map(sample).collect();
                 let whole_stacks = trunks.iter().step_by(2).map(whole).collect();
                 Recording {
@@ -401,6 +418,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     prices,
                     problems,
                     in_place,
+                    wait_spans,
                 }
             },
         )

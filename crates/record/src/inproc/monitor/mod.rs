@@ -45,7 +45,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use systoll_hooks::assemble::{LONGEST_POWER, Options};
-use systoll_model::{BackendKind, Recording, Spread};
+use systoll_model::{BackendKind, LONG_WAIT_NS, Recording, Spread};
 use systoll_symbols::Symbols;
 #[cfg(any(test, feature = "any-target"))]
 use {exec::confinement, shared::maps};
@@ -86,6 +86,9 @@ fn options(closely: Closely, elide: bool) -> Options {
         receives: false,
     }
 }
+
+/// Duration of the shortest call that is kept as a wait.
+const LONG_WAIT: Duration = Duration::from_nanos(LONG_WAIT_NS);
 
 /// Returns the power of two of cycles from which on the code keeps single calls, for calls that take `longer`. With a
 /// power of two a later run can reuse cached code, though its measured clock rate differs slightly.
@@ -291,7 +294,8 @@ impl Begun {
         let cache = Arc::new(Cache::open());
         let mut options = options(how.closely, !how.elisions.is_empty());
         let longer = how.longer.filter(|_| options.time);
-        options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
+        let kept = longer.unwrap_or(LONG_WAIT).min(LONG_WAIT);
+        options.long = options.time.then(|| long_power(kept, ratio.settled().cycles_per_ns()));
         options.receives = options.windows && how.windows.tells_requests;
         options.sampled = options.time && how.sampled_time && longer.is_none();
         let measured = overhead::measure(&options, &cache);

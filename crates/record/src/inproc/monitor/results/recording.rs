@@ -138,7 +138,7 @@ fn recording(
     let processes = processes(&session.draft, &session.traced.root, &named.rows, wall_ns);
     let in_place = in_place(session.knowledge.provisioning.elided, &session.draft.stats.counted.in_place, &named.rows);
     let windows = windows(&mut session.draft.windows.budget);
-    let parts = Parts { header, processes, prices, longest: session.draft.table.slowest(), in_place, windows };
+    let parts = Parts { header, processes, prices, longest: session.draft.table.slowest.listed(), in_place, windows };
     let recording = named.recording(&session.draft.table, &session.draft.windows.budget, parts);
     Finished { recording, spent, twins }
 }

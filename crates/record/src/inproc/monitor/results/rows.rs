@@ -8,14 +8,15 @@ use crate::inproc::monitor::results::estimate::Estimate;
 use crate::inproc::monitor::results::images::image_of;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::snapshot::Snapshot;
-use crate::table::{ImageId, RawLong, Table};
+use crate::long_calls::RawLong;
+use crate::table::{ImageId, Table};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Losses, SlotCounts, TrunkLooks, Words, long_calls, read_slot};
+use systoll_hooks::assemble::{LongCalls, Losses, SlotCounts, TrunkLooks, Words, long_calls, read_slot};
 use systoll_hooks::layout::{image, number_of_root, record, slot};
 use systoll_hooks::numbers::{
     CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK,
 };
-use systoll_model::{Counts, Errno, Sysno};
+use systoll_model::{Counts, Errno, LONG_WAIT_NS, RowId, Sysno, WaitSpan};
 use systoll_symbols::RawFrame;
 
 /// Largest number that is believed of windows that a thread could not write for lack of room.
@@ -38,7 +39,7 @@ pub(crate) struct RowBuilder<'a> {
     startup: Option<Vec<(u64, SlotCounts)>>,
     /// Number of long calls that the first thread had kept when `main` began, if known.
     startup_long: Option<u64>,
-    /// Rows of the records at which the current slot's thread has counted, if long calls are listed.
+    /// Rows of the records at which the current slot's thread has counted.
     rows: foldhash::HashMap<u64, CountedRow>,
     clock: Clock,
     now: u64,
@@ -122,9 +123,7 @@ impl<'a> RowBuilder<'a> {
         let results = at.results;
         let image = image_of(self.program, self.table, pid, self.now);
         let (id, _) = self.table.row(image, Sysno(number), &at.frames);
-        if self.table.lists_longer() {
-            self.rows.insert(record, CountedRow { row: id, image, longest: counts.longest });
-        }
+        self.rows.insert(record, CountedRow { row: id, image, longest: counts.longest });
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.threads.gone_by_exec.contains(&slot);
         let seen = RowFacts { results, matched: self.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
@@ -177,19 +176,34 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// Adds the long calls that a thread has kept, as far as its counts allow for them.
+    /// Adds the long calls that a thread has kept, and the call in which it is, as far as its counts allow for them.
     fn long_calls(&mut self, words: &Snapshot, by: Counter) {
-        let Some(longer_ns) = self.table.longer_ns else { return };
-        for call in long_calls(words, by.slot, |node| self.program.hooks.room.record_of(node)) {
+        let record_of = |node| self.program.hooks.room.record_of(node);
+        let LongCalls { calls, overwritten, pending } = long_calls(words, by.slot, record_of);
+        self.table.waits.overwritten = self.table.waits.overwritten.saturating_add(overwritten.min(MOST_REFUSED));
+        for call in calls.into_iter().chain(pending) {
             let Some(counted) = self.rows.get(&call.record) else { continue };
-            let ns = self.clock.ns(call.cycles as f64);
-            let at = self.clock.at_ns(call.start).filter(|_| call.cycles <= counted.longest);
-            let (Some(at_ns), true) = (at, ns >= longer_ns && self.table.is_long(ns)) else { continue };
-            let is_first = by.slot == 0 && by.pid == self.program.pid;
-            let startup = is_first && self.startup_long.is_none_or(|kept| call.nth < kept);
+            let is_over = call.result.is_some();
+            let at = self.clock.at_ns(call.start).filter(|_| !is_over || call.cycles <= counted.longest);
+            let Some(at_ns) = at else { continue };
+            let ns = if is_over { self.clock.ns(call.cycles as f64) } else { self.now.saturating_sub(at_ns) };
             let (row, image) = (counted.row, counted.image);
-            let thread = self.table.thread_label(image, by.tid);
-            self.table.long(RawLong { ns, row, at_ns, thread, startup });
+            if ns >= LONG_WAIT_NS && call.waited != Some(false) {
+                let (pid, result) = (by.pid as u32, call.result);
+                let args = call.args;
+                let span =
+                    WaitSpan { row: RowId(row), pid, tid: by.tid, begin_ns: at_ns, ns, args, result, object: None };
+                self.table.waited_long(span);
+            }
+            if is_over
+                && self.table.slowest.longer_ns.is_some_and(|longer_ns| ns >= longer_ns)
+                && self.table.slowest.is_long(ns)
+            {
+                let is_first = by.slot == 0 && by.pid == self.program.pid;
+                let startup = is_first && self.startup_long.is_none_or(|kept| call.nth < kept);
+                let thread = self.table.thread_label(image, by.tid);
+                self.table.slowest.add(RawLong { ns, row, at_ns, thread, startup });
+            }
         }
     }
 
