@@ -114,6 +114,12 @@ pub(crate) fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases)
     if let Some(share) = f.waits_claimed.filter(|_| group.startup.is_none()) {
         f.waited *= share;
     }
+    if let Some(late) = &group.late {
+        // Each of these waits is known with its times.
+        let count = late.calls.min(f.calls) as f64;
+        (f.strong, f.any, f.exact, f.waited) = (count, count, true, late.ns as f64);
+        (f.needless_toll, f.any_toll, f.waits_claimed) = (0.0, 0.0, None);
+    }
     if let Some(children) = &group.children {
         // Processes are counted exactly; the price is that of starting them.
         let count = children.count.min(f.calls) as f64;

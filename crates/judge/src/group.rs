@@ -12,6 +12,7 @@ use crate::options::Options;
 use crate::pattern::{LooksAt, Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};
 use crate::target::Target;
+use crate::time::NeedlessWaits;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use systoll_model::{FrameClass, FrameId, Recording, Row, RowId, Sysno, WindowCall};
 
 /// Rows with one disease.
+#[derive(Default)]
 pub(crate) struct Group<'a> {
     /// The cause, if one is known.
     pub cause: Option<Suspect<'a>>,
@@ -34,6 +36,8 @@ pub(crate) struct Group<'a> {
     pub startup: Option<&'static str>,
     /// The programs started, if they are the finding.
     pub children: Option<Children>,
+    /// The needless waits by exact times, if they are the finding.
+    pub late: Option<NeedlessWaits>,
 }
 
 impl<'a> Group<'a> {
@@ -46,7 +50,7 @@ impl<'a> Group<'a> {
             claim: self.claim.clone(),
             by_wait: self.by_wait,
             startup: self.startup,
-            children: None,
+            ..Group::default()
         }
     }
 }
@@ -354,7 +358,7 @@ pub(crate) fn symptoms<'a>(
     }
 }
 
-fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<Suspect<'a>> {
+pub(crate) fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<Suspect<'a>> {
     most_telling(&possible(catalogue, call, &[call.kind]), call)
 }
 
@@ -481,9 +485,8 @@ fn group<'a>(cause: Option<Suspect<'a>>, rows: Vec<RowId>, views: &[RowView<'_>]
         kind: kind.unwrap_or(Kind::Repeat),
         claim: claim.cloned(),
         by_wait: 2 * waits > all,
-        startup: None,
-        children: None,
         rows,
+        ..Group::default()
     }
 }
 
@@ -514,9 +517,8 @@ pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: 
         rows: children.rows.clone(),
         kind: Kind::SlowPath,
         claim: Some(claim),
-        by_wait: false,
-        startup: None,
         children: Some(children),
+        ..Group::default()
     }
 }
 
@@ -568,9 +570,8 @@ fn add_wait<'a>(
         cause,
         rows: vec![wait.row],
         kind: Kind::Blocking,
-        claim: None,
         by_wait: true,
         startup: Some(wait.waits_for),
-        children: None,
+        ..Group::default()
     });
 }

@@ -3,6 +3,7 @@
 use crate::finding::{Beneath, Counted, Doubt, Finding, Unjudged, Untold, Wait};
 use crate::requests::Requests;
 use crate::rounds::Round;
+use crate::time::WallTime;
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 use systoll_model::Recording;
@@ -44,6 +45,8 @@ pub struct Judgement {
     pub requests: Option<Requests>,
     /// Waits of an imported trace.
     pub waits: Vec<Wait>,
+    /// Where the elapsed time went; `None` if it is not known.
+    pub wall_time: Option<WallTime>,
     /// Rows of tables that are worth a closer look.
     pub counted: Vec<Counted>,
     /// True if the recording was made from an excerpt of a trace.

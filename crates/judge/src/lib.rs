@@ -64,6 +64,7 @@ mod judged_view;
 mod judgement;
 mod language;
 mod language_api;
+mod late_waits;
 mod ledger;
 mod one_shots;
 mod options;
@@ -90,6 +91,7 @@ mod strands;
 mod subject;
 mod survey;
 mod target;
+mod time;
 mod unreported;
 mod upgrade;
 mod verdict;
@@ -114,6 +116,7 @@ pub use pool::{AskingLine, Requested, requested};
 pub use requests::{Figure, Quantiles, RequestCall, RequestCost, Requests};
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 pub use target::Target;
+pub use time::{WaitClass, WallPart, WallTime};
 pub use upgrade::Upgrade;
 
 use program_facts::ProgramFacts;
@@ -129,6 +132,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     extrapolate::lend_ledgers(recording, &mut views);
     extrapolate::extrapolate(recording, &mut views);
     let waits = detect::startup_waits(recording, &semantics, options);
+    let time = time::judged(recording);
     let mut children = detect::children(recording, &semantics, options);
     let copies = detect::copies(recording, &semantics, &mut children);
     children.extend(copies);
@@ -143,9 +147,13 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     };
     let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
     // These rows are counted as a whole, so they are not split by object.
-    let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
+    let late = time.needless.iter().flat_map(|late| late.rows.clone());
+    let whole = waits.iter().map(|wait| wait.row).chain(late).chain(children.iter().flat_map(|c| c.rows.clone()));
+    let whole: Vec<_> = whole.collect();
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
     let mut all = told(&started, shown);
+    let late: Vec<_> = time.needless.iter().map(|late| late_waits::group(late, recording, &views, catalogue)).collect();
+    all.extend(told(&late, shown));
     let parts = by_object::split(shown, catalogue, &whole, options);
     let of_strands = parts.as_ref().map(|parts| parts.views(shown));
     let strands = match (&parts, &of_strands) {
@@ -178,6 +186,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         rounds: Vec::new(),
         requests,
         waits,
+        wall_time: time.wall,
         counted,
         is_excerpt,
         claimed_cpu_ns,

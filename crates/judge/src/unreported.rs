@@ -86,15 +86,7 @@ fn first_cure(suspect: Suspect<'_>, row: RowId, kind: Kind, shown: JudgedView<'_
     let syscalls = vec![row_of.syscall];
     let mut finding =
         Finding { kind, calls, rows: vec![row], strands: vec![row], syscalls, what, ..Finding::default() };
-    let group = Group {
-        cause: Some(suspect),
-        rows: vec![row],
-        kind,
-        claim: None,
-        by_wait: false,
-        startup: None,
-        children: None,
-    };
+    let group = Group { cause: Some(suspect), rows: vec![row], kind, claim: None, ..Group::default() };
     phrasing::put(&mut finding, &group, shown, row_of.api.as_deref());
     finding.cures.into_iter().next().map(|cure| cure.how)
 }

@@ -9,6 +9,7 @@ use crate::figures::{Figures, figures};
 use crate::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Kind, Later, ObjectShare};
 use crate::group::Group;
 use crate::judged_view::JudgedView;
+use crate::late_waits;
 use crate::options::Options;
 use crate::owner::Actor;
 use crate::per_unit::{Wanted, per_unit};
@@ -62,7 +63,8 @@ impl Shares {
             any: share(f.any_toll + f.surely_later(), phases.all_cpu()),
         };
         // The observer's share is an estimate; the phase was at least as long as its waits.
-        let wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
+        let of_phase = || share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
+        let wall = group.late.as_ref().map_or_else(of_phase, |late| late.share_of_wall);
         Self { phase, cpu, wall, calls: share(f.calls as f64, phases.calls as f64) }
     }
 }
@@ -96,6 +98,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     let whole = phrasing::put(&mut finding, group, shown, api.as_deref());
     if is_for_others_and_cheap(&finding) {
         (finding.confidence, finding.doubt) = (Confidence::Low, Some(Doubt::Cheap));
+    }
+    if group.late.is_some() {
+        finding.why = late_waits::why(&finding, group);
     }
     if certainty.is_handed_over {
         finding.why = phrasing::handed_to_somebody(&finding);
@@ -203,7 +208,7 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
     let needless = f.estimate(low);
     let needless_toll = f.toll_of_needless(low);
     let needless_toll_ns = needless_toll.round() as u64;
-    let sampled = group.children.is_none() && group.startup.is_none();
+    let sampled = group.children.is_none() && group.startup.is_none() && group.late.is_none();
     let wanted = Wanted { rows: &group.rows, weak: low, needless };
     let per_unit = sampled.then(|| per_unit(wanted, shown)).flatten();
     // The group is judged by its phase, and reported as a share of the whole run, as the header's shares are.
@@ -234,10 +239,11 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
         later: f.later.map(|l| Later { share_of_cpu: share_of_cpu(l.ns.estimate as f64), ..l }),
         waited_ns: match f.waits_claimed {
             Some(_) => Some(f.waited.round() as u64),
+            None if group.late.is_some() => Some(f.waited.round() as u64),
             None => waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
         },
         share_of_cpu: share_of_cpu(needless_toll),
-        share_of_wall: (group.by_wait && f.single_thread).then_some(shares.wall),
+        share_of_wall: (group.by_wait && (f.single_thread || group.late.is_some())).then_some(shares.wall),
         share_of_calls: shares.calls,
         phase: shares.phase,
         evidence: Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed },
@@ -321,6 +327,12 @@ fn confidence(
 ) -> Option<Confidence> {
     let (of_cpu, of_wall, of_calls) = (&shares.cpu, shares.wall, shares.calls);
     let (share, looked_at) = (f.strong_share(), f.looked_at(options));
+    if group.late.is_some() {
+        // Every wait is known; only its price decides.
+        let high = of_wall >= options.min_late_share && f.waited >= options.long_wait_ns as f64;
+        let some = of_wall >= options.min_price && f.waited >= options.min_ns as f64;
+        return some.then_some(if high { Confidence::High } else { Confidence::Low });
+    }
     if group.by_wait {
         // Waits as short as waking a thread takes are as cheap as calls, and as many make a habit.
         if f.waited < f.any * SHORT_WAIT_NS && f.any < options.low_calls as f64 {

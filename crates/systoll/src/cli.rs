@@ -300,6 +300,9 @@ pub struct ShowArgs {
     /// What threads do repeatedly: every repeated pattern of calls, with its count, price and line
     #[arg(long = "patterns", alias = "rounds", conflicts_with_all = ["counts", "by"])]
     pub patterns: bool,
+    /// Where the elapsed time went: every line that waited, for what, and how long
+    #[arg(long, conflicts_with_all = ["counts", "by"])]
+    pub waits: bool,
     /// List every single call that took at least this long, e.g. 10ms; waiting for work only with --all
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub longer: Option<Duration>,

@@ -95,6 +95,7 @@ impl Shown {
         let options = ReportOptions {
             all: self.args.all,
             rounds: self.args.patterns,
+            waits: self.args.waits,
             longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
             stacks: self.args.stack_traces,
             fds: self.args.decode_fds > 0,

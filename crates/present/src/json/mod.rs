@@ -24,7 +24,7 @@ use common::{exit, user};
 use parts::{estimate, finite};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use systoll_judge::{Advice, Confidence, Counted, CureKind, Finding, Grouping, Judgement, Wait};
+use systoll_judge::{Advice, Confidence, Counted, CureKind, Finding, Grouping, Judgement, Wait, WallPart, WallTime};
 use systoll_model::{
     Counts, FrameId, Language, Ledger, LongCall, Phase, Price, Recording, Row, RowId, StackId, VdsoRow,
 };
@@ -93,6 +93,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         untold: untold(judgement),
         unjudged: unjudged(sentences),
         waits: judgement.waits.iter().map(|wait| wire_wait(sentences, wait)).collect(),
+        wall: judgement.wall_time.as_ref().map(|wall| wire_wall(sentences, wall)),
         counted: judgement.counted.iter().map(|counted| wire_counted(sentences, counted)).collect(),
         excerpt: judgement.is_excerpt,
         told: run_told(sentences),
@@ -293,6 +294,26 @@ fn wire_wait<'a>(sentences: Sentences<'a>, wait: &'a Wait) -> WireWait<'a> {
         longest_ns: wait.longest_ns,
         share_of_shown: wait.share.and_then(finite),
         told: sentences.wait(wait),
+    }
+}
+
+fn wire_wall(sentences: Sentences<'_>, wall: &WallTime) -> WireWall {
+    let part = |part: &WallPart| {
+        Some(WireWallPart {
+            waits_for: part.class.name(),
+            syscall: sentences.wall_row(part)?.syscall.to_string(),
+            row: u64::from(part.row.0) + 1,
+            calls: part.calls,
+            ns: part.ns,
+            longest_ns: part.longest_ns,
+            told: sentences.wall_part(wall, part),
+        })
+    };
+    WireWall {
+        other_ns: wall.other_ns,
+        complete: wall.is_complete,
+        waits: wall.parts.iter().filter_map(part).collect(),
+        told: sentences.wall_classes(wall),
     }
 }
 

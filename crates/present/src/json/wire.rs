@@ -51,11 +51,31 @@ pub(super) struct Report<'a> {
     pub(super) untold: WireUntold,
     pub(super) unjudged: WireUnjudged,
     pub(super) waits: Vec<WireWait<'a>>,
+    pub(super) wall: Option<WireWall>,
     pub(super) counted: Vec<WireCounted<'a>>,
     pub(super) excerpt: bool,
     pub(super) told: WireRunTold,
     pub(super) longest: Vec<Longest<'a>>,
     pub(super) problems: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireWall {
+    pub(super) other_ns: u64,
+    pub(super) complete: bool,
+    pub(super) waits: Vec<WireWallPart>,
+    pub(super) told: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireWallPart {
+    pub(super) waits_for: &'static str,
+    pub(super) syscall: String,
+    pub(super) row: u64,
+    pub(super) calls: u64,
+    pub(super) ns: u64,
+    pub(super) longest_ns: u64,
+    pub(super) told: String,
 }
 
 #[derive(Serialize)]

@@ -157,7 +157,8 @@ impl Report<'_> {
                 processor_ns as fn(&WindowCall) -> u64,
             )
         });
-        let waiting = self.sentences().most_waiting().map(|most| {
+        let untold = |_: &Most<'_>| !self.sentences().tells_wall();
+        let waiting = self.sentences().most_waiting().filter(untold).map(|most| {
             let share = percent(most.share).unwrap_or_default();
             (
                 "waiting",
@@ -244,7 +245,7 @@ impl Report<'_> {
     }
 
     /// Returns the API of a row, and of its lines the one that takes most of the row's time, if that is known.
-    fn spending_caller(&self, id: RowId, row: &Row, spent: fn(&WindowCall) -> u64) -> Line {
+    pub(super) fn spending_caller(&self, id: RowId, row: &Row, spent: fn(&WindowCall) -> u64) -> Line {
         match spender(self.rec, id, spent) {
             Spender::Row => self.caller(row),
             Spender::Unknown => self.api_link(row).unwrap_or_default(),
@@ -266,6 +267,7 @@ impl Report<'_> {
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
             when(some, &|| self.remarks("to consider", &self.considered(false))),
+            when(some, &|| self.wall()),
             when(some, &|| self.most()),
             when(some, &|| self.rounds()),
             when(some && all, &|| self.remarks("also seen", &self.also())),
@@ -473,7 +475,7 @@ impl Report<'_> {
     }
 }
 
-fn waited_ns(call: &WindowCall) -> u64 {
+pub(super) fn waited_ns(call: &WindowCall) -> u64 {
     call.waited_ns.unwrap_or(0)
 }
 

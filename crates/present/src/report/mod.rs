@@ -13,6 +13,7 @@ mod rounds;
 mod screen;
 mod stacks;
 mod trace;
+mod wall;
 
 pub use by::write_grouping;
 pub use pieces::{Parts, Pieces};

@@ -15,6 +15,8 @@ pub struct ReportOptions {
     pub all: bool,
     /// True for all rounds; false for those that take most of the time outside findings.
     pub rounds: bool,
+    /// True for all long waits that took a part of the elapsed time; false for the longest, if much was waited.
+    pub waits: bool,
     /// Duration in ns from which on every recorded call is listed, in place of the five slowest.
     pub longer_ns: Option<u64>,
     /// True for whole stacks, one frame a line, in place of the chain of callers.

@@ -7,6 +7,7 @@ mod problems;
 mod round;
 mod run;
 mod trace;
+mod wall;
 
 pub(crate) use finding::{OBJECT, subject};
 pub(crate) use most::{Most, NOTICED_NS};

@@ -13,7 +13,7 @@ use systoll_judge::{
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
-    StackId, Sysno, VdsoRow,
+    StackId, Sysno, VdsoRow, WaitSpan, WaitSpans,
 };
 use systoll_present::{
     ReportOptions, Style, TableColumn, TableOptions, TableSort, report_json, write_grouping, write_strace_table,
@@ -151,6 +151,21 @@ fn recording() -> impl Strategy<Value = Recording> {
             };
             let (problems, vdso) = problems.into_iter().unzip();
             let longest = if rows.is_empty() { vec![] } else { longest.into_iter().map(long).collect() };
+            let wait = |(nth, call): (u64, &LongCall)| WaitSpan {
+                row: call.row,
+                pid: nth as u32 / 2,
+                tid: nth as u32,
+                begin_ns: nth,
+                ns: call.ns,
+                args: [call.ns; 6],
+                result: call.startup.then_some(call.ns as i64),
+                object: Some(call.thread.clone()),
+            };
+            let wait_spans = WaitSpans {
+                kept: longest.len() != 1,
+                spans: (0..).zip(&longest).map(wait).collect(),
+                ..WaitSpans::default()
+            };
             Recording {
                 request_kinds: Vec::new(),
                 received: Vec::new(),
@@ -178,6 +193,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 },
                 problems,
                 in_place: vec![],
+                wait_spans,
             }
         },
     )

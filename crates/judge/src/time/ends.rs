@@ -1,0 +1,309 @@
+//! What ended each long wait: its class, and the waker as far as it is known.
+//!
+//! Calls that wake others are short, and most are in no window. So the waker is derived: from the call that waited and
+//! its result, from the processes that use the other end of its pipe or socket, and from which threads were awake.
+
+use super::threads::{ThreadId, Threads};
+use std::collections::{BTreeMap, BTreeSet};
+use systoll_model::{Recording, WaitSpan};
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitClass {
+    /// Another thread of the same process.
+    Thread,
+    /// Another watched process.
+    Process,
+    /// Time that passed: a sleep or a timeout.
+    Clock,
+    /// Storage.
+    Disk,
+    /// A peer that is not watched, at the other end of a socket.
+    Peer,
+    /// A person at a terminal.
+    Terminal,
+    /// A signal.
+    Signal,
+    /// The kernel's own work.
+    Kernel,
+    /// It is not known.
+    Unknown,
+}
+
+impl WaitClass {
+    /// All classes.
+    pub const ALL: [Self; 9] = [
+        Self::Thread,
+        Self::Process,
+        Self::Clock,
+        Self::Disk,
+        Self::Peer,
+        Self::Terminal,
+        Self::Signal,
+        Self::Kernel,
+        Self::Unknown,
+    ];
+
+    /// Returns the class's name in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Process => "process",
+            Self::Clock => "clock",
+            Self::Disk => "disk",
+            Self::Peer => "peer",
+            Self::Terminal => "terminal",
+            Self::Signal => "signal",
+            Self::Kernel => "kernel",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns what the wait was for, for a sentence: `waiting for the disk`.
+    #[must_use]
+    pub fn waits_for(self) -> &'static str {
+        match self {
+            Self::Thread => "for another thread",
+            Self::Process => "for another process",
+            Self::Clock => "for time to pass",
+            Self::Disk => "for the disk",
+            Self::Peer => "for a peer",
+            Self::Terminal => "for somebody at a terminal",
+            Self::Signal => "for a signal",
+            Self::Kernel => "for the kernel",
+            Self::Unknown => "for something unknown",
+        }
+    }
+}
+
+/// The end of one wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WaitEnd {
+    pub(super) class: WaitClass,
+    /// The thread that ended it, if it is known.
+    pub(super) by: Option<ThreadId>,
+}
+
+impl WaitEnd {
+    fn of(class: WaitClass) -> Self {
+        Self { class, by: None }
+    }
+}
+
+/// Calls that only let time pass.
+const SLEEPS: [&str; 2] = ["nanosleep", "clock_nanosleep"];
+/// Calls that wait until one of several descriptors is ready, or their time is over.
+const ON_DESCRIPTORS: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
+/// Calls that wait for storage whatever they are about.
+const STORES: [&str; 6] = ["fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync"];
+/// Calls that wait for signals.
+const SIGNALS: [&str; 5] = ["pause", "rt_sigsuspend", "rt_sigtimedwait", "sigtimedwait", "signalfd"];
+/// Calls that write into a pipe.
+const WRITES: [&str; 6] = ["write", "writev", "splice", "sendfile", "vmsplice", "tee"];
+/// Calls that receive from a pipe or a socket.
+const RECEIVES: [&str; 6] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept4"];
+/// Operations of `futex` that wait for a wake-up: FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2.
+const FUTEX_WAITS: [u64; 5] = [0, 6, 9, 11, 13];
+/// Mask of a futex operation's command.
+const FUTEX_CMD: u64 = 0x7f;
+/// Commands of `fcntl` that wait for a lock: F_SETLKW, F_OFD_SETLKW.
+const LOCKS: [u64; 2] = [7, 38];
+/// Errnos of calls that a signal ended: EINTR, and the kernel's own up to ERESTART_RESTARTBLOCK.
+const INTERRUPTED: [u16; 6] = [4, 512, 513, 514, 515, 516];
+/// Errnos by which a wait tells that its time is over: EAGAIN, ETIME, ETIMEDOUT.
+const RAN_OUT: [i64; 3] = [-11, -62, -110];
+
+/// The ends of all waits of a recording.
+pub(super) struct Ends {
+    all: Vec<WaitEnd>,
+}
+
+impl Ends {
+    pub(super) fn of(recording: &Recording, threads: &Threads<'_>) -> Self {
+        let others = Users::of(recording);
+        let end = |span: &WaitSpan| end_of(span, recording, threads, &others);
+        Self { all: recording.wait_spans.spans.iter().map(end).collect() }
+    }
+
+    /// Returns the end of the wait with this index.
+    pub(super) fn get(&self, at: usize) -> WaitEnd {
+        self.all.get(at).copied().unwrap_or(WaitEnd::of(WaitClass::Unknown))
+    }
+}
+
+/// The watched processes that use a pipe, a socket or locks.
+struct Users {
+    /// Process ids that write into a pipe, by its name.
+    writers: BTreeMap<String, BTreeSet<u32>>,
+    /// Process ids that use a socket, by its name.
+    sockets: BTreeMap<String, BTreeSet<u32>>,
+    /// Process ids that lock files.
+    lockers: BTreeSet<u32>,
+    /// Names of the pipes and sockets from which a process receives, by its id.
+    received: BTreeMap<u32, BTreeSet<String>>,
+    /// True if a process made a pair of sockets, whose names do not tell their other ends.
+    pairs: bool,
+}
+
+impl Users {
+    fn of(recording: &Recording) -> Self {
+        let pairs = recording.rows.iter().any(|row| row.syscall.name() == Some("socketpair"));
+        let (writers, sockets, lockers, received) = Default::default();
+        let mut users = Self { writers, sockets, lockers, received, pairs };
+        let pid = |process: systoll_model::ProcessId| recording.processes.get(process.0 as usize).map_or(0, |p| p.pid);
+        for row in &recording.rows {
+            if matches!(row.syscall.name(), Some("flock" | "fcntl")) {
+                users.lockers.insert(pid(row.process));
+            }
+        }
+        for (window, call) in recording.windows.iter().flat_map(|w| w.calls.iter().map(move |call| (w, call))) {
+            let Some(name) = call.fd.as_deref() else { continue };
+            let syscall =
+                recording.rows.get(call.row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default();
+            if RECEIVES.contains(&syscall) && (is_pipe(name) || is_socket(name)) {
+                users.received.entry(pid(window.process)).or_default().insert(name.to_owned());
+            }
+            let of = match name {
+                _ if name.starts_with("pipe:") && WRITES.contains(&syscall) => &mut users.writers,
+                _ if is_socket(name) => &mut users.sockets,
+                _ => continue,
+            };
+            of.entry(name.to_owned()).or_default().insert(pid(window.process));
+        }
+        users
+    }
+}
+
+impl Users {
+    /// Returns the processes that can make a pipe or a socket ready.
+    fn of_other_end(&self, name: &str) -> Option<BTreeSet<u32>> {
+        if name.starts_with("pipe:") {
+            return self.writers.get(name).cloned();
+        }
+        if let Some(other) = other_end(name) {
+            return self.sockets.get(&other).cloned();
+        }
+        let of_pair = |other: &&String| self.pairs && *other != name && other.starts_with("UNIX");
+        let others = self.sockets.keys().filter(of_pair).filter_map(|other| self.sockets.get(other));
+        let all: BTreeSet<u32> = others.flatten().copied().collect();
+        (name.starts_with("UNIX") && !all.is_empty()).then_some(all)
+    }
+}
+
+fn is_pipe(name: &str) -> bool {
+    name.starts_with("pipe:")
+}
+
+fn is_socket(name: &str) -> bool {
+    ["TCP", "UDP", "UNIX", "socket:"].iter().any(|kind| name.starts_with(kind))
+}
+
+/// Returns the name of a socket's other end: `TCP:[a->b]` for `TCP:[b->a]`.
+fn other_end(name: &str) -> Option<String> {
+    let (kind, ends) = name.split_once(":[")?;
+    let (here, there) = ends.strip_suffix(']')?.split_once("->")?;
+    Some(format!("{kind}:[{there}->{here}]"))
+}
+
+fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: &Users) -> WaitEnd {
+    let name = recording.rows.get(span.row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default();
+    let result = span.result.unwrap_or(0);
+    if span.errno().is_some_and(|errno| INTERRUPTED.contains(&errno.0)) {
+        return WaitEnd::of(WaitClass::Signal);
+    }
+    let own_thread =
+        || WaitEnd { class: WaitClass::Thread, by: threads.only_awake(span.pid, ThreadId::of(span), span.end_ns()) };
+    let by_one_of = |pids: &BTreeSet<u32>| by_one_of(pids, span, threads);
+    match name {
+        _ if SLEEPS.contains(&name) => WaitEnd::of(WaitClass::Clock),
+        _ if ON_DESCRIPTORS.contains(&name) && result == 0 => WaitEnd::of(WaitClass::Clock),
+        "futex" if FUTEX_WAITS.contains(&(span.args[1] & FUTEX_CMD)) => match result {
+            -110 => WaitEnd::of(WaitClass::Clock),
+            _ => own_thread(),
+        },
+        "wait4" | "waitid" => {
+            let child = if name == "wait4" { result } else { span.args[1] as i64 };
+            let child = u32::try_from(child).ok().filter(|pid| *pid > 0 && threads.life(*pid).is_some());
+            WaitEnd { class: WaitClass::Process, by: child.map(|pid| ThreadId { pid, tid: pid }) }
+        }
+        "flock" | "fcntl" if name == "flock" || LOCKS.contains(&span.args[1]) => {
+            let others: BTreeSet<u32> = users.lockers.iter().copied().filter(|pid| *pid != span.pid).collect();
+            by_one_of(&others)
+        }
+        _ if STORES.contains(&name) => WaitEnd::of(WaitClass::Disk),
+        _ if SIGNALS.contains(&name) => WaitEnd::of(WaitClass::Signal),
+        _ if RAN_OUT.contains(&result) => WaitEnd::of(WaitClass::Clock),
+        _ => of_object(span, name, users, &by_one_of),
+    }
+}
+
+/// Returns the end of a wait by the file that it was about.
+fn of_object(span: &WaitSpan, name: &str, users: &Users, by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd) -> WaitEnd {
+    let Some(object) = span.object.as_deref() else {
+        let class = match name {
+            "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg" | "sendto" | "sendmsg" => WaitClass::Peer,
+            "openat" | "open" | "unlink" | "rename" | "mkdir" | "newfstatat" | "getdents64" => WaitClass::Disk,
+            _ if ON_DESCRIPTORS.contains(&name) => return of_received(span, users, by_one_of),
+            "membarrier" | "mmap" | "munmap" | "madvise" | "mprotect" | "clone" | "clone3" | "fork" | "vfork"
+            | "execve" | "exit" | "exit_group" => WaitClass::Kernel,
+            _ => WaitClass::Unknown,
+        };
+        return WaitEnd::of(class);
+    };
+    let receives = RECEIVES.contains(&name) || ON_DESCRIPTORS.contains(&name);
+    if is_pipe(object) || is_socket(object) {
+        let unknown = if is_socket(object) { WaitClass::Peer } else { WaitClass::Unknown };
+        let others = users.of_other_end(object).filter(|_| receives);
+        return others.map_or(WaitEnd::of(unknown), |pids| by_one_of(&pids));
+    }
+    let class = match object {
+        _ if object.starts_with("/dev/pts/") || object == "/dev/tty" => WaitClass::Terminal,
+        _ if object.starts_with("anon_inode:[timerfd") => WaitClass::Clock,
+        _ if object.starts_with("anon_inode:[signalfd") => WaitClass::Signal,
+        _ if object.starts_with("/proc/") || object.starts_with("/sys/") => WaitClass::Kernel,
+        _ if object.starts_with('/') && !object.starts_with("/dev/") => WaitClass::Disk,
+        _ => WaitClass::Unknown,
+    };
+    WaitEnd::of(class)
+}
+
+/// Returns the end of a wait for any of several descriptors: of those from which the process receives, if what ends waits
+/// for them is of one class.
+fn of_received(span: &WaitSpan, users: &Users, by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd) -> WaitEnd {
+    let names = users.received.get(&span.pid).into_iter().flatten();
+    // A socket that listens has no other end: who connects to it is most likely who sends afterwards.
+    let connected = names.clone().filter(|name| users.of_other_end(name).is_some());
+    let mut ends = connected.filter_map(|name| users.of_other_end(name)).map(|pids| by_one_of(&pids));
+    let Some(first) = ends.next() else {
+        let class = if names.clone().any(|name| is_socket(name)) { WaitClass::Peer } else { WaitClass::Unknown };
+        return WaitEnd::of(class);
+    };
+    if names.clone().any(|name| name.contains("->") && users.of_other_end(name).is_none()) {
+        return WaitEnd::of(WaitClass::Unknown);
+    }
+    let (mut class, mut by) = (first.class, first.by);
+    for end in ends {
+        class = if end.class == class { class } else { WaitClass::Unknown };
+        by = by.filter(|by| end.by == Some(*by));
+    }
+    WaitEnd { class, by: by.filter(|_| class != WaitClass::Unknown) }
+}
+
+/// Returns the end of a wait that one of these processes ended.
+fn by_one_of(pids: &BTreeSet<u32>, span: &WaitSpan, threads: &Threads<'_>) -> WaitEnd {
+    let own = pids.contains(&span.pid);
+    let others = || pids.iter().filter(|pid| **pid != span.pid);
+    let class = match (own, others().next()) {
+        (_, Some(_)) => WaitClass::Process,
+        (true, None) => WaitClass::Thread,
+        (false, None) => WaitClass::Unknown,
+    };
+    let pids: Vec<u32> = if class == WaitClass::Process { others().copied().collect() } else { vec![span.pid] };
+    let end_ns = span.end_ns();
+    let alive = |pid: &u32| threads.life(*pid).is_some_and(|life| life.start_ns <= end_ns);
+    let mut awake =
+        pids.into_iter().filter(alive).filter_map(|pid| threads.only_awake(pid, ThreadId::of(span), end_ns));
+    let by = awake.next().filter(|_| awake.next().is_none());
+    WaitEnd { class, by }
+}

@@ -1,0 +1,38 @@
+//! Time: what ended each long wait, and where the wall went.
+
+mod ends;
+mod needless;
+mod path;
+mod threads;
+
+#[cfg(test)]
+mod tests;
+
+pub use ends::WaitClass;
+pub(crate) use needless::{NeedlessKind, NeedlessWaits};
+pub use path::{WallPart, WallTime};
+
+use ends::Ends;
+use systoll_model::Recording;
+use threads::Threads;
+
+/// The long waits of a run, judged.
+#[derive(Default)]
+pub(crate) struct JudgedTime {
+    /// Where the run's elapsed time went, on the thread that holds the run up; `None` if long waits are not kept.
+    pub(crate) wall: Option<WallTime>,
+    /// Waits that served no one.
+    pub(crate) needless: Vec<NeedlessWaits>,
+}
+
+/// Judges the long waits of a recording.
+pub(crate) fn judged(recording: &Recording) -> JudgedTime {
+    if !recording.wait_spans.kept || recording.header.wall_ns == 0 {
+        return JudgedTime::default();
+    }
+    let threads = Threads::of(recording);
+    let ends = Ends::of(recording, &threads);
+    let wall = path::wall_time(recording, &threads, &ends);
+    let needless = needless::needless(recording, &threads, &ends, &wall);
+    JudgedTime { wall: Some(wall), needless }
+}

@@ -1,0 +1,136 @@
+//! The thread that holds a run up, followed from the run's end to its beginning: the first process's main thread, and
+//! where that waits for another watched thread, that one.
+
+use super::ends::{Ends, WaitClass};
+use super::threads::{ThreadId, Threads};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use systoll_model::{Recording, RowId};
+
+/// Depth to which waits for other threads are followed, at most.
+const DEPTH: usize = 8;
+/// Waits that are visited, at most: waits of several threads for each other could be followed without end.
+const MOST_VISITED: usize = 1 << 18;
+
+/// Time of the run that one row's waits of one class hold up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WallPart {
+    /// What ended the waits.
+    pub class: WaitClass,
+    /// The row of the calls that waited.
+    pub row: RowId,
+    /// Number of waits.
+    pub calls: u64,
+    /// Elapsed time of the run, ns.
+    pub ns: u64,
+    /// The longest of the waits, ns.
+    pub longest_ns: u64,
+}
+
+/// Where the elapsed time of a run went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WallTime {
+    /// Elapsed time of the run, ns: the sum of all parts and of `other_ns`.
+    pub wall_ns: u64,
+    /// Time in which the thread that held the run up ran, waited for a processor, or waited for less than a
+    /// millisecond at a time, ns.
+    pub other_ns: u64,
+    /// The long waits, longest first.
+    pub parts: Vec<WallPart>,
+    /// False if some long waits are not known one by one: the parts are then too short, and `other_ns` is too long.
+    pub is_complete: bool,
+}
+
+impl WallTime {
+    /// Returns the time of all long waits, ns.
+    #[must_use]
+    pub fn waited_ns(&self) -> u64 {
+        self.wall_ns.saturating_sub(self.other_ns)
+    }
+
+    /// Returns the time waited for each class, longest first.
+    #[must_use]
+    pub fn by_class(&self) -> Vec<(WaitClass, u64)> {
+        let mut sums: BTreeMap<WaitClass, u64> = BTreeMap::new();
+        for part in &self.parts {
+            *sums.entry(part.class).or_default() += part.ns;
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|(class, ns)| (Reverse(*ns), *class));
+        sums
+    }
+}
+
+/// Returns where the elapsed time of a run went.
+pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> WallTime {
+    let wall_ns = recording.header.wall_ns;
+    let mut walk = Walk { recording, threads, ends, other_ns: 0, parts: BTreeMap::new(), visited: 0 };
+    let main = recording.processes.first().map_or(0, |process| process.pid);
+    walk.follow(ThreadId { pid: main, tid: main }, (0, wall_ns), &mut Vec::new());
+    let mut parts: Vec<WallPart> = walk.parts.into_values().collect();
+    parts.sort_by_key(|part| (Reverse(part.ns), part.row, part.class));
+    WallTime { wall_ns, other_ns: walk.other_ns, parts, is_complete: recording.wait_spans.is_complete() }
+}
+
+struct Walk<'a> {
+    recording: &'a Recording,
+    threads: &'a Threads<'a>,
+    ends: &'a Ends,
+    other_ns: u64,
+    parts: BTreeMap<(WaitClass, RowId), WallPart>,
+    visited: usize,
+}
+
+impl Walk<'_> {
+    /// Adds a thread's time between two moments.
+    fn follow(&mut self, thread: ThreadId, (from, to): (u64, u64), held: &mut Vec<ThreadId>) {
+        let threads = self.threads;
+        let waits = threads.waits(thread);
+        let spans = &self.recording.wait_spans.spans;
+        let later = waits.partition_point(|at| spans.get(*at).is_some_and(|span| span.begin_ns < to));
+        let mut now = to;
+        for at in waits.iter().take(later).rev() {
+            let Some(span) = spans.get(*at) else { continue };
+            // A signal handler's wait may lie inside another one.
+            let (begin, end) = (span.begin_ns.max(from), span.end_ns().min(now));
+            if end <= begin {
+                if span.end_ns() <= from {
+                    break;
+                }
+                continue;
+            }
+            self.visited += 1;
+            self.other_ns += now - end;
+            now = begin;
+            self.wait(*at, thread, (begin, end), held);
+        }
+        self.other_ns += now.saturating_sub(from);
+    }
+
+    /// Adds a wait between two moments: the time of the thread that ended it, if that is known.
+    fn wait(&mut self, at: usize, thread: ThreadId, (begin, end): (u64, u64), held: &mut Vec<ThreadId>) {
+        let ended = self.ends.get(at);
+        let may_follow = held.len() < DEPTH && self.visited < MOST_VISITED;
+        let by = ended.by.filter(|by| may_follow && *by != thread && !held.contains(by));
+        let life = by.and_then(|by| Some((by, self.threads.life(by.pid)?)));
+        let mut waited = end - begin;
+        if let Some((by, life)) = life {
+            let lived = (life.start_ns.clamp(begin, end), life.end_ns.clamp(begin, end));
+            if lived.0 < lived.1 {
+                held.push(thread);
+                self.follow(by, lived, held);
+                held.pop();
+                waited -= lived.1 - lived.0;
+            }
+        }
+        if waited == 0 {
+            return;
+        }
+        let Some(span) = self.recording.wait_spans.spans.get(at) else { return };
+        let empty = WallPart { class: ended.class, row: span.row, calls: 0, ns: 0, longest_ns: 0 };
+        let part = self.parts.entry((ended.class, span.row)).or_insert(empty);
+        part.calls += 1;
+        part.ns += waited;
+        part.longest_ns = part.longest_ns.max(waited);
+    }
+}

@@ -1,0 +1,272 @@
+//! Runs made up of long waits, with what must be said of them.
+
+use super::*;
+use systoll_model::{
+    Counts, Exit, Header, Process, ProcessId, Row, RowId, Stack, Sysno, WaitSpan, WaitSpans, Window, WindowCall,
+};
+
+const MS: u64 = 1_000_000;
+
+/// A run whose processes have a row of each call.
+#[derive(Default)]
+struct Run {
+    recording: Recording,
+}
+
+impl Run {
+    fn of(wall_ms: u64) -> Self {
+        let header = Header { wall_ns: wall_ms * MS, ..Header::default() };
+        let wait_spans = WaitSpans { kept: true, ..WaitSpans::default() };
+        Self { recording: Recording { header, wait_spans, stacks: vec![Stack::default()], ..Recording::default() } }
+    }
+
+    /// Adds a process that lives between two times, ms.
+    fn process(mut self, pid: u32, parent: Option<u32>, (start, end): (u64, u64)) -> Self {
+        self.recording.processes.push(Process {
+            pid,
+            parent: parent.map(ProcessId),
+            instances: 1,
+            start_ns: start * MS,
+            end_ns: end * MS,
+            exit: Some(Exit::Code(0)),
+            ..Process::default()
+        });
+        self
+    }
+
+    fn row(&mut self, pid: u32, call: &str) -> RowId {
+        let process = self.recording.processes.iter().position(|p| p.pid == pid).unwrap();
+        let (process, syscall) = (ProcessId(process as u32), Sysno::from_name(call).unwrap());
+        let known = self.recording.rows.iter().position(|row| row.process == process && row.syscall == syscall);
+        let at = known.unwrap_or_else(|| {
+            let counts = Counts { calls: 1_000, ..Counts::default() };
+            self.recording.rows.push(Row::new(process, syscall, counts));
+            self.recording.rows.len() - 1
+        });
+        RowId(at as u32)
+    }
+
+    /// Adds a wait of a thread between two times, ms.
+    fn wait(mut self, (pid, tid): (u32, u32), call: &str, (from, to): (u64, u64), more: fn(&mut WaitSpan)) -> Self {
+        let row = self.row(pid, call);
+        let (begin_ns, ns) = (from * MS, (to - from) * MS);
+        let mut span = WaitSpan { row, pid, tid, begin_ns, ns, result: Some(0), ..WaitSpan::default() };
+        more(&mut span);
+        self.recording.wait_spans.spans.push(span);
+        self.recording.wait_spans.spans.sort_by_key(|span| span.begin_ns);
+        self
+    }
+
+    /// Adds a window of a process: calls with their results, descriptors and elapsed times.
+    fn window(mut self, pid: u32, calls: &[(&str, i64, Option<&str>, u64)]) -> Self {
+        let call = |run: &mut Self, &(name, result, fd, elapsed_ns): &(&str, i64, Option<&str>, u64)| WindowCall {
+            row: run.row(pid, name),
+            result: Some(result),
+            fd: fd.map(Into::into),
+            elapsed_ns,
+            ..WindowCall::default()
+        };
+        let calls: Vec<WindowCall> = calls.iter().map(|one| call(&mut self, one)).collect();
+        let row = calls[0].row;
+        let process = self.recording.row(row).process;
+        self.recording.windows.push(Window { process, thread: 0, row, octave: 0, calls });
+        self
+    }
+
+    fn judged(&self) -> JudgedTime {
+        judged(&self.recording)
+    }
+
+    /// Returns the time of each class of waits, ms, and that of the rest.
+    fn classes(&self) -> (Vec<(WaitClass, u64)>, u64) {
+        let wall = self.judged().wall.unwrap();
+        let classes: Vec<_> = wall.by_class().into_iter().map(|(class, ns)| (class, ns / MS)).collect();
+        assert_eq!(wall.parts.iter().map(|part| part.ns).sum::<u64>() + wall.other_ns, wall.wall_ns);
+        (classes, wall.other_ns / MS)
+    }
+}
+
+fn nothing(_: &mut WaitSpan) {}
+
+#[test]
+fn a_wait_for_a_child_is_the_childs_time() {
+    let run = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (10, 90));
+    let run = run.wait((1, 1), "wait4", (20, 91), |span| span.result = Some(2));
+    let run = run.wait((2, 2), "nanosleep", (30, 80), nothing);
+    // The child sleeps 50 ms and runs otherwise; 1 ms passes after its end.
+    assert_eq!(run.classes(), (vec![(WaitClass::Clock, 50), (WaitClass::Process, 1)], 49));
+}
+
+#[test]
+fn a_futex_is_ended_by_the_only_thread_that_is_awake() {
+    let run = Run::of(100).process(1, None, (0, 100));
+    let run = run.wait((1, 1), "futex", (10, 60), |span| span.args[1] = 128);
+    let run = run.wait((1, 2), "fsync", (15, 55), nothing);
+    // Thread 3 waits all the time, so thread 2 woke the first one.
+    let run = run.wait((1, 3), "futex", (5, 99), |span| (span.args[1], span.result) = (128, Some(-110)));
+    assert_eq!(run.classes(), (vec![(WaitClass::Disk, 40)], 60));
+    // If two threads are awake, the wait is for one of them.
+    let run = run.wait((1, 4), "fsync", (70, 75), nothing);
+    assert_eq!(run.classes(), (vec![(WaitClass::Thread, 50)], 50));
+}
+
+#[test]
+fn threads_that_wait_for_each_other_are_not_followed_without_end() {
+    let mut run = Run::of(400).process(1, None, (0, 400));
+    for at in 0..100 {
+        run = run.wait((1, 1), "futex", (4 * at, 4 * at + 3), |span| span.args[1] = 128);
+        run = run.wait((1, 2), "futex", (4 * at + 2, 4 * at + 5), |span| span.args[1] = 128);
+    }
+    let (classes, _) = run.classes();
+    assert!(classes.iter().all(|(class, _)| *class == WaitClass::Thread), "{classes:?}");
+}
+
+#[test]
+fn ends_are_told_by_call_result_and_object() {
+    let class = |call: &str, more: fn(&mut WaitSpan)| {
+        let run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), call, (10, 90), more);
+        run.classes().0[0].0
+    };
+    let object = |call: &str, name: fn(&mut WaitSpan)| class(call, name);
+    assert_eq!(class("clock_nanosleep", nothing), WaitClass::Clock);
+    assert_eq!(class("poll", nothing), WaitClass::Clock);
+    assert_eq!(class("poll", |span| span.result = Some(1)), WaitClass::Unknown);
+    assert_eq!(class("nanosleep", |span| span.result = Some(-4)), WaitClass::Signal);
+    assert_eq!(class("futex", |span| span.result = Some(-110)), WaitClass::Clock);
+    assert_eq!(class("fdatasync", nothing), WaitClass::Disk);
+    assert_eq!(object("read", |span| span.object = Some("/var/lib/data".into())), WaitClass::Disk);
+    assert_eq!(object("read", |span| span.object = Some("/dev/pts/3".into())), WaitClass::Terminal);
+    assert_eq!(object("read", |span| span.object = Some("TCP:[10.0.0.1:5->10.0.0.2:80]".into())), WaitClass::Peer);
+    assert_eq!(object("read", |span| span.object = Some("pipe:[7]".into())), WaitClass::Unknown);
+    assert_eq!(class("flock", nothing), WaitClass::Unknown);
+}
+
+#[test]
+fn a_pipe_is_filled_by_the_process_that_writes_into_it() {
+    let pipe = Some("pipe:[7]");
+    let run = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (0, 100));
+    let run = run.wait((1, 1), "read", (10, 90), |span| span.object = Some("pipe:[7]".into()));
+    let run = run.wait((2, 2), "nanosleep", (20, 80), nothing);
+    let run = run.window(1, &[("read", 5, pipe, 9)]).window(2, &[("write", 5, pipe, 9)]);
+    assert_eq!(run.classes(), (vec![(WaitClass::Clock, 60)], 40));
+    // It is not known who makes room in a pipe.
+    let full = Run::of(100).process(1, None, (0, 100)).window(1, &[("write", 5, pipe, 9)]);
+    let full = full.wait((1, 1), "write", (10, 90), |span| span.object = Some("pipe:[7]".into()));
+    assert_eq!(full.classes(), (vec![(WaitClass::Unknown, 80)], 20));
+}
+
+#[test]
+fn a_wait_for_any_descriptor_ends_by_those_from_which_the_process_receives() {
+    let (here, there) = (Some("TCP:[127.0.0.1:80->127.0.0.1:5]"), Some("TCP:[127.0.0.1:5->127.0.0.1:80]"));
+    let server = || {
+        let run = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (0, 100));
+        run.wait((1, 1), "epoll_wait", (10, 90), |span| span.result = Some(1))
+    };
+    let talks = |run: Run| run.window(1, &[("accept4", 4, Some("TCP:[127.0.0.1:80]"), 9), ("read", 5, here, 9)]);
+    assert_eq!(server().classes().0, [(WaitClass::Unknown, 80)]);
+    assert_eq!(talks(server()).classes().0, [(WaitClass::Peer, 80)]);
+    // The client is watched, and runs.
+    assert_eq!(talks(server()).window(2, &[("write", 5, there, 9)]).classes(), (vec![], 100));
+}
+
+/// Returns a run that sleeps 50 ms ten times after each of these calls.
+fn polling(look: (&str, i64, Option<&str>, u64), found: (&str, i64, Option<&str>, u64)) -> Run {
+    let sleep = ("nanosleep", 0, None, 50 * MS);
+    let mut run = Run::of(600).process(1, None, (0, 600));
+    for at in 0..10 {
+        run = run.wait((1, 1), "nanosleep", (60 * at, 60 * at + 50), nothing);
+    }
+    run.window(1, &[look, sleep, found, look, sleep, found, look, sleep, found])
+}
+
+#[test]
+fn a_child_that_ended_is_seen_late() {
+    let mut run = polling(("wait4", 0, None, 1), ("wait4", 9, None, 1));
+    for at in 0..10 {
+        run = run.process(100 + at, Some(0), (60 * u64::from(at), 60 * u64::from(at) + 5));
+    }
+    let needless = run.judged().needless;
+    let [late] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((late.kind, late.calls, late.ns), (NeedlessKind::ChildSeenLate, 10, 450 * MS));
+    assert!((late.share_of_wall - 0.75).abs() < 0.01, "{late:?}");
+    // A child that ends after the sleep is not seen late.
+    run.recording.processes.iter_mut().skip(1).for_each(|child| child.end_ns += 46 * MS);
+    assert_eq!(run.judged().needless, []);
+}
+
+#[test]
+fn half_of_a_sleep_before_a_question_is_asked_again_is_in_vain() {
+    let run = polling(("flock", -11, Some("/run/lock"), 1), ("flock", 0, Some("/run/lock"), 1));
+    let needless = run.judged().needless;
+    let [asked] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((asked.kind, asked.calls, asked.ns), (NeedlessKind::AskedAgain, 10, 250 * MS));
+    // Sleeps after a question about something else, or that is not asked again, are nobody's loss.
+    let run = polling(("access", -2, Some("/run/one"), 1), ("access", 0, Some("/run/other"), 1));
+    assert_eq!(run.judged().needless, []);
+}
+
+#[test]
+fn sleeps_that_nothing_shows_to_be_for_something_serve() {
+    for calls in [("write", 5, Some("pipe:[7]"), 1), ("read", 5, Some("/proc/loadavg"), 1)] {
+        assert_eq!(polling(calls, calls).judged().needless, []);
+    }
+    let (sent, got) = (("write", 5, Some("UNIX:[1->2]"), 1), ("read", 5, Some("UNIX:[1->2]"), 1));
+    let needless = polling(sent, got).judged().needless;
+    assert_eq!(needless.iter().map(|late| late.kind).collect::<Vec<_>>(), [NeedlessKind::AnswerSeenLate]);
+    // An answer for which the read waited had not come.
+    assert_eq!(polling(sent, ("read", 5, Some("UNIX:[1->2]"), 2 * MS)).judged().needless, []);
+}
+
+/// Returns a run of two processes, of which one waits for a lock ten times while the other makes this call.
+fn locking(call: &str) -> Run {
+    let mut run = Run::of(200).process(1, None, (0, 200)).process(2, Some(0), (0, 200));
+    run.row(2, "flock");
+    for at in 0..10 {
+        run = run.wait((1, 1), "flock", (20 * at, 20 * at + 10), nothing);
+        run = run.wait((2, 2), call, (20 * at, 20 * at + 9), nothing);
+    }
+    run
+}
+
+#[test]
+fn a_lock_whose_holder_sleeps_is_held_too_long() {
+    let needless = locking("nanosleep").judged().needless;
+    let [held] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((held.kind, held.calls, held.ns), (NeedlessKind::LockHeld, 10, 90 * MS));
+    // A holder that does not wait does its work.
+    let mut works = locking("nanosleep");
+    works.recording.wait_spans.spans.retain(|span| span.pid == 1);
+    assert_eq!(works.judged().needless, []);
+}
+
+#[test]
+fn data_that_come_while_their_sender_sleeps_were_held_back() {
+    let (here, there) = ("TCP:[127.0.0.1:5->127.0.0.1:80]", "TCP:[127.0.0.1:80->127.0.0.1:5]");
+    let of = |sender_wakes: u64| {
+        let mut run = Run::of(500).process(1, None, (0, 500)).process(2, Some(0), (0, 500));
+        for at in 0..10 {
+            run = run.wait((1, 1), "recvfrom", (50 * at, 50 * at + 41), |span| {
+                span.object = Some("TCP:[127.0.0.1:5->127.0.0.1:80]".into());
+            });
+            run = run.wait((2, 2), "epoll_wait", (50 * at + 2, 50 * at + sender_wakes), |span| span.result = Some(1));
+        }
+        run.window(1, &[("recvfrom", 5, Some(here), 9)]).window(2, &[("write", 5, Some(there), 9)])
+    };
+    let needless = of(45).judged().needless;
+    assert_eq!(needless.iter().map(|late| (late.kind, late.calls)).collect::<Vec<_>>(), [(NeedlessKind::HeldBack, 10)]);
+    // A server that works for 40 ms answers when it is done.
+    assert_eq!(of(3).judged().needless, []);
+}
+
+#[test]
+fn a_damaged_recording_is_judged_without_harm() {
+    let mut run = locking("nanosleep");
+    for (at, span) in run.recording.wait_spans.spans.iter_mut().enumerate() {
+        (span.ns, span.result) = (u64::MAX - at as u64, Some(i64::MIN));
+        span.object = Some("TCP:[->->]".into());
+    }
+    run.recording.header.wall_ns = u64::MAX;
+    assert!(run.judged().wall.is_some());
+    run.recording.wait_spans.kept = false;
+    assert!(run.judged().wall.is_none());
+}

@@ -1,0 +1,60 @@
+//! Where the elapsed time of a run went, in words.
+
+use super::Sentences;
+use crate::units::{percent, time};
+use systoll_judge::{WallPart, WallTime};
+use systoll_model::{BackendKind, RowId};
+
+/// Least share of the elapsed time, 0 to 1, of waiting that a report mentions unasked.
+const MUCH: f64 = 0.2;
+/// Least share of the elapsed time, 0 to 1, of a class of waits that has words of its own.
+const LEAST: f64 = 0.01;
+
+impl<'a> Sentences<'a> {
+    /// Returns where the elapsed time went, if it is known and, unless it is `asked` for, much of it was waited.
+    pub(crate) fn wall_time(&self, asked: bool) -> Option<&'a WallTime> {
+        let wall = self.judgement.wall_time.as_ref()?;
+        let unasked = || {
+            let much = wall.waited_ns() as f64 >= MUCH * wall.wall_ns as f64;
+            much && wall.waited_ns() >= super::most::NOTICED_NS && !self.slowed()
+        };
+        (self.rec.header.backend != BackendKind::Import && (asked || unasked())).then_some(wall)
+    }
+
+    /// Writes how much of the elapsed time each class of waits took: `80 % waiting for time to pass, 15 % for the disk, 5 %
+    /// running`.
+    pub(crate) fn wall_classes(&self, wall: &WallTime) -> String {
+        let share = |ns: u64| ns as f64 / wall.wall_ns.max(1) as f64;
+        let classes = wall.by_class();
+        let told = classes.iter().filter(|(_, ns)| share(*ns) >= LEAST).enumerate();
+        let mut words: Vec<String> = told
+            .filter_map(|(at, (class, ns))| {
+                let waiting = if at == 0 { "waiting " } else { "" };
+                Some(format!("{} {waiting}{}", percent(share(*ns))?, class.waits_for()))
+            })
+            .collect();
+        words.extend(percent(share(wall.other_ns)).map(|running| format!("{running} running")));
+        let at_least = if wall.is_complete { "" } else { "at least " };
+        format!("{at_least}{}", words.join(", "))
+    }
+
+    /// Writes what one row's waits took of the elapsed time.
+    pub(crate) fn wall_part(&self, wall: &WallTime, part: &WallPart) -> String {
+        let of = percent(part.ns as f64 / wall.wall_ns.max(1) as f64).map_or_else(String::new, |of| format!(", {of}"));
+        let waited = match part.calls {
+            1 => format!("waited {}", time(part.ns)),
+            n => format!("waited {} in {n} calls, at most {}", time(part.ns), time(part.longest_ns)),
+        };
+        format!("{waited}{of}, {}", part.class.waits_for())
+    }
+
+    /// Returns true if a wait of the run's main path is shown as a part of its elapsed time.
+    pub(crate) fn tells_wall(&self) -> bool {
+        self.wall_time(false).is_some()
+    }
+
+    /// Returns the rows whose waits took a part of the elapsed time.
+    pub(crate) fn wall_row(&self, part: &WallPart) -> Option<&'a systoll_model::Row> {
+        self.rec.rows.get(RowId(part.row.0).0 as usize)
+    }
+}
