@@ -3,6 +3,7 @@
 use crate::counts::Counts;
 use crate::in_place::InPlace;
 use crate::ledger::Ledger;
+use crate::machine::Machine;
 use crate::names::{Frame, FrameId, Module, ModuleId, Stack, StackId};
 use crate::prices::Prices;
 use crate::problem::Problem;
@@ -69,6 +70,15 @@ pub struct Host {
     pub clock_source: String,
     /// Hypervisor, if there is one.
     pub virtualization: Option<String>,
+    /// Size of a page of memory, bytes; 0 if the recording does not say. aarch64 has pages of 4, 16 and 64 KiB.
+    pub page: u64,
+}
+
+impl Host {
+    /// Returns the size of a page of memory, bytes: the usual one, if the recording does not say.
+    pub fn page_bytes(&self) -> u64 {
+        if self.page == 0 { 4096 } else { self.page }
+    }
 }
 
 /// The `TZ` variable of a program. The C library reads it; most programs never set it.
@@ -103,6 +113,8 @@ pub struct Header {
     pub command: Vec<String>,
     /// The backend that observed the run.
     pub backend: BackendKind,
+    /// The kind of machine on which the run took place; `None` if a trace of another tool does not show it.
+    pub machine: Option<Machine>,
     /// The box on which the run took place.
     pub host: Host,
     /// The box's own name (`uname -n`); empty if it is not known.
@@ -176,6 +188,7 @@ impl Default for Header {
             version: String::new(),
             command: Vec::new(),
             backend: BackendKind::Ptrace,
+            machine: None,
             host: Host::default(),
             node: String::new(),
             time_zone: TimeZone::Unknown,

@@ -232,7 +232,7 @@ mod tests {
             f.set(0, Ok(Spread::default()));
             loop {
                 // SAFETY: pause takes no arguments.
-                unsafe { sys::call(libc::SYS_pause, [0; 6]) };
+                unsafe { sys::call(libc::SYS_ppoll, [0; 6]) };
             }
         });
         assert!(start.elapsed() < Duration::from_secs(60));

@@ -149,7 +149,7 @@ impl<'a> Fixture<'a> {
             heap_end: made(libc::SYS_brk, [0; 6]),
             pid: made(libc::SYS_getpid, [0; 6]),
             file: made(libc::SYS_memfd_create, [c"systoll-price".as_ptr() as usize, 1, 0, 0, 0, 0]),
-            sink: made(libc::SYS_open, [c"/dev/null".as_ptr() as usize, libc::O_RDWR as usize, 0, 0, 0, 0]),
+            sink: made(libc::SYS_openat, [sys::CWD, c"/dev/null".as_ptr() as usize, libc::O_RDWR as usize, 0, 0, 0]),
             pipe: [usize::MAX; 2],
             sockets: [usize::MAX; 2],
             epoll: made(libc::SYS_epoll_create1, [0; 6]),

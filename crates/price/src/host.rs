@@ -1,6 +1,6 @@
 //! Describes this box.
 
-use std::arch::x86_64::__cpuid;
+use crate::arch;
 use std::fs;
 use std::io::Read;
 use std::sync::OnceLock;
@@ -20,12 +20,13 @@ fn read_host() -> Host {
     let cpuinfo = cpuinfo(FIRST_PROCESSOR);
     let read = |path: &str| fs::read_to_string(path).map(|s| s.trim().to_owned()).unwrap_or_default();
     Host {
-        cpu: cpuinfo_field(&cpuinfo, "model name").unwrap_or_default(),
+        cpu: arch::processor(&cpuinfo),
         cpus: online(&read("/sys/devices/system/cpu/online"))
             .unwrap_or_else(|| self::cpuinfo(u64::MAX).lines().filter(|l| l.starts_with("processor")).count() as u32),
         kernel: read("/proc/sys/kernel/osrelease"),
         clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        virtualization: virtualization(&cpuinfo),
+        virtualization: arch::virtualization(&cpuinfo),
+        page: page_bytes(),
     }
 }
 
@@ -38,7 +39,7 @@ fn cpuinfo(most: u64) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn cpuinfo_field(cpuinfo: &str, name: &str) -> Option<String> {
+pub(crate) fn cpuinfo_field(cpuinfo: &str, name: &str) -> Option<String> {
     let line = cpuinfo.lines().find(|l| l.starts_with(name))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
@@ -54,24 +55,23 @@ fn online(list: &str) -> Option<u32> {
         .try_fold(0u32, |sum, n| sum.checked_add(n?))
 }
 
-/// Returns the hypervisor, with the product's name that the firmware gives.
-fn virtualization(cpuinfo: &str) -> Option<String> {
-    let flags = cpuinfo_field(cpuinfo, "flags").unwrap_or_default();
-    if !flags.split_whitespace().any(|f| f == "hypervisor") {
-        return None;
-    }
-    // Leaf 0x4000_0000 is reserved for hypervisors: their signature is in ebx, ecx, edx.
-    let leaf = __cpuid(0x4000_0000);
-    let signature: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].iter().flat_map(|r| r.to_le_bytes()).collect();
-    let hypervisor = hypervisor(&signature);
-    Some(match product() {
+/// Returns the size of a page of memory, bytes.
+fn page_bytes() -> u64 {
+    // SAFETY: sysconf takes a number and returns one.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0)
+}
+
+/// Returns the name of a hypervisor with the product's name that the firmware gives.
+pub(crate) fn with_product(hypervisor: String) -> String {
+    match product() {
         Some(product) if !product.eq_ignore_ascii_case(&hypervisor) => format!("{product}, {hypervisor}"),
         _ => hypervisor,
-    })
+    }
 }
 
 /// Returns the name of a hypervisor by its CPUID signature, from its documentation.
-fn hypervisor(signature: &[u8]) -> String {
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has CPUID"))]
+pub(crate) fn hypervisor(signature: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(signature)
         .chars()
         .filter(|c| c.is_ascii_graphic() || *c == ' ')
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(hypervisor(b"bhyve bhyve "), "bhyve");
         assert_eq!(hypervisor(&[0; 12]), "unknown hypervisor");
         assert_eq!(hypervisor(b"NewOneNewOne"), "hypervisor `NewOneNewOne`");
-        assert_eq!(virtualization("flags\t: fpu vme\n"), None);
+        assert_eq!(arch::virtualization("flags\t: fpu vme\n"), None);
     }
 
     #[test]

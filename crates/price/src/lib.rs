@@ -19,6 +19,7 @@
 //! }
 //! ```
 
+mod arch;
 mod child;
 mod fault;
 mod fault_and_switch;

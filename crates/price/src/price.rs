@@ -1,5 +1,6 @@
 //! Measures the price of single calls.
 
+use crate::arch;
 use crate::child::{self, Outcome, Refused};
 use crate::fixture::{Fixture, Paths};
 use crate::measure::{self, Meter};
@@ -46,7 +47,7 @@ pub(crate) fn getppid() {
 #[inline(always)]
 pub(crate) fn getppid_alone() {
     // SAFETY: as above.
-    unsafe { sys::instruction(libc::SYS_getppid, [0; 6]) };
+    unsafe { arch::instruction(libc::SYS_getppid, [0; 6]) };
 }
 
 /// Returns the price of `sysno` on this box for the smallest successful call: one byte moved, a

@@ -39,6 +39,6 @@ pub(crate) fn give_way() {
 pub(crate) fn sleep_for_good() -> ! {
     loop {
         // SAFETY: takes no arguments.
-        unsafe { sys::call(libc::SYS_pause, [0; 6]) };
+        unsafe { sys::call(libc::SYS_ppoll, [0; 6]) };
     }
 }

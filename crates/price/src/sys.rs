@@ -1,6 +1,6 @@
 //! Direct system calls: no library's wrapper is part of a price.
 
-use std::arch::asm;
+use crate::arch::instruction;
 
 /// The six argument registers of a call, in order.
 pub(crate) type Args = [usize; 6];
@@ -25,33 +25,6 @@ pub(crate) const SIGSET_BYTES: usize = 8;
 pub(crate) unsafe fn call(nr: i64, args: Args) -> isize {
     // SAFETY: the caller guarantees it.
     unsafe { instruction(nr, args) }
-}
-
-/// Makes system call `nr` by a `syscall` instruction inlined into the caller's code.
-///
-/// # Safety
-/// As [`call`].
-#[inline(always)]
-pub(crate) unsafe fn instruction(nr: i64, args: Args) -> isize {
-    let result;
-    // SAFETY: the syscall instruction only destroys rax, rcx and r11; the caller guarantees the
-    // rest.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") nr as isize => result,
-            in("rdi") args[0],
-            in("rsi") args[1],
-            in("rdx") args[2],
-            in("r10") args[3],
-            in("r8") args[4],
-            in("r9") args[5],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
 }
 
 /// Returns the errno in a result.

@@ -14,8 +14,8 @@ use nix::sys::utsname::uname;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
-    BackendKind, Exit, Header, InPlace, LongCall, ObjectSample, Prices, Problem, Process, Recording, Row, RowTrunk,
-    Spread, TimeZone, VdsoRow, WholeStack, name_objects,
+    BackendKind, Exit, Header, InPlace, LongCall, Machine, ObjectSample, Prices, Problem, Process, Recording, Row,
+    RowTrunk, Spread, TimeZone, VdsoRow, WholeStack, name_objects,
 };
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
@@ -130,6 +130,7 @@ pub(crate) fn header(
         version: env!("CARGO_PKG_VERSION").into(),
         command: facts.command.clone(),
         backend,
+        machine: Some(Machine::HERE),
         host: systoll_price::host(),
         node: node(),
         time_zone: facts.time_zone.clone(),

@@ -7,6 +7,7 @@ use super::{blobs, codes, ledger, waits, window, wire};
 use crate::counts::{Counts, Histogram};
 use crate::errno::Errno;
 use crate::in_place::InPlace;
+use crate::machine::Machine;
 use crate::names::{Frame, FrameId, Location, Module, ModuleId, Stack, StackId};
 use crate::prices::{Price, Prices, Spread};
 use crate::problem::Problem;
@@ -94,7 +95,9 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
             kernel: h.kernel,
             clock_source: h.clock_source,
             virtualization: h.virtualization,
+            page: h.page,
         },
+        machine: machine(&h.machine)?,
         node: h.node,
         time_zone: match h.time_zone {
             Some(name) => TimeZone::Set(name),
@@ -125,6 +128,15 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
         windows_refused: h.windows_refused,
         sites: h.sites.map(sites),
     })
+}
+
+/// Decodes a machine's name. Files that are older than the name were made on x86-64.
+fn machine(name: &str) -> Result<Option<Machine>, FileError> {
+    match name {
+        "" => Ok(Some(Machine::X86_64)),
+        wire::NO_MACHINE => Ok(None),
+        _ => Machine::from_name(name).map(Some).ok_or_else(|| FileError::Machine(name.chars().take(40).collect())),
+    }
 }
 
 /// Decodes a processor time. Zero means that it is not known, since nothing takes no time.

@@ -4,6 +4,7 @@ use super::intern::Interner;
 use super::wire::{self, flag};
 use super::{blobs, codes, ledger, waits};
 use crate::ledger::Before;
+use crate::machine::Machine;
 use crate::process::Exit;
 use crate::recording::{Package, Recording, TimeZone};
 use crate::row::RowId;
@@ -333,6 +334,8 @@ fn header(rec: &Recording) -> wire::Header {
         windows_refused: h.windows_refused,
         sites: h.sites.map(sites),
         attached: h.attached.map(attached),
+        machine: h.machine.map_or(wire::NO_MACHINE, Machine::name).to_owned(),
+        page: h.host.page,
     }
 }
 

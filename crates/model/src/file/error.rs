@@ -32,6 +32,9 @@ pub enum FileError {
         /// The newest version of the format that this reader knows.
         ours: u32,
     },
+    /// The recording was made on a kind of machine that this reader does not know.
+    #[error("it was made on a machine of another kind ({0:?}), which this systoll does not know")]
+    Machine(String),
     /// The file holds more than any recording does, or more than a reader accepts.
     #[error("it holds too much: {0}")]
     TooLarge(String),

@@ -13,6 +13,9 @@ pub(super) use waits::{DroppedWaits, WaitSpan};
 /// Version of the message. A reader refuses higher versions.
 pub(super) const VERSION: u32 = 1;
 
+/// Name of the machine in the header of a recording that does not know its machine.
+pub(super) const NO_MACHINE: &str = "unknown";
+
 /// The message's version alone, which is read first.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Versioned {
@@ -222,6 +225,11 @@ pub(super) struct Header {
     pub(super) no_time_zone: bool,
     #[prost(message, optional, tag = "31")]
     pub(super) attached: Option<Attached>,
+    /// Name of the machine, [`NO_MACHINE`], or nothing in files that are older than the field: those are x86-64's.
+    #[prost(string, tag = "40")]
+    pub(super) machine: String,
+    #[prost(uint64, tag = "41")]
+    pub(super) page: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use systoll_model::{FileError, Problem, ProblemKind, Recording, StackId};
+use systoll_model::{FileError, Machine, Problem, ProblemKind, Recording, StackId};
 
 fn written(rec: &Recording) -> Vec<u8> {
     let mut file = Vec::new();
@@ -113,6 +113,31 @@ fn errors_name_their_cause() {
     assert!(matches!(newer, FileError::Newer { file: 9, ours: 1 }), "{newer:?}");
     assert!(newer.to_string().contains("newer systoll"));
     assert!(matches!(error(&gzip(b"\xca\xb5\x03\x02\x08\x01")), FileError::Damaged(_)));
+}
+
+#[test]
+fn a_machine_is_kept_and_an_unknown_one_is_refused_by_name() {
+    let mut recording = program::recording(2, 1);
+    for machine in [None, Some(Machine::X86_64), Some(Machine::Aarch64)] {
+        recording.header.machine = machine;
+        assert_eq!(Recording::read(written(&recording).as_slice()).expect("read").header.machine, machine);
+    }
+    // Field 7001 with version 1 and a header (field 4): the backend (field 3) ptrace, and the machine (field 40).
+    let file = |machine: &[u8]| {
+        let machine = if machine.is_empty() { vec![] } else { [&[0xc2, 0x02, machine.len() as u8], machine].concat() };
+        let header = [&b"\x1a\x06ptrace"[..], &machine].concat();
+        let message = [&[0x08, 1, 0x22, header.len() as u8], &header[..]].concat();
+        gzip(&[&[0xca, 0xb5, 0x03, message.len() as u8], &message[..]].concat())
+    };
+    let refused = error(&file(b"riscv64"));
+    assert!(
+        matches!(&refused, FileError::Machine(name) if name == "riscv64") && refused.to_string().contains("riscv64")
+    );
+    assert_eq!(
+        Recording::read(file(b"").as_slice()).expect("read").header.machine,
+        Some(Machine::X86_64),
+        "older files name no machine"
+    );
 }
 
 struct Broken;

@@ -3,7 +3,7 @@
 use crate::common::{behind_a_filter, run, skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use systoll_model::{ArgKind, Class, Moment, Sysno, signatures};
+use systoll_model::{ArgKind, Class, Machine, Moment, Sysno, signatures};
 
 #[test]
 fn numbers_ascend_and_names_and_arguments_are_whole() {
@@ -67,6 +67,37 @@ fn numbers_are_the_headers() {
             assert_eq!(Sysno(number).name(), Some(name));
             seen += 1;
         }
+    }
+    assert!(seen > 300, "only {seen} calls in the header");
+}
+
+#[test]
+fn numbers_of_aarch64_are_the_headers() {
+    let Ok(text) = std::fs::read_to_string("/usr/include/asm-generic/unistd.h") else {
+        return skip("no asm-generic/unistd.h here (Debian: linux-libc-dev)");
+    };
+    // Calls have other names there if their numbers of 32-bit machines have later been given to others.
+    let by_old_name = |name: &str| match name {
+        "fstatat" => Sysno::from_name("newfstatat"),
+        name => Sysno::from_name(name),
+    };
+    let mut seen = 0;
+    for line in text.lines() {
+        let rest = line.strip_prefix("#define __NR_").or_else(|| line.strip_prefix("#define __NR3264_"));
+        let mut words = rest.unwrap_or_default().split_whitespace();
+        let (Some(name), Some(Ok(number))) = (words.next(), words.next().map(str::parse)) else { continue };
+        let here = Machine::Aarch64.call(number);
+        if number > 471 || (244..260).contains(&number) || name.ends_with("64") && here == Sysno::UNKNOWN {
+            continue;
+        }
+        // 32-bit machines have these calls with times of 64 bits.
+        if (403..424).contains(&number) {
+            assert_eq!(here, Sysno::UNKNOWN, "{name}");
+            continue;
+        }
+        let plain = name.strip_suffix("64").and_then(Sysno::from_name);
+        assert_eq!(Some(here), by_old_name(name).or(plain), "{name} {number}");
+        seen += 1;
     }
     assert!(seen > 300, "only {seen} calls in the header");
 }

@@ -4,7 +4,7 @@ use crate::child::{Outcome, Refused};
 use crate::fixture::{Fixture, MAX_MADE};
 use crate::measure::Meter;
 use crate::sys::{self, Args};
-use systoll_model::{Errno, Sysno};
+use systoll_model::{Errno, Machine, Sysno};
 
 /// Returns the arguments of a call.
 pub(super) type Make = fn(&Fixture) -> Args;
@@ -62,7 +62,7 @@ pub(super) const fn after(nr: i64, most: u32, args: Make, first: i64, first_args
 impl Bench {
     /// Returns the system call.
     pub(crate) fn sysno(&self) -> Sysno {
-        Sysno(self.nr as u32)
+        Machine::HERE.call(self.nr as u32)
     }
 
     /// Measures the call. Only for a child: it changes descriptors, masks and mappings of the

@@ -1,6 +1,8 @@
 //! Calls that wait for nothing, sockets, pipes, and descriptors for events.
 
 use super::bench::{Bench, fails, make, same, undo};
+#[cfg(target_arch = "aarch64")]
+use crate::arch::absent::*;
 use crate::fixture::Fixture;
 use crate::sys::{self, Args, SIGSET_BYTES};
 use libc::*;

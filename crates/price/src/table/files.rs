@@ -1,6 +1,8 @@
 //! Files: look-ups of a regular file's path, and transfers of one byte on a file in memory.
 
 use super::bench::{Bench, after, fails, make, same, undo};
+#[cfg(target_arch = "aarch64")]
+use crate::arch::absent::*;
 use crate::fixture::{BULK, Fixture};
 use crate::sys::{self, Args, CWD};
 use libc::*;

@@ -14,9 +14,13 @@ mod time;
 pub(crate) use bench::Bench;
 use systoll_model::{Errno, Sysno};
 
+/// Number that stands for a call that the machine lacks.
+pub(crate) const ABSENT: i64 = -1;
+
 /// Returns all calls that can be priced.
 pub(crate) fn all() -> impl Iterator<Item = &'static Bench> {
-    [process::CALLS, time::CALLS, files::CALLS, memory::CALLS, events::CALLS].into_iter().flatten()
+    let all = [process::CALLS, time::CALLS, files::CALLS, memory::CALLS, events::CALLS].into_iter().flatten();
+    all.filter(|bench| bench.nr != ABSENT)
 }
 
 /// Returns the entry of `sysno` that succeeds, or that fails with `errno`.

@@ -1,6 +1,8 @@
 //! Identity, signals, limits, scheduling.
 
 use super::bench::{Bench, fails, same};
+#[cfg(target_arch = "aarch64")]
+use crate::arch::absent::*;
 use crate::fixture::Fixture;
 use crate::sys::{Args, SIGSET_BYTES};
 use libc::*;

@@ -1,6 +1,8 @@
 //! Clocks and timers through the kernel, not the vDSO.
 
 use super::bench::{Bench, same};
+#[cfg(target_arch = "aarch64")]
+use crate::arch::absent::*;
 use libc::*;
 
 const CLOCK: usize = CLOCK_MONOTONIC as usize;

@@ -29,7 +29,10 @@ fn exit() -> impl Strategy<Value = Option<Exit>> {
 
 fn header() -> impl Strategy<Value = Header> {
     let host = (text(), any::<u32>(), text(), text(), option::of(text())).prop_map(
-        |(cpu, cpus, kernel, clock_source, virtualization)| Host { cpu, cpus, kernel, clock_source, virtualization },
+        |(cpu, cpus, kernel, clock_source, virtualization)| {
+            let page = u64::from(cpus) * 4096;
+            Host { cpu, cpus, kernel, clock_source, virtualization, page }
+        },
     );
     let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Ptrace)];
     let time_zone = prop_oneof![Just(TimeZone::Unknown), Just(TimeZone::Unset), text().prop_map(TimeZone::Set)];
@@ -43,6 +46,7 @@ fn header() -> impl Strategy<Value = Header> {
             version,
             command,
             backend,
+            machine: [None, Some(Machine::X86_64), Some(Machine::Aarch64)][n[0] as usize % 3],
             host,
             node,
             time_zone,

@@ -1,0 +1,12 @@
+//! Parts that differ between machines: the instruction that enters the kernel, the calls that a machine lacks, and the
+//! description of its processor.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::*;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::*;
