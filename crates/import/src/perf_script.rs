@@ -6,7 +6,7 @@ use crate::frames::TracedFrame;
 use crate::pending::{Entered, Pending};
 use crate::strace::named;
 use crate::trace::Trace;
-use systoll_model::Sysno;
+use systoll_model::{Machine, Sysno};
 
 /// Largest number of frames of one stack.
 const MAX_DEPTH: usize = 128;
@@ -42,7 +42,12 @@ impl PerfScript {
             self.stack_of = None;
             return;
         }
-        let Some((tid, at_ns, event)) = event(line) else {
+        if let Some(name) = line.strip_prefix(b"# arch : ") {
+            // The header of `perf script --header`, or of `--header-only` before it.
+            trace.machine = str::from_utf8(name.trim_ascii()).ok().and_then(Machine::from_name);
+            return;
+        }
+        let Some((tid, at_ns, event)) = event(line, trace.machine.unwrap_or(Machine::X86_64)) else {
             match self.stack_of.and_then(|tid| self.pending.stack_mut(tid)).zip(frame(line)) {
                 Some((stack, frame)) if stack.len() < MAX_DEPTH => stack.push(frame),
                 Some(_) => {}
@@ -106,7 +111,7 @@ impl PerfScript {
 
 /// Returns true if perf script wrote the line.
 pub(crate) fn recognise(line: &[u8]) -> bool {
-    event(line).is_some()
+    event(line, Machine::X86_64).is_some()
 }
 
 /// Returns true if the line is an event of another kind, recorded beside the calls.
@@ -114,7 +119,7 @@ fn other_event(line: &[u8]) -> bool {
     !line.starts_with(b"\t") && memchr::memmem::find(line, b": ").is_some() && line.contains(&b'[')
 }
 
-fn event(line: &[u8]) -> Option<(u32, u64, Event<'_>)> {
+fn event(line: &[u8], machine: Machine) -> Option<(u32, u64, Event<'_>)> {
     let raw = memchr::memmem::find(line, b"raw_syscalls:sys_");
     let at = match raw {
         Some(at) => at,
@@ -128,16 +133,16 @@ fn event(line: &[u8]) -> Option<(u32, u64, Event<'_>)> {
     let tid = words.find(|w| w.first().is_some_and(u8::is_ascii_digit))?;
     let tid = tid.rsplit(|b| *b == b'/').next().and_then(|t| std::str::from_utf8(t).ok()?.parse().ok())?;
     let text = text.get(memchr::memmem::find(text, b"sys_")?..)?;
-    Some((tid, time, if raw.is_some() { raw_event(text)? } else { named_event(text)? }))
+    Some((tid, time, if raw.is_some() { raw_event(text, machine)? } else { named_event(text)? }))
 }
 
 /// Reads `sys_enter: NR 12 (0, 7f, …)` and `sys_exit: NR 12 = 3`.
-fn raw_event(text: &[u8]) -> Option<Event<'_>> {
+fn raw_event(text: &[u8], machine: Machine) -> Option<Event<'_>> {
     let enters = text.starts_with(b"sys_enter");
     let text = text.get(memchr::memmem::find(text, b"NR ")? + 3..)?;
     let end = memchr::memchr(b' ', text)?;
     let number: i64 = std::str::from_utf8(text.get(..end)?).ok()?.parse().ok()?;
-    let syscall = u32::try_from(number).ok().map(Sysno::made);
+    let syscall = u32::try_from(number).ok().map(|number| machine.call(number));
     let rest = text.get(end..)?.trim_ascii();
     if enters {
         return Some(Event::Enters(syscall, rest.strip_prefix(b"(")?.strip_suffix(b")")?, Form::Listed));

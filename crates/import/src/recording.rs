@@ -39,6 +39,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         version: env!("CARGO_PKG_VERSION").into(),
         command,
         backend: BackendKind::Import,
+        machine: trace.machine,
         started_unix,
         exit,
         wall_ns: now,

@@ -1,7 +1,7 @@
 //! Collects the calls that every format yields: they are counted and sampled, by threads that come
 //! and go.
 
-use crate::call::{Call, Calls, Times};
+use crate::call::{Call, Calls, Times, Written};
 use crate::decode::{self, Decoded, decode};
 use crate::descriptors::Descriptors;
 use crate::family::{Family, Forked, Gone, Met, Thread};
@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use systoll_model::{
-    Before, Counts, Errno, Exit, KeptWaits, LONG_WAIT_NS, Looked, Process, ProcessId, Question, QuestionAsked, RowId,
-    Signature, StackId, Sysno, WaitSpan, WindowCall,
+    Before, Counts, Errno, Exit, KeptWaits, LONG_WAIT_NS, Looked, Machine, Process, ProcessId, Question,
+    QuestionAsked, RowId, Signature, StackId, Sysno, WaitSpan, WindowCall,
 };
 
 /// Largest number of slowest calls remembered.
@@ -75,6 +75,8 @@ pub(crate) struct Trace {
     pub(crate) gaps: Gaps,
     pub(crate) notes: Notes,
     pub(crate) clock: Clock,
+    /// The machine that the calls were made on, if the trace shows it.
+    pub(crate) machine: Option<Machine>,
     /// Objects of the calls that are looked at one by one, and their counts.
     pub(crate) ledger: systoll_model::Notes,
     /// True if times are those at which another tool than the tracer wrote the lines, and not those
@@ -143,6 +145,7 @@ impl Trace {
             gaps: Gaps::default(),
             notes: Notes::default(),
             clock: Clock::default(),
+            machine: None,
             ledger: systoll_model::Notes::default(),
             stamped_when_written: false,
             looks: 0,
@@ -192,10 +195,16 @@ impl Trace {
             waited_ns: waited(signature, ended_in),
         };
         self.notes.call(syscall, call);
+        if self.machine.is_none() {
+            self.machine = signature.and_then(|signature| shown_machine(signature.name, call));
+        }
         let counted = self.table.count(row, call.tid, ended);
         let wanted = self.windows.wants(image, ordinal, counted);
         if wanted || self.asks.contains(syscall) {
-            let decoded = decode(call, signature);
+            let mut decoded = decode(call, signature);
+            if let Some(machine) = self.machine.filter(|_| call.written == Written::Registers) {
+                decoded.args = machine.args(syscall, decoded.args);
+            }
             if wanted {
                 self.notes.looked_at(&decoded);
             }
@@ -420,4 +429,22 @@ pub(crate) fn failed(name: &[u8]) -> Option<i64> {
     };
     let numbered = || name.strip_prefix("errno ").or_else(|| name.strip_prefix("ERRNO_"))?.parse().ok().map(Errno);
     Errno::from_name(name).or_else(numbered).map(|errno| -i64::from(errno.0))
+}
+
+/// Returns the machine that a call shows: strace prints none, but a program that asks for the machine's name is answered,
+/// the loader opens Debian's C library in a folder with that name, and only x86-64 has `arch_prctl`.
+fn shown_machine(name: &str, call: &Call) -> Option<Machine> {
+    const LIBRARIES: [(&[u8], Machine); 2] =
+        [(b"/aarch64-linux-gnu/libc.so.6\"", Machine::Aarch64), (b"/x86_64-linux-gnu/libc.so.6\"", Machine::X86_64)];
+    let holds = |text: &[u8]| memchr::memmem::find(&call.text, text).is_some();
+    let succeeded = call.written == Written::Decoded && call.result.is_some_and(|result| result >= 0);
+    match name {
+        _ if !succeeded => None,
+        "arch_prctl" => Some(Machine::X86_64),
+        "open" | "openat" => LIBRARIES.iter().find(|(path, _)| holds(path)).map(|(_, machine)| *machine),
+        "uname" => [Machine::X86_64, Machine::Aarch64]
+            .into_iter()
+            .find(|machine| holds(format!("machine=\"{}\"", machine.name()).as_bytes())),
+        _ => None,
+    }
 }

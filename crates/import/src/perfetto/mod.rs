@@ -19,7 +19,7 @@ use crate::trace::{Timed, Trace};
 use flate2::bufread::ZlibDecoder;
 use order::{Begun, Event, NO_STACK, Order, Slice, What};
 use std::io::{self, BufRead, BufReader, Read};
-use systoll_model::{ProblemKind, Sysno};
+use systoll_model::{Machine, ProblemKind, Sysno};
 use tracks::{Member, Name, Tracks, process_tree};
 use wire::{Field, PACKET, Packets, Value, fields, numbers};
 
@@ -91,14 +91,23 @@ struct Perfetto {
     order: Order,
     begun: Begun,
     pending: Pending,
-    /// True if another machine's kernel numbered the calls.
-    other_machine: bool,
+    /// The machine whose kernel numbered the calls; `None` if it is one that we do not know.
+    machine: Numbers,
     /// True if buffers were too small for the trace.
     lost: bool,
     /// Number of packets that can't be read to their end.
     unread: u64,
     /// Number of events whose clocks tell no time that others share.
     untimed: u64,
+}
+
+/// The machine by whose table calls are numbered.
+struct Numbers(Option<Machine>);
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self(Some(Machine::X86_64))
+    }
 }
 
 /// The facts that a packet tells about itself.
@@ -138,7 +147,12 @@ impl Perfetto {
                 1 => self.kernels_events(trace, value.bytes()),
                 2 => process_tree(value.bytes()).for_each(|member| tell(trace, member)),
                 11 => self.track_event(trace, about, value.bytes()),
-                45 => self.other_machine |= machine(value.bytes()).is_some_and(|machine| machine != b"x86_64"),
+                45 => {
+                    if let Some(name) = machine(value.bytes()) {
+                        self.machine = Numbers(str::from_utf8(name).ok().and_then(Machine::from_name));
+                        trace.machine = self.machine.0;
+                    }
+                }
                 50 => compressed = Some(value.bytes()),
                 60 => {
                     if let Some(member) = self.tracks.describe(value.bytes()) {
@@ -199,7 +213,7 @@ impl Perfetto {
 
     fn kernels_event(&self, event: &[u8]) -> Option<Event> {
         let (mut at_ns, mut tid, mut what) = (0, 0, None);
-        let known = |id: u64| u32::try_from(id).ok().map(Sysno).filter(|_| !self.other_machine);
+        let known = |id: u64| Some(self.machine.0?.call(u32::try_from(id).ok()?));
         for field in fields(event) {
             match field.number {
                 1 => at_ns = field.value.number(),

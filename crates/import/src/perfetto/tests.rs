@@ -4,7 +4,7 @@ use super::message::{Message, file, message};
 use crate::{Format, Import};
 use proptest::prelude::*;
 use std::io::Write;
-use systoll_model::{ProblemKind, Recording};
+use systoll_model::{Machine, ProblemKind, Recording};
 
 fn process(uuid: u64, pid: u64, words: &[&str]) -> Message {
     let words = words.iter().fold(message().number(1, pid), |all, word| all.text(2, word));
@@ -141,9 +141,16 @@ fn events_of_the_kernel_have_registers_and_results() {
 
 #[test]
 fn numbers_of_another_machine_are_no_calls_of_ours() {
-    let system = message().message(45, message().message(1, message().text(4, "aarch64")));
-    let recording = read(&file(std::iter::once(system).chain(recorders())));
-    assert!(counts(&recording).iter().all(|(name, ..)| name == "unknown_syscall"));
+    let of = |name| {
+        let system = message().message(45, message().message(1, message().text(4, name)));
+        read(&file(std::iter::once(system).chain(recorders())))
+    };
+    assert!(counts(&of("mips64")).iter().all(|(name, ..)| name == "unknown_syscall"));
+    let arm = of("aarch64");
+    // Numbers 0 and 3 of the kernel of an aarch64 machine.
+    assert_eq!(counts(&arm), [("io_cancel".into(), 200, 1, 10), ("io_setup".into(), 200, 1, 10)]);
+    assert_eq!((arm.header.machine, of("x86_64").header.machine), (Some(Machine::Aarch64), Some(Machine::X86_64)));
+    assert_eq!(read(&file(recorders())).header.machine, None);
 }
 
 #[test]
