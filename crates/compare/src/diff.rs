@@ -39,6 +39,9 @@ pub enum Note {
     NotExact(&'static str, String),
     /// The sides were recorded under different kernels or on different processors.
     Boxes(String, String),
+    /// The sides were recorded on machines of different kinds, by name: calls are compared by name, and a library calls
+    /// `open` on one and `openat` on the other.
+    Machines(&'static str, &'static str),
     /// The sides were watched by different backends.
     Backends(&'static str, &'static str),
 }
@@ -354,6 +357,11 @@ fn notes(old: Side<'_>, new: Side<'_>) -> Vec<Note> {
         let on = |r: &Recording| format!("{}, Linux {}", r.header.host.cpu, r.header.host.kernel);
         if on(a) != on(b) {
             notes.push(Note::Boxes(on(a), on(b)));
+        }
+        if let (Some(a), Some(b)) = (a.header.machine, b.header.machine)
+            && a != b
+        {
+            notes.push(Note::Machines(a.name(), b.name()));
         }
         let (a, b): (BackendKind, BackendKind) = (a.header.backend, b.header.backend);
         if a != b {

@@ -371,6 +371,9 @@ pub(crate) fn note_text(note: &Note) -> String {
             .into(),
         Note::NotExact(side, why) => format!("the {side} side's counts are not exact: {}", sentence(why)),
         Note::Boxes(old, new) => format!("other boxes: {} before, {} now", sentence(old), sentence(new)),
+        Note::Machines(old, new) => format!(
+            "{old} before, {new} now: calls are compared by name, and their libraries make some by other names there"
+        ),
         Note::Backends(old, new) => format!("watched in other ways: {old} before, {new} now"),
     }
 }
