@@ -104,6 +104,8 @@ macro_rules! with_facts {
             removed => Removed { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.
             vdso => Vdso { weight: 1, of_row: true },
+            /// The call was made on an aarch64 machine.
+            aarch64 => Aarch64 { weight: 0, of_row: true },
             /// The C library made the call for itself, not by its wrapper of that name.
             inside_libc => InsideLibc { weight: 1, of_row: true },
             /// The caller is unknown: an imported trace without stacks, or a file that lost them.

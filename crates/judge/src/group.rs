@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use systoll_model::{FrameClass, FrameId, Recording, Row, RowId, Sysno, WindowCall};
+use systoll_model::{FrameClass, FrameId, Machine, Recording, Row, RowId, Sysno, WindowCall};
 
 /// Rows with one disease.
 #[derive(Default)]
@@ -353,6 +353,7 @@ pub(crate) fn symptoms<'a>(
         language: None,
         facts: Facts::default()
             .with(Fact::Vdso, is(0, FrameClass::Vdso))
+            .with(Fact::Aarch64, recording.header.machine == Some(Machine::Aarch64))
             .with(Fact::InsideLibc, is(0, FrameClass::Libc) && is(1, FrameClass::Libc))
             .with(Fact::UnknownCaller, recording.row_frames(row).next().is_none()),
     }

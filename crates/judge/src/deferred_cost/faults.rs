@@ -9,8 +9,6 @@ use crate::semantics::{Amount, ObservedCall, Semantics};
 use crate::survey;
 use systoll_model::{Recording, RowId, Window};
 
-/// Size of a page, bytes.
-const PAGE: u64 = 4096;
 /// Least number of times that windows must show memory given back and used again.
 const ENOUGH: u64 = 4;
 /// Least mean number of faults between two calls that give memory back: single faults are
@@ -62,31 +60,31 @@ fn times(id: RowId, windows: &[&Window], recording: &Recording, semantics: &Sema
 
 /// Calls `each` for every call of a window that may give memory back, with its row and the pages that it gave back.
 fn each_freed(window: &Window, recording: &Recording, semantics: &Semantics, mut each: impl FnMut(RowId, Option<u64>)) {
-    let mut end = None;
+    let (mut end, page) = (None, recording.header.host.page_bytes());
     for call in &window.calls {
         let syscall = recording.row(call.row).syscall;
         let observed = ObservedCall { window, call, syscall };
         let lines = semantics.lines_of(syscall);
         if lines.frees() {
-            each(call.row, lines.freed(&observed).map_or(Some(0), |amount| pages(amount, &observed, &mut end)));
+            each(call.row, lines.freed(&observed).map_or(Some(0), |amount| pages(amount, &observed, page, &mut end)));
         }
     }
 }
 
 /// Returns the number of pages that a call gave back; `None` if that depends on an earlier call that the window does
-/// not show. `end` is the end of the heap after the last call that told it.
-fn pages(amount: Amount, observed: &ObservedCall<'_>, end: &mut Option<u64>) -> Option<u64> {
+/// not show. A page has `page` bytes. `end` is the end of the heap after the last call that told it.
+fn pages(amount: Amount, observed: &ObservedCall<'_>, page: u64, end: &mut Option<u64>) -> Option<u64> {
     if observed.call.errno().is_some() {
         return Some(0);
     }
     match amount {
-        Amount::Length(arg) => Some(observed.arg(arg).div_ceil(PAGE)),
+        Amount::Length(arg) => Some(observed.arg(arg).div_ceil(page)),
         Amount::Less(old, new) => {
-            Some(observed.arg(old).div_ceil(PAGE).saturating_sub(observed.arg(new).div_ceil(PAGE)))
+            Some(observed.arg(old).div_ceil(page).saturating_sub(observed.arg(new).div_ceil(page)))
         }
         Amount::DownTo => {
             let now = observed.call.result? as u64;
-            end.replace(now).map(|before| before.saturating_sub(now) / PAGE)
+            end.replace(now).map(|before| before.saturating_sub(now) / page)
         }
     }
 }
@@ -94,6 +92,7 @@ fn pages(amount: Amount, observed: &ObservedCall<'_>, end: &mut Option<u64>) -> 
 fn rounds(window: &Window, givers: &[RowId], recording: &Recording, semantics: &Semantics) -> FaultTally {
     let mut seen = FaultTally::default();
     let (mut last, mut end): (Option<u64>, Option<u64>) = (None, None);
+    let page = recording.header.host.page_bytes();
     // Pages given back that have not faulted since, faults since the last call that gave pages back, and true once
     // one did.
     let (mut owed, mut came, mut given) = (0u64, 0u64, false);
@@ -104,7 +103,8 @@ fn rounds(window: &Window, givers: &[RowId], recording: &Recording, semantics: &
             let back = last.map_or(0, |last| now.saturating_sub(last)).min(owed);
             (owed, came, last) = (owed - back, came.saturating_add(back), Some(now));
         }
-        let freed = semantics.lines_of(syscall).freed(&observed).and_then(|amount| pages(amount, &observed, &mut end));
+        let freed =
+            semantics.lines_of(syscall).freed(&observed).and_then(|amount| pages(amount, &observed, page, &mut end));
         let freed = freed.unwrap_or(0);
         if freed == 0 || call.faults.is_none() || !givers.contains(&call.row) {
             continue;
