@@ -1,4 +1,4 @@
-//! Reads the headers of an ELF file for x86-64.
+//! Reads the headers of an ELF file for the machine that this program was built for.
 //!
 //! A program runs without section headers, and with broken ones, so unreadable ones are ignored.
 
@@ -7,6 +7,8 @@ use object::LittleEndian as Le;
 use object::elf;
 use object::read::elf::Sym as _;
 
+/// The kind of machine whose files are read: unwinding and code are those of the machine that we run on.
+const HERE: elf::Machine = if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 };
 /// Bound of a program's addresses (x86-64 has 47 or 56 bits). Readers of DWARF add to addresses
 /// without overflow checks.
 pub const HIGHEST: u64 = 1 << 56;
@@ -148,7 +150,7 @@ impl Headers {
     /// Reads the headers of a file.
     ///
     /// # Errors
-    /// If the file is no ELF file for x86-64. Damage beyond the first header only makes the result
+    /// If the file is no ELF file for this machine. Damage beyond the first header only makes the result
     /// incomplete.
     pub fn read<B: Bytes + ?Sized>(file: &B) -> Result<Self, NotRead> {
         let head = file.piece(0, size_of::<FileHeader>() as u64);
@@ -165,7 +167,7 @@ impl Headers {
         if class != elf::ELFCLASS64.0 || data != elf::ELFDATA2LSB.0 {
             return Err(NotRead::Malformed);
         }
-        if header.e_machine.get(Le) != elf::EM_X86_64 {
+        if header.e_machine.get(Le) != HERE {
             return Err(NotRead::Foreign);
         }
         let is_fixed = header.e_type.get(Le) == elf::ET_EXEC;
@@ -316,6 +318,8 @@ impl Names {
         }
         match symbol.st_type() {
             elf::STT_FUNC | elf::STT_GNU_IFUNC => Self::Code,
+            // Local ones without a type are marks of the assembler on aarch64, `$x` at the beginning of each function.
+            elf::STT_NOTYPE if HERE == elf::EM_AARCH64 && symbol.st_bind() == elf::STB_LOCAL => Self::Other,
             elf::STT_NOTYPE if is_code(symbol.st_value.get(Le)) => Self::Code,
             elf::STT_SECTION | elf::STT_FILE | elf::STT_TLS => Self::Other,
             _ => Self::Data,

@@ -48,40 +48,6 @@ pub struct FramePointer {
     pub value: u64,
 }
 
-/// The general registers of a stopped thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the processor's own names")]
-pub struct Registers {
-    pub ip: u64,
-    pub sp: u64,
-    pub bp: u64,
-    pub ax: u64,
-    pub bx: u64,
-    pub cx: u64,
-    pub dx: u64,
-    pub si: u64,
-    pub di: u64,
-    pub r8: u64,
-    pub r9: u64,
-    pub r10: u64,
-    pub r11: u64,
-    pub r12: u64,
-    pub r13: u64,
-    pub r14: u64,
-    pub r15: u64,
-}
-
-impl Registers {
-    /// Returns the registers in DWARF's order (System V ABI, AMD64 supplement, figure 3.36): 0–15, then the return
-    /// address.
-    pub(crate) fn in_dwarf_order(&self) -> [u64; 17] {
-        [
-            self.ax, self.dx, self.cx, self.bx, self.si, self.di, self.bp, self.sp, self.r8, self.r9, self.r10,
-            self.r11, self.r12, self.r13, self.r14, self.r15, self.ip,
-        ]
-    }
-}
-
 /// The place on a stack at which unwinding ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {

@@ -47,8 +47,8 @@ mod stack;
 mod symbols;
 mod unwind;
 
-pub use code::extent::MOST_REACH;
-pub use frame::{FramePointer, ModuleKey, PlacedFrame, RawFrame, Registers, Until};
+pub use code::MOST_REACH;
+pub use frame::{FramePointer, ModuleKey, PlacedFrame, RawFrame, Until};
 pub use lines::Spawn;
 pub use mapped::FileState;
 pub use module::{
@@ -60,6 +60,7 @@ pub use naming::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};
 pub use stack::{AddressSpace, MappedFile};
 pub use symbols::Symbols;
+pub use unwind::Registers;
 
 /// Frames of a stack unwound, at most.
 pub const MAX_FRAMES: usize = 256;

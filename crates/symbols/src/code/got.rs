@@ -1,5 +1,6 @@
 //! Slots of the global offset table, and the values that the loader writes into them.
 
+use super::relocations as kinds;
 use crate::elf::{ElfFile, SymbolTable};
 use object::LittleEndian as Le;
 use object::elf;
@@ -83,14 +84,11 @@ impl GotSlots {
     fn add_some(&mut self, data: &[u8], has_symbols: bool, got: &[Range<u64>]) {
         for r in relocations(data).iter().take(MAX_RELOCATIONS) {
             let slot = r.r_offset.get(Le);
+            let local = || Some(SlotValue::Local(r.r_addend.get(Le) as u64));
             let callee = match elf::RelocationType(r.r_type(Le, false).0) {
-                elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64 => {
-                    has_symbols.then(|| SlotValue::Symbol(r.r_sym(Le, false)))
-                }
-                elf::R_X86_64_IRELATIVE => Some(SlotValue::Local(r.r_addend.get(Le) as u64)),
-                elf::R_X86_64_RELATIVE if got.iter().any(|g| g.contains(&slot)) => {
-                    Some(SlotValue::Local(r.r_addend.get(Le) as u64))
-                }
+                kind if kinds::SYMBOLS.contains(&kind) => has_symbols.then(|| SlotValue::Symbol(r.r_sym(Le, false))),
+                kinds::CHOSEN => local(),
+                kinds::RELATIVE if got.iter().any(|g| g.contains(&slot)) => local(),
                 _ => None,
             };
             if let Some(callee) = callee {
@@ -113,7 +111,7 @@ impl GotSlots {
         .next()
     }
 
-    pub(super) fn get(&self, elf: &ElfFile, slot: u64) -> Option<Callee> {
+    pub(crate) fn get(&self, elf: &ElfFile, slot: u64) -> Option<Callee> {
         if let Some(callee) = self.callee_in(slot) {
             return Some(callee);
         }

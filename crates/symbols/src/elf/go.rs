@@ -1,6 +1,7 @@
 //! Functions, lines, inlined calls and frames of Go programs, from the table that `systoll-binfile` reads.
 
 use super::file::ElfFile;
+use crate::code::relocations::RELATIVE;
 use object::LittleEndian as Le;
 use object::elf;
 use std::collections::HashMap;
@@ -147,7 +148,7 @@ fn moved(elf: &ElfFile) -> HashMap<u64, u64> {
     for section in elf.headers.sections.iter().filter(|s| s.kind == elf::SHT_RELA) {
         let Some(data) = elf.section_data(section) else { continue };
         let all = relocations(&data).iter().take(MAX_RELOCATIONS);
-        let relative = all.filter(|r| elf::RelocationType(r.r_type(Le, false).0) == elf::R_X86_64_RELATIVE);
+        let relative = all.filter(|r| elf::RelocationType(r.r_type(Le, false).0) == RELATIVE);
         moved.extend(relative.map(|r| (r.r_offset.get(Le), r.r_addend.get(Le).cast_unsigned())));
     }
     moved

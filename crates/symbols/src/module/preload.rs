@@ -7,7 +7,6 @@ use super::answers::{HasTables, KeptAnswers};
 use super::tables::Module;
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileState, Identity};
-use iced_x86::{Decoder, DecoderOptions};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -141,10 +140,9 @@ impl PreloadedFile {
     }
 }
 
-/// Makes the instruction decoder unpack its tables, which it does once, on first use. That takes as long as decoding
-/// thousands of instructions.
+/// Makes the instruction decoder ready, if it needs that.
 pub fn make_decoder_ready() {
-    let _ = Decoder::new(64, &[0xc3], DecoderOptions::NONE).decode();
+    crate::code::make_ready();
 }
 
 /// Folders taken from one file, at most; each is searched for every library.
@@ -155,8 +153,9 @@ fn origin_put_in(dir: &str, origin: &str) -> String {
     dir.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
 }
 
-/// Path of the dynamic loader of nearly every program (x86-64 psABI, "Program Interpreter").
-const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+/// Path of the dynamic loader of nearly every program (the psABIs, "Program Interpreter").
+const LOADER: &str =
+    if cfg!(target_arch = "aarch64") { "/lib/ld-linux-aarch64.so.1" } else { "/lib64/ld-linux-x86-64.so.2" };
 
 /// Returns the paths of the loader that a program asks for, and of the C library beside it. Without a program, returns
 /// those that most programs use.

@@ -10,7 +10,7 @@ use crate::code::{Callee, GotSlots, calls, extent, start};
 use crate::elf::{ElfFile, GoTable};
 use crate::names::{Function, Names};
 use crate::script::{Runtime, recognise};
-use crate::unwind::{Cfi, Epilogue, RowContext, Rule, Step, find_epilogue};
+use crate::unwind::{Cfi, Epilogue, RowContext, Step, find_epilogue, rule_of_go_frame};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use systoll_binfile::pclntab::Frame;
@@ -305,7 +305,7 @@ impl Module {
         match self.go().and_then(|go| go.frame(addr)) {
             Some(Frame::Outermost) => return Step::End,
             Some(Frame::Bytes(bytes)) => {
-                if let Some(rule) = Rule::of_frame(bytes) {
+                if let Some(rule) = rule_of_go_frame(bytes) {
                     return Step::Rule(rule);
                 }
             }

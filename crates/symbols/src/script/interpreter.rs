@@ -7,17 +7,14 @@
 use super::memory::Memory;
 use super::thread::{Evaluation, Thread};
 use crate::PlacedFrame;
+use crate::code::variables;
 use crate::elf::ElfFile;
 use crate::lines::ScriptLines;
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 use object::LittleEndian as Le;
 use object::elf;
 use std::fmt::Debug;
 use std::ops::Range;
 use systoll_binfile::c_str;
-
-/// Bytes of a function's code that are decoded, at most.
-const MAX_CODE: u64 = 256;
 
 /// A file that holds an interpreter.
 pub(crate) trait Runtime: Debug + Send + Sync {
@@ -109,30 +106,12 @@ impl Candidate<'_> {
 
     /// Returns the address from which an exported function reads its first pointer.
     pub(crate) fn first_pointer_read(&self, name: &str) -> Option<u64> {
-        let function = self.function(name);
-        let len = function.end.saturating_sub(function.start).min(MAX_CODE);
-        let code = self.elf.read_vaddr(function.start, len)?;
-        let decoder = Decoder::with_ip(64, &code, function.start, DecoderOptions::NONE);
-        let is_read = |i: &Instruction| {
-            i.mnemonic() == Mnemonic::Mov && i.is_ip_rel_memory_operand() && i.op0_register().is_gpr64()
-        };
-        decoder.into_iter().find(is_read).map(|i| i.ip_rel_memory_address())
+        variables::first_pointer_read(self.elf, self.function(name))
     }
 
     /// Returns the address of the first 4-byte variable that an exported function compares, or the function that it jumps to.
     pub(crate) fn first_half_compared(&self, name: &str) -> Option<u64> {
-        let function = self.function(name);
-        let compares = |i: &Instruction| {
-            i.mnemonic() == Mnemonic::Cmp && i.is_ip_rel_memory_operand() && i.memory_size().size() == 4
-        };
-        let code_at = |start: u64, len: u64| {
-            let code = self.elf.read_vaddr(start, len.min(MAX_CODE))?;
-            Some(Decoder::with_ip(64, &code, start, DecoderOptions::NONE).into_iter().collect::<Vec<Instruction>>())
-        };
-        let own = code_at(function.start, function.end.saturating_sub(function.start))?;
-        let found = |code: &[Instruction]| code.iter().find(|i| compares(i)).map(Instruction::ip_rel_memory_address);
-        let jump = own.iter().find(|i| i.mnemonic() == Mnemonic::Jmp && i.near_branch_target() != 0);
-        found(&own).or_else(|| found(&code_at(jump?.near_branch_target(), MAX_CODE)?))
+        variables::first_half_compared(self.elf, self.function(name))
     }
 
     /// Returns the addresses of exported symbols, in the order of `names`.

@@ -3,7 +3,7 @@
 use super::space::AddressSpace;
 use crate::Symbols;
 use crate::code::calls::call_before;
-use crate::unwind::{RA, RBP, REGISTERS, RSP};
+use crate::unwind::{FP, LINKS, RA, REGISTERS, SP, return_to, strip};
 
 /// Words of the stack searched for a return address, at most.
 const MAX_SCAN: u64 = 64;
@@ -39,8 +39,11 @@ impl AddressSpace {
         read: &mut Read<'_>,
         is_return: bool,
     ) -> Option<()> {
-        let (sp, bp) = (regs[RSP], regs[RBP]);
-        if !is_return && self.accept(regs, sp, bp, read).is_some() {
+        let (sp, bp) = (regs[SP], regs[FP]);
+        if LINKS && !is_return && self.accept_link(symbols, regs, read).is_some() {
+            return Some(());
+        }
+        if !LINKS && !is_return && self.accept(regs, sp, bp, read).is_some() {
             return Some(());
         }
         if bp.wrapping_sub(sp) < MAX_FRAME && bp.is_multiple_of(8) {
@@ -62,23 +65,38 @@ impl AddressSpace {
         is_return: bool,
         sure: bool,
     ) -> Option<()> {
-        let (sp, bp) = (regs[RSP], regs[RBP]);
+        let (sp, bp) = (regs[SP], regs[FP]);
         let here = self.frame(regs[RA], is_return);
         (0..MAX_SCAN).find_map(|n| {
             let slot = sp.checked_add(8 * n)?;
-            let caller = self.frame(read(slot)?, true);
+            let caller = self.frame(strip(read(slot)?), true);
             let led = caller.module.and_then(|_| symbols.leads(caller, here));
             if led.unwrap_or(!sure) { self.accept(regs, slot, bp, read) } else { None }
         })
     }
 
+    /// Takes the register with the return address as that of a leaf function, unless it leads to a place from which the
+    /// function here was not called: then the function has made calls of its own.
+    fn accept_link(&self, symbols: &Symbols, regs: &mut [u64; REGISTERS], read: &mut Read<'_>) -> Option<()> {
+        let mut next = *regs;
+        return_to(&mut next);
+        let here = self.frame(regs[RA], false);
+        let caller = self.frame(next[RA], true);
+        let led = caller.module.and_then(|_| symbols.leads(caller, here));
+        if led == Some(false) || !self.returns_to(next[RA], read) {
+            return None;
+        }
+        *regs = next;
+        Some(())
+    }
+
     /// Takes the word at `slot` as the return address, if it can be one.
     fn accept(&self, regs: &mut [u64; REGISTERS], slot: u64, bp: u64, read: &mut Read<'_>) -> Option<()> {
-        let address = read(slot)?;
+        let address = strip(read(slot)?);
         if !self.returns_to(address, read) {
             return None;
         }
-        (regs[RA], regs[RSP], regs[RBP]) = (address, slot.checked_add(8)?, bp);
+        (regs[RA], regs[SP], regs[FP]) = (address, slot.checked_add(8)?, bp);
         Some(())
     }
 }

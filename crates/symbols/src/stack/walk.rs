@@ -3,7 +3,7 @@
 use super::search::Read;
 use super::space::AddressSpace;
 use crate::symbols::facts::FrameFacts;
-use crate::unwind::{FRAME_RECORD, RA, RBP, REGISTERS, RSP, Rule, Step, step_by_frame_pointer, step_signal_frame};
+use crate::unwind::{FP, FRAME_RECORD, RA, REGISTERS, Rule, SP, Step, step_by_frame_pointer, step_signal_frame};
 use crate::{FramePointer, MAX_FRAMES, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Until};
 use systoll_model::FrameClass;
 
@@ -49,7 +49,7 @@ impl AddressSpace {
         let mut is_below_vdso = false;
         self.ended_outside = false;
         for _ in 0..MAX_FRAMES {
-            let (ip, sp) = (regs[RA], regs[RSP]);
+            let (ip, sp) = (regs[RA], regs[SP]);
             let (module, at) = self.locate(ip.wrapping_sub(u64::from(is_return)));
             let Some(key) = module else {
                 let frame = RawFrame { module: None, address: ip, is_return };
@@ -106,21 +106,21 @@ impl AddressSpace {
             _ => None,
         };
         let was = place.rbp;
-        let constant = by == Some(RSP) || by == Some(RBP) && symbols.is_fixed(key, known.lookup);
-        let pointer = if by == Some(RBP) && !constant { was.pointer(regs[RBP]) } else { None };
+        let constant = by == Some(SP) || by == Some(FP) && symbols.is_fixed(key, known.lookup);
+        let pointer = if by == Some(FP) && !constant { was.pointer(regs[FP]) } else { None };
         *place = StackPlace { constant, pointer, rbp: Whereabouts::Unknown };
         let went = match known.step {
             Step::End => return None,
             Step::Rule(rule) => {
                 let went = rule.step(regs, read);
-                place.rbp = was.behind(&rule, regs[RSP]);
+                place.rbp = was.behind(&rule, regs[SP]);
                 went
             }
             Step::Epilogue(rule) => {
                 let start = *regs;
                 let sound = rule.step(regs, read).filter(|()| regs[RA] == 0 || self.returns_to(regs[RA], read));
                 if sound.is_some() {
-                    place.rbp = was.behind(&rule, regs[RSP]);
+                    place.rbp = was.behind(&rule, regs[SP]);
                     sound
                 } else {
                     (*place, *regs) = (StackPlace::UNKNOWN, start);
@@ -141,10 +141,10 @@ impl AddressSpace {
 /// tells; but they keep their frame pointer, which the vDSO has restored.
 fn switches_stack(symbols: &Symbols, (key, known): (ModuleKey, &FrameFacts), regs: &[u64; REGISTERS]) -> bool {
     let Step::Rule(rule) = known.step else { return false };
-    let cfa = regs[RSP].wrapping_add_signed(i64::from(rule.offset));
+    let cfa = regs[SP].wrapping_add_signed(i64::from(rule.offset));
     // A function without a frame has its caller's frame pointer.
-    let has_frame = usize::from(rule.base) == RSP && i64::from(rule.offset) >= FRAME_RECORD as i64;
-    has_frame && regs[RBP].wrapping_add(FRAME_RECORD) != cfa && symbols.is_go(key)
+    let has_frame = usize::from(rule.base) == SP && i64::from(rule.offset) >= FRAME_RECORD as i64;
+    has_frame && regs[FP].wrapping_add(FRAME_RECORD) != cfa && symbols.is_go(key)
 }
 
 /// Place of a frame on the stack, found from the frames that it called.
@@ -175,7 +175,7 @@ enum Whereabouts {
 impl Whereabouts {
     /// Returns the place of rbp for the next frame, whose stack pointer is `cfa`.
     fn behind(self, rule: &Rule, cfa: u64) -> Self {
-        let saved = rule.saved().iter().find(|(register, _)| usize::from(*register) == RBP);
+        let saved = rule.saved().iter().find(|(register, _)| usize::from(*register) == FP);
         saved.map_or(self, |(_, offset)| Self::At(cfa.wrapping_add_signed(i64::from(*offset))))
     }
 

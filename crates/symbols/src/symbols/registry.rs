@@ -172,8 +172,8 @@ impl Symbols {
             facts.address = addr.wrapping_add(1);
             let starts = file.cfi().function(facts.address).is_some_and(|r| r.start == facts.address);
             uncalled = starts && calls::call_in_file(&file.elf, facts.address).is_none();
-        } else if kernel::is_system_call(&file.elf, addr.wrapping_sub(2)) {
-            facts.address = addr.wrapping_sub(2);
+        } else if kernel::is_system_call(&file.elf, addr.wrapping_sub(kernel::CALL)) {
+            facts.address = addr.wrapping_sub(kernel::CALL);
             facts.lookup = facts.address;
         }
         let next = if is_return { facts.address } else { addr };

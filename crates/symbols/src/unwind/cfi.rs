@@ -1,9 +1,10 @@
 //! Call frame information: the unwind rule for an address, and the function around it.
 
+use super::arch::{LINKS, REGISTERS, RETURN_COLUMN, SP, VENDOR};
 use super::expression::Evaluator;
 use super::search_table::SearchTable;
 use super::small_section::{self, EhSection};
-use super::step::{RA, REGISTERS, RSP, Rule, Step};
+use super::step::{Rule, Step};
 use crate::elf::{ElfFile, View};
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian, Register,
@@ -89,8 +90,14 @@ impl Cfi {
         Some(EhSection { bytes, bases: self.bases.clone(), entry: usize::try_from(offset).ok()? })
     }
 
+    fn debug_section(&self) -> DebugFrame<Slice<'_>> {
+        let mut section = DebugFrame::new(&self.debug_frame, LittleEndian);
+        section.set_vendor(VENDOR);
+        section
+    }
+
     fn debug_entry(&self, addr: u64) -> Option<FrameDescriptionEntry<Slice<'_>>> {
-        let section = DebugFrame::new(&self.debug_frame, LittleEndian);
+        let section = self.debug_section();
         let offset = self.debug_index.around(addr)?.offset.into();
         let entry = section.fde_from_offset(&self.bases, offset, DebugFrame::cie_from_offset).ok()?;
         entry.contains(addr).then_some(entry)
@@ -115,7 +122,7 @@ impl Cfi {
             return Some(compile(row));
         }
         let entry = self.debug_entry(addr)?;
-        let section = DebugFrame::new(&self.debug_frame, LittleEndian);
+        let section = self.debug_section();
         let row = entry.unwind_info_for_address(&section, &self.bases, context, addr).ok()?;
         Some(compile(row))
     }
@@ -135,7 +142,7 @@ impl Cfi {
             return Evaluator { section: &section, encoding: entry.cie().encoding(), read }.step(row, regs);
         }
         let entry = self.debug_entry(addr)?;
-        let section = DebugFrame::new(&self.debug_frame, LittleEndian);
+        let section = self.debug_section();
         let row = entry.unwind_info_for_address(&section, &self.bases, &mut context, addr).ok()?;
         Evaluator { section: &section, encoding: entry.cie().encoding(), read }.step(row, regs)
     }
@@ -151,9 +158,10 @@ fn frames_of(header: &View, bases: &BaseAddresses) -> Option<u64> {
 }
 
 fn compile(row: &UnwindTableRow<usize>) -> Step {
-    match row.register(Register(RA as u16)) {
+    match row.register(Register(RETURN_COLUMN as u16)) {
         // By the ABI, an undefined return address marks the outermost frame.
-        None | Some(RegisterRule::Undefined) => return Step::End,
+        Some(RegisterRule::Undefined) => return Step::End,
+        None if !LINKS => return Step::End,
         _ => {}
     }
     let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return Step::Expression };
@@ -162,7 +170,7 @@ fn compile(row: &UnwindTableRow<usize>) -> Step {
     for (register, how) in row.registers() {
         let Ok(number) = u8::try_from(register.0) else { continue };
         let fits = match how {
-            RegisterRule::Offset(at) if usize::from(number) < REGISTERS && usize::from(number) != RSP => {
+            RegisterRule::Offset(at) if usize::from(number) < REGISTERS && usize::from(number) != SP => {
                 i32::try_from(*at).is_ok_and(|at| rule.save(number, at))
             }
             RegisterRule::Undefined | RegisterRule::SameValue => true,

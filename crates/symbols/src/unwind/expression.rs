@@ -1,6 +1,6 @@
 //! Rows of call frame information that must be evaluated: expressions over registers and memory.
 
-use super::step::{RA, REGISTERS, RSP};
+use super::arch::{RA, REGISTERS, SP, return_to};
 use gimli::{
     CfaRule, EndianSlice, EvaluationResult, LittleEndian, RegisterRule, UnwindExpression, UnwindSection,
     UnwindTableRow, Value,
@@ -28,7 +28,7 @@ impl<'a, S: UnwindSection<Slice<'a>>> Evaluator<'_, S> {
             CfaRule::Expression(e) => self.value(*e, regs, None)?,
         };
         let mut next = *regs;
-        next[RSP] = cfa;
+        next[SP] = cfa;
         for (register, how) in row.registers() {
             let Some(slot) = next.get_mut(usize::from(register.0)) else { continue };
             *slot = match how {
@@ -44,7 +44,8 @@ impl<'a, S: UnwindSection<Slice<'a>>> Evaluator<'_, S> {
                 _ => continue,
             };
         }
-        if next[RSP] <= regs[RSP] && next[RA] == regs[RA] {
+        return_to(&mut next);
+        if next[SP] <= regs[SP] && next[RA] == regs[RA] {
             return None;
         }
         *regs = next;

@@ -2,7 +2,7 @@
 //!
 //! A [`Step`] is worked out once for each address and kept; executing it takes nanoseconds. It comes from call frame
 //! information ([`Cfi`]). If a file has none, it comes from Go's own table, or from interpreting the code up to its
-//! `ret` ([`find_epilogue`]). [`crate::AddressSpace`] walks whole stacks by such steps.
+//! `ret` ([`Epilogue`]). [`crate::AddressSpace`] walks whole stacks by such steps.
 //!
 //! # Why not framehop
 //!
@@ -21,13 +21,14 @@
 //!
 //! `tests/all/framehop.rs` compares both: they find the same return addresses, except for these reasons.
 
+mod arch;
 mod cfi;
-mod epilogue;
 mod expression;
 mod search_table;
 mod small_section;
 mod step;
 
+pub use arch::Registers;
+pub(crate) use arch::{FP, LINKS, RA, REGISTERS, SP, find_epilogue, return_to, rule_of_go_frame, strip};
 pub(crate) use cfi::{Cfi, RowContext};
-pub(crate) use epilogue::{Epilogue, find_epilogue};
-pub(crate) use step::{FRAME_RECORD, RA, RBP, REGISTERS, RSP, Rule, Step, step_by_frame_pointer, step_signal_frame};
+pub(crate) use step::{Epilogue, FRAME_RECORD, Rule, Step, step_by_frame_pointer, step_signal_frame};

@@ -2,6 +2,7 @@
 //!
 //! Format: "Exception Frames" in the LSB core specification 5.0.
 
+use super::arch::VENDOR;
 use crate::elf::View;
 use gimli::{
     BaseAddresses, CallFrameInstruction, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian, UnwindSection,
@@ -23,7 +24,9 @@ pub(super) struct EhSection<'a> {
 
 impl EhSection<'_> {
     pub(super) fn section(&self) -> EhFrame<Slice<'_>> {
-        EhFrame::new(&self.bytes, LittleEndian)
+        let mut section = EhFrame::new(&self.bytes, LittleEndian);
+        section.set_vendor(VENDOR);
+        section
     }
 
     /// Returns the entry, if it covers `addr`.

@@ -1,16 +1,6 @@
 //! One step of unwinding, in a form that is executed in nanoseconds.
 
-/// DWARF number of rbp (System V ABI, AMD64 supplement, figure 3.36).
-pub(crate) const RBP: usize = 6;
-/// DWARF number of rsp.
-pub(crate) const RSP: usize = 7;
-/// Column of the return address in a row.
-pub(crate) const RA: usize = 16;
-/// Number of registers in a row, with the return address.
-pub(crate) const REGISTERS: usize = 17;
-
-/// Registers that a rule restores, at most: the ABI preserves six, and there is the return address.
-const MAX_SAVED: usize = 8;
+use super::arch::{CONTEXT, FP, LINKS, MAX_SAVED, MCONTEXT, RA, REGISTERS, SP, return_to, strip};
 
 /// The places of the caller's registers, seen from one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +17,6 @@ pub(crate) struct Rule {
 impl Rule {
     pub(crate) fn new(base: u8, offset: i32) -> Self {
         Self { base, offset, saved: [(0, 0); MAX_SAVED], count: 0 }
-    }
-
-    /// Returns the rule for a function that has `bytes` on the stack below its return address; `None` if that is more
-    /// than any stack has.
-    pub(crate) fn of_frame(bytes: u32) -> Option<Self> {
-        let mut rule = Self::new(RSP as u8, i32::try_from(bytes).ok()?.checked_add(8)?);
-        rule.save(RA as u8, -8).then_some(rule)
     }
 
     /// Records that `register` was saved at CFA + `offset`. Returns false if the rule has no room left.
@@ -54,17 +37,29 @@ impl Rule {
         let base = *regs.get(usize::from(self.base))?;
         let cfa = base.wrapping_add_signed(i64::from(self.offset));
         let mut next = *regs;
-        next[RSP] = cfa;
+        next[SP] = cfa;
         for (register, offset) in self.saved() {
             *next.get_mut(usize::from(*register))? = read(cfa.wrapping_add_signed(i64::from(*offset)))?;
         }
-        // A frame takes at least the word of its return address.
-        if cfa <= regs[RSP] {
+        return_to(&mut next);
+        // A frame takes at least the word of its return address, unless that is in a register.
+        if cfa < regs[SP] || cfa == regs[SP] && (!LINKS || next[RA] == regs[RA]) {
             return None;
         }
         *regs = next;
         Some(())
     }
+}
+
+/// Result of interpreting the code ahead of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Epilogue {
+    /// The code returns, by this rule.
+    Return(Rule),
+    /// Every path ends in a trap or a loop: the function never returns.
+    NoReturn,
+    /// The result is unknown.
+    Unknown,
 }
 
 /// The way from a frame to its caller.
@@ -144,22 +139,16 @@ pub(crate) fn step_by_frame_pointer(
     regs: &mut [u64; REGISTERS],
     read: &mut dyn FnMut(u64) -> Option<u64>,
 ) -> Option<()> {
-    let at = regs[RBP];
-    (regs[RBP], regs[RA], regs[RSP]) = (read(at)?, read(at.wrapping_add(8))?, at.wrapping_add(FRAME_RECORD));
+    let at = regs[FP];
+    (regs[FP], regs[RA], regs[SP]) = (read(at)?, strip(read(at.wrapping_add(8))?), at.wrapping_add(FRAME_RECORD));
     Some(())
 }
-
-/// Offset in bytes of the saved registers from the stack pointer after a handler returned: `uc_mcontext` in `struct
-/// ucontext` (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h).
-const MCONTEXT: u64 = 40;
-/// DWARF numbers in the order of `struct sigcontext`: r8–r15, di, si, bp, bx, dx, ax, cx, sp, ip.
-const SIGCONTEXT: [usize; REGISTERS] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, RA];
 
 /// Steps over a signal frame to the interrupted code.
 pub(crate) fn step_signal_frame(regs: &mut [u64; REGISTERS], read: &mut dyn FnMut(u64) -> Option<u64>) -> Option<()> {
     let mut next = *regs;
-    let start = regs[RSP].wrapping_add(MCONTEXT);
-    for (at, register) in (0..).zip(SIGCONTEXT) {
+    let start = regs[SP].wrapping_add(MCONTEXT);
+    for (at, register) in (0..).zip(CONTEXT) {
         next[register] = read(start.wrapping_add(8 * at))?;
     }
     // The direction is not checked, because the interrupted code may run on another stack.

@@ -6,11 +6,11 @@
 //! something else: a sourced file, the text of `eval`, of a trap, or behind `-c`. For a command within the text of
 //! `eval`, the line is that of the `eval`.
 
-mod anatomy;
+mod arch;
 mod node;
 mod origin;
 
-use self::anatomy::Anatomy;
+use self::arch::Anatomy;
 use self::node::{Function, Input, MAX_LINE, inputs, line_of_command, line_of_started};
 use self::origin::{Script, Texts, first_argument, opened};
 use super::interpreter::{Candidate, Interpreter, Look, Runtime};
@@ -32,7 +32,7 @@ struct DashFile(Option<Anatomy>);
 
 /// Returns the dash in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
-    Some(Box::new(DashFile(anatomy::find(file)?)))
+    Some(Box::new(DashFile(arch::find(file)?)))
 }
 
 /// Returns false: no modules come with dash.

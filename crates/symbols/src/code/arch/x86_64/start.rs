@@ -1,7 +1,7 @@
 //! Start-up code: finds `main` from the entry point, also in programs without symbols.
 
 use super::calls::target;
-use super::got::{Callee, GotSlots};
+use crate::code::{Callee, GotSlots};
 use crate::elf::ElfFile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
 

@@ -1,6 +1,6 @@
 //! Targets of call instructions: direct ones, those of PLT stubs, and those in GOT slots.
 
-use super::got::{Callee, GotSlots};
+use crate::code::{Callee, GotSlots};
 use crate::elf::ElfFile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;

@@ -4,6 +4,7 @@
 //! `, the script in its third argument and the line, `errlinno`, in its fourth. The other variables are found from
 //! these two. If a step does not find what it looks for, nothing of the file is used.
 
+use super::Anatomy;
 use crate::script::interpreter::Candidate;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use memchr::memmem;
@@ -25,31 +26,6 @@ const NODE_LINE: u64 = 4;
 const PARSEFILE_LINE: u64 = 8;
 /// Instructions between two that belong together, at most.
 const NEAR: usize = 40;
-
-/// Addresses of dash's variables and of the functions that evaluate commands, in the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Anatomy {
-    /// Address of `errlinno`, the line of the command being evaluated.
-    pub(crate) line: u64,
-    /// Address of `funcline`, the line at which the function being evaluated begins, or 0.
-    pub(crate) function_line: u64,
-    /// Address of `arg0`, the script's name or the name by which the shell was called.
-    pub(crate) script: u64,
-    /// Address of `parsefile`, the pointer to the input being read.
-    pub(crate) input: u64,
-    /// Code of `evalcommand`.
-    pub(crate) command: Range<u64>,
-    /// Offset from rsp at which a frame of `evalcommand` keeps the command.
-    pub(crate) command_slot: u64,
-    /// Offset from rsp at which a frame of `evalcommand` keeps the input that was read when it began.
-    pub(crate) input_slot: u64,
-    /// Code of `evalfun`.
-    pub(crate) function: Range<u64>,
-    /// Offset from rsp at which a frame of `evalfun` keeps the function.
-    pub(crate) function_slot: u64,
-    /// Code of all functions that set `errlinno` from a node: `evaltree`, `evalfor`, …
-    pub(crate) evaluators: Vec<Range<u64>>,
-}
 
 /// Effect of an instruction on a variable of dash's, on a field behind a register, or on the frame.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,9 @@
 
 use crate::elf::ElfFile;
 
+/// Bytes of an instruction that makes a system call.
+pub(crate) const CALL: u64 = 2;
+
 /// Returns true if the instruction at `addr` is `syscall`, `sysenter` or `int $0x80`.
 pub(crate) fn is_system_call(elf: &ElfFile, addr: u64) -> bool {
     let mut code = [0; 2];

@@ -3,8 +3,9 @@
 //! This serves musl's C library, Go programs without `.debug_frame`, and assembly. A call is assumed to leave the stack
 //! unchanged. Of two branches, either serves, since both must end balanced.
 
-use super::step::{RA, RBP, RSP, Rule};
+use super::{RA, RBP, RSP};
 use crate::elf::ElfFile;
+use crate::unwind::{Epilogue, Rule};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::HashSet;
 
@@ -12,17 +13,6 @@ use std::collections::HashSet;
 const BUDGET: usize = 3000;
 /// Bytes of code read in one piece, at most.
 const WINDOW: usize = 256;
-
-/// Result of interpreting the code ahead of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Epilogue {
-    /// The code returns, by this rule.
-    Return(Rule),
-    /// Every path ends in a trap or a loop: the function never returns.
-    NoReturn,
-    /// The result is unknown.
-    Unknown,
-}
 
 /// An address on the stack: the value that a register (rsp or rbp) had at the start, plus an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
