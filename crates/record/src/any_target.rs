@@ -69,11 +69,13 @@ pub fn use_written(call: &WrittenCall<'_>) {
 ///
 /// If the recording made from the image fails its own check.
 #[must_use]
+#[cfg(target_arch = "x86_64")]
 pub fn use_image(parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> bool {
     crate::inproc::use_image(parts, word)
 }
 
 /// Parses `text` as each of the files that we read from a process's folder in /proc.
+#[cfg(target_arch = "x86_64")]
 pub fn use_proc(text: &[u8]) {
     crate::inproc::use_proc(text);
 }

@@ -1,6 +1,6 @@
 //! Reads the memory to which the arguments of a call point.
 
-use systoll_model::{ArgData, ArgKind, Moment, Signature};
+use systoll_model::{ArgData, ArgKind, Machine, Moment, Signature};
 
 /// Bytes of the longest path Linux knows.
 const MAX_STRING: usize = 4096;
@@ -28,12 +28,14 @@ pub(crate) fn argument_data(
                     let mut bytes = [0; 4];
                     (read(address, &mut bytes) == 4).then(|| u32::from_ne_bytes(bytes))
                 };
+                let layout = Machine::HERE.layout(signature.name, arg);
+                let kind = layout.map_or(kind, |layout| layout.kind(kind));
                 let Some(there) = kind.bytes(args, result, word) else { continue };
                 let mut bytes = vec![0; usize::try_from(there).unwrap_or(bound).min(bound)];
                 let n = read(address, &mut bytes);
                 bytes.truncate(n);
                 let cut = (bytes.len() as u64) < there;
-                (bytes, cut)
+                (Machine::HERE.memory(signature.name, arg, bytes), cut)
             }
         };
         all.push(ArgData { arg, at, bytes: data.0, cut: data.1 });

@@ -18,6 +18,8 @@
 //! # Ok::<(), systoll_record::Error>(())
 //! ```
 
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "what only the in-process backend uses"))]
+
 mod allocator;
 #[cfg(any(test, feature = "any-target"))]
 pub mod any_target;

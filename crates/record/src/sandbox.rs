@@ -8,18 +8,30 @@ use crate::tracee::{Stop, Waited, wait_for};
 use libc::{c_long, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use systoll_model::{BackendKind, Sysno};
+use systoll_model::{BackendKind, Machine};
 
 /// A call in a form without effect: its arguments are no valid addresses and no descriptors.
 type HarmlessCall = (c_long, [u64; 5]);
 
 const NONE: u64 = u64::MAX;
 
+/// Numbers of the calls by which this machine's C library does what x86-64 has elder calls for.
+mod ours {
+    #[cfg(target_arch = "x86_64")]
+    pub(super) use libc::{
+        SYS_access as ACCESS, SYS_dup2 as DUP2, SYS_open as OPEN, SYS_poll as POLL, SYS_readlink as READLINK,
+    };
+    #[cfg(target_arch = "aarch64")]
+    pub(super) use libc::{
+        SYS_dup3 as DUP2, SYS_faccessat as ACCESS, SYS_openat as OPEN, SYS_ppoll as POLL, SYS_readlinkat as READLINK,
+    };
+}
+
 /// Harmless forms of the calls that every backend makes.
 const ALWAYS: [HarmlessCall; 36] = [
     (libc::SYS_ptrace, [2, 0, 0, 0, 0]),
     (libc::SYS_process_vm_readv, [0, 0, 0, 0, 0]),
-    (libc::SYS_readlink, [0; 5]),
+    (ours::READLINK, [0; 5]),
     (libc::SYS_memfd_create, [0; 5]),
     (libc::SYS_clone3, [0; 5]),
     (libc::SYS_execve, [0; 5]),
@@ -27,7 +39,7 @@ const ALWAYS: [HarmlessCall; 36] = [
     (libc::SYS_tgkill, [NONE, NONE, 0, 0, 0]),
     (libc::SYS_waitid, [NONE, 0, 0, 0, 0]),
     (libc::SYS_prctl, [NONE, 0, 0, 0, 0]),
-    (libc::SYS_access, [0; 5]),
+    (ours::ACCESS, [0; 5]),
     (libc::SYS_openat, [NONE, 0, 0, 0, 0]),
     (libc::SYS_newfstatat, [NONE, 0, 0, 0, 0]),
     (libc::SYS_statx, [NONE, 0, 0, 0, 0]),
@@ -38,9 +50,9 @@ const ALWAYS: [HarmlessCall; 36] = [
     (libc::SYS_pread64, [NONE, 0, 0, 0, 0]),
     (libc::SYS_fcntl, [NONE, 0, 0, 0, 0]),
     (libc::SYS_ioctl, [NONE, 0, 0, 0, 0]),
-    (libc::SYS_dup2, [NONE, NONE, 0, 0, 0]),
+    (ours::DUP2, [NONE, NONE, 0, 0, 0]),
     (libc::SYS_socketpair, [NONE, 0, 0, 0, 0]),
-    (libc::SYS_poll, [0; 5]),
+    (ours::POLL, [0, NONE, 0, 0, 0]),
     (libc::SYS_uname, [0; 5]),
     (libc::SYS_capget, [0; 5]),
     (libc::SYS_getrusage, [99, 0, 0, 0, 0]),
@@ -55,7 +67,7 @@ const ALWAYS: [HarmlessCall; 36] = [
     (libc::SYS_getppid, [0; 5]),
 ];
 /// Harmless forms of calls that this process's C library makes: musl opens files by `open`, glibc by `openat`.
-const LIBRARY: &[HarmlessCall] = if cfg!(target_env = "musl") { &[(libc::SYS_open, [0; 5])] } else { &[] };
+const LIBRARY: &[HarmlessCall] = if cfg!(target_env = "musl") { &[(ours::OPEN, [0; 5])] } else { &[] };
 /// Harmless forms of further calls that the inproc backend makes.
 const INPROC: [HarmlessCall; 6] = [
     (libc::SYS_ftruncate, [NONE, 0, 0, 0, 0]),
@@ -92,8 +104,11 @@ pub(crate) fn kills(backend: BackendKind) -> Option<String> {
     let filtered = |line: &str| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2");
     own_status().lines().any(filtered).then_some(())?;
     let own: &[HarmlessCall] = if backend == BackendKind::Inproc { &INPROC } else { &PTRACE };
-    let deadly: Vec<String> =
-        [&ALWAYS[..], LIBRARY, own].into_iter().flat_map(deadly).map(|n| Sysno(n as u32).to_string()).collect();
+    let deadly: Vec<String> = [&ALWAYS[..], LIBRARY, own]
+        .into_iter()
+        .flat_map(deadly)
+        .map(|n| Machine::HERE.call(n as u32).to_string())
+        .collect();
     let what = deadly.join(", ");
     (!deadly.is_empty()).then(|| format!(
         "a seccomp filter that systoll was started under kills who calls {what}; run systoll outside of that sandbox, or have \

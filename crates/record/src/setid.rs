@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use systoll_model::Machine;
 
 /// Nested `#!` lines that the kernel follows, at most.
 const MAX_INTERPRETERS: usize = 5;
@@ -73,16 +74,16 @@ fn binary_nature(outside: &Path, head: &[u8], world: &World) -> Nature {
     Nature::Plain
 }
 
-/// Returns a description of an ELF header that is not for 64-bit x86-64; `None` for any other head.
+/// Returns a description of an ELF header that is not for 64-bit programs of this machine; `None` for any other head.
 pub(crate) fn foreign(head: &[u8]) -> Option<String> {
     if head.get(..4)? != b"\x7fELF" {
         return None;
     }
     let machine = u16::from_le_bytes([*head.get(18)?, *head.get(19)?]);
     match (head.get(4)?, machine) {
-        (2, 62) => None,
+        (2, machine) if machine == Machine::HERE.elf_machine() => None,
         (1, 62) => Some("an x32 program".into()),
-        (1, 3) => Some("a 32-bit program".into()),
+        (1, 3 | 40) => Some("a 32-bit program".into()),
         (1, m) => Some(format!("a 32-bit program for machine {m}")),
         (_, m) => Some(format!("a program for machine {m}")),
     }

@@ -10,15 +10,14 @@ use crate::request_windows::{Receive, is_open_socket, is_receive, is_socket};
 use crate::served_pages;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, ReturnedCall};
-use crate::tracee::{self, At, Call};
+use crate::tracee::{self, At, Call, Regs, arch};
 use crate::windows::Windows;
 use systoll_hooks::layout::capture;
 use systoll_model::{
-    ArgKind, Counts, Errno, FrameClass, LONG_WAIT_NS, Moment, ProblemKind, RowId, Signature, Sysno, WaitSpan,
+    ArgKind, Counts, Errno, FrameClass, LONG_WAIT_NS, Machine, Moment, ProblemKind, RowId, Signature, Sysno, WaitSpan,
 };
-use systoll_symbols::{RawFrame, Registers, Thread, Until};
+use systoll_symbols::{RawFrame, Thread, Until};
 
-const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const RT_SIGRETURN: Sysno = Sysno(15);
 /// Calls whose whole stack is unwound to find `main`, at most.
 const MAX_SOUGHT: u32 = 20_000;
@@ -53,11 +52,7 @@ impl Engine {
     /// Handles a thread that stopped at a system call's entry or exit.
     pub(super) fn on_call(&mut self, tid: i32) {
         match tracee::call(tid) {
-            Ok(Call::Entry { arch, nr, args, at }) => {
-                let native = arch == AUDIT_ARCH_X86_64;
-                let syscall = if native { Sysno::made(nr as u32) } else { Sysno(nr as u32 | Sysno::I386) };
-                self.enter(tid, syscall, args, at);
-            }
+            Ok(Call::Entry { syscall, args, at }) => self.enter(tid, syscall, args, at),
             Ok(Call::Exit { result }) => self.leave(tid, result),
             // The thread is gone, or the stop is not at a call. If the thread ended, that is reported separately.
             Ok(Call::Neither) | Err(_) => {}
@@ -155,7 +150,7 @@ impl Engine {
             return;
         };
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        if process.maps_stale || !process.space.maps_executable(regs.rip) {
+        if process.maps_stale || !process.space.maps_executable(arch::pc(&regs)) {
             process.maps_stale = false;
             process.update(&mut self.symbols, pid);
         }
@@ -189,14 +184,14 @@ impl Engine {
         }
     }
 
-    fn unwind_until(&mut self, pid: i32, regs: &libc::user_regs_struct, until: Until) -> bool {
+    fn unwind_until(&mut self, pid: i32, regs: &Regs, until: Until) -> bool {
         let Some(process) = self.processes.get_mut(&pid) else { return false };
-        let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.stack.memory) };
+        let mut stack = StackReader { pid, start: arch::sp(regs), bytes: std::mem::take(&mut self.stack.memory) };
         stack.bytes.clear();
         self.stack.frames.clear();
         let complete = process.space.unwind_placed(
             &mut self.symbols,
-            &registers_of(regs),
+            &arch::for_unwinding(regs),
             &mut |address| stack.word(address),
             until,
             &mut self.stack.frames,
@@ -259,13 +254,13 @@ impl Engine {
         }
         let regs = tracee::registers(tid).ok()?;
         let process = self.processes.get_mut(&pid)?;
-        let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.stack.memory) };
+        let mut stack = StackReader { pid, start: arch::sp(&regs), bytes: std::mem::take(&mut self.stack.memory) };
         stack.bytes.clear();
         let mut placed = Vec::new();
         let mut word = |address| stack.word(address);
         let (symbols, space) = (&mut self.symbols, &mut process.space);
-        let complete = space.unwind_placed(symbols, &registers_of(&regs), &mut word, Until::Root, &mut placed);
-        let thread = Thread { tid, fs_base: Some(regs.fs_base) };
+        let complete = space.unwind_placed(symbols, &arch::for_unwinding(&regs), &mut word, Until::Root, &mut placed);
+        let thread = Thread { tid, fs_base: arch::thread_pointer(tid, &regs) };
         let mut read = |addresses: &[u64], buffer: &mut [u8]| sys::read_pieces(pid, addresses, buffer);
         let frames = space.with_scripts(symbols, &placed, thread, &mut read);
         self.stack.memory = stack.bytes;
@@ -285,6 +280,7 @@ impl Engine {
         let untraced = result > 0 && !thread.told_of_child && makes_a_child(pending.syscall);
         // rt_sigreturn has no result: the register then holds a value of the code that the handler interrupted.
         let result = if pending.syscall == RT_SIGRETURN { 0 } else { result };
+        let result = Machine::HERE.result(pending.syscall, &pending.args, result);
         let elapsed_ns = self.stops.told_ns.saturating_sub(pending.resumed_ns);
         // We may have handled other threads' stops before this one; this much time the call took at least.
         let surely_ns = self.stops.woken_ns.saturating_sub(pending.resumed_ns).min(elapsed_ns);
@@ -503,28 +499,6 @@ fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::SchedTimes>)
     let waited = elapsed_ns.saturating_sub(inside.cpu_ns.saturating_add(inside.queued_ns));
     // Time that is attributed to the call may have been spent before it.
     Some(if waited > NO_WAIT_NS + before.since_ns() { waited } else { 0 })
-}
-
-fn registers_of(regs: &libc::user_regs_struct) -> Registers {
-    Registers {
-        ip: regs.rip,
-        sp: regs.rsp,
-        bp: regs.rbp,
-        ax: regs.rax,
-        bx: regs.rbx,
-        cx: regs.rcx,
-        dx: regs.rdx,
-        si: regs.rsi,
-        di: regs.rdi,
-        r8: regs.r8,
-        r9: regs.r9,
-        r10: regs.r10,
-        r11: regs.r11,
-        r12: regs.r12,
-        r13: regs.r13,
-        r14: regs.r14,
-        r15: regs.r15,
-    }
 }
 
 /// A target's stack, read in growing pieces from its top on.

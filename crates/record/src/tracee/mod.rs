@@ -3,10 +3,16 @@
 //! Invariants: we never set a seccomp filter in a target and never set PTRACE_O_EXITKILL; when systoll dies the
 //! kernel detaches every target, and it runs on.
 
+pub(crate) mod arch;
+#[cfg(target_arch = "x86_64")]
 mod remote_call;
 mod requests;
 mod stops;
 
+pub(crate) use arch::{Regs, registers};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use arch::{set_gs_base, set_registers};
+#[cfg(target_arch = "x86_64")]
 pub(crate) use remote_call::*;
 pub(crate) use requests::*;
 pub(crate) use stops::*;

@@ -1,6 +1,6 @@
 //! Makes a stopped thread execute system calls for us.
 
-use super::{Stop, Waited, registers, set_registers, step, wait_for_stop};
+use super::{Regs, Stop, Waited, arch, registers, set_registers, step, wait_for_stop};
 use nix::errno::Errno;
 
 /// Makes thread `tid`, stopped with registers `regs`, execute a call by the `syscall` instruction at `at`. Returns
@@ -8,18 +8,11 @@ use nix::errno::Errno;
 ///
 /// # Errors
 /// A text, if the thread makes no call.
-pub(crate) fn make_call(
-    tid: i32,
-    at: u64,
-    regs: &libc::user_regs_struct,
-    (number, args): (i64, [u64; 6]),
-) -> Result<u64, String> {
+pub(crate) fn make_call(tid: i32, at: u64, regs: &Regs, call: (i64, [u64; 6])) -> Result<u64, String> {
     /// Single steps that a call may take: the end of an `execve` is a step as well.
     const STEPS: usize = 4;
     let words = |e: Errno| e.desc().to_owned();
-    let [rdi, rsi, rdx, r10, r8, r9] = args;
-    let (rax, orig_rax) = (number as u64, u64::MAX);
-    let regs = libc::user_regs_struct { rip: at, rax, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..*regs };
+    let regs = arch::with_call(regs, at, call);
     for _ in 0..STEPS {
         // Set the registers before each step: an `execve` that ends writes its result into rax.
         set_registers(tid, &regs).map_err(words)?;
@@ -31,8 +24,8 @@ pub(crate) fn make_call(
             Waited::Stop(_) | Waited::NothingYet | Waited::Interrupted => {}
         }
         let now = registers(tid).map_err(words)?;
-        if now.rip != at {
-            return Ok(now.rax);
+        if arch::pc(&now) != at {
+            return Ok(arch::result(&now));
         }
     }
     Err("it makes no calls for us".into())

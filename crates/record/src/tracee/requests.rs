@@ -4,6 +4,7 @@ use libc::c_void;
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
+use systoll_model::{Machine, Sysno};
 
 /// Options for stops at execs only. PTRACE_O_EXITKILL is not among them: a target outlives us.
 pub(crate) const EXECS: i32 = libc::PTRACE_O_TRACEEXEC;
@@ -62,16 +63,6 @@ pub(crate) fn event_message(tid: i32) -> Option<i32> {
     ptrace::getevent(Pid::from_raw(tid)).ok().map(|message| message as i32)
 }
 
-/// Returns the registers of a stopped thread.
-pub(crate) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
-    ptrace::getregs(Pid::from_raw(tid))
-}
-
-/// Sets the registers of a stopped thread.
-pub(crate) fn set_registers(tid: i32, regs: &libc::user_regs_struct) -> Result<(), Errno> {
-    ptrace::setregs(Pid::from_raw(tid), *regs)
-}
-
 /// Request numbers of linux/ptrace.h.
 const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
@@ -101,8 +92,15 @@ pub(crate) struct At {
 /// The call at whose entry or exit a thread has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    Entry { arch: u32, nr: u64, args: [u64; 6], at: At },
-    Exit { result: i64 },
+    /// The call and its arguments have the form of x86-64 on every machine (see [`Machine`]).
+    Entry {
+        syscall: Sysno,
+        args: [u64; 6],
+        at: At,
+    },
+    Exit {
+        result: i64,
+    },
     Neither,
 }
 
@@ -119,7 +117,12 @@ pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
         Ok(match info.op {
             libc::PTRACE_SYSCALL_INFO_ENTRY => {
                 let at = At { ip: info.instruction_pointer, sp: info.stack_pointer };
-                Call::Entry { arch: info.arch, nr: info.u.entry.nr, args: info.u.entry.args, at }
+                // A 32-bit program's calls have numbers of their own.
+                let here = Machine::HERE;
+                let native = info.arch == here.audit_arch();
+                let (nr, args) = (info.u.entry.nr as u32, info.u.entry.args);
+                let syscall = if native { here.call(nr) } else { Sysno(nr | Sysno::I386) };
+                Call::Entry { syscall, args: here.args(syscall, args), at }
             }
             libc::PTRACE_SYSCALL_INFO_EXIT => Call::Exit { result: info.u.exit.sval },
             _ => Call::Neither,
@@ -177,10 +180,4 @@ pub(crate) fn seccomp_filter(tid: i32, index: usize) -> Result<Vec<libc::sock_fi
         ask(filter.as_mut_ptr())?;
     }
     Ok(filter)
-}
-
-/// Sets the gs base of a stopped thread, and nothing else.
-pub(crate) fn set_gs_base(tid: i32, base: u64) -> Result<(), Errno> {
-    const AT: usize = std::mem::offset_of!(libc::user_regs_struct, gs_base);
-    ptrace::write_user(Pid::from_raw(tid), AT as ptrace::AddressType, base as i64)
 }

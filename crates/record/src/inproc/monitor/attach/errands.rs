@@ -206,7 +206,7 @@ pub(crate) fn checked(result: i64) -> Result<u64, String> {
 }
 
 /// Returns the errand's end: the registers with which the thread returns to the program.
-fn coming_back(regs: &libc::user_regs_struct) -> Errand {
+fn coming_back(regs: &crate::tracee::Regs) -> Errand {
     let (mut rip, mut rax) = (regs.rip, regs.rax);
     if regs.orig_rax != u64::MAX {
         // The kernel would restart the call: return to its `syscall` instruction, two bytes before.
@@ -227,7 +227,7 @@ fn coming_back(regs: &libc::user_regs_struct) -> Errand {
 struct Sent<'a> {
     tid: i32,
     page: u64,
-    regs: libc::user_regs_struct,
+    regs: crate::tracee::Regs,
     mask: u64,
     mem: &'a Mem,
     code: Range<u64>,
@@ -237,7 +237,7 @@ impl Sent<'_> {
     /// Makes the thread run the errand's code.
     fn go(&self) -> Result<(), NotMade> {
         // Without this, the kernel would take the thread's call to be restarted for ours.
-        let regs = libc::user_regs_struct { rip: self.code.start, orig_rax: u64::MAX, ..self.regs };
+        let regs = crate::tracee::Regs { rip: self.code.start, orig_rax: u64::MAX, ..self.regs };
         tracee::set_registers(self.tid, &regs).map_err(|_| NotMade::Away)?;
         tracee::resume(self.tid, 0).map_err(|_| NotMade::Away)
     }
@@ -344,7 +344,7 @@ pub(crate) mod unfinished {
         pid: i32,
         tid: i32,
         page: u64,
-        regs: libc::user_regs_struct,
+        regs: crate::tracee::Regs,
         mask: u64,
         /// The memory in which the code was written, whatever the process executes later.
         mem: Mem,
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn a_call_that_was_interrupted_is_made_again() {
         // SAFETY: plain numbers, for which zeroes are valid.
-        let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        let mut regs: crate::tracee::Regs = unsafe { std::mem::zeroed() };
         (regs.rip, regs.orig_rax, regs.rax) = (0x1002, 35, -516i64 as u64);
         let back = coming_back(&regs);
         assert_eq!((back.rip, back.registers[0]), (0x1000, libc::SYS_restart_syscall as u64));

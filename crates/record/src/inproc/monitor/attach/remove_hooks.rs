@@ -202,7 +202,7 @@ impl Ours {
             return false;
         }
         let Some(rip) = self.stands_for(thread.regs.rip).filter(|rip| is_call(*rip)) else { return false };
-        tracee::set_registers(thread.tid, &libc::user_regs_struct { rip, ..thread.regs }).is_ok()
+        tracee::set_registers(thread.tid, &crate::tracee::Regs { rip, ..thread.regs }).is_ok()
     }
 
     /// Returns the words at these addresses; `None` for one that can't be read.

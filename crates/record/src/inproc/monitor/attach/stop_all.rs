@@ -43,7 +43,7 @@ pub(crate) enum IfHalted {
 pub(crate) struct Stopped {
     pub(crate) tid: i32,
     /// The thread's registers at the stop.
-    pub(crate) regs: libc::user_regs_struct,
+    pub(crate) regs: crate::tracee::Regs,
     /// Time at which the thread was asked to stop, ns.
     since: u64,
 }
@@ -249,11 +249,11 @@ const NOT_MADE_AGAIN: [i64; 13] = [
 
 /// Makes a stopped thread restart a call of [`NOT_MADE_AGAIN`], unless a handler runs first (ERESTARTNOHAND of
 /// include/linux/errno.h).
-fn undisturbed(tid: i32, regs: &mut libc::user_regs_struct) {
+fn undisturbed(tid: i32, regs: &mut crate::tracee::Regs) {
     const INTERRUPTED: i64 = -(libc::EINTR as i64);
     const RESTART_UNLESS_HANDLED: i64 = -514;
     if regs.rax as i64 == INTERRUPTED && NOT_MADE_AGAIN.contains(&(regs.orig_rax as i64)) {
-        let again = libc::user_regs_struct { rax: RESTART_UNLESS_HANDLED as u64, ..*regs };
+        let again = crate::tracee::Regs { rax: RESTART_UNLESS_HANDLED as u64, ..*regs };
         if tracee::set_registers(tid, &again).is_ok() {
             *regs = again;
         }

@@ -143,7 +143,7 @@ pub(crate) struct Start {
 }
 
 /// Returns the code, and the words behind it, for address `at`. The code maps `files`, asks, and continues with `regs`.
-pub(crate) fn code(at: u64, files: &[Mapped], start: Start, regs: &libc::user_regs_struct) -> Vec<u8> {
+pub(crate) fn code(at: u64, files: &[Mapped], start: Start, regs: &crate::tracee::Regs) -> Vec<u8> {
     let words = at + CODE.len() as u64;
     let files_at = words + 8 * WORDS as u64;
     let files_end = files_at + 8 * (FILE * files.len()) as u64;
@@ -183,7 +183,7 @@ pub(crate) fn code(at: u64, files: &[Mapped], start: Start, regs: &libc::user_re
 }
 
 /// Returns the registers as the kernel left them for the program's start; rbp, which points to the words, comes last.
-fn registers(regs: &libc::user_regs_struct) -> [u64; REGISTERS] {
+fn registers(regs: &crate::tracee::Regs) -> [u64; REGISTERS] {
     let r = regs;
     [r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rbp]
 }
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn words_lie_where_the_code_reads_them() {
         // SAFETY: plain numbers, for which zeroes are valid.
-        let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        let mut regs: crate::tracee::Regs = unsafe { std::mem::zeroed() };
         (regs.rip, regs.rbp, regs.rax) = (0x77, 0x88, 0x99);
         let mapping = |at, protection| Mapping { at, size: 0x2000, offset: 0x3000, protection };
         let code_file = Mapped { source: Source::Open("/x".into(), 7), mappings: vec![mapping(0x1000, READ_EXECUTE)] };

@@ -14,7 +14,7 @@ pub(crate) struct AtExec<'a> {
     mem: &'a Mem,
     /// Address of unused bytes of the process's code, for a `syscall` instruction.
     at: u64,
-    regs: libc::user_regs_struct,
+    regs: crate::tracee::Regs,
     mask: u64,
 }
 
@@ -44,7 +44,7 @@ impl<'a> AtExec<'a> {
     ///
     /// # Errors
     /// The kernel's error, as text.
-    fn new(pid: i32, mem: &'a Mem, at: u64, regs: libc::user_regs_struct) -> Result<Self, String> {
+    fn new(pid: i32, mem: &'a Mem, at: u64, regs: crate::tracee::Regs) -> Result<Self, String> {
         let mask = tracee::signal_mask(pid).map_err(|e| e.desc().to_owned())?;
         // Block all signals: no handler may run meanwhile, and none exists yet, so signals stay pending.
         tracee::set_signal_mask(pid, u64::MAX).map_err(|e| e.desc().to_owned())?;
@@ -77,7 +77,7 @@ pub(crate) fn hand_over(
     files: &[File; 2],
     pid: i32,
     (mem, at): (&Mem, u64),
-    regs: libc::user_regs_struct,
+    regs: crate::tracee::Regs,
 ) -> Result<[i32; 2], String> {
     let process = AtExec::new(pid, mem, at, regs)?;
     let scratch = (regs.rsp - SCRATCH) & !63;

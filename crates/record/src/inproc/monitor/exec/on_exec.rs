@@ -97,7 +97,7 @@ fn leave_by_exec(
 /// State of a stopped process that has just become another program.
 struct Newcomer {
     pid: i32,
-    regs: libc::user_regs_struct,
+    regs: crate::tracee::Regs,
     mem: Mem,
     maps: Maps,
     space: AddressSpace,
@@ -281,7 +281,7 @@ fn handed_over(
     id: ProgramId,
     pid: i32,
     (mem, mapped): (&Mem, &[Mapped]),
-    regs: libc::user_regs_struct,
+    regs: crate::tracee::Regs,
 ) -> Result<[Source; 2], String> {
     const INSTRUCTION: usize = 16;
     let at = remote::unused(mem, mapped, INSTRUCTION).ok_or("there is no room in it for an instruction")?;
@@ -296,7 +296,7 @@ fn plant(
     mapped: &[Mapped],
     files: &[bootstrap::Mapped],
     start: Start,
-    regs: libc::user_regs_struct,
+    regs: crate::tracee::Regs,
 ) -> Result<(), String> {
     // The code's length does not depend on its address.
     let len = bootstrap::code(0, files, start, &regs).len();

@@ -218,7 +218,7 @@ fn moved_out(tid: i32, (code, mem): (&OurCode, &Mem), waits: bool) -> Option<boo
     }
     let in_call = regs.orig_rax != u64::MAX;
     let Some(rip) = code.waits_behind(mem, regs.rip).filter(|_| waits && in_call) else { return Some(false) };
-    tracee::set_registers(tid, &libc::user_regs_struct { rip, ..regs }).ok()?;
+    tracee::set_registers(tid, &crate::tracee::Regs { rip, ..regs }).ok()?;
     Some(true)
 }
 
@@ -271,7 +271,7 @@ fn put_back(waiter: &Waiter, place: &Place) -> nix::Result<()> {
         eflags = eflags & !(OF_LAHF | OVERFLOW) | saved.ax >> 8 & OF_LAHF | overflow;
         rax = u64::from(number);
     }
-    let regs = libc::user_regs_struct {
+    let regs = crate::tracee::Regs {
         rax,
         rdi: saved.di,
         rsi: saved.si,
@@ -302,7 +302,7 @@ fn clean(memory: &Memory, id: ProgramId, tid: i32, (call, given): (u64, bool)) {
     if let Some(taking) = rseq_areas::taking_back(memory, id.slot(index)).filter(|_| given) {
         make_calls(tid, call, &regs, &[taking]);
     }
-    let _ = tracee::set_registers(tid, &libc::user_regs_struct { gs_base: 0, ..regs });
+    let _ = tracee::set_registers(tid, &crate::tracee::Regs { gs_base: 0, ..regs });
 }
 
 /// Makes a stopped thread unmap everything of ours, which no thread of its process needs any more.
@@ -318,7 +318,7 @@ fn unmap(code: &OurCode, tid: i32, (call, given): (u64, bool)) {
 }
 
 /// Makes a stopped thread execute calls by the `syscall` instruction at an address, and restores its registers.
-fn make_calls(tid: i32, at: u64, regs: &libc::user_regs_struct, calls: &[(i64, [u64; 6])]) {
+fn make_calls(tid: i32, at: u64, regs: &crate::tracee::Regs, calls: &[(i64, [u64; 6])]) {
     let Ok(mask) = tracee::signal_mask(tid) else { return };
     // Block all signals: no handler may run meanwhile, and signals stay pending.
     if tracee::set_signal_mask(tid, u64::MAX).is_ok() {

@@ -1,0 +1,56 @@
+//! The in-process backend on machines for which no counting code is written: it declines, so that ptrace watches.
+
+use crate::backend::{Backend, Control, Launch, Probe, Running};
+use crate::error::Error;
+use systoll_model::{BackendKind, Machine, Recording, Spread};
+
+/// The backend that would watch from inside.
+#[derive(Debug, Default)]
+pub struct InprocBackend(());
+
+impl InprocBackend {
+    /// Creates a backend.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// Returns the reason why the backend watches nothing.
+fn why() -> String {
+    format!("its counting code is written for x86-64, and this machine is {}", Machine::HERE.name())
+}
+
+fn refused() -> Error {
+    Error::refused(BackendKind::Inproc, why())
+}
+
+impl Backend for InprocBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Inproc
+    }
+
+    fn probe(&self) -> Probe {
+        Probe { kind: BackendKind::Inproc, can_run: false, found: Vec::new(), missing: vec![(why(), None)] }
+    }
+
+    fn cost(&self) -> Result<Spread, Error> {
+        Err(refused())
+    }
+
+    fn run(&mut self, _: &Launch, _: &mut dyn Control) -> Result<Recording, Error> {
+        Err(refused())
+    }
+
+    fn attach(&mut self, _: &Running, _: &mut dyn Control) -> Result<Recording, Error> {
+        Err(refused())
+    }
+}
+
+/// Returns false: no systoll can have left counting code in process `pid`.
+///
+/// # Errors
+/// None here.
+pub fn clean(_pid: i32) -> Result<bool, Error> {
+    Ok(false)
+}
