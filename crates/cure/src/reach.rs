@@ -73,8 +73,9 @@ fn interpreter(start: &[u8]) -> Option<PathBuf> {
 fn program(path: &Path, file: &File, start: &[u8]) -> Result<(), Unreached> {
     const PT_INTERP: u32 = 3;
     let Some(header) = start.first_chunk::<64>().filter(|h| h.starts_with(b"\x7fELF")) else { return Ok(()) };
-    // A program for x86-64 has 64 bits, is little-endian, and has the machine EM_X86_64.
-    if header[4..6] != [2, 1] || header[18..20] != [62, 0] {
+    // A program that runs here has 64 bits, is little-endian, and has this machine's number (EM_X86_64, EM_AARCH64).
+    let here = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    if header[4..6] != [2, 1] || header[18..20] != [here, 0] {
         return Err(Unreached::Architecture);
     }
     if gains_rights(path, file) {
