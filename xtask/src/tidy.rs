@@ -27,6 +27,7 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         broken.extend(unsafe_at_large(file, &text));
         broken.extend(opens_by_path(file, &text));
         broken.extend(reads_environment(file, &text));
+        broken.extend(knows_machine(file, &text));
         broken.extend(no_text(file, &bytes));
         broken.extend(unfilled(file, &text));
         broken.extend(begins_with_fragment(file, &text));
@@ -64,6 +65,33 @@ fn unsafe_at_large(file: &Path, text: &str) -> Option<String> {
     let is_root = rest == "src/lib.rs" || rest == "src/main.rs";
     let free = UNSAFE.contains(&name) || text.contains("#![forbid(unsafe_code)]");
     (is_root && !free).then(|| format!("{}: needs #![forbid(unsafe_code)]", file.display()))
+}
+
+/// Words of code that is one machine's: its decoder, its registers, its instructions.
+const OF_ONE_MACHINE: &[&str] = &["iced_x86", "user_regs_struct", "std::arch", "core::arch"];
+/// Parts of the sources for one machine only, besides folders named `arch`: the counting code and what places it, and
+/// the counting in other projects' tests, which rests on a feature of x86-64's kernel.
+const FOR_ONE_MACHINE: &[&str] = &["hooks/", "record/src/inproc/", "test/", "test-c/"];
+/// Files with a few instructions behind a `cfg`, with the reason.
+const WITH_INSTRUCTIONS: &[(&str, &str)] = &[
+    ("record/src/startup.rs", "the command's entry point, before any Rust runs"),
+    ("price/src/survey/mod.rs", "an empty instruction that keeps a loop"),
+];
+
+/// Refuses words of one machine outside of the parts that are for one machine.
+fn knows_machine(file: &Path, text: &str) -> Option<String> {
+    let inside = file.strip_prefix("crates").ok()?.to_str().filter(|name| name.ends_with(".rs"))?;
+    let may = inside.contains("/src/arch/")
+        || inside.contains("/arch/")
+        || WITH_INSTRUCTIONS.iter().any(|(f, _)| *f == inside);
+    if may || FOR_ONE_MACHINE.iter().any(|part| inside.starts_with(part)) {
+        return None;
+    }
+    let (at, line) = text.lines().enumerate().find(|(_, line)| {
+        !line.trim_start().starts_with("//") && OF_ONE_MACHINE.iter().any(|word| line.contains(word))
+    })?;
+    let line = line.trim();
+    Some(format!("{}:{}: code of one machine belongs into a folder `arch`: {line}", file.display(), at + 1))
 }
 
 /// Crates that open files which strangers name. They must use `systoll-files`, which never waits.
@@ -210,6 +238,11 @@ mod tests {
         assert_eq!(check("crates/judge/src/lib.rs", "#![forbid(unsafe_code)]"), 0);
         assert_eq!(check("crates/judge/src/other.rs", "//! x"), 0);
         assert_eq!(check("crates/record/src/lib.rs", "//! x"), 0);
+        let decoder = "use iced_x86::Decoder;";
+        assert_eq!(check("crates/symbols/src/stack/walk.rs", decoder), 1);
+        assert_eq!(check("crates/symbols/src/code/arch/x86_64/calls.rs", decoder), 0);
+        assert_eq!(check("crates/record/src/ptrace/calls.rs", "fn f(regs: &libc::user_regs_struct) {}"), 1);
+        assert_eq!(check("crates/record/src/ptrace/calls.rs", "// libc::user_regs_struct"), 0);
         let read = "let home = std::env::var_os(\"HOME\");";
         assert_eq!(check("crates/present/src/x.rs", read), 1);
         assert_eq!(check("crates/present/src/x.rs", &format!("#[cfg(test)]\nmod tests {{ {read} }}")), 0);
