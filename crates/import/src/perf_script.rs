@@ -211,6 +211,10 @@ fn frame(line: &[u8]) -> Option<TracedFrame> {
 mod tests {
     use super::*;
 
+    fn event(line: &[u8]) -> Option<(u32, u64, Event<'_>)> {
+        super::event(line, Machine::X86_64)
+    }
+
     #[test]
     fn events() {
         let read = Sysno::from_name("read");

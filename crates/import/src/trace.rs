@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use systoll_model::{
-    Before, Counts, Errno, Exit, KeptWaits, LONG_WAIT_NS, Looked, Machine, Process, ProcessId, Question,
-    QuestionAsked, RowId, Signature, StackId, Sysno, WaitSpan, WindowCall,
+    Before, Counts, Errno, Exit, KeptWaits, LONG_WAIT_NS, Looked, Machine, Process, ProcessId, Question, QuestionAsked,
+    RowId, Signature, StackId, Sysno, WaitSpan, WindowCall,
 };
 
 /// Largest number of slowest calls remembered.

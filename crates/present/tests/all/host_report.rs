@@ -53,6 +53,7 @@ fn report() -> BoxReport {
             kernel: "6.18.1".into(),
             clock_source: "kvm-clock".into(),
             virtualization: Some("Firecracker, KVM".into()),
+            page: 4096,
         },
         mitigations: Some(vec![mitigation("PTI", "off"), mitigation("branches", "retpoline")]),
         seccomp: Seccomp::None,
