@@ -98,8 +98,8 @@ boot() {
     rm -rf "$share"
     mkdir -p "$share/repository"
     cp "$bed/target/$target/debug/systoll" "$share/systoll"
-    # Suites beside those that run read files of these folders.
-    cp -r tests dist cases "$share/repository/"
+    # Suites beside those that run read other files of the repository.
+    git ls-files -z -- ':!reports' ':!fuzz' ':!docs/evidence' | tar -c --null -T - | tar -x -C "$share/repository"
     printf 'exec /usr/bin/python3 repository/tests/run.py --systoll systoll --user nobody --jobs 1 %s\n' "${suites[*]}" \
         >"$share/in-guest"
     timeout "${ARM64_SECONDS:-900}" qemu-system-aarch64 -M virt,gic-version=3 -cpu "$cpu" -smp 1 -m 3072 \
