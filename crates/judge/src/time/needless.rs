@@ -174,7 +174,7 @@ fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits) 
 
 /// Time, ns, from a child's end to the beginning of the sleep before the next look, at most: the look before the sleep
 /// came before the end.
-const LOOKED_BEFORE_NS: u64 = 10_000_000;
+const LOOKED_BEFORE_NS: u64 = 2_000_000;
 
 /// Returns the index of the sleep after which the end of a child at `end_ns` is seen, and the time by which it is late, ns.
 fn seen_late(polls: &[&WaitSpan], end_ns: u64) -> Option<(usize, u64)> {
