@@ -60,9 +60,6 @@ pub struct Options {
     pub faint_row: f64,
     /// Part of the needless calls of a finding's strongest row, 0 to 1, below which a row is left out of the finding.
     pub crumb: f64,
-    /// Least share of the elapsed time, 0 to 1, of needless waits for a finding. [`crate::Judgement::considered`] shows
-    /// remarks about waiting from the same share on.
-    pub min_late_share: f64,
     /// Shortest single wait before `main` for a finding, ns: preemption may look like a shorter one.
     pub long_wait_ns: u64,
     /// Shortest length of two waits of one row before `main` for a finding, ns each.
@@ -94,7 +91,6 @@ impl Default for Options {
             min_low_share: 0.40,
             faint_row: 0.15,
             crumb: 0.005,
-            min_late_share: 0.05,
             long_wait_ns: 10_000_000,
             paired_wait_ns: 5_000_000,
         }

@@ -9,10 +9,9 @@ use crate::hash::{Map, Set};
 use crate::one_shots::{OneShots, awaited_by_several, is_one_shot};
 use crate::paths::{PathId, Paths};
 use crate::semantics::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER, Generations, How,
-    INTEREST, Key, Known, MADE_UP, MAKING, NAME, OF_IDENTITY, ObservedCall, PATH, POSITION, PROTECTION, ROOM,
-    SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Value, answer, first_word,
-    value,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CWD, Effect, Effects, FILE_STATUS, FOLDER, Generations, How, INTEREST,
+    Key, Known, MADE_UP, MAKING, NAME, OF_IDENTITY, ObservedCall, PATH, POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED,
+    SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Value, answer, first_word, value,
 };
 use crate::settled::{is_one_object, settled};
 use crate::signs::Signs;
@@ -504,12 +503,7 @@ impl<'a> Replay<'a> {
                 }
             }
             Effect::Root => self.void_states(process, &[&PATH, &NAME]),
-            Effect::Identity => {
-                self.void_states(process, OF_IDENTITY);
-                if !self.semantics.lines_of(observed.syscall).sets(&CREDENTIALS) {
-                    self.generations.void_state(process, None, &CREDENTIALS);
-                }
-            }
+            Effect::Identity => self.void_states(process, OF_IDENTITY),
             Effect::Memory => self.void_states(process, &[&PROTECTION, &ADVICE]),
             Effect::Changes(state) => self.generations.void_state(process, None, state),
             Effect::ChangesOf(arg, state) => self.generations.void_file(process, observed.descriptor(arg), state),

@@ -154,6 +154,10 @@ fn certainty(
     Some(Certainty { confidence, doubt, is_handed_over: excerpt.is_some() && in_excerpt.for_somebody })
 }
 
+/// Least share of the elapsed time, 0 to 1, of needless waits for a finding. [`crate::Judgement::considered`] shows
+/// remarks about waiting from the same share on.
+const LATE_SHARE: f64 = 0.05;
+
 /// Share of the run's processor time, 0 to 1, below which calls are a remark if only others can remove them: a user of pip is
 /// not helped by 0.8 % of pip.
 const OF_OTHERS: f64 = 0.05;
@@ -329,7 +333,7 @@ fn confidence(
     let (share, looked_at) = (f.strong_share(), f.looked_at(options));
     if group.late.is_some() {
         // Every wait is known; only its price decides.
-        let high = of_wall >= options.min_late_share && f.waited >= options.long_wait_ns as f64;
+        let high = of_wall >= LATE_SHARE && f.waited >= options.long_wait_ns as f64;
         let some = of_wall >= options.min_price && f.waited >= options.min_ns as f64;
         return some.then_some(if high { Confidence::High } else { Confidence::Low });
     }

@@ -1,8 +1,8 @@
 //! Side effects of calls: state that they change beside the state that they set.
 
 use super::state::{
-    ADVICE, IO_PRIORITY, PRIORITY, RIGHTS, RIGHTS_OF_FILE, SCHEDULING, SCHEDULING_ATTRIBUTES, SOCKET_OPTION, State,
-    TIMES, TIMES_OF_FILE, WATCH,
+    ADVICE, CREDENTIALS, IO_PRIORITY, PRIORITY, RIGHTS, RIGHTS_OF_FILE, SCHEDULING, SCHEDULING_ATTRIBUTES,
+    SOCKET_OPTION, State, TIMES, TIMES_OF_FILE, WATCH,
 };
 use super::vocabulary::When::{self, AnyBits, Is, MayHaveBits, NoneOf, NotNull, Null, OneOf};
 use systoll_model::constants::*;
@@ -282,6 +282,11 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("setfsuid", Effect::Identity), does("setfsgid", Effect::Identity),
     does("setgroups", Effect::Identity), does("setpgid", Effect::Identity), does("setsid", Effect::Identity),
     does("capset", Effect::Identity), does("unshare", Effect::Identity), does("setns", Effect::Identity),
+
+    // setresuid and setresgid say what the ids are from then on.
+    changes("setuid", &CREDENTIALS), changes("setgid", &CREDENTIALS), changes("setreuid", &CREDENTIALS),
+    changes("setregid", &CREDENTIALS), changes("setfsuid", &CREDENTIALS), changes("setfsgid", &CREDENTIALS),
+    changes("setns", &CREDENTIALS), changes("unshare", &CREDENTIALS),
 
     does("prctl", Effect::Identity).when(&[Is(0, PR_SET_SECUREBITS)]),
     changes("process_madvise", &ADVICE),
