@@ -183,7 +183,7 @@ fn seen_late(polls: &[&WaitSpan], end_ns: u64) -> Option<(usize, u64)> {
     slept_on.then(|| (at, seen.end_ns() - seen.begin_ns.max(end_ns)))
 }
 
-fn name_of<'a>(recording: &'a Recording, row: RowId) -> &'a str {
+fn name_of(recording: &Recording, row: RowId) -> &str {
     recording.rows.get(row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default()
 }
 
