@@ -9,7 +9,8 @@ use systoll_model::{Recording, RowId};
 
 /// Depth to which waits for other threads are followed, at most.
 const DEPTH: usize = 8;
-/// Waits that are visited, at most: waits of several threads for each other could be followed without end.
+/// Waits that are visited before no further thread is followed: waits of several threads for each other could be followed
+/// without end, and waits that overlap, which only a hostile recording has, are visited again each time.
 const MOST_VISITED: usize = 1 << 18;
 
 /// Time of the run that one row's waits of one class hold up.
@@ -90,6 +91,7 @@ impl Walk<'_> {
         let later = waits.partition_point(|at| spans.get(*at).is_some_and(|span| span.begin_ns < to));
         let mut now = to;
         for at in waits.iter().take(later).rev() {
+            self.visited += 1;
             let Some(span) = spans.get(*at) else { continue };
             // A signal handler's wait may lie inside another one.
             let (begin, end) = (span.begin_ns.max(from), span.end_ns().min(now));
@@ -99,7 +101,6 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            self.visited += 1;
             self.other_ns += now - end;
             now = begin;
             self.wait(*at, thread, (begin, end), held);
