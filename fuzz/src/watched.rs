@@ -82,7 +82,7 @@ pub fn image(data: &[u8]) {
         let records: Vec<u64> = slot.iter().flat_map(|slot| slot.counts(&words)).map(|(record, _)| record).collect();
         assert!(records.is_sorted() && records.len() < slot::RECORD_COUNT as usize);
         let long = long_calls(&words, index, |node| room.record_of(node));
-        assert!(long.len() as u64 <= systoll_hooks::layout::long::LEN);
+        assert!(long.calls.len() as u64 <= systoll_hooks::layout::long::LEN);
     }
     let cells: Vec<AtomicU64> =
         (0..image::NODES / 8 + 0x2000).map(|i| AtomicU64::new(words.word(8 * i % 0x8000))).collect();
