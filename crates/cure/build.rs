@@ -47,7 +47,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let compiler = compiler(&var("TARGET").to_string_lossy());
     let mut list = String::from("&[\n");
-    // The shims' assembly is x86-64's: elsewhere there are none, and what they would cure is told to the user only.
+    // The shims' assembly is x86-64's: elsewhere there are none, and what they would cure is only reported.
     let here = var("CARGO_CFG_TARGET_ARCH") == "x86_64";
     for (name, files) in SHIMS.into_iter().filter(|_| here) {
         let built = out.join(format!("libsystoll-{name}.so"));

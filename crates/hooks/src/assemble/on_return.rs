@@ -202,7 +202,7 @@ fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
     e.here(done)?;
     e.cold(move |e| {
         let entry = |word: u64| qword_ptr(rdx + (slot::LONG_CALLS + word) as i32).gs();
-        let (told, untold) = (e.label(), e.label());
+        let (known, unknown) = (e.label(), e.label());
         e.here(write)?;
         unless_shared(e, done)?;
         asm!(e; mov(edx, 1); xadd(gs(slot::LONG_COUNT), rdx); and(edx, (long::LEN - 1) as i32););
@@ -212,11 +212,11 @@ fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
         for (nth, register) in (0u64..).zip([rdi, rsi, rcx, r10, r8, r9]) {
             asm!(e; mov(entry(long::ARGS + 8 * nth), register););
         }
-        asm!(e; mov(rax, gs(slot::RSEQ)); test(rax, rax); je(untold););
-        asm!(e; mov(rax, qword_ptr(rax + 8)); jmp(told););
-        e.here(untold)?;
+        asm!(e; mov(rax, gs(slot::RSEQ)); test(rax, rax); je(unknown););
+        asm!(e; mov(rax, qword_ptr(rax + 8)); jmp(known););
+        e.here(unknown)?;
         asm!(e; mov(eax, 1););
-        e.here(told)?;
+        e.here(known)?;
         asm!(e; mov(entry(long::RAN), rax); mov(rax, entry(long::CYCLES)););
         asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
         asm!(e; jmp(done););

@@ -69,11 +69,12 @@ fn claim_turns(stretch: &[Step<'_>], claims: &mut Claims) {
     let of = |test: fn(&Step<'_>) -> bool| -> Set<u64> {
         stretch.iter().filter(|s| test(s)).map(|s| s.observed.arg(0)).collect()
     };
-    if !of(wakes_all).is_empty() && of(wakes_all).is_subset(&of(waits)) && of(wakes) == of(wakes_all) {
+    let (waited, woken, all_woken) = (of(waits), of(wakes), of(wakes_all));
+    if !all_woken.is_empty() && all_woken.is_subset(&waited) && woken == all_woken {
         return claim_meetings(stretch, claims);
     }
     // An address at which a thread both waits and wakes others is a lock.
-    if !of(waits).is_disjoint(&of(wakes)) {
+    if !waited.is_disjoint(&woken) {
         return;
     }
     let mut run: Vec<&Step<'_>> = Vec::new();

@@ -3,7 +3,7 @@
 //! Calls that wake others are short, and most are in no window. So the waker is derived: from the call that waited and
 //! its result, from the processes that use the other end of its pipe or socket, and from which threads were awake.
 
-use super::threads::{ThreadId, Threads};
+use super::threads::{ThreadId, Threads, name_of, pid_of};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Recording, WaitSpan};
 
@@ -117,13 +117,14 @@ const RAN_OUT: [i64; 3] = [-11, -62, -110];
 /// The ends of all waits of a recording.
 pub(super) struct Ends {
     all: Vec<WaitEnd>,
+    pub(super) users: Users,
 }
 
 impl Ends {
     pub(super) fn of(recording: &Recording, threads: &Threads<'_>) -> Self {
-        let others = Users::of(recording);
-        let end = |span: &WaitSpan| end_of(span, recording, threads, &others);
-        Self { all: recording.wait_spans.spans.iter().map(end).collect() }
+        let users = Users::of(recording);
+        let end = |span: &WaitSpan| end_of(span, recording, threads, &users);
+        Self { all: recording.wait_spans.spans.iter().map(end).collect(), users }
     }
 
     /// Returns the end of the wait with this index.
@@ -133,17 +134,28 @@ impl Ends {
 }
 
 /// The watched processes that use a pipe, a socket or locks.
-struct Users {
+pub(super) struct Users {
     /// Process ids that write into a pipe, by its name.
     writers: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that use a socket, by its name.
     sockets: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that lock files.
-    lockers: BTreeSet<u32>,
-    /// Names of the pipes and sockets from which a process receives, by its id.
-    received: BTreeMap<u32, BTreeSet<String>>,
+    pub(super) lockers: BTreeSet<u32>,
+    /// The pipes and sockets from which a process receives, by its id.
+    received: BTreeMap<u32, Received>,
     /// True if a process made a pair of sockets, whose names do not tell their other ends.
     pairs: bool,
+}
+
+/// The pipes and sockets from which a process receives.
+#[derive(Default)]
+struct Received {
+    /// The processes at the other ends, as far as these are known.
+    by: BTreeSet<BTreeSet<u32>>,
+    /// True if one of them is a socket.
+    any_socket: bool,
+    /// True if one has another end that no watched process uses.
+    any_unwatched: bool,
 }
 
 impl Users {
@@ -151,7 +163,8 @@ impl Users {
         let pairs = recording.rows.iter().any(|row| row.syscall.name() == Some("socketpair"));
         let (writers, sockets, lockers, received) = Default::default();
         let mut users = Self { writers, sockets, lockers, received, pairs };
-        let pid = |process: systoll_model::ProcessId| recording.processes.get(process.0 as usize).map_or(0, |p| p.pid);
+        let mut names: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
+        let pid = |process| pid_of(recording, process).unwrap_or(0);
         for row in &recording.rows {
             if matches!(row.syscall.name(), Some("flock" | "fcntl")) {
                 users.lockers.insert(pid(row.process));
@@ -159,10 +172,9 @@ impl Users {
         }
         for (window, call) in recording.windows.iter().flat_map(|w| w.calls.iter().map(move |call| (w, call))) {
             let Some(name) = call.fd.as_deref() else { continue };
-            let syscall =
-                recording.rows.get(call.row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default();
+            let syscall = name_of(recording, call.row);
             if RECEIVES.contains(&syscall) && (is_pipe(name) || is_socket(name)) {
-                users.received.entry(pid(window.process)).or_default().insert(name.to_owned());
+                names.entry(pid(window.process)).or_default().insert(name);
             }
             let of = match name {
                 _ if name.starts_with("pipe:") && WRITES.contains(&syscall) => &mut users.writers,
@@ -171,13 +183,23 @@ impl Users {
             };
             of.entry(name.to_owned()).or_default().insert(pid(window.process));
         }
+        users.received = names.into_iter().map(|(pid, names)| (pid, users.received_from(&names))).collect();
         users
     }
-}
 
-impl Users {
+    fn received_from(&self, names: &BTreeSet<&str>) -> Received {
+        let mut received = Received::default();
+        for name in names {
+            let by = self.of_other_end(name);
+            received.any_socket |= is_socket(name);
+            received.any_unwatched |= by.is_none() && name.contains("->");
+            received.by.extend(by);
+        }
+        received
+    }
+
     /// Returns the processes that can make a pipe or a socket ready.
-    fn of_other_end(&self, name: &str) -> Option<BTreeSet<u32>> {
+    pub(super) fn of_other_end(&self, name: &str) -> Option<BTreeSet<u32>> {
         if name.starts_with("pipe:") {
             return self.writers.get(name).cloned();
         }
@@ -207,7 +229,7 @@ fn other_end(name: &str) -> Option<String> {
 }
 
 fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: &Users) -> WaitEnd {
-    let name = recording.rows.get(span.row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default();
+    let name = name_of(recording, span.row);
     let result = span.result.unwrap_or(0);
     if span.errno().is_some_and(|errno| INTERRUPTED.contains(&errno.0)) {
         return WaitEnd::of(WaitClass::Signal);
@@ -271,15 +293,13 @@ fn of_object(span: &WaitSpan, name: &str, users: &Users, by_one_of: &dyn Fn(&BTr
 /// Returns the end of a wait for any of several descriptors: of those from which the process receives, if what ends waits
 /// for them is of one class.
 fn of_received(span: &WaitSpan, users: &Users, by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd) -> WaitEnd {
-    let names = users.received.get(&span.pid).into_iter().flatten();
+    let Some(received) = users.received.get(&span.pid) else { return WaitEnd::of(WaitClass::Unknown) };
     // A socket that listens has no other end: who connects to it is most likely who sends afterwards.
-    let connected = names.clone().filter(|name| users.of_other_end(name).is_some());
-    let mut ends = connected.filter_map(|name| users.of_other_end(name)).map(|pids| by_one_of(&pids));
+    let mut ends = received.by.iter().map(by_one_of);
     let Some(first) = ends.next() else {
-        let class = if names.clone().any(|name| is_socket(name)) { WaitClass::Peer } else { WaitClass::Unknown };
-        return WaitEnd::of(class);
+        return WaitEnd::of(if received.any_socket { WaitClass::Peer } else { WaitClass::Unknown });
     };
-    if names.clone().any(|name| name.contains("->") && users.of_other_end(name).is_none()) {
+    if received.any_unwatched {
         return WaitEnd::of(WaitClass::Unknown);
     }
     let (mut class, mut by) = (first.class, first.by);

@@ -6,10 +6,10 @@
 
 use super::ends::{Ends, WaitClass};
 use super::path::WallTime;
-use super::threads::Threads;
+use super::threads::{Threads, name_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use systoll_model::{Errno, FrameId, ProcessId, Recording, RowId, Sysno, WaitSpan, Window, WindowCall};
+use systoll_model::{Errno, FrameId, Recording, RowId, Sysno, WaitSpan, WindowCall};
 
 /// The kind of a needless wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,9 +90,6 @@ pub(super) fn needless(
 ) -> Vec<NeedlessWaits> {
     let mut found = Found { recording, sums: BTreeMap::new() };
     let sleeps = Sleeps::of(recording);
-    let locks = recording.rows.iter().filter(|row| matches!(row.syscall.name(), Some("flock" | "fcntl")));
-    let pid_of = |process: ProcessId| recording.processes.get(process.0 as usize).map(|process| process.pid);
-    let lockers: BTreeSet<u32> = locks.filter_map(|row| pid_of(row.process)).collect();
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
         match ends.get(at).class {
             WaitClass::Clock => match sleeps.after.get(&span.row) {
@@ -104,13 +101,13 @@ pub(super) fn needless(
                 Some(After::Child) | None => {}
             },
             WaitClass::Process | WaitClass::Thread if is_lock(recording, span) => {
-                let held = held_ns(recording, &lockers, ends, span);
+                let held = held_ns(recording, ends, span);
                 if held as f64 >= HOLDER_WAITS * span.ns as f64 {
                     found.add(NeedlessKind::LockHeld, span.row, held);
                 }
             }
             WaitClass::Process | WaitClass::Thread
-                if DELAYED.contains(&span.ns) && is_stream(span) && nobody_sent(recording, threads, span) =>
+                if DELAYED.contains(&span.ns) && is_stream(span) && nobody_sent(threads, ends, span) =>
             {
                 found.add(NeedlessKind::HeldBack, span.row, span.ns);
             }
@@ -183,10 +180,6 @@ fn seen_late(polls: &[&WaitSpan], end_ns: u64) -> Option<(usize, u64)> {
     slept_on.then(|| (at, seen.end_ns() - seen.begin_ns.max(end_ns)))
 }
 
-fn name_of(recording: &Recording, row: RowId) -> &str {
-    recording.rows.get(row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default()
-}
-
 fn is_lock(recording: &Recording, span: &WaitSpan) -> bool {
     matches!(name_of(recording, span.row), "flock" | "fcntl")
 }
@@ -203,13 +196,13 @@ const MOST_OTHERS: usize = 64;
 
 /// Returns the time of a lock's wait for which its holders slept, or waited for storage or a peer, ns: waits of other
 /// processes that lock files too, each of which ended right before the lock was handed on.
-fn held_ns(recording: &Recording, lockers: &BTreeSet<u32>, ends: &Ends, span: &WaitSpan) -> u64 {
+fn held_ns(recording: &Recording, ends: &Ends, span: &WaitSpan) -> u64 {
     let spans = &recording.wait_spans.spans;
     let later = spans.partition_point(|other| other.begin_ns < span.end_ns());
     let (mut handed_on, mut held) = (span.end_ns(), 0);
     for (at, other) in spans.iter().enumerate().take(later).rev().take(MOST_OTHERS) {
         let waits = matches!(ends.get(at).class, WaitClass::Clock | WaitClass::Disk | WaitClass::Peer);
-        let is_holder = other.pid != span.pid && lockers.contains(&other.pid);
+        let is_holder = other.pid != span.pid && ends.users.lockers.contains(&other.pid);
         let at_end = other.end_ns() <= handed_on && other.end_ns().saturating_add(HANDED_ON_NS) >= handed_on;
         if waits && is_holder && at_end {
             held += other.end_ns().saturating_sub(other.begin_ns.max(span.begin_ns));
@@ -223,22 +216,9 @@ fn held_ns(recording: &Recording, lockers: &BTreeSet<u32>, ends: &Ends, span: &W
 }
 
 /// Returns true if every thread of the processes at the other end of a stream slept when its data came.
-fn nobody_sent(recording: &Recording, threads: &Threads<'_>, span: &WaitSpan) -> bool {
-    let Some((here, there)) = span.object.as_deref().and_then(ends_of_stream) else { return false };
-    let other = format!("{there}->{here}]");
-    let of_other = recording
-        .windows
-        .iter()
-        .filter(|window| window.calls.iter().any(|call| call.fd.as_deref().is_some_and(|name| name.ends_with(&other))));
-    let pid = |window: &Window| recording.processes.get(window.process.0 as usize).map(|process| process.pid);
-    let pids: BTreeSet<u32> = of_other.filter_map(pid).collect();
-    !pids.is_empty() && pids.iter().all(|pid| threads.is_all_asleep(*pid, span.end_ns()))
-}
-
-/// Returns the two ends in a stream's name.
-fn ends_of_stream(name: &str) -> Option<(&str, &str)> {
-    let (_, ends) = name.split_once(":[")?;
-    ends.strip_suffix(']')?.split_once("->")
+fn nobody_sent(threads: &Threads<'_>, ends: &Ends, span: &WaitSpan) -> bool {
+    let pids = span.object.as_deref().and_then(|stream| ends.users.of_other_end(stream));
+    pids.is_some_and(|pids| pids.iter().all(|pid| threads.is_all_asleep(*pid, span.end_ns())))
 }
 
 /// What a row's sleeps come after, mostly.

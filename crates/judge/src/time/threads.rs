@@ -1,7 +1,7 @@
 //! The threads of a run, each with its long waits.
 
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{Process, Recording, WaitSpan};
+use systoll_model::{Process, ProcessId, Recording, RowId, WaitSpan};
 
 /// A thread: its process id and its thread id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,16 +27,25 @@ pub(super) struct Life {
 /// in the meantime.
 const SLACK_NS: u64 = 1_000_000;
 
+/// Returns the name of a row's system call; empty if it has none.
+pub(super) fn name_of(recording: &Recording, row: RowId) -> &str {
+    recording.rows.get(row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default()
+}
+
+/// Returns the process's id in the system.
+pub(super) fn pid_of(recording: &Recording, process: ProcessId) -> Option<u32> {
+    recording.processes.get(process.0 as usize).map(|process| process.pid)
+}
+
 /// Returns true if a process made this call to end.
 fn is_exit(recording: &Recording, span: &WaitSpan) -> bool {
-    let name = recording.rows.get(span.row.0 as usize).and_then(|row| row.syscall.name());
-    name == Some("exit_group") || name == Some("exit") && span.pid == span.tid
+    let name = name_of(recording, span.row);
+    name == "exit_group" || name == "exit" && span.pid == span.tid
 }
 
 /// Returns true if a call does not return: the thread ends, or runs another program.
 fn ends_thread(recording: &Recording, span: &WaitSpan) -> bool {
-    let name = recording.rows.get(span.row.0 as usize).and_then(|row| row.syscall.name());
-    matches!(name, Some("exit" | "exit_group" | "execve" | "execveat"))
+    matches!(name_of(recording, span.row), "exit" | "exit_group" | "execve" | "execveat")
 }
 
 /// All threads of a run that are known by their ids.
@@ -105,9 +114,10 @@ impl<'a> Threads<'a> {
     /// Returns the ends of watched processes that `parent` made and that are known by their ids, by rising time.
     pub(super) fn ends_of_children(&self, parent: u32) -> Vec<u64> {
         let processes = &self.recording.processes;
-        let pid_of = |id: systoll_model::ProcessId| processes.get(id.0 as usize).map(|process| process.pid);
         let of_parent = |process: &&Process| {
-            !process.is_many() && process.pid != parent && process.parent.and_then(pid_of) == Some(parent)
+            !process.is_many()
+                && process.pid != parent
+                && process.parent.and_then(|id| pid_of(self.recording, id)) == Some(parent)
         };
         let mut pids: Vec<u32> = processes.iter().filter(of_parent).map(|process| process.pid).collect();
         pids.sort_unstable();
