@@ -132,7 +132,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     extrapolate::lend_ledgers(recording, &mut views);
     extrapolate::extrapolate(recording, &mut views);
     let waits = detect::startup_waits(recording, &semantics, options);
-    let time = time::judged(recording);
+    let time = time::judged(recording, &semantics);
     let mut children = detect::children(recording, &semantics, options);
     let copies = detect::copies(recording, &semantics, &mut children);
     children.extend(copies);
@@ -147,7 +147,8 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     };
     let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
     // These rows are counted as a whole, so they are not split by object.
-    let late = time.needless.iter().flat_map(|late| late.rows.clone());
+    let sure = time.needless.iter().filter(|late| late.kind.is_sure());
+    let late = sure.flat_map(|late| late.rows.clone());
     let whole = waits.iter().map(|wait| wait.row).chain(late).chain(children.iter().flat_map(|c| c.rows.clone()));
     let whole: Vec<_> = whole.collect();
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();

@@ -331,9 +331,9 @@ fn confidence(
 ) -> Option<Confidence> {
     let (of_cpu, of_wall, of_calls) = (&shares.cpu, shares.wall, shares.calls);
     let (share, looked_at) = (f.strong_share(), f.looked_at(options));
-    if group.late.is_some() {
+    if let Some(late) = &group.late {
         // Every wait is known; only its price decides.
-        let high = of_wall >= LATE_SHARE && f.waited >= options.long_wait_ns as f64;
+        let high = late.kind.is_sure() && of_wall >= LATE_SHARE && f.waited >= options.long_wait_ns as f64;
         let some = of_wall >= options.min_price && f.waited >= options.min_ns as f64;
         return some.then_some(if high { Confidence::High } else { Confidence::Low });
     }

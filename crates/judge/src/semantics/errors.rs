@@ -1,5 +1,7 @@
 //! Errors that show a call to be futile.
 
+use super::io::Nothing;
+use super::vocabulary::When::{self, Is};
 use systoll_model::Errno;
 
 /// An error that a repeated call gets again.
@@ -70,3 +72,34 @@ const fn attribute(call: &'static str) -> Attribute {
 /// The calls that ask for attributes.
 pub(crate) static ATTRIBUTE_QUESTIONS: &[Attribute] =
     &[attribute("getxattr"), attribute("lgetxattr"), attribute("fgetxattr")];
+
+/// A question whose answer says that what is waited for is not there yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NotYet {
+    /// The system call's name.
+    pub call: &'static str,
+    /// Conditions of the line; all must hold.
+    pub when: &'static [When],
+    /// The answer.
+    pub answer: Nothing,
+}
+
+const fn not_yet(call: &'static str, errno: Errno) -> NotYet {
+    NotYet { call, when: &[], answer: Nothing::Error(errno) }
+}
+
+/// The questions, besides polls: a file that does not exist yet, a name that somebody else still holds, a server that
+/// does not listen yet, a process that still runs (signal 0 only asks for it).
+#[rustfmt::skip]
+pub(crate) static NOT_YETS: &[NotYet] = &[
+    not_yet("access", Errno::ENOENT), not_yet("faccessat", Errno::ENOENT), not_yet("faccessat2", Errno::ENOENT),
+    not_yet("stat", Errno::ENOENT), not_yet("lstat", Errno::ENOENT), not_yet("newfstatat", Errno::ENOENT),
+    not_yet("statx", Errno::ENOENT), not_yet("readlink", Errno::ENOENT), not_yet("readlinkat", Errno::ENOENT),
+    not_yet("open", Errno::ENOENT), not_yet("openat", Errno::ENOENT), not_yet("openat2", Errno::ENOENT),
+    not_yet("open", Errno::EEXIST), not_yet("openat", Errno::EEXIST), not_yet("openat2", Errno::EEXIST),
+    not_yet("mkdir", Errno::EEXIST), not_yet("mkdirat", Errno::EEXIST), not_yet("link", Errno::EEXIST),
+    not_yet("linkat", Errno::EEXIST), not_yet("symlink", Errno::EEXIST), not_yet("symlinkat", Errno::EEXIST),
+    not_yet("connect", Errno::ECONNREFUSED), not_yet("connect", Errno::ENOENT),
+    NotYet { call: "kill", when: &[Is(1, 0)], answer: Nothing::Zero },
+    NotYet { call: "tgkill", when: &[Is(2, 0)], answer: Nothing::Zero },
+];

@@ -3,8 +3,8 @@
 use super::alternatives::{CHEAPER, Cheaper};
 use super::call_pairs::{SEQUELS, Sequel};
 use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
-use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain};
-use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
+use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain, NOT_YETS, NotYet};
+use super::io::{ENTERS, Enter, LOOKS, Look, Nothing, TRANSFERS, Transfer, Way};
 use super::locks::{FILE_LOCKS, FileLock, KERNEL_LOCKS, KernelLock};
 use super::memory::{Amount, FREES, Frees, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
@@ -81,6 +81,7 @@ line!(SleepsUntil, call when when);
 line!(SendsAtOnce, call when when);
 line!(InVain, call);
 line!(Attribute, call);
+line!(NotYet, call when when);
 line!(Enter, call);
 line!(FileLock, call when when);
 line!(KernelLock, call when when);
@@ -193,6 +194,7 @@ tables! {
     send_at_once: SendsAtOnce = SEND_AT_ONCE,
     in_vain: InVain = IN_VAIN,
     attributes: Attribute = ATTRIBUTE_QUESTIONS,
+    not_yets: NotYet = NOT_YETS,
     tell_ready: TellsReady = TELL_READY,
     sleeps_until: SleepsUntil = SLEEPS_UNTIL,
     enters: Enter = ENTERS,
@@ -509,6 +511,15 @@ impl Lines {
     /// Returns the line of the call if it is a poll.
     pub(crate) fn poll_line(&self, call: &ObservedCall<'_>) -> Option<&'static Look> {
         first(&self.looks, call)
+    }
+
+    /// Returns true if the call asks for something, and the answer is that it is not there yet.
+    pub(crate) fn is_not_yet(&self, call: &ObservedCall<'_>) -> bool {
+        let is = |answer: Nothing| match answer {
+            Nothing::Zero => call.call.result == Some(0),
+            Nothing::Error(errno) => call.call.errno() == Some(errno),
+        };
+        self.not_yets.iter().any(|line| call.holds(line.when) && is(line.answer))
     }
 
     /// Returns the line of the timer that the call sets.

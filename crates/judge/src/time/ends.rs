@@ -242,7 +242,10 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
         _ if ON_DESCRIPTORS.contains(&name) && result == 0 => WaitEnd::of(WaitClass::Clock),
         "futex" if FUTEX_WAITS.contains(&(span.args[1] & FUTEX_CMD)) => match result {
             -110 => WaitEnd::of(WaitClass::Clock),
-            _ => own_thread(),
+            // A thread's end wakes those who wait at the word that holds its id: pthread_join (man 2 set_tid_address).
+            _ => threads
+                .of_id(span.pid, span.args[2])
+                .map_or_else(own_thread, |by| WaitEnd { class: WaitClass::Thread, by: Some(by) }),
         },
         "wait4" | "waitid" => {
             let child = if name == "wait4" { result } else { span.args[1] as i64 };

@@ -3,6 +3,8 @@
 mod ends;
 mod needless;
 mod path;
+mod sleeps;
+mod talks;
 mod threads;
 
 #[cfg(test)]
@@ -12,6 +14,7 @@ pub use ends::WaitClass;
 pub(crate) use needless::{NeedlessKind, NeedlessWaits};
 pub use path::{WallPart, WallTime};
 
+use crate::semantics::Semantics;
 use ends::Ends;
 use systoll_model::Recording;
 use threads::Threads;
@@ -26,13 +29,13 @@ pub(crate) struct JudgedTime {
 }
 
 /// Judges the long waits of a recording.
-pub(crate) fn judged(recording: &Recording) -> JudgedTime {
+pub(crate) fn judged(recording: &Recording, semantics: &Semantics) -> JudgedTime {
     if !recording.wait_spans.kept || recording.header.wall_ns == 0 {
         return JudgedTime::default();
     }
     let threads = Threads::of(recording);
     let ends = Ends::of(recording, &threads);
     let wall = path::wall_time(recording, &threads, &ends);
-    let needless = needless::needless(recording, &threads, &ends, &wall);
+    let needless = needless::needless(recording, semantics, &threads, &ends, &wall);
     JudgedTime { wall: Some(wall), needless }
 }

@@ -74,7 +74,7 @@ impl Run {
     }
 
     fn judged(&self) -> JudgedTime {
-        judged(&self.recording)
+        judged(&self.recording, &Semantics::new())
     }
 
     /// Returns the time of each class of waits, ms, and that of the rest.

@@ -96,6 +96,12 @@ impl<'a> Threads<'a> {
         self.lives.get(&pid).copied()
     }
 
+    /// Returns the thread of a process with this id, if it is known.
+    pub(super) fn of_id(&self, pid: u32, tid: u64) -> Option<ThreadId> {
+        let tid = u32::try_from(tid).ok()?;
+        self.of_process.get(&pid)?.contains(&tid).then_some(ThreadId { pid, tid })
+    }
+
     /// Returns the indices of a thread's long waits, by rising time.
     pub(super) fn waits(&self, thread: ThreadId) -> &[usize] {
         self.waits.get(&thread).map_or(&[], Vec::as_slice)
@@ -127,12 +133,12 @@ impl<'a> Threads<'a> {
         ends
     }
 
-    /// Returns true if all threads of a process waited at `at_ns`, and had done so for some time.
-    pub(super) fn is_all_asleep(&self, pid: u32, at_ns: u64) -> bool {
-        let threads = self.of_process.get(&pid);
-        threads.is_some_and(|tids| {
-            !tids.is_empty() && tids.iter().all(|tid| self.is_asleep(ThreadId { pid, tid: *tid }, at_ns))
-        })
+    /// Returns true if all threads of a process but `waiter` waited at `at_ns`, and had done so for some time.
+    pub(super) fn is_all_asleep(&self, pid: u32, waiter: ThreadId, at_ns: u64) -> bool {
+        let Some(tids) = self.of_process.get(&pid) else { return false };
+        let mut others =
+            tids.iter().map(|tid| ThreadId { pid, tid: *tid }).filter(|thread| *thread != waiter).peekable();
+        others.peek().is_some() && others.all(|thread| self.is_asleep(thread, at_ns))
     }
 
     /// Returns the only thread of a process that can have done something at `at_ns`; `None` if there are several, or

@@ -4,7 +4,7 @@
 use super::Sentences;
 use crate::access::rows_of;
 use crate::units::percent;
-use systoll_judge::Finding;
+use systoll_judge::{Finding, WaitClass};
 use systoll_model::{Process, Row, RowId, Sysno};
 
 /// Least share of a run's processor time or elapsed time, 0 to 1, of a call that is named.
@@ -147,6 +147,20 @@ impl<'a> Sentences<'a> {
         let waiting = self.most_waiting().and_then(|most| {
             Some(format!("{} of the time is spent waiting in {}", percent(most.share)?, most.syscall))
         });
-        waiting.into_iter().chain(cpu).collect()
+        waiting.or_else(|| self.most_of_wall()).into_iter().chain(cpu).collect()
+    }
+
+    /// Writes what most of the elapsed time was waited for, if much of it was. A server waits for its clients' requests.
+    fn most_of_wall(&self) -> Option<String> {
+        let wall = self.wall_time(false).filter(|_| self.rec.header.attached.is_none())?;
+        let share = |ns: u64| ns as f64 / wall.wall_ns.max(1) as f64;
+        let (class, ns) = wall.by_class().into_iter().next()?;
+        let of_own = matches!(class, WaitClass::Thread | WaitClass::Process | WaitClass::Disk | WaitClass::Kernel);
+        let is_client = || self.rec.rows.iter().any(|row| row.syscall.name() == Some("connect"));
+        if self.serves() && !of_own && !is_client() {
+            return None;
+        }
+        let of = percent(share(ns)).filter(|_| share(ns) >= MOST)?;
+        Some(format!("{of} of the time is spent waiting {}", class.waits_for()))
     }
 }

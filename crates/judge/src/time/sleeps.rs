@@ -1,0 +1,195 @@
+//! The rows of sleeps, and what they come after: a question that found nothing, or a request that was sent.
+
+use super::ends::{Ends, WaitClass};
+use super::needless::{LEAST_WAITS, MOSTLY};
+use super::threads::Threads;
+use crate::semantics::{ObservedCall, Semantics, Way};
+use crate::step::found_nothing;
+use std::collections::{BTreeMap, BTreeSet};
+use systoll_model::{LONG_WAIT_NS, Recording, RowId, Sysno, Window, WindowCall};
+
+/// Calls between a look that found nothing and the sleep before the next look, at most: Ruby makes 11 if the child's signal
+/// ends the sleep at first.
+const BETWEEN: usize = 12;
+/// Time of a read that did not wait for its data, ns, at most.
+const AT_ONCE_NS: u64 = 100_000;
+/// The call that asks for a child's end.
+const ASKS_FOR_CHILD: Sysno = Sysno::named("wait4");
+
+/// What a row's sleeps come after, mostly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum After {
+    /// After looks for a child that has not ended.
+    Child,
+    /// After another question that found nothing; `found` is the share of the sleeps after which it finds something.
+    Asked { found: f64 },
+    /// Between a question to somebody and the reading of the answer, which never waits.
+    Question,
+}
+
+/// The rows of sleeps that come after looks, by windows.
+pub(super) struct Sleeps {
+    pub(super) after: BTreeMap<RowId, After>,
+    /// Rows of waits for children that do nothing but sleep, as `sleep 1` in a shell's loop.
+    pub(super) by_children: BTreeSet<RowId>,
+}
+
+/// Numbers of a row's sleeps in windows.
+#[derive(Default)]
+struct Seen {
+    all: u64,
+    child: u64,
+    asked: u64,
+    /// Sleeps after which the question found something, among those after which it was asked again.
+    found: u64,
+    again: u64,
+    question: u64,
+}
+
+/// A window's calls, with what they mean.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    recording: &'a Recording,
+    semantics: &'a Semantics,
+    by_children: &'a BTreeSet<RowId>,
+}
+
+impl Sleeps {
+    pub(super) fn of(recording: &Recording, semantics: &Semantics, threads: &Threads<'_>, ends: &Ends) -> Self {
+        let by_children = by_children(recording, threads, ends);
+        let reader = Reader { recording, semantics, by_children: &by_children };
+        let mut seen: BTreeMap<RowId, Seen> = BTreeMap::new();
+        for window in &recording.windows {
+            for (at, call) in window.calls.iter().enumerate() {
+                if !reader.is_sleep(window, call) {
+                    continue;
+                }
+                let seen = seen.entry(call.row).or_default();
+                let (before, after) = (window.calls.get(..at).unwrap_or_default(), window.calls.get(at + 1..));
+                let after = after.unwrap_or_default();
+                // Nothing is known of a sleep at a window's edge.
+                if before.is_empty() || after.is_empty() {
+                    continue;
+                }
+                seen.all += 1;
+                // A signal may have ended a sleep that went on afterwards.
+                let before: Vec<&WindowCall> = before.iter().filter(|other| other.row != call.row).collect();
+                reader.note(seen, window, &before, after);
+            }
+        }
+        let after = seen.into_iter().filter_map(|(row, seen)| Some((row, seen.after()?))).collect();
+        Self { after, by_children }
+    }
+
+    pub(super) fn pids(&self, recording: &Recording) -> BTreeSet<u32> {
+        let spans = &recording.wait_spans.spans;
+        spans.iter().filter(|span| self.after.contains_key(&span.row)).map(|span| span.pid).collect()
+    }
+}
+
+/// Returns the rows of waits for children that slept for most of that time.
+fn by_children(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> BTreeSet<RowId> {
+    let spans = &recording.wait_spans.spans;
+    let mut sums: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
+    // Each child is waited for once; a hostile recording may say otherwise.
+    let mut known = BTreeSet::new();
+    for (at, span) in spans.iter().enumerate() {
+        let Some(child) = ends.get(at).by.filter(|by| ends.get(at).class == WaitClass::Process && known.insert(*by))
+        else {
+            continue;
+        };
+        let (all, slept) = sums.entry(span.row).or_default();
+        *all = all.saturating_add(span.ns);
+        for of_child in threads.waits(child).iter().filter(|at| ends.get(**at).class == WaitClass::Clock) {
+            let within = spans
+                .get(*of_child)
+                .map_or(0, |other| other.end_ns().min(span.end_ns()).saturating_sub(other.begin_ns.max(span.begin_ns)));
+            *slept = slept.saturating_add(within);
+        }
+    }
+    let mostly = |(_, (all, slept)): &(RowId, (u64, u64))| *slept as f64 >= MOSTLY * *all as f64 && *slept > 0;
+    sums.into_iter().filter(mostly).map(|(row, _)| row).collect()
+}
+
+impl Seen {
+    fn after(&self) -> Option<After> {
+        let mostly = |n: u64| n > 0 && n as f64 >= MOSTLY * self.all as f64;
+        if mostly(self.child) {
+            return Some(After::Child);
+        }
+        if mostly(self.asked) && self.found > 0 {
+            return Some(After::Asked { found: self.found as f64 / self.again.max(1) as f64 });
+        }
+        (mostly(self.question) && self.question >= LEAST_WAITS).then_some(After::Question)
+    }
+}
+
+/// The thing that a look did not find.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nothing {
+    Child,
+    Other,
+}
+
+impl Reader<'_> {
+    fn observed<'c>(&self, window: &'c Window, call: &'c WindowCall) -> Option<ObservedCall<'c>> {
+        let syscall = self.recording.rows.get(call.row.0 as usize)?.syscall;
+        Some(ObservedCall { window, call, syscall })
+    }
+
+    /// Counts a sleep by the calls around it.
+    fn note(&self, seen: &mut Seen, window: &Window, before: &[&WindowCall], after: &[WindowCall]) {
+        let mut near = before.iter().rev().take(BETWEEN + 1);
+        let looked = near.find_map(|call| Some((call, self.finds_nothing(window, call)?)));
+        if let Some((look, nothing)) = looked {
+            let next = after.iter().take(BETWEEN + 1).find(|call| self.is_same_look(look, call));
+            match nothing {
+                Nothing::Child => seen.child += 1,
+                Nothing::Other if next.is_some() => seen.asked += 1,
+                Nothing::Other => {}
+            }
+            if let Some(next) = next {
+                seen.again += 1;
+                seen.found += u64::from(self.finds_nothing(window, next).is_none());
+            }
+            return;
+        }
+        let (Some(sent), Some(got)) = (before.last(), after.first()) else { return };
+        let moves = |call: &WindowCall, way: Way| {
+            let observed = self.observed(window, call);
+            let line = observed.and_then(|observed| self.semantics.lines_of(observed.syscall).transfer(&observed));
+            line.is_some_and(|line| line.way == way) && call.fd.as_deref().is_some_and(|name| !name.starts_with('/'))
+        };
+        let came = got.result.is_some_and(|n| n > 0) && got.elapsed_ns <= AT_ONCE_NS;
+        seen.question += u64::from(moves(sent, Way::Out) && moves(got, Way::In) && came);
+    }
+
+    /// Returns true if a call of a millisecond or more only let time pass.
+    fn is_sleep(&self, window: &Window, call: &WindowCall) -> bool {
+        let Some(observed) = self.observed(window, call).filter(|_| call.elapsed_ns >= LONG_WAIT_NS) else {
+            return false;
+        };
+        let lines = self.semantics.lines_of(observed.syscall);
+        let passes = lines.tells_ready() || lines.own_wait(&observed).is_some_and(|line| line.sleeps);
+        let by_child = self.by_children.contains(&call.row) && call.result.is_some_and(|child| child > 0);
+        passes && call.result == Some(0) || by_child
+    }
+
+    /// Returns the thing that a call looked for, without waiting, and did not find.
+    fn finds_nothing(&self, window: &Window, call: &WindowCall) -> Option<Nothing> {
+        let observed = self.observed(window, call)?;
+        let lines = self.semantics.lines_of(observed.syscall);
+        let look = lines.poll_line(&observed).filter(|look| !look.sleeps && !look.hands_over);
+        let nothing = look.is_some_and(|look| found_nothing(look, &observed)) || lines.is_not_yet(&observed);
+        let of = if observed.syscall == ASKS_FOR_CHILD { Nothing::Child } else { Nothing::Other };
+        nothing.then_some(of)
+    }
+
+    /// Returns true if a call asks what `look` asked.
+    fn is_same_look(&self, look: &WindowCall, call: &WindowCall) -> bool {
+        let syscall = |call: &WindowCall| self.recording.rows.get(call.row.0 as usize).map(|row| row.syscall);
+        let (Some(of), Some(other)) = (syscall(look), syscall(call)) else { return false };
+        let object = look.object(of);
+        of == other && object == call.object(other) && (object.is_some() || look.args.first() == call.args.first())
+    }
+}

@@ -1,0 +1,175 @@
+//! Talks with peers: requests, and the waits for their answers.
+
+use super::ends::{Ends, WaitClass};
+use super::needless::MOSTLY;
+use crate::semantics::{ObservedCall, Semantics, Way};
+use std::collections::{BTreeMap, BTreeSet};
+use systoll_model::{LONG_WAIT_NS, Moment, Recording, RowId, WaitSpan, WindowCall};
+
+/// Calls between a request and the wait for its answer, at most: a library that sets a timer or asks for its socket's
+/// state makes a few.
+const BETWEEN: usize = 4;
+/// Requests in turn, at least, for a remark.
+const LEAST_REQUESTS: u64 = 20;
+/// Least share of the elapsed time, 0 to 1, of waits for answers in turn: a report mentions waiting from the same share on.
+const LEAST_SHARE: f64 = 0.2;
+
+/// The argument of `sendto` that points to the address.
+const TO: u8 = 4;
+/// Waits in windows, at least, that ran out after requests to a peer of which no answer is seen.
+const LEAST_SILENT: u64 = 2;
+
+/// What windows show of requests and answers.
+pub(super) struct Talks {
+    rows: BTreeMap<RowId, Waits>,
+    /// Peers that were asked, waited for until the time was over, and never answered.
+    silent: BTreeSet<Peer>,
+}
+
+/// A peer's address: that of a connected socket by its name, or the bytes that a request was sent to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Peer {
+    Named(String),
+    Bytes(Vec<u8>),
+}
+
+/// Numbers of a row's waits in windows.
+#[derive(Default)]
+struct Waits {
+    /// Calls that waited and found something.
+    all: u64,
+    /// Those that waited for the answer of a request which the same thread sent right before.
+    answers: u64,
+    /// The peers that answered.
+    peers: BTreeSet<Peer>,
+    threads: BTreeSet<u32>,
+    /// Long waits that ran out.
+    ran_out: u64,
+    /// The peers that were asked right before, with the number of these waits.
+    asked: BTreeMap<Peer, u64>,
+}
+
+/// The talk that one window shows.
+#[derive(Default)]
+struct Talk {
+    /// The peer of the last request, and the number of calls since then.
+    asked: Option<(Peer, usize)>,
+    /// The peers to which requests were sent by descriptors.
+    of_descriptor: BTreeMap<u64, Peer>,
+}
+
+impl Talks {
+    pub(super) fn of(recording: &Recording, semantics: &Semantics, ends: &Ends) -> Self {
+        let mut rows: BTreeMap<RowId, Waits> = BTreeMap::new();
+        let mut answered: BTreeSet<Peer> = BTreeSet::new();
+        for window in &recording.windows {
+            let mut talk = Talk::default();
+            for call in &window.calls {
+                talk.asked = talk.asked.map(|(peer, since)| (peer, since + 1)).filter(|(_, since)| *since <= BETWEEN);
+                let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
+                let observed = ObservedCall { window, call, syscall: row.syscall };
+                let lines = semantics.lines_of(row.syscall);
+                let way = lines.transfer(&observed).map(|line| line.way);
+                let came = call.result.is_some_and(|n| n > 0);
+                let waits = (way == Some(Way::In) || lines.tells_ready()).then(|| rows.entry(call.row).or_default());
+                let descriptor = call.args.first().copied().unwrap_or_default();
+                let named = call.fd.as_deref().and_then(peer_of).map(|peer| Peer::Named(peer.to_owned()));
+                if let Some(waits) = waits {
+                    // A wait for several descriptors does not say which of them it is about.
+                    let is_other = |peer: &Peer| {
+                        named.as_ref().is_some_and(|named| named != peer && matches!(peer, Peer::Named(_)))
+                    };
+                    let asked = talk.asked.as_ref().map(|(peer, _)| peer).filter(|peer| !is_other(peer));
+                    waits.note(call, asked, window.thread);
+                }
+                match way.filter(|_| came) {
+                    Some(Way::Out) => {
+                        let given = || call.arg_data(TO, Moment::Entry).map(|data| Peer::Bytes(data.bytes.clone()));
+                        let to = named.or_else(|| given());
+                        if let Some(to) = to {
+                            talk.of_descriptor.insert(descriptor, to.clone());
+                            talk.asked = Some((to, 0));
+                        }
+                    }
+                    Some(Way::In) => {
+                        answered.extend(talk.of_descriptor.remove(&descriptor));
+                        answered.extend(named);
+                        talk.asked = None;
+                    }
+                    None => {}
+                }
+            }
+        }
+        for (at, span) in recording.wait_spans.spans.iter().enumerate() {
+            let came = ends.get(at).class != WaitClass::Clock;
+            let named = span.object.as_deref().and_then(peer_of).filter(|_| came);
+            answered.extend(named.map(|peer| Peer::Named(peer.to_owned())));
+        }
+        let mut asked: BTreeMap<&Peer, u64> = BTreeMap::new();
+        rows.values().flat_map(|waits| &waits.asked).for_each(|(peer, n)| *asked.entry(peer).or_default() += n);
+        let is_silent = |(peer, n): &(&Peer, u64)| *n >= LEAST_SILENT && !answered.contains(*peer);
+        let silent = asked.into_iter().filter(is_silent).map(|(peer, _)| peer.clone()).collect();
+        Self { rows, silent }
+    }
+
+    /// Returns true if a row's long waits that run out are mostly for peers that were asked and never answered.
+    pub(super) fn is_unanswered(&self, span: &WaitSpan) -> bool {
+        let of_silent = |waits: &Waits| {
+            let silent: u64 = waits.asked.iter().filter(|(peer, _)| self.silent.contains(peer)).map(|(_, n)| n).sum();
+            silent > 0 && silent as f64 >= MOSTLY * waits.ran_out as f64
+        };
+        self.rows.get(&span.row).is_some_and(of_silent)
+    }
+
+    /// Returns the rows whose calls wait for one peer's answers one after another, with the number of these waits and the
+    /// time that all but one of them took, ns. Whether a request needs the answer before it is not known.
+    pub(super) fn in_turn(&self, recording: &Recording, ends: &Ends) -> Vec<(RowId, u64, u64)> {
+        let mut ran_out: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
+        for (at, span) in recording.wait_spans.spans.iter().enumerate() {
+            if ends.get(at).class == WaitClass::Clock {
+                let (calls, ns) = ran_out.entry(span.row).or_default();
+                (*calls, *ns) = (*calls + 1, ns.saturating_add(span.ns));
+            }
+        }
+        let mut found = Vec::new();
+        for (id, waits) in &self.rows {
+            let Some(row) = recording.rows.get(id.0 as usize) else { continue };
+            let mostly = waits.answers as f64 >= MOSTLY * waits.all as f64;
+            let alone = waits.peers.len() == 1 && waits.threads.len() == 1;
+            // Waits that ran out brought no answer.
+            let (vain, vain_ns) = ran_out.get(id).copied().unwrap_or_default();
+            let calls = row.counts.calls.saturating_sub(vain);
+            let waited = row.counts.waited_ns.unwrap_or(0).saturating_sub(vain_ns);
+            let long = waited as f64 >= LEAST_SHARE * recording.header.wall_ns as f64;
+            if mostly && alone && long && calls >= LEAST_REQUESTS {
+                found.push((*id, calls, waited - waited / calls.max(1)));
+            }
+        }
+        found
+    }
+}
+
+impl Waits {
+    /// Counts a wait; `asked` is the peer to which a request was sent right before.
+    fn note(&mut self, call: &WindowCall, asked: Option<&Peer>, thread: u32) {
+        let Some(waited) = call.waited_ns.filter(|ns| *ns > 0) else { return };
+        if call.result.is_some_and(|n| n > 0) {
+            self.all += 1;
+            if let Some(peer) = asked {
+                self.answers += 1;
+                self.peers.insert(peer.clone());
+                self.threads.insert(thread);
+            }
+        } else if waited >= LONG_WAIT_NS {
+            self.ran_out += 1;
+            if let Some(peer) = asked {
+                *self.asked.entry(peer.clone()).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// Returns the peer's end of a connected socket's name: `127.0.0.1:80` of `TCP:[127.0.0.1:4711->127.0.0.1:80]`.
+fn peer_of(name: &str) -> Option<&str> {
+    name.split_once(":[")?.1.strip_suffix(']')?.split_once("->").map(|(_, peer)| peer)
+}
