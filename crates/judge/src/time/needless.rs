@@ -66,6 +66,11 @@ impl NeedlessKind {
         }
     }
 
+    /// Returns true if the time in vain of each wait is known.
+    pub(crate) fn is_measured(self) -> bool {
+        self != Self::AskedAgain
+    }
+
     /// Returns true if the waits themselves show that they are in vain.
     pub(crate) fn is_sure(self) -> bool {
         self != Self::InTurn
@@ -79,7 +84,7 @@ pub(crate) struct NeedlessWaits {
     pub(crate) rows: Vec<RowId>,
     /// Number of waits that were longer than they had to be.
     pub(crate) calls: u64,
-    /// Time for which they waited in vain, ns.
+    /// Time for which the run waited in vain, ns.
     pub(crate) ns: u64,
     /// The part of the run's elapsed time that they held up, 0 to 1.
     pub(crate) share_of_wall: f64,
@@ -102,7 +107,7 @@ pub(super) fn needless(
     ends: &Ends,
     wall: &WallTime,
 ) -> Vec<NeedlessWaits> {
-    let mut found = Found { recording, sums: BTreeMap::new() };
+    let mut found = Found { recording, sums: BTreeMap::new(), held_back: Vec::new() };
     let sleeps = Sleeps::of(recording, semantics, threads, ends);
     let talks = Talks::of(recording, semantics, ends);
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
@@ -128,6 +133,7 @@ pub(super) fn needless(
                 if DELAYED.contains(&span.ns) && is_stream(span) && nobody_sent(threads, ends, span) =>
             {
                 found.add(NeedlessKind::HeldBack, span.row, span.ns);
+                found.held_back.push(span);
             }
             _ => {}
         }
@@ -149,7 +155,14 @@ pub(super) fn needless(
         found.add_all(NeedlessKind::InTurn, row, calls, ns);
     }
     let claimed = found.sums.into_values().filter(|sum| sum.calls >= LEAST_WAITS);
-    claimed.map(|sum| NeedlessWaits { share_of_wall: share_of_wall(recording, wall, &sum), ..sum }).collect()
+    let beside = Beside { held_back: &found.held_back, by_children: &sleeps.by_children };
+    // Threads that wait at the same time hold the run up together.
+    let held_up = |sum: NeedlessWaits| {
+        let share_of_wall = share_of_wall(recording, wall, &sum, &beside);
+        let ns = sum.ns.min((share_of_wall * wall.wall_ns as f64).round() as u64);
+        NeedlessWaits { share_of_wall, ns, ..sum }
+    };
+    claimed.map(held_up).collect()
 }
 
 /// The place of a row in the program, by which the waits of several processes go together: its system call, its API and
@@ -160,6 +173,8 @@ type Place<'a> = (NeedlessKind, Sysno, Option<&'a str>, Option<FrameId>);
 struct Found<'a> {
     recording: &'a Recording,
     sums: BTreeMap<Place<'a>, NeedlessWaits>,
+    /// Waits for data held back, by rising time.
+    held_back: Vec<&'a WaitSpan>,
 }
 
 impl Found<'_> {
@@ -179,17 +194,39 @@ impl Found<'_> {
     }
 }
 
+/// What the time on the path does not show of needless waits.
+struct Beside<'a> {
+    /// Waits for data held back, by rising time.
+    held_back: &'a [&'a WaitSpan],
+    /// Rows of waits for children that sleep, whose time on the path is the children's.
+    by_children: &'a BTreeSet<RowId>,
+}
+
 /// Returns the part of the elapsed time that needless waits held up: their part of the time in which their rows held the
 /// run up. A lock's waits, data held back and answers hold up their threads, for all of which the run may wait: they have
-/// at least the share of these threads' time.
-fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits) -> f64 {
+/// at least the share of these threads' time. While data are held back nobody at either end goes on.
+fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, beside: &Beside<'_>) -> f64 {
     let of_rows = || recording.wait_spans.spans.iter().filter(|span| waits.rows.contains(&span.row));
     let all = of_rows().fold(0u64, |sum, span| sum.saturating_add(span.ns));
     let on_path: u64 = wall.parts.iter().filter(|part| waits.rows.contains(&part.row)).map(|part| part.ns).sum();
     let (wall_ns, ns) = (wall.wall_ns.max(1) as f64, waits.ns as f64);
     let of_path = if all == 0 { 0.0 } else { on_path as f64 / wall_ns * (ns / all as f64).min(1.0) };
-    if !matches!(waits.kind, NeedlessKind::LockHeld | NeedlessKind::HeldBack | NeedlessKind::InTurn) {
-        return of_path;
+    match waits.kind {
+        NeedlessKind::LockHeld | NeedlessKind::InTurn => {}
+        _ if waits.rows.iter().any(|row| beside.by_children.contains(row)) => {}
+        NeedlessKind::HeldBack => {
+            let mut until = 0;
+            let of_kind = beside.held_back.iter().filter(|span| waits.rows.contains(&span.row));
+            let joint: u64 = of_kind
+                .map(|span| {
+                    let alone = span.end_ns().saturating_sub(span.begin_ns.max(until));
+                    until = until.max(span.end_ns());
+                    alone
+                })
+                .fold(0, u64::saturating_add);
+            return of_path.max(joint as f64 / wall_ns).min(1.0);
+        }
+        _ => return of_path,
     }
     let threads: BTreeSet<(u32, u32)> = of_rows().map(|span| (span.pid, span.tid)).collect();
     let of_threads = ns / (wall_ns * threads.len().max(1) as f64);

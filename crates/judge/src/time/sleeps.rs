@@ -2,7 +2,7 @@
 
 use super::ends::{Ends, WaitClass};
 use super::needless::{LEAST_WAITS, MOSTLY};
-use super::threads::Threads;
+use super::threads::{Threads, name_of};
 use crate::semantics::{ObservedCall, Semantics, Way};
 use crate::step::found_nothing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +15,8 @@ const BETWEEN: usize = 12;
 const AT_ONCE_NS: u64 = 100_000;
 /// The call that asks for a child's end.
 const ASKS_FOR_CHILD: Sysno = Sysno::named("wait4");
+/// The calls that wait for a child's end.
+const CHILDS_END: [&str; 2] = ["wait4", "waitid"];
 
 /// What a row's sleeps come after, mostly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,10 +96,8 @@ fn by_children(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> BTr
     // Each child is waited for once; a hostile recording may say otherwise.
     let mut known = BTreeSet::new();
     for (at, span) in spans.iter().enumerate() {
-        let Some(child) = ends.get(at).by.filter(|by| ends.get(at).class == WaitClass::Process && known.insert(*by))
-        else {
-            continue;
-        };
+        let for_child = CHILDS_END.contains(&name_of(recording, span.row));
+        let Some(child) = ends.get(at).by.filter(|by| for_child && known.insert(*by)) else { continue };
         let (all, slept) = sums.entry(span.row).or_default();
         *all = all.saturating_add(span.ns);
         for of_child in threads.waits(child).iter().filter(|at| ends.get(**at).class == WaitClass::Clock) {

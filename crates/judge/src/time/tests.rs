@@ -64,6 +64,9 @@ impl Run {
             result: Some(result),
             fd: fd.map(Into::into),
             elapsed_ns,
+            waited_ns: (elapsed_ns >= MS).then_some(elapsed_ns),
+            // WNOHANG and LOCK_EX | LOCK_NB.
+            args: [0, if name == "flock" { 6 } else { 0 }, u64::from(name == "wait4" && elapsed_ns < MS), 0, 0, 0],
             ..WindowCall::default()
         };
         let calls: Vec<WindowCall> = calls.iter().map(|one| call(&mut self, one)).collect();
@@ -108,6 +111,19 @@ fn a_futex_is_ended_by_the_only_thread_that_is_awake() {
     // If two threads are awake, the wait is for one of them.
     let run = run.wait((1, 4), "fsync", (70, 75), nothing);
     assert_eq!(run.classes(), (vec![(WaitClass::Thread, 50)], 50));
+}
+
+#[test]
+fn a_join_waits_for_the_thread_whose_id_it_names() {
+    let joins = |tid: u64| {
+        let run = Run::of(100).process(1, None, (0, 100));
+        let mut run = run.wait((1, 1), "futex", (10, 90), |span| span.args[1] = 265);
+        run.recording.wait_spans.spans[0].args[2] = tid;
+        // Two threads are awake at the end, so that nothing else tells which of them woke the first one.
+        run.wait((1, 2), "fsync", (15, 55), nothing).wait((1, 3), "nanosleep", (15, 25), nothing).classes()
+    };
+    assert_eq!(joins(2), (vec![(WaitClass::Disk, 40)], 60));
+    assert_eq!(joins(7), (vec![(WaitClass::Thread, 80)], 20));
 }
 
 #[test]
@@ -202,6 +218,12 @@ fn half_of_a_sleep_before_a_question_is_asked_again_is_in_vain() {
     let needless = run.judged().needless;
     let [asked] = &needless[..] else { panic!("{needless:?}") };
     assert_eq!((asked.kind, asked.calls, asked.ns), (NeedlessKind::AskedAgain, 10, 250 * MS));
+    // A process that still runs, a name that is taken and a server that does not listen yet are asked for as well.
+    for (call, not_yet) in [("kill", 0), ("mkdir", -17), ("connect", -111)] {
+        let found = if not_yet == 0 { -3 } else { 0 };
+        let needless = polling((call, not_yet, None, 1), (call, found, None, 1)).judged().needless;
+        assert_eq!(needless.iter().map(|late| late.kind).collect::<Vec<_>>(), [NeedlessKind::AskedAgain], "{call}");
+    }
     // Sleeps after a question about something else, or that is not asked again, are nobody's loss.
     let run = polling(("access", -2, Some("/run/one"), 1), ("access", 0, Some("/run/other"), 1));
     assert_eq!(run.judged().needless, []);
@@ -258,6 +280,94 @@ fn data_that_come_while_their_sender_sleeps_were_held_back() {
     assert_eq!(needless.iter().map(|late| (late.kind, late.calls)).collect::<Vec<_>>(), [(NeedlessKind::HeldBack, 10)]);
     // A server that works for 40 ms answers when it is done.
     assert_eq!(of(3).judged().needless, []);
+}
+
+#[test]
+fn data_held_back_between_two_threads_are_found() {
+    let stream = "TCP:[127.0.0.1:5->127.0.0.1:80]";
+    let of = |other_wakes: u64| {
+        let mut run = Run::of(500).process(1, None, (0, 500));
+        for at in 0..10 {
+            run = run.wait((1, 1), "read", (50 * at, 50 * at + 41), |span| {
+                span.object = Some("TCP:[127.0.0.1:5->127.0.0.1:80]".into());
+            });
+            run = run.wait((1, 2), "read", (50 * at + 1, 50 * at + other_wakes), |span| span.result = Some(1));
+        }
+        let other = Some("TCP:[127.0.0.1:80->127.0.0.1:5]");
+        run.window(1, &[("read", 5, Some(stream), 9), ("write", 5, other, 9)])
+    };
+    let needless = of(45).judged().needless;
+    let [held] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((held.kind, held.calls), (NeedlessKind::HeldBack, 10));
+    // Both threads wait at the same time, and neither goes on.
+    assert!((held.share_of_wall - 0.82).abs() < 0.01, "{held:?}");
+    assert_eq!(of(39).judged().needless, []);
+}
+
+#[test]
+fn a_peer_that_never_answers_is_waited_for_in_vain() {
+    let peer = Some("UDP:[127.0.0.1:5->127.0.0.1:53]");
+    let of = |answer: i64| {
+        let mut run = Run::of(600);
+        run = run.process(1, None, (0, 600));
+        for at in 0..10 {
+            run = run.wait((1, 1), "poll", (60 * at, 60 * at + 50), nothing);
+        }
+        let asks = [("sendto", 9, peer, 1), ("poll", 0, None, 50 * MS), ("recvfrom", answer, peer, 1)];
+        run.window(1, &asks).window(1, &asks)
+    };
+    let needless = of(-11).judged().needless;
+    let [late] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((late.kind, late.calls, late.ns), (NeedlessKind::Unanswered, 10, 500 * MS));
+    assert_eq!(of(9).judged().needless, []);
+}
+
+#[test]
+fn requests_in_turn_are_found_where_each_waits_for_the_answer_before_it() {
+    let peer = Some("TCP:[127.0.0.1:5->10.0.0.1:80]");
+    let of = |between: &'static str| {
+        let mut run = Run::of(600).process(1, None, (0, 600));
+        let asks = [("write", 9, peer, 1), (between, 0, None, 1), ("read", 9, peer, 2 * MS)];
+        run = run.window(1, &asks).window(1, &asks);
+        let read = run.row(1, "read");
+        let counts = &mut run.recording.rows[read.0 as usize].counts;
+        (counts.calls, counts.waited_ns) = (200, Some(400 * MS));
+        run.judged().needless
+    };
+    let needless = of("getpid");
+    let [turn] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((turn.kind, turn.calls, turn.ns), (NeedlessKind::InTurn, 200, 398 * MS));
+    // A read of a stream to which nothing was sent waits for whatever comes.
+    let mut run = Run::of(600).process(1, None, (0, 600));
+    run = run.window(1, &[("read", 9, peer, 2 * MS), ("read", 9, peer, 2 * MS)]);
+    let read = run.row(1, "read");
+    run.recording.rows[read.0 as usize].counts.waited_ns = Some(400 * MS);
+    assert_eq!(run.judged().needless, []);
+}
+
+#[test]
+fn a_shell_sleeps_by_a_child() {
+    let sleeps = |call: &'static str| {
+        let mut run = Run::of(600).process(1, None, (0, 600));
+        for at in 0..10 {
+            run = run.process(100 + at as u32, Some(0), (60 * at, 60 * at + 50));
+            run = run.wait((1, 1), "wait4", (60 * at, 60 * at + 50), nothing);
+            run.recording
+                .wait_spans
+                .spans
+                .iter_mut()
+                .rev()
+                .take(1)
+                .for_each(|span| span.result = Some(100 + at as i64));
+            let of_child = (100 + at as u32, 100 + at as u32);
+            run = run.wait(of_child, call, (60 * at + 1, 60 * at + 49), nothing);
+        }
+        let asks = [("kill", 0, None, 1), ("wait4", 100, None, 50 * MS), ("kill", -3, None, 1)];
+        run.window(1, &asks).window(1, &asks).judged().needless
+    };
+    assert_eq!(sleeps("nanosleep").iter().map(|late| late.kind).collect::<Vec<_>>(), [NeedlessKind::AskedAgain]);
+    // A child that stores its data does work.
+    assert_eq!(sleeps("fsync"), []);
 }
 
 #[test]
