@@ -585,7 +585,7 @@ const _: () = {
     assert!(record::ELIDED + 8 == record::SHORTEST && record::SAMPLED_WAITED + 8 <= record::SIZE);
     assert!(record::SIZE.is_multiple_of(64));
     assert!(slot::LONG_COUNT < slot::TIME_SEED && slot::TIME_SEED < slot::RING_REFUSED);
-    assert!(long::LEN.is_power_of_two() && long::ENTRY == long::ARGS + 48 && slot::LONG_CALLS.is_multiple_of(4096));
+    assert!(long::LEN.is_power_of_two() && long::ENTRY == long::ENTERED + 8 && slot::LONG_CALLS.is_multiple_of(4096));
     assert!(slot::RING_SEED < slot::LONG_COUNT && slot::LONG_COUNT < slot::RING_REFUSED);
     assert!(slot::RECORD_COUNT > NUMBERS && slot::SIZE < 1 << 31);
     assert!(node::WINDOW_AT + 8 == NODE_SIZE);

@@ -3,7 +3,7 @@
 use crate::cure_kind::CureKind;
 use crate::language::CodeLanguage;
 use std::sync::Arc;
-use systoll_model::{FrameId, Phase, ProcessId, RowId, Sysno};
+use systoll_model::{FrameId, Phase, ProcessId, RowId, RowLine, Sysno};
 
 /// The kinds of waste.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -325,6 +325,9 @@ pub struct Finding {
     /// For each of `rows` the row of [`crate::Judgement::strands`] that holds the calls about the finding's objects: its
     /// lines, callers and API are those of these calls.
     pub strands: Vec<RowId>,
+    /// Lines of scripts whose waits were longer than they had to be, the most first; empty if none of their stacks was
+    /// sampled. `None` if the finding is not about such waits.
+    pub waits_at: Option<Vec<RowLine>>,
     /// The system calls, most calls first.
     pub syscalls: Vec<Sysno>,
     /// The public APIs of the rows, most calls first.

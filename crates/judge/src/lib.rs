@@ -173,6 +173,12 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (untold, beneath) = unreported::untold(strands, all.iter(), catalogue);
     let unjudged = unreported::unjudged(shown);
+    let mut of_lines = parts.map(|parts| Box::new(parts.recording));
+    for finding in &mut all {
+        if late_waits::needs_lines(finding, recording) {
+            late_waits::narrow(finding, of_lines.get_or_insert_with(|| Box::new(recording.clone())));
+        }
+    }
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
     let mut rounds = rounds::rounds(recording, &semantics, &phases, &findings);
     let requests = requests::requests(recording, &claims, &findings);
@@ -191,7 +197,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         counted,
         is_excerpt,
         claimed_cpu_ns,
-        strands: parts.map(|parts| Box::new(parts.recording)),
+        strands: of_lines,
     };
     // Rounds and findings have shares of the same time.
     if let Some((own, whole)) = recording.own_cpu_ns().zip(judgement.own_cpu_ns(recording)) {

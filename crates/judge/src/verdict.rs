@@ -261,6 +261,7 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
         },
         doubt: certainty.doubt,
         strands: rows.clone(),
+        waits_at: group.late.as_ref().map(crate::late_waits::lines),
         rows,
         ..Finding::default()
     }

@@ -482,8 +482,9 @@ impl Recording {
             return Err("a long call names no row of the file".into());
         }
         let waits = &self.wait_spans;
-        if !waits.spans.iter().all(|w| row(w.row)) || !waits.dropped.iter().all(|d| row(d.row)) {
-            return Err("a wait names no row of the file".into());
+        let line_ok = |w: &crate::wait_span::WaitSpan| w.line.as_ref().is_none_or(frame);
+        if !waits.spans.iter().all(|w| row(w.row) && line_ok(w)) || !waits.dropped.iter().all(|d| row(d.row)) {
+            return Err("a wait names no row or frame of the file".into());
         }
         if !waits.spans.is_sorted_by_key(|w| w.begin_ns) {
             return Err("a wait stands out of order".into());

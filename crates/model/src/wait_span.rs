@@ -1,6 +1,7 @@
 //! Long waits, kept one by one.
 
 use crate::errno::Errno;
+use crate::names::FrameId;
 use crate::row::RowId;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub struct WaitSpan {
     pub args: [u64; 6],
     /// The call's result, as in rax. `None` if it never returned.
     pub result: Option<i64>,
+    /// The script's line that made the call, if its stack was sampled.
+    pub line: Option<FrameId>,
     /// The file behind the call's descriptor, as [`crate::WindowCall::fd`] names it, or the path that the call names.
     pub object: Option<Arc<str>>,
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
     BackendKind, Exit, Header, InPlace, LongCall, Machine, ObjectSample, Prices, Problem, Process, Recording, Row,
-    RowTrunk, Spread, TimeZone, VdsoRow, WholeStack, name_objects,
+    RowTrunk, Spread, TimeZone, VdsoRow, WaitSpans, WholeStack, name_objects,
 };
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
@@ -160,6 +160,7 @@ pub(crate) struct NamedTable {
     trunks: Vec<RowTrunk>,
     whole_stacks: Vec<WholeStack>,
     object_samples: Vec<ObjectSample>,
+    wait_spans: WaitSpans,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -184,7 +185,11 @@ impl NamedTable {
         let (rows, vdso) = (rows(table, &names, symbols), vdso_rows(table, &names, symbols));
         let (trunks, whole_stacks) = (names.trunks(table), crate::naming::whole_stacks(table));
         let object_samples = names.object_samples(table);
-        Self { names, rows, vdso, trunks, whole_stacks, object_samples, problems }
+        let mut wait_spans = table.waits.waits();
+        for span in &mut wait_spans.spans {
+            span.line = span.line.and_then(|at| names.frame_id(&table.sampled_calls.line(at)?));
+        }
+        Self { names, rows, vdso, trunks, whole_stacks, object_samples, wait_spans, problems }
     }
 
     /// Joins the named table and the backend's results to a recording.
@@ -217,7 +222,7 @@ impl NamedTable {
             whole_stacks: self.whole_stacks,
             object_samples,
             longest,
-            wait_spans: table.waits.waits(),
+            wait_spans: self.wait_spans,
             prices,
             problems: self.problems,
             in_place,

@@ -44,6 +44,7 @@ mod raw_window;
 mod request_windows;
 mod ring_windows;
 mod row_lines;
+mod sampled_calls;
 mod samples;
 mod sandbox;
 mod served_pages;

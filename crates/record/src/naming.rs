@@ -248,7 +248,7 @@ impl Names {
         }
     }
 
-    fn frame_id(&self, frame: &RawFrame) -> Option<FrameId> {
+    pub(crate) fn frame_id(&self, frame: &RawFrame) -> Option<FrameId> {
         self.ids.get(frame).copied()
     }
 

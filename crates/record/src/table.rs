@@ -2,6 +2,7 @@
 
 use crate::long_calls::SlowestCalls;
 use crate::row_lines::{self, Line};
+use crate::sampled_calls::SampledCalls;
 use crate::samples::{SampledStack, Samples};
 use crate::stacks::Stacks;
 use crate::trunks::Trunks;
@@ -174,6 +175,7 @@ pub(crate) struct Table {
     pub(crate) slowest: SlowestCalls,
     /// The calls that waited for long.
     pub(crate) waits: KeptWaits,
+    pub(crate) sampled_calls: SampledCalls,
     /// Calls into the vDSO, by image, function and context.
     pub(crate) vdso: HashMap<(ImageId, &'static str, u32), u64>,
     /// Threads by image and thread id; 0 for the threads that share an entry.
@@ -388,7 +390,7 @@ impl Table {
         id
     }
 
-    /// Keeps a call that waited for long.
+    /// Keeps a call that waited for long. The line of `span` is one of [`SampledCalls`].
     pub(crate) fn waited_long(&mut self, span: WaitSpan) {
         if let Some(row) = self.rows.get(span.row.0 as usize) {
             self.waits.add(span, row.syscall);

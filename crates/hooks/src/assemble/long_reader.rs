@@ -20,6 +20,8 @@ pub struct LongCall {
     pub waited: Option<bool>,
     /// The six argument registers.
     pub args: [u64; 6],
+    /// Number of the call among those that the thread counted at the record; 0 if it has not returned.
+    pub entered: u64,
 }
 
 /// The long calls of a thread.
@@ -58,13 +60,15 @@ pub fn long_calls<W: Words + ?Sized>(words: &W, index: u64, record_of: impl Fn(u
             result: Some(word(long::RESULT) as i64),
             waited,
             args: std::array::from_fn(|nth| word(long::ARGS + 8 * nth as u64)),
+            entered: word(long::ENTERED),
         })
     };
     let began = words.word(start + slot::START) & !sampling::ALL_MARKS;
     let is_pending = words.word(start + slot::RSP) != 0 && began != 0;
     let pending = || {
         let record = record_of(words.word(start + slot::NODE))?;
-        Some(LongCall { record, cycles: 0, start: began, nth: drawn, result: None, waited: None, args: [0; 6] })
+        let (result, waited) = (None, None);
+        Some(LongCall { record, cycles: 0, start: began, nth: drawn, result, waited, args: [0; 6], entered: 0 })
     };
     LongCalls {
         calls: (drawn.saturating_sub(long::LEN)..drawn).filter_map(entry).collect(),

@@ -212,6 +212,8 @@ fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
         for (nth, register) in (0u64..).zip([rdi, rsi, rcx, r10, r8, r9]) {
             asm!(e; mov(entry(long::ARGS + 8 * nth), register););
         }
+        asm!(e; mov(rax, gs(slot::NODE)); mov(rax, at(rax, node::RECORD)); mov(rax, gs_at(rax, record::ENTERED)););
+        asm!(e; mov(entry(long::ENTERED), rax););
         asm!(e; mov(rax, gs(slot::RSEQ)); test(rax, rax); je(unknown););
         asm!(e; mov(rax, qword_ptr(rax + 8)); jmp(known););
         e.here(unknown)?;

@@ -88,6 +88,8 @@ pub(crate) struct NeedlessWaits {
     pub(crate) ns: u64,
     /// The part of the run's elapsed time that they held up, 0 to 1.
     pub(crate) share_of_wall: f64,
+    /// Lines of scripts that made them, with the number of waits of which it is known.
+    pub(crate) lines: BTreeMap<FrameId, u64>,
 }
 
 /// Waits of a row, at least, for a claim: fewer may be chance.
@@ -112,27 +114,27 @@ pub(super) fn needless(
     let talks = Talks::of(recording, semantics, ends);
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
         match ends.get(at).class {
-            WaitClass::Clock if talks.is_unanswered(span) => found.add(NeedlessKind::Unanswered, span.row, span.ns),
+            WaitClass::Clock if talks.is_unanswered(span) => found.add(NeedlessKind::Unanswered, span, span.ns),
             class if class == WaitClass::Clock || sleeps.by_children.contains(&span.row) => {
                 match sleeps.after.get(&span.row) {
                     // The thing comes at any time of the last sleep: half of it was in vain, as a mean.
                     Some(After::Asked { found: share }) => {
-                        found.add(NeedlessKind::AskedAgain, span.row, (span.ns as f64 * share / 2.0) as u64);
+                        found.add(NeedlessKind::AskedAgain, span, (span.ns as f64 * share / 2.0) as u64);
                     }
-                    Some(After::Question) => found.add(NeedlessKind::AnswerSeenLate, span.row, span.ns),
+                    Some(After::Question) => found.add(NeedlessKind::AnswerSeenLate, span, span.ns),
                     Some(After::Child) | None => {}
                 }
             }
             WaitClass::Process | WaitClass::Thread if is_lock(recording, span) => {
                 let held = held_ns(recording, ends, span);
                 if held as f64 >= HOLDER_WAITS * span.ns as f64 {
-                    found.add(NeedlessKind::LockHeld, span.row, held);
+                    found.add(NeedlessKind::LockHeld, span, held);
                 }
             }
             WaitClass::Process | WaitClass::Thread
                 if DELAYED.contains(&span.ns) && is_stream(span) && nobody_sent(threads, ends, span) =>
             {
-                found.add(NeedlessKind::HeldBack, span.row, span.ns);
+                found.add(NeedlessKind::HeldBack, span, span.ns);
                 found.held_back.push(span);
             }
             _ => {}
@@ -148,7 +150,7 @@ pub(super) fn needless(
             *of_sleep = ns.max(*of_sleep);
         }
         for (span, ns) in late.into_iter().filter_map(|(at, ns)| Some((polls.get(at)?, ns))) {
-            found.add(NeedlessKind::ChildSeenLate, span.row, ns);
+            found.add(NeedlessKind::ChildSeenLate, span, ns);
         }
     }
     for (row, calls, ns) in talks.in_turn(recording, ends) {
@@ -178,19 +180,24 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn add(&mut self, kind: NeedlessKind, id: RowId, ns: u64) {
-        self.add_all(kind, id, 1, ns);
+    fn add(&mut self, kind: NeedlessKind, span: &WaitSpan, ns: u64) {
+        let sum = self.add_all(kind, span.row, 1, ns);
+        if let Some((sum, line)) = sum.zip(span.line) {
+            *sum.lines.entry(line).or_default() += 1;
+        }
     }
 
-    fn add_all(&mut self, kind: NeedlessKind, id: RowId, calls: u64, ns: u64) {
-        let Some(row) = self.recording.rows.get(id.0 as usize).filter(|_| ns > 0) else { return };
-        let empty = NeedlessWaits { kind, rows: Vec::new(), calls: 0, ns: 0, share_of_wall: 0.0 };
+    fn add_all(&mut self, kind: NeedlessKind, id: RowId, calls: u64, ns: u64) -> Option<&mut NeedlessWaits> {
+        let row = self.recording.rows.get(id.0 as usize).filter(|_| ns > 0)?;
+        let empty =
+            NeedlessWaits { kind, rows: Vec::new(), calls: 0, ns: 0, share_of_wall: 0.0, lines: BTreeMap::new() };
         let sum = self.sums.entry((kind, row.syscall, row.api.as_deref(), row.user)).or_insert(empty);
         sum.calls = sum.calls.saturating_add(calls);
         sum.ns = sum.ns.saturating_add(ns);
         if !sum.rows.contains(&id) {
             sum.rows.push(id);
         }
+        Some(sum)
     }
 }
 

@@ -5,7 +5,7 @@ use super::ends::{Ends, WaitClass};
 use super::threads::{ThreadId, Threads};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use systoll_model::{Recording, RowId};
+use systoll_model::{FrameId, Recording, RowId};
 
 /// Depth to which waits for other threads are followed, at most.
 const DEPTH: usize = 8;
@@ -26,6 +26,8 @@ pub struct WallPart {
     pub ns: u64,
     /// The longest of the waits, ns.
     pub longest_ns: u64,
+    /// The script's line that most of the time was waited at, as far as the waits' stacks were sampled.
+    pub line: Option<FrameId>,
 }
 
 /// Where the elapsed time of a run went.
@@ -65,12 +67,25 @@ impl WallTime {
 /// Returns where the elapsed time of a run went.
 pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> WallTime {
     let wall_ns = recording.header.wall_ns;
-    let mut walk = Walk { recording, threads, ends, other_ns: 0, parts: BTreeMap::new(), visited: 0 };
+    let mut walk =
+        Walk { recording, threads, ends, other_ns: 0, parts: BTreeMap::new(), lines: BTreeMap::new(), visited: 0 };
     let main = recording.processes.first().map_or(0, |process| process.pid);
     walk.follow(ThreadId { pid: main, tid: main }, (0, wall_ns), &mut Vec::new());
-    let mut parts: Vec<WallPart> = walk.parts.into_values().collect();
+    let lines = walk.lines;
+    let with_line = |(key, part): (_, WallPart)| WallPart { line: lines.get(&key).and_then(most_of), ..part };
+    let mut parts: Vec<WallPart> = walk.parts.into_iter().map(with_line).collect();
     parts.sort_by_key(|part| (Reverse(part.ns), part.row, part.class));
     WallTime { wall_ns, other_ns: walk.other_ns, parts, is_complete: recording.wait_spans.is_complete() }
+}
+
+/// Least share of the known time, 0 to 1, of a line that is named for it.
+const MOST_OF: f64 = 0.6;
+
+/// Returns the line with most of the time.
+fn most_of(lines: &BTreeMap<FrameId, u64>) -> Option<FrameId> {
+    let all: u64 = lines.values().fold(0, |sum, ns| sum.saturating_add(*ns));
+    let (line, ns) = lines.iter().max_by_key(|(_, ns)| **ns)?;
+    (*ns as f64 >= MOST_OF * all as f64).then_some(*line)
 }
 
 struct Walk<'a> {
@@ -79,6 +94,8 @@ struct Walk<'a> {
     ends: &'a Ends,
     other_ns: u64,
     parts: BTreeMap<(WaitClass, RowId), WallPart>,
+    /// Time waited at the lines that are known, ns.
+    lines: BTreeMap<(WaitClass, RowId), BTreeMap<FrameId, u64>>,
     visited: usize,
 }
 
@@ -128,10 +145,13 @@ impl Walk<'_> {
             return;
         }
         let Some(span) = self.recording.wait_spans.spans.get(at) else { return };
-        let empty = WallPart { class: ended.class, row: span.row, calls: 0, ns: 0, longest_ns: 0 };
+        let empty = WallPart { class: ended.class, row: span.row, calls: 0, ns: 0, longest_ns: 0, line: None };
         let part = self.parts.entry((ended.class, span.row)).or_insert(empty);
         part.calls += 1;
         part.ns += waited;
         part.longest_ns = part.longest_ns.max(waited);
+        if let Some(line) = span.line {
+            *self.lines.entry((ended.class, span.row)).or_default().entry(line).or_default() += waited;
+        }
     }
 }

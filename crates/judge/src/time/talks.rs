@@ -4,7 +4,7 @@ use super::ends::{Ends, WaitClass};
 use super::needless::MOSTLY;
 use crate::semantics::{ObservedCall, Semantics, Way};
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{LONG_WAIT_NS, Moment, Recording, RowId, WaitSpan, WindowCall};
+use systoll_model::{LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, WaitSpan, WindowCall};
 
 /// Calls between a request and the wait for its answer, at most: a library that sets a timer or asks for its socket's
 /// state makes a few.
@@ -14,6 +14,8 @@ const LEAST_REQUESTS: u64 = 20;
 /// Least share of the elapsed time, 0 to 1, of waits for answers in turn: a report mentions waiting from the same share on.
 const LEAST_SHARE: f64 = 0.2;
 
+/// Calls by which a server takes up clients.
+const ACCEPTS: [&str; 2] = ["accept", "accept4"];
 /// The argument of `sendto` that points to the address.
 const TO: u8 = 4;
 /// Waits in windows, at least, that ran out after requests to a peer of which no answer is seen.
@@ -24,6 +26,8 @@ pub(super) struct Talks {
     rows: BTreeMap<RowId, Waits>,
     /// Peers that were asked, waited for until the time was over, and never answered.
     silent: BTreeSet<Peer>,
+    /// Processes that accept connections.
+    accepts: BTreeSet<ProcessId>,
 }
 
 /// A peer's address: that of a connected socket by its name, or the bytes that a request was sent to.
@@ -109,7 +113,9 @@ impl Talks {
         rows.values().flat_map(|waits| &waits.asked).for_each(|(peer, n)| *asked.entry(peer).or_default() += n);
         let is_silent = |(peer, n): &(&Peer, u64)| *n >= LEAST_SILENT && !answered.contains(*peer);
         let silent = asked.into_iter().filter(is_silent).map(|(peer, _)| peer.clone()).collect();
-        Self { rows, silent }
+        let accepts = |row: &&Row| row.syscall.name().is_some_and(|name| ACCEPTS.contains(&name));
+        let accepts = recording.rows.iter().filter(accepts).map(|row| row.process).collect();
+        Self { rows, silent, accepts }
     }
 
     /// Returns true if a row's long waits that run out are mostly for peers that were asked and never answered.
@@ -134,6 +140,10 @@ impl Talks {
         let mut found = Vec::new();
         for (id, waits) in &self.rows {
             let Some(row) = recording.rows.get(id.0 as usize) else { continue };
+            // What comes after a server's answer is the next request.
+            if self.accepts.contains(&row.process) {
+                continue;
+            }
             let mostly = waits.answers as f64 >= MOSTLY * waits.all as f64;
             let alone = waits.peers.len() == 1 && waits.threads.len() == 1;
             // Waits that ran out brought no answer.

@@ -3,6 +3,7 @@
 use super::error::{FileError, damaged};
 use super::intern::{Interner, Strings};
 use super::wire;
+use crate::names::FrameId;
 use crate::row::RowId;
 use crate::wait_span::{DroppedWaits, WaitSpan, WaitSpans};
 
@@ -27,6 +28,7 @@ pub(super) fn encode(waits: &WaitSpans, strings: &mut Interner<String>) -> Field
             args: span.args.iter().take(used).copied().collect(),
             result: span.result,
             object: span.object.as_deref().map(|object| strings.index(object)),
+            line: span.line.map(|line| line.0),
         }
     };
     let dropped = |d: &DroppedWaits| wire::DroppedWaits { row: d.row.0, calls: d.calls, ns: d.ns };
@@ -53,6 +55,7 @@ pub(super) fn decode((spans, dropped, overwritten): Fields, strings: &Strings) -
             args,
             result: w.result,
             object: w.object.map(|object| strings.get(object)).transpose()?,
+            line: w.line.map(FrameId),
         })
     };
     let sum = |d: wire::DroppedWaits| DroppedWaits { row: RowId(d.row), calls: d.calls, ns: d.ns };
@@ -78,6 +81,7 @@ mod tests {
             args,
             result,
             object: Some("pipe:[9]".into()),
+            line: Some(FrameId(4)),
         }
     }
 
@@ -86,7 +90,7 @@ mod tests {
         let spans = vec![
             span(5, [1, 0, 3, 0, 0, 0], Some(-110)),
             span(90, [0; 6], None),
-            WaitSpan { object: None, ..span(90, [0, 0, 0, 0, 0, 6], Some(0)) },
+            WaitSpan { object: None, line: None, ..span(90, [0, 0, 0, 0, 0, 6], Some(0)) },
         ];
         let dropped = vec![DroppedWaits { row: RowId(1), calls: 9, ns: 10 }];
         let waits = WaitSpans { kept: true, spans, dropped, overwritten: 4 };

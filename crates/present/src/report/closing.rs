@@ -13,7 +13,7 @@ use crate::text::{clean, sentence, shorten};
 use crate::units::{calls, counted, grouped, percent, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Doubt, Finding};
-use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow, WindowCall};
+use systoll_model::{Counts, FrameId, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow, WindowCall};
 
 /// Remarks that are shown without `--all`.
 const REMARKS: usize = 3;
@@ -249,13 +249,16 @@ impl Report<'_> {
         match spender(self.rec, id, spent) {
             Spender::Row => self.caller(row),
             Spender::Unknown => self.api_link(row).unwrap_or_default(),
-            Spender::Line(frame) => {
-                let mut line = self.api_link(row).unwrap_or_default();
-                line.push(Role::Faint, if line.is_empty() { "" } else { "  <  " });
-                self.place_of(frame).into_iter().for_each(|place| line.append(place));
-                line
-            }
+            Spender::Line(frame) => self.waiting_line(row, frame).unwrap_or_default(),
         }
+    }
+
+    /// Returns the API of a row, and one of its lines.
+    pub(super) fn waiting_line(&self, row: &Row, frame: FrameId) -> Option<Line> {
+        let mut line = self.api_link(row).unwrap_or_default();
+        line.push(Role::Faint, if line.is_empty() { "" } else { "  <  " });
+        line.append(self.place_of(frame)?);
+        Some(line)
     }
 
     pub(super) fn closing(&self) -> Vec<Line> {

@@ -32,7 +32,9 @@ impl Report<'_> {
             let mut name = Line::default();
             name.push_name(Role::Name, row.syscall.to_string());
             let told = Line::of(Role::Plain, self.sentences().wall_part(wall, part));
-            let segments = vec![name, told, self.spending_caller(part.row, row, waited_ns)];
+            let caller = part.line.and_then(|line| self.waiting_line(row, line));
+            let caller = caller.unwrap_or_else(|| self.spending_caller(part.row, row, waited_ns));
+            let segments = vec![name, told, caller];
             lines.extend(flow(first, segments, 3, CLOSING_TEXT, self.style.columns()));
         }
         lines

@@ -352,6 +352,7 @@ impl Engine {
             ns: returned.elapsed_ns,
             args: pending.args,
             result: Some(returned.result),
+            line: None,
             object,
         });
     }

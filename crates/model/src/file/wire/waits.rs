@@ -24,6 +24,9 @@ pub(in crate::file) struct WaitSpan {
     /// Index of the string with the object's name, if it is known.
     #[prost(uint32, optional, tag = "8")]
     pub(in crate::file) object: Option<u32>,
+    /// Index of the frame of the script's line that made the call, if it was sampled.
+    #[prost(uint32, optional, tag = "9")]
+    pub(in crate::file) line: Option<u32>,
 }
 
 /// Sum of a row's long waits that were not kept one by one.

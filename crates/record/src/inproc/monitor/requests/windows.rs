@@ -35,6 +35,8 @@ pub(crate) struct Entered {
     pub(crate) row: u32,
     /// Number of the call at its node, by the thread's own count.
     nth: u64,
+    /// Mean time of the thread's calls at the node before, cycles.
+    mean_cycles: f64,
     /// Number of the call in its row. Other than `nth` only where threads come and go.
     nth_of_row: u64,
     /// Offset of the thread's record at the node.
@@ -349,7 +351,10 @@ pub(crate) fn comes_due(
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
     let row = draft.table.rows.get_mut(entered.row as usize);
     let is_shared = row.as_ref().is_some_and(|row| row.samples.has_several_lines());
+    let mean_ns = draft.clock.ratio.so_far().recip() * entered.mean_cycles;
+    let waits = draft.table.sampled_calls.wants_next(entered.row, is_shared, mean_ns as u64);
     let next = match seed {
+        _ if waits => entered.nth + 1,
         _ if is_shared && windows.budget.look_affordable(octave as u8, run_ns) => {
             windows.budget.place_of_shared(entered.nth)
         }
@@ -358,7 +363,11 @@ pub(crate) fn comes_due(
     };
     area.set(at.offset() + node::WINDOW_AT, next);
     let begins_part = row.is_none_or(|row| Windows::begins_part(row, entered.nth_of_row));
-    if begins_part || !is_shared { Due::Part } else { Due::Within }
+    match begins_part {
+        false if waits => Due::Wait,
+        false if is_shared => Due::Within,
+        _ => Due::Part,
+    }
 }
 
 /// Kinds of samples that a call of a node may be due for.
@@ -370,6 +379,8 @@ pub(crate) enum Due {
     Part,
     /// A further sample of a row that serves several lines: the stack, unless those of the call's object are known.
     Within,
+    /// A further sample of a row whose calls wait: the stack, which tells the line if this call waits for long.
+    Wait,
 }
 
 /// Returns true if the calls of a thread's process are reported.
@@ -395,7 +406,9 @@ pub(crate) fn entered(
     let (row, _) = draft.table.row(image_id, syscall, &frames);
     let ended = draft.table.rows.get(row as usize).map_or(0, |row| row.counts.calls);
     let nth_of_row = nth.saturating_add(program.calls_of_others(area, at, waiter.slot.index, ended));
-    Some(Entered { row, nth, nth_of_row, record, syscall, node: at, root })
+    let counted = |word: u64| area.get(waiter.slot.offset() + record + word);
+    let mean_cycles = counted(record::CYCLES) as f64 / counted(record::RETURNED).max(1) as f64;
+    Some(Entered { row, nth, nth_of_row, record, mean_cycles, syscall, node: at, root })
 }
 
 fn whole_stack(
@@ -425,12 +438,15 @@ fn whole_stack(
     let object = (entered.nth_of_row > 1).then(|| object_of(&mut draft.windows, waiter, entered)).flatten();
     let look = Look {
         object: object.as_deref(),
-        of_object: due == Due::Within,
+        of_object: matches!(due, Due::Within | Due::Wait),
         frames: &frames,
         complete,
         line,
         is_interpreter: &is_interpreter,
     };
+    if let Some(line) = line {
+        draft.table.sampled_calls.note(entered.row, waiter.tid as u32, entered.nth, line);
+    }
     (!frames.is_empty()).then(|| draft.table.whole_stack(entered.row, entered.nth_of_row, &look))
 }
 
@@ -458,8 +474,12 @@ fn look_at_line(
     const CRUMB: u8 = 4;
     let row = draft.table.rows.get(entered.row as usize);
     // Every row gets one sample, so that each has a caller.
-    let few = if octave >= CRUMB { SURE } else { 1 };
-    let sure = row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < few);
+    let few = if octave >= CRUMB || due == Due::Wait { SURE } else { 1 };
+    let known = match due {
+        Due::Wait => draft.table.sampled_calls.of_row(entered.row),
+        _ => row.map_or(u64::MAX, |r| r.lines.iter().map(|l| l.looks).sum()),
+    };
+    let sure = known < few;
     if !sure && !draft.windows.budget.look_affordable(octave, run_ns) {
         return;
     }

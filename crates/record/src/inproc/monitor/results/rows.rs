@@ -190,9 +190,10 @@ impl<'a> RowBuilder<'a> {
             let (row, image) = (counted.row, counted.image);
             if ns >= LONG_WAIT_NS && call.waited != Some(false) {
                 let (pid, result) = (by.pid as u32, call.result);
-                let args = call.args;
+                let line = self.table.sampled_calls.line_of(row, by.tid, call.entered);
+                let (begin_ns, args) = (at_ns, call.args);
                 let span =
-                    WaitSpan { row: RowId(row), pid, tid: by.tid, begin_ns: at_ns, ns, args, result, object: None };
+                    WaitSpan { row: RowId(row), pid, tid: by.tid, begin_ns, ns, args, result, line, object: None };
                 self.table.waited_long(span);
             }
             if is_over

@@ -1,0 +1,96 @@
+//! The sampled calls of which a script's line is known, until it is known how long they took.
+
+use std::collections::{HashMap, VecDeque};
+use systoll_model::FrameId;
+use systoll_symbols::RawFrame;
+
+/// Calls of a row, at most; the newest are kept.
+const MOST_OF_ROW: usize = 64;
+/// Mean time of a row's calls, ns, from which on its calls are sampled one after another: a sample takes some 60 microseconds.
+const WAITING_NS: u64 = 200_000;
+/// Calls of a waiting row that are sampled one after another until it is known whether lines share it.
+const OF_OTHERS: u64 = 8;
+/// Calls of a waiting row that lines share which are sampled one after another.
+const OF_SHARED: u64 = 32;
+/// Calls of all rows, at most.
+const MOST: usize = 16_384;
+
+/// A sampled call: its thread's id, its number among the thread's calls at the row, and the line that made it.
+#[derive(Clone, Copy, Debug)]
+struct SampledCall {
+    tid: u32,
+    nth: u64,
+    line: RawFrame,
+}
+
+/// The sampled calls so far, and the lines of those that waited for long.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SampledCalls {
+    of_row: HashMap<u32, VecDeque<SampledCall>>,
+    kept: usize,
+    lines: Vec<RawFrame>,
+}
+
+impl SampledCalls {
+    /// Adds a sampled call of a row.
+    pub(crate) fn note(&mut self, row: u32, tid: u32, nth: u64, line: RawFrame) {
+        let calls = self.of_row.entry(row).or_default();
+        if calls.len() == MOST_OF_ROW {
+            calls.pop_front();
+        } else if self.kept == MOST {
+            return;
+        } else {
+            self.kept += 1;
+        }
+        calls.push_back(SampledCall { tid, nth, line });
+    }
+
+    /// Returns true if a row's next call is to be sampled as well: the calls so far took `mean_ns` as a mean. Which of them
+    /// waited is not known beforehand; where lines share the row, only samples of those tell which line waits.
+    pub(crate) fn wants_next(&self, row: u32, is_shared: bool, mean_ns: u64) -> bool {
+        mean_ns >= WAITING_NS && (1..if is_shared { OF_SHARED } else { OF_OTHERS }).contains(&self.of_row(row))
+    }
+
+    /// Returns the number of a row's calls that are known.
+    pub(crate) fn of_row(&self, row: u32) -> u64 {
+        self.of_row.get(&row).map_or(0, |calls| calls.len() as u64)
+    }
+
+    /// Returns the line of a call, if it was sampled, as its place in [`Self::lines`].
+    pub(crate) fn line_of(&mut self, row: u32, tid: u32, nth: u64) -> Option<FrameId> {
+        let mut calls = self.of_row.get(&row)?.iter().rev();
+        let line = calls.find(|call| (call.tid, call.nth) == (tid, nth))?.line;
+        let known = self.lines.iter().position(|other| *other == line);
+        let at = known.unwrap_or_else(|| {
+            self.lines.push(line);
+            self.lines.len() - 1
+        });
+        u32::try_from(at).ok().map(FrameId)
+    }
+
+    /// Returns the line at a place that [`Self::line_of`] returned.
+    pub(crate) fn line(&self, at: FrameId) -> Option<RawFrame> {
+        self.lines.get(at.0 as usize).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_found_by_its_thread_and_number_while_it_is_among_the_newest() {
+        let mut calls = SampledCalls::default();
+        let line = |nth: u64| RawFrame { module: None, address: nth, is_return: false };
+        for nth in 1..=MOST_OF_ROW as u64 + 1 {
+            calls.note(3, 7, nth, line(nth));
+        }
+        let last = calls.line_of(3, 7, MOST_OF_ROW as u64 + 1).unwrap();
+        assert_eq!(calls.line(last), Some(line(MOST_OF_ROW as u64 + 1)));
+        assert_eq!([calls.line_of(3, 7, 1), calls.line_of(3, 8, 9), calls.line_of(4, 7, 9)], [None; 3]);
+        for row in 10..MOST as u32 + 20 {
+            calls.note(row, 1, 1, line(1));
+        }
+        assert!(calls.kept <= MOST && calls.of_row.values().map(VecDeque::len).sum::<usize>() == calls.kept);
+    }
+}
