@@ -3,7 +3,7 @@
 use super::claim::{Claim, Claims, Detector, put};
 use super::open_file::{Use, names_below, uses};
 use super::renamed::names;
-use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, rewound, seeks};
+use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, read_at, rewound, seeks};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
@@ -78,6 +78,8 @@ impl Detector for Reopen<'_> {
             let Some(opened) = &step.opened else {
                 if let Some(path) = rewound(&step.observed, step.lines).filter(|_| reread) {
                     self.read_again(step, path, steps.get(at + 1..).unwrap_or_default(), claims);
+                } else if let Some((path, place)) = read_at(&step.observed, step.lines).filter(|_| reread) {
+                    self.part_again(step, path, place, claims);
                 } else if reread {
                     self.further(step, &first, claims);
                 }
@@ -411,6 +413,15 @@ impl Reopen<'_> {
         for at in std::iter::once(step.index).filter(|_| !reads.is_empty()).chain(reads.iter().copied()) {
             let object = Some(claims.object(path));
             put(claims, at, Claim { weak, object, facts: Fact::Reopened.into(), ..anew() });
+        }
+    }
+
+    /// Claims a read of what was read at the same place before, and has not changed.
+    fn part_again(&self, step: &Step<'_>, path: &str, place: u64, claims: &mut Claims) {
+        let Some(file) = self.rereads.reread_at((step.observed.window.process.0, path), place) else { return };
+        if step.observed.call.nth > file.turn && file.unchanged && file.many && !file.changed {
+            let object = Some(claims.object(path));
+            put(claims, step.index, Claim { weak: !file.quick || file.asked_for, object, ..anew() });
         }
     }
 

@@ -4,9 +4,10 @@
 use super::open_file::{OpenFile, Use};
 use super::others_look::OTHERS_LOOK_NS;
 use crate::dirents::append_entries;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::semantics::{
     Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way, answer,
+    is_device,
 };
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -30,6 +31,14 @@ const CYCLE: usize = 24;
 
 /// A process and a path.
 type File<'a> = (u32, &'a str);
+
+/// What is read of a file: all of it from its start on, or what lies at a place that the call names.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Part<'a> {
+    path: Cow<'a, str>,
+    /// `None` if it is read from its start on.
+    place: Option<u64>,
+}
 
 /// One file as all windows show it.
 #[derive(Default)]
@@ -100,8 +109,8 @@ impl<'a> Seen<'a> {
 
     /// Returns true if the file was opened for writing after it was first read. An earlier writing
     /// does not count: it is chance whether a window shows it.
-    fn is_written(&self) -> bool {
-        self.last_write.is_some_and(|last| self.first_read.is_none_or(|first| last >= first))
+    fn is_written(&self, written: Option<u64>) -> bool {
+        self.last_write.max(written).is_some_and(|last| self.first_read.is_none_or(|first| last >= first))
     }
 }
 
@@ -146,15 +155,19 @@ impl Openings {
 /// The openings of files in windows, and of any file.
 #[derive(Default)]
 struct Looks<'a> {
-    /// Files by process and path.
-    files: Map<u32, Map<Cow<'a, str>, Seen<'a>>>,
+    /// Files, and parts of them, by process.
+    files: Map<u32, Map<Part<'a>, Seen<'a>>>,
     any: Openings,
+    /// Time of the last write to each file, ns since the run's start.
+    written: Map<File<'a>, u64>,
+    /// Files that are locked: other processes write them.
+    locked: Set<File<'a>>,
 }
 
 /// Files that were opened again and again.
 pub(super) struct Rereads<'a> {
-    /// The files by process and path.
-    files: Map<u32, Map<Cow<'a, str>, Reread>>,
+    /// The files, and parts of them, by process.
+    files: Map<u32, Map<Part<'a>, Reread>>,
 }
 
 /// A file that was opened again and again, and that the process did not write after it first read it.
@@ -185,10 +198,10 @@ impl<'a> Rereads<'a> {
         // process may have opened the file once.
         let of_many =
             |window: &Window| recording.processes.get(window.process.0 as usize).is_some_and(Process::is_many);
-        let mut times: Map<(u32, Cow<'a, str>), u64> = Map::default();
+        let mut times: Map<(u32, Part<'a>), u64> = Map::default();
         for window in recording.windows.iter().filter(|window| !of_many(window)) {
             each_opening(window, recording, semantics, |_, opening| {
-                *times.entry((window.process.0, opening.path)).or_default() += 1;
+                *times.entry((window.process.0, opening.part)).or_default() += 1;
             });
         }
         times.retain(|_, n| *n >= SEEN);
@@ -196,10 +209,9 @@ impl<'a> Rereads<'a> {
         for (number, window) in recording.windows.iter().enumerate().filter(|_| !times.is_empty()) {
             look_through((number, window), recording, semantics, &times, &mut looks);
         }
-        let any = looks.any;
+        let Looks { files, any, written, locked } = looks;
         let mut in_turn: Map<RowId, u64> = Map::default();
-        for seen in
-            looks.files.values().flat_map(Map::values).filter(|seen| seen.is_unchanged() || seen.is_taken_in_parts())
+        for seen in files.values().flat_map(Map::values).filter(|seen| seen.is_unchanged() || seen.is_taken_in_parts())
         {
             let openings = seen.openings.estimate(&any, recording) as u64;
             for row in seen.openings.rows() {
@@ -219,12 +231,18 @@ impl<'a> Rereads<'a> {
             let (changed, parts) = (seen.changed, seen.parts);
             Reread { openings, unchanged, changed, parts, asked_for: seen.is_asked_for(), many, turn, quick }
         };
-        let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
-        let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {
-            let files = files.into_iter().filter(|(_, seen)| again(seen));
-            files.map(|(path, seen)| (path, habit(&seen))).collect()
+        let again = |process: u32, part: &Part<'_>, seen: &Seen<'_>, opened: &Set<Cow<'a, str>>| {
+            let file = (process, &*part.path);
+            // Of a file that is opened anew, the opening decides.
+            let is_part = part.place.is_some() && (locked.contains(&file) || opened.contains(&part.path));
+            seen.openings.all() >= SEEN && !is_part && !seen.is_written(written.get(&file).copied())
         };
-        let files = looks.files.into_iter().map(|(process, files)| (process, of_process(files)));
+        let of_process = |process: u32, files: Map<Part<'a>, Seen<'a>>| {
+            let opened = files.keys().filter(|part| part.place.is_none()).map(|part| part.path.clone()).collect();
+            let files = files.into_iter().filter(|(part, seen)| again(process, part, seen, &opened));
+            files.map(|(part, seen)| (part, habit(&seen))).collect()
+        };
+        let files = files.into_iter().map(|(process, files)| (process, of_process(process, files)));
         Self { files: files.filter(|(_, files): &(u32, Map<_, _>)| !files.is_empty()).collect() }
     }
 
@@ -234,8 +252,17 @@ impl<'a> Rereads<'a> {
     }
 
     /// Returns the properties of a path of a process.
-    pub(super) fn reread_of(&self, (process, path): File<'_>) -> Option<Reread> {
-        self.files.get(&process)?.get(path).copied()
+    pub(super) fn reread_of(&self, file: File<'_>) -> Option<Reread> {
+        self.part(file, None)
+    }
+
+    /// Returns the properties of what lies at a place in a file.
+    pub(super) fn reread_at(&self, file: File<'_>, place: u64) -> Option<Reread> {
+        self.part(file, Some(place))
+    }
+
+    fn part(&self, (process, path): File<'_>, place: Option<u64>) -> Option<Reread> {
+        self.files.get(&process)?.get(&Part { path: Cow::Borrowed(path), place }).copied()
     }
 }
 
@@ -244,9 +271,9 @@ pub(super) fn is_made_up(path: &str) -> bool {
     MADE_UP.iter().any(|folder| path.starts_with(folder))
 }
 
-/// An opening that succeeded, or a return to the start of an open file.
+/// An opening that succeeded, a return to the start of an open file, or a read at a place in it.
 struct Opening<'a> {
-    path: Cow<'a, str>,
+    part: Part<'a>,
     writes: bool,
     fd: i64,
     call: &'a WindowCall,
@@ -257,6 +284,14 @@ struct Opening<'a> {
 pub(super) fn rewound<'a>(call: &ObservedCall<'a>, lines: &Lines) -> Option<&'a str> {
     let returns = call.call.result == Some(0) && goes(call, lines);
     call.call.fd.as_deref().filter(|path| returns && path.starts_with('/') && !is_made_up(path))
+}
+
+/// Returns the path of a file, and the place in it that the call has read; `None` for a file that the kernel makes up.
+pub(super) fn read_at<'a>(call: &ObservedCall<'a>, lines: &Lines) -> Option<(&'a str, u64)> {
+    let moved =
+        lines.transfer(call).filter(|moved| moved.way == Way::In && call.call.result.is_some_and(|got| got > 0))?;
+    let path = call.call.fd.as_deref().filter(|path| path.starts_with('/') && !is_made_up(path) && !is_device(path))?;
+    Some((path, call.arg(moved.at?)))
 }
 
 /// Returns true if the call takes bytes of a file, or entries of a folder.
@@ -270,7 +305,8 @@ fn lists(lines: &Lines, moved: Option<&Transfer>) -> bool {
     moved.is_none() && lines.always_does(|effect| matches!(effect, Effect::Reads(0)))
 }
 
-/// Calls `each` for every opening of a window, and every return to the start of a file, with the call's index.
+/// Calls `each` for every opening of a window, every return to the start of a file, and every read at a place in one, with
+/// the call's index.
 fn each_opening<'a>(
     window: &'a Window,
     recording: &Recording,
@@ -286,8 +322,12 @@ fn each_opening<'a>(
             let mut later = later.map(|call| ObservedCall { window, call, syscall: recording.row(call.row).syscall });
             let next = later.find(|next| semantics.lines_of(next.syscall).fd == Some(0) && next.descriptor(0) == fd);
             if next.is_some_and(|next| takes(&next, semantics.lines_of(next.syscall))) {
-                each(at, Opening { path: Cow::Borrowed(path), writes: false, fd: i64::from(fd), call });
+                let part = Part { path: Cow::Borrowed(path), place: None };
+                each(at, Opening { part, writes: false, fd: i64::from(fd), call });
             }
+        } else if let Some((path, place)) = read_at(&observed, lines) {
+            let part = Part { path: Cow::Borrowed(path), place: Some(place) };
+            each(at, Opening { part, writes: false, fd: i64::from(observed.descriptor(0)), call });
         }
         if !lines.may_open || call.errno().is_some() {
             continue;
@@ -298,7 +338,8 @@ fn each_opening<'a>(
             _ => None,
         });
         let Some(((path, flags), fd)) = opens.zip(call.result) else { continue };
-        each(at, Opening { path, fd, writes: flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call });
+        let part = Part { path, place: None };
+        each(at, Opening { part, fd, writes: flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call });
     }
 }
 
@@ -307,7 +348,7 @@ fn look_through<'a>(
     (number, window): (usize, &'a Window),
     recording: &Recording,
     semantics: &Semantics,
-    often: &Map<(u32, Cow<'a, str>), u64>,
+    often: &Map<(u32, Part<'a>), u64>,
     looks: &mut Looks<'a>,
 ) {
     let process = window.process.0;
@@ -318,26 +359,32 @@ fn look_through<'a>(
     for call in &window.calls {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
         let Some(path) = call.fd.as_deref().filter(|path| path.starts_with('/')) else { continue };
-        let writes =
-            || semantics.lines_of(observed.syscall).transfer(&observed).is_some_and(|moved| moved.way == Way::Out);
-        if often.contains_key(&(process, Cow::Borrowed(path))) && writes() {
-            let seen = looks.files.entry(process).or_default().entry(Cow::Borrowed(path)).or_default();
-            seen.last_write = seen.last_write.max(Some(call.entry_ns));
+        let lines = semantics.lines_of(observed.syscall);
+        if lines.transfer(&observed).is_some_and(|moved| moved.way == Way::Out) {
+            let last = looks.written.entry((process, path)).or_default();
+            *last = call.entry_ns.max(*last);
+        }
+        if lines.file_lock(&observed).is_some() {
+            looks.locked.insert((process, path));
         }
     }
-    each_opening(window, recording, semantics, |at, Opening { path, writes, fd, call }| {
+    each_opening(window, recording, semantics, |at, Opening { part, writes, fd, call }| {
         looks.any.add(call.row, call.nth);
-        let file = (process, path);
+        let file = (process, part);
         if !often.contains_key(&file) {
             return;
         }
-        let name = file.1.clone();
+        let (name, place) = (file.1.path.clone(), file.1.place);
         let seen = looks.files.entry(process).or_default().entry(file.1).or_default();
         seen.is_opened(writes, number, call.entry_ns);
         seen.asked_for += u64::from(*asked);
         seen.openings.add(call.row, call.nth);
         if writes {
             // A file's status while it is written does not tell how it is found.
+            return;
+        }
+        if place.is_some() {
+            bytes_of(call).into_iter().for_each(|content| seen.holds(content));
             return;
         }
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
@@ -383,6 +430,13 @@ fn comes_from_outside(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     taken.is_some() && !file() && call.call.result.is_some_and(|got| got > 0)
 }
 
+/// Returns the number of bytes that a call has read, and their beginning; `None` if the window does not hold any of them.
+fn bytes_of(call: &WindowCall) -> Option<Vec<u8>> {
+    let got = call.result.filter(|got| *got > 0).unwrap_or(0);
+    let bytes = call.arg_data(1, Moment::Exit).map_or(&[][..], |data| &data.bytes);
+    (got == 0 || !bytes.is_empty()).then(|| [&got.to_le_bytes(), bytes].concat())
+}
+
 /// Bytes that are read of a file after it was opened, or read from its start again, until it is closed or read anew.
 enum Content {
     /// From its start: the size of each read, and the bytes in the window.
@@ -414,15 +468,15 @@ fn content(window: &Window, opening: usize, fd: i64, recording: &Recording, sema
         // A folder's entries count as what it holds.
         let lists = lists(lines, moved);
         if lists || moved.is_some_and(|moved| moved.way == Way::In) {
-            let got = call.result.filter(|got| *got > 0);
-            content.extend(got.unwrap_or(0).to_le_bytes());
-            let bytes = call.arg_data(1, Moment::Exit).map(|data| data.bytes.as_slice());
-            match bytes {
-                Some(bytes) if lists && got.is_some() => append_entries(bytes, observed.syscall, &mut content),
-                // The beginning of what was read tells, with its length.
-                Some(bytes) if got.is_some() && !bytes.is_empty() => content.extend_from_slice(bytes),
-                _ if got.is_some() => return Content::Unknown,
-                _ => {}
+            match call.arg_data(1, Moment::Exit).map(|data| data.bytes.as_slice()) {
+                Some(bytes) if lists && call.result.is_some_and(|got| got > 0) => {
+                    content.extend(call.result.unwrap_or(0).to_le_bytes());
+                    append_entries(bytes, observed.syscall, &mut content);
+                }
+                _ => match bytes_of(call) {
+                    Some(bytes) => content.extend(bytes),
+                    None => return Content::Unknown,
+                },
             }
         }
     }
