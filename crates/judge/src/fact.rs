@@ -35,6 +35,8 @@ macro_rules! with_facts {
             parts => Parts { weight: 2, of_row: false },
             /// The call belongs to a connection that is made anew for each request.
             connects => Connects { weight: 2, of_row: false },
+            /// The connection stays open and is not used again.
+            left => Left { weight: 1, of_row: false },
             /// The call belongs to a connection to a server of this box that is not there.
             nobody_there => NobodyThere { weight: 2, of_row: false },
             /// The size that the call sets is the size that the next writes lead to.

@@ -1,8 +1,8 @@
 //! Detects connections that are made to one peer again and again, each given up by the program itself while the peer
-//! would have gone on (loop-invariant creation).
+//! would have gone on, or left open and not used again (loop-invariant creation).
 
 use super::claim::{Claim, Claims, Detector, put};
-use crate::fact::Fact;
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
@@ -18,12 +18,16 @@ const MANY: u64 = 64;
 const ENDS: usize = 4;
 /// Least number of connections given up for each that the peer had ended.
 const OWN: usize = 4;
+/// Least number of connections for each descriptor that the process closes, from which on most of them stay open.
+const OPEN: u64 = 2;
+/// Largest number of messages each way for each connection that carries one request: a long one comes in two parts.
+const ONE_REQUEST: usize = 2;
 
 /// Claims making and giving up a connection that could have been kept: another was made to the same peer before, what
 /// was sent was answered, and the peer had not ended it.
 pub(super) struct Reconnect<'a> {
     /// Processes, and the peers to which they connect so.
-    habits: Set<Peer<'a>>,
+    habits: Map<Peer<'a>, Habit>,
     /// The peers of sockets, by process and name.
     names: Map<(u32, &'a str), &'a [u8]>,
     /// Peers to which a connection was seen.
@@ -33,10 +37,21 @@ pub(super) struct Reconnect<'a> {
 /// A process, and the address to which it connects.
 type Peer<'a> = (u32, &'a [u8]);
 
+/// What becomes of the connections that a process makes to one peer again and again.
+#[derive(Clone, Copy)]
+struct Habit {
+    /// True if they stay open and are not used again, rather than given up.
+    left: bool,
+    /// True if the peer may send more than the answers to requests, so that a connection may stay open for that.
+    unsure: bool,
+}
+
 /// The connections to a peer, as windows show them.
 #[derive(Default)]
 struct Seen {
     connections: usize,
+    /// Number of answers that are whole answers of HTTP, as far as their beginning says.
+    whole: usize,
     /// Number of all calls of the rows that connect.
     calls: u64,
     given_up: usize,
@@ -48,6 +63,34 @@ struct Seen {
     asked: usize,
     sent: usize,
     answered: usize,
+}
+
+impl Seen {
+    /// Returns what becomes of the connections if they could have been kept. `stays_open` is true if the process closes too
+    /// few descriptors for most of them to be closed.
+    fn habit(&self, stays_open: bool) -> Option<Habit> {
+        if self.sent < ENDS || self.answered < ENDS {
+            return None;
+        }
+        if stays_open {
+            let left = self.sent.max(self.answered) <= ONE_REQUEST * self.connections;
+            return left.then_some(Habit { left, unsure: self.whole < self.answered });
+        }
+        let ended = if self.asked == 0 { self.ended + self.ended_unasked } else { self.ended };
+        let could_stay = self.given_up >= ENDS && OWN * ended <= self.given_up;
+        could_stay.then_some(Habit { left: false, unsure: false })
+    }
+}
+
+/// Returns the number of calls of each process that close a descriptor.
+fn closed(recording: &Recording, semantics: &Semantics) -> Map<u32, u64> {
+    let mut closed: Map<u32, u64> = Map::default();
+    let closes = |lines: &Lines| lines.always_does(|effect| matches!(effect, Effect::Closes(0)));
+    for row in recording.rows.iter().filter(|row| closes(semantics.lines_of(row.syscall))) {
+        let sum = closed.entry(row.process.0).or_default();
+        *sum = sum.saturating_add(row.counts.calls);
+    }
+    closed
 }
 
 /// An open connection, as far as the window shows it.
@@ -70,7 +113,7 @@ impl<'a> Life<'a> {
 
 impl<'a> Reconnect<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        let mut found = Self { habits: Set::default(), names: Map::default(), met: Set::default() };
+        let mut found = Self { habits: Map::default(), names: Map::default(), met: Set::default() };
         let mut seen: Map<Peer<'a>, Seen> = Map::default();
         let mut rows = Set::default();
         for observed in semantics.calls_in_windows(recording, Lines::connects) {
@@ -92,14 +135,13 @@ impl<'a> Reconnect<'a> {
         for window in &recording.windows {
             found.note_window(window, recording, semantics, &mut seen);
         }
-        let could_stay = |of_peer: &Seen| {
-            let ended = if of_peer.asked == 0 { of_peer.ended + of_peer.ended_unasked } else { of_peer.ended };
-            of_peer.given_up >= ENDS
-                && OWN * ended <= of_peer.given_up
-                && of_peer.sent >= ENDS
-                && of_peer.answered >= ENDS
+        let closed = closed(recording, semantics);
+        let habit = |process: u32, of_peer: &Seen| {
+            let stays_open = closed.get(&process).is_none_or(|closed| OPEN.saturating_mul(*closed) <= of_peer.calls);
+            of_peer.habit(stays_open)
         };
-        found.habits = seen.into_iter().filter(|(_, of_peer)| could_stay(of_peer)).map(|(peer, _)| peer).collect();
+        let habits = seen.into_iter().filter_map(|(peer, of_peer)| Some((peer, habit(peer.0, &of_peer)?)));
+        found.habits = habits.collect();
         found
     }
 
@@ -130,9 +172,10 @@ impl<'a> Reconnect<'a> {
                 Some((Way::In, 0)) => life.ended |= !life.is_half_closed,
                 Some((Way::In, got)) => {
                     of_peer.answered += usize::from(got > 0);
+                    let answer = observed.call.arg_data(1, Moment::Exit).map_or(&[][..], |data| &data.bytes);
+                    of_peer.whole += usize::from(got > 0 && is_whole(answer));
                     // The end told the peer that the request was complete: such a connection takes one only.
-                    life.is_single |= got > 0 && life.is_half_closed
-                        || observed.call.arg_data(1, Moment::Exit).is_some_and(|data| is_single(&data.bytes));
+                    life.is_single |= got > 0 && life.is_half_closed || is_single(answer);
                 }
                 Some((Way::Out, got)) => {
                     of_peer.sent += usize::from(got > 0);
@@ -161,14 +204,14 @@ impl<'a> Reconnect<'a> {
         };
         let offered = || open.get(&step.observed.descriptor(2)).copied().filter(|_| step.lines.sets(&INTEREST));
         let of_fd = || open.get(&step.observed.descriptor(0)).copied().filter(|_| step.lines.fd == Some(0));
-        named().or_else(of_fd).or_else(offered).filter(|peer| self.habits.contains(peer))
+        named().or_else(of_fd).or_else(offered).filter(|peer| self.habits.contains_key(peer))
     }
 
     /// Returns true if a step may be about a connection to such a peer, of which no window shows to whom it was made: on
     /// a socket without a known peer that was not `made` in the window, or offering it to epoll.
     fn is_unknown(&self, step: &Step<'_>, made: &Set<i32>) -> bool {
         let process = step.observed.window.process.0;
-        if step.moved.is_some() || !self.habits.iter().any(|(of, _)| *of == process) {
+        if step.moved.is_some() || !self.habits.keys().any(|(of, _)| *of == process) {
             return false;
         }
         let call = step.observed.call;
@@ -188,6 +231,11 @@ fn asks_to_end(sent: &[u8]) -> bool {
 /// (RFC 9112, 9.3 and C.2.2).
 fn is_single(answer: &[u8]) -> bool {
     answer.starts_with(b"HTTP/1.0 ") && !has_header(answer, b"\r\nconnection: keep-alive")
+}
+
+/// Returns true if the bytes are an answer of HTTP that says how long it is, so that nothing follows it unasked.
+fn is_whole(answer: &[u8]) -> bool {
+    answer.starts_with(b"HTTP/1.") && has_header(answer, b"\r\ncontent-length: ")
 }
 
 /// Returns true if a message of HTTP has the header, written with the end of the line before it.
@@ -218,6 +266,8 @@ impl Detector for Reconnect<'_> {
                 made.extend(new.filter(|fd| step.makes_descriptor(*fd)));
                 continue;
             };
+            let Some(habit) = self.habits.get(&peer).copied() else { continue };
+            let claim = || claim(habit);
             let fd = step.observed.descriptor(0);
             if step.lines.connects() {
                 open.insert(fd, peer);
@@ -238,9 +288,10 @@ impl Detector for Reconnect<'_> {
     }
 }
 
-fn claim() -> Claim {
+fn claim(habit: Habit) -> Claim {
     Claim {
-        facts: Fact::Connects.into(),
+        facts: Facts::from(Fact::Connects).with(Fact::Left, habit.left),
+        weak: habit.unsure,
         gives_up: "the peer keeps a connection open that waits for the next request",
         ..Claim::of(
             Kind::Toggle,
