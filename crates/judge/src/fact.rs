@@ -102,6 +102,8 @@ macro_rules! with_facts {
             lock_file => LockFile { weight: 4, of_row: false },
             /// The call waits for, or wakes, all threads that meet at one place.
             meets => Meets { weight: 2, of_row: false },
+            /// The call hands over to a thread that waits for descriptors, or takes what was handed over so.
+            handed => Handed { weight: 2, of_row: false },
             /// The call brings a file to the disk that its process removes.
             removed => Removed { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.

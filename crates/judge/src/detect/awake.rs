@@ -49,7 +49,7 @@ pub(super) enum Within {
 pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
 
 /// Beginning of the names of local streams.
-const LOCAL_STREAMS: &str = "UNIX-STREAM:";
+pub(super) const LOCAL_STREAMS: &str = "UNIX-STREAM:";
 
 impl<'a> Bells<'a> {
     pub(super) fn new(rung: &Rung<'a>) -> Self {
@@ -65,9 +65,21 @@ impl<'a> Bells<'a> {
 
     /// Returns what a step's descriptor carries within its process; `None` if another process may have the other end.
     pub(super) fn carried_by(&self, step: &Step<'_>) -> Option<Within> {
-        let process = step.observed.window.process.0;
-        let name = step.observed.call.fd.as_deref()?;
-        self.0.get(&(process, name)).copied()
+        self.carried(&step.observed)
+    }
+
+    /// Returns true if a call's descriptor only wakes threads.
+    pub(super) fn carries_wakes(&self, call: &ObservedCall<'_>) -> bool {
+        self.carried(call) == Some(Within::Wakes)
+    }
+
+    /// Returns true if there is any such descriptor.
+    pub(super) fn any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn carried(&self, call: &ObservedCall<'_>) -> Option<Within> {
+        self.0.get(&(call.window.process.0, call.call.fd.as_deref()?)).copied()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The time of a thread between two calls.
 
 use crate::replay::Step;
-use systoll_model::Recording;
+use systoll_model::{Recording, WindowCall};
 
 /// Measures the time of a thread between two calls, without what watching adds.
 #[derive(Clone, Copy, Default)]
@@ -18,7 +18,11 @@ impl Between {
 
     /// Returns the time from the return of one call to the entry of the next, ns; 0 if watching may account for all of it.
     pub(super) fn ns(self, before: &Step<'_>, next: &Step<'_>) -> u64 {
-        let (before, next) = (before.observed.call, next.observed.call);
+        self.calls_ns(before.observed.call, next.observed.call)
+    }
+
+    /// Returns the same time for two calls of a window.
+    pub(super) fn calls_ns(self, before: &WindowCall, next: &WindowCall) -> u64 {
         let left = before.entry_ns.saturating_add(before.elapsed_ns);
         next.entry_ns.saturating_sub(left).saturating_sub(self.observer_ns)
     }

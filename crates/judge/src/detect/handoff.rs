@@ -1,14 +1,15 @@
 //! Detects threads that wait for each other for each little step: items handed over one by one, and meetings of all.
 
+use super::awake::{Bells, LOCAL_STREAMS, Rung};
 use super::between::Between;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::Semantics;
+use crate::semantics::{Lines, ObservedCall, Semantics, Way};
 use crate::signs::Signs;
-use systoll_model::Recording;
+use systoll_model::{Recording, Window};
 
 /// Least number of hand-overs in strict turns, waits and wakes together, for a habit. Threads that pass items through
 /// a queue with room fall into step now and then, but not for long.
@@ -25,11 +26,28 @@ const SWITCHES: f64 = 16.0;
 /// Assumed time of a switch if it was not measured, ns.
 const SWITCH_NS: f64 = 2_000.0;
 
+/// Least number of turns, from one wait of a thread to its next, that windows show of a process for a habit.
+const TURNS: usize = 32;
+/// Least number of turns of a thread that takes part in the habit.
+const TURNS_OF_THREAD: usize = 4;
+/// Share of the turns in which threads only hand over, 0 to 1, from which on it is a habit. Where one thread has work, as a
+/// pool that reads files for an event loop, its turns are half of all. On a busy box a thread may lose its processor in some.
+const HANDED: f64 = 0.75;
+/// Least number of wakes by a descriptor for each call in the turns that does something else: a pool that opens, reads and
+/// writes files for an event loop makes one for each wake. A worker that reads lines makes one for a hundred of them.
+const OTHERS: usize = 4;
+/// Longest work of a thread between two calls in such a turn, ns. It is not small beside the hand-over, as [`WORK`] is: an
+/// interpreter that takes a message from its event loop to its caller took 12 to 28 microseconds (asyncio, Node).
+const WORK_OF_LOOP: u64 = 40_000;
 /// Claims waits and wakes in turns of a thread that hardly works between them.
-pub(super) struct Handoff {
+pub(super) struct Handoff<'a> {
     between: Between,
     /// Processes whose waits and wakes leave no time for work.
     idle: Set<u32>,
+    /// Pipes, event descriptors and local sockets by which threads wake each other's event loops.
+    bells: Bells<'a>,
+    /// Processes whose threads do nothing from one wait to the next but hand over, some of it by `bells`.
+    loops: Set<u32>,
 }
 
 /// The waits and wakes of a process.
@@ -40,8 +58,31 @@ struct Counted {
     toll_ns: u64,
 }
 
-impl Handoff {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+/// The turns of the threads of a process, from one wait to the next, that windows show.
+#[derive(Default)]
+struct Turns {
+    all: usize,
+    /// Turns of each thread in which it only handed over.
+    handed: Map<u32, usize>,
+    /// Number of wakes by a descriptor.
+    rung: usize,
+    /// Number of calls that do something else than hand over.
+    others: usize,
+}
+
+impl Turns {
+    fn are_handed(&self) -> bool {
+        let handed: usize = self.handed.values().sum();
+        let threads = self.handed.values().filter(|turns| **turns >= TURNS_OF_THREAD).count();
+        self.rung >= OTHERS * self.others.max(1)
+            && self.all >= TURNS
+            && handed as f64 >= HANDED * self.all as f64
+            && threads >= 2
+    }
+}
+
+impl<'a> Handoff<'a> {
+    pub(super) fn new(rung: &Rung<'a>, recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut counted: Map<u32, Counted> = Map::default();
         for row in recording.rows.iter().filter(|r| semantics.lines_of(r.syscall).may_wake()) {
             let sum = counted.entry(row.process.0).or_default();
@@ -54,7 +95,32 @@ impl Handoff {
             let left = |cpu: u64| cpu as f64 - (sum.toll_ns as f64).min(0.5 * cpu as f64);
             cpu.is_some_and(|cpu| left(cpu) < SWITCHES * switch * (sum.calls / 2) as f64)
         });
-        Self { between: Between::new(recording), idle: idle.map(|(process, _)| process).collect() }
+        let idle = idle.map(|(process, _)| process).collect();
+        let (bells, between) = (Bells::new(rung), Between::new(recording));
+        let mut turns: Map<u32, Turns> = Map::default();
+        for window in recording.windows.iter().filter(|_| bells.any()) {
+            turns.entry(window.process.0).or_default().add(window, between, &bells, recording, semantics);
+        }
+        let loops = turns.into_iter().filter(|(_, turns)| turns.are_handed());
+        Self { between, idle, bells, loops: loops.map(|(process, _)| process).collect() }
+    }
+
+    /// Claims the calls by which a thread only hands over, from one wait to the next.
+    fn claim_loop(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        let waits = |step: &Step<'_>| sleeps(&step.observed, step.lines);
+        for (at, step) in steps.iter().enumerate() {
+            let works = at
+                .checked_sub(1)
+                .and_then(|before| steps.get(before))
+                .is_some_and(|before| !waits(step) && self.between.ns(before, step) > WORK_OF_LOOP);
+            let of_loop = Claim { facts: Fact::Handed.into(), ..claim() };
+            match self.bells.hand_over(&step.observed, step.lines) {
+                // Whatever else is needless about a wake, it goes with the item.
+                By::Bell if !works => claims.set(step.index, of_loop),
+                By::Waiting if !works => put(claims, step.index, of_loop),
+                _ => {}
+            }
+        }
     }
 
     /// Returns true if the thread worked for long between two calls, or their times are unknown.
@@ -62,6 +128,78 @@ impl Handoff {
         // Without times in the recording the thread is taken to have worked.
         step.observed.call.entry_ns == 0 || self.between.ns(before, step) > WORK
     }
+}
+
+/// The means by which a call hands over to another thread of its process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// None: the call is about something else.
+    Nothing,
+    /// A lock or a condition, or waiting for a descriptor.
+    Waiting,
+    /// A descriptor that wakes a thread that waits for it.
+    Bell,
+}
+
+impl Bells<'_> {
+    /// Returns by what a call hands over, or takes what was handed over.
+    fn hand_over(&self, call: &ObservedCall<'_>, lines: &Lines) -> By {
+        if lines.may_wake() || lines.hands_over() || lines.tells_ready() {
+            return By::Waiting;
+        }
+        let Some(moved) = lines.transfer(call) else { return By::Nothing };
+        // Of a pair of local sockets, only the end that is written to is known to wake.
+        let takes = || {
+            let local = call.call.fd.as_deref().is_some_and(|name| name.starts_with(LOCAL_STREAMS));
+            local && moved.way == Way::In && is_token(call)
+        };
+        if self.carries_wakes(call) || takes() { By::Bell } else { By::Nothing }
+    }
+}
+
+/// Returns true if a read took nothing but wakes: the same byte again and again, or nothing.
+fn is_token(call: &ObservedCall<'_>) -> bool {
+    let bytes = call.call.arg_data(1, systoll_model::Moment::Exit).map_or(&[][..], |data| &data.bytes);
+    call.call.result.is_none_or(|got| got < 0) || bytes.first().is_some_and(|first| bytes.iter().all(|b| b == first))
+}
+
+impl Turns {
+    /// Adds the turns that a window shows.
+    fn add(
+        &mut self,
+        window: &Window,
+        between: Between,
+        bells: &Bells<'_>,
+        recording: &Recording,
+        semantics: &Semantics,
+    ) {
+        // `None` until the window shows a wait: what came before the first one is not known.
+        let mut handed: Option<bool> = None;
+        let mut before = None;
+        for call in &window.calls {
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            let lines = semantics.lines_of(observed.syscall);
+            let by = bells.hand_over(&observed, lines);
+            let rings = || lines.transfer(&observed).is_some_and(|moved| moved.way == Way::Out);
+            self.rung += usize::from(by == By::Bell && rings());
+            self.others += usize::from(by == By::Nothing && handed.is_some());
+            let works = before.replace(call).is_some_and(|before| between.calls_ns(before, call) > WORK_OF_LOOP);
+            handed = handed.map(|handed| handed && by != By::Nothing && !works);
+            if sleeps(&observed, lines) {
+                if let Some(handed) = handed {
+                    self.all += 1;
+                    *self.handed.entry(window.thread).or_default() += usize::from(handed);
+                }
+                handed = Some(true);
+            }
+        }
+    }
+}
+
+/// Returns true if the thread slept in the call until it was woken, or a descriptor was ready.
+fn sleeps(call: &ObservedCall<'_>, lines: &Lines) -> bool {
+    let waits = lines.tells_ready() || lines.may_wake() && !lines.wakes(call);
+    waits && call.call.result.is_some_and(|result| result >= 0) && call.call.waited_ns.is_none_or(|ns| ns > 0)
 }
 
 /// Claims the turns of a stretch in which the thread did nothing else.
@@ -107,13 +245,17 @@ fn claim_meetings(stretch: &[Step<'_>], claims: &mut Claims) {
     }
 }
 
-impl Detector for Handoff {
+impl Detector for Handoff<'_> {
     fn looks_for(&self) -> Signs {
-        Signs::WAKES
+        if self.loops.is_empty() { Signs::WAKES } else { Signs::CALL }
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        if !steps.first().is_some_and(|s| self.idle.contains(&s.observed.window.process.0)) {
+        let Some(process) = steps.first().map(|step| step.observed.window.process.0) else { return };
+        if self.loops.contains(&process) {
+            self.claim_loop(steps, claims);
+        }
+        if !self.idle.contains(&process) {
             return;
         }
         let mut start = 0;

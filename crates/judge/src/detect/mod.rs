@@ -146,7 +146,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(pieces::Pieces),
         Box::new(slow_path::SlowPath::new(recording, semantics)),
         Box::new(kernel_locks::KernelLocks),
-        Box::new(handoff::Handoff::new(recording, semantics)),
+        Box::new(handoff::Handoff::new(&rung, recording, semantics)),
         Box::new(held_back::HeldBack::new(recording, semantics)),
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::new(recording, semantics)),
