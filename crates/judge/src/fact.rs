@@ -74,6 +74,8 @@ macro_rules! with_facts {
             message => Message { weight: 1, of_row: false },
             /// The process that the call makes runs no program of its own.
             copies => Copies { weight: 2, of_row: false },
+            /// The call starts a program whose own work costs more than its start.
+            works => Works { weight: 1, of_row: false },
             /// The program makes a pipe for each of the processes that it forks.
             piped => Piped { weight: 1, of_row: false },
             /// The program makes a pipe for each two of the processes that it forks.

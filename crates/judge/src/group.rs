@@ -503,6 +503,10 @@ pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: 
     let rows = rows.map(of_row);
     let cause = rows.filter_map(|row| explain(catalogue, &row)).next();
     let (about, instead) = match children.copies {
+        None if children.works => (
+            "starts a program for each item; its own work costs more than its start",
+            "start it once for many items, where it takes several",
+        ),
         None => (
             "starts a program for each item; most of what it costs is the starting",
             "start it once for many items, or call what it does from the program itself",
@@ -526,7 +530,8 @@ pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: 
 /// Returns the facts of the calls that make children.
 pub(crate) fn facts_of(children: Option<&Children>) -> Facts {
     let copies = children.and_then(|children| children.copies);
-    let facts = Facts::default().with(Fact::Copies, copies.is_some());
+    let works = children.is_some_and(|children| children.works);
+    let facts = Facts::default().with(Fact::Copies, copies.is_some()).with(Fact::Works, works);
     let facts = facts.with(Fact::Piped, copies.is_some_and(|copies| copies.is_piped));
     facts.with(Fact::Pipeline, copies.is_some_and(|copies| copies.is_pipeline))
 }

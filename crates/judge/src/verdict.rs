@@ -359,8 +359,8 @@ fn confidence(
         }
         return (costs && f.agreeing >= options.min_agreeing_waits).then_some(Confidence::Low);
     }
-    if group.children.is_some() {
-        let much = of_cpu.strong >= options.min_start_share;
+    if let Some(children) = &group.children {
+        let much = of_cpu.strong >= options.min_start_share && !children.works;
         let costs = of_cpu.strong >= options.small_share && f.needless_toll >= options.min_ns as f64;
         return costs.then_some(if much { Confidence::High } else { Confidence::Low });
     }

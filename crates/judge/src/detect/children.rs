@@ -31,6 +31,8 @@ pub(crate) struct Children {
     pub served: BTreeMap<RowId, u64>,
     /// Facts of children that run no program of their own; `None` for children that run one.
     pub copies: Option<Copies>,
+    /// True if the programs' own work costs more than their starts.
+    pub works: bool,
 }
 
 /// Facts of children that are copies of their maker and run no program of their own.
@@ -86,7 +88,13 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
             by_maker.entry(maker).or_default().push((program, family));
         }
     }
-    let mut all: Vec<Children> = by_maker.into_values().map(|of_one| gather(recording, semantics, of_one)).collect();
+    let of_maker = |mut of_one: Vec<(Arc<str>, Family)>| {
+        // What works has a reason to be started, and takes no part in what is said of those that hardly do.
+        let works = of_one.iter().all(|(_, family)| family.works());
+        of_one.retain(|(_, family)| works || !family.works());
+        Children { works, ..gather(recording, semantics, of_one) }
+    };
+    let mut all: Vec<Children> = by_maker.into_values().map(of_maker).collect();
     for children in &mut all {
         let within = runs.iter().filter(|(maker, _)| children.images.contains(maker));
         children.within = within.map(|(_, program)| program.clone()).collect();
@@ -158,7 +166,7 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     let mut programs: Vec<Started> =
         families.into_iter().map(|(program, f)| Started { program, count: f.count }).collect();
     programs.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.program.cmp(&b.program)));
-    Children { programs, images, within: BTreeSet::new(), count, start_ns, rows, served, copies: None }
+    Children { programs, images, within: BTreeSet::new(), count, start_ns, rows, served, copies: None, works: false }
 }
 
 /// Returns the share of the rows' calls, 0 to 1, that `count` starts need, one successful call for each.
@@ -251,6 +259,27 @@ mod tests {
         let mut looks = paces;
         looks.rows.push(row(ProcessId(0), "newfstatat", 30));
         assert_eq!(told(&looks), 1);
+    }
+
+    #[test]
+    fn programs_that_work_longer_than_they_start_are_kept_apart_from_others() {
+        let options = Options { min_children: 10, ..Options::default() };
+        let of = |recording: &Recording| {
+            let [all] = &children(recording, &Semantics::new(), &options)[..] else { panic!("one finding") };
+            (all.works, all.programs.iter().map(|s| (&*s.program == "/bin/expr", s.count)).collect::<Vec<_>>())
+        };
+        let mut recording = items("/bin/sh");
+        for image in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date") {
+            (image.startup_cpu_ns, image.cpu_ns) = (500_000, Some(9_000_000));
+        }
+        assert_eq!(of(&recording), (true, vec![(false, 30)]));
+        for image in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date").step_by(3) {
+            (image.exe, image.cpu_ns) = ("/bin/expr".into(), Some(1_000_000));
+        }
+        assert_eq!(of(&recording), (false, vec![(true, 10)]));
+        // Nothing tells how long the start took.
+        recording.processes.iter_mut().for_each(|image| image.startup_cpu_ns = 0);
+        assert!(!of(&recording).0);
     }
 
     #[test]

@@ -382,6 +382,7 @@ fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price, b
             is_pipeline: (shared..each).contains(&per_fork),
             gain: price.gain,
         }),
+        works: false,
     }
 }
 

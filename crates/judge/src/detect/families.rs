@@ -54,11 +54,24 @@ impl Family {
 
     /// Returns the processor time of all starts, ns.
     pub(super) fn started_ns(&self) -> f64 {
-        let mean = self.startup_ns as f64 / self.images.len().max(1) as f64;
+        self.before_ns() + self.startup_mean_ns() * self.count as f64
+    }
+
+    /// Returns true if the programs do so much that their starts are the smaller part of what they cost. False if nothing
+    /// tells how long a start takes.
+    pub(super) fn works(&self) -> bool {
+        let work = self.cpu_ns as f64 - self.startup_mean_ns() * self.count as f64;
+        self.startup_ns > 0 && work > self.started_ns()
+    }
+
+    /// Returns the processor time between fork and exec, ns. The unknown stubs are taken to be like the known ones.
+    fn before_ns(&self) -> f64 {
         let (ns, processes) = self.single;
-        // The unknown stubs are taken to be like the known ones.
-        let unknown = ns as f64 / processes.max(1) as f64 * self.unknown as f64;
-        self.start_ns as f64 + unknown + mean * self.count as f64
+        self.start_ns as f64 + ns as f64 / processes.max(1) as f64 * self.unknown as f64
+    }
+
+    fn startup_mean_ns(&self) -> f64 {
+        self.startup_ns as f64 / self.images.len().max(1) as f64
     }
 }
 
