@@ -25,11 +25,9 @@ pub(crate) fn ordered_rows(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowI
         // the program.
         None => rows.sort_by_key(|id| !(forks(id) && recording.row(*id).user.is_some())),
     }
-    if group.children.is_some() {
-        // Rows without a user's frame come last: a fork that shares its parent's stack often shows
-        // no caller, and any other call of a start shows it.
-        rows.sort_by_key(|id| recording.row(*id).user.is_none());
-    }
+    // Rows without a user's frame come last: a fork that shares its parent's stack often shows no caller, and of a row that
+    // several lines share no sample may show the line of the finding's object. Any other call shows it.
+    rows.sort_by_key(|id| recording.row(*id).user.is_none());
     rows
 }
 

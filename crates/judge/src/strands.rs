@@ -129,9 +129,11 @@ pub(crate) fn narrow(
             // What is claimed now and then is claimed.
             let others = of_others.chain(&objects.others).filter(|name| !objects.claimed.contains(*name));
             let filter = SampleFilter { claimed: Names::of(objects.claimed.iter()), others: Names::of(others) };
+            let samples = recording.object_samples_of(*origin).iter();
             if !filter.claimed.is_empty() && !filter.others.is_empty() {
-                let samples = recording.object_samples_of(*origin).iter();
                 new.insert(*row, samples.filter(|sample| filter.is_claimed(sample)).collect());
+            } else if filter.others.is_empty() {
+                set_lines(parts, *row, &samples.collect::<Vec<_>>());
             }
         }
     }
@@ -231,6 +233,20 @@ fn put(parts: &mut Recording, new: &Narrowed<'_>, recording: &Recording, origins
     }
     parts.trunks.sort_by_key(|trunk| trunk.row);
     parts.whole_stacks.sort_by_key(|whole| whole.row);
+}
+
+/// Sets the lines of a script's row to those of its samples by object: of many of these only the object was asked, so that
+/// they show better than stacks alone how often each line makes the calls.
+fn set_lines(parts: &mut Recording, id: RowId, samples: &[&ObjectSample]) {
+    let lines = lines(samples);
+    let first = lines.first().map(|line| line.frame);
+    let is_known = |row: &systoll_model::Row| !row.lines.is_empty() && first.is_some();
+    let Some(before) = parts.rows.get(id.0 as usize).filter(|row| is_known(row)).map(|row| row.user) else { return };
+    let outer = (before != first).then(|| outer(parts, samples, first).into_owned());
+    let outer = outer.map(|frames| stack(parts, frames));
+    if let Some(row) = parts.rows.get_mut(id.0 as usize) {
+        (row.user, row.lines, row.outer) = (first, lines, outer.unwrap_or(row.outer));
+    }
 }
 
 /// Returns the lines of samples, those with the most calls first.

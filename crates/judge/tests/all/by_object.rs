@@ -151,3 +151,16 @@ fn no_line_is_named_that_no_sample_of_the_object_shows() {
     let log = cause(&judgement, "reopen-per-write");
     assert_eq!(log.user, None);
 }
+
+#[test]
+fn lines_have_the_shares_of_all_samples_where_all_calls_are_needless() {
+    let logs = ["/var/log/access.log", "/var/log/error.log"];
+    let trace = rounds(4_000, |_| logs.map(append).concat());
+    let mut rec = recording(&trace, BUSY);
+    with_lines(&mut rec, &logs, |object| usize::from(object == logs[1]));
+    let judgement = judge(&rec, &Catalogue::builtin(), &Options::default());
+    let strands = judgement.strands(&rec);
+    for row in cause(&judgement, "reopen-per-write").strands.iter().map(|id| strands.row(*id)) {
+        assert_eq!(row.lines.iter().map(|line| line.weight).collect::<Vec<_>>(), [1_000, 1_000]);
+    }
+}
