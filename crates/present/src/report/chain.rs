@@ -72,7 +72,8 @@ impl Report<'_> {
         // The C library's function for any system call tells nothing; the function of Node's library does.
         let any_call = row.api.as_deref() == Some("syscall");
         let of_library = if any_call { systoll_judge::node_function(self.rec, row) } else { None };
-        of_library.or_else(|| row.api.as_deref().map(str::to_owned)).map(|api| {
+        let api = if any_call { row.syscall.name() } else { row.api.as_deref() };
+        of_library.or_else(|| api.map(str::to_owned)).map(|api| {
             let mut link = Line::default();
             link.push_name(Role::Name, self.style.name(&clean(&api), NAME));
             link

@@ -20,6 +20,10 @@ const COMMAND_LINES: usize = 8;
 /// Share of calls below which a script's line is shown only with `--all`.
 const FAINT_LINE: f64 = 0.01;
 
+/// Name of a place of which neither the API nor the line is known; with fewer calls than [`FAINT_LINE`] it is shown only
+/// with `--all`.
+const NOWHERE: &str = "an unknown place";
+
 /// Width of the 95 % interval of a line's share, 0 to 1, above which no line's share is shown.
 const VAGUE: f64 = 0.5;
 
@@ -116,6 +120,9 @@ impl Report<'_> {
             place.calls = place.calls.saturating_add(needless.unwrap_or(row.counts.calls));
         }
         calls_from.remove(&shown);
+        let all = calls_from.values().fold(0u64, |sum, place| sum.saturating_add(place.calls));
+        let tells = |name: &str, place: &CallingPlace| name != NOWHERE || place.calls as f64 >= FAINT_LINE * all as f64;
+        calls_from.retain(|name, place| self.options.all || tells(name, place));
         let mut places: Vec<(String, CallingPlace)> = calls_from.into_iter().collect();
         places.sort_by(|(a, one), (b, other)| other.calls.cmp(&one.calls).then_with(|| a.cmp(b)));
         let limit = if self.options.all { usize::MAX } else { PLACES };
@@ -207,15 +214,16 @@ impl Report<'_> {
     /// Returns the API and its caller: `mktime < rotate log.c:80`.
     fn place_and_api(&self, row: &Row) -> Line {
         let mut line = Line::default();
-        let links = [self.api_link(row), self.place(row)];
-        for link in links.into_iter().flatten() {
+        let api = self.api_link(row);
+        let place = self.place(row).filter(|_| api.is_none() || !is_by_chance(row));
+        for link in [api, place].into_iter().flatten() {
             if !line.is_empty() {
                 line.push(Role::Faint, " < ");
             }
             line.append(link);
         }
         if line.is_empty() {
-            line.push(Role::Faint, "an unknown place");
+            line.push(Role::Faint, NOWHERE);
         }
         line
     }
@@ -317,6 +325,13 @@ impl Report<'_> {
         let told = self.sentences().gain(f).map(|gain| format!("expected: {gain} of CPU{of_hand_over}"));
         told.map_or_else(Vec::new, |told| self.detail("gain", Role::Plain, &told))
     }
+}
+
+/// Returns true if one sample stands for so many calls of a script that its line may be any of several.
+fn is_by_chance(row: &Row) -> bool {
+    /// Least number of calls that one sample does not speak for.
+    const MANY: u64 = 100;
+    row.counts.calls >= MANY && row.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks)) == 1
 }
 
 /// A place in the source that makes calls of a finding.
