@@ -26,7 +26,11 @@ const LONG_STRUCTS: &[(&str, &str)] = &[
 /// Rooms of a crate that must not use each other: crate, room, and the room it may not use.
 const WALLS: &[(&str, &str, &str)] = &[
     ("record", "inproc", "ptrace"),
+    ("record", "inproc", "bpf"),
     ("record", "ptrace", "inproc"),
+    ("record", "ptrace", "bpf"),
+    ("record", "bpf", "inproc"),
+    ("record", "bpf", "ptrace"),
     ("hooks", "plan", "assemble"),
     ("hooks", "layout", "assemble"),
     ("hooks", "layout", "plan"),

@@ -11,7 +11,7 @@ use crate::finding::{Estimate, ExpectedGain, Later};
 use crate::hash::Set;
 use crate::judged_view::JudgedView;
 use crate::survey::windows;
-use systoll_model::{BackendKind, RowId, Window, WindowCall};
+use systoll_model::{RowId, Window, WindowCall};
 
 /// Least number of gaps in windows for an estimate.
 const ENOUGH: usize = 4;
@@ -101,7 +101,8 @@ pub(crate) fn work_around_ns(rows: &[RowId], calls: f64, shown: JudgedView<'_>) 
 
 fn around(needless_rows: &[RowId], weak: bool, shown: JudgedView<'_>) -> Option<Around> {
     let JudgedView { recording, views, claims, .. } = shown;
-    if recording.header.backend != BackendKind::Inproc {
+    let backend = recording.header.backend;
+    if !backend.samples_calls() || backend.stops_at_calls() {
         return None;
     }
     let rows: Set<RowId> = needless_rows.iter().copied().collect();

@@ -14,7 +14,7 @@ use crate::pattern::{Pattern, Symptoms};
 use crate::program_facts::is_given_files;
 use crate::survey::RowView;
 use std::sync::Arc;
-use systoll_model::{BackendKind, Elision, Frame, FrameClass, Header, ProcessId, Recording, RowId, WindowCall};
+use systoll_model::{Elision, Frame, FrameClass, Header, ProcessId, Recording, RowId, WindowCall};
 
 /// Least share of the stacks of single calls, 0 to 1, that have one owner, for it to be that of all.
 const BY_STACKS: f64 = 0.75;
@@ -527,12 +527,12 @@ fn next_command(
     let Header { backend, command, attached, .. } = &recording.header;
     let backend = *backend;
     // A command that the trace cut off can't be typed, nor one over which a server has written what it does.
-    let cut = backend == BackendKind::Import && command.iter().any(|word| word.ends_with('…'));
+    let cut = backend.is_trace() && command.iter().any(|word| word.ends_with('…'));
     let is_title = attached.is_some() && command.len() == 1 && command.iter().any(|word| word.contains(' '));
     let unknown = ["CMD".to_owned()];
     let command = if cut || is_title { unknown.as_slice() } else { command.as_slice() };
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-    let elide = answered_in_place(finding).filter(|_| backend == BackendKind::Inproc && !command.is_empty());
+    let elide = answered_in_place(finding).filter(|_| backend.answers_in_place() && !command.is_empty());
     let experiment = |calls: String| {
         if let Some(pid) = runs_on(finding, recording) {
             return words(&["systoll", "prove", "--live", &pid.to_string(), "--elide", &calls]);

@@ -23,6 +23,8 @@ use std::sync::Arc;
 pub enum BackendKind {
     /// Trampolines in the target counted the calls.
     Inproc,
+    /// Programs in the kernel counted the calls.
+    Bpf,
     /// PTRACE_SYSCALL stops showed the calls to a tracer.
     Ptrace,
     /// Another tool observed the calls, and its trace was read.
@@ -34,14 +36,49 @@ impl BackendKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Inproc => "inproc",
+            Self::Bpf => "bpf",
             Self::Ptrace => "ptrace",
             Self::Import => "import",
         }
     }
 
+    /// Returns true if another tool observed the calls.
+    pub fn is_trace(self) -> bool {
+        self == Self::Import
+    }
+
+    /// Returns true if the backend records some calls whole, in windows. Without them, it is not known what the calls
+    /// were about.
+    pub fn samples_calls(self) -> bool {
+        matches!(self, Self::Inproc | Self::Ptrace)
+    }
+
+    /// Returns true if the backend stops a thread at its calls: that is slow, and no clock can be read around a call
+    /// alone.
+    pub fn stops_at_calls(self) -> bool {
+        self == Self::Ptrace
+    }
+
+    /// Returns true if the backend measures what calls cost, except calls that wait: these cost their number × this box's
+    /// price. Other backends with estimated costs estimate all of them.
+    pub fn estimates_waits_only(self) -> bool {
+        self == Self::Bpf
+    }
+
+    /// Returns true if the backend can answer calls in place of the kernel.
+    pub fn answers_in_place(self) -> bool {
+        self == Self::Inproc
+    }
+
+    /// Returns true if calls of one time can be in two buckets of a [`crate::Histogram`]: they are counted by cycles of
+    /// the processor's clock.
+    pub fn buckets_overlap(self) -> bool {
+        self == Self::Inproc
+    }
+
     /// Returns the backend with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Inproc, Self::Ptrace, Self::Import].into_iter().find(|b| b.name() == name)
+        [Self::Inproc, Self::Bpf, Self::Ptrace, Self::Import].into_iter().find(|b| b.name() == name)
     }
 }
 

@@ -188,7 +188,11 @@ fn notes(rec: &Recording, options: &TableOptions) -> Vec<String> {
     } else if rec.header.toll_estimated && rec.calls() > 0 {
         let crossing = rec.prices.crossing_ns();
         let at_least = if crossing > 0.0 { format!(" (a crossing costs {})", ns(crossing)) } else { String::new() };
-        notes.push(format!("counts are exact, times are calls x this box's price of each{at_least}"));
+        let times = match rec.header.backend.estimates_waits_only() {
+            true => "times are the kernel's own; of calls that wait, calls x this box's price of each",
+            false => "times are calls x this box's price of each",
+        };
+        notes.push(format!("counts are exact, {times}{at_least}"));
     }
     if elapsed && !options.wall && rec.calls() > 0 {
         notes.push(format!("shortest, longest and wall are {}", what_elapsed_is(rec, options)));

@@ -1,6 +1,7 @@
 //! Chooses the backend if the user names none: the cheapest one that can watch the program.
 
 use crate::backend::{Backend, Control, Launch};
+use crate::bpf::BpfBackend;
 use crate::error::Error;
 use crate::inproc::InprocBackend;
 use crate::ptrace::PtraceBackend;
@@ -16,15 +17,17 @@ pub const AUTO_INPROC: bool = true;
 pub fn backend(kind: BackendKind) -> Box<dyn Backend> {
     match kind {
         BackendKind::Inproc => Box::new(InprocBackend::new()),
+        BackendKind::Bpf => Box::new(BpfBackend::new()),
         // An import has no backend; ptrace can watch nearly anything.
         BackendKind::Ptrace | BackendKind::Import => Box::new(PtraceBackend::new()),
     }
 }
 
-/// Returns the backends to try if the user names none, cheapest first.
+/// Returns the backends to try if the user names none, cheapest first: those that show what calls are about.
 #[must_use]
 pub fn automatic() -> Vec<Box<dyn Backend>> {
-    backends().into_iter().filter(|b| AUTO_INPROC || b.kind() != BackendKind::Inproc).collect()
+    let wanted = |kind: BackendKind| kind.samples_calls() && (AUTO_INPROC || kind != BackendKind::Inproc);
+    backends().into_iter().filter(|b| wanted(b.kind())).collect()
 }
 
 /// Runs `launch` with the first of `backends` that can watch it. A backend that refuses has run nothing of the program.
@@ -101,7 +104,7 @@ impl Control for Noting<'_> {
 /// Returns every backend of this build, cheapest first.
 #[must_use]
 pub fn backends() -> Vec<Box<dyn Backend>> {
-    [BackendKind::Inproc, BackendKind::Ptrace].into_iter().map(backend).collect()
+    [BackendKind::Inproc, BackendKind::Bpf, BackendKind::Ptrace].into_iter().map(backend).collect()
 }
 
 #[cfg(test)]
@@ -192,7 +195,7 @@ mod tests {
     #[test]
     fn backends_come_cheapest_first_and_can_be_had_by_kind() {
         let kinds: Vec<_> = backends().iter().map(|b| b.kind()).collect();
-        assert_eq!(kinds, [BackendKind::Inproc, BackendKind::Ptrace]);
+        assert_eq!(kinds, [BackendKind::Inproc, BackendKind::Bpf, BackendKind::Ptrace]);
         for kind in kinds {
             assert_eq!(backend(kind).kind(), kind);
         }

@@ -26,6 +26,7 @@ pub mod any_target;
 mod arguments;
 mod assemble;
 mod backend;
+mod bpf;
 mod choose;
 mod cpu;
 mod ending;
@@ -65,6 +66,7 @@ pub use allocator::OrEnd;
 pub use backend::{
     Backend, Closely, Control, HowToWatch, Launch, Probe, Quiet, Running, TurnOrder, TurnTotals, WindowPolicy,
 };
+pub use bpf::BpfBackend;
 pub use choose::{AUTO_INPROC, automatic, backend, backends, run_with_first};
 pub use error::Error;
 pub use inproc::clean;

@@ -172,6 +172,12 @@ pub(crate) fn options_at_exec(pid: i32) -> Option<Vec<u8>> {
     Some(words)
 }
 
+/// Returns the numbers of a process's threads.
+pub(crate) fn threads(pid: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// Returns the name of a thread.
 pub(crate) fn comm(tid: i32) -> String {
     text(format!("/proc/{tid}/comm")).map(|s| s.trim_end().to_owned()).unwrap_or_default()

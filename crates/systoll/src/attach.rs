@@ -55,10 +55,7 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
         no_children: args.select.no_children,
         in_turns: false,
     };
-    let mut backend: Box<dyn Backend> = match args.backend {
-        BackendChoice::Ptrace => backend(BackendKind::Ptrace),
-        BackendChoice::Auto | BackendChoice::Inproc => backend(BackendKind::Inproc),
-    };
+    let mut backend = entering(args.backend);
     let recording = match places.shown() {
         Some(shown) => {
             let mut live = Live::new(shown, args.every, args.quiet > 0, false);
@@ -69,6 +66,15 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
         None => backend.attach(&running, &mut systoll_record::Quiet),
     };
     Ok(recording?)
+}
+
+/// Returns the backend that enters running processes.
+pub(crate) fn entering(choice: BackendChoice) -> Box<dyn Backend> {
+    match choice {
+        BackendChoice::Bpf => backend(BackendKind::Bpf),
+        BackendChoice::Ptrace => backend(BackendKind::Ptrace),
+        BackendChoice::Auto | BackendChoice::Inproc => backend(BackendKind::Inproc),
+    }
 }
 
 /// Watches processes whose calls are answered in place in turns, as `prove --live` orders.

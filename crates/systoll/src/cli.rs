@@ -477,6 +477,8 @@ pub enum BackendChoice {
     Auto,
     /// From inside: counting code in the target, which is let go.
     Inproc,
+    /// In the kernel, which counts: as root; counts and times only.
+    Bpf,
     /// System call stops: any user, everywhere; slow.
     Ptrace,
 }

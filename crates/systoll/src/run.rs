@@ -146,6 +146,7 @@ pub(crate) fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
     match choice {
         BackendChoice::Auto => automatic(),
         BackendChoice::Inproc => vec![backend(BackendKind::Inproc)],
+        BackendChoice::Bpf => vec![backend(BackendKind::Bpf)],
         BackendChoice::Ptrace => vec![backend(BackendKind::Ptrace)],
     }
 }

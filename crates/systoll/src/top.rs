@@ -15,8 +15,8 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use systoll_model::{BackendKind, Exit, Recording};
-use systoll_record::{HowToWatch, Launch, Running, backend, run_with_first};
+use systoll_model::{Exit, Recording};
+use systoll_record::{HowToWatch, Launch, Running, run_with_first};
 use systoll_top::{Choice, GroupBy, Look, SortBy, State, restore_terminal};
 use viewer::{Kind, Viewer};
 use watcher::Watcher;
@@ -46,7 +46,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
             no_children: args.select.no_children,
             in_turns: false,
         };
-        backend(BackendKind::Inproc).attach(&running, &mut watcher)
+        attach::entering(args.backend).attach(&running, &mut watcher)
     } else {
         run_with_first(&mut run::choose(args.backend), &launch, &mut watcher)
     };

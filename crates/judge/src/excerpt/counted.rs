@@ -4,7 +4,7 @@
 use crate::finding::Counted;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use systoll_model::{BackendKind, Counts, ProcessId, Recording, Sysno};
+use systoll_model::{Counts, ProcessId, Recording, Sysno};
 
 /// Least number of a row's calls for a habit.
 const FEW: u64 = 100;
@@ -167,7 +167,7 @@ const MAY_FAIL: &[&str] = &[
 
 /// Returns true if a recording is a table: counts without a single sampled call.
 pub(crate) fn is_table(recording: &Recording) -> bool {
-    recording.header.backend == BackendKind::Import && recording.windows.is_empty() && recording.calls() > 0
+    recording.header.backend.is_trace() && recording.windows.is_empty() && recording.calls() > 0
 }
 
 /// Returns the rows of tables that are worth a closer look; nothing if the recording has windows.

@@ -12,7 +12,7 @@ pub(crate) use waits::waits;
 
 use crate::finding::Confidence;
 use crate::options::Options;
-use systoll_model::{BackendKind, ProblemKind, Recording};
+use systoll_model::{ProblemKind, Recording};
 
 /// Least number of needless calls for a remark on an excerpt.
 const CALLS: u64 = 2;
@@ -66,7 +66,7 @@ impl Excerpt {
     /// Returns the size of the excerpt that the recording was made from; `None` if it was made from a whole run.
     pub(crate) fn of(recording: &Recording) -> Option<Self> {
         let is_cut = recording.problems.iter().any(|problem| problem.kind == ProblemKind::CutShort);
-        let is_one = recording.header.backend == BackendKind::Import && is_cut && !recording.windows.is_empty();
+        let is_one = recording.header.backend.is_trace() && is_cut && !recording.windows.is_empty();
         is_one.then(|| Self { calls: recording.calls(), shown_ns: recording.header.wall_ns })
     }
 
@@ -106,7 +106,7 @@ impl Excerpt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Header, Problem, ProcessId, RowId, Window};
+    use systoll_model::{BackendKind, Header, Problem, ProcessId, RowId, Window};
 
     const GROUP: InExcerpt = InExcerpt {
         calls: 40,

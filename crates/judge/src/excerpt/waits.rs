@@ -5,7 +5,7 @@ use crate::hash::Map;
 use std::cmp::Reverse;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use systoll_model::constants::{AF_INET, AF_INET6};
-use systoll_model::{BackendKind, Moment, Recording, RowId, Sysno, WindowCall};
+use systoll_model::{Moment, Recording, RowId, Sysno, WindowCall};
 
 /// Shortest single wait that is reported, ns: far longer than a tracer's own stop.
 const LEAST_NS: u64 = 1_000_000;
@@ -21,7 +21,7 @@ const DNS: u16 = 53;
 /// Returns the waits of a trace that are worth reporting, the longest sum first. A recording made by systoll has
 /// findings for them.
 pub(crate) fn waits(recording: &Recording) -> Vec<Wait> {
-    if recording.header.backend != BackendKind::Import {
+    if !recording.header.backend.is_trace() {
         return Vec::new();
     }
     let mut groups: Map<(RowId, String, bool), (u64, u64, u64)> = Map::default();
@@ -143,7 +143,7 @@ fn peer(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{ArgData, Before, Counts, Header, Process, ProcessId, Row, Stack, Window};
+    use systoll_model::{ArgData, BackendKind, Before, Counts, Header, Process, ProcessId, Row, Stack, Window};
 
     fn call(row: u32, args: [u64; 6], data: Vec<ArgData>, result: i64, ns: u64) -> WindowCall {
         WindowCall {

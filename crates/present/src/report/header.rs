@@ -35,7 +35,7 @@ impl Report<'_> {
         // The time of a process that was entered is not that of its whole life.
         let watched = if self.slowed() || h.attached.is_some() { " watched" } else { "" };
         // A trace without times does not tell how long the run took.
-        if h.wall_ns > 0 || h.backend != BackendKind::Import {
+        if h.wall_ns > 0 || !h.backend.is_trace() {
             segments.push(Line::of(Role::Plain, format!("{}{watched}", time(h.wall_ns))));
         }
         segments.push(self.cpu(with_span));
@@ -88,7 +88,7 @@ impl Report<'_> {
     pub(super) fn counted_how(&self) -> Vec<Line> {
         let mut segments = vec![self.count()];
         segments.extend(self.only());
-        if self.rec.header.backend == BackendKind::Ptrace {
+        if self.rec.header.backend.stops_at_calls() {
             let slow = "watched by ptrace, which is slow: times are estimates";
             segments.push(Line::of(Role::Plain, slow));
         }
@@ -227,6 +227,7 @@ impl Report<'_> {
         let off = if cpu.is_empty() { "" } else { ", taken off below" };
         match h.backend {
             BackendKind::Inproc => Line::of(Role::Plain, format!("watched in-process{cpu}{off}")),
+            BackendKind::Bpf => Line::of(Role::Plain, format!("counted in the kernel by bpf{cpu}{off}")),
             BackendKind::Ptrace => {
                 Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
             }

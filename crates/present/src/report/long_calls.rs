@@ -6,7 +6,7 @@ use crate::style::{Line, Role};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, grouped, time};
 use std::collections::BTreeMap;
-use systoll_model::{BackendKind, LongCall, Row};
+use systoll_model::{LongCall, Row};
 
 /// Duration from which on calls are listed under `longest`, ns.
 const LONG_CALL_NS: u64 = 1_000_000;
@@ -53,9 +53,9 @@ impl Report<'_> {
             } else if more > 0 {
                 // A tracer keeps calls that are long by its own clock; the histogram also has those
                 // that only waited for the tracer.
-                let why = match self.rec.header.backend {
-                    BackendKind::Ptrace => "the wait for a processor included",
-                    _ => "not kept one by one",
+                let why = match self.rec.header.backend.stops_at_calls() {
+                    true => "the wait for a processor included",
+                    false => "not kept one by one",
                 };
                 let text = format!("at least {} more of {} or longer, {why}", grouped(more), time(at_least));
                 lines.extend(self.closing_line("", Role::Faint, &text));
@@ -167,7 +167,7 @@ impl Report<'_> {
     /// two of cycles, and may have taken only two thirds of that time.
     fn calls_of_at_least(&self, rows: &[Row], ns: u64) -> u64 {
         let from = if ns <= 1 { 0 } else { u64::BITS - (ns - 1).leading_zeros() } as usize;
-        let from = from + usize::from(self.rec.header.backend == BackendKind::Inproc);
+        let from = from + usize::from(self.rec.header.backend.buckets_overlap());
         let counts = rows.iter().flat_map(|r| r.counts.histogram.buckets().iter().skip(from));
         counts.fold(0, |sum, n| sum.saturating_add(*n))
     }

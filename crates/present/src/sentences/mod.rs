@@ -15,7 +15,7 @@ pub(crate) use most::{Most, NOTICED_NS};
 use crate::units::{percent_of_cpu, percent_span};
 use std::ops::RangeInclusive;
 use systoll_judge::Judgement;
-use systoll_model::{BackendKind, Recording};
+use systoll_model::Recording;
 
 /// Duration of a run from which on rates are shown, ns.
 pub(crate) const LONG_RUN_NS: u64 = 10_000_000_000;
@@ -75,7 +75,8 @@ impl Sentences<'_> {
     pub(crate) fn slowed(&self) -> bool {
         let h = &self.rec.header;
         let each = h.observer_wall_ns_per_call;
-        let unknown = h.backend != BackendKind::Inproc && (each <= 0.0 || !each.is_finite());
+        let slow = h.backend.stops_at_calls() || h.backend.is_trace();
+        let unknown = slow && (each <= 0.0 || !each.is_finite());
         unknown || each * self.rec.calls() as f64 > 0.1 * h.wall_ns as f64
     }
 }

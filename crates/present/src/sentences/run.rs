@@ -5,7 +5,7 @@ use crate::access::processes;
 use crate::narrowing::Narrowing;
 use crate::units::{calls, counted, percent, percent_of_cpu, time};
 use systoll_judge::Finding;
-use systoll_model::{BackendKind, Exit, Phase, ProblemKind, Process, signal_name};
+use systoll_model::{Exit, Phase, ProblemKind, Process, signal_name};
 
 /// The verdict on a run without findings.
 pub(crate) struct Nothing {
@@ -29,6 +29,12 @@ pub(crate) struct Claimed {
     /// Time of needless waiting, ns.
     pub(crate) waited: u64,
 }
+
+/// What can't be said of a trace that holds counts only.
+const TRACE_SHOWS_COUNTS: &str = "the trace does not show which were needless";
+/// What can't be said of calls that the kernel counted, and the command that says it.
+const KERNEL_COUNTS: &str = "counted in the kernel, where none is sampled, so which were needless is not known: systoll \
+                             run -- CMD shows it, or systoll attach PID";
 
 /// Least share of processor time, 0 to 1, of further processes that `--all` reports where nothing is found.
 const CHILDREN_SHARE: f64 = 0.1;
@@ -149,11 +155,10 @@ impl Sentences<'_> {
         if self.stripped() {
             return bad(format!("{n}{cost}: which were needless is unknown, since another tool dropped the samples"));
         }
-        if self.rec.header.backend == BackendKind::Import
-            && self.rec.windows.is_empty()
-            && self.judgement.also.is_empty()
-        {
-            return bad(format!("{n}{exact}{cost}; the trace does not show which were needless"));
+        let backend = self.rec.header.backend;
+        if !backend.samples_calls() && self.rec.windows.is_empty() && self.judgement.also.is_empty() {
+            let why = if backend.is_trace() { TRACE_SHOWS_COUNTS } else { KERNEL_COUNTS };
+            return bad(format!("{n}{only}{exact}{cost}; {why}"));
         }
         if self.judgement.is_excerpt {
             let also = if self.judgement.also.is_empty() {
@@ -251,7 +256,7 @@ impl Sentences<'_> {
                 false => format!("ran for {} before, has ended", time(attached.age_ns)),
             },
             None if self.stripped() => return None,
-            None if self.rec.header.backend == BackendKind::Import => "the trace does not show how it ended".into(),
+            None if self.rec.header.backend.is_trace() => "the trace does not show how it ended".into(),
             None => "still running".into(),
         })
     }

@@ -4,7 +4,6 @@ use super::Sentences;
 use crate::access::row;
 use crate::units::{calls, grouped, percent, rate, time};
 use systoll_judge::{Counted, Finding, Wait};
-use systoll_model::BackendKind;
 
 impl Sentences<'_> {
     /// Describes the waits of calls: `ran out of time 12 times, 60.1 s of the 72.9 s shown, at most
@@ -59,7 +58,7 @@ impl Sentences<'_> {
 
     /// Returns true if the recording is a table of counts.
     pub(crate) fn is_table(&self) -> bool {
-        self.rec.header.backend == BackendKind::Import && self.rec.windows.is_empty() && self.rec.calls() > 0
+        self.rec.header.backend.is_trace() && self.rec.windows.is_empty() && self.rec.calls() > 0
     }
 
     /// Returns the name of the table that contains a row; `None` if the file has only one table.

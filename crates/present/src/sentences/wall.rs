@@ -3,7 +3,7 @@
 use super::Sentences;
 use crate::units::{percent, time};
 use systoll_judge::{WallPart, WallTime};
-use systoll_model::{BackendKind, RowId};
+use systoll_model::RowId;
 
 /// Least share of the elapsed time, 0 to 1, of waiting that a report mentions unasked.
 const MUCH: f64 = 0.2;
@@ -18,7 +18,7 @@ impl<'a> Sentences<'a> {
             let much = wall.waited_ns() as f64 >= MUCH * wall.wall_ns as f64;
             much && wall.waited_ns() >= super::most::NOTICED_NS && !self.slowed()
         };
-        (self.rec.header.backend != BackendKind::Import && (asked || unasked())).then_some(wall)
+        (!self.rec.header.backend.is_trace() && (asked || unasked())).then_some(wall)
     }
 
     /// Writes how much of the elapsed time each class of waits took: `80 % waiting for time to pass, 15 % for the disk, 5 %

@@ -96,7 +96,7 @@ fn row() -> impl Strategy<Value = Row> {
 }
 
 fn header() -> impl Strategy<Value = Header> {
-    let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Ptrace)];
+    let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Bpf), Just(BackendKind::Ptrace)];
     let exit = option::of(prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)]);
     let figures = vec(some_u64(), 11);
     (backend, exit, figures, some_f64(), some_f64(), any::<bool>(), vec(text(), 0..4)).prop_map(

@@ -78,8 +78,8 @@ pub struct AttachArgs {
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
-    /// How to watch: from inside is the only way that can be taken into a process that runs
-    #[arg(long, value_name = "HOW", default_value = "auto", hide = true)]
+    /// How to watch: auto enters the process, bpf has the kernel count (as root)
+    #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: BackendChoice,
     /// Answer these calls in place of the kernel, and make them, in turns that standard input orders: what
     /// `prove --live` starts

@@ -81,7 +81,7 @@ pub struct TopArgs {
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How to watch CMD: auto picks the cheapest that can serve here
+    /// How to watch: auto picks the cheapest that can serve here
     #[arg(long, value_name = "HOW", default_value = "auto", hide = true)]
     pub backend: BackendChoice,
     /// A program to start and watch, with its arguments

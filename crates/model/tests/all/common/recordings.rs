@@ -34,7 +34,7 @@ fn header() -> impl Strategy<Value = Header> {
             Host { cpu, cpus, kernel, clock_source, virtualization, page }
         },
     );
-    let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Ptrace)];
+    let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Bpf), Just(BackendKind::Ptrace)];
     let time_zone = prop_oneof![Just(TimeZone::Unknown), Just(TimeZone::Unset), text().prop_map(TimeZone::Set)];
     let run = (text(), vec(text(), 0..4), backend, (host, text(), time_zone), exit());
     let figures = (vec(number(), 10), float(), float(), any::<bool>(), option::of(number()), any::<bool>());

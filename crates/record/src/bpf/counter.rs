@@ -1,0 +1,455 @@
+//! The counting programs and their maps, loaded into the kernel.
+
+use super::call::{Map, MapType, Program, READ_ONLY_TO_PROGRAMS};
+use super::layout::{
+    AWAITS_EXEC, ErrorKey, IS_NEW, NO_CALL, NUMBERS, Nothing, Row, RowKey, Settings, Slot, TASK_BYTES, Task, Totals,
+};
+use super::object::{self, Compiled};
+use super::ring::Ring;
+use super::{arch, refusal};
+use crate::{limits, procfs};
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use systoll_model::Sysno;
+
+/// Threads that are watched at a time, at most. Slots cost 64 bytes each.
+const SLOTS: u32 = 32_767;
+/// Slots that are free before anything is watched. The others are handed out while it runs ([`Counter::hand_out`]), in
+/// pieces of as many: that takes 10 ms in all, in which a thread starts 600 others at most (17 µs each).
+const SLOTS_AT_FIRST: u32 = 2_048;
+/// Rows, at most: an image makes some 40 on each processor. They take 6 MB.
+pub(super) const ROWS: u32 = 16_384;
+/// Errors by errno, at most.
+const ERRORS: u32 = 8_192;
+/// Largest number of threads that Linux allows (PID_MAX_LIMIT).
+const MOST_THREADS: u32 = 1 << 22;
+/// Entries read by one call.
+const BATCH: usize = 4_096;
+/// Name of the settings in the object.
+const SETTINGS: &str = "settings";
+/// The program that is not for a tracepoint.
+const LEARN: &str = "learn";
+
+/// The maps that the programs use, by the names that they have there.
+struct Maps {
+    slot_of: Map<u32, u16>,
+    slots: Map<u32, Slot>,
+    free_slots: Map<Nothing, u32>,
+    rows: Map<RowKey, Row>,
+    empty_row: Map<u32, Row>,
+    full_rows: Map<u32, Row>,
+    errors: Map<ErrorKey, u64>,
+    totals: Map<u32, Totals>,
+    own_task: Map<u32, Task>,
+    settings: Map<u32, Settings>,
+    events: Ring,
+}
+
+/// What is asked of the programs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) timed: bool,
+    /// True if children are watched, too.
+    pub(super) follows: bool,
+    /// Rows by image, at most, and bytes of the ring.
+    pub(super) rows: u32,
+    pub(super) ring: usize,
+}
+
+/// The programs and maps. Once this is dropped, or its process has ended, the kernel keeps nothing of them.
+pub(super) struct Counter {
+    maps: Maps,
+    programs: Vec<(Compiled, Program)>,
+    /// Attachments of the programs to their tracepoints.
+    attached: Vec<OwnedFd>,
+    slots_made: u32,
+}
+
+impl Counter {
+    /// Loads the programs; nothing is counted yet.
+    ///
+    /// # Errors
+    /// The reason why that can't be done here, as text for the user.
+    pub(super) fn load(wanted: Wanted) -> Result<Self, String> {
+        refusal::beforehand()?;
+        let numbers =
+            procfs::read("/proc/sys/kernel/pid_max").and_then(|t| String::from_utf8(t).ok()?.trim().parse().ok());
+        let numbers = numbers.unwrap_or(MOST_THREADS).clamp(1, MOST_THREADS).saturating_add(1);
+        let processors = possible_processors();
+        let maps = refusal::with_locked_memory(|| Maps::new(numbers, processors, wanted))?;
+        let compiled = object::programs();
+        let learn = compiled.iter().find(|p| p.name == LEARN).ok_or("the programs are not in this build")?;
+        let learn = maps.load(learn)?;
+        let pid_offset = maps.thread_number_offset(&learn)?;
+        let settings = Settings {
+            pid_offset,
+            timed: u32::from(wanted.timed),
+            follows: u32::from(wanted.follows),
+            ..arch::settings()
+        };
+        let set = maps.settings.set(0, settings).and_then(|()| maps.settings.freeze());
+        set.map_err(|e| refusal::of("setting the programs up", &e, ""))?;
+        let programs = compiled.into_iter().filter(|p| p.name != LEARN);
+        let programs = programs.map(|p| Ok((p.clone(), maps.load(&p)?))).collect::<Result<Vec<_>, String>>()?;
+        let mut counter = Self { maps, programs, attached: Vec::new(), slots_made: 0 };
+        counter.add_slots(SLOTS_AT_FIRST);
+        Ok(counter)
+    }
+
+    /// Begins to count. A call's end is seen before its entry is, so that no entry is left without its end.
+    ///
+    /// # Errors
+    /// The reason, as text for the user.
+    pub(super) fn attach(&mut self) -> Result<(), String> {
+        for (compiled, program) in self.programs.iter().rev() {
+            let name = CString::new(compiled.name.as_str()).map_err(|e| e.to_string())?;
+            let attached = program.attach(&name);
+            self.attached.push(attached.map_err(|e| refusal::of(&format!("attaching to {}", compiled.name), &e, ""))?);
+        }
+        Ok(())
+    }
+
+    /// Ends counting. If threads live that are watched, waits until no program runs any more.
+    pub(super) fn detach(&mut self) {
+        // A call's entry ends to be seen before its end does, for the same reason as in `attach`.
+        while let Some(last) = self.attached.pop() {
+            drop(last);
+        }
+        if self.totals().live != 0 {
+            // Programs run with preemption off, which this call waits out on all processors.
+            // SAFETY: no memory is involved.
+            unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+        }
+    }
+
+    /// Watches a thread; returns its image. If it `awaits_exec`, its calls count from its execve on.
+    ///
+    /// # Errors
+    /// The reason, as text for the user.
+    pub(super) fn watch(&mut self, tid: i32, image: Option<u64>, awaits_exec: bool) -> Result<u64, String> {
+        let failed = |e: std::io::Error| refusal::of("watching a thread", &e, "");
+        let at = self.maps.free_slots.pop().map_err(|_| "more threads than can be watched".to_owned())?;
+        let generation = self.maps.slots.get(at).map_err(failed)?.generation.wrapping_add(1);
+        let image = image.unwrap_or(u64::from(generation) << 16 | u64::from(at));
+        let flags = if awaits_exec { AWAITS_EXEC } else { IS_NEW };
+        let slot =
+            Slot { image, call_image: image, number: NO_CALL, tid: tid as u32, flags, generation, ..Slot::default() };
+        self.maps.slots.set(at, slot).map_err(failed)?;
+        self.maps.slot_of.set(tid as u32, at as u16).map_err(failed)?;
+        Ok(image)
+    }
+
+    /// Adds threads that we watch to the number of those that live.
+    ///
+    /// # Errors
+    /// The reason, as text for the user.
+    pub(super) fn add_living(&mut self, threads: u64) -> Result<(), String> {
+        let mut totals = self.totals();
+        totals.live += threads;
+        self.maps.totals.set(0, totals).map_err(|e| refusal::of("watching a thread", &e, ""))
+    }
+
+    /// Ends the watching of one of our own threads, and removes what was counted for its image. Returns the row of a
+    /// call that it made.
+    pub(super) fn forget_own(&mut self, tid: i32, image: u64, number: u32) -> Row {
+        let at = (image & 0xffff) as u32;
+        self.unwatch(tid, at);
+        // Programs that have seen the slot are done with it: they run in the thread that makes this call.
+        let mut sum = Row::default();
+        let mut gone = Vec::new();
+        self.rows(|key, row| {
+            if key.image == image {
+                gone.push(key);
+                if key.number == number {
+                    add(&mut sum, &row);
+                }
+            }
+        });
+        let _ = self.maps.rows.remove(&gone);
+        let mut errors = Vec::new();
+        self.errors(|key, _| errors.extend((key.image == image).then_some(key)));
+        let _ = self.maps.errors.remove(&errors);
+        sum
+    }
+
+    /// Ends the watching of a thread that has ended.
+    pub(super) fn forget(&self, tid: i32) {
+        if let Ok(at @ 1..) = self.maps.slot_of.get(tid as u32) {
+            self.unwatch(tid, u32::from(at));
+        }
+    }
+
+    /// Ends the watching of a thread that can't make calls now.
+    fn unwatch(&self, tid: i32, at: u32) {
+        let slot = self.maps.slots.get(at).map(|slot| Slot { tid: 0, number: NO_CALL, entered: 0, ..slot });
+        let ended = self.maps.slot_of.set(tid as u32, 0).and_then(|()| self.maps.slots.set(at, slot?));
+        debug_assert!(ended.is_ok(), "{ended:?}");
+        let _ = self.maps.free_slots.push(at);
+    }
+
+    /// Returns true if a thread is watched.
+    pub(super) fn watches(&self, tid: i32) -> bool {
+        self.maps.slot_of.get(tid as u32).is_ok_and(|slot| slot != 0)
+    }
+
+    /// Returns the image of a thread that is watched.
+    pub(super) fn image_of(&self, tid: i32) -> Option<u64> {
+        let at = self.maps.slot_of.get(tid as u32).ok().filter(|at| *at != 0)?;
+        self.maps.slots.get(u32::from(at)).ok().map(|slot| slot.image)
+    }
+
+    /// Makes more slots free, as long as there are further ones. Returns true if there are.
+    pub(super) fn hand_out(&mut self) -> bool {
+        self.add_slots(SLOTS_AT_FIRST);
+        self.slots_made < SLOTS
+    }
+
+    fn add_slots(&mut self, slots: u32) {
+        let to = SLOTS.min(self.slots_made + slots);
+        // Slot 0 stands for none.
+        while self.slots_made < to && self.maps.free_slots.push(self.slots_made + 1).is_ok() {
+            self.slots_made += 1;
+        }
+    }
+
+    /// Returns the slots of all threads that are watched.
+    pub(super) fn living(&self) -> Vec<Slot> {
+        let mut living = Vec::new();
+        let read = self.maps.slots.read(BATCH, |_, slot| living.extend((slot.tid != 0).then_some(slot)));
+        debug_assert!(read.is_ok(), "{read:?}");
+        living
+    }
+
+    /// Calls `each` with all rows by image.
+    pub(super) fn rows(&self, each: impl FnMut(RowKey, Row)) {
+        let read = self.maps.rows.read(BATCH, each);
+        debug_assert!(read.is_ok(), "{read:?}");
+    }
+
+    /// Calls `each` with the rows of calls for which there was no room by image.
+    pub(super) fn full_rows(&self, mut each: impl FnMut(Sysno, Row)) {
+        let read = self.maps.full_rows.read(BATCH, |at, row| {
+            let number = at % NUMBERS;
+            if row.calls + row.unreturned > 0 {
+                each(if number == NUMBERS - 1 { Sysno::UNKNOWN } else { Sysno::made(number) }, row);
+            }
+        });
+        debug_assert!(read.is_ok(), "{read:?}");
+    }
+
+    /// Calls `each` with all errors by image.
+    pub(super) fn errors(&self, each: impl FnMut(ErrorKey, u64)) {
+        let read = self.maps.errors.read(BATCH, each);
+        debug_assert!(read.is_ok(), "{read:?}");
+    }
+
+    /// Removes rows and errors of images that no thread runs any more.
+    pub(super) fn remove(&self, rows: &[RowKey], errors: &[ErrorKey]) {
+        let removed = self.maps.rows.remove(rows).and_then(|()| self.maps.errors.remove(errors));
+        debug_assert!(removed.is_ok(), "{removed:?}");
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.maps.totals.get(0).unwrap_or_default()
+    }
+
+    pub(super) fn events(&self) -> &Ring {
+        &self.maps.events
+    }
+
+    /// Returns the number of times that the kernel has left a program out.
+    pub(super) fn left_out(&self) -> u64 {
+        self.programs.iter().map(|(_, program)| program.left_out()).sum()
+    }
+}
+
+/// Adds up two rows of the kernel.
+pub(super) fn add(sum: &mut Row, row: &Row) {
+    sum.calls += row.calls;
+    sum.failed += row.failed;
+    sum.unreturned += row.unreturned;
+    sum.results = sum.results.wrapping_add(row.results);
+    sum.elapsed += row.elapsed;
+    sum.longest = sum.longest.max(row.longest);
+    if row.timed > 0 {
+        sum.shortest = if sum.timed == 0 { row.shortest } else { sum.shortest.min(row.shortest) };
+    }
+    sum.timed += row.timed;
+    sum.histogram.iter_mut().zip(row.histogram).for_each(|(mine, theirs)| *mine += theirs);
+}
+
+impl Maps {
+    fn new(numbers: u32, processors: u32, wanted: Wanted) -> std::io::Result<Self> {
+        Ok(Self {
+            slot_of: Map::new(MapType::Array, "slot_of", numbers, 0)?,
+            slots: Map::new(MapType::Array, "slots", SLOTS + 1, 0)?,
+            free_slots: Map::new(MapType::Queue, "free_slots", SLOTS + 1, 0)?,
+            rows: Map::new(MapType::Hash, "rows", wanted.rows, 0)?,
+            empty_row: Map::new(MapType::Array, "empty_row", 1, 0)?,
+            full_rows: Map::new(MapType::Array, "full_rows", NUMBERS.saturating_mul(processors), 0)?,
+            errors: Map::new(MapType::Hash, "errors", ERRORS, 0)?,
+            totals: Map::new(MapType::Array, "totals", 1, 0)?,
+            own_task: Map::new(MapType::Array, "own_task", 1, 0)?,
+            settings: Map::new(MapType::Array, SETTINGS, 1, READ_ONLY_TO_PROGRAMS)?,
+            events: Ring::new(wanted.ring)?,
+        })
+    }
+
+    /// Returns the descriptor of a map that a program names, and true if the program wants its value's address.
+    fn find(&self, name: &str) -> Option<(i32, bool)> {
+        let fd = match name {
+            "slot_of" => self.slot_of.fd(),
+            "slots" => self.slots.fd(),
+            "free_slots" => self.free_slots.fd(),
+            "rows" => self.rows.fd(),
+            "empty_row" => self.empty_row.fd(),
+            "full_rows" => self.full_rows.fd(),
+            "errors" => self.errors.fd(),
+            "totals" => self.totals.fd(),
+            "own_task" => self.own_task.fd(),
+            "events" => self.events.map.fd(),
+            SETTINGS => self.settings.fd(),
+            _ => return None,
+        };
+        Some((fd.as_raw_fd(), name == SETTINGS))
+    }
+
+    fn load(&self, program: &Compiled) -> Result<Program, String> {
+        let code = program.linked(|name| self.find(name)).ok_or("the programs name a map that is not there")?;
+        let name = format!("systoll_{}", program.name);
+        Program::load(&name, &code, c"Dual MIT/GPL")
+            .map_err(|(error, log)| refusal::of(&format!("loading the program for {}", program.name), &error, &log))
+    }
+
+    /// Finds where the kernel keeps a thread's number in its `task_struct`, which differs from kernel to kernel: where
+    /// two threads have their own numbers, and no other place agrees.
+    fn thread_number_offset(&self, learn: &Program) -> Result<u32, String> {
+        let own_task = &self.own_task;
+        let task = || -> std::io::Result<(u32, Task)> {
+            learn.run()?;
+            // SAFETY: returns a number.
+            Ok((unsafe { libc::gettid() } as u32, own_task.get(0)?))
+        };
+        let failed = |e: std::io::Error| refusal::of("running a program", &e, "");
+        let (number, ours) = task().map_err(failed)?;
+        let (other_number, others) = std::thread::scope(|scope| {
+            let other = limits::spawn_scoped(scope, "numbers", task).map_err(failed)?;
+            other.join().map_err(|_| "a thread of systoll's own has failed".to_owned())?.map_err(failed)
+        })?;
+        let agree = |at: &usize| ours.0[*at] == number && others.0[*at] == other_number;
+        let mut places = (0..TASK_BYTES / 4).filter(agree);
+        match (places.next(), places.next()) {
+            (Some(at), None) => Ok(at as u32 * 4),
+            _ => Err("this kernel does not keep threads' numbers where they can be found".into()),
+        }
+    }
+}
+
+/// Returns the number of processors that the machine can have: numbers of processors are lower.
+fn possible_processors() -> u32 {
+    let text = procfs::read("/sys/devices/system/cpu/possible").and_then(|t| String::from_utf8(t).ok());
+    let last = text.and_then(|t| t.trim().rsplit([',', '-']).next()?.parse::<u32>().ok());
+    last.map_or(1_024, |last| last.saturating_add(1)).clamp(1, 8_192)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring;
+    use super::*;
+    use std::io::Write as _;
+    use std::process::Command;
+
+    /// Returns programs that count, or says why there are none.
+    fn counting(rows: u32, ring: usize) -> Option<Counter> {
+        let wanted = Wanted { timed: true, follows: true, rows, ring };
+        match Counter::load(wanted) {
+            Ok(mut counter) => {
+                counter.attach().unwrap();
+                Some(counter)
+            }
+            Err(why) => {
+                let _ = writeln!(std::io::stderr(), "skipped: {why}");
+                None
+            }
+        }
+    }
+
+    /// Returns the calls that all rows hold together, and those among them of `number`.
+    fn counted(counter: &Counter, number: Sysno) -> (u64, u64, u64) {
+        let (mut all, mut of_number, mut without) = (0, 0, 0);
+        counter.rows(|key, row| {
+            all += row.calls + row.unreturned;
+            of_number += if Sysno::made(key.number) == number { row.calls } else { 0 };
+        });
+        counter.full_rows(|syscall, row| {
+            all += row.calls + row.unreturned;
+            without += row.calls + row.unreturned;
+            of_number += if syscall == number { row.calls } else { 0 };
+        });
+        for slot in counter.living().iter().filter(|slot| slot.number != NO_CALL) {
+            assert_ne!(slot.tid, 0);
+            all += 1;
+        }
+        (all, of_number, without)
+    }
+
+    fn entered(counter: &Counter) -> u64 {
+        counter.totals().entered + counter.living().iter().map(|slot| slot.entered).sum::<u64>()
+    }
+
+    fn own_tid() -> i32 {
+        // SAFETY: returns a number.
+        unsafe { libc::gettid() }
+    }
+
+    #[test]
+    fn calls_that_find_no_row_are_counted_by_their_number() {
+        const CALLS: [libc::c_long; 6] = [
+            libc::SYS_getuid,
+            libc::SYS_getgid,
+            libc::SYS_geteuid,
+            libc::SYS_getegid,
+            libc::SYS_getpid,
+            libc::SYS_getppid,
+        ];
+        let Some(mut counter) = counting(3, ring::BYTES) else { return };
+        counter.watch(own_tid(), None, false).unwrap();
+        for number in CALLS {
+            for _ in 0..100 {
+                // SAFETY: the calls only return a number.
+                unsafe { libc::syscall(number) };
+            }
+        }
+        counter.detach();
+        let (all, last, without) = counted(&counter, Sysno::named("getppid"));
+        assert_eq!((entered(&counter), last), (all, 100));
+        assert!(without >= 300 && counter.totals().no_row >= without, "{without} {:?}", counter.totals());
+        assert_eq!(counter.left_out(), 0);
+    }
+
+    #[test]
+    fn events_that_find_no_room_are_counted_and_no_call_is_lost() {
+        let Some(mut counter) = counting(ROWS, 4096) else { return };
+        counter.watch(own_tid(), None, false).unwrap();
+        for _ in 0..40 {
+            assert!(Command::new("true").status().unwrap().success());
+        }
+        counter.detach();
+        let (all, execs, without) = counted(&counter, Sysno::named("execve"));
+        assert_eq!((entered(&counter), without), (all, 0));
+        assert!(execs >= 40 && counter.totals().no_notice > 0, "{execs} {:?}", counter.totals());
+        let mut events = 0;
+        counter.events().read(|_| events += 1);
+        assert!(events > 10, "{events}");
+    }
+
+    #[test]
+    fn rows_of_two_processors_add_up() {
+        let row = |calls, timed, shortest, longest| Row { calls, timed, shortest, longest, ..Row::default() };
+        let mut sum = Row::default();
+        add(&mut sum, &row(1, 0, 0, 0));
+        add(&mut sum, &row(2, 2, 30, 40));
+        add(&mut sum, &row(3, 1, 20, 20));
+        assert_eq!((sum.calls, sum.timed, sum.shortest, sum.longest), (6, 3, 20, 40));
+    }
+}

@@ -1,0 +1,252 @@
+//! The data that systoll shares with its programs in the kernel: the structs of `bpf/count.c`.
+
+use super::call::Plain;
+
+/// Buckets of a row's histogram.
+pub(super) const BUCKETS: usize = 40;
+/// Calls that have a row of their own where there is no room for rows by image. The last stands for all other numbers.
+pub(super) const NUMBERS: u32 = 512;
+/// A slot's number of a call if its thread is in none.
+pub(super) const NO_CALL: u32 = u32::MAX;
+/// Flag of a slot whose thread has yet to execute the command: its calls until then are systoll's own.
+pub(super) const AWAITS_EXEC: u32 = 2;
+/// Flag of a slot whose thread may be in a call that was entered before it was watched.
+pub(super) const IS_NEW: u32 = 1;
+
+/// Facts that are constants to the programs.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct Settings {
+    /// Offset of the thread's number in the kernel's `task_struct`.
+    pub(super) pid_offset: u32,
+    /// 1 if calls are timed.
+    pub(super) timed: u32,
+    /// 1 if children are watched, too.
+    pub(super) follows: u32,
+    pub(super) execve: u32,
+    pub(super) execveat: u32,
+    pub(super) sigreturn: u32,
+    /// Offsets in `struct pt_regs`: of the call's number, of its first argument, of the code segment.
+    pub(super) number_at: u32,
+    pub(super) first_argument_at: u32,
+    pub(super) segment_at: u32,
+    /// Code segment of programs that make this machine's own calls.
+    pub(super) segment: u32,
+}
+
+/// The state of a thread that is watched.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct Slot {
+    pub(super) image: u64,
+    /// Image that made the call in work.
+    pub(super) call_image: u64,
+    pub(super) since: u64,
+    pub(super) entered: u64,
+    /// Number of the call in work, or [`NO_CALL`].
+    pub(super) number: u32,
+    pub(super) tid: u32,
+    pub(super) flags: u32,
+    pub(super) generation: u32,
+    pub(super) result: i64,
+    pub(super) took: u64,
+}
+
+/// The key of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct RowKey {
+    pub(super) image: u64,
+    pub(super) place: u64,
+    pub(super) number: u32,
+    pub(super) processor: u32,
+}
+
+/// The calls of a key.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Row {
+    pub(super) calls: u64,
+    pub(super) failed: u64,
+    pub(super) unreturned: u64,
+    pub(super) timed: u64,
+    /// Sum of the results that are no errors.
+    pub(super) results: u64,
+    pub(super) elapsed: u64,
+    pub(super) longest: u64,
+    pub(super) shortest: u64,
+    pub(super) histogram: [u64; BUCKETS],
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self {
+            calls: 0,
+            failed: 0,
+            unreturned: 0,
+            timed: 0,
+            results: 0,
+            elapsed: 0,
+            longest: 0,
+            shortest: 0,
+            histogram: [0; BUCKETS],
+        }
+    }
+}
+
+/// The key of a number of errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct ErrorKey {
+    pub(super) image: u64,
+    pub(super) number: u32,
+    pub(super) errno: u16,
+    pub(super) processor: u16,
+}
+
+/// Sums over all that is watched.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct Totals {
+    /// Calls entered by threads that have ended.
+    pub(super) entered: u64,
+    /// Threads that live.
+    pub(super) live: u64,
+    /// Threads that are not watched because there was no slot for them.
+    pub(super) no_slot: u64,
+    /// Calls that were counted without their image, because there was no room for a row.
+    pub(super) no_row: u64,
+    /// Errors that were counted without their errno.
+    pub(super) no_error: u64,
+    /// Events that found no room.
+    pub(super) no_notice: u64,
+    /// Programs of another machine, which were let go.
+    pub(super) foreign: u64,
+    /// Rows made so far.
+    pub(super) rows: u64,
+}
+
+/// What happened to a thread, as the kernel says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Started,
+    TriesExec,
+    HasExecuted,
+    ReturnedFromExec,
+    Ended,
+    IsForeign,
+}
+
+impl Kind {
+    fn from_number(number: u32) -> Option<Self> {
+        let all =
+            [Self::Started, Self::TriesExec, Self::HasExecuted, Self::ReturnedFromExec, Self::Ended, Self::IsForeign];
+        all.get(number.checked_sub(1)? as usize).copied()
+    }
+}
+
+/// An event of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    /// Time, ns of the clock that [`crate::sys::now`] reads.
+    pub(super) at: u64,
+    pub(super) image: u64,
+    /// Image before, or that of the parent.
+    pub(super) from: u64,
+    pub(super) kind: Kind,
+    pub(super) tid: i32,
+    /// True if a new thread is a process of its own.
+    pub(super) is_process: bool,
+    /// File that an execve names, or the name of the new program.
+    pub(super) text: String,
+}
+
+/// Bytes of an event before its text.
+const HEAD: usize = 40;
+
+impl Event {
+    /// Reads an event; `None` if it is none of the programs'.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let head = bytes.get(..HEAD)?;
+        let long = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
+        let word = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+        let text = bytes.get(HEAD..).unwrap_or_default();
+        let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+        Some(Self {
+            at: long(0)?,
+            image: long(8)?,
+            from: long(16)?,
+            kind: Kind::from_number(word(24)?)?,
+            tid: word(28)? as i32,
+            is_process: word(36)? != 0,
+            text: String::from_utf8_lossy(text.get(..end)?).into_owned(),
+        })
+    }
+}
+
+/// Bytes of `task_struct` that are searched for a thread's number.
+pub(super) const TASK_BYTES: usize = 8192;
+
+/// The beginning of a `task_struct`, in words.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Task(pub(super) [u32; TASK_BYTES / 4]);
+
+impl Default for Task {
+    fn default() -> Self {
+        Self([0; TASK_BYTES / 4])
+    }
+}
+
+/// A map without keys or values of ours.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct Nothing;
+
+// SAFETY: all are `repr(C)` structs of numbers, in an order that leaves no padding (a test compares sizes).
+unsafe impl Plain for Settings {}
+// SAFETY: as above.
+unsafe impl Plain for Slot {}
+// SAFETY: as above.
+unsafe impl Plain for RowKey {}
+// SAFETY: as above.
+unsafe impl Plain for Row {}
+// SAFETY: as above.
+unsafe impl Plain for ErrorKey {}
+// SAFETY: as above.
+unsafe impl Plain for Totals {}
+// SAFETY: as above.
+unsafe impl Plain for Task {}
+// SAFETY: it has no bytes.
+unsafe impl Plain for Nothing {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structs_have_no_padding() {
+        assert_eq!(size_of::<Settings>(), 10 * 4);
+        assert_eq!(size_of::<Slot>(), 64);
+        assert_eq!(size_of::<RowKey>(), 24);
+        assert_eq!(size_of::<Row>(), (8 + BUCKETS) * 8);
+        assert_eq!(size_of::<ErrorKey>(), 16);
+        assert_eq!(size_of::<Totals>(), 8 * 8);
+        assert_eq!(size_of::<Task>(), TASK_BYTES);
+    }
+
+    #[test]
+    fn events_are_read_and_others_are_not() {
+        let mut bytes = vec![0; HEAD];
+        bytes[24] = 3;
+        bytes[28] = 7;
+        bytes.extend(b"name\0more");
+        let event = Event::read(&bytes).unwrap();
+        assert_eq!((event.kind, event.tid, event.text.as_str()), (Kind::HasExecuted, 7, "name"));
+        bytes[24] = 7;
+        assert_eq!(Event::read(&bytes), None);
+        assert_eq!(Event::read(&bytes[..HEAD - 1]), None);
+        bytes[24] = 5;
+        assert_eq!(Event::read(&bytes[..HEAD]).map(|e| e.text), Some(String::new()));
+    }
+}
