@@ -279,7 +279,7 @@ FURTHER = 4
 
 
 # Suites whose tests all run as root each time: what root may do is what they are about.
-OF_RIGHTS = ("attach", "attach_faults", "attach_pitfalls", "backends_agree", "counts", "fidelity", "hostile", "identity", "kernel_counts", "namespaces_and_tracers", "requests", "rights", "systoll_killed", "systoll_terminated", "untraced")
+OF_RIGHTS = ("attach", "attach_faults", "attach_pitfalls", "backends_agree", "bpf", "counts", "fidelity", "hostile", "identity", "kernel_counts", "namespaces_and_tracers", "requests", "rights", "systoll_killed", "systoll_terminated", "untraced")
 # Of the others, root runs one of so many each day, another one each day.
 DAYS = 5
 # How long tests took, seconds, in the repository. A test that is not there is a short one.
