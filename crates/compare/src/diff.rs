@@ -9,7 +9,8 @@ use crate::range::Range;
 use crate::rounds::{self, RoundChange};
 use crate::table::{Cell, Keys, Table, missed_by_row, table};
 use crate::vary::{Chance, chance, in_runtime};
-use crate::{attribution, lines};
+use crate::waits::WallChange;
+use crate::{attribution, lines, waits};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{BackendKind, Counts, Recording};
 
@@ -71,6 +72,8 @@ pub struct Diff {
     /// Rounds that came, went, or have another length or number, among rows that changed; costliest
     /// first.
     pub rounds: Vec<RoundChange>,
+    /// The change of the elapsed time; `None` if it did not change, or is not known.
+    pub wall: Option<WallChange>,
     /// Reasons why the sides are less comparable.
     pub notes: Vec<Note>,
 }
@@ -121,6 +124,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
         findings_new,
         findings_gone,
         rounds,
+        wall: waits::change(old, new),
         notes: notes(old, new),
     }
 }

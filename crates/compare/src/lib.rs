@@ -44,6 +44,7 @@ mod select;
 mod table;
 mod tracked;
 mod vary;
+mod waits;
 
 pub use budget::{
     Bound, Breach, Budget, BudgetError, Held, HeldFinding, Limit, MAX_TEXT, Measured, Run, Units, Who, hold, learn,
@@ -57,3 +58,4 @@ pub use rounds::{RoundChange, RoundFigures, RoundPart};
 pub use select::{SelectError, Selector};
 pub use tracked::{Tracked, Wanted};
 pub use vary::Chance;
+pub use waits::{WaitChange, WallChange};

@@ -1,5 +1,6 @@
 //! The `diff` screen: the changes, old beside new, on a terminal and as a table in Markdown.
 
+use crate::check::place_text;
 use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, sentence, shell_words, shorten};
 use crate::units::{counted, grouped, time};
@@ -58,6 +59,11 @@ pub fn write_diff(w: &mut dyn Write, diff: &Diff, options: DiffOptions, style: &
         lines.push(Line::default());
         lines.extend(table(diff, options, style));
     }
+    let wall = wall(diff, style);
+    if !wall.is_empty() {
+        lines.push(Line::default());
+        lines.extend(wall);
+    }
     let findings = findings(diff);
     if !findings.is_empty() {
         lines.push(Line::default());
@@ -101,6 +107,21 @@ fn head(diff: &Diff, style: &Style) -> Vec<Line> {
     parts.push(Line::of(Role::Faint, runs));
     lines.extend(flow(Line::of(Role::Plain, "         "), parts, 4, 9, style.columns()));
     lines
+}
+
+/// Returns the change of the elapsed time, and the waits that changed with it.
+fn wall(diff: &Diff, style: &Style) -> Vec<Line> {
+    let Some(wall) = &diff.wall else { return vec![] };
+    let times = Line::of(Role::Plain, format!("{} → {}", time(wall.old_ns.median), time(wall.new_ns.median)));
+    let waits = wall.waits.iter().map(|wait| {
+        let (old, new) = (wait.old_ns.median, wait.new_ns.median);
+        let less = if new < old { "less" } else { "more" };
+        let place = wait.place.as_ref().map_or_else(String::new, |place| format!("  <  {}", place_text(place)));
+        let what = format!("{} {less} waiting {}: ", time(new.abs_diff(old)), wait.class.waits_for());
+        Line::of(Role::Plain, what).with(Role::Name, wait.syscall.to_string()).with(Role::Plain, place)
+    });
+    let first = Line::of(Role::Strong, "  wall     ");
+    flow(first, std::iter::once(times).chain(waits).collect(), 3, 11, style.columns())
 }
 
 fn table(diff: &Diff, options: DiffOptions, style: &Style) -> Vec<Line> {

@@ -152,7 +152,8 @@ fn who_text(who: &Who) -> String {
     format!("most by {} in {} ({})", chain.join(" < "), clean(&who.program), grouped(who.calls))
 }
 
-fn place_text(place: &SourcePlace) -> String {
+/// Writes a place in the source: its function, and the file and line if they are known.
+pub(crate) fn place_text(place: &SourcePlace) -> String {
     let mut text = clean(&place.function);
     if let (Some(file), Some(line)) = (place.file.as_deref(), place.line) {
         text.push_str(&format!(" {}:{line}", clean(short_file(file))));

@@ -5,7 +5,9 @@ use super::parts::finite;
 use crate::diff::note_text;
 use serde::Serialize;
 use serde_json::Value;
-use systoll_compare::{Change, Diff, Figures, FindingChange, Range, RoundChange, RoundFigures, Summary, Verdict};
+use systoll_compare::{
+    Change, Diff, Figures, FindingChange, Range, RoundChange, RoundFigures, Summary, Verdict, WaitChange, WallChange,
+};
 
 #[derive(Serialize)]
 struct WireDiff<'a> {
@@ -20,7 +22,24 @@ struct WireDiff<'a> {
     findings_new: Vec<WireFinding<'a>>,
     findings_gone: Vec<WireFinding<'a>>,
     rounds: Vec<WireRound<'a>>,
+    wall: Option<WireWall<'a>>,
     notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct WireWall<'a> {
+    old_ns: WireRange,
+    new_ns: WireRange,
+    waits: Vec<WireWait<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireWait<'a> {
+    waits_for: &'static str,
+    syscall: String,
+    place: Option<WirePlace<'a>>,
+    old_ns: WireRange,
+    new_ns: WireRange,
 }
 
 #[derive(Serialize)]
@@ -117,6 +136,7 @@ pub fn diff_json(diff: &Diff, version: &str) -> Value {
         findings_new: diff.findings_new.iter().map(finding).collect(),
         findings_gone: diff.findings_gone.iter().map(finding).collect(),
         rounds: diff.rounds.iter().map(round).collect(),
+        wall: diff.wall.as_ref().map(wall),
         notes: diff.notes.iter().map(note_text).collect(),
     };
     // This can't fail: the structs are plain and have string keys.
@@ -131,6 +151,21 @@ fn side(side: &Summary) -> Side<'_> {
         calls: range(side.calls),
         toll_ns: side.toll_ns,
         own_cpu_ns: side.own_cpu_ns,
+    }
+}
+
+fn wall(change: &WallChange) -> WireWall<'_> {
+    let waits = change.waits.iter().map(wait).collect();
+    WireWall { old_ns: range(change.old_ns), new_ns: range(change.new_ns), waits }
+}
+
+fn wait(wait: &WaitChange) -> WireWait<'_> {
+    WireWait {
+        waits_for: wait.class.name(),
+        syscall: wait.syscall.to_string(),
+        place: wait.place.as_ref().map(place),
+        old_ns: range(wait.old_ns),
+        new_ns: range(wait.new_ns),
     }
 }
 
