@@ -36,6 +36,8 @@ const HANDED: f64 = 0.75;
 /// Least number of wakes by a descriptor for each call in the turns that does something else: a pool that opens, reads and
 /// writes files for an event loop makes one for each wake. A worker that reads lines makes one for a hundred of them.
 const OTHERS: usize = 4;
+/// Number of a row's calls that may belong to the start of a thread: a worker of Node loads its modules after its first wait.
+const AT_START: u64 = 64;
 /// Longest work of a thread between two calls in such a turn, ns. It is not small beside the hand-over, as [`WORK`] is: an
 /// interpreter that takes a message from its event loop to its caller took 12 to 28 microseconds (asyncio, Node).
 const WORK_OF_LOOP: u64 = 40_000;
@@ -182,7 +184,7 @@ impl Turns {
             let by = bells.hand_over(&observed, lines);
             let rings = || lines.transfer(&observed).is_some_and(|moved| moved.way == Way::Out);
             self.rung += usize::from(by == By::Bell && rings());
-            self.others += usize::from(by == By::Nothing && handed.is_some());
+            self.others += usize::from(by == By::Nothing && handed.is_some() && call.nth > AT_START);
             let works = before.replace(call).is_some_and(|before| between.calls_ns(before, call) > WORK_OF_LOOP);
             handed = handed.map(|handed| handed && by != By::Nothing && !works);
             if sleeps(&observed, lines) {
