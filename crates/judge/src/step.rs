@@ -2,8 +2,8 @@
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, Nothing, ObservedCall, PATH,
-    POSITION, ROOM, SIZE, STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, ObservedCall, PATH, POSITION,
+    ROOM, SIZE, STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
@@ -239,8 +239,5 @@ pub(crate) fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
 
 /// Returns true if the poll found nothing.
 pub(crate) fn found_nothing(look: &Look, observed: &ObservedCall<'_>) -> bool {
-    match look.nothing {
-        Nothing::Zero => observed.call.result == Some(0),
-        Nothing::Error(errno) => observed.call.errno() == Some(errno),
-    }
+    look.nothing.is_of(observed.call)
 }

@@ -1,9 +1,8 @@
 //! Calls that move bytes, and calls that poll without waiting.
 
 use super::vocabulary::When::{self, AllBits, InControl, InShort, InZero, Is, NoBits, NoneOf, NotNull, OneOf};
-use systoll_model::Errno;
-use systoll_model::Sysno;
 use systoll_model::constants::*;
+use systoll_model::{Errno, Sysno, WindowCall};
 
 /// The direction in which bytes move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -189,6 +188,16 @@ pub(crate) enum Nothing {
     Zero,
     /// The poll fails with this error.
     Error(Errno),
+}
+
+impl Nothing {
+    /// Returns true if a call has this result.
+    pub(crate) fn is_of(self, call: &WindowCall) -> bool {
+        match self {
+            Self::Zero => call.result == Some(0),
+            Self::Error(errno) => call.errno() == Some(errno),
+        }
+    }
 }
 
 /// A poll: a call that returns at once, whether it finds something or not.

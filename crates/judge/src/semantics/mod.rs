@@ -42,8 +42,8 @@ pub(crate) use call_pairs::{Sequel, Spare, Tie};
 pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
 pub(crate) use io::{
-    COUNTERS, DATAGRAMS, Look, MADE_UP, MOVES_UNSEEN, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES,
-    TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, is_device, is_stored, may_pass_descriptors,
+    COUNTERS, DATAGRAMS, Look, MADE_UP, MOVES_UNSEEN, NETWORK_STREAMS, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,
+    TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, is_device, is_stored, may_pass_descriptors,
 };
 pub(crate) use memory::Amount;
 pub(crate) use names::{asks_to_run, removes_name};

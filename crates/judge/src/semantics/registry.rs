@@ -4,7 +4,7 @@ use super::alternatives::{CHEAPER, Cheaper};
 use super::call_pairs::{SEQUELS, Sequel};
 use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
 use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain, NOT_YETS, NotYet};
-use super::io::{ENTERS, Enter, LOOKS, Look, Nothing, TRANSFERS, Transfer, Way};
+use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::locks::{FILE_LOCKS, FileLock, KERNEL_LOCKS, KernelLock};
 use super::memory::{Amount, FREES, Frees, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
@@ -17,6 +17,8 @@ use super::state_lines::{STATE_LINES, StateLine};
 use super::stores::{STORES, Store};
 use super::things::{End, THINGS, Thing};
 use super::threads::{SPAWNS, Spawn, THREAD_SETUPS, ThreadSetup};
+#[cfg(test)]
+use super::vocabulary::Eight;
 use super::vocabulary::{Act, When};
 use super::waits::{
     ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SLEEPS_UNTIL, SUSPECT_WAITS, SendsAtOnce, SleepsUntil, SuspectWait,
@@ -247,36 +249,6 @@ impl Followed {
 pub(crate) struct Semantics {
     calls: Vec<OnceCell<Box<Lines>>>,
     none: Lines,
-}
-
-/// Eight kinds of waste, as compilers know them: common subexpression, subsumed question, redundant store, dead
-/// store, inverse pair, loop-invariant creation, missed coalescing, missed strength reduction.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Eight {
-    SameQuestion,
-    Contained,
-    NoChange,
-    DeadStore,
-    Undone,
-    MadeAgain,
-    InPieces,
-    DearerRoad,
-}
-
-#[cfg(test)]
-impl Eight {
-    /// All eight, in the order of the cells of the table of shapes.
-    pub(super) const ALL: [Self; 8] = [
-        Self::SameQuestion,
-        Self::Contained,
-        Self::NoChange,
-        Self::DeadStore,
-        Self::Undone,
-        Self::MadeAgain,
-        Self::InPieces,
-        Self::DearerRoad,
-    ];
 }
 
 #[cfg(test)]
@@ -515,11 +487,7 @@ impl Lines {
 
     /// Returns true if the call asks for something, and the answer is that it is not there yet.
     pub(crate) fn is_not_yet(&self, call: &ObservedCall<'_>) -> bool {
-        let is = |answer: Nothing| match answer {
-            Nothing::Zero => call.call.result == Some(0),
-            Nothing::Error(errno) => call.call.errno() == Some(errno),
-        };
-        self.not_yets.iter().any(|line| call.holds(line.when) && is(line.answer))
+        self.not_yets.iter().any(|line| call.holds(line.when) && line.answer.is_of(call.call))
     }
 
     /// Returns the line of the timer that the call sets.

@@ -8,7 +8,8 @@
 //! must claim, and neighbours of them, which it must not. Errors that come again are reported for any call
 //! ([`super::errors`]).
 
-use super::registry::{Eight, Lines, Semantics};
+use super::registry::{Lines, Semantics};
+use super::vocabulary::Eight;
 use std::collections::BTreeMap;
 use systoll_model::{Sysno, signatures};
 

@@ -139,3 +139,33 @@ pub(crate) enum Act {
     /// The call does something that may be refused; the refusal is an answer.
     Try,
 }
+
+/// Eight kinds of waste, as compilers know them: common subexpression, subsumed question, redundant store, dead
+/// store, inverse pair, loop-invariant creation, missed coalescing, missed strength reduction.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Eight {
+    SameQuestion,
+    Contained,
+    NoChange,
+    DeadStore,
+    Undone,
+    MadeAgain,
+    InPieces,
+    DearerRoad,
+}
+
+#[cfg(test)]
+impl Eight {
+    /// All eight, in the order of the cells of the table of shapes.
+    pub(super) const ALL: [Self; 8] = [
+        Self::SameQuestion,
+        Self::Contained,
+        Self::NoChange,
+        Self::DeadStore,
+        Self::Undone,
+        Self::MadeAgain,
+        Self::InPieces,
+        Self::DearerRoad,
+    ];
+}

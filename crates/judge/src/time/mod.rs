@@ -1,6 +1,7 @@
 //! Time: what ended each long wait, and where the wall went.
 
 mod ends;
+mod least;
 mod needless;
 mod path;
 mod sleeps;

@@ -5,6 +5,7 @@
 //! for work, for a peer, for a person, and for what takes its time.
 
 use super::ends::{Ends, WaitClass};
+use super::least::LEAST_WAITS;
 use super::path::WallTime;
 use super::sleeps::{After, Sleeps};
 use super::talks::Talks;
@@ -92,10 +93,6 @@ pub(crate) struct NeedlessWaits {
     pub(crate) lines: BTreeMap<FrameId, u64>,
 }
 
-/// Waits of a row, at least, for a claim: fewer may be chance.
-pub(super) const LEAST_WAITS: u64 = 5;
-/// Least share of a row's calls in windows, 0 to 1, for what is said of all of them.
-pub(super) const MOSTLY: f64 = 0.7;
 /// Range of waits for a delayed acknowledgement, ns: TCP_DELACK_MIN is 40 ms, and busy boxes run threads late.
 const DELAYED: RangeInclusive<u64> = 38_000_000..=60_000_000;
 /// Part of a lock's wait, 0 to 1, for which its holder waits for something else, at least.

@@ -1,7 +1,7 @@
 //! The rows of sleeps, and what they come after: a question that found nothing, or a request that was sent.
 
 use super::ends::{Ends, WaitClass};
-use super::needless::{LEAST_WAITS, MOSTLY};
+use super::least::{LEAST_WAITS, MOSTLY};
 use super::threads::{Threads, name_of};
 use crate::semantics::{ObservedCall, Semantics, Way};
 use crate::step::found_nothing;

@@ -1,7 +1,7 @@
 //! Talks with peers: requests, and the waits for their answers.
 
 use super::ends::{Ends, WaitClass};
-use super::needless::MOSTLY;
+use super::least::MOSTLY;
 use crate::semantics::{ObservedCall, Semantics, Way};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, WaitSpan, WindowCall};

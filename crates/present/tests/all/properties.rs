@@ -159,6 +159,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 ns: call.ns,
                 args: [call.ns; 6],
                 result: call.startup.then_some(call.ns as i64),
+                line: None,
                 object: Some(call.thread.clone()),
             };
             let wait_spans = WaitSpans {

@@ -390,6 +390,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     ns: call.ns,
                     args: [call.at_ns, 0, call.ns, 0, 0, 0],
                     result: call.startup.then_some(call.ns as i64),
+                    line: call.startup.then_some(FrameId(0)).filter(|_| !frames.is_empty()),
                     object: (!call.thread.is_empty()).then(|| call.thread.clone()),
                 };
                 let dropped = |call: &LongCall| DroppedWaits { row: call.row, calls: call.ns, ns: call.at_ns };
