@@ -20,8 +20,8 @@ from suites.attach import attach, is_hooked
 MOST = 20
 # Questions of interpreters, whose stacks only systoll can read: some 30 were measured, of which rare places ask most.
 MOST_OF_INTERPRETERS = 60
-# Time after which a program counts as steady, s.
-SETTLES = 2.5
+# Processor time after which a program counts as steady, s, and the time after which it does at last.
+SETTLES, AT_LAST = 2.5, 21
 
 
 def layout(name, within):
@@ -46,6 +46,13 @@ def asked(pid):
                 images, total = images + 1, total + struct.unpack_from("<Q", head, ticket)[0]
     assert images, "the shared memory was not found"
     return total
+
+
+def processor_time(pid):
+    """Returns the processor time of a process, s."""
+    with open(f"/proc/{pid}/stat") as f:
+        user, system = f.read().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 class Steady:
@@ -77,8 +84,9 @@ def asks_seldom(box, argv, work, each_million=MOST, settling=1, stretches=1):
         watching, out = attach(box, run.process.pid)
         wait_for(lambda: is_hooked(run.process.pid) or watching.poll() is not None, "being entered")
         assert watching.poll() is None, "attaching failed"
-        first = run.done
-        time.sleep(SETTLES)
+        first, worked, began = run.done, processor_time(run.process.pid), time.monotonic()
+        is_steady = lambda: processor_time(run.process.pid) >= worked + SETTLES or time.monotonic() > began + AT_LAST
+        wait_for(is_steady, "being steady")
         wait_for(lambda: run.done >= first + settling * work, "settling", LIMIT)
         for _ in range(stretches):
             settled, before = run.done, asked(watching.pid)

@@ -11,7 +11,7 @@ use std::time::Duration;
 use systoll_model::{Problem, ProblemKind};
 
 /// Time after which watching is held to its share, ns.
-pub(crate) const STEADY_NS: u64 = 2_000_000_000;
+const STEADY_NS: u64 = 2_000_000_000;
 /// Processor time that the programs have used by then; until then watching is not held to its share, but for
 /// [`STEADY_AT_LAST_NS`] at most. A service's start takes the first seconds, and its first requests are as new: Puma's
 /// connections to its backend, made from the third second on, were never sampled in 4 of 6 runs.
@@ -38,6 +38,8 @@ pub(crate) struct Spending {
     theirs_ns: u64,
     /// Time of the last comparison, ns since the run's start.
     compared_ns: u64,
+    /// True once watching is held to its share.
+    is_steady: bool,
     is_over: bool,
     /// Time for which the limit was exceeded, ns.
     over_ns: u64,
@@ -56,6 +58,7 @@ impl Spending {
             before_ns: 0,
             theirs_ns: 0,
             compared_ns: 0,
+            is_steady: false,
             is_over: false,
             over_ns: 0,
         }
@@ -76,6 +79,7 @@ impl Spending {
         self.theirs_ns = self.theirs_ns.max(theirs_ns);
         let worked = self.theirs_ns - *self.first_ns.get_or_insert(theirs_ns);
         let is_new = run_ns < STEADY_NS || worked < STEADY_THEIRS_NS && run_ns < STEADY_AT_LAST_NS;
+        self.is_steady |= !is_new;
         if is_new {
             (self.ours, self.before_ns) = (Duration::ZERO, self.theirs_ns);
             return false;
@@ -87,6 +91,11 @@ impl Spending {
         let theirs = Duration::from_nanos(self.theirs_ns - self.before_ns);
         self.is_over = self.ours > self.allowance + theirs.mul_f64(self.share);
         self.is_over
+    }
+
+    /// Returns true once the programs have worked for so long that new contexts are rare.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.is_steady
     }
 
     /// Returns the problem for the report if calls were sampled for a part of the time only.
@@ -121,8 +130,10 @@ mod tests {
         let mut idle = Spending::new(&WindowPolicy::default(), ms(0));
         assert!(!idle.compare(0, 1) && !idle.compare(MS, STEADY_AT_LAST_NS - 1));
         idle.note(ms(30), false);
-        assert!(idle.compare(MS, STEADY_AT_LAST_NS));
-        assert!(!spending.compare(2_000 * MS, at(0)));
+        assert!(!idle.is_steady());
+        assert!(idle.compare(MS, STEADY_AT_LAST_NS) && idle.is_steady());
+        assert!(!spending.is_steady());
+        assert!(!spending.compare(2_000 * MS, at(0)) && spending.is_steady());
         spending.note(ms(900), true);
         assert!(!spending.compare(1_000 * MS, at(100)), "what is needed does not count");
         spending.note(ms(905), false);

@@ -24,7 +24,7 @@ use crate::inproc::monitor::session::{
     Chores, DraftRecording, FileKnowledge, NoCalls, Provisioning, Reuse, Session, Targets, TracedProcesses,
 };
 use crate::inproc::monitor::shared::memory::{Area, Memory};
-use crate::inproc::monitor::spending::{STEADY_NS, Spending};
+use crate::inproc::monitor::spending::Spending;
 use crate::inproc::monitor::sys::{self, ChildSignal};
 use crate::inproc::monitor::tracees::{Seized, Tracees};
 use crate::launch::Held;
@@ -418,7 +418,7 @@ fn keep_within_share(session: &mut Session, now: u64) {
     let run_ns = draft.clock.at(now);
     let is_over = spending.compare(ended.saturating_add(living), run_ns);
     draft.windows.budget.set_overspent(is_over);
-    if run_ns >= STEADY_NS {
+    if spending.is_steady() {
         draft.windows.budget.be_steady();
     }
     if !is_over {
