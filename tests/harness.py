@@ -278,10 +278,11 @@ def attempt(shared, user, backend, function, strict):
 FURTHER = 4
 
 
-# Suites whose tests all run as root each time: what root may do is what they are about.
+# Suites whose tests all run as root each time, because they are about what root may do.
 OF_RIGHTS = ("attach", "attach_faults", "attach_pitfalls", "backends_agree", "bpf", "counts", "fidelity", "hostile", "identity", "kernel_counts", "namespaces_and_tracers", "requests", "rights", "systoll_killed", "systoll_terminated", "untraced")
-# Of the others, root runs one of so many each day, another one each day.
-DAYS = 5
+# Of these suites an ordinary user runs one of so many tests that root runs too, another one at the next commit. Each test
+# of the other suites runs as one of both users, as the other one at the next commit.
+TURNS = 3
 # How long tests took, seconds, in the repository. A test that is not there is a short one.
 SECONDS = os.path.join(HERE, "seconds.json")
 # Shorter tests don't stand there.
@@ -293,19 +294,33 @@ def label(test, user):
     return f"{suite}.{name} [{user}{', ' + backend if backend else ''}]"
 
 
-def chosen(users, words, long):
-    """Returns the tests to run: [(label, user, test)]."""
+def commits():
+    """Returns the number of commits so far, which is the same whenever a commit is tested; without git the number of the day."""
+    r = subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=HERE, capture_output=True, text=True) if shutil.which("git") else None
+    return int(r.stdout) if r and r.returncode == 0 else int(time.time() // 86400)
+
+
+def is_due(user, test, turn):
+    """Returns True if a test runs as `user` at a turn. A test of two users and two backends runs as both, each by one of the
+    backends; a test of one user and two backends by one of them."""
+    suite, name, function, users, _, backend = test
+    turn += zlib.crc32(f"{suite}.{name}".encode()) + (backend == "inproc")
+    if len(users) == 1:
+        has_two = sum(other[2] is function and other[1] == name for other in TESTS) > 1
+        return turn % 2 == 0 or not has_two
+    if suite in OF_RIGHTS:
+        return user == "root" or turn % TURNS == 0
+    return turn % 2 == (user == "root")
+
+
+def chosen(users, words, long, turn):
+    """Returns the tests to run and those whose turn it is not: [(label, user, test)] each."""
     all = [(label(test, user), user, test) for test in TESTS for user in test[3] if user in users]
     all = [one for one in all if long or not one[2][4]]
     if words:
-        return [one for one in all if any(w in one[0] for w in words)]
-    today = int(time.time() // 86400)
-
-    def is_due(name, user, test):
-        turn = zlib.crc32(name.encode()) % DAYS == today % DAYS
-        return long or len(users) == 1 or user == "nobody" or len(test[3]) == 1 or test[0] in OF_RIGHTS or turn
-
-    return [one for one in all if is_due(*one)]
+        return [one for one in all if any(w in one[0] for w in words)], []
+    due = [one for one in all if long or len(users) == 1 or is_due(*one[1:], turn)]
+    return due, [one for one in all if one not in due]
 
 
 def by_length(tests):
@@ -316,15 +331,49 @@ def by_length(tests):
     return tests
 
 
+# Time for which the processors are observed before one more test begins, s, and the part of it for which they have to be idle.
+OBSERVED, IDLE = 0.4, 0.3
+
+
+def idle_share():
+    """Returns the share of the processors' time, 0 to 1, that nobody used for a while. What runs with a lower priority, such
+    as a compiler in the background, gives way."""
+
+    def times():
+        with open("/proc/stat") as f:
+            _, user, nice, system, idle, wait, *rest = f.readline().split()
+        unused = int(nice) + int(idle) + int(wait)
+        return unused, unused + int(user) + int(system) + sum(map(int, rest[:3]))
+
+    unused, all = times()
+    time.sleep(OBSERVED)
+    unused, all = (now - then for now, then in zip(times(), (unused, all)))
+    return unused / max(1, all)
+
+
+def wait_for_idle_processors(shared, is_over):
+    """Returns once there is room for another test, or `is_over`. Only one of all workers is let go at a time: a test that begins
+    is busy."""
+    with open(os.path.join(shared.root, "idle.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        while not is_over() and idle_share() < IDLE:
+            pass
+
+
 def is_first_to_take(shared, name):
     """Returns True to the first of all workers that asks for a test."""
-    folder = os.path.join(shared.root, "taken")
-    os.makedirs(folder, exist_ok=True)
+    place = token(shared, name)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
     try:
-        os.close(os.open(os.path.join(folder, hashlib.sha256(name.encode()).hexdigest()), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         return True
     except FileExistsError:
         return False
+
+
+def token(shared, name):
+    """Returns the path of the file that a worker makes when it takes a test."""
+    return os.path.join(shared.root, "taken", hashlib.sha256(name.encode()).hexdigest())
 
 
 def took(root, shortest):
@@ -340,8 +389,14 @@ def took(root, shortest):
 QUARANTINE = {}
 
 
-def run_tests(shared, tests, strict):
-    """Runs tests, those that no other worker has taken. Returns (passed, failed, skipped).
+def is_taken(shared, name):
+    """Returns True if a worker has taken a test."""
+    return os.path.exists(token(shared, name))
+
+
+def run_tests(shared, tests, strict, is_extra=False):
+    """Runs tests, those that no other worker has taken. Returns (passed, failed, skipped). An extra worker takes tests only while
+    processors are idle.
 
     A test that fails is tried once more a moment later, to tell what always fails (FAILED) from what fails now and then
     (FLAKY). The last lines name either with the reason. With `strict`, one that passes then is tried FURTHER times more:
@@ -350,6 +405,8 @@ def run_tests(shared, tests, strict):
     passed = failed = skipped = 0
     remarks = []
     for name, user, (suite, test_name, function, _, _, backend) in tests:
+        if is_extra and not is_taken(shared, name):
+            wait_for_idle_processors(shared, lambda: is_taken(shared, tests[-1][0]))
         if not shared.made and not is_first_to_take(shared, name):
             continue
         start = time.monotonic()

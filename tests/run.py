@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the suites that need real programs.
 
-  run.py --systoll PATH [--user root|nobody|both] [--long] [--strict] [--jobs N] [--list] [WORD...]
+  run.py --systoll PATH [--user root|nobody|both] [--long] [--strict] [--jobs N] [--list | --left-out] [WORD...]
 
-WORDs select tests whose name contains one of them. Without WORDs and --long, root's are a fifth of those where it does not
-matter who runs them, another fifth each day; an ordinary user's are all. Ends with 'N passed, N failed, N skipped'
-and status 0 only where nothing failed.
+WORDs select tests whose name contains one of them. Without WORDs and --long, a test runs as root or as an ordinary user where it
+does not matter which, as the other one after the next commit, and so do the two backends of one user; --left-out lists what
+is left out. Tests begin while processors are idle, by up to --jobs workers. Ends with 'N passed, N failed, N skipped' and
+status 0 only where nothing failed.
 """
 import argparse
 import importlib
@@ -25,9 +26,14 @@ def main():
     p.add_argument("--user", default="both", choices=["root", "nobody", "both"])
     p.add_argument("--long", action="store_true", help="also the long tests, and all of root's")
     p.add_argument("--strict", action="store_true", help="a test that is skipped, or fails in two of six attempts, fails")
-    p.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1, help="tests run at the same time, because most of them wait")
+    cpus = os.cpu_count() or 1
+    p.add_argument("--jobs", type=int, default=3 * cpus, help="tests run at the same time, at most, because most of them wait")
     p.add_argument("--seconds", help="write how long each test took into this file, which is tests/seconds.json in the repository")
     p.add_argument("--list", action="store_true")
+    p.add_argument("--turn", type=int, help="number that decides what is left out, instead of the number of commits")
+    p.add_argument("--left-out", action="store_true")
+    # Set in workers that take tests only while processors are idle.
+    p.add_argument("--extra", action="store_true", help=argparse.SUPPRESS)
     # Set in one worker of several, which shares this folder with the others.
     p.add_argument("--shared", help=argparse.SUPPRESS)
     p.add_argument("words", nargs="*")
@@ -49,13 +55,20 @@ def main():
     if os.getuid() != 0:
         # Run an ordinary user's tests without changing the user, whoever we are.
         users = ("root",)
+    opts.turn = harness.commits() if opts.turn is None else opts.turn
+    chosen, left_out = harness.chosen(users, opts.words, opts.long, opts.turn)
+    if opts.left_out:
+        print("\n".join(name for name, *_ in left_out))
+        return 0
     shared = harness.Shared(opts.systoll, opts.long, opts.shared)
     try:
-        chosen = harness.chosen(users, opts.words, opts.long)
         if not opts.shared and not opts.words and opts.jobs > 1:
-            return side_by_side(opts, shared.root)
+            status = side_by_side(opts, shared.root)
+            if left_out:
+                print(f"left out at turn {opts.turn}: {len(left_out)} of {len(chosen) + len(left_out)} (run.py --turn {opts.turn} --left-out lists them)")
+            return status
         queue = harness.by_length(chosen) if opts.shared else chosen
-        passed, failed, skipped = harness.run_tests(shared, queue, opts.strict)
+        passed, failed, skipped = harness.run_tests(shared, queue, opts.strict, opts.extra)
     finally:
         shared.close()
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
@@ -66,8 +79,11 @@ def side_by_side(opts, root):
     """Runs workers that take tests from one queue, longest first. Each worker has a summary."""
     workers = []
     try:
-        for _ in range(opts.jobs):
-            workers.append(subprocess.Popen([sys.executable, *sys.argv, "--shared", root], stdin=subprocess.DEVNULL))
+        for number in range(opts.jobs):
+            # So many tests run at the same time in any case.
+            extra = ["--extra"] if number > (os.cpu_count() or 1) else []
+            command = [sys.executable, *sys.argv, "--shared", root, "--turn", str(opts.turn), *extra]
+            workers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))
         status = max(worker.wait() for worker in workers)
         # A worker has passed where others took all tests; a run without tests has not.
         if not harness.took(root, 0):

@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 
-from harness import HERE, Skip, test, text, tool
+from harness import HERE, TESTS, TURNS, Skip, chosen, test, text, tool
 
 CASES = os.path.join(os.path.dirname(HERE), "cases")
 
@@ -99,6 +99,20 @@ def cases_are_read_alike_by_every_python(box):
     assert len(names) > 100
 
 
+@test(users=("root",))
+def each_test_runs_each_time_and_in_every_way_within_three_commits(box):
+    del box
+    users = ("root", "nobody")
+    names = lambda run: {name for name, *_ in run}
+    short = names(one for one in chosen(users, [], True, 0)[0] if not one[2][4])
+    for turn in range(4):
+        due, left_out = chosen(users, [], False, turn)
+        left_out_altogether = {test[:2] for test in TESTS if not test[4]} - {test[:2] for _, _, test in due}
+        assert left_out and not left_out_altogether, left_out_altogether
+        missing = short - set().union(*(names(chosen(users, [], False, turn + later)[0]) for later in range(TURNS)))
+        assert not missing, missing
+
+
 TINY_SUITE = """
 from harness import test
 
@@ -114,10 +128,9 @@ def workers_run_each_test_once(box):
     os.mkdir(os.path.join(box.dir, "suites"))
     for name in ("run.py", "harness.py"):
         shutil.copy(os.path.join(HERE, name), box.dir)
-    # A suite of rights: root runs all of its tests each day.
     box.file("suites/rights.py", TINY_SUITE)
     seconds = os.path.join(box.dir, "took")
-    r = box.run(["/usr/bin/python3", os.path.join(box.dir, "run.py"), "--systoll", "/bin/true", "--jobs", "3", "--seconds", seconds])
+    r = box.run(["/usr/bin/python3", os.path.join(box.dir, "run.py"), "--systoll", "/bin/true", "--jobs", "5", "--long", "--seconds", seconds])
     lines = text(r.stdout).splitlines()
     ran = sorted(line.split("]")[0] for line in lines if re.search(r"\] +(ok|FAILED) +[0-9.]+ s$", line))
     users = [("number 5", "nobody")] + [(f"number {n}", user) for n in range(5) for user in ("root", "nobody")]
