@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Shows what `systoll import` finds in strace's traces of the cases, beside what a live run finds.
 
-  traced.py --systoll PATH [--set open|both|own] [--flags '-ttt -T -v -s 256'] [--live] [--seconds N] [NAME...]
+  traced.py --systoll PATH [--set SET] [--flags '-ttt -T -v -s 256'] [--live] [--seconds N] [NAME...]
 
 Each case has a line. Sick: whether its disease was found in the trace, and named; healthy: what was found in it. With
 --live the same of a watched run, on the next line where it differs. A case whose trace takes longer than
@@ -61,7 +61,7 @@ def row(opts, case, d, run):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", required=True)
-    p.add_argument("--set", default="open", choices=["open", "both", "own", "third", "fourth", "all"])
+    p.add_argument("--set", default="open", choices=["open", "both", "own", "third", "fourth", "waiting", "all"])
     p.add_argument("--flags", default="-ttt -T -v -s 256")
     p.add_argument("--live", action="store_true")
     p.add_argument("--seconds", type=float, default=30)

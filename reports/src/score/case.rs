@@ -66,9 +66,20 @@ impl Case {
         std::fs::read_to_string(self.folder.join(inside)).ok()
     }
 
+    /// Returns true if the disease is waiting: the cured twin may make as many calls, and takes less time.
+    pub(super) fn is_about_waiting(&self) -> bool {
+        self.set == "waiting"
+    }
+
+    /// Returns how long the sick program takes that its cured twin does not, ns, by both recordings.
+    pub(super) fn longer_ns(&self, sick: &Value, cured: Option<&Value>) -> Option<u64> {
+        let [sick, cured] = [sick, cured.filter(|_| self.is_about_waiting())?].map(|report| report["wall_ns"].as_u64());
+        Some(sick?.saturating_sub(cured?))
+    }
+
     /// Returns how many focus calls the sick program makes that its cured twin does without: by the counts of both
     /// recordings, which are exact; without the twin's recording, by strace's counts on the box where the case was made,
-    /// unless they depend on time.
+    /// unless they depend on time. Of waiting, their number says nothing.
     pub(super) fn needless(&self, sick: &Value, cured: Option<&Value>) -> Option<u64> {
         let fewer = |sick: Counts, cured: &Counts| -> u64 {
             let focus = self.words("syscalls");
@@ -76,6 +87,7 @@ impl Case {
             of_focus.map(|(call, n)| n.saturating_sub(cured.get(&call).copied().unwrap_or_default())).sum()
         };
         match cured {
+            _ if self.is_about_waiting() => None,
             Some(cured) => Some(fewer(recorded(sick), &recorded(cured))),
             None if self.word("basis") == "loose" => None,
             None => {

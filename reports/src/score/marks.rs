@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The marks of a sick case, in order, and that of a healthy one.
-pub(super) const MARKS: [&str; 9] =
-    ["found", "finding", "cause", "API", "line", "cure", "count", "interval", "twin silent"];
+pub(super) const MARKS: [&str; 10] =
+    ["found", "finding", "cause", "API", "line", "cure", "count", "interval", "time", "twin silent"];
 /// Sign of a mark that is not asked of a case.
 pub(super) const NOT_ASKED: &str = "no-";
 
@@ -23,7 +23,7 @@ pub(super) struct Marks {
     cause: bool,
     /// One of the functions is named that make the calls.
     api: bool,
-    /// A line of the case's own sources is named, where the case says which: that line or its neighbour.
+    /// The first line named is of the case's own sources; where the case says which, that line or its neighbour.
     line: bool,
     /// The first cure is for the language of the program, or for any.
     cure: bool,
@@ -31,6 +31,8 @@ pub(super) struct Marks {
     count: Option<bool>,
     /// The number of needless calls is within the interval; `None` if it is not known.
     interval: Option<bool>,
+    /// The time waited in vain is within a quarter of what the cured twin saves; `None` if that is not known.
+    time: Option<bool>,
     /// The disease is not found in the cured twin; `None` if that was not recorded.
     clean: Option<bool>,
     /// The causes found, and the numbers of needless calls.
@@ -44,11 +46,21 @@ pub(super) struct Healthy {
     pub(super) findings: Vec<String>,
 }
 
+/// What is known of a sick program and its cured twin.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Truth {
+    /// Number of calls that the twin does without.
+    pub(super) needless: Option<u64>,
+    /// Time that the twin does without, ns.
+    pub(super) longer_ns: Option<u64>,
+}
+
 /// Calls at the start and end of a program, by which twins differ.
 const FEW: u64 = 3;
 
 impl Marks {
-    pub(super) fn of(case: &Case, report: &Value, cured: Option<&Value>, needless: Option<u64>) -> Self {
+    pub(super) fn of(case: &Case, report: &Value, cured: Option<&Value>, truth: Truth) -> Self {
+        let Truth { needless, longer_ns } = truth;
         let own: Vec<&Value> = list(report, "findings").filter(|f| is_disease(f, case)).collect();
         let hits: Vec<&Value> =
             own.iter().copied().chain(list(report, "also").filter(|f| is_disease(f, case))).collect();
@@ -59,6 +71,9 @@ impl Marks {
         let holds = |truth: u64| low <= truth + FEW.max(truth / 100) && truth <= high + FEW.max(truth / 100);
         let counted = needless.filter(|_| !own.is_empty());
         let asked = needless.is_some();
+        let wall_ns = report["wall_ns"].as_u64().unwrap_or_default() as f64;
+        let in_vain_ns = own.iter().filter_map(|f| f["share_of_wall"].as_f64()).sum::<f64>() * wall_ns;
+        let saves = |truth: u64| (in_vain_ns - truth as f64).abs() <= truth as f64 / 4.0;
         let all: Vec<&str> = list(report, "findings").chain(list(report, "also")).map(name).collect();
         Self {
             found: !hits.is_empty(),
@@ -69,6 +84,7 @@ impl Marks {
             cure: own.iter().chain(&hits).take(1).all(|f| has_cure(f, case)) && !hits.is_empty(),
             count: asked.then(|| counted.is_some_and(within)),
             interval: asked.then(|| counted.is_some_and(holds)),
+            time: longer_ns.map(saves),
             clean: cured
                 .map(|report| !list(report, "findings").chain(list(report, "also")).any(|f| is_disease(f, case))),
             says: format!(
@@ -90,6 +106,7 @@ impl Marks {
             Some(self.cure),
             self.count,
             self.interval,
+            self.time,
             self.clean,
         ];
         MARKS.into_iter().zip(marks).filter_map(|(name, has)| Some((name, has?))).collect()
@@ -135,11 +152,12 @@ fn names_api(finding: &Value, case: &Case) -> bool {
             .any(|n| wanted.contains(n) || wanted_plain.contains(&plain(n)))
 }
 
-/// Returns true if a finding names a line of the case's own sources: if the case says which, that line or a neighbour.
+/// Returns true if the first line that a finding names is of the case's own sources: if the case says which, that line or
+/// a neighbour.
 fn names_line(finding: &Value, case: &Case) -> bool {
     let fragments = case.words("at");
-    let places = list(finding, "lines").chain([&finding["user"]]);
-    places.filter_map(|place| Some((place["file"].as_str()?, place["line"].as_u64()?))).any(|(file, line)| {
+    let mut places = [&finding["user"]].into_iter().chain(list(finding, "lines"));
+    places.find_map(|place| Some((place["file"].as_str()?, place["line"].as_u64()?))).is_some_and(|(file, line)| {
         let Some(source) = case.source(file).or_else(|| relative(file, case)) else { return false };
         let near = |at: usize| (line.saturating_sub(1)..=line + 1).contains(&(at as u64 + 1));
         fragments.is_empty()
@@ -207,8 +225,22 @@ mod tests {
 
     fn missing(report: &Value, cured: Option<&Value>, needless: Option<u64>) -> String {
         let dir = tempfile::tempdir().unwrap();
-        let marks = Marks::of(&case(dir.path()), report, cured, needless);
+        missed(&Marks::of(&case(dir.path()), report, cured, Truth { needless, longer_ns: None }))
+    }
+
+    fn missed(marks: &Marks) -> String {
         marks.all().into_iter().filter(|(_, has)| !has).map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn time_waited_in_vain_is_held_against_what_the_twin_saves() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut waits = found("a", 2, 90);
+        waits["share_of_wall"] = json!(0.8);
+        let report = json!({"findings": [waits], "also": [], "wall_ns": 1000});
+        let of = |longer_ns| Marks::of(&case(dir.path()), &report, None, Truth { needless: None, longer_ns });
+        assert_eq!([Some(900), Some(650), None].map(|longer_ns| missed(&of(longer_ns))), ["", "", ""]);
+        assert_eq!([Some(600), Some(1100)].map(|longer_ns| missed(&of(longer_ns))), ["time", "time"]);
     }
 
     #[test]
@@ -217,6 +249,10 @@ mod tests {
         let nothing = json!({"findings": [], "also": []});
         assert_eq!(missing(&report(found("a", 2, 90)), Some(&nothing), Some(95)), "");
         assert_eq!(missing(&report(found("a", 5, 90)), Some(&nothing), Some(95)), "line");
+        let mut lines = found("a", 2, 90);
+        lines["lines"] = json!([lines["user"]]);
+        lines["user"]["line"] = json!(6);
+        assert_eq!(missing(&report(lines), Some(&nothing), Some(95)), "line", "the first one is another");
         assert_eq!(missing(&report(found("a", 2, 99)), Some(&nothing), Some(93)), "interval");
         assert_eq!(missing(&report(found("a", 2, 0)), Some(&nothing), Some(70)), "count");
         assert_eq!(missing(&report(found("c", 2, 0)), Some(&nothing), None), "cause");

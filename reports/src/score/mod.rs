@@ -7,7 +7,7 @@ use crate::corpus::Corpus;
 use crate::render::{Judged, read};
 use anyhow::{Context, Result};
 use case::Case;
-use marks::{Healthy, MARKS, Marks, NOT_ASKED};
+use marks::{Healthy, MARKS, Marks, NOT_ASKED, Truth};
 use rayon::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,7 +46,9 @@ pub fn score(corpus: &Corpus, cases: &Path) -> Result<Scores> {
             return Ok(Scored::Healthy(Healthy::of(case, &report)));
         }
         let cured = json(&case.cured_recording())?;
-        Ok(Scored::Sick(Marks::of(case, &report, cured.as_ref(), case.needless(&report, cured.as_ref()))))
+        let cured = cured.as_ref();
+        let truth = Truth { needless: case.needless(&report, cured), longer_ns: case.longer_ns(&report, cured) };
+        Ok(Scored::Sick(Marks::of(case, &report, cured, truth)))
     });
     let scored: Vec<Scored> = scored.collect::<Result<_>>()?;
     Ok(Scores { cases: all.into_iter().zip(scored).collect() })
@@ -102,7 +104,7 @@ impl Scores {
 /// The name of all sets together.
 const ALL: &str = "all";
 /// The sets, in order.
-const SETS: [&str; 6] = ["open", "both", "own", "third", "fourth", ALL];
+const SETS: [&str; 7] = ["open", "both", "own", "third", "fourth", "waiting", ALL];
 
 /// Returns a mark's place among all.
 fn place(mark: &str) -> usize {
