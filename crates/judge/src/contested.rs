@@ -1,12 +1,10 @@
 //! Finds state that several threads of a process set to different values. A window shows one thread only: what its thread
 //! set may have been changed by another before its next call.
 
+use crate::detect::REMEMBERED;
 use crate::hash::{Map, Set};
 use crate::semantics::{Act, ObservedCall, Scope, Semantics, Source, StateId, StateLine, value};
 use systoll_model::Recording;
-
-/// Largest number of pieces of state that are compared; those met later count as contested.
-const MOST: usize = 1 << 16;
 
 /// A piece of a process's state: the process, the kind of state, and the values that identify the piece.
 type Piece = (u32, StateId, Vec<u8>);
@@ -36,7 +34,8 @@ impl Contested {
         for observed in sets.filter(|o| has_threads(o.window.process.0) && o.call.errno().is_none()) {
             let Some(line) = semantics.lines_of(observed.syscall).state(&observed) else { continue };
             let Some((piece, value)) = piece(line, &observed) else { continue };
-            if seen.len() >= MOST && !seen.contains_key(&piece) {
+            // What is met later counts as contested.
+            if seen.len() >= REMEMBERED && !seen.contains_key(&piece) {
                 more = true;
                 continue;
             }

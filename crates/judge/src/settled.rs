@@ -1,6 +1,7 @@
 //! Finds state that windows show to be set to one value only. A further set of that value changes
 //! nothing, however far apart the windows lie.
 
+use crate::detect::REMEMBERED;
 use crate::hash::{Map, Set};
 use crate::semantics::{
     Across, Act, Effect, INTEREST, ObservedCall, SETTLED, SETTLED_OPEN, Semantics, Shared, Source, State, StateId,
@@ -8,9 +9,6 @@ use crate::semantics::{
 };
 use systoll_model::constants::{EPOLL_CTL_ADD, EPOLL_CTL_DEL};
 use systoll_model::{Recording, Sysno};
-
-/// Largest number of pieces of state that are compared; with more, none is settled.
-const MOST: usize = 1 << 16;
 
 /// Key of a piece of a process's state: the process, the kind of state, and the name with the part
 /// of it that is set.
@@ -104,7 +102,7 @@ impl Seen {
             // Detectors judge such a setting within its own window.
             return;
         }
-        let known = piece(line, observed).zip(value(source, observed)).filter(|_| self.pieces.len() < MOST);
+        let known = piece(line, observed).zip(value(source, observed)).filter(|_| self.pieces.len() < REMEMBERED);
         let Some(((name, key), value)) = known else {
             self.other.insert((process, state));
             return;

@@ -4,13 +4,12 @@
 //! the faults between two such calls, no more are charged to the calls than pages were given back: the others have
 //! another reason.
 
+use crate::detect::OFTEN;
 use crate::judged_view::JudgedView;
 use crate::semantics::{Amount, ObservedCall, Semantics};
 use crate::survey;
 use systoll_model::{Recording, RowId, Window};
 
-/// Least number of times that windows must show memory given back and used again.
-const ENOUGH: u64 = 4;
 /// Least mean number of faults between two calls that give memory back: single faults are
 /// everywhere. The bound is below one, since a window does not show the first pages that it gives
 /// back fault again.
@@ -35,7 +34,7 @@ pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: JudgedView<'_>) -> 
     let seen: Vec<FaultTally> = windows.iter().map(|w| rounds(w, &givers, recording, semantics)).collect();
     let (n, faults) = seen.iter().fold((0, 0), |(n, f), s| (n + s.rounds, f + s.faults));
     let each = faults as f64 / n.max(1) as f64;
-    if n < ENOUGH || each < LEAST {
+    if n < OFTEN as u64 || each < LEAST {
         return None;
     }
     let square = |s: &FaultTally| (s.faults as f64 - each * s.rounds as f64).powi(2);

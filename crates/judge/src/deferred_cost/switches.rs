@@ -8,15 +8,12 @@
 //! showed 18,512 switches, and the kernel counted 44. So only calls that may wait or hand the processor over, and that
 //! give no descriptor up, are looked at.
 
+use crate::detect::OFTEN;
 use crate::judged_view::JudgedView;
 use crate::semantics::Effect;
 use crate::survey::windows;
 use systoll_model::RowId;
 
-/// Least number of needless calls in windows that switched.
-const ENOUGH: u64 = 8;
-/// Least number of windows with needless calls.
-const SEVERAL: usize = 4;
 /// Least share of the needless calls that switch, 0 to 1: any thread loses its processor now and then.
 const LEAST: f64 = 0.05;
 
@@ -39,7 +36,7 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: JudgedView<'_>
         windows(rows, shown.views).map(|at| tally(at, rows, shown)).filter(|s| s.calls > 0).collect();
     let (calls, switched) = seen.iter().fold((0, 0), |(c, s), w| (c + w.calls, s + w.switched));
     let share = switched as f64 / calls.max(1) as f64;
-    if seen.len() < SEVERAL || switched < ENOUGH || share < LEAST {
+    if seen.len() < OFTEN || switched < OFTEN as u64 || share < LEAST {
         return None;
     }
     let square = |w: &SwitchTally| (w.switched as f64 - share * w.calls as f64).powi(2);

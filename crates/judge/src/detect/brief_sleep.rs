@@ -1,5 +1,6 @@
 //! Detects sleeps until a time that is past when they begin, or that comes before the kernel can wake a thread.
 
+use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::replay::Step;
@@ -11,8 +12,6 @@ const SLACK: u64 = 100_000;
 /// Largest difference between the lengths of two absolute-time sleeps, ns, up to which they count as sleeps for a
 /// fixed time (a deadline from a clock varies more).
 const ALIKE: i128 = 5_000;
-/// Least number of brief sleeps in a window for a habit.
-const SLEEPS: usize = 4;
 
 /// Claims absolute-time sleeps of a fixed length that were over within the slack of timers.
 pub(super) struct BriefSleep;
@@ -29,7 +28,7 @@ impl Detector for BriefSleep {
             _ => None,
         };
         let brief: Vec<usize> = sleeps.windows(2).filter_map(alike).collect();
-        if brief.len() >= SLEEPS && 2 * brief.len() >= sleeps.len() {
+        if brief.len() >= OFTEN && 2 * brief.len() >= sleeps.len() {
             brief.iter().for_each(|at| put(claims, *at, claim()));
         }
     }

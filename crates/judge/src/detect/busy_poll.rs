@@ -1,5 +1,6 @@
 //! Detects polls that return at once with nothing, again and again.
 
+use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
@@ -13,9 +14,6 @@ use systoll_model::{Recording, Row, RowId, Sysno, WindowCall};
 const LONG: usize = 8;
 /// Least number of polls for a claim in a run that an edge of the window cuts: the whole run may be longer.
 const LONG_CUT: usize = 4;
-/// Number of times that a timed-out wait is followed by a poll with timeout 0 before the row counts as one that
-/// rounds its timeout down.
-const ROUNDED: usize = 2;
 /// Least ratio of a row's waited time to its longest wait at which a single timed-out wait in
 /// windows stands for more of them.
 const WAITS: u64 = 4;
@@ -65,7 +63,7 @@ fn is_of_go_run_time(recording: &Recording, row: &Row) -> bool {
     frames.peek().is_some() && frames.all(|function| OWN.iter().any(|own| function.starts_with(own)))
 }
 
-/// Returns the rows in which windows show, at least [`ROUNDED`] times, a wait that timed out and then a poll. Once is
+/// Returns the rows in which windows show, at least [`OFTEN`] times, a wait that timed out and then a poll. Once is
 /// enough if the time waited tells that there were more.
 fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
     let mut seen: Map<RowId, usize> = Map::default();
@@ -89,7 +87,7 @@ fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
         let counts = &recording.row(row).counts;
         counts.waited_ns.is_some_and(|waited| waited >= WAITS * counts.max_ns)
     };
-    seen.into_iter().filter(|(row, times)| *times >= ROUNDED || waits(*row)).map(|(row, _)| row).collect()
+    seen.into_iter().filter(|(row, times)| *times >= OFTEN || waits(*row)).map(|(row, _)| row).collect()
 }
 
 /// Key of a run: the system call, the argument that names the polled object, and true if its calls

@@ -1,6 +1,7 @@
 //! Detects a process that is forked for each item and ends after a little work, without running another program. Counts of
 //! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
 
+use super::bounds::OFTEN;
 use super::children::{Children, Copies, Started, rows_of_threads};
 use super::families::{begins, roots, started};
 use crate::semantics::{Effect, Semantics, shares_memory};
@@ -22,8 +23,6 @@ const LIMITS: &str = "prlimit64";
 /// Number of forked processes that run no program from which on they are a habit: pools of workers are smaller, or live as
 /// long as their maker.
 const MANY: u64 = 50;
-/// Least number of forks seen in windows for an estimate of their price.
-const ENOUGH: usize = 4;
 /// Largest ratio of a child's processor time to the time of a fork for a child that does little. A child that does nothing
 /// takes 0.7 to 2.8 of it (dash, bash, zsh, Perl, Ruby, Python, C); one of Python's `multiprocessing` 4.
 const LITTLE: f64 = 5.0;
@@ -305,7 +304,7 @@ fn fork_ns(recording: &Recording, family: &Family, by_process: &ByProcess<'_>) -
     }
     let mut all: Vec<u64> = by_process.windows_of(family).flat_map(|window| forks_in(window, &forks, &first)).collect();
     all.sort_unstable();
-    if all.len() < ENOUGH { None } else { all.get(all.len() / 4).map(|ns| *ns as f64) }
+    if all.len() < OFTEN { None } else { all.get(all.len() / 4).map(|ns| *ns as f64) }
 }
 
 /// Returns the time after each fork in a window until the maker or the child makes another call, ns.

@@ -1,15 +1,12 @@
 //! Detects a ring (io_uring) that is entered for one entry at a time.
 
+use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::signs::Signs;
 use systoll_model::Recording;
 
-/// Least number of entries in a run.
-const LONG: usize = 8;
-/// Least number of entries in a run that an edge of the window cuts.
-const LONG_CUT: usize = 4;
 /// Number of entries that one call could well submit.
 const BATCH: usize = 32;
 /// Claims calls that enter a ring for one entry, which is completed at once, again and again. The work of the entry has to
@@ -24,7 +21,7 @@ impl Entries {
     }
 
     fn claim(&self, run: &[&Step<'_>], cut: bool, claims: &mut Claims) {
-        if run.len() < if cut { LONG_CUT } else { LONG } {
+        if run.len() < OFTEN {
             return;
         }
         if let Some(first) = run.first().filter(|_| cut) {

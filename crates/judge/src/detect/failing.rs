@@ -1,5 +1,6 @@
 //! Detects calls that fail the same way each time, and wakes that wake no thread.
 
+use super::bounds::BESIDE;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -15,9 +16,6 @@ const SEEN: u64 = 4;
 /// Least share of wakes without a waiter, 0 to 1, for a claim: locks that count their waiters make hardly any.
 const EMPTY: f64 = 0.9;
 
-/// Largest number of calls between the making of a socket, its refused connection and its closing: flags and options are
-/// set in between.
-const AROUND: usize = 4;
 /// Least number of removals by one row that all find nothing: one may be meant for what an earlier run left.
 const VAIN: u64 = 500;
 /// Object of such a removal, for a sentence.
@@ -104,8 +102,8 @@ fn made_for<'s, 'a>(
     steps: &'s [Step<'a>],
 ) -> impl Iterator<Item = &'s Step<'a>> + use<'s, 'a> {
     let of = |fd: i32| {
-        let mut before = steps.get(at.saturating_sub(AROUND)..at)?.iter().rev();
-        let mut after = steps.get(at + 1..)?.iter().take(AROUND);
+        let mut before = steps.get(at.saturating_sub(BESIDE)..at)?.iter().rev();
+        let mut after = steps.get(at + 1..)?.iter().take(BESIDE);
         Some([before.find(|step| step.makes_descriptor(fd))?, after.find(|step| step.lets_go(fd))?])
     };
     step.descriptor().filter(|_| step.lines.connects()).and_then(of).into_iter().flatten()

@@ -2,6 +2,7 @@
 
 use super::awake::{Bells, LOCAL_STREAMS, Rung};
 use super::between::Between;
+use super::bounds::NO_WORK;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -17,12 +18,6 @@ const LONG: usize = 16;
 /// Longest work of a thread between two calls, ns, at which the hand-over costs more than the work: it takes two
 /// switches.
 const WORK: u64 = 10_000;
-/// Largest processor time of the whole process for each pair of a wait and a wake, in context
-/// switches; with more, the woken thread may have had work. Such a pair takes some four switches
-/// with its calls, and more while watched. The calls' own toll is subtracted, since it is no work:
-/// waking a thread on another processor takes ten times as long as on the same one, and the
-/// scheduler chooses which. At most half of the measured time is subtracted.
-const SWITCHES: f64 = 16.0;
 /// Assumed time of a switch if it was not measured, ns.
 const SWITCH_NS: f64 = 2_000.0;
 
@@ -92,10 +87,12 @@ impl<'a> Handoff<'a> {
             sum.toll_ns = sum.toll_ns.saturating_add(row.counts.toll_ns.unwrap_or(0));
         }
         let switch = recording.prices.switch.map_or(SWITCH_NS, |s| s.min);
+        // The calls' own toll is subtracted, since it is no work: waking a thread on another processor takes ten times as
+        // long as on the same one, and the scheduler chooses which. At most half of the measured time is subtracted.
         let idle = counted.into_iter().filter(|(process, sum)| {
             let cpu = recording.processes.get(*process as usize).and_then(|p| p.cpu_ns);
             let left = |cpu: u64| cpu as f64 - (sum.toll_ns as f64).min(0.5 * cpu as f64);
-            cpu.is_some_and(|cpu| left(cpu) < SWITCHES * switch * (sum.calls / 2) as f64)
+            cpu.is_some_and(|cpu| left(cpu) < NO_WORK * switch * (sum.calls / 2) as f64)
         });
         let idle = idle.map(|(process, _)| process).collect();
         let (bells, between) = (Bells::new(rung), Between::new(recording));

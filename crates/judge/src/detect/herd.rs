@@ -1,6 +1,7 @@
 //! Detects thundering herds: several threads wait for one thing, all are woken for it, and one gets it.
 
 use super::between::Between;
+use super::bounds::NO_WORK;
 use super::claim::{Claim, Claims, Detector, put};
 use super::families::roots;
 use crate::fact::Fact;
@@ -15,9 +16,6 @@ use systoll_model::{Class, ProcessId, Recording, Sysno};
 const SEEN: u64 = 4;
 /// Least mean number of waiters that a wake at a herd's address wakes.
 const TOGETHER: f64 = 2.0;
-/// Largest processor time for each wake-up, in context switches. The wake-up takes some four with its calls, and more
-/// while watched. With more time the woken threads may have found work.
-const WORK: f64 = 16.0;
 
 /// Longest time between two waits of a thread, ns, in which it found no work worth a wake-up. Of a queue with six
 /// threads, those that found it empty waited again after 3.6 to 7 microseconds, those that found work after 15 or more.
@@ -55,7 +53,7 @@ impl Herd {
         // Each wake-up takes at least two of these calls, the wake and the wait.
         let idle = |((process, _), n): (&(u32, Sysno), &u64)| {
             let cpu = recording.processes.get(*process as usize).and_then(|p| p.cpu_ns).unwrap_or(u64::MAX);
-            (cpu as f64) < WORK * switch * (*n / 2) as f64
+            (cpu as f64) < NO_WORK * switch * (*n / 2) as f64
         };
         let idle = calls.iter().filter(|c| idle(*c)).map(|(key, _)| *key).collect();
         Self { idle, shared: with_others(recording), between: Between::new(recording), ..Self::default() }

@@ -1,15 +1,12 @@
 //! Detects locks in the kernel that are free, or nearly so: a lock in memory would then need no call.
 
+use super::bounds::{BESIDE, OFTEN};
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::signs::Signs;
 
-/// Least number of times in a window that a lock is taken and released.
-const AGAIN: usize = 3;
-/// Largest number of calls under the lock: with more, the work there costs more than the lock.
-const UNDER: usize = 8;
 /// Longest wait for a lock that counts as free, ns: its holder was running and released it; a real
 /// sleep takes longer.
 const BRIEF: u64 = 20_000;
@@ -45,12 +42,13 @@ impl Detector for KernelLocks {
                 continue;
             }
             match taken.remove(&lock) {
-                Some(from) if at - from <= UNDER + 1 => pairs.entry(lock).or_default().extend([from, at]),
+                // With more calls under the lock the work there costs more than the lock.
+                Some(from) if at - from <= BESIDE + 1 => pairs.entry(lock).or_default().extend([from, at]),
                 Some(_) => {}
                 None => edges.push(at),
             }
         }
-        pairs.retain(|_, calls| calls.len() >= 2 * AGAIN);
+        pairs.retain(|_, calls| calls.len() >= 2 * OFTEN);
         for at in pairs.values().flatten() {
             let Some((step, line)) = steps.get(*at).and_then(|s| Some((s, s.lines.kernel_lock(&s.observed)?))) else {
                 continue;

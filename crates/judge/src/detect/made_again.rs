@@ -1,6 +1,7 @@
 //! Detects things that are made, used a little and ended, again and again, where one could have been kept
 //! (loop-invariant creation).
 
+use super::bounds::{BESIDE, REMEMBERED};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
@@ -23,11 +24,6 @@ const PAGE: u64 = 4096;
 /// Largest distance from the window's start, in calls, at which a thing made before the window may
 /// end.
 const NEAR: usize = 8;
-/// Largest number of calls from the end of a thing to the making of the next for it to have been made anew: the size of
-/// its file may be asked for in between.
-const ANEW: usize = 3;
-/// Largest number of descriptions remembered.
-const REMEMBERED: usize = 1 << 16;
 
 /// A description of things: the call that makes them, their name, and the values that describe them.
 type Sort = (&'static str, &'static str, Vec<u8>);
@@ -184,7 +180,7 @@ impl Life {
     fn is_made_anew(&self, all: &[Self]) -> bool {
         let may = self.thing.file.is_some() && !self.thing.of_open;
         let follows =
-            |end: usize, other: &Self| (end + 1..=end + ANEW).contains(&other.made) && other.sort == self.sort;
+            |end: usize, other: &Self| (end + 1..=end + BESIDE).contains(&other.made) && other.sort == self.sort;
         self.ended.last().filter(|_| may).is_some_and(|end| all.iter().any(|other| follows(*end, other)))
     }
 

@@ -1,5 +1,6 @@
 //! Detects another question about a name that was just found missing.
 
+use super::bounds::BESIDE;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -11,8 +12,6 @@ use std::hash::BuildHasher;
 use systoll_model::Errno;
 use systoll_model::constants::O_EXCL;
 
-/// Largest number of other calls between two questions that belong together.
-const NEAR: usize = 2;
 /// Least number of names asked about more than once for a habit: one name alone may be waited for.
 const HABIT: usize = 4;
 
@@ -47,14 +46,14 @@ impl Detector for Missing {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut vain: Option<Vain<'_>> = None;
         for (at, step) in steps.iter().enumerate() {
-            if let Some(vain) = vain.as_ref().filter(|v| at - v.newest <= NEAR + 1 && makes(step, v.path)) {
+            if let Some(vain) = vain.as_ref().filter(|v| at - v.newest <= BESIDE + 1 && makes(step, v.path)) {
                 vain.claimed.iter().for_each(|index| is_made(claims, *index));
                 if !vain.claimed.is_empty() && makes_only(step) {
                     let facts = claim().facts.with(Fact::Made, true);
                     put(claims, vain.first, Claim { weak: true, facts, ..claim() });
                 }
             }
-            vain = vain.filter(|v| at - v.newest <= NEAR + 1 && !may_appear(step));
+            vain = vain.filter(|v| at - v.newest <= BESIDE + 1 && !may_appear(step));
             let Some(path) = asked_in_vain(step) else { continue };
             let no_link = step.lines.no_follow(&step.observed);
             match vain.as_mut().filter(|v| v.path == path) {

@@ -1,5 +1,6 @@
 //! Detects small reads at positions close together in a file: one larger read would have returned them all.
 
+use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -16,10 +17,6 @@ const SMALL: u64 = 512;
 const PAGE: u64 = 4096;
 /// Number of newest pages that a program could well have kept of a file.
 const KEPT: usize = 4;
-/// Least number of needless reads of a file in a window.
-const LEAST: usize = 8;
-/// Least number of needless reads of a file if the window's edge may hide other reads of it.
-const LEAST_CUT: usize = 4;
 
 /// Claims small reads with an offset in a page that an earlier one has read. A second read at the same offset is not
 /// claimed: the program may wait for another process to change the data.
@@ -34,16 +31,14 @@ struct File {
     reads: usize,
     /// Indices of the small reads that a kept page would have answered.
     needless: Vec<usize>,
-    /// True if the file was opened before the window.
-    cut: bool,
     /// Number of steps before the newest read that may have changed files.
     changes: usize,
 }
 
 impl File {
-    fn new(name: &str, cut: bool) -> Self {
+    fn new(name: &str) -> Self {
         let (pages, places) = (VecDeque::new(), BTreeSet::new());
-        Self { name: name.into(), pages, places, reads: 0, needless: Vec::new(), cut, changes: 0 }
+        Self { name: name.into(), pages, places, reads: 0, needless: Vec::new(), changes: 0 }
     }
 
     fn reads(&mut self, index: usize, small: &SmallRead<'_>, changes: usize) {
@@ -68,9 +63,8 @@ impl File {
         self.places.insert(at);
     }
 
-    fn claim(&self, ends: bool, steps: &[Step<'_>], claims: &mut Claims) {
-        let least = if self.cut || !ends { LEAST_CUT } else { LEAST };
-        if self.needless.len() < least || 2 * self.needless.len() < self.reads {
+    fn claim(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        if self.needless.len() < OFTEN || 2 * self.needless.len() < self.reads {
             return;
         }
         for step in self.needless.iter().filter_map(|at| steps.get(*at)) {
@@ -87,30 +81,26 @@ impl Detector for NearReads {
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut files: Map<i32, File> = Map::default();
-        let mut opened = BTreeSet::new();
         let mut changes = 0;
         for (at, step) in steps.iter().enumerate() {
             if let Some(small) = SmallRead::of(step) {
                 let fd = small.fd;
-                let file = files.entry(fd).or_insert_with(|| File::new(small.name, !opened.contains(&fd)));
+                let file = files.entry(fd).or_insert_with(|| File::new(small.name));
                 file.reads(at, &small, changes);
                 continue;
-            }
-            if let (Some(_), Some(fd)) = (&step.opened, step.observed.call.result) {
-                opened.extend(i32::try_from(fd).ok());
             }
             changes += usize::from(may_change(step));
             files.retain(|fd, file| {
                 let ends = step.lets_go(*fd);
                 if ends {
-                    file.claim(true, steps, claims);
+                    file.claim(steps, claims);
                 }
                 !ends
             });
         }
         let mut left: Vec<(i32, File)> = files.drain().collect();
         left.sort_by_key(|(fd, _)| *fd);
-        left.iter().for_each(|(_, file)| file.claim(false, steps, claims));
+        left.iter().for_each(|(_, file)| file.claim(steps, claims));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Detects lookups that always fail: a name that no folder holds, an attribute that no file has.
 
+use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -12,8 +13,6 @@ use systoll_model::{Errno, Moment, Recording, Sysno};
 
 /// Number of places found without the name or attribute before a miss in another place is claimed.
 const SEEN: usize = 32;
-/// Largest number of names remembered.
-const REMEMBERED: usize = 1 << 14;
 
 /// The name or attribute that a call looks up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

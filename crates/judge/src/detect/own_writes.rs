@@ -1,5 +1,6 @@
 //! Detects questions about a file whose answer follows from the program's own writes.
 
+use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
 use super::others_look::OTHERS_LOOK_NS;
 use super::walk::leads_to;
@@ -15,10 +16,8 @@ use std::ops::Range;
 use systoll_model::constants::{O_RDWR, O_WRONLY};
 use systoll_model::{Moment, Recording, Row, RowId};
 
-/// Largest number of a file's openings for writing that windows show where the program does not open it anew now and then.
-const ONCE: usize = 1;
-/// Largest estimated number of all its openings there.
-const OPENED: f64 = 4.0;
+/// Estimated number of a file's openings for writing from which on the program opens it anew now and then.
+const ANEW: f64 = 2.0;
 
 /// Claims questions about the status of a path that leads to the same file as before, which has grown by exactly the
 /// bytes that the program wrote.
@@ -29,9 +28,6 @@ pub(super) struct OwnWrites<'a> {
     /// The file that last stood at a path.
     last: Map<(u32, PathId), Vec<u8>>,
 }
-
-/// Largest number of files remembered.
-const REMEMBERED: usize = 1 << 10;
 
 /// Ranges of an answer that hold the file's identity, mode and owner, and the offset of its size; bytes.
 struct Layout {
@@ -94,12 +90,11 @@ impl<'a> OwnWrites<'a> {
             let looked_at = seen.get(&row).map_or(1, Set::len).max(1) as f64;
             of as f64 * (recording.row(row).counts.calls as f64 / looked_at).max(1.0)
         };
-        let mut openings: Map<Cow<'a, str>, (usize, f64)> = Map::default();
+        let mut openings: Map<Cow<'a, str>, f64> = Map::default();
         for ((path, row), of) in opened {
-            let sum = openings.entry(path).or_default();
-            *sum = (sum.0 + of.len(), sum.1 + times(row, of.len()));
+            *openings.entry(path).or_default() += times(row, of.len());
         }
-        let anew = openings.into_iter().filter(|(_, (seen, all))| *seen > ONCE || *all > OPENED);
+        let anew = openings.into_iter().filter(|(_, times)| *times >= ANEW);
         replaced.extend(anew.map(|(path, _)| path));
         Self { replaced, last: Map::default() }
     }

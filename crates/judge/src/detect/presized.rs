@@ -1,6 +1,7 @@
 //! Detects file sizes that are set needlessly, since the bytes written before or afterwards give
 //! the file this size.
 
+use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::mapped::File;
 use crate::fact::Fact;
@@ -28,9 +29,6 @@ impl<'a> Presized<'a> {
         file.is_some_and(|file| self.mapped.contains(&(step.observed.window.process.0, file.clone())))
     }
 }
-
-/// Number of claimed sizes from which on the window's first size of the file is left out.
-const CLAIMED: usize = 2;
 
 /// A file that is open for writing.
 #[derive(Clone, Copy, Default)]
@@ -80,7 +78,7 @@ impl Detector for Presized<'_> {
                 files.written(fd, moved.line.at.map(|at| step.observed.arg(at)), got, claims);
             }
         }
-        let cut = files.firsts.values().filter(|(_, claimed)| *claimed >= CLAIMED);
+        let cut = files.firsts.values().filter(|(_, claimed)| *claimed >= OFTEN);
         cut.filter_map(|(at, _)| steps.get(*at)).for_each(|step| leave_out_later(step, claims));
     }
 }

@@ -1,6 +1,7 @@
 //! Detects timers that are set again before they fire, to a later time, and timers that are armed and disarmed around
 //! a short action.
 
+use super::bounds::{OFTEN, REMEMBERED};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::timer_habits::{TimerHabits, is_often};
 use super::timers::{Timer, time, timer_of};
@@ -19,9 +20,6 @@ pub(super) struct Rearm {
     earlier: Map<(u32, Timer), u128>,
 }
 
-/// Largest number of timers remembered.
-const REMEMBERED: usize = 1 << 12;
-
 impl Rearm {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         Self { habits: TimerHabits::new(recording, semantics), earlier: Map::default() }
@@ -39,9 +37,6 @@ impl Rearm {
         }
     }
 }
-
-/// Least number of times that a timer is armed and disarmed without a call in between for a habit.
-const MOMENTS: usize = 3;
 
 /// Returns the timer that the call sets.
 pub(super) fn timer(step: &Step<'_>) -> Option<Timer> {
@@ -108,7 +103,7 @@ impl Detector for Rearm {
             self.set_to(step.who, timer, time);
             last = Some((timer, step.index));
         }
-        moments.retain(|_, indices| indices.len() >= 2 * MOMENTS);
+        moments.retain(|_, indices| indices.len() >= 2 * OFTEN);
         leave_out(&firsts, &moments, last, steps, claims);
         for indices in moments.into_values() {
             indices.into_iter().skip(2).for_each(|index| put(claims, index, guard()));

@@ -1,5 +1,6 @@
 //! Detects a library that is loaded, unloaded and loaded again.
 
+use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
@@ -12,8 +13,6 @@ use std::sync::Arc;
 
 /// Largest number of calls between an opening and its closing.
 const CYCLE: usize = 24;
-/// Largest number of addresses and of libraries remembered.
-const REMEMBERED: usize = 1 << 12;
 
 /// Claims loading a library that was loaded before. A loaded library is not mapped again, so it was unloaded in
 /// between.

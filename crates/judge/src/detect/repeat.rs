@@ -1,5 +1,6 @@
 //! Detects questions that are asked again and get the same answer (common subexpressions).
 
+use super::bounds::{OFTEN, REMEMBERED};
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::led_elsewhere::{Follows, LedElsewhere};
@@ -26,10 +27,6 @@ const NEAR: usize = 4;
 
 /// Least number of directories asked about in a row for a search.
 const SEARCH: usize = 6;
-/// Number of a search's directories that were asked about before from which on the search counts as repeated.
-const KNOWN: usize = 2;
-/// Least number of questions about one directory in a window for a habit.
-const OFTEN: usize = 4;
 
 /// Share of a row's calls that ask a known question over the whole run, 0 to 1, from which on it is a habit.
 const HABIT: f64 = 0.45;
@@ -37,8 +34,6 @@ const HABIT: f64 = 0.45;
 /// its folders a hundred times when it starts.
 const HABIT_CALLS: f64 = 500.0;
 
-/// Largest number of paths whose answers are remembered.
-const REMEMBERED: usize = 1 << 12;
 /// Largest number of calls before and after a question among which a read and the closing of its file are sought: a
 /// stranger's recording may be one window of a million calls, and a usual one has 32.
 const AROUND: usize = 128;
@@ -316,7 +311,7 @@ impl<'s> Looks<'s> {
     /// Returns true if the step belongs to a search through a list that was searched before. Windows are too short to
     /// show a long list whole, but a part of it identifies it.
     fn same_search(&self, at: usize) -> bool {
-        self.search(at) && self.runs.get(at).is_some_and(|run| run.1 >= KNOWN)
+        self.search(at) && self.runs.get(at).is_some_and(|run| run.1 >= OFTEN)
     }
 
     fn enough(&self, at: usize, step: &Step<'_>) -> bool {

@@ -1,5 +1,6 @@
 //! Detects watches of files (inotify) that are given up and taken up again right away.
 
+use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::Map;
@@ -12,8 +13,6 @@ use crate::signs::Signs;
 const AT_ONCE: usize = 3;
 /// Flag of a watch that the kernel removes after its first event (`linux/inotify.h`).
 const IN_ONESHOT: u32 = 1 << 31;
-/// Largest number of watched paths that are remembered.
-const REMEMBERED: usize = 1 << 14;
 
 /// Claims the removal of watches and their adding, if the same paths are watched again before the program waits for
 /// anything: nothing but the program ended those watches.

@@ -1,5 +1,6 @@
 //! Detects searches for one thing after another in directories that never hold any.
 
+use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
@@ -16,8 +17,6 @@ pub(super) const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
 const LONG: usize = 6;
 /// Number of different things that a directory lacked from which on it counts as empty.
 const KNOWN: usize = 2;
-/// Largest number of directories remembered.
-const REMEMBERED: usize = 1 << 16;
 /// Least number of searches that ended, for each directory in which they effectively ended. If things lie in many directories,
 /// the program looks into each for good reason, and windows show too little to tell which directories hold something.
 const ENDED: usize = 2;

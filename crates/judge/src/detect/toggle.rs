@@ -1,5 +1,6 @@
 //! Detects sets that cancel each other, again and again (inverse pairs).
 
+use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::signalled::handling;
 use crate::fact::{Fact, Facts};
@@ -59,9 +60,6 @@ struct Height {
 /// Key of a range that was set to one value and then to another: the process, the range's address
 /// and length, and the two values.
 type Turn = (u32, [u64; 2], [u64; 2]);
-
-/// Largest number of ranges remembered.
-const REMEMBERED: usize = 1 << 16;
 
 impl Detector for Toggle<'_> {
     fn looks_for(&self) -> Signs {
