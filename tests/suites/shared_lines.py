@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from harness import test, text, tool
+from harness import test, text, tool, wait_for
 from suites.attach import watched as attached
 
 # Times that each line runs, and runs of each script with --long.
@@ -201,8 +201,9 @@ for language in LANGUAGES:
     test(f"lines_of_{language}")(suite(language))
 
 
-# Times that a script runs its lines while it is attached to; more than it comes to. Its seconds of being watched.
-FOREVER, SECONDS = 1_000_000_000, 3
+# Times that a script runs its lines while it is attached to; more than it comes to. Its seconds, and its turns, of being
+# watched, at least.
+FOREVER, SECONDS, TURNS = 1_000_000_000, 3, 10_000
 
 
 def attached_suite(language):
@@ -212,10 +213,18 @@ def attached_suite(language):
         script = Script(box, language, lines, FOREVER)
         process = box.start([*there(box), *installed(script.command), script.name],
                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        log = os.path.join(box.dir, "out.log")
+        turns = lambda: os.path.getsize(log) // len("line\n") if os.path.exists(log) else 0
+
+        def watch():
+            begun = turns()
+            time.sleep(SECONDS)
+            wait_for(lambda: turns() >= begun + TURNS, "turns")
+
         try:
             # Interpreters have begun, and the Java compiler has ended.
-            time.sleep(SECONDS)
-            report = attached(box, process.pid, lambda: time.sleep(SECONDS))
+            wait_for(lambda: turns() >= TIMES, "the first turns")
+            report = attached(box, process.pid, watch)
         finally:
             process.kill()
             process.wait()
