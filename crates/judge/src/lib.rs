@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 mod author;
+mod barrier;
 mod builtin;
 mod by_object;
 mod catalogue;

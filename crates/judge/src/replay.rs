@@ -2,6 +2,7 @@
 //!
 //! Answers are kept from window to window if that is sound; see [`crate::semantics::Across`].
 
+use crate::barrier::Barrier;
 use crate::changers::Changers;
 use crate::contested::Contested;
 use crate::file_ends::FileEnds;
@@ -138,6 +139,7 @@ impl<'a> Replay<'a> {
         }));
         steps.iter_mut().fold(Signs::NONE, |all, step| {
             step.signs = step.shows();
+            step.barrier = step.let_happen();
             all.and(step.signs)
         })
     }
@@ -202,6 +204,7 @@ impl<'a> Replay<'a> {
             meaning,
             observed,
             signs: Signs::NONE,
+            barrier: Barrier::default(),
         }
     }
 

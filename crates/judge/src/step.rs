@@ -1,9 +1,10 @@
 //! One call of a window with everything known of it.
 
+use crate::barrier::Barrier;
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
     ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, ObservedCall, PATH, POSITION,
-    ROOM, SIZE, STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
+    ROOM, SIZE, STATUS_FLAGS, SYNCED, Source, StateLine, Thing, Transfer, Unit, Value, Way,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
@@ -108,6 +109,8 @@ pub(crate) struct Step<'a> {
     pub parts: Option<Parts>,
     /// The signs that the step shows.
     pub signs: Signs,
+    /// What the call let happen beside its own effect.
+    pub barrier: Barrier,
 }
 
 /// The bits of a file's mode that hold its type (S_IFMT).
@@ -135,6 +138,39 @@ impl Step<'_> {
             .and(self.meaning.as_ref().map_or(Signs::NONE, |meaning| signs_of_meaning(meaning, self)))
     }
 
+    /// Returns what the call let happen beside its own effect.
+    pub(crate) fn let_happen(&self) -> Barrier {
+        let way = self.moved.map(|moved| moved.line.way);
+        let of_file = || self.observed.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
+        let outside = way.is_some() && !of_file();
+        let lock = self.lines.file_lock(&self.observed);
+        let left = || self.lines.kernel_lock(&self.observed).is_some_and(|lock| lock.leaves);
+        let resizes = |m: &Meaning<'_>| m.line.about.is(&SIZE) && matches!(m.line.act, Act::Set { .. });
+        let effects = self.effects.iter().fold(Barrier::default(), |all, effect| match effect {
+            Effect::Path { .. } => all.and(Barrier::NAMED),
+            Effect::WorkingDirectory => all.and(Barrier::FOLDER),
+            Effect::Identity => all.and(Barrier::IDENTITY),
+            _ => all,
+        });
+        effects
+            .with(Barrier::FORKED, self.forks)
+            .with(Barrier::SIGNALLED, self.observed.call.signals_before > 0)
+            .with(Barrier::PAUSED, self.pauses)
+            .with(Barrier::SLEPT, self.pauses && way.is_none())
+            .with(Barrier::POLLED, self.look.is_some_and(|look| look.sleeps))
+            .with(Barrier::LOCKED, lock.is_some())
+            .with(Barrier::UNLOCKED, lock.is_some_and(|lock| lock.leaves) || left())
+            .with(Barrier::HEARD, outside && way == Some(Way::In))
+            .with(Barrier::SHOWN, outside && way == Some(Way::Out))
+            .with(Barrier::CARRIED, self.moved.is_some_and(|moved| moved.line.carries))
+            .with(Barrier::WROTE, way == Some(Way::Out))
+            .with(Barrier::RESIZED, self.meaning.as_ref().is_some_and(resizes))
+            .with(Barrier::MAPPED, self.lines.maps())
+            .with(Barrier::MOVED, self.moves)
+            .with(Barrier::SYNCED, self.lines.sets(&SYNCED))
+            .with(Barrier::OPENED, self.opened.is_some())
+    }
+
     /// Returns the call's first argument, if that is a descriptor.
     pub(crate) fn descriptor(&self) -> Option<i32> {
         self.lines.fd.filter(|arg| *arg == 0).map(|_| self.observed.descriptor(0))
@@ -146,9 +182,9 @@ impl Step<'_> {
         Some((moved.line.way, moved.got?))
     }
 
-    /// Returns true if others may have written to any file during the call, or may from now on.
-    pub(crate) fn lets_others_write(&self) -> bool {
-        self.forks || self.lines.file_lock(&self.observed).is_some() || self.pauses && self.moved.is_none()
+    /// Returns true if the call let one of these things happen.
+    pub(crate) fn lets(&self, barrier: Barrier) -> bool {
+        self.barrier.any(barrier)
     }
 
     /// Returns true if the descriptor may refer to another file after the call, or to none.

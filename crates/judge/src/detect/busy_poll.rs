@@ -2,6 +2,7 @@
 
 use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -166,7 +167,7 @@ fn watches(step: &Step<'_>) -> bool {
 
 /// Returns true if the step made progress: moved bytes, made a connection or a child, or waited for something.
 fn found(step: &Step<'_>) -> bool {
-    step.forks
+    step.lets(Barrier::FORKED)
         || step.pauses && step.look.is_none()
         || step.moved.is_some_and(|m| m.got.is_some_and(|got| got > 0))
         || step.look.is_some_and(|l| !l.sleeps) && !step.nothing && step.moved.is_none()

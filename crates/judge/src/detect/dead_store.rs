@@ -3,12 +3,13 @@
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::others_look::OTHERS_LOOK_NS;
+use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Step};
 use crate::semantics::{
-    ATTRIBUTES, Act, Effect, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, SYNCED, Semantics, StateLine,
-    Store, UsedBy, Way, is_device, value,
+    ATTRIBUTES, Act, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, Semantics, StateLine, Store, UsedBy, Way,
+    is_device, value,
 };
 use crate::signs::Signs;
 use std::sync::Arc;
@@ -113,7 +114,7 @@ fn descriptor(step: &Step<'_>) -> Option<i32> {
 impl Newest {
     /// Returns true if the step may use what was set, or the descriptor's number may come back as another file's.
     fn is_used_by(&self, step: &Step<'_>) -> bool {
-        if step.forks || self.fd.is_some_and(|fd| step.lets_go(fd)) {
+        if step.lets(Barrier::FORKED) || self.fd.is_some_and(|fd| step.lets_go(fd)) {
             return true;
         }
         match self.line.used_by {
@@ -123,11 +124,11 @@ impl Newest {
                 let to_others = step.moved.is_some_and(|m| m.line.way == Way::Out)
                     && !name.is_some_and(|name| name.starts_with('/') && !is_device(name));
                 let takes = step.moved.is_some_and(|m| m.line.way == Way::In) && name == self.name.as_deref();
-                let kept = step.lines.sets(&SYNCED) || step.lines.may_lock() || step.lines.maps() || step.lines.names();
-                to_others || takes || kept || step.forks
+                let kept = step.lets(Barrier::SYNCED.and(Barrier::MAPPED));
+                to_others || takes || kept || step.lines.may_lock() || step.lines.names()
             }
             UsedBy::Calls => {
-                let any = step.pauses || step.lines.fd.is_none() && !step.lines.say_anything();
+                let any = step.lets(Barrier::PAUSED) || step.lines.fd.is_none() && !step.lines.say_anything();
                 let idle = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SOCKET_OPTION));
                 let own = descriptor(step) == self.fd || self.fd.is_some_and(|fd| step.seeks(fd));
                 !idle && (any || own)
@@ -164,7 +165,7 @@ fn looks(step: &Step<'_>) -> bool {
         let about = m.line.about;
         matches!(m.line.act, Act::Ask(_)) && (about.is(&ATTRIBUTES) || about.is(&FILE_STATUS) || about.is(&PATH))
     };
-    step.meaning.as_ref().is_some_and(asks) || step.effects.iter().any(|e| matches!(e, Effect::Identity))
+    step.meaning.as_ref().is_some_and(asks) || step.lets(Barrier::IDENTITY)
 }
 
 fn claim(line: &'static Store) -> Claim {

@@ -2,6 +2,7 @@
 
 use super::bounds::BESIDE;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -228,7 +229,7 @@ impl Failing {
             }
             return None;
         }
-        if step.forks || step.pauses {
+        if step.lets(Barrier::WAITS) {
             drained.clear();
         }
         if !drained.is_empty() {

@@ -3,6 +3,7 @@
 
 use super::bounds::{BESIDE, REMEMBERED};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -269,7 +270,7 @@ impl Lives {
         let mut forked = false;
         for (at, step) in steps.iter().enumerate() {
             lives.uses(at, step);
-            if step.forks {
+            if step.lets(Barrier::FORKED) {
                 lives.alive.clear();
                 forked = true;
             } else if step.moves || step.ends {

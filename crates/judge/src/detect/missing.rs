@@ -2,6 +2,7 @@
 
 use super::bounds::BESIDE;
 use super::claim::{Claim, Claims, Detector, put};
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
@@ -53,7 +54,7 @@ impl Detector for Missing {
                     put(claims, vain.first, Claim { weak: true, facts, ..claim() });
                 }
             }
-            vain = vain.filter(|v| at - v.newest <= BESIDE + 1 && !may_appear(step));
+            vain = vain.filter(|v| at - v.newest <= BESIDE + 1 && !step.lets(Barrier::NAMES_APPEAR));
             let Some(path) = asked_in_vain(step) else { continue };
             let no_link = step.lines.no_follow(&step.observed);
             match vain.as_mut().filter(|v| v.path == path) {
@@ -89,12 +90,6 @@ fn asked_in_vain<'s>(step: &'s Step<'_>) -> Option<&'s str> {
         matches!(meaning.line.act, Act::Ask(_)) && (meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME));
     let missing = step.observed.call.errno() == Some(Errno::ENOENT);
     step.object.as_deref().filter(|_| asks && missing)
-}
-
-/// Returns true if a missing name may exist after the step: the program may have made it, or others while it waited.
-fn may_appear(step: &Step<'_>) -> bool {
-    let makes = |effect| matches!(effect, Effect::Path { .. } | Effect::WorkingDirectory | Effect::Forks);
-    step.pauses || step.look.is_some_and(|look| look.sleeps) || step.effects.iter().any(makes)
 }
 
 /// Returns true if the step creates the file at this path.

@@ -2,6 +2,7 @@
 
 use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, put};
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
@@ -89,7 +90,7 @@ impl Detector for NearReads {
                 file.reads(at, &small, changes);
                 continue;
             }
-            changes += usize::from(may_change(step));
+            changes += usize::from(step.lets(Barrier::FILES_CHANGE));
             files.retain(|fd, file| {
                 let ends = step.lets_go(*fd);
                 if ends {
@@ -123,16 +124,6 @@ impl<'a> SmallRead<'a> {
         // A short read: the file ends there, so that a larger read would not have returned more.
         moved.asked.is_none_or(|asked| bytes >= asked).then_some(Self { fd, name, place, bytes })
     }
-}
-
-/// Returns true if data read from files may be outdated after the step: the program writes, or it waits, takes a lock
-/// or makes a process, so that another process may have written.
-fn may_change(step: &Step<'_>) -> bool {
-    let writes = step.moved.is_some_and(|m| m.line.way == Way::Out);
-    let resizes =
-        step.meaning.as_ref().is_some_and(|m| m.line.about.is(&SIZE) && matches!(m.line.act, Act::Set { .. }));
-    let waits = step.pauses && step.moved.is_none();
-    writes || resizes || waits || step.forks || step.lines.file_lock(&step.observed).is_some()
 }
 
 fn claim() -> Claim {

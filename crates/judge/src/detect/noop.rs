@@ -3,6 +3,7 @@
 use super::claim::{Claims, Detector, about_state, leave_out_later, put};
 use super::mapped::File;
 use super::renamed::{is_path, names};
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Set;
@@ -60,8 +61,8 @@ impl NoOp {
             let writes = before.moved.is_some_and(|m| m.line.way == Way::Out)
                 || before.effects.iter().any(|effect| matches!(effect, Effect::Writes(_)));
             let truncates = before.opened.as_ref().is_some_and(|opened| opened.anew && is_of(&opened.path));
-            if before.forks
-                || before.pauses && !self.single.contains(&process)
+            if before.lets(Barrier::FORKED)
+                || before.lets(Barrier::PAUSED) && !self.single.contains(&process)
                 || writes && fd.is_none_or(|other| *other == name)
                 || truncates
             {

@@ -4,6 +4,7 @@ use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
 use super::others_look::OTHERS_LOOK_NS;
 use super::walk::leads_to;
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -126,7 +127,7 @@ impl Detector for OwnWrites<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut found: Map<PathId, Found<'_>> = Map::default();
         for step in steps {
-            if step.forks || step.effects.iter().any(|e| matches!(e, Effect::Path { .. } | Effect::WorkingDirectory)) {
+            if step.lets(Barrier::PATHS_MOVE) {
                 found.clear();
             }
             let out = step.moved.filter(|moved| moved.line.way == Way::Out).and_then(|moved| moved.got);

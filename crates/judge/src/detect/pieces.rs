@@ -1,6 +1,7 @@
 //! Detects adjacent ranges that are processed one small piece after the other (missed coalescing).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -99,9 +100,7 @@ impl Run {
             Between::Any => false,
             Between::Transfers => {
                 let fd = step.lines.fd.and_then(|arg| u8::try_from(arg).ok()).map(|arg| step.observed.descriptor(arg));
-                step.pauses && step.moved.is_none()
-                    || step.forks
-                    || fd.is_some_and(|fd| own(Some(fd)) && step.moved.is_none())
+                step.lets(Barrier::OTHERS_ACT) || fd.is_some_and(|fd| own(Some(fd)) && step.moved.is_none())
             }
         }
     }

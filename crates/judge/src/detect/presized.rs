@@ -4,6 +4,7 @@
 use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::mapped::File;
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -58,7 +59,7 @@ impl Detector for Presized<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut files = Files::default();
         for step in steps {
-            if step.forks || step.moves || step.lines.maps() {
+            if step.lets(Barrier::SIZES_COUNT) {
                 // Another process may write, or a mapping may need the size: nothing is known of
                 // the open files any more.
                 files.open.clear();

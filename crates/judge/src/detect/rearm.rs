@@ -5,6 +5,7 @@ use super::bounds::{OFTEN, REMEMBERED};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::timer_habits::{TimerHabits, is_often};
 use super::timers::{Timer, time, timer_of};
+use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -47,7 +48,7 @@ pub(super) fn timer(step: &Step<'_>) -> Option<Timer> {
 /// made: the setting can't be judged.
 pub(super) fn is_hidden(timer: Timer, step: &Step<'_>, before: &[Step<'_>]) -> bool {
     let Some(arm) = step.lines.arm() else { return false };
-    let signalled = |s: &Step<'_>| s.observed.call.signals_before > 0;
+    let signalled = |s: &Step<'_>| s.lets(Barrier::SIGNALLED);
     let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer.number() as i32));
     let makes = |s: &Step<'_>| s.observed.call.result == Some(timer.number() as i64);
     let told = if arm.signals {
@@ -71,7 +72,7 @@ impl Detector for Rearm {
         let mut firsts: Map<Timer, usize> = Map::default();
         let mut last = None;
         for (at, step) in steps.iter().enumerate() {
-            if step.observed.call.signals_before > 0 {
+            if step.lets(Barrier::SIGNALLED) {
                 armed.retain(|timer, _| !timer.signals());
                 self.earlier.retain(|(who, timer), _| *who != step.who || !timer.signals());
             }

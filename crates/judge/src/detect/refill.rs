@@ -1,6 +1,7 @@
 //! Detects reads of what was read just before, after a seek that threw it away.
 
 use super::claim::{Claim, Claims, Detector, put};
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
@@ -95,8 +96,7 @@ impl Detector for Refill {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut places: Map<i32, Place<'_>> = Map::default();
         for step in steps {
-            let writes = step.moved.is_some_and(|moved| moved.line.way == Way::Out);
-            if writes || step.lets_others_write() {
+            if step.lets(Barrier::OTHERS_WRITE.and(Barrier::WROTE)) {
                 // What stands there may be another now: only the bytes tell.
                 places.values_mut().flat_map(|place| &mut place.had).for_each(|had| had.is_sure = false);
             }

@@ -1,6 +1,7 @@
 //! Detects locks on files that are released and taken again right away.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -276,7 +277,7 @@ impl Detector for Relock {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut locks: Map<Locked<'_>, Held> = Map::default();
         for (at, step) in steps.iter().enumerate() {
-            if step.forks {
+            if step.lets(Barrier::FORKED) {
                 return;
             }
             if let Some(lock) = step.lines.file_lock(&step.observed) {
@@ -294,7 +295,7 @@ impl Detector for Relock {
             }
             for (locked, held) in &mut locks {
                 let closes = step.lets_go(held.fd);
-                if lets_in(step) || closes && matches!(locked, Locked::Descriptor(_)) {
+                if step.lets(Barrier::TAKES_LONG) || closes && matches!(locked, Locked::Descriptor(_)) {
                     held.breaks();
                 } else if closes && held.under.is_some() {
                     held.leaves(at, WHOLE);
@@ -309,14 +310,6 @@ impl Detector for Relock {
             held.leave_out_first(steps, claims);
         }
     }
-}
-
-/// Returns true if the program waited, or received data from outside: the next call may come much later.
-fn lets_in(step: &Step<'_>) -> bool {
-    let from_outside = |m: crate::replay::Moved| {
-        m.line.way == Way::In && !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
-    };
-    step.pauses && step.moved.is_none() || step.look.is_some_and(|l| l.sleeps) || step.moved.is_some_and(from_outside)
 }
 
 fn claim() -> Claim {

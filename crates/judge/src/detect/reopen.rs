@@ -5,6 +5,7 @@ use super::open_file::{Use, names_below, uses};
 use super::renamed::names;
 use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, read_at, rewound, seeks};
 use super::walk::walks;
+use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -124,9 +125,9 @@ fn anew() -> Claim {
     }
 }
 
-/// Returns true if the step begins something else: opens a file or makes a child.
-fn foreign(step: &Step<'_>) -> bool {
-    step.forks || step.opened.is_some()
+/// Returns true if the step begins something else.
+fn turns(step: &Step<'_>) -> bool {
+    step.lets(Barrier::TURNS)
 }
 
 /// Returns the names of files that processes moved elsewhere, as far as windows show.
@@ -156,7 +157,7 @@ fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
                 .any(|effect| matches!(effect, Effect::Shares | Effect::Redirects(_) | Effect::Writes(_)))
             || used == Use::None;
     }
-    let turn = rest.iter().position(foreign).and_then(|next| rest.get(..next)).unwrap_or_default();
+    let turn = rest.iter().position(turns).and_then(|next| rest.get(..next)).unwrap_or_default();
     let closes = turn.iter().filter(|step| step.effects.iter().any(|effect| matches!(effect, Effect::Closes(_))));
     let another = closes.filter_map(Step::descriptor).any(|closed| i64::from(closed) != fd);
     let stays = !uses(fd, turn).any(|(_, used)| used == Use::Last);
@@ -274,7 +275,7 @@ impl Reopen<'_> {
             self.rotating.insert(process);
         }
         // The window may not show the next opening.
-        let is_last = !rest.iter().any(foreign);
+        let is_last = !rest.iter().any(turns);
         let facts = facts.with(Fact::Rotates, is_last && self.rotating.contains(&process));
         let is_kept = !is_last && !uses(fd, rest).any(|(_, used)| used == Use::Last);
         if is_kept && !facts.contains(Fact::Rotates) {
@@ -284,7 +285,7 @@ impl Reopen<'_> {
         }
         let of = || Claim { facts, ..claim(Kind::Toggle, opened, moved) };
         put(claims, step.index, of());
-        let next = rest.iter().position(foreign).unwrap_or(rest.len());
+        let next = rest.iter().position(turns).unwrap_or(rest.len());
         let turn = rest.get(..next).unwrap_or_default();
         let mut copies = copies(fd, turn);
         for step in turn {

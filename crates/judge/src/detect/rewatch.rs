@@ -2,6 +2,7 @@
 
 use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
+use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -55,7 +56,7 @@ impl Detector for Rewatch {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut stretch = Stretch::default();
         for step in steps {
-            if step.pauses || step.forks {
+            if step.lets(Barrier::WAITS) {
                 std::mem::take(&mut stretch).claim(false, claims);
             }
             if step.observed.call.errno().is_some() {

@@ -3,6 +3,7 @@
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::others_look::OTHERS_LOOK_NS;
+use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -48,7 +49,7 @@ impl Detector for Rewritten {
         let mut done: Map<String, Vec<Writing>> = Map::default();
         let mut under_way: Vec<Writing> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
-            if looks(step, &done) || shows(step) {
+            if looks(step, &done) || step.lets(Barrier::SHOWS) {
                 settle(&mut done, false, steps, claims);
             }
             let opened = step.opened.as_ref().filter(|opened| opened.writes && opened.anew);
@@ -108,12 +109,6 @@ fn looks(step: &Step<'_>, done: &Map<String, Vec<Writing>>) -> bool {
     let opened = step.opened.as_ref().filter(|opened| !opened.writes).map(|opened| &*opened.path);
     opened.or(step.object.as_deref()).is_some_and(|path| done.contains_key(path))
         && !step.opened.as_ref().is_some_and(|o| o.writes)
-}
-
-/// Returns true if the step may tell others that there is something to look at, or waits for them.
-fn shows(step: &Step<'_>) -> bool {
-    let outside = !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
-    step.forks || step.pauses || outside && step.moved.is_some_and(|moved| moved.line.way == Way::Out)
 }
 
 /// Claims the writings that were rewritten within [`OTHERS_LOOK_NS`], and forgets all of them.

@@ -3,6 +3,7 @@
 //! used is a line of the table of things ([`super::made_again`]).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later};
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -82,7 +83,7 @@ impl Lives {
 
     fn step(&mut self, at: usize, step: &Step<'_>) {
         let is_held = step.descriptor().is_some_and(|fd| self.held.contains_key(&fd));
-        if lets_others_in(step) || !is_held && hears_others(step) {
+        if step.lets(Barrier::OTHERS_USE) || !is_held && step.lets(Barrier::OTHERS_SAY) {
             for place in std::mem::take(&mut self.own) {
                 self.all.get_mut(place).filter(|life| !life.removed).into_iter().for_each(|life| life.shared = true);
             }
@@ -183,18 +184,6 @@ impl Lives {
             }
         }
     }
-}
-
-/// Returns true if another process may use the program's files from now on, or is meant to find them after a crash.
-fn lets_others_in(step: &Step<'_>) -> bool {
-    step.lets_others_write() || step.lines.sets(&SYNCED)
-}
-
-/// Returns true if the step may take what another process says: that process may have been told of a file, and have
-/// worked on it.
-fn hears_others(step: &Step<'_>) -> bool {
-    let is_file = || step.observed.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
-    step.moved.is_some_and(|moved| moved.line.carries || moved.line.way == Way::In && !is_file())
 }
 
 /// Returns the folder of a path.

@@ -2,6 +2,7 @@
 //! or read before.
 
 use super::claim::{Claim, Claims, Detector, put};
+use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -105,7 +106,7 @@ impl Detector for SeekBack {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut places: Map<i32, Place> = Map::default();
         for step in steps {
-            if step.lets_others_write() {
+            if step.lets(Barrier::OTHERS_WRITE) {
                 // Others may have written meanwhile.
                 places.drain().for_each(|(_, place)| place.claim(claims));
                 continue;

@@ -2,6 +2,7 @@
 
 use super::awake::Rung;
 use super::claim::{Claim, Claims, Detector, put};
+use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -49,7 +50,7 @@ impl Detector for SelfWake<'_> {
         let mut taken_back: Vec<Vec<usize>> = Vec::new();
         let mut by_edge = Vec::new();
         for (at, step) in steps.iter().enumerate() {
-            if step.forks || step.observed.call.signals_before > 0 {
+            if step.lets(Barrier::OTHERS_SEND) {
                 // A handler may have written it to end the wait of the thread that it interrupted.
                 bells.clear();
                 continue;

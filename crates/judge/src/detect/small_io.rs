@@ -4,6 +4,7 @@ use super::awake::{Bells, Rung, Within};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::mapped::File;
 use super::terminal::{at_once, ends_line, is_news, is_piece, is_terminal};
+use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -284,14 +285,13 @@ fn runs_from(at: usize) -> bool {
 /// before it from those after it.
 fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
-    if step.observed.call.signals_before > 0 || step.pauses && ready_at_once(step) {
+    if step.lets(Barrier::SIGNALLED) || step.pauses && ready_at_once(step) {
         // A signal tells the program something, as data does that was there already: what was written may have been
         // waited for.
         return every(&|p| p.way == Way::Out);
     }
     // A program that sleeps before each transfer makes each when it is due.
-    if step.pauses || step.forks || step.look.is_some_and(|look| look.sleeps) && step.observed.call.waited_ns != Some(0)
-    {
+    if step.lets(Barrier::WAITS) || step.lets(Barrier::POLLED) && step.observed.call.waited_ns != Some(0) {
         return every(&|_| true);
     }
     if let Some(moved) = &step.moved {
@@ -315,9 +315,7 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         });
     }
     // The process that takes the lock next may look at what was written under it.
-    if step.lines.file_lock(&step.observed).is_some_and(|lock| lock.leaves)
-        || step.lines.kernel_lock(&step.observed).is_some_and(|lock| lock.leaves)
-    {
+    if step.lets(Barrier::UNLOCKED) {
         return every(&|p| p.way == Way::Out);
     }
     let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about);

@@ -1,6 +1,7 @@
 //! Detects questions for the status of an open file before each piece that is read from it.
 
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
@@ -113,7 +114,7 @@ fn question<'a>(step: &Step<'a>) -> Option<(Question, Value<'a>)> {
 /// Returns true if the answers before and after the step may differ for good reason: it waited, wrote, reached the
 /// end of the file, or made the descriptor refer to another file.
 fn ends(step: &Step<'_>, fd: i32) -> bool {
-    if step.forks || step.pauses && step.moved.is_none() {
+    if step.lets(Barrier::OTHERS_ACT) {
         return true;
     }
     let writes = |e| matches!(e, Effect::Writes(arg) | Effect::Restates(arg) if step.observed.descriptor(arg) == fd);

@@ -2,6 +2,7 @@
 //! itself, and the questions for the directory to go back to.
 
 use super::claim::{Claims, Detector, about_state, put};
+use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -45,7 +46,7 @@ impl Detector for ThereAndBack {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(first) = steps.first() else { return };
         // A child that the program makes in between may work there.
-        if steps.iter().any(|step| step.forks) {
+        if steps.iter().any(|step| step.lets(Barrier::FORKED)) {
             return;
         }
         let sets: Vec<(usize, &[u8])> =

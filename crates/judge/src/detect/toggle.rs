@@ -3,6 +3,7 @@
 use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::signalled::handling;
+use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -77,7 +78,7 @@ impl Detector for Toggle<'_> {
         let mut places: Map<i32, &Key> = Map::default();
         let mut forked = steps.len();
         for (at, step) in steps.iter().enumerate() {
-            if step.forks {
+            if step.lets(Barrier::FORKED) {
                 // A program that changes state around a fork has a reason to undo it.
                 done.extend(histories.drain().map(|(_, h)| h));
                 forked = forked.min(at);
@@ -168,7 +169,7 @@ impl<'a> Toggle<'a> {
     /// these ranges were changed so in an earlier window. A change that each range needs once, as
     /// with loaded or generated code, is not claimed.
     fn in_turns(&mut self, done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
-        if steps.iter().any(|step| step.observed.call.signals_before > 0 || maps_anew(step)) {
+        if steps.iter().any(|step| step.lets(Barrier::SIGNALLED) || maps_anew(step)) {
             // A signal handler may open the memory that was touched, which is the use of protecting
             // it. After a mapping, other memory may lie at the address.
             return;
