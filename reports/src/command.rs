@@ -3,6 +3,7 @@
 use crate::check::{accept, check};
 use crate::choose::choose;
 use crate::corpus::Corpus;
+use crate::reasons::cases_by_reason;
 use crate::render::read;
 use crate::score::score;
 use crate::text;
@@ -10,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use systoll_judge::REASONS;
 use systoll_model::Recording;
 
 /// The help of the command.
@@ -21,6 +23,7 @@ pub const USAGE: &str = "usage: cargo xtask reports WHAT [--at FOLDER] [WORD...]
   --choose FOLDER [MB]    choose recordings of FOLDER for the repository, 12 MB in all if not said
   --text [WORD]           run the text cases (whose file or heading contains WORD); 1 if any is not as it expects
   --trace WORD            print the traces of these text cases, as they are read
+  --reasons [WORD]        find for each good reason (whose id contains WORD) the cases that need it; 1 if one is named that does not
   --migrate               write all recordings anew, after a change of their format
 FOLDER has recordings/, as reports/record.py makes it; the repository's own is reports/.";
 
@@ -61,6 +64,8 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
             say(&text::traces(&root.join(TEXT_CASES), word)?)?;
             Ok(true)
         }
+        ["--reasons"] => reasons(&corpus, root, ""),
+        ["--reasons", word] => reasons(&corpus, root, word),
         ["--migrate"] => migrated(&corpus),
         _ => bail!("{USAGE}"),
     }
@@ -104,6 +109,20 @@ fn text_cases(root: &Path, word: &str) -> Result<bool> {
     checked.wrong.iter().try_for_each(|wrong| say(&format!("{TEXT_CASES}/{wrong}\n")))?;
     say(&format!("{} text cases, {} not as they expect\n", checked.cases, checked.wrong.len()))?;
     Ok(checked.wrong.is_empty())
+}
+
+/// Prints the cases that need each good reason.
+fn reasons(corpus: &Corpus, root: &Path, word: &str) -> Result<bool> {
+    let cases = cases_by_reason(corpus, &root.join(TEXT_CASES))?;
+    let mut all = true;
+    for reason in REASONS.iter().filter(|reason| reason.id.contains(word)) {
+        let of: Vec<&str> = cases.get(reason.id).into_iter().flatten().map(String::as_str).collect();
+        let is_needed = of.contains(&reason.case);
+        let wrong = if is_needed { "" } else { " NOT BY THE CASE THAT IT NAMES" };
+        say(&format!("{}: {}{wrong}\n", reason.id, of.join(" | ")))?;
+        all &= is_needed;
+    }
+    Ok(all)
 }
 
 /// Replaces the corpus' recordings by a choice of those in another folder.

@@ -20,6 +20,7 @@ pub mod corpus;
 pub mod difference;
 pub mod document;
 pub mod features;
+pub mod reasons;
 pub mod render;
 pub mod score;
 pub mod text;

@@ -159,7 +159,7 @@ mod tests {
 
     /// Returns the number of looks in each row's ledger after lending.
     fn looks(recording: &Recording) -> Vec<u64> {
-        let claims = crate::detect::claims(recording, &crate::semantics::Semantics::new());
+        let claims = crate::detect::claims(recording, &crate::semantics::Semantics::new(), &crate::Options::default());
         let mut views = survey(recording, &claims);
         lend_ledgers(recording, &mut views);
         views.iter().filter_map(|view| view.ledger.told).map(|told| told.looks).collect()

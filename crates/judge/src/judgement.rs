@@ -3,6 +3,7 @@
 use crate::finding::{Beneath, Counted, Doubt, Finding, Unjudged, Untold, Wait};
 use crate::requests::Requests;
 use crate::rounds::Round;
+use crate::silences::Silence;
 use crate::time::WallTime;
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
@@ -53,6 +54,8 @@ pub struct Judgement {
     pub is_excerpt: bool,
     /// Processor time that all calls and the findings' started processes take together, ns; 0 if the program's is unknown.
     pub claimed_cpu_ns: u64,
+    /// What became of the calls in windows, by row; empty unless [`crate::Options::explains`].
+    pub silences: Vec<Silence>,
     /// The recording as the findings see it; `None` if they see it as it is. A row whose calls are about several objects
     /// has parts there, each with the lines and callers of its own objects.
     pub strands: Option<Box<Recording>>,

@@ -76,8 +76,10 @@ mod pattern_file;
 mod per_unit;
 mod phases;
 mod phrasing;
+mod plain;
 mod pool;
 mod program_facts;
+mod reasons;
 mod replay;
 mod requests;
 mod rounds;
@@ -86,6 +88,7 @@ mod semantics;
 mod settled;
 mod share_out;
 mod signs;
+mod silences;
 mod small_list;
 mod step;
 mod strands;
@@ -114,8 +117,10 @@ pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
 pub use pool::{AskingLine, Requested, requested};
+pub use reasons::{Plain, REASONS, Reason, ReasonId, Then, Why};
 pub use requests::{Figure, Quantiles, RequestCall, RequestCost, Requests};
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
+pub use silences::Silence;
 pub use target::Target;
 pub use time::{WaitClass, WallPart, WallTime};
 pub use upgrade::Upgrade;
@@ -128,7 +133,7 @@ use systoll_model::Recording;
 /// Judges a recording for which [`Recording::check`] holds.
 pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) -> Judgement {
     let semantics = Semantics::new();
-    let claims = detect::claims(recording, &semantics);
+    let claims = detect::claims(recording, &semantics, options);
     let mut views = survey::survey(recording, &claims);
     extrapolate::lend_ledgers(recording, &mut views);
     extrapolate::extrapolate(recording, &mut views);
@@ -198,6 +203,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         counted,
         is_excerpt,
         claimed_cpu_ns,
+        silences: silences::silences(recording, &claims, options),
         strands: of_lines,
     };
     // Rounds and findings have shares of the same time.

@@ -1,6 +1,8 @@
 //! The thresholds from which on claims become a finding or a remark. A detector's own thresholds stand in its module, those
 //! of excerpts in `excerpt`.
 
+use crate::reasons::ReasonId;
+
 /// Thresholds from which on a claim becomes a finding. The defaults were measured on programs with one known waste,
 /// their cured twins and healthy programs; a comment names what breaks beyond its threshold.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +66,11 @@ pub struct Options {
     pub long_wait_ns: u64,
     /// Shortest length of two waits of one row before `main` for a finding, ns each.
     pub paired_wait_ns: u64,
+    /// True if [`crate::Judgement::silences`] is asked for.
+    pub explains: bool,
+    /// A good reason that is switched off, for the test of [`crate::REASONS`].
+    #[doc(hidden)]
+    pub without: Option<ReasonId>,
 }
 
 impl Default for Options {
@@ -93,6 +100,8 @@ impl Default for Options {
             crumb: 0.005,
             long_wait_ns: 10_000_000,
             paired_wait_ns: 5_000_000,
+            explains: false,
+            without: None,
         }
     }
 }

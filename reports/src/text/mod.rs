@@ -15,7 +15,7 @@ use expect::Found;
 use rayon::prelude::*;
 use std::path::Path;
 use systoll_import::{Import, calls_to_price, price};
-use systoll_judge::{Catalogue, Options, judge};
+use systoll_judge::{Catalogue, Judgement, Options, ReasonId, judge};
 use systoll_model::{Price, PriceSource, Prices, Recording, Spread};
 
 /// Price of each call, ns.
@@ -59,9 +59,42 @@ pub fn traces(folder: &Path, word: &str) -> Result<String> {
 
 /// Runs the cases of texts, each with its file's name.
 pub fn check_texts(files: &[(&str, &str)], word: &str) -> Checked {
+    checked(files, word, &Options::default())
+}
+
+/// Runs the cases of all files of a folder whose names or headings contain `word`, without a good reason.
+///
+/// # Errors
+/// If a file can't be read.
+pub fn check_without(folder: &Path, word: &str, reason: ReasonId) -> Result<Checked> {
+    let options = Options { without: Some(reason), ..Options::default() };
+    Ok(checked(&pairs(&files(folder)?), word, &options))
+}
+
+/// Returns the headings of the cases in a folder that fail without a good reason, each with the reason. `noted` returns the
+/// reasons of a judgement.
+///
+/// # Errors
+/// If a file can't be read.
+pub fn needing(folder: &Path, noted: fn(&Judgement) -> Vec<ReasonId>) -> Result<Vec<(ReasonId, String)>> {
+    let (files, catalogue) = (files(folder)?, Catalogue::builtin());
+    let (cases, _) = cases(&pairs(&files), "", &catalogue);
+    let needs = |(name, case): &(&str, Case)| {
+        let recording = case.trace().and_then(|trace| imported(&trace)).unwrap_or_default();
+        let explained = judge(&recording, &catalogue, &Options { explains: true, ..Options::default() });
+        let fails = |reason: &ReasonId| {
+            wrong(name, case, &catalogue, &Options { without: Some(*reason), ..Options::default() }).is_some()
+        };
+        let needed = noted(&explained).into_iter().filter(fails);
+        needed.map(|reason| (reason, case.heading.clone())).collect::<Vec<_>>()
+    };
+    Ok(cases.par_iter().flat_map_iter(needs).collect())
+}
+
+fn checked(files: &[(&str, &str)], word: &str, options: &Options) -> Checked {
     let catalogue = Catalogue::builtin();
     let (cases, mut wrong) = cases(files, word, &catalogue);
-    wrong.par_extend(cases.par_iter().filter_map(|(name, case)| self::wrong(name, case, &catalogue)));
+    wrong.par_extend(cases.par_iter().filter_map(|(name, case)| self::wrong(name, case, &catalogue, options)));
     wrong.sort();
     Checked { cases: cases.len(), wrong }
 }
@@ -97,7 +130,7 @@ fn cases<'a>(files: &[(&'a str, &str)], word: &str, catalogue: &Catalogue) -> (V
 }
 
 /// Returns what is wrong with a case; `None` if all is as it expects.
-fn wrong(file: &str, case: &Case, catalogue: &Catalogue) -> Option<String> {
+fn wrong(file: &str, case: &Case, catalogue: &Catalogue, options: &Options) -> Option<String> {
     let line = case.expectations.first().map_or(0, |expectation| expectation.line);
     let with: Vec<String> = case.variant.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let with = if with.is_empty() { String::new() } else { format!(" (with {})", with.join(" ")) };
@@ -106,7 +139,7 @@ fn wrong(file: &str, case: &Case, catalogue: &Catalogue) -> Option<String> {
         Ok(recording) => recording,
         Err(error) => return Some(format!("{head}: {error:#}")),
     };
-    let judgement = judge(&recording, catalogue, &Options::default());
+    let judgement = judge(&recording, catalogue, options);
     let found = Found { recording: &recording, judgement: &judgement };
     let wrong = found.wrong(&case.expectations);
     (!wrong.is_empty()).then(|| {

@@ -6,6 +6,7 @@ use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{Effect, Lines, Look, ObservedCall, Semantics};
 use crate::signs::Signs;
@@ -119,7 +120,9 @@ impl Detector for BusyPoll {
                 continue;
             }
             let row = &step.observed.call.row;
-            let may_spin = step.nothing && !self.handed_over.contains(row) && !self.of_run_time.contains(row);
+            let may_spin = step.nothing
+                && !claims.excuse(at, ReasonId::GaveProcessorAway, self.handed_over.contains(row))
+                && !self.of_run_time.contains(row);
             let empty = step.look.filter(|_| may_spin);
             let key =
                 empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a)), look.runs_out));

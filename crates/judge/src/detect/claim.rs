@@ -3,6 +3,8 @@
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
+use crate::options::Options;
+use crate::reasons::{ReasonId, Why};
 use crate::replay::Step;
 use crate::semantics::{SIGNAL_MASK, Value};
 use crate::signs::Signs;
@@ -131,12 +133,47 @@ pub(crate) struct Claims {
     starts: Vec<usize>,
     /// Index of the newest window's first call in `places`.
     window: usize,
+    /// For each call of all windows so far: the first good reason that keeps it silent or weak, or what there is to see of
+    /// it. Empty if nobody asks for reasons.
+    whys: Vec<Option<Why>>,
+    /// True if somebody asks for reasons.
+    explains: bool,
+    /// A reason that is switched off.
+    off: Option<ReasonId>,
 }
 
 impl Claims {
     /// Returns an empty list with room for `calls` calls.
-    pub(super) fn with_room(calls: usize) -> Self {
-        Self { places: Vec::with_capacity(calls), ..Self::default() }
+    pub(super) fn with_room(calls: usize, options: &Options) -> Self {
+        let (off, explains) = (options.without, options.explains);
+        Self { places: Vec::with_capacity(calls), off, explains, ..Self::default() }
+    }
+
+    /// Returns true if a good reason holds for a call of the newest window, and is not switched off. `holds` is the
+    /// reason's condition. Notes the reason if somebody asks for reasons.
+    pub(super) fn excuse(&mut self, index: usize, reason: ReasonId, holds: bool) -> bool {
+        if !holds || self.off == Some(reason) {
+            return false;
+        }
+        self.note(index, Why::Good(reason));
+        true
+    }
+
+    /// Notes why a call of the newest window is not claimed, unless something was noted before.
+    pub(super) fn note(&mut self, index: usize, why: Why) {
+        if let Some(noted) = self.whys.get_mut(self.window + index) {
+            noted.get_or_insert(why);
+        }
+    }
+
+    /// Returns what was noted of each call of all windows, in order; nothing if nobody asks for reasons.
+    pub(crate) fn whys(&self) -> &[Option<Why>] {
+        &self.whys
+    }
+
+    /// Returns true if a reason is switched off.
+    pub(super) fn is_off(&self, reason: ReasonId) -> bool {
+        self.off == Some(reason)
     }
 
     /// Begins a window of `calls` calls.
@@ -144,6 +181,9 @@ impl Claims {
         self.window = self.places.len();
         self.starts.push(self.window);
         self.places.resize(self.window + calls, 0);
+        if self.explains {
+            self.whys.resize(self.window + calls, None);
+        }
     }
 
     /// Returns the claim on a call of the newest window.

@@ -6,6 +6,7 @@ use super::others_look::OTHERS_LOOK_NS;
 use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
+use crate::reasons::ReasonId;
 use crate::replay::{Meaning, Step};
 use crate::semantics::{
     ATTRIBUTES, Act, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, Semantics, StateLine, Store, UsedBy, Way,
@@ -67,11 +68,12 @@ impl Detector for DeadStore<'_> {
             used.iter().filter_map(|place| newest.remove(place)).for_each(|of| of.claim(false, steps, claims));
             let Some((line, place)) = store(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
             let calls = self.recording.row(step.observed.call.row).counts.calls;
-            if line.used_by == UsedBy::Others && self.asked.is_often_of_another(step, calls) {
+            let asked = line.used_by == UsedBy::Others && self.asked.is_often_of_another(step, calls);
+            if claims.excuse(at, ReasonId::OthersAsk, asked) {
                 continue;
             }
             let before = newest.remove(&place).and_then(|before| {
-                if before.was_seen(steps, step) {
+                if claims.excuse(before.at, ReasonId::LastsLongEnough, before.was_seen(steps, step)) {
                     before.claim(false, steps, claims);
                     return None;
                 }

@@ -167,7 +167,7 @@ fn recording(calls: &[Made]) -> Recording {
 /// Returns for each call the kind of its claim, and true if the claim is weak.
 fn claimed(calls: &[Made]) -> Vec<Option<(Kind, bool)>> {
     let recording = recording(calls);
-    let claims = claims(&recording, &Semantics::new());
+    let claims = claims(&recording, &Semantics::new(), &crate::Options::default());
     let kind = |judged| if let Judged::Claimed(claim) = judged { Some((claim.kind, claim.weak)) } else { None };
     claims.iter().map(kind).collect()
 }

@@ -6,6 +6,7 @@ use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, NAME, PATH};
 use crate::signs::Signs;
@@ -46,6 +47,8 @@ impl Detector for Missing {
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut vain: Option<Vain<'_>> = None;
+        // The path that was missing before the step that last let names appear.
+        let mut appeared = None;
         for (at, step) in steps.iter().enumerate() {
             if let Some(vain) = vain.as_ref().filter(|v| at - v.newest <= BESIDE + 1 && makes(step, v.path)) {
                 vain.claimed.iter().for_each(|index| is_made(claims, *index));
@@ -54,8 +57,12 @@ impl Detector for Missing {
                     put(claims, vain.first, Claim { weak: true, facts, ..claim() });
                 }
             }
-            vain = vain.filter(|v| at - v.newest <= BESIDE + 1 && !step.lets(Barrier::NAMES_APPEAR));
+            vain = vain.filter(|v| at - v.newest <= BESIDE + 1);
+            let before = vain.as_ref().map(|vain| vain.path);
+            vain = vain.filter(|_| !step.lets(Barrier::NAMES_APPEAR) || claims.is_off(ReasonId::NameMayAppear));
+            appeared = before.filter(|_| vain.is_none()).or(appeared);
             let Some(path) = asked_in_vain(step) else { continue };
+            claims.excuse(step.index, ReasonId::NameMayAppear, appeared == Some(path));
             let no_link = step.lines.no_follow(&step.observed);
             match vain.as_mut().filter(|v| v.path == path) {
                 Some(known) => {

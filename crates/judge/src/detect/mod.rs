@@ -79,6 +79,9 @@ pub(crate) use walk::leads_to;
 
 use crate::changers::Changers;
 use crate::hash::Set;
+use crate::options::Options;
+use crate::plain::plain;
+use crate::reasons::Why;
 use crate::replay::Replay;
 use crate::semantics::Semantics;
 use claim::Detector;
@@ -99,7 +102,7 @@ fn misses(recording: &Recording) -> bool {
 }
 
 /// Returns the claims on the calls of all windows, in the order of [`Recording::windows`].
-pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
+pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Options) -> Claims {
     let search = search::Search::new(recording, semantics);
     let nowhere = nowhere::Nowhere::new(recording);
     let changers = Rc::new(Changers::of(recording, semantics));
@@ -154,7 +157,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(reopen::Reopen::new(recording, semantics)),
         Box::new(own_pipe::OwnPipe::new(recording, semantics)),
     ];
-    let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
+    let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum(), options);
     let mut steps = Vec::new();
     let (mut edge, mut elsewhere) = (edge::Edge::default(), margin::Elsewhere::default());
     let mut programs = program::Programs::new(recording);
@@ -163,6 +166,9 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         claims.begin(steps.len());
         for detector in detectors.iter_mut().filter(|detector| shown.any(detector.looks_for())) {
             detector.window(&steps, &mut claims);
+        }
+        if options.explains {
+            steps.iter().for_each(|step| claims.note(step.index, Why::Plain(plain(step))));
         }
         edge.window(&steps, shown, &claims);
         elsewhere.window(&steps);

@@ -6,8 +6,9 @@ use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
+use crate::reasons::ReasonId;
 use crate::replay::Step;
-use crate::semantics::{Act, SIZE, Unit, Way, is_stored};
+use crate::semantics::{Unit, Way, is_stored};
 use crate::signs::Signs;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -42,16 +43,19 @@ impl File {
         Self { name: name.into(), pages, places, reads: 0, needless: Vec::new(), changes: 0 }
     }
 
-    fn reads(&mut self, index: usize, small: &SmallRead<'_>, changes: usize) {
+    fn reads(&mut self, index: usize, small: &SmallRead<'_>, changes: usize, claims: &mut Claims) {
         let (at, bytes) = (small.place, small.bytes);
-        if self.changes != changes {
+        let pages = at / PAGE..=at.saturating_add(bytes - 1) / PAGE;
+        let is_kept = !self.pages.is_empty() && pages.clone().all(|page| self.pages.contains(&page));
+        let changed = self.changes != changes && !claims.is_off(ReasonId::FileMayChange);
+        claims.excuse(index, ReasonId::FileMayChange, changed && is_kept && !self.places.contains(&at));
+        if changed {
             // Kept pages may be outdated.
             self.pages.clear();
             self.places.clear();
             self.changes = changes;
         }
         self.reads += 1;
-        let pages = at / PAGE..=at.saturating_add(bytes - 1) / PAGE;
         if pages.clone().all(|page| self.pages.contains(&page)) {
             if !self.places.contains(&at) {
                 self.needless.push(index);
@@ -87,7 +91,7 @@ impl Detector for NearReads {
             if let Some(small) = SmallRead::of(step) {
                 let fd = small.fd;
                 let file = files.entry(fd).or_insert_with(|| File::new(small.name));
-                file.reads(at, &small, changes);
+                file.reads(at, &small, changes, claims);
                 continue;
             }
             changes += usize::from(step.lets(Barrier::FILES_CHANGE));

@@ -9,6 +9,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::paths::PathId;
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, Effects, ObservedCall, PATH, Semantics, Source, Way};
 use crate::signs::Signs;
@@ -153,7 +154,8 @@ impl Detector for OwnWrites<'_> {
                 // The program may notice by this question that another process has moved a log away; but it need not
                 // look so often for what has not come once.
                 let quick = was.asked_ns < asked_ns && asked_ns - was.asked_ns < OTHERS_LOOK_NS;
-                let weak = !quick || self.replaced.contains(name);
+                let weak = claims.excuse(step.index, ReasonId::AskedInTime, !quick)
+                    | claims.excuse(step.index, ReasonId::NameMovesAway, self.replaced.contains(name));
                 let object = Some(claims.object(name));
                 put(claims, step.index, Claim { object, weak, ..claim() });
             }

@@ -8,6 +8,7 @@ use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{Act, FILE_STATUS, PATH, POSITION, SIZE, Way};
 use crate::signs::Signs;
@@ -71,7 +72,9 @@ impl Detector for Presized<'_> {
             {
                 files.open.insert(fd, Grown { position: Some(0), ..Grown::default() });
             }
-            if let Some(size) = sets_size(step).filter(|_| !self.is_mapped(step)) {
+            if let Some(size) = sets_size(step)
+                && !claims.excuse(step.index, ReasonId::SizeIsMapped, self.is_mapped(step))
+            {
                 files.sized(step, size, claims);
             }
             let moved = step.moved.as_ref().and_then(|m| Some((m, m.fd?, m.got?)));

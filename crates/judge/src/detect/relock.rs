@@ -5,6 +5,7 @@ use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{Lines, Semantics, Way, word_at};
 use crate::signs::Signs;
@@ -131,6 +132,8 @@ struct Held {
     under: Option<Vec<usize>>,
     /// The index of the call that released the lock, and the number of calls since.
     left: Option<(usize, usize)>,
+    /// True if others got in since the lock was released.
+    let_in: bool,
     /// The times under the lock; without the first.
     again: Vec<Again>,
     /// Indices of the calls under the lock the first time.
@@ -145,7 +148,9 @@ impl Held {
         self.left = self.left.map(|(at, calls)| (at, calls + 1));
     }
 
-    fn takes(&mut self, at: usize, range: Range) {
+    fn takes(&mut self, at: usize, range: Range, claims: &mut Claims) {
+        let let_in = std::mem::take(&mut self.let_in);
+        claims.excuse(at, ReasonId::LetsOthersIn, let_in);
         if self.ranges.is_empty() {
             let left = self.left.take().filter(|(_, calls)| *calls <= BETWEEN);
             self.again.extend(left.map(|(left, _)| Again { left, locks: Vec::new(), under: Vec::new() }));
@@ -221,13 +226,14 @@ impl Held {
     /// other process could have changed their answers if the program had kept the lock. The claims are weak if the
     /// program changes what it reads under the lock.
     fn claim(&self, steps: &[Step<'_>], claims: &mut Claims) {
-        let weak = self.changes_what_it_read(steps);
+        let changes = self.changes_what_it_read(steps);
         let mut before = &self.first;
         for again in &self.again {
             let calls = std::iter::once(&again.left).chain(&again.locks).filter_map(|at| steps.get(*at));
             // Closing a file that is opened for each time has a cause of its own.
             for step in calls.filter(|step| step.lines.file_lock(&step.observed).is_some()) {
                 let object = step.observed.call.fd.as_deref().map(|file| claims.object(file));
+                let weak = claims.excuse(step.index, ReasonId::ChangesWhatItRead, changes);
                 put(claims, step.index, Claim { object, weak, ..claim() });
             }
             for step in again.under.iter().filter_map(|at| steps.get(*at)) {
@@ -235,6 +241,7 @@ impl Held {
                 let read = before.iter().filter_map(|at| steps.get(*at)).any(|other| reads_alike(step, other));
                 if asked || read {
                     let object = claims.get(step.index).and_then(|old| old.object.clone());
+                    let weak = claims.excuse(step.index, ReasonId::ChangesWhatItRead, changes);
                     claims.set(step.index, Claim { object, weak, ..claim() });
                 }
             }
@@ -281,7 +288,8 @@ impl Detector for Relock {
                 return;
             }
             if let Some(lock) = step.lines.file_lock(&step.observed) {
-                if step.observed.call.errno().is_some() || self.wanted.contains(&step.observed.call.fd) {
+                let is_wanted = self.wanted.contains(&step.observed.call.fd);
+                if step.observed.call.errno().is_some() || claims.excuse(at, ReasonId::LockIsWanted, is_wanted) {
                     continue;
                 }
                 let held = locks.entry(Locked::of(step)).or_default();
@@ -289,13 +297,15 @@ impl Detector for Relock {
                 if lock.leaves {
                     held.leaves(at, range(step));
                 } else {
-                    held.takes(at, range(step));
+                    held.takes(at, range(step), claims);
                 }
                 continue;
             }
             for (locked, held) in &mut locks {
                 let closes = step.lets_go(held.fd);
-                if step.lets(Barrier::TAKES_LONG) || closes && matches!(locked, Locked::Descriptor(_)) {
+                let lets_in = step.lets(Barrier::TAKES_LONG) && !claims.is_off(ReasonId::LetsOthersIn);
+                if lets_in || closes && matches!(locked, Locked::Descriptor(_)) {
+                    held.let_in |= lets_in && held.left.is_some();
                     held.breaks();
                 } else if closes && held.under.is_some() {
                     held.leaves(at, WHOLE);

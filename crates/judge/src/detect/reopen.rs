@@ -9,6 +9,7 @@ use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
     Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS, Semantics, Way, is_device,
@@ -267,7 +268,7 @@ impl Reopen<'_> {
         }
         let own = claims.get(step.index).is_none_or(|old| old.weak);
         let (process, fd) = (step.observed.window.process.0, step.observed.call.result.unwrap_or(-1));
-        if updates_locked(fd, rest) {
+        if claims.excuse(step.index, ReasonId::SharedCounter, updates_locked(fd, rest)) {
             return;
         }
         let facts = use_of(fd, rest);
@@ -283,6 +284,7 @@ impl Reopen<'_> {
             claims.leave_out(step.index);
             return;
         }
+        let moved = claims.excuse(step.index, ReasonId::MovedLog, moved);
         let of = || Claim { facts, ..claim(Kind::Toggle, opened, moved) };
         put(claims, step.index, of());
         let next = rest.iter().position(turns).unwrap_or(rest.len());
@@ -323,7 +325,8 @@ impl Reopen<'_> {
             in_parts(step, opened, is(|file| file.asked_for), rest, claims);
             return;
         }
-        if !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often {
+        let is_small = !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often;
+        if claims.excuse(step.index, ReasonId::SmallFile, is_small) {
             return;
         }
         // The content of a file that the kernel makes up may differ each time, but the descriptor
@@ -331,6 +334,7 @@ impl Reopen<'_> {
         let news = |file: &Reread| !file.unchanged || !file.quick || file.asked_for;
         let listed = lists(fd, rest) && is(|file| file.unchanged && file.quick);
         let weak = !(made_up(&opened.path) || listed) && habit.is_none_or(|file| news(&file));
+        let weak = claims.excuse(step.index, ReasonId::NewsOfFile, weak);
         let facts = Facts::from(Fact::Reopened).with(Fact::Walk, walks()).with(Fact::Listing, lists(fd, rest));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // Where the opening is part of something else, as of loading a library, what comes with it is too.

@@ -11,6 +11,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
 use crate::paths::PathId;
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{
     Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, Semantics, TIMES, Way, removes_name,
@@ -143,7 +144,8 @@ impl Detector for Repeat<'_> {
             if !extends(&walk, steps, step) {
                 self.finish(&mut walk, steps, claims);
             }
-            if follows(at) != Follows::Stays && is_about_path(step) {
+            let elsewhere = follows(at) != Follows::Stays && is_about_path(step);
+            if claims.excuse(at, ReasonId::LeadsElsewhere, elsewhere) {
                 // The name at the path's end may be another file's by now, and only a walk there tells.
                 if follows(at) == Follows::Cut && asked_before(step) {
                     leave_out_later(step, claims);
@@ -152,13 +154,14 @@ impl Detector for Repeat<'_> {
                 walk.push(at);
             } else if is_about_room(claims, step) {
                 // The answer may have changed by what was written, and it did not matter.
-            } else if self.is_news(step) {
-                // Mostly the answer is another one: the program asks for what happens to the file.
+            } else if let is_news = self.is_news(step)
+                && claims.excuse(at, ReasonId::AnswerDiffers, is_news)
+            {
             } else if (asked_before(step) || looks.same_search(at))
-                && (looks.enough(at, step) || self.is_habit(step))
-                && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
-                && !after_reads.contains_key(&at)
-                && !self.may_wait_for_change(step)
+                && !claims.excuse(at, ReasonId::ListingChecked, !looks.enough(at, step) && !self.is_habit(step))
+                && !claims.excuse(at, ReasonId::FollowedFile, is_followed(step, &followed))
+                && !claims.excuse(at, ReasonId::CheckedAfterReading, after_reads.contains_key(&at))
+                && !claims.excuse(at, ReasonId::AnotherChangesIt, self.may_wait_for_change(step))
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);
@@ -222,6 +225,11 @@ fn followed<'s>(steps: &'s [Step<'_>]) -> Set<&'s str> {
         }
     }
     files
+}
+
+/// Returns true if the step asks for the status of one of the files by its path.
+fn is_followed(step: &Step<'_>, files: &Set<&str>) -> bool {
+    is_status(step) && step.object.as_deref().is_some_and(|path| files.iter().any(|file| leads_to(path, file)))
 }
 
 /// A question by which a program looks whether a file changed while it was read.
@@ -366,10 +374,10 @@ fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
     for step in steps.get(at.saturating_sub(NEAR)..at).unwrap_or_default() {
         if is_about_path(step)
             && step.object.as_deref() == Some(opened)
-            && let Some(claim) = claims.get(step.index).filter(|claim| !claim.weak)
+            && let Some(claim) = claims.get(step.index).filter(|claim| !claim.weak).cloned()
         {
-            let weak = Claim { weak: true, ..claim.clone() };
-            claims.set(step.index, weak);
+            let weak = claims.excuse(step.index, ReasonId::BeforeOpening, true);
+            claims.set(step.index, Claim { weak, ..claim });
         }
     }
 }

@@ -5,9 +5,10 @@ use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::others_look::OTHERS_LOOK_NS;
 use crate::barrier::Barrier;
 use crate::finding::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::Step;
-use crate::semantics::{Effect, Lines, ObservedCall, SYNCED, Semantics, Way, is_device};
+use crate::semantics::{Effect, Lines, ObservedCall, SYNCED, Semantics, is_device};
 use crate::signs::Signs;
 use systoll_model::Recording;
 use systoll_model::constants::O_WRONLY;
@@ -48,14 +49,21 @@ impl Detector for Rewritten {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut done: Map<String, Vec<Writing>> = Map::default();
         let mut under_way: Vec<Writing> = Vec::new();
+        // The files whose last version was followed by something that others may act on.
+        let mut shown: Set<String> = Set::default();
         for (at, step) in steps.iter().enumerate() {
-            if looks(step, &done) || step.lets(Barrier::SHOWS) {
+            let shows = step.lets(Barrier::SHOWS) && !claims.is_off(ReasonId::ShownBetween);
+            if looks(step, &done) || shows {
+                shown.extend(done.keys().filter(|_| shows).cloned());
                 settle(&mut done, false, steps, claims);
             }
             let opened = step.opened.as_ref().filter(|opened| opened.writes && opened.anew);
             // A device keeps nothing that could be rewritten. Another process that reads the file may wait for each
             // writing: it may be a pipe with a name. One that begins later reads the last writing only.
-            let opened = opened.filter(|opened| !is_device(&opened.path) && !self.read.is_of_another_by_then(step));
+            let opened = opened.filter(|opened| {
+                let is_read = !is_device(&opened.path) && self.read.is_of_another_by_then(step);
+                !is_device(&opened.path) && !claims.excuse(at, ReasonId::ReaderWaits, is_read)
+            });
             if let (Some(opened), Some(fd)) = (opened, step.observed.call.result) {
                 under_way.push(Writing { calls: vec![at], fd, open: true, name: opened.path.to_string() });
                 continue;
@@ -69,6 +77,8 @@ impl Detector for Rewritten {
             let over = |w: &Writing| !w.open && steps.get(at + 1).is_none_or(|next| moved_to(next, &w.name).is_none());
             while let Some(place) = under_way.iter().position(over) {
                 let writing = under_way.swap_remove(place);
+                let is_shown = shown.remove(&writing.name);
+                writing.calls.iter().for_each(|at| _ = claims.excuse(*at, ReasonId::ShownBetween, is_shown));
                 done.entry(writing.name.clone()).or_default().push(writing);
             }
         }
@@ -115,10 +125,11 @@ fn looks(step: &Step<'_>, done: &Map<String, Vec<Writing>>) -> bool {
 fn settle(done: &mut Map<String, Vec<Writing>>, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
     for writings in std::mem::take(done).into_values() {
         let start = |w: &Writing| w.calls.first().and_then(|at| steps.get(*at)).map(|step| step.observed.call.entry_ns);
-        let soon = |two: &[Writing]| match two {
-            [one, next] => {
-                start(one).zip(start(next)).is_some_and(|(one, next)| next.saturating_sub(one) < OTHERS_LOOK_NS)
-            }
+        let mut soon = |two: &[Writing]| match two {
+            [one, next] => start(one).zip(start(next)).is_some_and(|(from, to)| {
+                let lasts = to.saturating_sub(from) >= OTHERS_LOOK_NS;
+                !one.calls.iter().fold(false, |_, at| claims.excuse(*at, ReasonId::LastsLongEnough, lasts))
+            }),
             _ => false,
         };
         let overwritten: Vec<&Writing> =

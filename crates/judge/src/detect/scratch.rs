@@ -7,8 +7,9 @@ use crate::barrier::Barrier;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::Step;
-use crate::semantics::{Effect, IN_MEMORY, SCRATCH, SYNCED, Semantics, Way, removes_name};
+use crate::semantics::{Effect, IN_MEMORY, SCRATCH, Semantics, Way, removes_name};
 use crate::signs::Signs;
 use systoll_model::constants::O_EXCL;
 use systoll_model::{Errno, Recording, Row};
@@ -47,9 +48,9 @@ struct Life {
 }
 
 impl Life {
-    /// Returns true if only the program itself used the file, and nothing of it stays.
+    /// Returns true if the file was read back, and nothing of it stays.
     fn is_over(&self) -> bool {
-        let is_own = self.read_back && !self.shared && (1..=HELD).contains(&self.wrote);
+        let is_own = self.read_back && (1..=HELD).contains(&self.wrote);
         is_own && self.removed && self.open == 0 && self.openings > 1
     }
 
@@ -201,7 +202,11 @@ impl Scratch {
 
     /// Claims the calls of lock files that were made and removed before.
     fn claim_locks(&mut self, who: u32, lives: &Lives, steps: &[Step<'_>], claims: &mut Claims) {
-        for life in lives.all.iter().filter(|life| life.was_lock() && !self.is_contended) {
+        for life in lives.all.iter().filter(|life| life.was_lock()) {
+            let excuse = |at: &usize| claims.excuse(*at, ReasonId::LockFileIsWanted, self.is_contended);
+            if life.calls.iter().map(excuse).fold(false, |_, holds| holds) {
+                continue;
+            }
             let key = (who, life.path.clone());
             if self.locks.contains(&key) {
                 let object = claims.object(&life.path);
@@ -228,10 +233,15 @@ impl Detector for Scratch {
         if !is_making && !any {
             return;
         }
-        let lives = Lives::of(steps);
+        let mut lives = Lives::of(steps);
         self.claim_locks(who, &lives, steps, claims);
         let mut claimed: Set<usize> = Set::default();
-        for life in lives.all.iter().filter(|life| life.is_over()) {
+        for life in lives.all.iter_mut().filter(|life| life.is_over()) {
+            let excuse = |at: &usize| claims.excuse(*at, ReasonId::FileIsShared, life.shared);
+            life.shared = life.calls.iter().map(excuse).fold(false, |_, holds| holds);
+            if life.shared {
+                continue;
+            }
             let key = (who, folder(&life.path).to_owned());
             if !self.folders.contains(&key) {
                 // One file is needed in the whole run, not one in each window.

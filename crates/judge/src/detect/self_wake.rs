@@ -5,6 +5,7 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::barrier::Barrier;
 use crate::finding::Kind;
 use crate::hash::Map;
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{PIPES, WAKE_COUNTERS, Way};
 use crate::signs::Signs;
@@ -50,9 +51,11 @@ impl Detector for SelfWake<'_> {
         let mut taken_back: Vec<Vec<usize>> = Vec::new();
         let mut by_edge = Vec::new();
         for (at, step) in steps.iter().enumerate() {
-            if step.lets(Barrier::OTHERS_SEND) {
+            if step.lets(Barrier::OTHERS_SEND) && !claims.is_off(ReasonId::SentByOthers) {
                 // A handler may have written it to end the wait of the thread that it interrupted.
-                bells.clear();
+                for at in bells.drain().flat_map(|(_, own)| own.writes) {
+                    claims.excuse(at, ReasonId::SentByOthers, true);
+                }
                 continue;
             }
             let Some((bell, way, bytes)) = wake(step) else { continue };

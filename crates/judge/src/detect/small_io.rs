@@ -8,6 +8,7 @@ use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::{Moved, Step};
 use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
 use crate::signs::Signs;
@@ -165,6 +166,8 @@ impl Detector for SmallIo<'_> {
             }
         };
         let mut inputs = 0;
+        // The good reasons for which the newest runs ended.
+        let mut apart: Map<Stream, ReasonId> = Map::default();
         // Descriptors by which a file is locked.
         let mut locked: Set<i32> = Set::default();
         for (at, step) in steps.iter().enumerate() {
@@ -177,15 +180,19 @@ impl Detector for SmallIo<'_> {
             inputs += usize::from(step.opened.as_ref().is_some_and(|opened| !opened.writes));
             // Mostly there is no run that the step could end.
             if !runs.is_empty() {
-                let answered = runs.keys().filter(|stream| self.answered(step, **stream)).copied();
-                let outputs = runs.keys().filter(|stream| unlocked && stream.way == Way::Out).copied();
-                let read_back = runs
-                    .iter()
-                    .filter(|(stream, run)| run.is_read_by(**stream, step, steps))
-                    .map(|(stream, _)| *stream);
-                let more: Vec<Stream> = answered.chain(outputs).chain(read_back).collect();
-                for stream in ended(step, runs.keys()).into_iter().chain(more) {
-                    if let Some(run) = runs.remove(&stream) {
+                let answered = runs.keys().filter(|stream| self.answered(step, **stream));
+                let answered = answered.map(|stream| (*stream, None));
+                let outputs = runs.keys().filter(|stream| unlocked && stream.way == Way::Out);
+                let outputs = outputs.map(|stream| (*stream, Some(ReasonId::UnlockedBetween)));
+                let read_back = runs.iter().filter(|(stream, run)| run.is_read_by(**stream, step, steps));
+                let read_back = read_back.map(|(stream, _)| (*stream, Some(ReasonId::ReadBack)));
+                let more: Vec<_> = answered.chain(outputs).chain(read_back).collect();
+                let (why, streams) = ended(step, runs.keys());
+                let all = streams.into_iter().map(|stream| (stream, why)).chain(more);
+                for (stream, why) in all.collect::<Vec<_>>() {
+                    let is_off = why.is_some_and(|why| claims.is_off(why));
+                    if let Some(run) = if is_off { None } else { runs.remove(&stream) } {
+                        apart.extend(why.map(|why| (stream, why)));
                         end(stream, run, false, claims);
                     }
                 }
@@ -195,14 +202,19 @@ impl Detector for SmallIo<'_> {
                 put(claims, step.index, claim);
             } else if ordinary(step, moved) {
                 let within = self.bells.carried_by(step);
-                if within == Some(Within::Wakes) {
+                if claims.excuse(at, ReasonId::WakesThread, within == Some(Within::Wakes)) {
                     continue;
                 }
                 let stream = Stream::of(step, moved);
                 let file = || step.observed.call.fd.clone().map(|name| (step.observed.window.process.0, name));
                 let is_answer = || !is_file(step) && self.signalled.contains(&step.observed.window.process.0);
-                if stream.way == Way::Out && (file().is_some_and(|file| self.mapped.contains(&file)) || is_answer()) {
+                let is_out = stream.way == Way::Out;
+                let is_mapped = is_out && file().is_some_and(|file| self.mapped.contains(&file));
+                if claims.excuse(at, ReasonId::MappedFile, is_mapped) || is_out && is_answer() {
                     continue;
+                }
+                if let Some(why) = apart.remove(&stream) {
+                    claims.excuse(at, why, moved.got.is_some_and(|got| got <= SMALL));
                 }
                 let position = moved.line.at.map(|a| step.observed.arg(a));
                 let over = |r: &Run| {
@@ -267,7 +279,10 @@ impl Habit {
             return;
         }
         for run in &self.runs {
-            run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream, steps, claims));
+            for at in run.steps.iter().skip(1) {
+                let weak = run.weak(*at, stream, claims);
+                put_small(*at, weak, stream, steps, claims);
+            }
             // The window does not show whether the run's first transfer is really its first.
             if let Some(step) = run.steps.first().filter(|_| run.cut).and_then(|at| steps.get(*at)) {
                 leave_out_later(step, claims);
@@ -282,17 +297,17 @@ fn runs_from(at: usize) -> bool {
 }
 
 /// Returns the runs that the step ends, since its data or its question separates the transfers
-/// before it from those after it.
-fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
+/// before it from those after it; and the good reason for that, if it is one.
+fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> (Option<ReasonId>, Vec<Stream>) {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
     if step.lets(Barrier::SIGNALLED) || step.pauses && ready_at_once(step) {
         // A signal tells the program something, as data does that was there already: what was written may have been
         // waited for.
-        return every(&|p| p.way == Way::Out);
+        return (Some(ReasonId::SignalBetween), every(&|p| p.way == Way::Out));
     }
     // A program that sleeps before each transfer makes each when it is due.
     if step.lets(Barrier::WAITS) || step.lets(Barrier::POLLED) && step.observed.call.waited_ns != Some(0) {
-        return every(&|_| true);
+        return (Some(ReasonId::WaitedBetween), every(&|_| true));
     }
     if let Some(moved) = &step.moved {
         let outside = !step.observed.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
@@ -301,32 +316,37 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         let own = Stream::of(step, moved);
         let Stream { fd, way, terminal } = own;
         if terminal && way == Way::In && !at_once(step.observed.call) {
-            return every(&|_| true);
+            return (Some(ReasonId::WaitedBetween), every(&|_| true));
         }
         let random = moved.line.unit == Unit::Random;
-        return every(&|p| match p.terminal {
-            _ if moved.line.unit == Unit::Item => true,
-            // Data that is read may be what is written next.
-            true if *p != own => p.way == Way::Out && way == Way::In && !random,
-            true => !is_piece(step, moved),
-            false => {
-                (*p == own && (failed || empty)) || (!random && outside && p.way != way) || (p.fd == fd && p.way != way)
-            }
-        });
+        return (
+            Some(ReasonId::DataBetween),
+            every(&|p| match p.terminal {
+                _ if moved.line.unit == Unit::Item => true,
+                // Data that is read may be what is written next.
+                true if *p != own => p.way == Way::Out && way == Way::In && !random,
+                true => !is_piece(step, moved),
+                false => {
+                    (*p == own && (failed || empty))
+                        || (!random && outside && p.way != way)
+                        || (p.fd == fd && p.way != way)
+                }
+            }),
+        );
     }
     // The process that takes the lock next may look at what was written under it.
     if step.lets(Barrier::UNLOCKED) {
-        return every(&|p| p.way == Way::Out);
+        return (Some(ReasonId::UnlockedBetween), every(&|p| p.way == Way::Out));
     }
     let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about);
     let fd = step.observed.descriptor(0);
     if set.is_some_and(|about| about.is(&SYNCED)) {
-        return every(&|p| p.way == Way::Out);
+        return (Some(ReasonId::StoredBetween), every(&|p| p.way == Way::Out));
     }
     if set.is_some_and(|about| about.is(&POSITION)) {
-        return every(&|p| p.fd == Some(fd));
+        return (None, every(&|p| p.fd == Some(fd)));
     }
-    every(&|p| p.fd.is_some_and(|fd| step.lets_go(fd) || step.seeks(fd)))
+    (None, every(&|p| p.fd.is_some_and(|fd| step.lets_go(fd) || step.seeks(fd))))
 }
 
 /// Returns true if the step waited for descriptors and one was ready already.
@@ -342,7 +362,7 @@ fn goes_back(at: usize, stream: Stream, steps: &[Step<'_>]) -> bool {
     let opens = |s: &Step<'_>| stream.fd.is_some_and(|fd| s.makes_descriptor(fd));
     let moves = |s: &Step<'_>| s.moved.is_some_and(|m| Stream::of(s, &m) == stream);
     let before = steps.get(..at).unwrap_or_default();
-    before.iter().all(|s| ended(s, std::iter::once(&stream)).is_empty() && !opens(s) && !moves(s))
+    before.iter().all(|s| ended(s, std::iter::once(&stream)).1.is_empty() && !opens(s) && !moves(s))
 }
 
 /// Returns true if the transfer moved a message of its own: no buffer can join two messages.
@@ -423,12 +443,16 @@ impl Run {
     /// count them; or each is the result of one
     /// input, written as soon as it is known: the process that opened the output may wait for it, or write there too
     /// and rely on whole lines.
-    fn weak(&self, Stream { fd, way, .. }: Stream) -> bool {
+    fn weak(&self, at: usize, Stream { fd, way, .. }: Stream, claims: &mut Claims) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
-        self.within
-            || self.message && (way == Way::In || self.local)
-            || way == Way::Out && self.last_words
-            || way == Way::Out && given && 2 * self.results >= self.steps.len()
+        let out = way == Way::Out;
+        let mut all = [
+            (ReasonId::TakenWhenItCame, self.message && (!out || self.local)),
+            (ReasonId::LastWords, out && self.last_words),
+            (ReasonId::OneResultEach, out && given && 2 * self.results >= self.steps.len()),
+        ]
+        .into_iter();
+        self.within || all.any(|(reason, holds)| claims.excuse(at, reason, holds))
     }
 
     /// Returns true if `step` writes something new to the same terminal: a line ended, or the program worked.
@@ -464,7 +488,8 @@ impl Run {
         let mut from = 0;
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
-                put_small(*at, self.weak(stream), stream, steps, claims);
+                let weak = self.weak(*at, stream, claims);
+                put_small(*at, weak, stream, steps, claims);
                 // A question whether there is more is as needless as the read. Messages are
                 // excluded: they come one by one, even if one call reads several.
                 let between = steps.get(from..*at).filter(|_| !self.message).unwrap_or_default().iter();

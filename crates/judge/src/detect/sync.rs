@@ -6,6 +6,7 @@ use super::renamed::{is_path, names};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{
     Act, Effect, Lines, ObservedCall, SYNCED, Semantics, is_device, may_pass_descriptors, removes_name,
@@ -236,12 +237,14 @@ impl Detector for Sync {
             let Some(file) = step.observed.call.fd.as_ref().filter(|f| f.starts_with('/')) else { continue };
             let before = !self.synced.insert((process, file.clone()));
             let is_removed = self.removing.get(&process).is_some_and(|folders| folders.contains(folder(file)));
-            if is_removed && self.silent.contains(&process) {
+            let owes = (is_removed || before) && !self.silent.contains(&process);
+            if claims.excuse(step.index, ReasonId::OwesOthers, owes) {
+            } else if is_removed {
                 put(claims, step.index, of_removed());
-            } else if before && self.silent.contains(&process) {
+            } else if before {
                 match self.is_of_replacing(step, file, steps) {
-                    Some(true) => {}
-                    Some(false) => put(claims, step.index, claim()),
+                    Some(true) if claims.excuse(step.index, ReasonId::ReplacesFile, true) => {}
+                    Some(_) => put(claims, step.index, claim()),
                     None => claims.leave_out(step.index),
                 }
             }

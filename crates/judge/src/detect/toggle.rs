@@ -7,6 +7,7 @@ use crate::barrier::Barrier;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::reasons::ReasonId;
 use crate::replay::Step;
 use crate::semantics::{
     Act, CREDENTIALS, Effect, FILE_STATUS, INTEREST, Key, POSITION, PROTECTION, SIGNAL_MASK, Semantics, State, StateId,
@@ -78,17 +79,23 @@ impl Detector for Toggle<'_> {
         let mut places: Map<i32, &Key> = Map::default();
         let mut forked = steps.len();
         for (at, step) in steps.iter().enumerate() {
-            if step.lets(Barrier::FORKED) {
+            if step.lets(Barrier::FORKED) && !claims.is_off(ReasonId::AroundFork) {
                 // A program that changes state around a fork has a reason to undo it.
-                done.extend(histories.drain().map(|(_, h)| h));
+                for (_, history) in histories.drain() {
+                    excuse(ReasonId::AroundFork, &history, true, claims);
+                    done.push(history);
+                }
                 forked = forked.min(at);
             }
-            if may_need_identity(step) {
+            if may_need_identity(step) && !claims.is_off(ReasonId::ActsAsAnother) {
                 let about = |at: usize| steps.get(at)?.meaning.as_ref().map(|meaning| meaning.line.about);
                 let of_identity = |history: &History<'_>| {
                     history.first().and_then(|(at, _)| about(*at)).is_some_and(|about| about.is(&CREDENTIALS))
                 };
-                done.extend(histories.extract_if(|_, history| of_identity(history)).map(|(_, history)| history));
+                for (_, history) in histories.extract_if(|_, history| of_identity(history)) {
+                    excuse(ReasonId::ActsAsAnother, &history, true, claims);
+                    done.push(history);
+                }
             }
             // A position at which the program then reads or writes was needed.
             if let Some(fd) = step.moved.filter(|m| m.line.at.is_none()).and_then(|m| m.fd)
@@ -113,11 +120,17 @@ impl Detector for Toggle<'_> {
             }
         }
         done.extend(histories.into_values());
-        done.retain(|history| !self.keeps_away(history, steps));
+        done.retain(|history| !excuse(ReasonId::KeepsSignalsAway, history, self.keeps_away(history, steps), claims));
+        done.retain(|history| {
+            !excuse(ReasonId::HandlerOpensMemory, history, is_opened_by_handler(history, steps), claims)
+        });
         self.in_turns(&done, steps, claims);
         self.up_again(&done, steps, claims);
         in_rotation(&done, steps, claims);
-        for history in done.iter().filter(|history| !waits_to_write(history, steps)) {
+        for history in &done {
+            if excuse(ReasonId::WaitsForRoom, history, waits_to_write(history, steps), claims) {
+                continue;
+            }
             let undone = undone(history, steps);
             let run = Some(periodic(history, undone)).filter(|run| !run.is_empty());
             let run = run.unwrap_or_else(|| if undone == Undone::Back { backs(history) } else { 0..0 });
@@ -149,6 +162,11 @@ impl Detector for Toggle<'_> {
     }
 }
 
+/// Asks for a good reason on all settings of a history. Returns true if it holds.
+fn excuse(reason: ReasonId, history: &History<'_>, holds: bool, claims: &mut Claims) -> bool {
+    history.iter().fold(false, |_, (at, _)| claims.excuse(*at, reason, holds))
+}
+
 impl<'a> Toggle<'a> {
     pub(super) fn new(recording: &Recording, semantics: &Semantics, signalled: &'a Set<u32>) -> Self {
         let parents = parents(recording, semantics);
@@ -169,9 +187,8 @@ impl<'a> Toggle<'a> {
     /// these ranges were changed so in an earlier window. A change that each range needs once, as
     /// with loaded or generated code, is not claimed.
     fn in_turns(&mut self, done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
-        if steps.iter().any(|step| step.lets(Barrier::SIGNALLED) || maps_anew(step)) {
-            // A signal handler may open the memory that was touched, which is the use of protecting
-            // it. After a mapping, other memory may lie at the address.
+        // After a mapping, other memory may lie at the address.
+        if steps.iter().any(maps_anew) {
             return;
         }
         let turns: Vec<(Turn, &History<'_>)> =
@@ -322,6 +339,14 @@ fn waits_to_write(history: &History<'_>, steps: &[Step<'_>]) -> bool {
             s.observed.call.errno() == Some(Errno::EAGAIN) && s.lines.transfers_out() && s.descriptor() == Some(watched)
         };
         step.meaning.as_ref().is_some_and(|m| m.line.about.is(&INTEREST)) && steps.iter().any(is_full)
+    })
+}
+
+/// Returns true if a history sets the protection of memory, and a signal came before one of the sets: a handler may have
+/// made it.
+fn is_opened_by_handler(history: &History<'_>, steps: &[Step<'_>]) -> bool {
+    history.iter().filter_map(|(at, _)| steps.get(*at)).any(|step| {
+        step.lets(Barrier::SIGNALLED) && step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PROTECTION))
     })
 }
 

@@ -1,0 +1,57 @@
+//! What became of the calls that windows show: how many are claimed, and why the others are not.
+
+use crate::detect::{Claims, Judged};
+use crate::options::Options;
+use crate::reasons::Why;
+use systoll_model::{Recording, RowId};
+
+/// What became of a row's calls in windows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Silence {
+    /// The row.
+    pub row: RowId,
+    /// Number of its calls in windows.
+    pub seen: u64,
+    /// Number of these that are claimed as needless.
+    pub needless: u64,
+    /// Number of these that may be needless, each with why it is not sure; most calls first.
+    pub unsure: Vec<(Option<Why>, u64)>,
+    /// Number of these that a window's edge keeps from being judged.
+    pub hidden: u64,
+    /// Number of the others, each with why they are not claimed; most calls first.
+    pub silent: Vec<(Why, u64)>,
+}
+
+/// Returns what became of the calls of each row, in the order of [`Recording::rows`]; nothing unless it is asked for.
+pub(crate) fn silences(recording: &Recording, claims: &Claims, options: &Options) -> Vec<Silence> {
+    if !options.explains {
+        return Vec::new();
+    }
+    let rows = (0u32..).zip(&recording.rows);
+    let mut all: Vec<Silence> = rows.map(|(id, _)| Silence { row: RowId(id), ..Silence::default() }).collect();
+    let calls = recording.windows.iter().flat_map(|window| &window.calls);
+    for ((call, judged), why) in calls.zip(claims.iter()).zip(claims.whys()) {
+        let Some(of) = all.get_mut(call.row.0 as usize) else { continue };
+        of.seen += 1;
+        match (judged, *why) {
+            (Judged::Claimed(claim), why) if claim.weak => {
+                add(&mut of.unsure, why.filter(|why| matches!(why, Why::Good(_))))
+            }
+            (Judged::Claimed(_), _) => of.needless += 1,
+            (Judged::LeftOut, None | Some(Why::Plain(_))) | (_, None) => of.hidden += 1,
+            (_, Some(why)) => add(&mut of.silent, why),
+        }
+    }
+    for of in &mut all {
+        of.unsure.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+        of.silent.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+    }
+    all
+}
+
+fn add<T: PartialEq>(counts: &mut Vec<(T, u64)>, of: T) {
+    match counts.iter_mut().find(|(other, _)| *other == of) {
+        Some((_, calls)) => *calls += 1,
+        None => counts.push((of, 1)),
+    }
+}
