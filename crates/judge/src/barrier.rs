@@ -72,7 +72,7 @@ impl Barrier {
     pub(crate) const FILES_CHANGE: Self = Self::OTHERS_WRITE.and(Self::WROTE).and(Self::RESIZED);
     /// The next call may come much later, so that others should have the lock meanwhile.
     pub(crate) const TAKES_LONG: Self = Self::SLEPT.and(Self::POLLED).and(Self::HEARD);
-    /// Others may be told that there is something to read, or are waited for.
+    /// Others may learn that there is something to read, or are waited for.
     pub(crate) const SHOWS: Self = Self::FORKED.and(Self::PAUSED).and(Self::SHOWN);
     /// A child or another process may change what this process asks or sets.
     pub(crate) const OTHERS_ACT: Self = Self::FORKED.and(Self::SLEPT);

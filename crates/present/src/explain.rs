@@ -150,8 +150,9 @@ fn list(w: &mut dyn io::Write, causes: &[&Cause], indent: usize, style: &Style) 
     Ok(())
 }
 
-struct Page {
-    width: usize,
+/// A page of labels with text beside them.
+pub(crate) struct Page {
+    pub(crate) width: usize,
 }
 
 impl Page {
@@ -167,6 +168,13 @@ impl Page {
             lines.extend(self.paragraph(if i == 0 { label } else { "" }, Role::Plain, text));
         }
         lines
+    }
+
+    /// Returns paragraphs below each other, the first one beside the label.
+    pub(crate) fn rows(&self, label: &str, paragraphs: &[String]) -> Vec<Line> {
+        let row =
+            |(i, text): (usize, &String)| self.paragraph(if i == 0 { label } else { "" }, Role::Plain, &sentence(text));
+        paragraphs.iter().enumerate().flat_map(row).collect()
     }
 
     fn paragraph(&self, label: &str, role: Role, text: &str) -> Vec<Line> {

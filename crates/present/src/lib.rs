@@ -42,6 +42,7 @@ mod strace_table;
 mod style;
 mod text;
 pub mod units;
+mod why_not;
 
 pub use bisect::{BisectReport, Hunk, TriedCommit, bisect_json, write_bisect};
 pub use call_text::call_text;
@@ -63,3 +64,4 @@ pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};
 pub use style::{Role, Style};
 pub use text::{clean, shell_words, shorten, wrapped};
+pub use why_not::{why_not_json, write_why_not};

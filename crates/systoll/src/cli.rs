@@ -92,7 +92,8 @@ Exit code: 0 where a program can be watched, 1 where not";
 const EXPLAIN_EXAMPLES: &str = "Examples:
   systoll causes                           the ids there are
   systoll explain tz-unset                 one of them
-  systoll explain tz-unset -l perl         its cures for Perl, with an example";
+  systoll explain tz-unset -l perl         its cures for Perl, with an example
+  systoll explain --why-not app.py:12 REC  why no more was reported of the calls of that line";
 
 const CAUSES_EXAMPLES: &str = "Examples:
   systoll causes                           what systoll knows by name
@@ -432,9 +433,17 @@ pub struct PlainArgs {
 /// The arguments of `systoll explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The cause's id, as findings name it; or a system call, whose causes are listed
-    #[arg(value_name = "CAUSE")]
-    pub cause: String,
+    /// The cause's id, as findings name it; or a system call, whose causes are listed. With --why-not a recording that
+    /// `run --save` kept; - for standard input, as where one comes there and none is named
+    #[arg(value_name = "CAUSE", required_unless_present = "why_not")]
+    pub cause: Option<String>,
+    /// Say of a recording why nothing, or no more, was reported of the calls that WHAT makes: a line (app.py:12), a
+    /// function, or a system call
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["language", "causes"])]
+    pub why_not: Option<String>,
+    /// With --why-not: write JSON
+    #[arg(long, requires = "why_not")]
+    pub json: bool,
     /// Only the cures for code in this language: python, c++, bash, ...
     #[arg(short, long, value_name = "LANGUAGE", hide_possible_values = true, value_parser = language())]
     pub language: Option<CodeLanguage>,

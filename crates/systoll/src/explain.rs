@@ -69,8 +69,9 @@ fn of_variable<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let catalogue = catalogue(args.causes.folder.as_deref())?;
-    let of = if catalogue.get(&args.cause).is_none() { of_name(&catalogue, &args.cause) } else { None };
-    let cause = if of.is_none() { Some(known(&catalogue, &args.cause)?) } else { None };
+    let id = args.cause.as_deref().unwrap_or_default();
+    let of = if catalogue.get(id).is_none() { of_name(&catalogue, id) } else { None };
+    let cause = if of.is_none() { Some(known(&catalogue, id)?) } else { None };
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color.when);
     output.write("text", |w| match (&of, cause) {

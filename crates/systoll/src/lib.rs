@@ -34,6 +34,7 @@ mod tables;
 mod top;
 mod turns;
 mod watched_run;
+mod why_not;
 
 use cli::{Cli, Command};
 use failure::Failure;
@@ -87,7 +88,10 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Demo(args) => demo::demo(&args),
         Command::Box(args) => report::survey(&args),
         Command::Doctor(args) => doctor::doctor(&args),
-        Command::Explain(args) => explain::explain(&args),
+        Command::Explain(args) => match &args.why_not {
+            Some(what) => why_not::why_not(what, &args),
+            None => explain::explain(&args),
+        },
         Command::Causes(args) => explain::causes(&args),
         Command::Mcp => mcp::serve(),
         Command::Completions(args) => completions::write(&args),

@@ -1,8 +1,11 @@
 //! Tests the screens of `systoll explain` and `systoll causes`.
 
+use crate::common::{schema::violations, stories};
 use insta::assert_snapshot;
-use systoll_judge::{Catalogue, Cause, CodeLanguage};
-use systoll_present::{Style, write_causes, write_explain};
+use serde_json::Value;
+use systoll_judge::{Catalogue, Cause, CodeLanguage, Judgement, Plain, ReasonId, Silence, Why};
+use systoll_model::{Recording, RowId};
+use systoll_present::{Style, why_not_json, write_causes, write_explain, write_why_not};
 
 fn explain(cause: &Cause, width: usize) -> String {
     let mut out = vec![];
@@ -131,4 +134,55 @@ fn every_builtin_cause_fits_a_terminal() {
         let long: Vec<_> = text.lines().filter(too_long).collect();
         assert_eq!(long, Vec::<&str>::new());
     }
+}
+
+/// Returns the story of `localtime` with silences of its rows: some calls are meant, some are hidden.
+fn silent() -> (Recording, Judgement) {
+    let (rec, mut judgement) = stories::localtime();
+    let of = |row| Silence {
+        row: RowId(row),
+        seen: 40,
+        needless: 10,
+        unsure: vec![(None, 3), (Some(Why::Good(ReasonId::BeforeOpening)), 2)],
+        hidden: 5,
+        silent: vec![(Why::Good(ReasonId::DataBetween), 15), (Why::Plain(Plain::FewBytes), 5)],
+    };
+    judgement.silences = (0..rec.rows.len() as u32).map(of).collect();
+    (rec, judgement)
+}
+
+#[test]
+fn why_nothing_was_reported_conforms_to_its_schema() {
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/reference/why-not.schema.json")).unwrap();
+    let (rec, judgement) = silent();
+    let rows: Vec<RowId> = (0..rec.rows.len() as u32).map(RowId).collect();
+    let json = why_not_json(&rec, &judgement, "app.c:7", &rows);
+    assert_eq!(violations(&schema, &json), Vec::<String>::new());
+    assert!(json["places"].as_array().is_some_and(|places| !places.is_empty()));
+    let mut broken = json.clone();
+    broken["places"][0]["sampled"] = "many".into();
+    assert!(!violations(&schema, &broken).is_empty());
+}
+
+#[test]
+fn each_part_of_a_silence_is_said() {
+    let (rec, mut judgement) = silent();
+    (judgement.findings, judgement.also) = (vec![], vec![]);
+    let mut out = vec![];
+    let style = Style { color: false, width: 200, whole_names: false };
+    write_why_not(&mut out, &rec, &judgement, &[RowId(0)], &style).unwrap();
+    let said = String::from_utf8(out).unwrap();
+    for part in [
+        "10 of 40  needless",
+        "3 of 40  may be needless",
+        "2 of 40  before-opening",
+        "15 of 40  data-between",
+        "5 of 40  few-bytes",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    judgement.silences.clear();
+    let mut out = vec![];
+    write_why_not(&mut out, &rec, &judgement, &[RowId(0)], &style).unwrap();
+    assert!(String::from_utf8(out).unwrap().contains("none of them sampled"));
 }
