@@ -96,7 +96,12 @@ mod tests {
         let mut words = HashMap::from([(start + slot::SELF, slot_address(1)), (start + slot::LONG_COUNT, drawn)]);
         for nth in 0..drawn {
             let entry = start + slot::LONG_CALLS + nth % long::LEN * long::ENTRY;
-            words.extend([(entry + long::CYCLES, 1000 + nth), (entry + long::START, nth), (entry + long::NODE, at)]);
+            words.extend([
+                (entry + long::CYCLES, 1000 + nth),
+                (entry + long::START, nth),
+                (entry + long::NODE, at),
+                (entry + long::ENTERED, 40 + nth),
+            ]);
             words.extend([(entry + long::RESULT, -4i64 as u64), (entry + long::RAN, nth % 3), (entry + long::ARGS, 7)]);
         }
         Sparse(words)
@@ -107,7 +112,8 @@ mod tests {
         let long_calls = |words: &Sparse, index| long_calls(words, index, |node| (node == 0x5000).then_some(7));
         let read = long_calls(&drawn(3, 0x5000), 1).calls;
         let args = [7, 0, 0, 0, 0, 0];
-        let third = LongCall { record: 7, cycles: 1002, start: 2, nth: 2, result: Some(-4), waited: Some(false), args };
+        let (result, waited) = (Some(-4), Some(false));
+        let third = LongCall { record: 7, cycles: 1002, start: 2, nth: 2, result, waited, args, entered: 42 };
         assert_eq!(read[2], third);
         assert_eq!((read[0].waited, read[1].waited), (Some(true), None));
         assert_eq!(read.len(), 3);
