@@ -7,7 +7,7 @@ use anyhow::Result;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use systoll_judge::{Catalogue, Judgement, Options, ReasonId, Why, judge};
+use systoll_judge::{Catalogue, Judgement, Options, ReasonId, UseOfReasons, Why, judge};
 use systoll_model::Recording;
 
 /// Returns true if the case that a reason names fails without the reason. `texts` is the folder of the text cases.
@@ -34,7 +34,7 @@ pub fn cases_by_reason(corpus: &Corpus, texts: &Path) -> Result<BTreeMap<&'stati
     let catalogue = Catalogue::builtin();
     let needs = |name: &String| {
         let recording = read(&corpus.recording(name))?;
-        let with = judge(&recording, &catalogue, &Options { explains: true, ..Options::default() });
+        let with = judge(&recording, &catalogue, &Options { reasons: UseOfReasons::Explain, ..Options::default() });
         let needed = noted(&with).into_iter().filter(|reason| matters(&recording, *reason));
         Ok(needed.map(|reason| (reason, name.clone())).collect())
     };
@@ -58,7 +58,7 @@ fn noted(judgement: &Judgement) -> Vec<ReasonId> {
 
 /// Returns true if a recording's findings or remarks are others without a reason.
 fn matters(recording: &Recording, reason: ReasonId) -> bool {
-    let judged = |without| judge(recording, &Catalogue::builtin(), &Options { without, ..Options::default() });
-    let (with, without) = (judged(None), judged(Some(reason)));
+    let judged = |reasons| judge(recording, &Catalogue::builtin(), &Options { reasons, ..Options::default() });
+    let (with, without) = (judged(UseOfReasons::Hold), judged(UseOfReasons::Without(reason)));
     (with.findings, with.also) != (without.findings, without.also)
 }

@@ -113,7 +113,7 @@ pub use grouping::{By, Common, Group, Grouping, grouped, line_bounds, unseen_sha
 pub use judgement::Judgement;
 pub use language::{CodeLanguage, Version};
 pub use language_api::node_function;
-pub use options::Options;
+pub use options::{Options, UseOfReasons};
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
 pub use pool::{AskingLine, Requested, requested};

@@ -3,6 +3,18 @@
 
 use crate::reasons::ReasonId;
 
+/// What a judgement does with good reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UseOfReasons {
+    /// They hold.
+    Hold,
+    /// They hold, and [`crate::Judgement::silences`] names them.
+    Explain,
+    /// One is switched off, for the test of [`crate::REASONS`].
+    #[doc(hidden)]
+    Without(ReasonId),
+}
+
 /// Thresholds from which on a claim becomes a finding. The defaults were measured on programs with one known waste,
 /// their cured twins and healthy programs; a comment names what breaks beyond its threshold.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,13 +76,8 @@ pub struct Options {
     pub crumb: f64,
     /// Shortest single wait before `main` for a finding, ns: preemption may look like a shorter one.
     pub long_wait_ns: u64,
-    /// Shortest length of two waits of one row before `main` for a finding, ns each.
-    pub paired_wait_ns: u64,
-    /// True if [`crate::Judgement::silences`] is asked for.
-    pub explains: bool,
-    /// A good reason that is switched off, for the test of [`crate::REASONS`].
-    #[doc(hidden)]
-    pub without: Option<ReasonId>,
+    /// What is done with good reasons.
+    pub reasons: UseOfReasons,
 }
 
 impl Default for Options {
@@ -99,9 +106,7 @@ impl Default for Options {
             faint_row: 0.15,
             crumb: 0.005,
             long_wait_ns: 10_000_000,
-            paired_wait_ns: 5_000_000,
-            explains: false,
-            without: None,
+            reasons: UseOfReasons::Hold,
         }
     }
 }

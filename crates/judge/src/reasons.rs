@@ -63,7 +63,7 @@ reasons! {
     AnswerDiffers "answer-differs" [Repeat] Silent: "most times the answer is another one: the program asks for what happens to the file" => "A file that changes between most questions is asked for its news";
     ListingChecked "listing-checked" [Repeat] Silent: "a folder is asked about now and then, to see whether a listing still holds" => "own.pkg-rsync-files-from.sick";
     FollowedFile "followed-file" [Repeat] Silent: "the program follows the file by its descriptor, and asks whether the name still leads to it" => "A name asked about beside the open file";
-    CheckedAfterReading "checked-after-reading" [Repeat] Silent: "it asks right before it closes the file whether that changed while it was read" => "A file is looked at once more before it is closed";
+    CheckedAfterReading "checked-after-reading" [Repeat] Silent: "it asks right before it closes the file whether that changed while it was read" => "A file is asked about once more before it is closed";
     AnotherChangesIt "another-changes-it" [Repeat] Silent: "another process of the run changes the file: the program may wait for that" => "When all is over, it changes nothing";
     BeforeOpening "before-opening" [Repeat] Weak: "the program opens the path right after, for which it may have to ask each time" => "A path asked about and opened at once is a remark at most";
     NameMovesAway "name-moves-away" [Repeat] Weak: "the file is moved away now and then, and only the question notices" => "Whether the log is still there before each line";

@@ -1,7 +1,7 @@
 //! What became of the calls that windows show: how many are claimed, and why the others are not.
 
 use crate::detect::{Claims, Judged};
-use crate::options::Options;
+use crate::options::{Options, UseOfReasons};
 use crate::reasons::Why;
 use systoll_model::{Recording, RowId};
 
@@ -24,7 +24,7 @@ pub struct Silence {
 
 /// Returns what became of the calls of each row, in the order of [`Recording::rows`]; nothing unless it is asked for.
 pub(crate) fn silences(recording: &Recording, claims: &Claims, options: &Options) -> Vec<Silence> {
-    if !options.explains {
+    if options.reasons != UseOfReasons::Explain {
         return Vec::new();
     }
     let rows = (0u32..).zip(&recording.rows);

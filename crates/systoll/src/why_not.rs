@@ -7,7 +7,7 @@ use crate::report::read;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
-use systoll_judge::{Catalogue, Options, judge};
+use systoll_judge::{Catalogue, Options, UseOfReasons, judge};
 use systoll_model::{Frame, InertJson, Location, Recording, Row, RowId};
 use systoll_present::{why_not_json, write_why_not};
 
@@ -28,7 +28,8 @@ pub(crate) fn why_not(what: &str, args: &ExplainArgs) -> Result<ExitCode, Failur
             help: help.into(),
         });
     }
-    let judgement = judge(&recording, &Catalogue::builtin(), &Options { explains: true, ..Options::default() });
+    let judgement =
+        judge(&recording, &Catalogue::builtin(), &Options { reasons: UseOfReasons::Explain, ..Options::default() });
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color.when);
     output.write("text", |w| {

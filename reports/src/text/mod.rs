@@ -15,7 +15,7 @@ use expect::Found;
 use rayon::prelude::*;
 use std::path::Path;
 use systoll_import::{Import, calls_to_price, price};
-use systoll_judge::{Catalogue, Judgement, Options, ReasonId, judge};
+use systoll_judge::{Catalogue, Judgement, Options, ReasonId, UseOfReasons, judge};
 use systoll_model::{Price, PriceSource, Prices, Recording, Spread};
 
 /// Price of each call, ns.
@@ -67,7 +67,7 @@ pub fn check_texts(files: &[(&str, &str)], word: &str) -> Checked {
 /// # Errors
 /// If a file can't be read.
 pub fn check_without(folder: &Path, word: &str, reason: ReasonId) -> Result<Checked> {
-    let options = Options { without: Some(reason), ..Options::default() };
+    let options = Options { reasons: UseOfReasons::Without(reason), ..Options::default() };
     Ok(checked(&pairs(&files(folder)?), word, &options))
 }
 
@@ -81,9 +81,11 @@ pub fn needing(folder: &Path, noted: fn(&Judgement) -> Vec<ReasonId>) -> Result<
     let (cases, _) = cases(&pairs(&files), "", &catalogue);
     let needs = |(name, case): &(&str, Case)| {
         let recording = case.trace().and_then(|trace| imported(&trace)).unwrap_or_default();
-        let explained = judge(&recording, &catalogue, &Options { explains: true, ..Options::default() });
+        let explained =
+            judge(&recording, &catalogue, &Options { reasons: UseOfReasons::Explain, ..Options::default() });
         let fails = |reason: &ReasonId| {
-            wrong(name, case, &catalogue, &Options { without: Some(*reason), ..Options::default() }).is_some()
+            wrong(name, case, &catalogue, &Options { reasons: UseOfReasons::Without(*reason), ..Options::default() })
+                .is_some()
         };
         let needed = noted(&explained).into_iter().filter(fails);
         needed.map(|reason| (reason, case.heading.clone())).collect::<Vec<_>>()

@@ -5,7 +5,9 @@ use crate::options::Options;
 use crate::semantics::{Semantics, SuspectWait, Where};
 use systoll_model::{FrameClass, Recording, Row, RowId};
 
-/// Index of the histogram's first bucket whose calls surely took [`Options::paired_wait_ns`].
+/// Shortest length of two waits of one row before `main` for a finding, ns each.
+const PAIRED_WAIT_NS: u64 = 5_000_000;
+/// Index of the histogram's first bucket whose calls surely took [`PAIRED_WAIT_NS`].
 const SURELY_LONG: usize = 23;
 
 /// A row that waited before `main`.
@@ -56,7 +58,7 @@ fn long(recording: &Recording, id: RowId, row: &Row, options: &Options) -> bool 
     let surely_long = buckets.fold(0u64, |sum, calls| sum.saturating_add(*calls));
     let mean = counts.startup_waited_ns / counts.startup_calls.max(1);
     listed(options.long_wait_ns) >= 1
-        || listed(options.paired_wait_ns) >= 2
-        || (counts.startup_calls >= 2 && mean >= options.paired_wait_ns)
+        || listed(PAIRED_WAIT_NS) >= 2
+        || (counts.startup_calls >= 2 && mean >= PAIRED_WAIT_NS)
         || (all_startup && (counts.max_ns >= options.long_wait_ns || surely_long >= 2))
 }

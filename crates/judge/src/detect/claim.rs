@@ -3,7 +3,7 @@
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
-use crate::options::Options;
+use crate::options::{Options, UseOfReasons};
 use crate::reasons::{ReasonId, Why};
 use crate::replay::Step;
 use crate::semantics::{SIGNAL_MASK, Value};
@@ -145,7 +145,11 @@ pub(crate) struct Claims {
 impl Claims {
     /// Returns an empty list with room for `calls` calls.
     pub(super) fn with_room(calls: usize, options: &Options) -> Self {
-        let (off, explains) = (options.without, options.explains);
+        let off = match options.reasons {
+            UseOfReasons::Without(reason) => Some(reason),
+            UseOfReasons::Hold | UseOfReasons::Explain => None,
+        };
+        let explains = options.reasons == UseOfReasons::Explain;
         Self { places: Vec::with_capacity(calls), off, explains, ..Self::default() }
     }
 

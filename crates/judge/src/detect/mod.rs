@@ -79,7 +79,7 @@ pub(crate) use walk::leads_to;
 
 use crate::changers::Changers;
 use crate::hash::Set;
-use crate::options::Options;
+use crate::options::{Options, UseOfReasons};
 use crate::plain::plain;
 use crate::reasons::Why;
 use crate::replay::Replay;
@@ -167,7 +167,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         for detector in detectors.iter_mut().filter(|detector| shown.any(detector.looks_for())) {
             detector.window(&steps, &mut claims);
         }
-        if options.explains {
+        if options.reasons == UseOfReasons::Explain {
             steps.iter().for_each(|step| claims.note(step.index, Why::Plain(plain(step))));
         }
         edge.window(&steps, shown, &claims);
