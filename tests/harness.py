@@ -253,6 +253,11 @@ def text(data):
     return data.decode(errors="replace") if isinstance(data, bytes) else data or ""
 
 
+def flat(data):
+    """Returns a report's words on one line: where a line ends depends on the figures in it."""
+    return b" ".join(data.split())
+
+
 def attempt(shared, user, backend, function, strict):
     """Runs one test once. Returns the verdict and the reason."""
     box = Box(shared, user, backend)

@@ -36,6 +36,7 @@ NOT_TYPED = {
     "kill -USR1": "to a systoll that runs; the suite of controls sends it",
     "systoll bisect --build 'cargo": "builds with cargo",
     "systoll explain getpid": "a call is no cause: it names those that it can have, and ends with 125; the suite of first things types it",
+    "systoll explain --why-not": "takes a recording of that script; the suite why_not types it",
     "sudo ": "asks for a password",
     "ssh ": "takes another machine",
     "go tool pprof -http": "opens a browser",

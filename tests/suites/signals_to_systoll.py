@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 
-from harness import BOTH, test, text, wait_for
+from harness import BOTH, flat, test, text, wait_for
 
 
 def started(box, script, *flags, before="true"):
@@ -25,7 +25,7 @@ def sigterm_is_forwarded(box):
     p.terminate()
     _, err = ended(p)
     assert p.returncode == -signal.SIGTERM, p.returncode
-    assert b"system calls" in err, text(err)
+    assert b"system calls" in flat(err), text(err)
     box.no_leftovers()
 
 
@@ -34,7 +34,7 @@ def sigterm_may_be_handled(box):
     p = started(box, "while :; do sleep 0.05; done", before="trap 'echo bye; exit 9' TERM")
     p.terminate()
     out, err = ended(p)
-    assert (p.returncode, out) == (9, b"bye\n") and b"system calls" in err, (p.returncode, out)
+    assert (p.returncode, out) == (9, b"bye\n") and b"system calls" in flat(err), (p.returncode, out)
     box.no_leftovers()
 
 
@@ -45,7 +45,7 @@ def sigterm_with_a_child_that_stays(box):
     p = started(box, "exec sleep 60", before=stays + " until [ -e begun ]; do sleep 0.01; done")
     p.terminate()
     _, err = ended(p)
-    assert b"system calls" in err, text(err)
+    assert b"system calls" in flat(err), text(err)
     wait_for(lambda: os.path.exists(os.path.join(box.dir, "note")), "the child did not go on")
     box.no_leftovers(5)
 
@@ -57,7 +57,7 @@ def sigusr1_prints_the_report_so_far(box):
     p.send_signal(signal.SIGUSR1)
     out, err = ended(p, 60)
     assert (p.returncode, out) == (4, b"end\n"), (p.returncode, out)
-    assert err.count(b"system calls") >= 2, text(err)
+    assert flat(err).count(b"system calls") >= 2, text(err)
 
 
 @test(backends=BOTH)

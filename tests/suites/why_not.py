@@ -70,6 +70,7 @@ signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
 for i in range(20000):
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])  # here
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+signal.setitimer(signal.ITIMER_REAL, 0)
 """),
 }
 

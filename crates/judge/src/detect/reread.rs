@@ -231,10 +231,17 @@ impl<'a> Rereads<'a> {
             let (changed, parts) = (seen.changed, seen.parts);
             Reread { openings, unchanged, changed, parts, asked_for: seen.is_asked_for(), many, turn, quick }
         };
+        let writers = unseen_writers(recording, semantics);
+        // Another process may change what lies at a place between two reads of it.
+        let is_others = |process: u32, part: &Part<'_>| {
+            let writes = |(of, path): &File<'_>| *of != process && *path == part.path;
+            writers.iter().any(|of| *of != process) || written.keys().any(writes)
+        };
         let again = |process: u32, part: &Part<'_>, seen: &Seen<'_>, opened: &Set<Cow<'a, str>>| {
             let file = (process, &*part.path);
             // Of a file that is opened anew, the opening decides.
-            let is_part = part.place.is_some() && (locked.contains(&file) || opened.contains(&part.path));
+            let is_part = part.place.is_some()
+                && (locked.contains(&file) || opened.contains(&part.path) || is_others(process, part));
             seen.openings.all() >= SEEN && !is_part && !seen.is_written(written.get(&file).copied())
         };
         let of_process = |process: u32, files: Map<Part<'a>, Seen<'a>>| {
@@ -264,6 +271,14 @@ impl<'a> Rereads<'a> {
     fn part(&self, (process, path): File<'_>, place: Option<u64>) -> Option<Reread> {
         self.files.get(&process)?.get(&Part { path: Cow::Borrowed(path), place }).copied()
     }
+}
+
+/// Returns the processes that write something of which no window tells what it is.
+fn unseen_writers(recording: &Recording, semantics: &Semantics) -> Set<u32> {
+    let seen: Set<RowId> = recording.windows.iter().flat_map(|window| &window.calls).map(|call| call.row).collect();
+    let rows = (0..).map(RowId).zip(&recording.rows);
+    let unseen = rows.filter(|(id, row)| semantics.lines_of(row.syscall).transfers_out() && !seen.contains(id));
+    unseen.map(|(_, row)| row.process.0).collect()
 }
 
 /// Returns true if the kernel makes the file up at each reading.

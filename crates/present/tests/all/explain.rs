@@ -173,11 +173,11 @@ fn each_part_of_a_silence_is_said() {
     write_why_not(&mut out, &rec, &judgement, &[RowId(0)], &style).unwrap();
     let said = String::from_utf8(out).unwrap();
     for part in [
-        "10 of 40  needless",
-        "3 of 40  may be needless",
-        "2 of 40  before-opening",
-        "15 of 40  data-between",
-        "5 of 40  few-bytes",
+        "10 of 40 needless",
+        "3 of 40 may be needless",
+        "2 of 40 before-opening",
+        "15 of 40 data-between",
+        "5 of 40 few-bytes",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
