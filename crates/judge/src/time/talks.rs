@@ -89,7 +89,7 @@ impl Talks {
                 match way.filter(|_| came) {
                     Some(Way::Out) => {
                         let given = || call.arg_data(TO, Moment::Entry).map(|data| Peer::Bytes(data.bytes.clone()));
-                        let to = named.or_else(|| given());
+                        let to = named.or_else(given);
                         if let Some(to) = to {
                             talk.of_descriptor.insert(descriptor, to.clone());
                             talk.asked = Some((to, 0));
