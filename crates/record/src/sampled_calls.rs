@@ -7,7 +7,7 @@ use systoll_symbols::RawFrame;
 /// Calls of a row, at most; the newest are kept.
 const MOST_OF_ROW: usize = 64;
 /// Mean time of a row's calls, ns, from which on its calls are sampled one after another: a sample takes some 60 microseconds.
-const WAITING_NS: u64 = 200_000;
+const WAITING_NS: f64 = 200_000.0;
 /// Calls of a waiting row that are sampled one after another until it is known whether lines share it.
 const OF_OTHERS: u64 = 8;
 /// Calls of a waiting row that lines share which are sampled one after another.
@@ -23,10 +23,18 @@ struct SampledCall {
     line: RawFrame,
 }
 
+/// The sampled calls of a row.
+#[derive(Clone, Debug, Default)]
+struct OfRow {
+    calls: VecDeque<SampledCall>,
+    /// Number of calls that were asked for one after another, whether or not their stacks had a line.
+    asked: u64,
+}
+
 /// The sampled calls so far, and the lines of those that waited for long.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampledCalls {
-    of_row: HashMap<u32, VecDeque<SampledCall>>,
+    of_row: HashMap<u32, OfRow>,
     kept: usize,
     lines: Vec<RawFrame>,
 }
@@ -34,7 +42,7 @@ pub(crate) struct SampledCalls {
 impl SampledCalls {
     /// Adds a sampled call of a row.
     pub(crate) fn note(&mut self, row: u32, tid: u32, nth: u64, line: RawFrame) {
-        let calls = self.of_row.entry(row).or_default();
+        let calls = &mut self.of_row.entry(row).or_default().calls;
         if calls.len() == MOST_OF_ROW {
             calls.pop_front();
         } else if self.kept == MOST {
@@ -45,20 +53,25 @@ impl SampledCalls {
         calls.push_back(SampledCall { tid, nth, line });
     }
 
-    /// Returns true if a row's next call is to be sampled as well: the calls so far took `mean_ns` as a mean. Which of them
-    /// waited is not known beforehand; where lines share the row, only samples of those tell which line waits.
-    pub(crate) fn wants_next(&self, row: u32, is_shared: bool, mean_ns: u64) -> bool {
-        mean_ns >= WAITING_NS && (1..if is_shared { OF_SHARED } else { OF_OTHERS }).contains(&self.of_row(row))
+    /// Asks for a row's next call, and returns true, if it is to be sampled as well: the calls so far took `mean_ns` as a
+    /// mean. Which of them waited is not known beforehand; where lines share the row, only samples of those tell which line
+    /// waits.
+    pub(crate) fn ask_for_next(&mut self, row: u32, is_shared: bool, mean_ns: impl FnOnce() -> f64) -> bool {
+        let most = if is_shared { OF_SHARED } else { OF_OTHERS };
+        let Some(of_row) = self.of_row.get_mut(&row).filter(|of| of.asked < most) else { return false };
+        let asks = mean_ns() >= WAITING_NS;
+        of_row.asked += u64::from(asks);
+        asks
     }
 
-    /// Returns the number of a row's calls that are known.
-    pub(crate) fn of_row(&self, row: u32) -> u64 {
-        self.of_row.get(&row).map_or(0, |calls| calls.len() as u64)
+    /// Returns the number of a row's calls that were asked for one after another.
+    pub(crate) fn asked_of(&self, row: u32) -> u64 {
+        self.of_row.get(&row).map_or(0, |of| of.asked)
     }
 
     /// Returns the line of a call, if it was sampled, as its place in [`Self::lines`].
     pub(crate) fn line_of(&mut self, row: u32, tid: u32, nth: u64) -> Option<FrameId> {
-        let mut calls = self.of_row.get(&row)?.iter().rev();
+        let mut calls = self.of_row.get(&row)?.calls.iter().rev();
         let line = calls.find(|call| (call.tid, call.nth) == (tid, nth))?.line;
         let known = self.lines.iter().position(|other| *other == line);
         let at = known.unwrap_or_else(|| {
@@ -91,6 +104,20 @@ mod tests {
         for row in 10..MOST as u32 + 20 {
             calls.note(row, 1, 1, line(1));
         }
-        assert!(calls.kept <= MOST && calls.of_row.values().map(VecDeque::len).sum::<usize>() == calls.kept);
+        assert!(calls.kept <= MOST && calls.of_row.values().map(|of| of.calls.len()).sum::<usize>() == calls.kept);
+    }
+
+    #[test]
+    fn calls_are_asked_for_a_limited_number_of_times_whatever_their_stacks_show() {
+        let mut calls = SampledCalls::default();
+        let asked = |calls: &mut SampledCalls, is_shared, ns: f64| {
+            (0..100).filter(|_| calls.ask_for_next(3, is_shared, || ns)).count() as u64
+        };
+        // Nothing is known of a row before one of its calls was sampled.
+        assert_eq!(asked(&mut calls, false, 1e6), 0);
+        calls.note(3, 7, 1, RawFrame { module: None, address: 1, is_return: false });
+        assert_eq!(asked(&mut calls, false, 1e3), 0);
+        assert_eq!([asked(&mut calls, false, 1e6), asked(&mut calls, true, 1e6)], [OF_OTHERS, OF_SHARED - OF_OTHERS]);
+        assert_eq!((asked(&mut calls, true, 1e6), calls.asked_of(3)), (0, OF_SHARED));
     }
 }

@@ -351,10 +351,10 @@ pub(crate) fn comes_due(
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
     let row = draft.table.rows.get_mut(entered.row as usize);
     let is_shared = row.as_ref().is_some_and(|row| row.samples.has_several_lines());
-    let mean_ns = draft.clock.ratio.so_far().recip() * entered.mean_cycles;
-    let waits = draft.table.sampled_calls.wants_next(entered.row, is_shared, mean_ns as u64);
+    let mean_ns = || entered.mean_cycles / draft.clock.ratio.so_far();
+    let waits = draft.table.sampled_calls.ask_for_next(entered.row, is_shared, mean_ns);
     let next = match seed {
-        _ if waits => entered.nth + 1,
+        _ if waits => entered.nth.saturating_add(1),
         _ if is_shared && windows.budget.look_affordable(octave as u8, run_ns) => {
             windows.budget.place_of_shared(entered.nth)
         }
@@ -476,7 +476,7 @@ fn look_at_line(
     // Every row gets one sample, so that each has a caller.
     let few = if octave >= CRUMB || due == Due::Wait { SURE } else { 1 };
     let known = match due {
-        Due::Wait => draft.table.sampled_calls.of_row(entered.row),
+        Due::Wait => draft.table.sampled_calls.asked_of(entered.row),
         _ => row.map_or(u64::MAX, |r| r.lines.iter().map(|l| l.looks).sum()),
     };
     let sure = known < few;
