@@ -32,7 +32,7 @@ const CYCLE: usize = 24;
 /// A process and a path.
 type File<'a> = (u32, &'a str);
 
-/// What is read of a file: all of it from its start on, or what lies at a place that the call names.
+/// The part of a file that is read: all of it from its start on, or the bytes at a place that the call names.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Part<'a> {
     path: Cow<'a, str>,
@@ -231,11 +231,12 @@ impl<'a> Rereads<'a> {
             let (changed, parts) = (seen.changed, seen.parts);
             Reread { openings, unchanged, changed, parts, asked_for: seen.is_asked_for(), many, turn, quick }
         };
-        let writers = unseen_writers(recording, semantics);
+        let unseen = LazyCell::new(|| unseen_writers(recording, semantics));
+        let mut writers: Map<&str, Writers> = Map::default();
+        written.keys().for_each(|(process, path)| writers.entry(path).or_default().add(*process));
         // Another process may change what lies at a place between two reads of it.
         let is_others = |process: u32, part: &Part<'_>| {
-            let writes = |(of, path): &File<'_>| *of != process && *path == part.path;
-            writers.iter().any(|of| *of != process) || written.keys().any(writes)
+            writers.get(&*part.path).is_some_and(|of| of.has_other(process)) || unseen.has_other(process)
         };
         let again = |process: u32, part: &Part<'_>, seen: &Seen<'_>, opened: &Set<Cow<'a, str>>| {
             let file = (process, &*part.path);
@@ -273,12 +274,32 @@ impl<'a> Rereads<'a> {
     }
 }
 
+/// The processes that write something: none, one, or several.
+#[derive(Default)]
+struct Writers {
+    first: Option<u32>,
+    several: bool,
+}
+
+impl Writers {
+    fn add(&mut self, process: u32) {
+        self.several |= *self.first.get_or_insert(process) != process;
+    }
+
+    /// Returns true if another process than this one is among them.
+    fn has_other(&self, process: u32) -> bool {
+        self.several || self.first.is_some_and(|first| first != process)
+    }
+}
+
 /// Returns the processes that write something of which no window tells what it is.
-fn unseen_writers(recording: &Recording, semantics: &Semantics) -> Set<u32> {
+fn unseen_writers(recording: &Recording, semantics: &Semantics) -> Writers {
     let seen: Set<RowId> = recording.windows.iter().flat_map(|window| &window.calls).map(|call| call.row).collect();
     let rows = (0..).map(RowId).zip(&recording.rows);
     let unseen = rows.filter(|(id, row)| semantics.lines_of(row.syscall).transfers_out() && !seen.contains(id));
-    unseen.map(|(_, row)| row.process.0).collect()
+    let mut writers = Writers::default();
+    unseen.for_each(|(_, row)| writers.add(row.process.0));
+    writers
 }
 
 /// Returns true if the kernel makes the file up at each reading.
