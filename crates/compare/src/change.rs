@@ -6,7 +6,7 @@ use crate::table::sum;
 use crate::vary::Chance;
 use std::sync::Arc;
 use systoll_judge::Judgement;
-use systoll_model::Recording;
+use systoll_model::{Location, Recording};
 
 /// Cost of a call whose cost is not known, in ns: an order of magnitude, for sorting.
 const ANY_CALL_NS: f64 = 200.0;
@@ -71,6 +71,12 @@ pub struct SourcePlace {
     pub file: Option<Arc<str>>,
     /// The line, from 1.
     pub line: Option<u32>,
+}
+
+impl From<&Location> for SourcePlace {
+    fn from(at: &Location) -> Self {
+        Self { function: at.function.clone(), file: at.file.clone(), line: at.line }
+    }
 }
 
 impl Change {

@@ -326,8 +326,7 @@ fn figures(tables: &[Table], key: &Key) -> Figures {
 fn place(recording: &Recording, cell: &Cell) -> Option<SourcePlace> {
     let rows = cell.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
     let row = rows.filter(|r| r.user.is_some()).max_by_key(|r| r.counts.calls)?;
-    let place = recording.frames.get(row.user?.0 as usize)?.location()?;
-    Some(SourcePlace { function: place.function.clone(), file: place.file.clone(), line: place.line })
+    recording.frames.get(row.user?.0 as usize)?.location().map(SourcePlace::from)
 }
 
 fn summary(side: Side<'_>) -> Summary {

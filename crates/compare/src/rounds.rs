@@ -174,7 +174,7 @@ fn of_round(recording: &Recording, round: &Round, names: &Names, runs: usize) ->
     Kept {
         program: row.and_then(|row| names.program(recording, row.process)),
         function: frame.zip(location).map(|(frame, l)| names.function(recording, frame, &l.function)),
-        place: location.map(|l| SourcePlace { function: l.function.clone(), file: l.file.clone(), line: l.line }),
+        place: location.map(SourcePlace::from),
         calls: calls.map(|call| RoundPart { syscall: call.syscall, each: each(call.calls) }).collect(),
         counts: vec![0; runs],
         tolls: vec![0; runs],

@@ -98,7 +98,7 @@ impl Tracked {
             let all = lines.chain(row.user).chain(frames(row.context).iter().chain(frames(row.outer)).copied());
             let located = all.filter_map(|id| recording.frames.get(id.0 as usize)).flat_map(|f| &f.locations);
             for at in located.filter(|l| l.file.is_some()) {
-                let place = SourcePlace { function: at.function.clone(), file: at.file.clone(), line: at.line };
+                let place = SourcePlace::from(at);
                 if places.len() < MOST_PLACES && !places.contains(&place) {
                     places.push(place);
                 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use systoll_judge::{WaitClass, WallPart, WallTime};
 use systoll_model::{Recording, Sysno};
 
-/// Least difference of elapsed times, ns, that is a change: nobody notices less.
+/// Smallest difference of elapsed times, ns, that counts as a change: users do not notice a smaller one.
 const NOTICED_NS: u64 = 10_000_000;
 /// Divisor of the longer elapsed time: a smaller difference is no change. Runs of one build on a busy box differ by some 10 %.
 const PART: u64 = 5;
@@ -18,7 +18,7 @@ const MOST_WAITS: usize = 3;
 /// Waits that take more or less of the elapsed time than before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitChange {
-    /// What ended the waits.
+    /// The class of what ended the waits, such as time that passed.
     pub class: WaitClass,
     /// The system call that waits.
     pub syscall: Sysno,
@@ -97,8 +97,7 @@ fn by_key((recording, wall): &Wall<'_>, places: &mut BTreeMap<Key, Option<Source
 
 fn place_of(recording: &Recording, part: &WallPart) -> Option<SourcePlace> {
     let row = recording.rows.get(part.row.0 as usize)?;
-    let place = recording.frames.get(part.line.or(row.user)?.0 as usize)?.location()?;
-    Some(SourcePlace { function: place.function.clone(), file: place.file.clone(), line: place.line })
+    recording.frames.get(part.line.or(row.user)?.0 as usize)?.location().map(SourcePlace::from)
 }
 
 #[cfg(test)]

@@ -247,7 +247,7 @@ fn caller_of_most<'a>(
     Some(Who {
         syscall: row.syscall,
         api: row.api.clone(),
-        place: location.map(|l| SourcePlace { function: l.function.clone(), file: l.file.clone(), line: l.line }),
+        place: location.map(SourcePlace::from),
         program: recording.processes.get(row.process.0 as usize).map_or("?", |p| p.name()).into(),
         calls: most,
     })
@@ -303,7 +303,7 @@ fn found(budget: &Budget, runs: &[Run<'_>]) -> Vec<HeldFinding> {
             why: f.why.clone(),
             stop: f.stop().into_iter().map(str::to_owned).collect(),
             needless: f.needless.estimate,
-            place: place.map(|l| SourcePlace { function: l.function.clone(), file: l.file.clone(), line: l.line }),
+            place: place.map(SourcePlace::from),
         }
     });
     held.collect()
