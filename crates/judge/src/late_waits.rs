@@ -4,10 +4,11 @@ use crate::catalogue::Catalogue;
 use crate::detect::Claim;
 use crate::finding::{Finding, Kind};
 use crate::group::{Group, explain, symptoms};
+use crate::strands::stack;
 use crate::survey::RowView;
 use crate::time::{NeedlessKind, NeedlessWaits};
 use std::cmp::Reverse;
-use systoll_model::{Recording, RowId, RowLine, Stack, StackId};
+use systoll_model::{Recording, RowId, RowLine};
 
 /// Returns the group of waits that were longer than they had to be.
 pub(crate) fn group<'a>(
@@ -63,8 +64,7 @@ pub(crate) fn narrow(finding: &mut Finding, strands: &mut Recording) {
     // The frames above are those of the line with most calls.
     let same = row.lines.first().map(|line| line.frame) == row.user;
     if !same {
-        strands.stacks.push(Stack { frames: row.user.into_iter().collect(), complete: false });
-        row.outer = StackId(strands.stacks.len() as u32 - 1);
+        row.outer = stack(strands, row.user.into_iter().collect());
     }
     row.lines.clone_from(lines);
     strands.rows.push(row);

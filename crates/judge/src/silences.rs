@@ -35,23 +35,37 @@ pub(crate) fn silences(recording: &Recording, claims: &Claims, options: &Options
         of.seen += 1;
         match (judged, *why) {
             (Judged::Claimed(claim), why) if claim.weak => {
-                add(&mut of.unsure, why.filter(|why| matches!(why, Why::Good(_))))
+                count(&mut of.unsure, why.filter(|why| matches!(why, Why::Good(_))), 1)
             }
             (Judged::Claimed(_), _) => of.needless += 1,
             (Judged::LeftOut, None | Some(Why::Plain(_))) | (_, None) => of.hidden += 1,
-            (_, Some(why)) => add(&mut of.silent, why),
+            (_, Some(why)) => count(&mut of.silent, why, 1),
         }
     }
-    for of in &mut all {
-        of.unsure.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
-        of.silent.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
-    }
+    all.iter_mut().for_each(Silence::sort);
     all
 }
 
-fn add<T: PartialEq>(counts: &mut Vec<(T, u64)>, of: T) {
+impl Silence {
+    /// Adds the calls of another row, made at the same place.
+    pub fn add(&mut self, of: &Self) {
+        self.seen += of.seen;
+        self.needless += of.needless;
+        self.hidden += of.hidden;
+        of.unsure.iter().for_each(|(why, calls)| count(&mut self.unsure, *why, *calls));
+        of.silent.iter().for_each(|(why, calls)| count(&mut self.silent, *why, *calls));
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.unsure.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+        self.silent.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+    }
+}
+
+fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, of: T, calls: u64) {
     match counts.iter_mut().find(|(other, _)| *other == of) {
-        Some((_, calls)) => *calls += 1,
-        None => counts.push((of, 1)),
+        Some((_, sum)) => *sum += calls,
+        None => counts.push((of, calls)),
     }
 }

@@ -281,7 +281,7 @@ fn outer<'a>(parts: &'a Recording, samples: &[&ObjectSample], line: Option<Frame
 }
 
 /// Adds a stack to a recording. Returns its id.
-fn stack(recording: &mut Recording, frames: Vec<FrameId>) -> StackId {
+pub(crate) fn stack(recording: &mut Recording, frames: Vec<FrameId>) -> StackId {
     recording.stacks.push(Stack { frames, complete: false });
     StackId(recording.stacks.len() as u32 - 1)
 }

@@ -2,7 +2,7 @@
 
 use crate::finding::ObjectShare;
 use crate::group::common_object;
-use crate::semantics::WAKE_COUNTERS;
+use crate::semantics::{WAKE_COUNTERS, connection};
 use crate::survey::RowView;
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,9 +173,7 @@ fn common_peer(objects: &[Option<String>]) -> Option<String> {
 
 /// Returns the address of a connection's other end: of `TCP:[FROM->TO]`.
 fn peer(target: &str) -> Option<&str> {
-    let (kind, ends) = target.split_once(":[")?;
-    let (_, to) = ends.strip_suffix(']')?.split_once("->")?;
-    matches!(kind, "TCP" | "TCPv6").then_some(to)
+    connection(target).filter(|(kind, ..)| matches!(*kind, "TCP" | "TCPv6")).map(|(.., to)| to)
 }
 
 /// Returns a target without the number that the kernel gave it for this run, if it has no other name.

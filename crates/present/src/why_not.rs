@@ -28,7 +28,7 @@ fn places<'a>(rec: &Recording, judgement: &'a Judgement, rows: &[RowId]) -> Vec<
         let place = all.entry((of.syscall.to_string(), place(rec, of))).or_default();
         place.calls = place.calls.saturating_add(of.counts.calls);
         if let Some(silence) = judgement.silences.get(id.0 as usize) {
-            place.add(silence);
+            place.silence.add(silence);
         }
         let (findings, also) = ((1..).zip(&judgement.findings), (1..).zip(&judgement.also));
         let named = |what: &str, (n, finding): (usize, &'a Finding)| {
@@ -42,24 +42,6 @@ fn places<'a>(rec: &Recording, judgement: &'a Judgement, rows: &[RowId]) -> Vec<
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by_key(|(_, place)| std::cmp::Reverse(place.calls));
     all
-}
-
-impl Place<'_> {
-    fn add(&mut self, of: &Silence) {
-        let own = &mut self.silence;
-        (own.seen, own.needless, own.hidden) = (own.seen + of.seen, own.needless + of.needless, own.hidden + of.hidden);
-        of.unsure.iter().for_each(|(why, calls)| add(&mut own.unsure, *why, *calls));
-        of.silent.iter().for_each(|(why, calls)| add(&mut own.silent, *why, *calls));
-    }
-}
-
-/// Adds calls to those with the same reason; keeps most calls first.
-fn add<T: PartialEq>(counts: &mut Vec<(T, u64)>, of: T, calls: u64) {
-    match counts.iter_mut().find(|(other, _)| *other == of) {
-        Some((_, sum)) => *sum += calls,
-        None => counts.push((of, calls)),
-    }
-    counts.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
 }
 
 /// Returns the line, or else the function, that makes a row's calls.

@@ -150,6 +150,13 @@ pub(crate) const DATAGRAMS: [&str; 5] = ["UDP:", "UDPv6:", "UNIX:", "UNIX-DGRAM:
 pub(crate) const NETWORK_STREAMS: [&str; 2] = ["TCP:", "TCPv6:"];
 /// Beginnings of the names of TCP sockets with both ends on this box.
 pub(crate) const ON_THIS_BOX: [&str; 2] = ["TCP:[127.", "TCPv6:[[::1]"];
+
+/// Returns the kind of a connected socket and the addresses of its ends, this one first: of `TCP:[FROM->TO]`.
+pub(crate) fn connection(name: &str) -> Option<(&str, &str, &str)> {
+    let (kind, ends) = name.split_once(":[")?;
+    let (from, to) = ends.strip_suffix(']')?.split_once("->")?;
+    Some((kind, from, to))
+}
 /// Folder of devices.
 const DEVICES: &str = "/dev/";
 /// Folders of other file systems among the devices: they hold files in memory.

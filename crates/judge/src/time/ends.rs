@@ -4,6 +4,7 @@
 //! its result, from the processes that use the other end of its pipe or socket, and from which threads were awake.
 
 use super::threads::{ThreadId, Threads, name_of, pid_of};
+use crate::semantics::connection;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Recording, WaitSpan};
 
@@ -192,7 +193,7 @@ impl Users {
         for name in names {
             let by = self.of_other_end(name);
             received.any_socket |= is_socket(name);
-            received.any_unwatched |= by.is_none() && name.contains("->");
+            received.any_unwatched |= by.is_none() && connection(name).is_some();
             received.by.extend(by);
         }
         received
@@ -223,8 +224,7 @@ fn is_socket(name: &str) -> bool {
 
 /// Returns the name of a socket's other end: `TCP:[a->b]` for `TCP:[b->a]`.
 fn other_end(name: &str) -> Option<String> {
-    let (kind, ends) = name.split_once(":[")?;
-    let (here, there) = ends.strip_suffix(']')?.split_once("->")?;
+    let (kind, here, there) = connection(name)?;
     Some(format!("{kind}:[{there}->{here}]"))
 }
 

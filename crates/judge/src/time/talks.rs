@@ -2,9 +2,9 @@
 
 use super::ends::{Ends, WaitClass};
 use super::least::MOSTLY;
-use crate::semantics::{ObservedCall, Semantics, Way};
+use crate::semantics::{ObservedCall, Semantics, Way, connection};
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, WaitSpan, WindowCall};
+use systoll_model::{LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, Sysno, WaitSpan, WindowCall};
 
 /// Calls between a request and the wait for its answer, at most: a library that sets a timer or asks for its socket's
 /// state makes a few.
@@ -16,7 +16,9 @@ const LEAST_SHARE: f64 = 0.2;
 
 /// Calls by which a server takes up clients.
 const ACCEPTS: [&str; 2] = ["accept", "accept4"];
-/// The argument of `sendto` that points to the address.
+/// The call that names the address to which it sends.
+const SENDS_TO: Sysno = Sysno::named("sendto");
+/// Its argument that points to the address.
 const TO: u8 = 4;
 /// Waits in windows, at least, that ran out after requests to a peer of which no answer is seen.
 const LEAST_SILENT: u64 = 2;
@@ -89,7 +91,7 @@ impl Talks {
                 match way.filter(|_| came) {
                     Some(Way::Out) => {
                         let given = || call.arg_data(TO, Moment::Entry).map(|data| Peer::Bytes(data.bytes.clone()));
-                        let to = named.or_else(given);
+                        let to = named.or_else(|| given().filter(|_| row.syscall == SENDS_TO));
                         if let Some(to) = to {
                             talk.of_descriptor.insert(descriptor, to.clone());
                             talk.asked = Some((to, 0));
@@ -181,5 +183,5 @@ impl Waits {
 
 /// Returns the peer's end of a connected socket's name: `127.0.0.1:80` of `TCP:[127.0.0.1:4711->127.0.0.1:80]`.
 fn peer_of(name: &str) -> Option<&str> {
-    name.split_once(":[")?.1.strip_suffix(']')?.split_once("->").map(|(_, peer)| peer)
+    connection(name).map(|(.., peer)| peer)
 }
