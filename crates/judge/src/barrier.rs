@@ -1,5 +1,5 @@
-//! What a call may have let happen beside its own effect: the reasons for which what was true before it may not be true
-//! after it.
+//! Events that a call allows beside its own effect, such as a write by another process. After such an event, facts that were
+//! known before may be outdated.
 //!
 //! `Step::let_happen` is the only place that finds this out. A detector asks a step with one of the masks below; each mask
 //! says after what its kind of claim does not hold any more.
@@ -68,7 +68,7 @@ impl Barrier {
     pub(crate) const OTHERS_USE: Self = Self::OTHERS_WRITE.and(Self::SYNCED);
     /// Another process may have said something, and worked on a file before.
     pub(crate) const OTHERS_SAY: Self = Self::CARRIED.and(Self::HEARD);
-    /// What was read of a file may be outdated.
+    /// Bytes that were read from a file may be outdated.
     pub(crate) const FILES_CHANGE: Self = Self::OTHERS_WRITE.and(Self::WROTE).and(Self::RESIZED);
     /// The next call may come much later, so that others should have the lock meanwhile.
     pub(crate) const TAKES_LONG: Self = Self::SLEPT.and(Self::POLLED).and(Self::HEARD);
@@ -84,7 +84,7 @@ impl Barrier {
     pub(crate) const NAMES_APPEAR: Self = Self::PATHS_MOVE.and(Self::PAUSED).and(Self::POLLED);
     /// A signal handler or a child may have sent what a thread takes for its own.
     pub(crate) const OTHERS_SEND: Self = Self::FORKED.and(Self::SIGNALLED);
-    /// Somebody may need a file's size: a child that writes, or a mapping.
+    /// A child that writes, or a mapping, may need a file's size.
     pub(crate) const SIZES_COUNT: Self = Self::FORKED.and(Self::MOVED).and(Self::MAPPED);
     /// Something else begins: another file, or a child.
     pub(crate) const TURNS: Self = Self::FORKED.and(Self::OPENED);

@@ -8,6 +8,6 @@ pub(crate) const REMEMBERED: usize = 1 << 14;
 pub(crate) const OFTEN: usize = 4;
 /// Largest processor time of a process for each wake-up of a thread, in context switches: with more, the woken thread may
 /// have found work. A wake-up takes some four switches with its calls, and more while watched.
-pub(super) const NO_WORK: f64 = 16.0;
+pub(crate) const NO_WORK: f64 = 16.0;
 /// Largest number of other calls between two that belong together: flags and options are set in between.
-pub(super) const BESIDE: usize = 4;
+pub(crate) const BESIDE: usize = 4;

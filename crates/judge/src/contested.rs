@@ -1,7 +1,7 @@
 //! Finds state that several threads of a process set to different values. A window shows one thread only: what its thread
 //! set may have been changed by another before its next call.
 
-use crate::detect::REMEMBERED;
+use crate::bounds::REMEMBERED;
 use crate::hash::{Map, Set};
 use crate::semantics::{Act, ObservedCall, Scope, Semantics, Source, StateId, StateLine, value};
 use systoll_model::Recording;

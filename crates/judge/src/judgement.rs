@@ -54,7 +54,8 @@ pub struct Judgement {
     pub is_excerpt: bool,
     /// Processor time that all calls and the findings' started processes take together, ns; 0 if the program's is unknown.
     pub claimed_cpu_ns: u64,
-    /// What became of the calls in windows, by row; empty unless [`crate::Options::explains`].
+    /// The claims and the reasons for silence of the calls in windows, by row; empty unless
+    /// [`crate::UseOfReasons::Explain`] is asked for.
     pub silences: Vec<Silence>,
     /// The recording as the findings see it; `None` if they see it as it is. A row whose calls are about several objects
     /// has parts there, each with the lines and callers of its own objects.

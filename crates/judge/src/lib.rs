@@ -38,6 +38,7 @@
 
 mod author;
 mod barrier;
+mod bounds;
 mod builtin;
 mod by_object;
 mod catalogue;

@@ -3,7 +3,7 @@
 
 use crate::reasons::ReasonId;
 
-/// What a judgement does with good reasons.
+/// The use of good reasons in a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseOfReasons {
     /// They hold.
@@ -76,7 +76,7 @@ pub struct Options {
     pub crumb: f64,
     /// Shortest single wait before `main` for a finding, ns: preemption may look like a shorter one.
     pub long_wait_ns: u64,
-    /// What is done with good reasons.
+    /// The use of good reasons.
     pub reasons: UseOfReasons,
 }
 

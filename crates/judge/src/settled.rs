@@ -1,7 +1,7 @@
 //! Finds state that windows show to be set to one value only. A further set of that value changes
 //! nothing, however far apart the windows lie.
 
-use crate::detect::REMEMBERED;
+use crate::bounds::REMEMBERED;
 use crate::hash::{Map, Set};
 use crate::semantics::{
     Across, Act, Effect, INTEREST, ObservedCall, SETTLED, SETTLED_OPEN, Semantics, Shared, Source, State, StateId,

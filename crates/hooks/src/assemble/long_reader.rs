@@ -20,7 +20,7 @@ pub struct LongCall {
     pub waited: Option<bool>,
     /// The six argument registers.
     pub args: [u64; 6],
-    /// Number of the call among those that the thread counted at the record; 0 if it has not returned.
+    /// The thread's number of calls at the record when it entered this one, which is included; 0 if it has not returned.
     pub entered: u64,
 }
 

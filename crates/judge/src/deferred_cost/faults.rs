@@ -4,7 +4,7 @@
 //! the faults between two such calls, no more are charged to the calls than pages were given back: the others have
 //! another reason.
 
-use crate::detect::OFTEN;
+use crate::bounds::OFTEN;
 use crate::judged_view::JudgedView;
 use crate::semantics::{Amount, ObservedCall, Semantics};
 use crate::survey;

@@ -8,7 +8,7 @@
 //! showed 18,512 switches, and the kernel counted 44. So only calls that may wait or hand the processor over, and that
 //! give no descriptor up, are looked at.
 
-use crate::detect::OFTEN;
+use crate::bounds::OFTEN;
 use crate::judged_view::JudgedView;
 use crate::semantics::Effect;
 use crate::survey::windows;

@@ -1,7 +1,7 @@
 //! Detects sleeps until a time that is past when they begin, or that comes before the kernel can wake a thread.
 
-use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, put};
+use crate::bounds::OFTEN;
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::signs::Signs;

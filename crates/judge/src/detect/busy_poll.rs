@@ -1,8 +1,8 @@
 //! Detects polls that return at once with nothing, again and again.
 
-use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::barrier::Barrier;
+use crate::bounds::OFTEN;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

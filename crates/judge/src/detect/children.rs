@@ -89,7 +89,7 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         }
     }
     let of_maker = |mut of_one: Vec<(Arc<str>, Family)>| {
-        // What works has a reason to be started, and takes no part in what is said of those that hardly do.
+        // Programs that do much work have a reason to be started: they do not count towards a finding about those that do little.
         let works = of_one.iter().all(|(_, family)| family.works());
         of_one.retain(|(_, family)| works || !family.works());
         Children { works, ..gather(recording, semantics, of_one) }
@@ -277,7 +277,7 @@ mod tests {
             (image.exe, image.cpu_ns) = ("/bin/expr".into(), Some(1_000_000));
         }
         assert_eq!(of(&recording), (false, vec![(true, 10)]));
-        // Nothing tells how long the start took.
+        // The duration of the start is unknown.
         recording.processes.iter_mut().for_each(|image| image.startup_cpu_ns = 0);
         assert!(!of(&recording).0);
     }

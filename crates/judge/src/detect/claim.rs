@@ -134,9 +134,9 @@ pub(crate) struct Claims {
     /// Index of the newest window's first call in `places`.
     window: usize,
     /// For each call of all windows so far: the first good reason that keeps it silent or weak, or what there is to see of
-    /// it. Empty if nobody asks for reasons.
+    /// it. Empty unless [`UseOfReasons::Explain`] is asked for.
     whys: Vec<Option<Why>>,
-    /// True if somebody asks for reasons.
+    /// True if reasons are recorded.
     explains: bool,
     /// A reason that is switched off.
     off: Option<ReasonId>,
@@ -154,7 +154,7 @@ impl Claims {
     }
 
     /// Returns true if a good reason holds for a call of the newest window, and is not switched off. `holds` is the
-    /// reason's condition. Notes the reason if somebody asks for reasons.
+    /// reason's condition. Notes the reason if reasons are recorded.
     pub(super) fn excuse(&mut self, index: usize, reason: ReasonId, holds: bool) -> bool {
         if !holds || self.off == Some(reason) {
             return false;
@@ -170,7 +170,7 @@ impl Claims {
         }
     }
 
-    /// Returns what was noted of each call of all windows, in order; nothing if nobody asks for reasons.
+    /// Returns what was noted of each call of all windows, in order; nothing unless reasons are recorded.
     pub(crate) fn whys(&self) -> &[Option<Why>] {
         &self.whys
     }

@@ -1,9 +1,9 @@
 //! Detects a process that is forked for each item and ends after a little work, without running another program. Counts of
 //! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
 
-use super::bounds::OFTEN;
 use super::children::{Children, Copies, Started, rows_of_threads};
 use super::families::{begins, roots, started};
+use crate::bounds::OFTEN;
 use crate::semantics::{Effect, Semantics, shares_memory};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ProblemKind, Process, ProcessId, Recording, RowId, Window};

@@ -1,7 +1,7 @@
 //! Detects a ring (io_uring) that is entered for one entry at a time.
 
-use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
+use crate::bounds::OFTEN;
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::signs::Signs;

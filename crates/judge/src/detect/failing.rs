@@ -1,8 +1,8 @@
 //! Detects calls that fail the same way each time, and wakes that wake no thread.
 
-use super::bounds::BESIDE;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use crate::barrier::Barrier;
+use crate::bounds::BESIDE;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

@@ -2,8 +2,8 @@
 
 use super::awake::{Bells, LOCAL_STREAMS, Rung};
 use super::between::Between;
-use super::bounds::NO_WORK;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::bounds::NO_WORK;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

@@ -1,9 +1,9 @@
 //! Detects thundering herds: several threads wait for one thing, all are woken for it, and one gets it.
 
 use super::between::Between;
-use super::bounds::NO_WORK;
 use super::claim::{Claim, Claims, Detector, put};
 use super::families::roots;
+use crate::bounds::NO_WORK;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

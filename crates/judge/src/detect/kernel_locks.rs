@@ -1,7 +1,7 @@
 //! Detects locks in the kernel that are free, or nearly so: a lock in memory would then need no call.
 
-use super::bounds::{BESIDE, OFTEN};
 use super::claim::{Claim, Claims, Detector, put};
+use crate::bounds::{BESIDE, OFTEN};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;

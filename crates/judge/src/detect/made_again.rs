@@ -1,9 +1,9 @@
 //! Detects things that are made, used a little and ended, again and again, where one could have been kept
 //! (loop-invariant creation).
 
-use super::bounds::{BESIDE, REMEMBERED};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::barrier::Barrier;
+use crate::bounds::{BESIDE, REMEMBERED};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

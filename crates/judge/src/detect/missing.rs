@@ -1,8 +1,8 @@
 //! Detects another question about a name that was just found missing.
 
-use super::bounds::BESIDE;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::barrier::Barrier;
+use crate::bounds::BESIDE;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};

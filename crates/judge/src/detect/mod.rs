@@ -3,7 +3,6 @@
 mod awake;
 mod between;
 mod blocking;
-mod bounds;
 mod brief_sleep;
 mod busy_poll;
 mod by_process;
@@ -70,7 +69,6 @@ mod unserved;
 mod walk;
 
 pub(crate) use blocking::{StartupWait, startup_waits};
-pub(crate) use bounds::{OFTEN, REMEMBERED};
 pub(crate) use children::{Children, Started, children};
 pub(crate) use claim::{Claim, Claims, Judged};
 pub(crate) use copies::copies;

@@ -1,8 +1,8 @@
 //! Detects small reads at positions close together in a file: one larger read would have returned them all.
 
-use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::barrier::Barrier;
+use crate::bounds::OFTEN;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;

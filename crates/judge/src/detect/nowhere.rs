@@ -1,7 +1,7 @@
 //! Detects lookups that always fail: a name that no folder holds, an attribute that no file has.
 
-use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
+use crate::bounds::REMEMBERED;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

@@ -1,10 +1,10 @@
 //! Detects questions about a file whose answer follows from the program's own writes.
 
-use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
 use super::others_look::OTHERS_LOOK_NS;
 use super::walk::leads_to;
 use crate::barrier::Barrier;
+use crate::bounds::REMEMBERED;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

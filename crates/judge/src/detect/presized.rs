@@ -1,10 +1,10 @@
 //! Detects file sizes that are set needlessly, since the bytes written before or afterwards give
 //! the file this size.
 
-use super::bounds::OFTEN;
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::mapped::File;
 use crate::barrier::Barrier;
+use crate::bounds::OFTEN;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

@@ -1,11 +1,11 @@
 //! Detects timers that are set again before they fire, to a later time, and timers that are armed and disarmed around
 //! a short action.
 
-use super::bounds::{OFTEN, REMEMBERED};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::timer_habits::{TimerHabits, is_often};
 use super::timers::{Timer, time, timer_of};
 use crate::barrier::Barrier;
+use crate::bounds::{OFTEN, REMEMBERED};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;

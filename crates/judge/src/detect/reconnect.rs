@@ -38,7 +38,7 @@ pub(super) struct Reconnect<'a> {
 /// A process, and the address to which it connects.
 type Peer<'a> = (u32, &'a [u8]);
 
-/// What becomes of the connections that a process makes to one peer again and again.
+/// The use that a process makes of its connections to one peer, to which it connects again and again.
 #[derive(Clone, Copy)]
 struct Habit {
     /// True if they stay open and are not used again, rather than given up.

@@ -1,7 +1,7 @@
 //! Detects a library that is loaded, unloaded and loaded again.
 
-use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
+use crate::bounds::REMEMBERED;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};

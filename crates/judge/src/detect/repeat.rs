@@ -1,10 +1,10 @@
 //! Detects questions that are asked again and get the same answer (common subexpressions).
 
-use super::bounds::{OFTEN, REMEMBERED};
 use super::by_process::FilesByProcess;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::led_elsewhere::{Follows, LedElsewhere};
 use super::walk::{leads_to, walks};
+use crate::bounds::{OFTEN, REMEMBERED};
 use crate::changers::Changers;
 use crate::fact::Fact;
 use crate::finding::Kind;

@@ -1,8 +1,8 @@
 //! Detects watches of files (inotify) that are given up and taken up again right away.
 
-use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
 use crate::barrier::Barrier;
+use crate::bounds::REMEMBERED;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;

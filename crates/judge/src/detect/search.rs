@@ -1,7 +1,7 @@
 //! Detects searches for one thing after another in directories that never hold any.
 
-use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, put};
+use crate::bounds::REMEMBERED;
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};

@@ -1,9 +1,9 @@
 //! Detects sets that cancel each other, again and again (inverse pairs).
 
-use super::bounds::REMEMBERED;
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::signalled::handling;
 use crate::barrier::Barrier;
+use crate::bounds::REMEMBERED;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
