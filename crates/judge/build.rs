@@ -4,9 +4,9 @@
 #![allow(clippy::disallowed_methods, reason = "the crate does no I/O, building it does")]
 
 #[allow(dead_code, unreachable_pub, reason = "of facts the script needs the names")]
-#[path = "src/fact.rs"]
+#[path = "src/causes/fact.rs"]
 mod fact;
-#[path = "src/pattern_file.rs"]
+#[path = "src/causes/pattern_file.rs"]
 mod pattern_file;
 
 use fact::Fact;
@@ -18,8 +18,8 @@ use toml::{Table, Value};
 fn main() {
     let folder = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("causes");
     println!("cargo::rerun-if-changed={}", folder.display());
-    println!("cargo::rerun-if-changed=src/fact.rs");
-    println!("cargo::rerun-if-changed=src/pattern_file.rs");
+    println!("cargo::rerun-if-changed=src/causes/fact.rs");
+    println!("cargo::rerun-if-changed=src/causes/pattern_file.rs");
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .expect("the folder of causes is part of the crate")
         .map(|entry| entry.expect("readable folder").path())

@@ -74,6 +74,17 @@ impl Graph {
         circles
     }
 
+    /// Returns the graph of the crate's rooms: what stands in one folder of the crate's root is one module.
+    pub(crate) fn of_rooms(&self) -> Self {
+        let room = |module: &Module| module.iter().take(1).cloned().collect::<Module>();
+        let mut rooms = Self::default();
+        for (module, used) in self.uses.iter().filter(|(module, _)| !module.is_empty()) {
+            let uses = rooms.uses.entry(room(module)).or_default();
+            uses.extend(used.iter().map(room).filter(|other| *other != room(module)));
+        }
+        rooms
+    }
+
     fn reachable(&self, from: &Module) -> BTreeSet<&Module> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<&Module> = self.uses.get(from).into_iter().flatten().collect();

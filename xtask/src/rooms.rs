@@ -14,7 +14,7 @@ const MOST_FIELDS: usize = 24;
 
 /// Structs that may be larger, with the reason.
 const LONG_STRUCTS: &[(&str, &str)] = &[
-    ("judge::finding::Finding", "what the JSON contract says of a finding, field by field"),
+    ("judge::results::finding::Finding", "what the JSON contract says of a finding, field by field"),
     ("model::recording::Header", "what is known of a run: a field for each thing that is stored and told"),
     ("model::file::wire::Header", "the recording's header as it is stored: its fields are the format"),
     ("model::file::wire::Recording", "the recording as it is stored: a field for each table of the format"),
@@ -37,6 +37,9 @@ const WALLS: &[(&str, &str, &str)] = &[
     ("judge", "semantics", "detect"),
 ];
 
+/// Crates whose rooms must not use each other in a circle either: of two rooms, one is below.
+const TIERED: &[&str] = &["judge"];
+
 /// Returns broken rules, one line each.
 pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let mut broken = Vec::new();
@@ -46,7 +49,8 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     for name in names.iter().filter_map(|n| n.to_str()) {
         let src = root.join(CRATES).join(name).join("src");
         let graph = Graph::read(&src)?;
-        for circle in graph.circles() {
+        let rooms = if TIERED.contains(&name) { graph.of_rooms().circles() } else { Vec::new() };
+        for circle in graph.circles().into_iter().chain(rooms) {
             let circle: Vec<String> = circle.iter().map(|m| format!("{name}::{}", m.join("::"))).collect();
             broken.push(format!("{} modules use each other: {}", circle.len(), circle.join(", ")));
         }

@@ -1,10 +1,10 @@
 //! The judge's whole result.
 
-use crate::finding::{Beneath, Counted, Doubt, Finding, Unjudged, Untold, Wait};
 use crate::requests::Requests;
+use crate::results::finding::{Beneath, Counted, Doubt, Finding, Unjudged, Untold, Wait};
 use crate::rounds::Round;
-use crate::silences::Silence;
 use crate::time::WallTime;
+use crate::verdict::silences::Silence;
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 use systoll_model::Recording;
@@ -111,7 +111,7 @@ fn is_considered(remark: &Finding, own_ns: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Advice, ExpectedGain, Kind};
+    use crate::results::finding::{Advice, ExpectedGain, Kind};
 
     /// Returns a remark about calls that cost 40 ms of a program that took a second.
     fn remark(change: fn(&mut Finding)) -> Finding {

@@ -36,100 +36,60 @@
 
 #![forbid(unsafe_code)]
 
-mod author;
-mod barrier;
-mod bounds;
-mod builtin;
-mod by_object;
-mod catalogue;
-mod changed_names;
-mod changers;
-mod contested;
-mod could_explain;
-mod cure_kind;
-mod deferred_cost;
+mod causes;
+mod code;
+mod collections;
 mod detect;
-mod dirents;
+mod evidence;
 mod excerpt;
-mod expected_gain;
-mod extrapolate;
-mod fact;
-mod figures;
-mod file_ends;
-mod finding;
-mod group;
 mod grouping;
-mod hash;
-mod joined;
-mod joint_bounds;
-mod judged_view;
+mod groups;
 mod judgement;
-mod language;
-mod language_api;
-mod late_waits;
-mod ledger;
-mod one_shots;
+mod names;
 mod options;
-mod owner;
-mod paths;
-mod pattern;
-mod pattern_file;
-mod per_unit;
-mod phases;
-mod phrasing;
-mod plain;
 mod pool;
-mod program_facts;
+mod price;
 mod reasons;
-mod replay;
 mod requests;
+mod results;
 mod rounds;
-mod row_order;
 mod semantics;
-mod settled;
-mod share_out;
-mod signs;
-mod silences;
-mod small_list;
-mod step;
-mod strands;
-mod subject;
-mod survey;
-mod target;
 mod time;
-mod unreported;
-mod upgrade;
 mod verdict;
-mod wanderers;
-mod whole_rows;
+mod words;
+mod world;
 
-pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
-pub use cure_kind::CureKind;
-pub use fact::{AskedFacts, Fact};
-pub use finding::{
-    Advice, Basis, Beneath, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later,
-    ObjectShare, PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
-};
+pub use causes::catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
+pub use causes::fact::{AskedFacts, Fact};
+pub use causes::pattern::{ArgValues, List, Pattern};
+pub use causes::target::Target;
+pub use causes::upgrade::Upgrade;
+pub use code::language::{CodeLanguage, Version};
+pub use code::owner::Actor;
 pub use grouping::{By, Common, Group, Grouping, grouped, line_bounds, unseen_share};
 pub use judgement::Judgement;
-pub use language::{CodeLanguage, Version};
-pub use language_api::node_function;
 pub use options::{Options, UseOfReasons};
-pub use owner::Actor;
-pub use pattern::{ArgValues, List, Pattern};
 pub use pool::{AskingLine, Requested, requested};
 pub use reasons::{Plain, REASONS, Reason, ReasonId, Then, Why};
 pub use requests::{Figure, Quantiles, RequestCall, RequestCost, Requests};
+pub use results::cure_kind::CureKind;
+pub use results::finding::{
+    Advice, Basis, Beneath, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later,
+    ObjectShare, PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
+};
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
-pub use silences::Silence;
-pub use target::Target;
 pub use time::{WaitClass, WallPart, WallTime};
-pub use upgrade::Upgrade;
+pub use verdict::silences::Silence;
+pub use words::language_api::node_function;
 
-use program_facts::ProgramFacts;
+use evidence::{extrapolate, phases, survey};
+use groups::program_facts::ProgramFacts;
+use groups::{by_object, group, judged_view, late_waits};
+use price::joint_bounds;
 use semantics::Semantics;
 use std::cmp::Reverse;
 use systoll_model::Recording;
+use verdict::{joined, silences, unreported};
 
 /// Judges a recording for which [`Recording::check`] holds.
 pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) -> Judgement {

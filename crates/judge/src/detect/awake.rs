@@ -1,12 +1,12 @@
 //! Detects needless wakeups: the woken thread has not yet handled the wakeup before.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{INTEREST, ObservedCall, PIPES, Semantics, TOKENS, WAKE_COUNTERS, Way};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::constants::EPOLLET;
 use systoll_model::{Moment, Recording, RowId};
 

@@ -1,6 +1,6 @@
 //! The time of a thread between two calls.
 
-use crate::replay::Step;
+use crate::world::replay::Step;
 use systoll_model::{Recording, WindowCall};
 
 /// Measures the time of a thread between two calls, without what watching adds.

@@ -1,10 +1,10 @@
 //! Detects sleeps until a time that is past when they begin, or that comes before the kernel can wake a thread.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::bounds::OFTEN;
-use crate::finding::Kind;
-use crate::replay::Step;
-use crate::signs::Signs;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
+use crate::world::bounds::OFTEN;
+use crate::world::replay::Step;
 
 /// Longest wait of a brief sleep, ns. The kernel delays timers by 50 µs on purpose, so that several fire together,
 /// unless the thread sets another slack (`PR_SET_TIMERSLACK`), and waking takes time as well.

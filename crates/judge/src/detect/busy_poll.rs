@@ -1,15 +1,15 @@
 //! Detects polls that return at once with nothing, again and again.
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use crate::barrier::Barrier;
-use crate::bounds::OFTEN;
-use crate::fact::{Fact, Facts};
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::causes::fact::{Fact, Facts};
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, Lines, Look, ObservedCall, Semantics};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::OFTEN;
+use crate::world::replay::Step;
 use systoll_model::{Recording, Row, RowId, Sysno, WindowCall};
 
 /// Least number of polls for a claim in a run.

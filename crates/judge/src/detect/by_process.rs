@@ -1,8 +1,8 @@
 //! The files about which windows show processes make certain calls.
 
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::collections::hash::{Map, Set};
 use crate::semantics::{Lines, ObservedCall, Semantics};
+use crate::world::replay::Step;
 use std::borrow::Cow;
 use systoll_model::{Recording, RowId};
 

@@ -3,8 +3,8 @@
 
 use super::children::{Children, Copies, Started, rows_of_threads};
 use super::families::{begins, roots, started};
-use crate::bounds::OFTEN;
 use crate::semantics::{Effect, Semantics, shares_memory};
+use crate::world::bounds::OFTEN;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ProblemKind, Process, ProcessId, Recording, RowId, Window};
 

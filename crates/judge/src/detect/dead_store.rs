@@ -1,18 +1,18 @@
 //! Detects values that a program sets again before any call or process used them (dead stores).
 
 use super::by_process::FilesByProcess;
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::others_look::OTHERS_LOOK_NS;
-use crate::barrier::Barrier;
-use crate::finding::Kind;
-use crate::hash::Map;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
-use crate::replay::{Meaning, Step};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{
     ATTRIBUTES, Act, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, Semantics, StateLine, Store, UsedBy, Way,
     is_device, value,
 };
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::{Meaning, Step};
 use std::sync::Arc;
 use systoll_model::{Recording, Sysno};
 

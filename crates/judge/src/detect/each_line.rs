@@ -1,9 +1,9 @@
 //! Tests of all lines of the tables: each line makes a sequence of calls that a detector must claim, and its nearest
 //! healthy neighbours, which it must not claim.
 
-use super::claim::Judged;
 use super::claims;
-use crate::finding::Kind;
+use crate::evidence::claim::Judged;
+use crate::results::finding::Kind;
 use crate::semantics::{
     Act, CHEAPER, Handle, How, RANGED, RangeFrom, Ranged, SEQUELS, STATE_LINES, Semantics, Sequel, Source, Spare,
     StateLine, THINGS, Thing, Tie, When,

@@ -8,14 +8,14 @@
 //! counts neither as needless nor as useful. The estimate is that of Kaplan and Meier ("Nonparametric estimation from
 //! incomplete observations", 1958): a claimed call is an event at its distance, a first call is censored at its place.
 
-use super::claim::Claims;
 use super::rearm;
 use super::timers::Timer;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::collections::hash::Map;
+use crate::evidence::claim::Claims;
+use crate::results::finding::Kind;
 use crate::semantics::Key;
-use crate::signs::Signs;
+use crate::semantics::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::RowId;
 
 /// Least number of a row's claimed calls whose distance is known, for an estimate.

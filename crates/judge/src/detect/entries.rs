@@ -1,10 +1,10 @@
 //! Detects a ring (io_uring) that is entered for one entry at a time.
 
-use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
-use crate::bounds::OFTEN;
-use crate::finding::Kind;
-use crate::replay::Step;
-use crate::signs::Signs;
+use crate::evidence::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
+use crate::world::bounds::OFTEN;
+use crate::world::replay::Step;
 use systoll_model::Recording;
 
 /// Number of entries that one call could well submit.

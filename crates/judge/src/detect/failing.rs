@@ -1,13 +1,13 @@
 //! Detects calls that fail the same way each time, and wakes that wake no thread.
 
-use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
-use crate::barrier::Barrier;
-use crate::bounds::BESIDE;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::results::finding::Kind;
 use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way, removes_name};
+use crate::world::barrier::Barrier;
+use crate::world::bounds::BESIDE;
+use crate::world::replay::Step;
 use std::cell::LazyCell;
 use systoll_model::constants::{EPOLLET, EPOLLRDHUP};
 use systoll_model::{Errno, Recording, Row, RowId, Sysno};

@@ -2,14 +2,14 @@
 
 use super::awake::{Bells, LOCAL_STREAMS, Rung};
 use super::between::Between;
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use crate::bounds::NO_WORK;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Lines, ObservedCall, Semantics, Way};
-use crate::signs::Signs;
+use crate::world::bounds::NO_WORK;
+use crate::world::replay::Step;
 use systoll_model::{Recording, Window};
 
 /// Least number of hand-overs in strict turns, waits and wakes together, for a habit. Threads that pass items through

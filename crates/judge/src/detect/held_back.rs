@@ -1,12 +1,12 @@
 //! Detects answers delayed by Nagle's algorithm and delayed acknowledgements: a small message is sent in two parts,
 //! and the kernel holds the second back until the other end acknowledges the first, which it delays.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{NETWORK_STREAMS, ON_THIS_BOX, ObservedCall, Semantics, Way};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use std::ops::RangeInclusive;
 use systoll_model::{Recording, RowId};
 

@@ -1,15 +1,15 @@
 //! Detects thundering herds: several threads wait for one thing, all are woken for it, and one gets it.
 
 use super::between::Between;
-use super::claim::{Claim, Claims, Detector, put};
 use super::families::roots;
-use crate::bounds::NO_WORK;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, Semantics};
-use crate::signs::Signs;
+use crate::world::bounds::NO_WORK;
+use crate::world::replay::Step;
 use systoll_model::{Class, ProcessId, Recording, Sysno};
 
 /// Least number of wakes at an address.

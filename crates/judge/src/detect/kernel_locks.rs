@@ -1,11 +1,11 @@
 //! Detects locks in the kernel that are free, or nearly so: a lock in memory would then need no call.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::bounds::{BESIDE, OFTEN};
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
-use crate::signs::Signs;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
+use crate::world::bounds::{BESIDE, OFTEN};
+use crate::world::replay::Step;
 
 /// Longest wait for a lock that counts as free, ns: its holder was running and released it; a real
 /// sleep takes longer.

@@ -2,10 +2,10 @@
 //! file all the time. Together they are one question, of which only the folders on the way have the same answer again.
 
 use super::walk::{one_more, path};
-use crate::changers::{Changers, Place};
-use crate::hash::Set;
-use crate::replay::{Meaning, Step};
+use crate::collections::hash::Set;
 use crate::semantics::Key;
+use crate::world::changers::{Changers, Place};
+use crate::world::replay::{Meaning, Step};
 use std::rc::Rc;
 
 /// Names that processes give to other files, or take away, as far as windows show.

@@ -1,15 +1,15 @@
 //! Detects things that are made, used a little and ended, again and again, where one could have been kept
 //! (loop-invariant creation).
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use crate::barrier::Barrier;
-use crate::bounds::{BESIDE, REMEMBERED};
-use crate::fact::{Fact, Facts};
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::causes::fact::{Fact, Facts};
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{EPOLL, Effect, INTEREST, MOVES_UNSEEN, SCRATCH, Semantics, Thing, Way, value};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::{BESIDE, REMEMBERED};
+use crate::world::replay::Step;
 use systoll_model::constants::EPOLL_CTL_DEL;
 use systoll_model::{Moment, Recording, WindowCall};
 

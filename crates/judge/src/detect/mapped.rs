@@ -1,6 +1,6 @@
 //! Finds the files that a process maps, from all windows together.
 
-use crate::hash::Set;
+use crate::collections::hash::Set;
 use crate::semantics::{Lines, Semantics};
 use std::sync::Arc;
 use systoll_model::Recording;

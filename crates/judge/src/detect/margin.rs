@@ -8,10 +8,10 @@
 //! does not show to be made, if all claimed calls of the row are on descriptors made before their eyes: another thread
 //! may have made it.
 
-use super::claim::{Claims, Judged};
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claims, Judged};
 use crate::semantics::Effect;
+use crate::world::replay::Step;
 use systoll_model::{Recording, RowId};
 
 /// Largest chance, 0 to 1, of a margin without a claim in a row whose calls are claimed wherever they stand.

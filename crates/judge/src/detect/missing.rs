@@ -1,15 +1,15 @@
 //! Detects another question about a name that was just found missing.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::barrier::Barrier;
-use crate::bounds::BESIDE;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Seeded, Set};
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Seeded, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, Effect, NAME, PATH};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::BESIDE;
+use crate::world::replay::Step;
 use std::hash::BuildHasher;
 use systoll_model::Errno;
 use systoll_model::constants::O_EXCL;

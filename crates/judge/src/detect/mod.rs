@@ -7,7 +7,6 @@ mod brief_sleep;
 mod busy_poll;
 mod by_process;
 mod children;
-mod claim;
 mod copies;
 mod dead_store;
 #[cfg(test)]
@@ -70,19 +69,18 @@ mod walk;
 
 pub(crate) use blocking::{StartupWait, startup_waits};
 pub(crate) use children::{Children, Started, children};
-pub(crate) use claim::{Claim, Claims, Judged};
 pub(crate) use copies::copies;
 pub(crate) use reopen::READ_ANEW;
 pub(crate) use walk::leads_to;
 
-use crate::changers::Changers;
-use crate::hash::Set;
+use crate::collections::hash::Set;
+use crate::evidence::claim::{Claims, Detector};
 use crate::options::{Options, UseOfReasons};
-use crate::plain::plain;
 use crate::reasons::Why;
-use crate::replay::Replay;
+use crate::reasons::plain::plain;
 use crate::semantics::Semantics;
-use claim::Detector;
+use crate::world::changers::Changers;
+use crate::world::replay::Replay;
 use search::MISSING;
 use std::rc::Rc;
 use systoll_model::{Recording, WindowCall};

@@ -1,15 +1,15 @@
 //! Detects small reads at positions close together in a file: one larger read would have returned them all.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::barrier::Barrier;
-use crate::bounds::OFTEN;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::Map;
+use crate::causes::fact::Fact;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Unit, Way, is_stored};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::OFTEN;
+use crate::world::replay::Step;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! Detects sets of state to the value that it has (redundant stores).
 
-use super::claim::{Claims, Detector, about_state, leave_out_later, put};
 use super::mapped::File;
 use super::renamed::{is_path, names};
-use crate::barrier::Barrier;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::Set;
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::Set;
+use crate::evidence::claim::{Claims, Detector, about_state, leave_out_later, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, Effect, Lines, SYNCED, Semantics, State, Undone, Way};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use std::sync::Arc;
 use systoll_model::Recording;
 

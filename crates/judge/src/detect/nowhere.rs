@@ -1,14 +1,14 @@
 //! Detects lookups that always fail: a name that no folder holds, an attribute that no file has.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::bounds::REMEMBERED;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::paths::{Parts, PathId};
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::names::paths::{Parts, PathId};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{ATTEMPT, Act, MAKING, NAME, PATH};
-use crate::signs::Signs;
+use crate::world::bounds::REMEMBERED;
+use crate::world::replay::Step;
 use systoll_model::{Errno, Moment, Recording, Sysno};
 
 /// Number of places found without the name or attribute before a miss in another place is claimed.
@@ -130,7 +130,7 @@ fn claim(wanted: &Wanted) -> Claim {
             "a file of that name that appears meanwhile is not noticed",
         ),
         Wanted::Attribute(_) => of(
-            crate::fact::Facts::default(),
+            crate::causes::fact::Facts::default(),
             "asks each file for an attribute that none has",
             "ask the file system once, or not at all where the attribute is not shown",
             "an attribute that a file gets meanwhile is not noticed",

@@ -1,7 +1,7 @@
 //! One opening of a file, followed through the copies of its descriptor until the last of them is closed.
 
-use crate::replay::Step;
 use crate::semantics::{Effect, INTEREST, Lines, ObservedCall, When};
+use crate::world::replay::Step;
 use systoll_model::ArgKind;
 
 /// Largest number of a file's descriptors that are followed.

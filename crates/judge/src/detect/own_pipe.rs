@@ -1,11 +1,11 @@
 //! Finds claims about pipes that a process fills and then reads itself, as a shell does for each here-string.
 
-use super::claim::{Claim, Claims, Detector};
-use crate::fact::Fact;
-use crate::hash::Set;
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::Set;
+use crate::evidence::claim::{Claim, Claims, Detector};
+use crate::semantics::signs::Signs;
 use crate::semantics::{Lines, PIPES, Semantics, Way};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::Recording;
 
 /// Adds [`Fact::OwnPipe`] to claims of the detectors before it.

@@ -1,18 +1,18 @@
 //! Detects questions about a file whose answer follows from the program's own writes.
 
-use super::claim::{Claim, Claims, Detector, put};
 use super::others_look::OTHERS_LOOK_NS;
 use super::walk::leads_to;
-use crate::barrier::Barrier;
-use crate::bounds::REMEMBERED;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::paths::PathId;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::names::paths::PathId;
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, Effect, Effects, ObservedCall, PATH, Semantics, Source, Way};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::REMEMBERED;
+use crate::world::replay::Step;
 use std::borrow::Cow;
 use std::ops::Range;
 use systoll_model::constants::{O_RDWR, O_WRONLY};

@@ -1,12 +1,12 @@
 //! Detects adjacent ranges that are processed one small piece after the other (missed coalescing).
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use crate::barrier::Barrier;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Between, Ranged, value};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use systoll_model::Sysno;
 
 /// Least number of pieces in a run.

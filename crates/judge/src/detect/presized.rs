@@ -1,17 +1,17 @@
 //! Detects file sizes that are set needlessly, since the bytes written before or afterwards give
 //! the file this size.
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::mapped::File;
-use crate::barrier::Barrier;
-use crate::bounds::OFTEN;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, FILE_STATUS, PATH, POSITION, SIZE, Way};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::OFTEN;
+use crate::world::replay::Step;
 
 /// Claims a set of a file's size if the file ends there already, or if the following writes reach
 /// as far before anything looks at the size. Not of files that the program maps: a mapping needs the size.

@@ -4,13 +4,13 @@
 //! told by a question for the right to run it, by an attempt to run it, by a program of that name that ran, or by the folders,
 //! if other programs are searched for in each of them.
 
-use super::claim::Claims;
-use crate::fact::Fact;
-use crate::hash::{Map, Set};
-use crate::paths::{Parts, PathId};
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::Claims;
+use crate::names::paths::{Parts, PathId};
+use crate::semantics::signs::Signs;
 use crate::semantics::{ATTEMPT, Act, NAME, PATH, asks_to_run};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::{Errno, Recording, RowId};
 
 /// Errors that lead a search to its next folder. A folder that the user may not enter is passed over as well.

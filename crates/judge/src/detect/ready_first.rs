@@ -1,13 +1,13 @@
 //! Detects questions whether one descriptor is ready, right before it is read or written: the transfer itself tells
 //! (a dearer road).
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Semantics, Way};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::{Errno, Moment, Recording, Sysno};
 
 /// Events of poll (POLLIN, POLLPRI) that ask for something to read.

@@ -1,16 +1,16 @@
 //! Detects timers that are set again before they fire, to a later time, and timers that are armed and disarmed around
 //! a short action.
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::timer_habits::{TimerHabits, is_often};
 use super::timers::{Timer, time, timer_of};
-use crate::barrier::Barrier;
-use crate::bounds::{OFTEN, REMEMBERED};
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Semantics, Way};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::{OFTEN, REMEMBERED};
+use crate::world::replay::Step;
 use systoll_model::Recording;
 
 /// Claims settings of a timer to a time that is no earlier, if it did not fire in between (dead stores), where the

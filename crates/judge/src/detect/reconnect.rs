@@ -1,13 +1,13 @@
 //! Detects connections that are made to one peer again and again, each given up by the program itself while the peer
 //! would have gone on, or left open and not used again (loop-invariant creation).
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::fact::{Fact, Facts};
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::causes::fact::{Fact, Facts};
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{DATAGRAMS, Effect, INTEREST, Lines, ObservedCall, Semantics, Way};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::{Moment, Recording, Window};
 
 /// Least number of connections to one peer that windows show.

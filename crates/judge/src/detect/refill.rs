@@ -1,13 +1,13 @@
 //! Detects reads of what was read just before, after a seek that threw it away.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::barrier::Barrier;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Way, is_stored};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use systoll_model::Moment;

@@ -1,13 +1,13 @@
 //! Detects a library that is loaded, unloaded and loaded again.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::bounds::REMEMBERED;
-use crate::fact::{Fact, Facts};
-use crate::finding::Kind;
-use crate::hash::{Map, Seeded, Set};
-use crate::replay::{Opened, Step};
+use crate::causes::fact::{Fact, Facts};
+use crate::collections::hash::{Map, Seeded, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
 use crate::semantics::Effect;
-use crate::signs::Signs;
+use crate::semantics::signs::Signs;
+use crate::world::bounds::REMEMBERED;
+use crate::world::replay::{Opened, Step};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
 //! Detects locks on files that are released and taken again right away.
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use crate::barrier::Barrier;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Lines, Semantics, Way, word_at};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use std::sync::Arc;
 use systoll_model::{Errno, Moment, Process, Recording, WindowCall};
 

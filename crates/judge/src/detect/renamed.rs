@@ -1,6 +1,6 @@
 //! Tells which names steps give to files.
 
-use crate::replay::Step;
+use crate::world::replay::Step;
 use std::borrow::Cow;
 
 /// Returns the paths of a file before and after the step; `None` unless the step renames or links

@@ -1,19 +1,19 @@
 //! Detects a file that is opened, used and closed again and again.
 
-use super::claim::{Claim, Claims, Detector, put};
 use super::open_file::{Use, names_below, uses};
 use super::renamed::names;
 use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, read_at, rewound, seeks};
 use super::walk::walks;
-use crate::barrier::Barrier;
-use crate::fact::{Fact, Facts};
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::causes::fact::{Fact, Facts};
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
-use crate::replay::{Meaning, Opened, Step};
+use crate::results::finding::Kind;
 use crate::semantics::{
     Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS, Semantics, Way, is_device,
 };
+use crate::world::barrier::Barrier;
+use crate::world::replay::{Meaning, Opened, Step};
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::sync::Arc;

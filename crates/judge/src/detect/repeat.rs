@@ -1,22 +1,22 @@
 //! Detects questions that are asked again and get the same answer (common subexpressions).
 
 use super::by_process::FilesByProcess;
-use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::led_elsewhere::{Follows, LedElsewhere};
 use super::walk::{leads_to, walks};
-use crate::bounds::{OFTEN, REMEMBERED};
-use crate::changers::Changers;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::ledger::of_rows;
-use crate::paths::PathId;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::evidence::ledger::of_rows;
+use crate::names::paths::PathId;
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{
     Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, Semantics, TIMES, Way, removes_name,
 };
-use crate::signs::Signs;
+use crate::world::bounds::{OFTEN, REMEMBERED};
+use crate::world::changers::Changers;
+use crate::world::replay::Step;
 use std::cell::LazyCell;
 use std::ops::Range;
 use std::rc::Rc;

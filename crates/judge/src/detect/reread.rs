@@ -3,12 +3,12 @@
 
 use super::open_file::{OpenFile, Use};
 use super::others_look::OTHERS_LOOK_NS;
-use crate::dirents::append_entries;
-use crate::hash::{Map, Set};
+use crate::collections::hash::{Map, Set};
 use crate::semantics::{
     Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way, answer,
     is_device,
 };
+use crate::world::dirents::append_entries;
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;

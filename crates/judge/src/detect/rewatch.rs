@@ -1,13 +1,13 @@
 //! Detects watches of files (inotify) that are given up and taken up again right away.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::barrier::Barrier;
-use crate::bounds::REMEMBERED;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Source, value};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::REMEMBERED;
+use crate::world::replay::Step;
 
 /// Least number of watches given up and of watches taken up again, with no wait in between. A program that follows one
 /// file gives its watch up because another file got the name, and has to take up the new one.

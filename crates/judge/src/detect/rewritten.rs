@@ -1,15 +1,15 @@
 //! Detects files that are rewritten again and again, each time before another process could read them (dead stores).
 
 use super::by_process::FilesByProcess;
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::others_look::OTHERS_LOOK_NS;
-use crate::barrier::Barrier;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, Lines, ObservedCall, SYNCED, Semantics, is_device};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use systoll_model::Recording;
 use systoll_model::constants::O_WRONLY;
 

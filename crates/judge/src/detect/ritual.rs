@@ -1,12 +1,12 @@
 //! Detects sequences whose main call is always refused, and whose other calls prepare for it and
 //! are undone: flags set in order to wait for a file that can't be waited for.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, STATUS_FLAGS, Value};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 
 /// Number of a process's refusals from which on another one is claimed.
 const SEEN: u32 = 2;

@@ -1,13 +1,13 @@
 //! Detects questions for the room on a disk before each write, of which the program's own writes take little.
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::paths::PathId;
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::names::paths::PathId;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, ROOM, Source, Way, word_at};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::Moment;
 
 /// Least number of such questions about a disk in a window for a habit.

@@ -2,15 +2,15 @@
 //! which its own memory would have held, and those that it makes to hold a lock. A file of which only one descriptor is
 //! used is a line of the table of things ([`super::made_again`]).
 
-use super::claim::{Claim, Claims, Detector, leave_out_later};
-use crate::barrier::Barrier;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, IN_MEMORY, SCRATCH, Semantics, Way, removes_name};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use systoll_model::constants::O_EXCL;
 use systoll_model::{Errno, Recording, Row};
 

@@ -1,14 +1,14 @@
 //! Detects searches for one thing after another in directories that never hold any.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::bounds::REMEMBERED;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::paths::PathId;
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::names::paths::PathId;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, Semantics};
-use crate::signs::Signs;
+use crate::world::bounds::REMEMBERED;
+use crate::world::replay::Step;
 use systoll_model::{Errno, Recording, Sysno, Window, WindowCall};
 
 /// Errors that tell that the name does not exist.

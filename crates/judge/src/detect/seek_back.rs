@@ -1,13 +1,13 @@
 //! Detects going back in a file and reading on to where it stood, only to write there: what is read, the program wrote
 //! or read before.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::barrier::Barrier;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, FILE_STATUS, Way};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use std::sync::Arc;
 
 /// Least number of such ways back in a window.

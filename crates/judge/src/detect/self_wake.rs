@@ -1,14 +1,14 @@
 //! Detects wakes that a thread sends to itself, and reads of a wake's descriptor whose events come by edges.
 
 use super::awake::Rung;
-use super::claim::{Claim, Claims, Detector, put};
-use crate::barrier::Barrier;
-use crate::finding::Kind;
-use crate::hash::Map;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{PIPES, WAKE_COUNTERS, Way};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use systoll_model::Moment;
 
 /// Least number of wakes in a window that their own thread took back.

@@ -1,11 +1,11 @@
 //! Detects threads that are made for each small job.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::Set;
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::Set;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
 use crate::semantics::{ObservedCall, Semantics};
+use crate::world::replay::Step;
 use systoll_model::Recording;
 
 /// Least number of threads that a process makes for a habit.

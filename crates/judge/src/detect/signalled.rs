@@ -1,6 +1,6 @@
 //! The processes to which signals come all the time.
 
-use crate::hash::{Map, Set};
+use crate::collections::hash::{Map, Set};
 use systoll_model::{Recording, Row, WindowCall};
 
 /// Calls that send a signal, with the receiver in their first argument and the signal in the second.

@@ -1,12 +1,12 @@
 //! Detects calls for which a cheaper way to the same result exists (strength reduction).
 
-use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
-use crate::fact::{Fact, Facts};
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
-use crate::replay::Step;
+use crate::causes::fact::{Fact, Facts};
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{FILE_STATUS, Followed, ObservedCall, Semantics, Sequel, Spare, Tie};
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::{Moment, Recording, RowId, WindowCall};
 
 /// Least number of questions about one path that windows show with what follows them.

@@ -1,17 +1,17 @@
 //! Detects many small transfers where one would do (missed coalescing).
 
 use super::awake::{Bells, Rung, Within};
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::mapped::File;
 use super::terminal::{at_once, ends_line, is_news, is_piece, is_terminal};
-use crate::barrier::Barrier;
-use crate::fact::{Fact, Facts};
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::causes::fact::{Fact, Facts};
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
-use crate::replay::{Moved, Step};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::{Moved, Step};
 use std::sync::Arc;
 use systoll_model::{Class, Recording, Sysno, WindowCall};
 

@@ -1,13 +1,13 @@
 //! Detects questions for the status of an open file before each piece that is read from it.
 
-use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
-use crate::barrier::Barrier;
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::causes::fact::Fact;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, Effect, FILE_STATUS, Value, Way};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 use systoll_model::Sysno;
 
 /// Number of equal answers, with reads in between, from which on another question is claimed. A program that asks
@@ -119,6 +119,7 @@ fn ends(step: &Step<'_>, fd: i32) -> bool {
     }
     let writes = |e| matches!(e, Effect::Writes(arg) | Effect::Restates(arg) if step.observed.descriptor(arg) == fd);
     let changes = step.lets_go(fd) || step.makes_descriptor(fd) || step.effects.iter().any(writes);
-    let whole = |m: &crate::replay::Moved| m.line.way == Way::In && m.asked.is_some_and(|a| a > 0 && m.got == Some(a));
+    let whole =
+        |m: &crate::world::replay::Moved| m.line.way == Way::In && m.asked.is_some_and(|a| a > 0 && m.got == Some(a));
     changes || step.moved.is_some_and(|moved| moved.fd == Some(fd) && !whole(&moved))
 }

@@ -1,17 +1,17 @@
 //! Detects files that are synced again and again, although the program told no other process in between, and files that
 //! are synced and then removed by the program itself.
 
-use super::claim::{Claim, Claims, Detector, put};
 use super::renamed::{is_path, names};
-use crate::fact::Fact;
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::causes::fact::Fact;
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{
     Act, Effect, Lines, ObservedCall, SYNCED, Semantics, is_device, may_pass_descriptors, removes_name,
 };
-use crate::signs::Signs;
+use crate::world::replay::Step;
 use std::sync::Arc;
 use systoll_model::{Recording, Row, RowId, Window};
 

@@ -2,8 +2,8 @@
 //! reads there, so one read for each key and one write for each line are needed. Input that is
 //! there already can be read at once, and output without a pause can be written at once.
 
-use crate::replay::{Moved, Step};
 use crate::semantics::{TERMINALS, Way};
+use crate::world::replay::{Moved, Step};
 use systoll_model::{Moment, WindowCall};
 
 /// Largest size of a piece, bytes: a cell of a screen with its position and colours, or a word.

@@ -1,13 +1,13 @@
 //! Detects changes of the working directory that are changed back, where a window shows too few of them to tell by
 //! itself, and the questions for the directory to go back to.
 
-use super::claim::{Claims, Detector, about_state, put};
-use crate::barrier::Barrier;
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claims, Detector, about_state, put};
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{Act, CWD, FOLDER};
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::replay::Step;
 
 /// Least number of times in windows that a process goes to a directory for that to be where it goes back to.
 const BACK: usize = 4;

@@ -1,7 +1,7 @@
 //! Counts in all windows how often each timer is set, fires and is taken back, and tells how soon it is set again.
 
 use super::timers::{Timer, length_ns, time, timer_of};
-use crate::hash::{Map, Set};
+use crate::collections::hash::{Map, Set};
 use crate::semantics::{Lines, ObservedCall, Semantics, TIMERS, Way};
 use systoll_model::Recording;
 

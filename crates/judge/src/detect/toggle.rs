@@ -1,19 +1,19 @@
 //! Detects sets that cancel each other, again and again (inverse pairs).
 
-use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use super::signalled::handling;
-use crate::barrier::Barrier;
-use crate::bounds::REMEMBERED;
-use crate::fact::{Fact, Facts};
-use crate::finding::Kind;
-use crate::hash::{Map, Set};
+use crate::causes::fact::{Fact, Facts};
+use crate::collections::hash::{Map, Set};
+use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use crate::reasons::ReasonId;
-use crate::replay::Step;
+use crate::results::finding::Kind;
+use crate::semantics::signs::Signs;
 use crate::semantics::{
     Act, CREDENTIALS, Effect, FILE_STATUS, INTEREST, Key, POSITION, PROTECTION, SIGNAL_MASK, Semantics, State, StateId,
     Undone,
 };
-use crate::signs::Signs;
+use crate::world::barrier::Barrier;
+use crate::world::bounds::REMEMBERED;
+use crate::world::replay::Step;
 use std::ops::Range;
 use systoll_model::constants::EPOLLOUT;
 use systoll_model::{Errno, Recording};

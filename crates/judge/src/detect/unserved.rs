@@ -1,11 +1,11 @@
 //! Detects waits that report a descriptor as ready again, at once, since the program did nothing about it.
 
-use super::claim::{Claim, Claims, Detector, put};
-use crate::finding::Kind;
-use crate::hash::Map;
-use crate::replay::Step;
+use crate::collections::hash::Map;
+use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::results::finding::Kind;
 use crate::semantics::Semantics;
-use crate::signs::Signs;
+use crate::semantics::signs::Signs;
+use crate::world::replay::Step;
 use systoll_model::{ArgData, Moment, Recording, Sysno};
 
 /// Calls that do nothing about a ready descriptor, such as reads of clocks or ids.

@@ -1,7 +1,7 @@
 //! Finds walks down a path, one component after another.
 
-use crate::replay::Step;
 use crate::semantics::{NAME, PATH};
+use crate::world::replay::Step;
 
 /// Least number of components for a walk.
 const LONG: usize = 3;

@@ -1,7 +1,7 @@
 //! Rows of an imported table that are worth a closer look, and the command that shows more. A table has counts only:
 //! it does not tell what its calls were about.
 
-use crate::finding::Counted;
+use crate::results::finding::Counted;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{Counts, ProcessId, Recording, Sysno};
@@ -343,7 +343,7 @@ fn micro(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Catalogue;
+    use crate::causes::catalogue::Catalogue;
     use systoll_model::Errno;
 
     fn told(rows: &[(&str, u64, u64, u64)]) -> Vec<(String, String)> {

@@ -10,8 +10,8 @@ mod waits;
 pub(crate) use counted::counted;
 pub(crate) use waits::waits;
 
-use crate::finding::Confidence;
 use crate::options::Options;
+use crate::results::finding::Confidence;
 use systoll_model::{ProblemKind, Recording};
 
 /// Least number of needless calls for a remark on an excerpt.

@@ -1,7 +1,7 @@
 //! Waits of an imported trace. They are reported without a judgement, since waiting may be the program's purpose.
 
-use crate::finding::Wait;
-use crate::hash::Map;
+use crate::collections::hash::Map;
+use crate::results::finding::Wait;
 use std::cmp::Reverse;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use systoll_model::constants::{AF_INET, AF_INET6};

@@ -2,9 +2,9 @@
 
 use super::group::{Common, Group, add};
 use super::place::caller;
-use crate::author::ApiShare;
-use crate::language_api::api_shares;
+use crate::code::author::ApiShare;
 use crate::pool::Pools;
+use crate::words::language_api::api_shares;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;

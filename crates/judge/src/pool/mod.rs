@@ -328,9 +328,9 @@ fn functions<'r>(recording: &'r Recording, stack: [&[FrameId]; 2]) -> Vec<Functi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::author::Author;
-    use crate::language::CodeLanguage;
-    use crate::owner::Owner;
+    use crate::code::author::Author;
+    use crate::code::language::CodeLanguage;
+    use crate::code::owner::Owner;
     use systoll_model::{
         Counts, Frame, FrameClass, Language, Location, Process, Row, RowLine, Stack, Sysno, Window, WindowCall,
     };

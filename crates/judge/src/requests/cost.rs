@@ -3,8 +3,8 @@
 use super::interval::Interval;
 use super::kind_sample::KindSample;
 use super::split::{Piece, PieceCall};
-use crate::finding::Estimate;
-use crate::hash::Map;
+use crate::collections::hash::Map;
+use crate::results::finding::Estimate;
 use std::collections::BTreeMap;
 use systoll_model::{Recording, RequestKindId, RowId, Sysno};
 

@@ -4,8 +4,8 @@
 //! takes up which request, nor when.
 
 use super::interval::Interval;
-use crate::finding::Estimate;
-use crate::hash::Map;
+use crate::collections::hash::Map;
+use crate::results::finding::Estimate;
 use std::collections::BTreeMap;
 use systoll_model::{ProcessId, ReceivedCalls, Recording, RequestKindId, RequestProtocol, RowId};
 

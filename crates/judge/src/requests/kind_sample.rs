@@ -1,7 +1,7 @@
 //! The requests of one kind, as windows show them.
 
 use super::split::{Piece, Whole};
-use crate::finding::Estimate;
+use crate::results::finding::Estimate;
 use systoll_model::RequestKindId;
 
 /// The requests of one kind that windows show.

@@ -13,9 +13,9 @@ mod split;
 
 pub use cost::{Figure, Quantiles, RequestCall, RequestCost, Requests};
 
-use crate::detect::Claims;
-use crate::finding::Finding;
-use crate::hash::Map;
+use crate::collections::hash::Map;
+use crate::evidence::claim::Claims;
+use crate::results::finding::Finding;
 use kind_sample::KindSample;
 use split::Piece;
 use std::cmp::Reverse;

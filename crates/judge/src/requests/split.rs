@@ -1,6 +1,6 @@
 //! Splits a window into requests.
 
-use crate::hash::Map;
+use crate::collections::hash::Map;
 use systoll_model::{Errno, Recording, RequestKindId, RowId, Signature, Sysno, Window, WindowCall};
 
 /// Calls from which on a window that ends within a request has cut it.

@@ -6,7 +6,7 @@ use super::crews::{Crew, Lone, crews, lone};
 use super::instance::{Instance, LITTLE, LONGEST, MOST_CALLS, OFTEN};
 use super::kinds::{KindId, Kinds};
 use super::stretches::{Stretch, Stretches, ThreadId};
-use crate::hash::{Map, Set};
+use crate::collections::hash::{Map, Set};
 use std::ops::Range;
 use systoll_model::Sysno;
 use systoll_model::octaves;

@@ -4,7 +4,7 @@ use super::anchor::Anchored;
 use super::kinds::{KindId, Kinds};
 use super::part::Part;
 use super::stretches::Stretches;
-use crate::hash::Map;
+use crate::collections::hash::Map;
 use crate::semantics::{Effect, Lines, Semantics};
 use systoll_model::{ArgKind, Sysno, WindowCall};
 

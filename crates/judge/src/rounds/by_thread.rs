@@ -2,7 +2,7 @@
 //! counts bound what windows say of a few threads.
 
 use super::instance::LITTLE;
-use crate::hash::Map;
+use crate::collections::hash::Map;
 use std::cmp::Reverse;
 use systoll_model::{Recording, Sysno};
 

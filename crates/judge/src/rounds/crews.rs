@@ -8,7 +8,7 @@
 use super::instance::{Instance, LONGEST, MOST_CALLS, OFTEN};
 use super::kinds::KindId;
 use super::stretches::{Stretches, ThreadId};
-use crate::hash::{Map, Set};
+use crate::collections::hash::{Map, Set};
 
 /// Largest number of crews of an anchor; what more kinds of threads do is not told.
 const MOST: usize = 16;

@@ -2,8 +2,8 @@
 //! function of the C library made the call. The processes that a program forks do other work than the one that forks
 //! them, so that their calls are of other kinds.
 
-use crate::hash::Map;
-use crate::phases::toll;
+use crate::collections::hash::Map;
+use crate::evidence::phases::toll;
 use systoll_model::{FrameId, Process, Recording, Row, RowId, StackId, Sysno};
 
 /// Returns the time waited in a row's calls, ns; `None` if it is unknown, or if the call can't wait: its thread then

@@ -31,8 +31,8 @@ mod stretches;
 
 pub use round::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 
-use crate::finding::Finding;
-use crate::phases::Phases;
+use crate::evidence::phases::Phases;
+use crate::results::finding::Finding;
 use crate::semantics::Semantics;
 use anchor::{Anchored, LEAST, Scales, conforms};
 use instance::LITTLE;
@@ -216,7 +216,7 @@ impl Search<'_> {
 
     /// Returns the kinds most often near a costly call, in the order in which the run first calls them.
     fn anchors(&self, seed: KindId) -> Vec<KindId> {
-        let mut near: crate::hash::Map<KindId, u64> = crate::hash::Map::default();
+        let mut near: crate::collections::hash::Map<KindId, u64> = crate::collections::hash::Map::default();
         for stretch in self.stretches.with(seed).iter().rev().take(AROUND).filter_map(|at| self.stretches.get(*at)) {
             let mut here = stretch.kinds.clone();
             here.sort_unstable();

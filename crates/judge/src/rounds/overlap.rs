@@ -2,7 +2,7 @@
 
 use super::kinds::{KindId, Kinds};
 use super::stretches::{Stretch, Stretches};
-use crate::hash::Map;
+use crate::collections::hash::Map;
 use crate::semantics::{Effect, Semantics};
 use std::collections::VecDeque;
 use std::ops::Range;

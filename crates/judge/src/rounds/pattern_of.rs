@@ -1,7 +1,7 @@
 //! Patterns of the properties that vary from call to call: names, numbers, bytes.
 
 use super::round::{Numbers, Objects, Variety};
-use crate::hash::Set;
+use crate::collections::hash::Set;
 use std::collections::BTreeSet;
 use systoll_model::{Moment, Sysno, WindowCall};
 

@@ -2,7 +2,7 @@
 
 use super::kinds::waited;
 use super::round::{Round, RoundClaimed};
-use crate::hash::Map;
+use crate::collections::hash::Map;
 use std::cmp::Reverse;
 use systoll_model::{Recording, RowId};
 

@@ -1,6 +1,6 @@
 //! The judge's result on a round, as public plain data.
 
-use crate::finding::Estimate;
+use crate::results::finding::Estimate;
 use systoll_model::{Errno, FrameId, RowId, Sysno};
 
 /// A sequence of calls that threads of a program make again and again.

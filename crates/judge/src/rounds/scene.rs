@@ -10,8 +10,8 @@ use super::place::common_place;
 use super::round::{Round, RoundCall, RoundClaimed, RoundRow, RoundStep, Times};
 use super::shape::shape;
 use super::stretches::{Stretches, ThreadId};
-use crate::finding::{Estimate, Finding};
-use crate::hash::{Map, Set};
+use crate::collections::hash::{Map, Set};
+use crate::results::finding::{Estimate, Finding};
 use crate::semantics::Semantics;
 use std::cmp::Reverse;
 use systoll_model::{Errno, Recording, RowId, WindowCall};
@@ -43,7 +43,7 @@ pub(super) fn claimed(recording: &Recording, findings: &[Finding]) -> Map<RowId,
 
 /// Returns the toll of a row's calls, ns.
 fn recording_toll(recording: &Recording, row: RowId) -> u64 {
-    crate::phases::toll(recording, recording.row(row)).round() as u64
+    crate::evidence::phases::toll(recording, recording.row(row)).round() as u64
 }
 
 /// Positions of a call in its round.
@@ -153,7 +153,7 @@ impl Scene<'_> {
     }
 
     fn startup_calls(&self, found: &Anchored) -> u64 {
-        let of = |row| crate::phases::startup_calls(self.recording, self.recording.row(row));
+        let of = |row| crate::evidence::phases::startup_calls(self.recording, self.recording.row(row));
         let startup = |(row, _, part)| (of(row) as f64 * part) as u64;
         self.parts_of_rows(found).map(startup).fold(0, u64::saturating_add)
     }

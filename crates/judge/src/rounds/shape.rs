@@ -5,7 +5,7 @@ use super::begin::Turns;
 use super::kinds::KindId;
 use super::part::{Part, Seen};
 use super::stretches::Stretches;
-use crate::hash::Map;
+use crate::collections::hash::Map;
 
 /// Largest number of calls in a loop within a round.
 const LONGEST_INNER: usize = 8;

@@ -2,7 +2,7 @@
 //! recording.
 
 use super::kinds::{KindId, Kinds};
-use crate::hash::{Map, Set};
+use crate::collections::hash::{Map, Set};
 use systoll_model::{Recording, WindowCall};
 
 /// Largest number of stretches chosen for one kind.

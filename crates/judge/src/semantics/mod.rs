@@ -18,6 +18,7 @@ mod read;
 mod registry;
 #[cfg(test)]
 mod shapes;
+pub(crate) mod signs;
 mod state;
 mod state_lines;
 mod stores;

@@ -24,7 +24,7 @@ use super::waits::{
     ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SLEEPS_UNTIL, SUSPECT_WAITS, SendsAtOnce, SleepsUntil, SuspectWait,
     TELL_READY, TellsReady, WAKES, Wake,
 };
-use crate::signs::Signs;
+use crate::semantics::signs::Signs;
 use std::cell::OnceCell;
 use systoll_model::{ArgKind, Signature, Sysno};
 

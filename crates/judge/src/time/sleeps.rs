@@ -4,7 +4,7 @@ use super::ends::{Ends, WaitClass};
 use super::least::{LEAST_WAITS, MOSTLY};
 use super::threads::{Threads, name_of};
 use crate::semantics::{ObservedCall, Semantics, Way};
-use crate::step::found_nothing;
+use crate::world::step::found_nothing;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{LONG_WAIT_NS, Recording, RowId, Sysno, Window, WindowCall};
 

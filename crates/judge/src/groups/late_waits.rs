@@ -1,0 +1,72 @@
+//! Groups of waits that were longer than they had to be, and their words.
+
+use crate::causes::catalogue::Catalogue;
+use crate::evidence::claim::Claim;
+use crate::evidence::survey::RowView;
+use crate::groups::group::{Group, explain, symptoms};
+use crate::groups::strands::stack;
+use crate::results::finding::{Finding, Kind};
+use crate::time::{NeedlessKind, NeedlessWaits};
+use std::cmp::Reverse;
+use systoll_model::{Recording, RowId, RowLine};
+
+/// Returns the group of waits that were longer than they had to be.
+pub(crate) fn group<'a>(
+    late: &NeedlessWaits,
+    recording: &Recording,
+    views: &[RowView<'_>],
+    catalogue: &'a Catalogue,
+) -> Group<'a> {
+    let first = late.rows.first().copied().unwrap_or_default();
+    let row = recording.row(first);
+    let call = views.get(first.0 as usize).and_then(|view| view.sample);
+    let waits = symptoms(recording, row, Kind::Blocking, None, call).spoken(recording, row, true);
+    let claim = Claim { by_wait: true, ..Claim::of(Kind::Blocking, late.kind.about(), late.kind.instead()) };
+    Group {
+        cause: explain(catalogue, &waits).filter(|_| late.kind == NeedlessKind::HeldBack),
+        rows: late.rows.clone(),
+        kind: Kind::Blocking,
+        claim: Some(claim),
+        by_wait: true,
+        late: Some(late.clone()),
+        ..Group::default()
+    }
+}
+
+/// Returns the mechanism of a group of such waits.
+pub(crate) fn why(finding: &Finding, group: &Group<'_>) -> String {
+    let about = group.claim.as_ref().map_or("waits longer than it has to", |claim| claim.about);
+    format!("{about}: {} of {} waits", finding.needless.estimate, finding.calls)
+}
+
+/// Returns the lines that made such waits, the most first; the known ones stand for all.
+pub(crate) fn lines(late: &NeedlessWaits) -> Vec<RowLine> {
+    let known = late.lines.values().fold(0u64, |sum, n| sum.saturating_add(*n)).max(1);
+    let weight = |looks: u64| (late.calls as f64 * looks as f64 / known as f64).round() as u64;
+    let of = |(frame, looks): (&_, &u64)| RowLine { frame: *frame, looks: *looks, weight: weight(*looks) };
+    let mut lines: Vec<RowLine> = late.lines.iter().map(of).collect();
+    lines.sort_by_key(|line| (Reverse(line.looks), line.frame));
+    lines
+}
+
+/// Returns true if a finding is about waits of a row that several lines share.
+pub(crate) fn needs_lines(finding: &Finding, recording: &Recording) -> bool {
+    let lead = finding.rows.first().map(|id| recording.row(*id));
+    finding.waits_at.is_some() && lead.is_some_and(|row| row.lines.len() > 1)
+}
+
+/// Gives a finding about waits a strand whose lines are those of its waits, since other lines may make most of the row's
+/// calls: no line if none is known.
+pub(crate) fn narrow(finding: &mut Finding, strands: &mut Recording) {
+    let (Some(lead), Some(lines)) = (finding.strands.first_mut(), &finding.waits_at) else { return };
+    let Some(mut row) = strands.rows.get(lead.0 as usize).cloned() else { return };
+    row.user = lines.first().map(|line| line.frame);
+    // The frames above are those of the line with most calls.
+    let same = row.lines.first().map(|line| line.frame) == row.user;
+    if !same {
+        row.outer = stack(strands, row.user.into_iter().collect());
+    }
+    row.lines.clone_from(lines);
+    strands.rows.push(row);
+    *lead = RowId(strands.rows.len() as u32 - 1);
+}
