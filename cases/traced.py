@@ -61,7 +61,7 @@ def row(opts, case, d, run):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", required=True)
-    p.add_argument("--set", default="open", choices=["open", "both", "own", "third", "fourth", "waiting", "all"])
+    p.add_argument("--set", default="open", choices=[*v.SETS, "all"])
     p.add_argument("--flags", default="-ttt -T -v -s 256")
     p.add_argument("--live", action="store_true")
     p.add_argument("--seconds", type=float, default=30)

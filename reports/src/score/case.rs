@@ -68,7 +68,7 @@ impl Case {
 
     /// Returns true if the disease is waiting: the cured twin may make as many calls, and takes less time.
     pub(super) fn is_about_waiting(&self) -> bool {
-        self.set == "waiting"
+        self.is("waits")
     }
 
     /// Returns how long the sick program takes that its cured twin does not, ns, by both recordings.
