@@ -16,7 +16,7 @@ VERSION = built.workspace("version")
 PAGES = ("systoll.1", "systoll-run.1", "systoll-mcp.1", "systoll-prove.1")
 # Settings of all packages, so that two made at different times can be compared.
 SET = {"SOURCE_DATE_EPOCH": "1790000000", "SYSTOLL_PACKAGE_LEVEL": "1"}
-NOT_PUBLISHED = ("xtask", "systoll-bench", "systoll-reports", "systoll-test-c")
+NOT_PUBLISHED = ("xtask", "systoll-bench", "systoll-reports", "systoll-fuzz", "systoll-test-c")
 
 
 def cargo(*words, limit=600):

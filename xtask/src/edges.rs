@@ -64,6 +64,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-reports", &["systoll-model", "systoll-import", "systoll-judge", "systoll-present", "systoll-export"]),
     ("xtask", &["systoll", "systoll-reports"]),
     ("systoll-bench", &["systoll-hooks", "systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
+    (
+        "systoll-fuzz",
+        &[
+            "systoll-import",
+            "systoll-hooks",
+            "systoll-mcp",
+            "systoll-model",
+            "systoll-protocols",
+            "systoll-symbols",
+            "systoll-record",
+            "systoll-judge",
+            "systoll-compare",
+            "systoll-present",
+        ],
+    ),
 ];
 
 /// Third-party crates that only some of our crates may use.
