@@ -43,8 +43,8 @@ def pieces(box):
                 built.command(folder)
             except SystemExit as e:
                 raise Skip(str(e))
-            # As ./test builds: all of it is there already.
-            cargo("build", "--quiet", "--workspace", "--profile", "tests")
+            # The targets that ./test builds, all of which are there: of others, libraries would get other features.
+            cargo("build", "--quiet", "--workspace", "--profile", "tests", "--lib", "--bins", "--examples")
             target = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "tests")
             shutil.copy(os.path.join(target, built.LIBRARY), folder)
             # The packages' profile strips these: information about lines is four fifths of the bytes to be packed.
