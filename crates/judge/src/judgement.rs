@@ -3,7 +3,7 @@
 use crate::requests::Requests;
 use crate::results::finding::{Beneath, Counted, Doubt, Finding, Unjudged, Untold, Wait};
 use crate::rounds::Round;
-use crate::time::WallTime;
+use crate::time::{StartWork, WallTime};
 use crate::verdict::silences::Silence;
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
@@ -48,6 +48,8 @@ pub struct Judgement {
     pub waits: Vec<Wait>,
     /// Where the elapsed time went; `None` if it is not known.
     pub wall_time: Option<WallTime>,
+    /// The work of the program's start; `None` unless the run was watched until the program was ready.
+    pub start_work: Option<StartWork>,
     /// Rows of tables that are worth a closer look.
     pub counted: Vec<Counted>,
     /// True if the recording was made from an excerpt of a trace.

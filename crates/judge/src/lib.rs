@@ -78,7 +78,7 @@ pub use results::finding::{
     ObjectShare, PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
 };
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
-pub use time::{WaitClass, WallPart, WallTime};
+pub use time::{EndedWait, Searched, Searcher, StartWork, WaitClass, WallPart, WallTime};
 pub use verdict::silences::Silence;
 pub use words::language_api::node_function;
 
@@ -161,6 +161,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         requests,
         waits,
         wall_time: time.wall,
+        start_work: time.start,
         counted,
         is_excerpt,
         claimed_cpu_ns,

@@ -70,7 +70,8 @@ pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
 pub use random::Random;
 pub use recording::{
-    Attached, BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
+    Attached, BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, Until,
+    VdsoRow,
 };
 pub use request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
 pub use row::{ObjectSample, Row, RowId, RowLine, RowTrunk, WholeStack};

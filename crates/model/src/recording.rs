@@ -141,6 +141,15 @@ pub struct Attached {
     pub left_running: bool,
 }
 
+/// The moment that a run was watched until: the program is ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Until {
+    /// The sign of that moment, as typed: `port:8080`.
+    pub sign: String,
+    /// True if the sign was seen, and watching ended there; false if the program ended, or was left, before.
+    pub seen: bool,
+}
+
 /// Facts about the run as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
@@ -166,6 +175,8 @@ pub struct Header {
     /// Facts about attaching, if running programs were watched for a while; their start is then
     /// unknown.
     pub attached: Option<Attached>,
+    /// The moment that the run was watched until; `None` if that was the program's end.
+    pub until: Option<Until>,
     /// Time from the start to the end of the last watched process, in ns, as watched.
     pub wall_ns: u64,
     /// User time of the whole process tree, as watched, ns.
@@ -232,6 +243,7 @@ impl Default for Header {
             started_unix: 0,
             exit: None,
             attached: None,
+            until: None,
             wall_ns: 0,
             user_ns: 0,
             sys_ns: 0,

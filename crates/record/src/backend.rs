@@ -56,6 +56,16 @@ pub enum Closely {
     CountsOnly,
 }
 
+/// A moment of a run that the command's own calls show. Watching ends there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The command's `main` begins. Of a script that is an argument of the command: its interpreter opens it.
+    Main,
+    /// The command, or a process that it made, writes these bytes to the file that is the command's standard output or
+    /// error. They contain no line feed.
+    Line(Vec<u8>),
+}
+
 /// The way to watch processes, whether they are started or run already.
 #[derive(Clone, Debug, Default)]
 pub struct HowToWatch {
@@ -73,6 +83,9 @@ pub struct HowToWatch {
     pub sampled_time: bool,
     /// Seed for the random places of windows.
     pub seed: u64,
+    /// The moment at which watching ends; `None` if it is shown by nothing that the command calls. A backend that can't
+    /// see it refuses before it starts anything.
+    pub until: Option<Moment>,
     /// True if signals sent to this process are forwarded to the command that it has started, or end the watching of
     /// running processes. Otherwise they end this process, as they do when nothing is being watched.
     pub forward_signals: bool,
@@ -169,6 +182,10 @@ pub trait Control {
     fn leaves(&self) -> bool {
         false
     }
+    /// Reports that the command's process exists and is about to run the command.
+    fn begins(&mut self) {}
+    /// Reports that [`HowToWatch::until`] was seen: [`Control::leaves`] is called next.
+    fn seen(&mut self) {}
     /// Returns the next order where calls are answered in turns ([`Running::in_turns`]). Called a hundred times a
     /// second.
     fn order(&mut self) -> Option<TurnOrder> {

@@ -89,6 +89,14 @@ impl Control for Noting<'_> {
         self.control.leaves()
     }
 
+    fn begins(&mut self) {
+        self.control.begins();
+    }
+
+    fn seen(&mut self) {
+        self.control.seen();
+    }
+
     fn wants_snapshot(&mut self) -> bool {
         self.control.wants_snapshot()
     }

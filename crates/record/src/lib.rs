@@ -36,6 +36,7 @@ mod launch;
 mod ledger;
 mod limits;
 mod long_calls;
+mod moment;
 mod naming;
 mod packages;
 mod problems;
@@ -64,7 +65,7 @@ mod windows;
 
 pub use allocator::OrEnd;
 pub use backend::{
-    Backend, Closely, Control, HowToWatch, Launch, Probe, Quiet, Running, TurnOrder, TurnTotals, WindowPolicy,
+    Backend, Closely, Control, HowToWatch, Launch, Moment, Probe, Quiet, Running, TurnOrder, TurnTotals, WindowPolicy,
 };
 pub use bpf::BpfBackend;
 pub use choose::{AUTO_INPROC, automatic, backend, backends, run_with_first};
@@ -72,5 +73,5 @@ pub use error::Error;
 pub use inproc::clean;
 pub use limits::{Raised, prepare as prepare_limits};
 pub use ptrace::PtraceBackend;
-pub use signals::let_signals_through;
+pub use signals::{let_signals_through, look_now};
 pub use startup::{end_by_signal, keep_memory, was_closed};

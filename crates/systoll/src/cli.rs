@@ -10,7 +10,9 @@ mod export;
 mod fleet;
 mod import;
 mod prove;
+mod run;
 mod top;
+mod until;
 mod values;
 
 pub use attach::{AttachArgs, SelectArgs};
@@ -22,20 +24,21 @@ pub use export::ExportArgs;
 pub use fleet::{BuildLabelArgs, EngineName, FleetArgs, LabelArgs};
 pub use import::ImportArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
+pub use run::RunArgs;
 pub use top::{TopArgs, TopGroup, TopSort};
+pub use until::Sign;
 pub use values::Columns;
 
 use crate::call_set::CallSet;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use systoll_judge::CodeLanguage;
-use systoll_model::{Elision, EnvChange};
 use systoll_present::TableSort;
 pub use values::Regroup;
-use values::{any_of, by, column_names, columns, duration, env_change, language, number, overhead, period, sort_by};
+use values::{any_of, by, column_names, columns, duration, language, number, overhead, sort_by};
 
 /// Exit codes, as text for `--help` and the man page.
 const EXIT_CODES: &str = "Exit codes:
@@ -49,21 +52,6 @@ const FIRST_EXAMPLES: &str = "Examples:
   systoll explain tz-unset                 why, and every cure of it
   systoll prove --cure tz-unset -- ./app   what the cure wins
   systoll cure --print tz-unset            how to keep it";
-
-const RUN_EXAMPLES: &str = "Examples:
-  systoll run -- ./app --its --flags       the report comes on stderr when it ends
-  systoll run -o report.txt -- make        the report goes to a file
-  systoll run --prove -- ./app             and what the best finding wins, with and without
-  systoll run -c -- git status             strace's table, exact counts
-  systoll run --by line -- python3 app.py  which lines call most; or caller, api, library, ...
-  systoll run --by fd -e %desc -- ./app    what the calls on descriptors are about
-  systoll run --by request -- ./app        what each kind of request costs: GET /orders/N, ...
-  systoll run -k -y -- ./app               findings with whole stacks and descriptors
-  systoll run --json -o r.json -- ./app    for scripts; docs/reference/json.md has the contract
-  systoll run --open -- ./app              the report as a page in the browser
-  systoll run --save a.systoll -- ./app    keep the recording: systoll report a.systoll,
-                                           go tool pprof -top a.systoll
-  kill -USR1 $(pidof systoll)              the report so far";
 
 const REPORT_EXAMPLES: &str = "Examples:
   systoll report a.systoll                 what `systoll run --save a.systoll` would have printed
@@ -176,7 +164,7 @@ pub fn command() -> Definition {
 pub enum Command {
     /// Run a program and show which of its system calls are needless
     #[command(override_usage = "systoll run [OPTIONS] [--] CMD [ARGS]...")]
-    #[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{EXIT_CODES}"))]
+    #[command(after_help = run::EXAMPLES, after_long_help = format!("{}\n\n{EXIT_CODES}", run::EXAMPLES))]
     Run(RunArgs),
     /// Watch processes that run already, for a while, and leave them as they were
     #[command(override_usage = "systoll attach [OPTIONS] PID|NAME|:PORT...")]
@@ -339,56 +327,6 @@ pub struct KeepArgs {
     /// Add the run to FOLDER, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER")]
     pub save_to: Option<PathBuf>,
-}
-
-/// The arguments of `systoll run`.
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    #[command(flatten)]
-    pub(crate) show: ShowArgs,
-    #[command(flatten)]
-    pub(crate) keep: KeepArgs,
-    /// No report, no progress: only what -o or --save ask for
-    #[arg(short, long, action = ArgAction::Count)]
-    pub quiet: u8,
-    /// How to watch: auto picks the cheapest that can serve here
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub backend: BackendChoice,
-    /// Set (VAR=VALUE) or remove (VAR) a variable in CMD's environment
-    #[arg(short = 'E', long = "env", value_name = "VAR[=VALUE]", value_parser = env_change)]
-    pub env: Vec<EnvChange>,
-    /// Print the report so far every so often, e.g. 10s (a file has the last one); SIGUSR1 asks for one at any time
-    #[arg(long, value_name = "TIME", value_parser = period)]
-    pub every: Option<Duration>,
-    /// Go straight on to the proof of the best finding: runs CMD again, with and without, a few
-    /// dozen times and for a minute at most, its output discarded
-    #[arg(long, conflicts_with_all = ["json", "counts"])]
-    pub prove: bool,
-    /// Answer these calls in place of the kernel: what `prove --serve --elide` starts
-    #[arg(long, hide = true, value_name = "CALLS", value_parser = prove::elision, value_delimiter = ',')]
-    pub elide: Vec<Elision>,
-    /// How long CMD may take to end after SIGTERM; then it runs on unwatched. For `prove --serve`
-    #[arg(long, hide = true, value_name = "TIME", value_parser = duration)]
-    pub grace: Option<Duration>,
-    /// Count calls, nothing else; likewise
-    #[arg(long, hide = true)]
-    pub counts_only: bool,
-    /// Which calls to read the clock around: all, or one in 16 at random once 256 alike were timed, and all that wait.
-    /// Counts are exact either way; sampled is for processors whose clock is slow to read
-    #[arg(long, value_name = "WHICH", default_value = "all")]
-    pub time: Timed,
-    /// Seed of the windows' random places, to repeat a run's choices
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Follow children (always on, as with `strace -f`)
-    #[arg(short = 'f', long, hide = true, action = ArgAction::Count)]
-    pub follow_forks: u8,
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
-    pub command: Vec<OsString>,
-    // Last: the heading of its options holds for all that follow.
-    #[command(flatten)]
-    pub(crate) labels: LabelArgs,
 }
 
 /// The arguments of `systoll report`.

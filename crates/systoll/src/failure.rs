@@ -72,6 +72,10 @@ pub(crate) enum Failure {
     NoTables(PathBuf),
     /// The arguments do not go together.
     Usage(&'static str),
+    /// Another program listens on the port on which the command is to be awaited.
+    PortTaken(u16),
+    /// The command ended without the sign that it is ready.
+    NotReady(crate::cli::Sign),
     /// The comparison could not be made.
     Prove(systoll_prove::ProveError),
     /// This signal told systoll to end before there was a result.
@@ -157,6 +161,12 @@ impl Failure {
             Self::Fleet(e) => vec![with_sources(e)],
             Self::NoTables(path) => vec![format!("there is no table (*.parquet) below {}", path.display())],
             Self::Usage(text) => vec![(*text).to_owned()],
+            Self::PortTaken(port) => {
+                vec![format!("another program listens on port {port} already: it would be taken for CMD")]
+            }
+            Self::NotReady(sign) => {
+                vec![format!("{sign} was not seen before CMD ended, or was left: the report is about its whole run")]
+            }
             Self::Prove(ProveError::Run(RunError::Start { program, source })) => {
                 vec![format!("can't run {program}: {}", plain(source))]
             }
@@ -218,6 +228,7 @@ impl Failure {
             Self::NoProcess(_) => {
                 Some("all processes: ps -e; all listening ports: ss -ltnp; those of other users: with sudo".into())
             }
+            Self::PortTaken(_) => Some("which one: ss -ltnp".into()),
             Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some(help.to_string()),

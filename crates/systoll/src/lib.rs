@@ -33,6 +33,7 @@ mod suggest;
 mod tables;
 mod top;
 mod turns;
+mod until;
 mod watched_run;
 mod why_not;
 

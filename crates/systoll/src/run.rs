@@ -9,11 +9,12 @@ use crate::failure::{EXIT_OF_SYSTOLL, Failure};
 use crate::output::{Output, ResultPath};
 use crate::report::{Shown, place_to_save, save};
 use crate::tables;
+use crate::until::{Awaited, Awaiting};
 use std::process::ExitCode;
 use std::time::Duration;
 use systoll_export::Labels;
 use systoll_model::{BackendKind, Exit, Recording};
-use systoll_record::{Backend, Closely, HowToWatch, Launch, WindowPolicy, automatic, backend, run_with_first};
+use systoll_record::{Backend, Closely, Control, HowToWatch, Launch, WindowPolicy, automatic, backend, run_with_first};
 
 /// Time for which processes that the command left behind are still watched after systoll was told
 /// to end.
@@ -23,7 +24,11 @@ pub(crate) const LINGER: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let limits = systoll_record::Raised::new();
     let mut places = Places::open(&args.show, &args.keep, args.quiet, Output::Stderr)?;
-    let recording = record(args, &places)?;
+    let awaited = args.until.as_ref().map(Awaited::new).transpose()?;
+    let mut recording = record(args, &places, awaited.as_ref())?;
+    if let Some(awaited) = &awaited {
+        awaited.finish(&mut recording, args.goes_on);
+    }
     // The command has run: if it failed, its exit code wins over a failure to write results.
     let kept = places.keep(&recording);
     let added = add(&args.keep, &args.show, &recording, &args.labels.labels(), args.quiet);
@@ -38,6 +43,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     if let Err(failure) = proved {
         failure.tell();
+    }
+    if let Some(missed) = awaited.as_ref().and_then(Awaited::missed) {
+        missed.tell();
+        failed = true;
+    } else if awaited.is_some() && !failed {
+        return Ok(ExitCode::SUCCESS);
     }
     if failed && recording.header.exit == Some(Exit::Code(0)) {
         return Ok(ExitCode::from(EXIT_OF_SYSTOLL));
@@ -65,7 +76,7 @@ fn prove_straight(args: &RunArgs, recording: &Recording) -> Result<(), Failure> 
     straight::prove(args, recording)
 }
 
-fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
+fn record(args: &RunArgs, places: &Places, awaited: Option<&Awaited>) -> Result<Recording, Failure> {
     let mut backends = choose(args.backend);
     let launch = Launch {
         command: args.command.clone(),
@@ -81,17 +92,22 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
             elisions: args.elide.clone(),
             ends_process: true,
             closely: closely(args),
+            until: awaited.and_then(Awaited::moment),
         },
         ..Launch::default()
+    };
+    let mut watched = |control: &mut dyn Control| match awaited {
+        Some(awaited) => run_with_first(&mut backends, &launch, &mut Awaiting { inner: control, awaited }),
+        None => run_with_first(&mut backends, &launch, control),
     };
     let recording = match places.shown() {
         Some(shown) => {
             let mut live = Live::new(shown, args.every, args.quiet > 0, true);
-            let recording = run_with_first(&mut backends, &launch, &mut live);
+            let recording = watched(&mut live);
             live.done();
             recording
         }
-        None => run_with_first(&mut backends, &launch, &mut systoll_record::Quiet),
+        None => watched(&mut systoll_record::Quiet),
     };
     Ok(recording?)
 }
@@ -99,7 +115,8 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
 /// Returns the detail that the results need: a table of totals that is printed and not kept needs no contexts.
 fn closely(args: &RunArgs) -> Closely {
     let only_printed = args.keep.save.is_none() && args.keep.save_to.is_none() && !args.prove;
-    match args.show.counts && only_printed && args.show.longer.is_none() {
+    let only_counted = only_printed && args.show.longer.is_none() && args.until.is_none();
+    match args.show.counts && only_counted {
         _ if args.counts_only => Closely::CountsOnly,
         true => Closely::Totals,
         false => Closely::All,

@@ -63,14 +63,14 @@ struct WireRefused {
 const UNHOOKED: [Unhooked; 3] = [Unhooked::Site, Unhooked::Whole, Unhooked::Return];
 
 /// Lowest bit of the field of [`Options::bits`] that holds [`Options::long`] plus one.
-const LONG_BIT: u32 = 8;
+const LONG_BIT: u32 = 9;
 
 impl Options {
     /// Returns a number that differs for each choice of options.
     #[must_use]
     pub fn bits(self) -> u32 {
-        let Self { results, time, waited, sampled, totals, windows, receives, elide, long } = self;
-        let all = (0..).zip([results, time, waited, windows, elide, sampled, receives, totals]);
+        let Self { results, time, waited, sampled, totals, windows, receives, writes, elide, long } = self;
+        let all = (0..).zip([results, time, waited, windows, elide, sampled, receives, totals, writes]);
         let flags: u32 = all.map(|(bit, set)| u32::from(set) << bit).sum();
         flags | long.map_or(0, |power| (u32::from(power) + 1) << LONG_BIT)
     }
@@ -87,6 +87,7 @@ impl Options {
             sampled: has(5),
             receives: has(6),
             totals: has(7),
+            writes: has(8),
             long,
         };
         (options.bits() == bits).then_some(options)

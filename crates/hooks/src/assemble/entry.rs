@@ -94,7 +94,9 @@ fn interrupted(e: &mut Emitter) -> Emitted {
 /// then it continues at `asked`. In: r11 the node, rcx its record.
 fn window(e: &mut Emitter, options: &Options, number: Option<u32>, asked: CodeLabel) -> Emitted {
     let ask = e.label();
-    let is_sampled = |s: &Signature| capture::is_looked_at(s) || options.receives && capture::is_receive(s);
+    let is_sampled = |s: &Signature| {
+        capture::is_looked_at(s) || options.receives && capture::is_receive(s) || options.writes && capture::is_write(s)
+    };
     if number.is_none_or(|n| Sysno(n).signature().is_some_and(is_sampled)) {
         asm!(e; dec(gs_at(rcx, record::LOOK_LEFT)); js(ask););
     }

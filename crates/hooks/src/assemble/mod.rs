@@ -108,6 +108,8 @@ pub struct Options {
     pub windows: bool,
     /// True if calls that may receive from a socket are sampled one by one. Needs `windows`.
     pub receives: bool,
+    /// True if calls that write to a descriptor can be handed to the launcher one by one. Needs `windows`.
+    pub writes: bool,
     /// True if getpid, gettid, getuid, geteuid and `rt_sigprocmask` are answered in place where the answer is known
     /// and `image::ELIDE` allows it. Implies `results`; uses the thread's rseq area.
     pub elide: bool,
@@ -126,6 +128,7 @@ impl Options {
         totals: false,
         windows: false,
         receives: false,
+        writes: false,
         elide: false,
         long: None,
     };

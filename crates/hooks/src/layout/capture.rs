@@ -163,6 +163,15 @@ const READ_FIRST: [&str; 1] = ["connect"];
 const RECEIVES: [(&str, u8); 4] =
     [("read", ONE_BUFFER), ("recvfrom", ONE_BUFFER), ("readv", BUFFERS), ("recvmsg", BUFFERS)];
 
+/// Calls that write to a descriptor, from one buffer or several.
+const WRITES: [&str; 2] = ["write", "writev"];
+
+/// Returns true if calls of this kind write to a descriptor.
+#[must_use]
+pub fn is_write(signature: &Signature) -> bool {
+    WRITES.contains(&signature.name)
+}
+
 /// Returns true if calls of this kind may receive from a socket.
 #[must_use]
 pub fn is_receive(signature: &Signature) -> bool {
@@ -239,15 +248,20 @@ pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) 
 }
 
 /// Returns the words of all entries, as (offset in the global area, value). `looks` is true if single calls are
-/// sampled, `receives` if receives are sampled too.
+/// sampled, `receives` if receives are sampled too. At sampled calls for which `asks` returns true, threads ask the
+/// launcher.
 #[must_use]
-pub fn words(looks: bool, receives: bool) -> Vec<(u64, u64)> {
+pub fn words(looks: bool, receives: bool, asks: &dyn Fn(&Signature) -> bool) -> Vec<(u64, u64)> {
     let of = |number: u64| {
         let mut halves = entry(u32::try_from(number).unwrap_or(u32::MAX));
         if !looks {
             halves[FLAGS as usize] &= !LOOKS;
         } else if receives && halves[RECEIVE as usize] != 0 {
             halves[FLAGS as usize] |= LOOKS;
+        }
+        if Sysno(u32::try_from(number).unwrap_or(u32::MAX)).signature().is_some_and(asks) {
+            halves[FLAGS as usize] |= LOOKS;
+            halves[RECEIVE as usize] = BUFFERS;
         }
         let at = super::global::CAPTURES + number * super::global::CAPTURE_ENTRY;
         let (first, second) = (halves.first_chunk().copied(), halves.last_chunk().copied());

@@ -268,7 +268,7 @@ impl Lab {
         for (offset, word) in (global::NUMBER_ROOTS..).step_by(8).zip(number_roots.as_chunks::<8>().0) {
             global_word(offset).store(u64::from_le_bytes(*word), Ordering::Relaxed);
         }
-        for (offset, word) in layout::capture::words(true, options.receives) {
+        for (offset, word) in layout::capture::words(true, options.receives, &|_| false) {
             global_word(offset).store(word, Ordering::Relaxed);
         }
         image_words()[image::ELIDE as usize / 8].store(u64::MAX >> 32, Ordering::Relaxed);

@@ -117,7 +117,7 @@ const RAN_OUT: [i64; 3] = [-11, -62, -110];
 
 /// The ends of all waits of a recording.
 pub(super) struct Ends {
-    all: Vec<WaitEnd>,
+    pub(super) all: Vec<WaitEnd>,
     pub(super) users: Users,
 }
 

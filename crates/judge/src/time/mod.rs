@@ -5,6 +5,7 @@ mod least;
 mod needless;
 mod path;
 mod sleeps;
+mod start;
 mod talks;
 mod threads;
 
@@ -13,7 +14,8 @@ mod tests;
 
 pub use ends::WaitClass;
 pub(crate) use needless::{NeedlessKind, NeedlessWaits};
-pub use path::{WallPart, WallTime};
+pub use path::{EndedWait, WallPart, WallTime};
+pub use start::{Searched, Searcher, StartWork};
 
 use crate::semantics::Semantics;
 use ends::Ends;
@@ -25,18 +27,21 @@ use threads::Threads;
 pub(crate) struct JudgedTime {
     /// Where the run's elapsed time went, on the thread that holds the run up; `None` if long waits are not kept.
     pub(crate) wall: Option<WallTime>,
+    /// The work of the program's start; `None` unless the run was watched until the program was ready.
+    pub(crate) start: Option<StartWork>,
     /// Waits that served no one.
     pub(crate) needless: Vec<NeedlessWaits>,
 }
 
 /// Judges the long waits of a recording.
 pub(crate) fn judged(recording: &Recording, semantics: &Semantics) -> JudgedTime {
+    let start = recording.header.until.as_ref().map(|_| start::start_work(recording));
     if !recording.wait_spans.kept || recording.header.wall_ns == 0 {
-        return JudgedTime::default();
+        return JudgedTime { start, ..JudgedTime::default() };
     }
     let threads = Threads::of(recording);
     let ends = Ends::of(recording, &threads);
     let wall = path::wall_time(recording, &threads, &ends);
     let needless = needless::needless(recording, semantics, &threads, &ends, &wall);
-    JudgedTime { wall: Some(wall), needless }
+    JudgedTime { wall: Some(wall), start, needless }
 }

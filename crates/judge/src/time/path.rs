@@ -1,7 +1,7 @@
 //! The thread that holds a run up, followed from the run's end to its beginning: the first process's main thread, and
 //! where that waits for another watched thread, that one.
 
-use super::ends::{Ends, WaitClass};
+use super::ends::{Ends, WaitClass, WaitEnd};
 use super::threads::{ThreadId, Threads};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -30,6 +30,15 @@ pub struct WallPart {
     pub line: Option<FrameId>,
 }
 
+/// What ended one long wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedWait {
+    /// The class of what ended it.
+    pub class: WaitClass,
+    /// Process id and thread id of the thread that ended it, if it is known.
+    pub by: Option<(u32, u32)>,
+}
+
 /// Where the elapsed time of a run went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WallTime {
@@ -40,6 +49,8 @@ pub struct WallTime {
     pub other_ns: u64,
     /// The long waits, longest first.
     pub parts: Vec<WallPart>,
+    /// What ended each of the recording's long waits, in their order.
+    pub ends: Vec<EndedWait>,
     /// False if some long waits are not known one by one: the parts are then too short, and `other_ns` is too long.
     pub is_complete: bool,
 }
@@ -75,7 +86,9 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
     let with_line = |(key, part): (_, WallPart)| WallPart { line: lines.get(&key).and_then(most_of), ..part };
     let mut parts: Vec<WallPart> = walk.parts.into_iter().map(with_line).collect();
     parts.sort_by_key(|part| (Reverse(part.ns), part.row, part.class));
-    WallTime { wall_ns, other_ns: walk.other_ns, parts, is_complete: recording.wait_spans.is_complete() }
+    let ended = |end: &WaitEnd| EndedWait { class: end.class, by: end.by.map(|by| (by.pid, by.tid)) };
+    let ends = ends.all.iter().map(ended).collect();
+    WallTime { wall_ns, other_ns: walk.other_ns, parts, ends, is_complete: recording.wait_spans.is_complete() }
 }
 
 /// Least share of the known time, 0 to 1, of a line that is named for it.

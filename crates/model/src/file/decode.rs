@@ -12,7 +12,9 @@ use crate::names::{Frame, FrameId, Location, Module, ModuleId, Stack, StackId};
 use crate::prices::{Price, Prices, Spread};
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
-use crate::recording::{Attached, BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
+use crate::recording::{
+    Attached, BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, Until, VdsoRow,
+};
 use crate::request::{ReceivedCalls, RequestKind, RequestKindId, RequestProtocol};
 use crate::row::{ObjectSample, Row, RowId, RowLine, RowTrunk, WholeStack};
 use crate::sysno::Sysno;
@@ -111,6 +113,7 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
             longest_stop_ns: a.longest_stop_ns,
             left_running: a.left_running,
         }),
+        until: h.until.map(|u| Until { sign: u.sign, seen: u.seen }),
         wall_ns: h.wall_ns,
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,

@@ -336,6 +336,7 @@ fn header(rec: &Recording) -> wire::Header {
         attached: h.attached.map(attached),
         machine: h.machine.map_or(wire::NO_MACHINE, Machine::name).to_owned(),
         page: h.host.page,
+        until: h.until.as_ref().map(|until| wire::Until { sign: until.sign.clone(), seen: until.seen }),
     }
 }
 

@@ -230,6 +230,17 @@ pub(super) struct Header {
     pub(super) machine: String,
     #[prost(uint64, tag = "41")]
     pub(super) page: u64,
+    #[prost(message, optional, tag = "42")]
+    pub(super) until: Option<Until>,
+}
+
+/// The moment that a run was watched until.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Until {
+    #[prost(string, tag = "1")]
+    pub(super) sign: String,
+    #[prost(bool, tag = "2")]
+    pub(super) seen: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

@@ -24,9 +24,12 @@ use common::{exit, user};
 use parts::{estimate, finite};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use systoll_judge::{Advice, Confidence, Counted, CureKind, Finding, Grouping, Judgement, Wait, WallPart, WallTime};
+use systoll_judge::{
+    Advice, Confidence, Counted, CureKind, EndedWait, Finding, Grouping, Judgement, Searched, Searcher, StartWork,
+    Wait, WallPart, WallTime,
+};
 use systoll_model::{
-    Counts, FrameId, Language, Ledger, LongCall, Phase, Price, Recording, Row, RowId, StackId, VdsoRow,
+    Counts, FrameId, Language, Ledger, LongCall, Phase, Price, Recording, Row, RowId, StackId, VdsoRow, WaitSpan,
 };
 use wire::*;
 
@@ -49,6 +52,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         command: &h.command,
         exit: h.exit.map(exit),
         attached: h.attached.map(attached),
+        until: h.until.as_ref().map(|until| Until { sign: &until.sign, seen: until.seen }),
         backend: h.backend.name(),
         exact: rec.exact(),
         lost: h.lost,
@@ -94,6 +98,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         unjudged: unjudged(sentences),
         waits: judgement.waits.iter().map(|wait| wire_wait(sentences, wait)).collect(),
         wall: judgement.wall_time.as_ref().map(|wall| wire_wall(sentences, wall)),
+        start: judgement.start_work.as_ref().map(|work| wire_start(sentences, work)),
         counted: judgement.counted.iter().map(|counted| wire_counted(sentences, counted)).collect(),
         excerpt: judgement.is_excerpt,
         told: run_told(sentences),
@@ -309,11 +314,41 @@ fn wire_wall(sentences: Sentences<'_>, wall: &WallTime) -> WireWall {
             told: sentences.wall_part(wall, part),
         })
     };
+    let spans = &sentences.rec.wait_spans.spans;
+    let each = |(span, end): (&WaitSpan, &EndedWait)| WireEachWait {
+        row: u64::from(span.row.0) + 1,
+        pid: span.pid,
+        tid: span.tid,
+        begin_ns: span.begin_ns,
+        ns: span.ns,
+        waits_for: end.class.name(),
+        by: end.by.map(|(pid, tid)| WireThreadId { pid, tid }),
+    };
     WireWall {
+        each: spans.iter().zip(&wall.ends).map(each).collect(),
         other_ns: wall.other_ns,
         complete: wall.is_complete,
         waits: wall.parts.iter().filter_map(part).collect(),
         told: sentences.wall_classes(wall),
+    }
+}
+
+fn wire_start(sentences: Sentences<'_>, work: &StartWork) -> WireStart {
+    let searched = |one: &Searched| WireSearched {
+        by: match one.by {
+            Searcher::Loader => "loader",
+            Searcher::Language(language) => language.name(),
+            Searcher::Program => "program",
+        },
+        asked: one.asked,
+        missing: one.missing,
+        ns: one.ns,
+    };
+    WireStart {
+        searched: work.searched.iter().map(searched).collect(),
+        opened: work.opened,
+        read_ns: work.read_ns,
+        told: sentences.start_work().unwrap_or_default(),
     }
 }
 

@@ -5,11 +5,18 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 #[derive(Serialize)]
+pub(super) struct Until<'a> {
+    pub(super) sign: &'a str,
+    pub(super) seen: bool,
+}
+
+#[derive(Serialize)]
 pub(super) struct Report<'a> {
     pub(super) systoll: Version<'a>,
     pub(super) command: &'a [String],
     pub(super) exit: Option<BTreeMap<&'static str, i32>>,
     pub(super) attached: Option<Attached>,
+    pub(super) until: Option<Until<'a>>,
     pub(super) backend: &'static str,
     pub(super) exact: bool,
     pub(super) lost: u64,
@@ -52,6 +59,7 @@ pub(super) struct Report<'a> {
     pub(super) unjudged: WireUnjudged,
     pub(super) waits: Vec<WireWait<'a>>,
     pub(super) wall: Option<WireWall>,
+    pub(super) start: Option<WireStart>,
     pub(super) counted: Vec<WireCounted<'a>>,
     pub(super) excerpt: bool,
     pub(super) told: WireRunTold,
@@ -64,7 +72,41 @@ pub(super) struct WireWall {
     pub(super) other_ns: u64,
     pub(super) complete: bool,
     pub(super) waits: Vec<WireWallPart>,
+    pub(super) each: Vec<WireEachWait>,
     pub(super) told: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireEachWait {
+    pub(super) row: u64,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) begin_ns: u64,
+    pub(super) ns: u64,
+    pub(super) waits_for: &'static str,
+    pub(super) by: Option<WireThreadId>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireThreadId {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireStart {
+    pub(super) searched: Vec<WireSearched>,
+    pub(super) opened: u64,
+    pub(super) read_ns: u64,
+    pub(super) told: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireSearched {
+    pub(super) by: &'static str,
+    pub(super) asked: u64,
+    pub(super) missing: u64,
+    pub(super) ns: u64,
 }
 
 #[derive(Serialize)]

@@ -270,7 +270,7 @@ impl Report<'_> {
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
             when(some, &|| self.remarks("to consider", &self.considered(false))),
-            when(some, &|| self.wall()),
+            when(some, &|| [self.wall(), self.start()].concat()),
             when(some, &|| self.most()),
             when(some, &|| self.rounds()),
             when(some && all, &|| self.remarks("also seen", &self.also())),

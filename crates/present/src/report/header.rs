@@ -158,7 +158,7 @@ impl Report<'_> {
         let role = match self.rec.header.exit {
             Some(Exit::Code(0)) => Role::Plain,
             Some(Exit::Signal(_)) => Role::Bad,
-            None if self.rec.header.attached.is_some() => Role::Plain,
+            None if self.rec.header.attached.is_some() || self.rec.header.until.is_some() => Role::Plain,
             Some(Exit::Code(_)) | None => Role::Warn,
         };
         self.sentences().ended().map_or_else(Line::default, |text| Line::of(role, text))

@@ -17,6 +17,12 @@ const FEW: usize = 2;
 const LEAST: f64 = 0.1;
 
 impl Report<'_> {
+    /// Returns what a program's start searched, opened and read.
+    pub(super) fn start(&self) -> Vec<Line> {
+        let work = self.sentences().start_work();
+        work.map_or_else(Vec::new, |text| self.closing_line("start", Role::Plain, &text))
+    }
+
     /// Returns where the elapsed time went, and the lines of code that waited.
     pub(super) fn wall(&self) -> Vec<Line> {
         let asked = self.options.waits;

@@ -251,6 +251,9 @@ impl Sentences<'_> {
         Some(match self.rec.header.exit {
             Some(Exit::Code(code)) => format!("exit {code}"),
             Some(Exit::Signal(signal)) => format!("killed by {}", signal_name(signal)),
+            None if let Some(until) = self.rec.header.until.as_ref().filter(|until| until.seen) => {
+                until_seen(&until.sign)
+            }
             None if let Some(attached) = &self.rec.header.attached => match attached.left_running {
                 true => format!("ran for {} before, runs on", time(attached.age_ns)),
                 false => format!("ran for {} before, has ended", time(attached.age_ns)),
@@ -264,5 +267,19 @@ impl Sentences<'_> {
     /// Returns true if another tool rewrote the file and dropped the data that findings come from.
     pub(crate) fn stripped(&self) -> bool {
         self.rec.problems.iter().any(|p| p.kind == ProblemKind::Stripped)
+    }
+}
+
+/// Writes the moment until which a run was watched, by its sign as typed.
+fn until_seen(sign: &str) -> String {
+    match sign.split_once(':') {
+        Some(("port", port)) => format!("until it listened on port {port}"),
+        Some(("line", text)) => format!("until it wrote \"{text}\""),
+        Some(("file", path)) => format!("until {path} appeared"),
+        Some(("answer", at)) => {
+            let (port, path) = at.split_once('/').unwrap_or((at, ""));
+            format!("until port {port} answered /{path}")
+        }
+        _ => format!("until {sign} began"),
     }
 }

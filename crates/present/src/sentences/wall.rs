@@ -1,8 +1,8 @@
 //! Where the elapsed time of a run went, in words.
 
 use super::Sentences;
-use crate::units::{percent, time};
-use systoll_judge::{WallPart, WallTime};
+use crate::units::{counted, grouped, percent, time};
+use systoll_judge::{Searched, Searcher, WallPart, WallTime};
 use systoll_model::RowId;
 
 /// Least share of the elapsed time, 0 to 1, of waiting that a report mentions unasked.
@@ -14,6 +14,7 @@ impl<'a> Sentences<'a> {
     /// Returns where the elapsed time went, if it is known and, unless it is `asked` for, much of it was waited.
     pub(crate) fn wall_time(&self, asked: bool) -> Option<&'a WallTime> {
         let wall = self.judgement.wall_time.as_ref()?;
+        let asked = asked || self.rec.header.until.is_some();
         let unasked = || {
             let much = wall.waited_ns() as f64 >= MUCH * wall.wall_ns as f64;
             much && wall.waited_ns() >= super::most::NOTICED_NS && !self.slowed()
@@ -56,5 +57,30 @@ impl<'a> Sentences<'a> {
     /// Returns the rows whose waits took a part of the elapsed time.
     pub(crate) fn wall_row(&self, part: &WallPart) -> Option<&'a systoll_model::Row> {
         self.rec.rows.get(RowId(part.row.0).0 as usize)
+    }
+
+    /// Writes what a program's start searched, opened and read; `None` unless it was watched until it was ready.
+    pub(crate) fn start_work(&self) -> Option<String> {
+        let work = self.judgement.start_work.as_ref()?;
+        let cost = |ns: u64| format!("{}{}{}", self.about(), time(ns), self.share_of_cpu(ns));
+        let searched = if work.searched.is_empty() {
+            "nothing was looked for in vain".to_owned()
+        } else {
+            let by = |one: &Searched| format!("{} {}", grouped(one.missing), searcher(one.by));
+            let by: Vec<String> = work.searched.iter().map(by).collect();
+            let looks = counted(work.missing(), "search", "searches");
+            format!("{looks} for a name in vain ({}): {}", by.join(", "), cost(work.search_ns()))
+        };
+        let opened = counted(work.opened, "file was", "files were");
+        Some(format!("{searched}; {opened} opened, and read or mapped: {}", cost(work.read_ns)))
+    }
+}
+
+/// Returns the code that looked for names, for the middle of a sentence.
+fn searcher(by: Searcher) -> String {
+    match by {
+        Searcher::Loader => "by the loader".into(),
+        Searcher::Language(language) => format!("by {}", language.shown()),
+        Searcher::Program => "by compiled code".into(),
     }
 }

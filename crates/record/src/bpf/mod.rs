@@ -58,6 +58,9 @@ fn examine(how: &HowToWatch) -> Result<(), Error> {
     if how.longer.is_some() {
         return Err(refused("it keeps sums, no single calls, which --longer asks for".into()));
     }
+    if how.until.is_some() {
+        return Err(refused("it sees neither what is written nor where main begins".into()));
+    }
     crate::sandbox::kills(BackendKind::Bpf).map_or(Ok(()), |why| Err(refused(why)))
 }
 
@@ -117,6 +120,7 @@ impl Backend for BpfBackend {
             }
         };
         signals.watch(held.pid, control.every());
+        control.begins();
         let mut table = Table::default();
         let images = Images::started(held.pid, image, &mut table);
         let mut session = Session::new(counter, table, images);

@@ -80,6 +80,9 @@ impl Engine {
         if released {
             return;
         }
+        if let Some(signature) = signature.filter(|signature| self.awaited.asks_at(signature)) {
+            self.awaited.entered(tid, signature, &args, &|address, buffer| sys::read_memory(tid, address, buffer));
+        }
         let Some(pid) = self.threads.get(&tid).map(|t| t.pid) else { return };
         let look_up = self.names && !first_exec;
         let Some(process) = self.processes.get_mut(&pid) else { return };
@@ -167,6 +170,9 @@ impl Engine {
         process.sought_main += 1;
         if reached || process.sought_main >= MAX_SOUGHT {
             process.main_seen = true;
+            if reached && pid == self.root.pid {
+                self.awaited.main_began(process.space.holds_interpreter(&self.symbols));
+            }
             let image = process.image;
             self.note_main(tid, image, now);
         }

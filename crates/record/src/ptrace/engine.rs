@@ -7,6 +7,7 @@ use super::state::{ById, Process, Thread};
 use crate::assemble::RunFacts;
 use crate::backend::{Control, HowToWatch};
 use crate::ending::Ending;
+use crate::moment::Awaited;
 use crate::problems::Problems;
 use crate::procfs::IoCalls;
 use crate::signals::{LETTING_GO_NS, Signals};
@@ -52,6 +53,8 @@ pub(super) struct Engine {
     patience: Patience,
     pub(super) stack: UnwoundStack,
     pub(super) measured: Measured,
+    /// The moment at which watching ends.
+    pub(super) awaited: Awaited,
     progress: Progress,
 }
 
@@ -135,6 +138,7 @@ impl Engine {
             patience: Patience::new(),
             stack: UnwoundStack::default(),
             measured: Measured { facts: RunFacts::default(), cost: Cost::default(), sampler: Sampler::new(how.seed) },
+            awaited: Awaited::default(),
             progress: Progress::default(),
         }
     }
@@ -249,6 +253,9 @@ impl Engine {
         if wanted.snapshot && control.wants_snapshot() {
             let recording = self.recording_so_far();
             control.snapshot(recording);
+        }
+        if self.awaited.take_seen() {
+            control.seen();
         }
         let ended = self.root.exit.is_some();
         let state = (ended, control.leaves());

@@ -19,6 +19,7 @@ use crate::assemble::RunFacts;
 use crate::backend::{Backend, Control, Launch, Probe};
 use crate::error::Error;
 use crate::launch::{self, Held, Prepared};
+use crate::moment::Awaited;
 use crate::signals::Signals;
 use crate::sys;
 use crate::tracee::{self, Stop, Waited};
@@ -87,6 +88,8 @@ impl Backend for PtraceBackend {
         let mut engine = Engine::new(&launch.how, true);
         let held = prepared.start(&signals.original_mask())?;
         (engine.measured.cost, engine.measured.facts) = (cost, facts);
+        engine.awaited = Awaited::of(launch);
+        control.begins();
         seize_and_release(&mut engine, held, &prepared, &signals, control.every())?;
         engine.watch(Some(&signals), control, launch.linger);
         signals.release();

@@ -142,6 +142,15 @@ pub fn let_signals_through() {
     original.restore();
 }
 
+/// Has a run that is being watched ask its [`crate::Control`] at once, as SIGUSR1 does. Has no effect if signals are not
+/// forwarded.
+pub fn look_now() {
+    if let Some(Thread { shared, handle, .. }) = &*thread() {
+        shared.looked.store(false, Ordering::Release);
+        wake(handle);
+    }
+}
+
 /// Wakes the thread, so that it looks at its phase.
 fn wake(handle: &std::thread::JoinHandle<()>) {
     handle.thread().unpark();

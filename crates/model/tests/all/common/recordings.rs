@@ -53,6 +53,7 @@ fn header() -> impl Strategy<Value = Header> {
             started_unix: n[0],
             exit,
             attached: any_sites.then(|| Attached { age_ns: n[5], longest_stop_ns: n[6], left_running: toll_estimated }),
+            until: any_sites.then(|| Until { sign: format!("port:{}", n[5]), seen: toll_estimated }),
             wall_ns: n[1],
             user_ns: n[2],
             sys_ns: n[3],

@@ -25,9 +25,10 @@ mod watch;
 
 use super::cache::Cache;
 use crate::assemble::RunFacts;
-use crate::backend::{Backend, Closely, Control, HowToWatch, Launch, Probe, Quiet, Running};
+use crate::backend::{Backend, Closely, Control, HowToWatch, Launch, Moment, Probe, Quiet, Running};
 use crate::error::Error;
 use crate::launch;
+use crate::moment::Awaited;
 use crate::signals::Signals;
 pub use attach::clean::clean;
 use attach::enter;
@@ -84,6 +85,7 @@ fn options(closely: Closely, elide: bool) -> Options {
         long: None,
         sampled: false,
         receives: false,
+        writes: false,
     }
 }
 
@@ -221,7 +223,9 @@ impl InprocBackend {
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, ahead);
         let mut session = watch::new_session(&launch.how, (memory, polling), (files, symbols), (facts, around), ratio);
+        session.draft.awaited = Awaited::of(launch);
         signals.watch(held.pid, control.every());
+        control.begins();
         if let Some(held) = watch::begin(&mut session, held)? {
             return Err(held.not_begun(prepared.program(), session.traced.root.exit));
         }
@@ -297,6 +301,7 @@ impl Begun {
         let kept = longer.unwrap_or(LONG_WAIT).min(LONG_WAIT);
         options.long = options.time.then(|| long_power(kept, ratio.settled().cycles_per_ns()));
         options.receives = options.windows && how.windows.tells_requests;
+        options.writes = options.windows && matches!(how.until, Some(Moment::Line(_)));
         options.sampled = options.time && how.sampled_time && longer.is_none();
         let measured = overhead::measure(&options, &cache);
         let ratio = ratio.settled();

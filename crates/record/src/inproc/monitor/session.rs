@@ -21,6 +21,7 @@ use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::spending::Spending;
 use crate::inproc::monitor::tracees::Tracees;
+use crate::moment::Awaited;
 use crate::problems::Problems;
 use crate::table::Table;
 use std::collections::{HashMap, HashSet};
@@ -63,6 +64,8 @@ pub(crate) struct DraftRecording {
     pub(crate) stats: RunStats,
     pub(crate) clock: RunClock,
     pub(crate) problems: Problems,
+    /// The moment at which watching ends.
+    pub(crate) awaited: Awaited,
 }
 
 /// The processes and threads for which the launcher waits by ptrace: the command's own, and those about to exec.

@@ -28,6 +28,7 @@ use crate::inproc::monitor::spending::Spending;
 use crate::inproc::monitor::sys::{self, ChildSignal};
 use crate::inproc::monitor::tracees::{Seized, Tracees};
 use crate::launch::Held;
+use crate::moment::{Awaited, is_asked_at};
 use crate::problems::Problems;
 use crate::signals::{LETTING_GO_NS, Signals};
 use crate::sys::own_cpu;
@@ -38,7 +39,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use systoll_hooks::layout::{capture, global, ring};
-use systoll_model::{BackendKind, Exit, ProblemKind};
+use systoll_model::{BackendKind, Exit, ProblemKind, Signature};
 use systoll_symbols::Symbols;
 
 /// Longest sleep of the launcher.
@@ -96,13 +97,14 @@ pub(crate) fn new_session(
             },
             clock: RunClock::begin(ratio),
             problems: Problems::default(),
+            awaited: Awaited::default(),
         },
         traced: TracedProcesses { tracees: Tracees::new(), root: RootProcess::default() },
         polling,
         chores: Chores::default(),
         spending: Spending::new(&how.windows, own_cpu()),
     };
-    set_up_global(&session);
+    set_up_global(&session, how);
     if let Ok(metadata) = session.targets.memory.metadata() {
         session.knowledge.symbols.ignore(&metadata);
     }
@@ -116,7 +118,7 @@ fn writes_windows(how: &HowToWatch) -> bool {
     as_many && clock::is_constant() && seccomp::may_copy()
 }
 
-fn set_up_global(session: &Session) {
+fn set_up_global(session: &Session, how: &HowToWatch) {
     let g = session.targets.memory.global();
     let cycles = |d: Duration| (d.as_nanos() as f64 * session.draft.clock.ratio.cycles_per_ns()) as u64;
     g.set(global::SPINS, session.polling.spins());
@@ -128,7 +130,8 @@ fn set_up_global(session: &Session) {
     g.set(global::AWAKE, 1);
     g.set(global::ANSWERING, session.knowledge.provisioning.elided.into());
     let receives = session.draft.windows.budget.tells_requests();
-    capture::words(session.knowledge.provisioning.writes_windows, receives)
+    let asks = |signature: &Signature| is_asked_at(how, signature);
+    capture::words(session.knowledge.provisioning.writes_windows, receives, &asks)
         .into_iter()
         .for_each(|(at, word)| g.set(at, word));
 }
@@ -207,7 +210,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
                 }
             }
             // Signals are checked however much there is to answer.
-            if signals.is_asking() {
+            if signals.is_asking() || session.draft.awaited.is_seen() {
                 break;
             }
         }
@@ -336,6 +339,9 @@ fn handle_signals(session: &mut Session, signals: &Signals, control: &mut dyn Co
         let recording = recording::recording_so_far(session);
         control.snapshot(recording);
     }
+    if session.draft.awaited.take_seen() {
+        control.seen();
+    }
     if session.traced.root.attached.is_some() {
         turns::follow(session, control);
         let is_told = wanted.ending.is_some() || control.leaves();
@@ -348,6 +354,7 @@ fn handle_signals(session: &mut Session, signals: &Signals, control: &mut dyn Co
     };
     let left = if ended || why == CutShort::Left { collect::living(&session.targets) } else { 0 };
     session.draft.problems.note(ProblemKind::CutShort, why.text(left));
+    note_cpu(&mut session.targets);
     let_everything_go(&session.targets.memory, &mut session.traced);
     session.traced.root.cut_short = true;
 }

@@ -9,8 +9,8 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::{
-    context, doomed, end_of_watching, exec_asked, identity, late_code, leave, received, request, slots, stack_memory,
-    unchanged_ids, windows,
+    awaited, context, doomed, end_of_watching, exec_asked, identity, late_code, leave, received, request, slots,
+    stack_memory, unchanged_ids, windows,
 };
 use crate::inproc::monitor::session::{DraftRecording, FileKnowledge, Session, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
@@ -116,7 +116,10 @@ fn on_call(
         Question::Number => return context::on_number(targets, knowledge, draft, waiter, asked).0,
         Question::WindowEntry => {
             let began = sys::now();
-            context::look_for_main(targets, draft, waiter.slot, node);
+            context::look_for_main(targets, &knowledge.symbols, draft, waiter.slot, node);
+            if awaited::on_entry(targets, draft, waiter, node) {
+                return asked;
+            }
             draft.windows.unwound = unwound.filter(|last| last.is_of(waiter, node));
             if !received::on_entry(targets, knowledge, draft, waiter, node, began) {
                 windows::on_entry(targets, knowledge, draft, waiter, node, began);

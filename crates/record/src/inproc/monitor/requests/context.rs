@@ -58,7 +58,7 @@ pub(crate) fn on_context(
         return node;
     }
     if waiter.slot.index == 0 && !program.contexts.main_seen && main {
-        on_main(targets, draft, waiter.slot.program);
+        on_main(targets, &knowledge.symbols, draft, waiter.slot.program);
         let known = targets.programs.get_mut(&waiter.slot.program).map(|p| std::mem::take(&mut p.contexts.main_nodes));
         look_no_more(targets, draft, waiter.slot, known.unwrap_or_default());
     }
@@ -113,7 +113,13 @@ fn ask_for_window(memory: &Memory, draft: &mut DraftRecording, thread: SlotRef, 
 }
 
 /// Ends start-up if this is the first call below `main` at a context that was given to the program at its start.
-pub(crate) fn look_for_main(targets: &mut Targets, draft: &mut DraftRecording, thread: SlotRef, node: NodeAddr) {
+pub(crate) fn look_for_main(
+    targets: &mut Targets,
+    symbols: &Symbols,
+    draft: &mut DraftRecording,
+    thread: SlotRef,
+    node: NodeAddr,
+) {
     let Some(program) =
         targets.programs.get_mut(&thread.program).filter(|p| thread.index == 0 && !p.contexts.main_seen)
     else {
@@ -123,7 +129,7 @@ pub(crate) fn look_for_main(targets: &mut Targets, draft: &mut DraftRecording, t
         return;
     }
     let mut nodes = std::mem::take(&mut program.contexts.main_nodes);
-    on_main(targets, draft, thread.program);
+    on_main(targets, symbols, draft, thread.program);
     if let Some(area) = targets.memory.image(thread.program) {
         let transfers = area.get(node.offset() + node::TRANSFERS);
         area.set(node.offset() + node::TRANSFERS, transfers & !node::ASKS);
@@ -152,13 +158,16 @@ fn look_no_more(targets: &mut Targets, draft: &DraftRecording, thread: SlotRef, 
 }
 
 /// Ends start-up: `main` is on the stack of the program's first thread.
-fn on_main(targets: &mut Targets, draft: &mut DraftRecording, id: ProgramId) {
+fn on_main(targets: &mut Targets, symbols: &Symbols, draft: &mut DraftRecording, id: ProgramId) {
     let now = draft.clock.at(sys::now());
     // The first thread itself asks right now, so its time is known.
     let (from, asked) = (targets.memory.asked_from(id.slot(0)), targets.memory.asked_before(id.slot(0)));
     let written = targets.memory.written_before(id.slot(0)) as f64 / draft.clock.ratio.cycles_per_ns();
     let asked = asked.saturating_add(written as u64);
     let Some(program) = targets.programs.get_mut(&id) else { return };
+    if draft.table.images.first().is_some_and(|command| command.pid == program.pid) {
+        draft.awaited.main_began(program.space.holds_interpreter(symbols));
+    }
     program.contexts.main_seen = true;
     program.contexts.at_main = Some(targets.memory.counts(id.slot(0), MOST_AT_MAIN));
     let before = program.processes.thread_before;

@@ -1,6 +1,7 @@
 //! Answers questions that threads of watched programs ask while they run.
 
 pub(crate) mod answer;
+pub(crate) mod awaited;
 pub(crate) mod context;
 pub(crate) mod doomed;
 pub(crate) mod end_of_watching;

@@ -34,13 +34,13 @@ const FOR_REQUESTS: u32 = 5;
 pub(crate) struct Entered {
     pub(crate) row: u32,
     /// Number of the call at its node, by the thread's own count.
-    nth: u64,
+    pub(crate) nth: u64,
     /// Mean time of the thread's calls at the node before, cycles.
     mean_cycles: f64,
     /// Number of the call in its row. Other than `nth` only where threads come and go.
     nth_of_row: u64,
     /// Offset of the thread's record at the node.
-    record: u64,
+    pub(crate) record: u64,
     pub(crate) syscall: Sysno,
     /// Address of the node at which the call is counted.
     node: NodeAddr,

@@ -80,8 +80,8 @@ impl MeasuredTimes {
         let added_ns = (stats.around.added_ns * table.calls as f64) as u64;
         let said = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns));
         let mut asked = stats.counted.asked;
-        if attached.is_some_and(|attached| attached.used.is_some()) {
-            // Attached processes were read when they were left, so none is missing.
+        if root.cut_short || attached.is_some_and(|attached| attached.used.is_some()) {
+            // Processes were read when they were left, so none is missing.
             asked.unsaid = 0;
         }
         Self {
