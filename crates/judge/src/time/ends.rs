@@ -100,6 +100,29 @@ const ON_DESCRIPTORS: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll
 const STORES: [&str; 6] = ["fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync"];
 /// Calls that wait for signals.
 const SIGNALS: [&str; 5] = ["pause", "rt_sigsuspend", "rt_sigtimedwait", "sigtimedwait", "signalfd"];
+/// Calls by which a thread wakes those that wait at a futex.
+const FUTEX_WAKES: [&str; 1] = ["futex"];
+/// Calls by which a thread sends a signal.
+const SENDS_SIGNALS: [&str; 5] = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"];
+/// Calls by which a lock is given back, closing and ending included.
+const UNLOCKS: [&str; 4] = ["flock", "fcntl", "close", "exit_group"];
+/// Calls after which the other end of a pipe or socket has something to receive, the end of it included.
+const FEEDS: [&str; 14] = [
+    "write",
+    "writev",
+    "splice",
+    "sendfile",
+    "vmsplice",
+    "tee",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "pwritev",
+    "connect",
+    "shutdown",
+    "close",
+    "exit_group",
+];
 /// Calls that write into a pipe.
 const WRITES: [&str; 6] = ["write", "writev", "splice", "sendfile", "vmsplice", "tee"];
 /// Calls that receive from a pipe or a socket.
@@ -142,6 +165,8 @@ pub(super) struct Users {
     sockets: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that lock files.
     pub(super) lockers: BTreeSet<u32>,
+    /// Process ids that send signals.
+    signallers: BTreeSet<u32>,
     /// The pipes and sockets from which a process receives, by its id.
     received: BTreeMap<u32, Received>,
     /// True if a process made a pair of sockets, whose names do not tell their other ends.
@@ -162,13 +187,15 @@ struct Received {
 impl Users {
     fn of(recording: &Recording) -> Self {
         let pairs = recording.rows.iter().any(|row| row.syscall.name() == Some("socketpair"));
-        let (writers, sockets, lockers, received) = Default::default();
-        let mut users = Self { writers, sockets, lockers, received, pairs };
+        let (writers, sockets, lockers, signallers, received) = Default::default();
+        let mut users = Self { writers, sockets, lockers, signallers, received, pairs };
         let mut names: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
         let pid = |process| pid_of(recording, process).unwrap_or(0);
         for row in &recording.rows {
-            if matches!(row.syscall.name(), Some("flock" | "fcntl")) {
-                users.lockers.insert(pid(row.process));
+            match row.syscall.name() {
+                Some("flock" | "fcntl") => drop(users.lockers.insert(pid(row.process))),
+                Some(name) if SENDS_SIGNALS.contains(&name) => drop(users.signallers.insert(pid(row.process))),
+                _ => {}
             }
         }
         for (window, call) in recording.windows.iter().flat_map(|w| w.calls.iter().map(move |call| (w, call))) {
@@ -178,7 +205,7 @@ impl Users {
                 names.entry(pid(window.process)).or_default().insert(name);
             }
             let of = match name {
-                _ if name.starts_with("pipe:") && WRITES.contains(&syscall) => &mut users.writers,
+                _ if is_pipe(name) && WRITES.contains(&syscall) => &mut users.writers,
                 _ if is_socket(name) => &mut users.sockets,
                 _ => continue,
             };
@@ -189,10 +216,11 @@ impl Users {
     }
 
     fn received_from(&self, names: &BTreeSet<&str>) -> Received {
-        let mut received = Received::default();
-        for name in names {
+        let any_socket = names.iter().any(|name| is_socket(name));
+        let mut received = Received { any_socket, ..Received::default() };
+        // An event loop has a counter by which its own threads wake it; its sockets wake it more often.
+        for name in names.iter().filter(|name| !any_socket || !is_counter(name)) {
             let by = self.of_other_end(name);
-            received.any_socket |= is_socket(name);
             received.any_unwatched |= by.is_none() && connection(name).is_some();
             received.by.extend(by);
         }
@@ -201,7 +229,7 @@ impl Users {
 
     /// Returns the processes that can make a pipe or a socket ready.
     pub(super) fn of_other_end(&self, name: &str) -> Option<BTreeSet<u32>> {
-        if name.starts_with("pipe:") {
+        if is_pipe(name) {
             return self.writers.get(name).cloned();
         }
         if let Some(other) = other_end(name) {
@@ -214,8 +242,13 @@ impl Users {
     }
 }
 
+/// Returns true for a pipe, and for an event counter, which is written and read likewise.
 fn is_pipe(name: &str) -> bool {
-    name.starts_with("pipe:")
+    name.starts_with("pipe:") || is_counter(name)
+}
+
+fn is_counter(name: &str) -> bool {
+    name.starts_with("anon_inode:[eventfd")
 }
 
 fn is_socket(name: &str) -> bool {
@@ -234,9 +267,8 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
     if span.errno().is_some_and(|errno| INTERRUPTED.contains(&errno.0)) {
         return WaitEnd::of(WaitClass::Signal);
     }
-    let own_thread =
-        || WaitEnd { class: WaitClass::Thread, by: threads.only_awake(span.pid, ThreadId::of(span), span.end_ns()) };
-    let by_one_of = |pids: &BTreeSet<u32>| by_one_of(pids, span, threads);
+    let own_thread = || WaitEnd { class: WaitClass::Thread, by: threads.waker(&[span.pid], span, &FUTEX_WAKES) };
+    let by_one_of = |pids: &BTreeSet<u32>| by_one_of(pids, span, threads, &FEEDS);
     match name {
         _ if SLEEPS.contains(&name) => WaitEnd::of(WaitClass::Clock),
         _ if ON_DESCRIPTORS.contains(&name) && result == 0 => WaitEnd::of(WaitClass::Clock),
@@ -254,10 +286,13 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
         }
         "flock" | "fcntl" if name == "flock" || LOCKS.contains(&span.args[1]) => {
             let others: BTreeSet<u32> = users.lockers.iter().copied().filter(|pid| *pid != span.pid).collect();
-            by_one_of(&others)
+            self::by_one_of(&others, span, threads, &UNLOCKS)
         }
         _ if STORES.contains(&name) => WaitEnd::of(WaitClass::Disk),
-        _ if SIGNALS.contains(&name) => WaitEnd::of(WaitClass::Signal),
+        _ if SIGNALS.contains(&name) => {
+            let senders: Vec<u32> = users.signallers.iter().copied().collect();
+            WaitEnd { class: WaitClass::Signal, by: threads.waker(&senders, span, &SENDS_SIGNALS) }
+        }
         _ if RAN_OUT.contains(&result) => WaitEnd::of(WaitClass::Clock),
         _ => of_object(span, name, users, &by_one_of),
     }
@@ -265,7 +300,8 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
 
 /// Returns the end of a wait by the file that it was about.
 fn of_object(span: &WaitSpan, name: &str, users: &Users, by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd) -> WaitEnd {
-    let Some(object) = span.object.as_deref() else {
+    // A set of descriptors is no file: what is ready is one of them.
+    let Some(object) = span.object.as_deref().filter(|object| !object.starts_with("anon_inode:[eventpoll")) else {
         let class = match name {
             "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg" | "sendto" | "sendmsg" => WaitClass::Peer,
             "openat" | "open" | "unlink" | "rename" | "mkdir" | "newfstatat" | "getdents64" => WaitClass::Disk,
@@ -313,8 +349,8 @@ fn of_received(span: &WaitSpan, users: &Users, by_one_of: &dyn Fn(&BTreeSet<u32>
     WaitEnd { class, by: by.filter(|_| class != WaitClass::Unknown) }
 }
 
-/// Returns the end of a wait that one of these processes ended.
-fn by_one_of(pids: &BTreeSet<u32>, span: &WaitSpan, threads: &Threads<'_>) -> WaitEnd {
+/// Returns the end of a wait that one of these processes ended, by one of the calls `wakes`.
+fn by_one_of(pids: &BTreeSet<u32>, span: &WaitSpan, threads: &Threads<'_>, wakes: &[&str]) -> WaitEnd {
     let own = pids.contains(&span.pid);
     let others = || pids.iter().filter(|pid| **pid != span.pid);
     let class = match (own, others().next()) {
@@ -323,10 +359,7 @@ fn by_one_of(pids: &BTreeSet<u32>, span: &WaitSpan, threads: &Threads<'_>) -> Wa
         (false, None) => WaitClass::Unknown,
     };
     let pids: Vec<u32> = if class == WaitClass::Process { others().copied().collect() } else { vec![span.pid] };
-    let end_ns = span.end_ns();
-    let alive = |pid: &u32| threads.life(*pid).is_some_and(|life| life.start_ns <= end_ns);
-    let mut awake =
-        pids.into_iter().filter(alive).filter_map(|pid| threads.only_awake(pid, ThreadId::of(span), end_ns));
-    let by = awake.next().filter(|_| awake.next().is_none());
-    WaitEnd { class, by }
+    let alive = |pid: &u32| threads.life(*pid).is_some_and(|life| life.start_ns <= span.end_ns());
+    let pids: Vec<u32> = pids.into_iter().filter(alive).collect();
+    WaitEnd { class, by: threads.waker(&pids, span, wakes) }
 }

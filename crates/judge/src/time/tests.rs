@@ -2,7 +2,8 @@
 
 use super::*;
 use systoll_model::{
-    Counts, Exit, Header, Process, ProcessId, Row, RowId, Stack, Sysno, WaitSpan, WaitSpans, Window, WindowCall,
+    Counts, Errno, Exit, Header, Process, ProcessId, Row, RowId, Stack, Sysno, Thread, ThreadCalls, Until, WaitSpan,
+    WaitSpans, Window, WindowCall,
 };
 
 const MS: u64 = 1_000_000;
@@ -227,6 +228,80 @@ fn half_of_a_sleep_before_a_question_is_asked_again_is_in_vain() {
     // Sleeps after a question about something else, or that is not asked again, are nobody's loss.
     let run = polling(("access", -2, Some("/run/one"), 1), ("access", 0, Some("/run/other"), 1));
     assert_eq!(run.judged().needless, []);
+}
+
+/// Adds threads of the first process, each with the only call that it makes.
+fn with_threads(mut run: Run, threads: &[(u32, &str)]) -> Run {
+    let of = |(tid, call): &(u32, &str)| Thread {
+        process: ProcessId(0),
+        tid: *tid,
+        name: "".into(),
+        calls: vec![ThreadCalls {
+            syscall: Sysno::from_name(call).unwrap(),
+            calls: 9,
+            failed: 0,
+            toll_ns: None,
+            waited_ns: None,
+        }],
+    };
+    run.recording.threads = threads.iter().map(of).collect();
+    run
+}
+
+#[test]
+fn a_thread_that_makes_no_waking_call_woke_nobody() {
+    let run = |beside: &str| {
+        let run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "futex", (10, 60), |span| span.args[1] = 128);
+        with_threads(run, &[(1, "futex"), (2, "futex"), (3, beside)])
+    };
+    // The time is that of thread 2, which ran.
+    assert_eq!(run("getpid").classes(), (vec![], 100));
+    assert_eq!(run("futex").classes(), (vec![(WaitClass::Thread, 50)], 50));
+}
+
+#[test]
+fn a_waker_may_sleep_again_before_its_waiter_gets_a_processor() {
+    let run = |slept_from: u64| {
+        let run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "futex", (10, 60), |span| span.args[1] = 128);
+        let (mut run, at) = (run, slept_from);
+        run.recording.header.wall_ns = 100 * MS;
+        run = run.wait((1, 2), "nanosleep", (at, 90), nothing);
+        with_threads(run, &[(1, "futex"), (2, "futex")])
+    };
+    assert_eq!(run(55).classes(), (vec![(WaitClass::Clock, 5)], 95));
+    // A thread that has slept for long woke nobody.
+    assert_eq!(run(40).classes(), (vec![(WaitClass::Thread, 50)], 50));
+}
+
+#[test]
+fn a_counter_of_events_wakes_the_loop_that_reads_nothing_else() {
+    let counter = Some("anon_inode:[eventfd:7]");
+    let run = || {
+        let run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "epoll_wait", (10, 60), |span| {
+            (span.result, span.object) = (Some(1), Some("anon_inode:[eventpoll]".into()));
+        });
+        with_threads(run, &[(1, "read"), (2, "write")]).window(1, &[("write", 8, counter, 1), ("read", 8, counter, 1)])
+    };
+    assert_eq!(run().classes(), (vec![], 100));
+    let with_socket = run().window(1, &[("recvfrom", 5, Some("TCP:[127.0.0.1:5->10.0.0.1:80]"), 1)]);
+    assert_eq!(with_socket.classes(), (vec![(WaitClass::Peer, 50)], 50));
+}
+
+#[test]
+fn a_start_has_its_searches_by_who_searched() {
+    let mut run = Run::of(100).process(1, None, (0, 100));
+    run.recording.processes[0].exe = "/usr/bin/python3.11".into();
+    assert_eq!(run.judged().start, None);
+    run.recording.header.until = Some(Until { sign: "port:80".into(), seen: true });
+    let stat = run.row(1, "newfstatat");
+    let counts = &mut run.recording.rows[stat.0 as usize].counts;
+    (counts.calls, counts.toll_ns) = (100, Some(1_000));
+    counts.errors.insert(Errno::ENOENT, 75);
+    run.row(1, "openat");
+    let start = run.judged().start.unwrap();
+    let by = Searcher::Language(crate::CodeLanguage::Python);
+    assert_eq!(start.searched, [Searched { by, asked: 1_100, missing: 75, ns: 750 }]);
+    assert_eq!((start.opened, start.missing(), start.search_ns()), (1_000, 75, 750));
 }
 
 #[test]

@@ -27,6 +27,10 @@ pub(super) struct Life {
 /// in the meantime.
 const SLACK_NS: u64 = 1_000_000;
 
+/// The same where no thread was awake, ns: a box with more threads that compute than processors runs a woken thread after a
+/// few slices of 3 to 4 ms (CONFIG_HZ=250). Data that TCP holds back come after 40 ms.
+const BUSY_SLACK_NS: u64 = 12_000_000;
+
 /// Returns the name of a row's system call; empty if it has none.
 pub(super) fn name_of(recording: &Recording, row: RowId) -> &str {
     recording.rows.get(row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default()
@@ -54,6 +58,8 @@ pub(super) struct Threads<'a> {
     waits: BTreeMap<ThreadId, Vec<usize>>,
     of_process: BTreeMap<u32, BTreeSet<u32>>,
     lives: BTreeMap<u32, Life>,
+    /// The system calls of the threads of which these are known.
+    calls: BTreeMap<ThreadId, BTreeSet<&'static str>>,
     recording: &'a Recording,
 }
 
@@ -72,10 +78,14 @@ impl<'a> Threads<'a> {
             waits.entry(ThreadId::of(span)).or_default().push(at);
             of_process.entry(span.pid).or_default().insert(span.tid);
         }
+        let mut calls: BTreeMap<ThreadId, BTreeSet<&'static str>> = BTreeMap::new();
         let alone = |process: &&Process| !process.is_many();
         for thread in recording.threads.iter().filter(|thread| thread.tid != 0) {
             let process = recording.processes.get(thread.process.0 as usize).filter(alone);
-            process.map(|process| of_process.entry(process.pid).or_default().insert(thread.tid));
+            let Some(process) = process else { continue };
+            of_process.entry(process.pid).or_default().insert(thread.tid);
+            let of_thread = calls.entry(ThreadId { pid: process.pid, tid: thread.tid }).or_default();
+            of_thread.extend(thread.calls.iter().filter_map(|call| call.syscall.name()));
         }
         let mut lives: BTreeMap<u32, Life> = BTreeMap::new();
         for process in recording.processes.iter().filter(alone) {
@@ -88,7 +98,7 @@ impl<'a> Threads<'a> {
         for (pid, end_ns) in exits {
             lives.entry(pid).and_modify(|life| life.end_ns = life.end_ns.min(end_ns).max(life.start_ns));
         }
-        Self { waits, of_process, lives, recording }
+        Self { waits, of_process, lives, calls, recording }
     }
 
     /// Returns the life of a process; `None` if it is not watched, or folded with others.
@@ -109,12 +119,17 @@ impl<'a> Threads<'a> {
 
     /// Returns true if a thread waited at `at_ns`, and had done so for longer than [`SLACK_NS`].
     fn is_asleep(&self, thread: ThreadId, at_ns: u64) -> bool {
+        self.asleep_since(thread, at_ns).is_some()
+    }
+
+    /// Returns the beginning of the wait in which a thread was at `at_ns`, if that was longer than [`SLACK_NS`] ago.
+    fn asleep_since(&self, thread: ThreadId, at_ns: u64) -> Option<u64> {
         let waits = self.waits(thread);
         let span = |at: &usize| self.recording.wait_spans.spans.get(*at);
         let later =
             waits.partition_point(|at| span(at).is_some_and(|span| span.begin_ns.saturating_add(SLACK_NS) < at_ns));
         let before = later.checked_sub(1).and_then(|last| span(waits.get(last)?));
-        before.is_some_and(|span| span.end_ns() > at_ns)
+        before.filter(|span| span.end_ns() > at_ns).map(|span| span.begin_ns)
     }
 
     /// Returns the ends of watched processes that `parent` made and that are known by their ids, by rising time.
@@ -141,12 +156,28 @@ impl<'a> Threads<'a> {
         others.peek().is_some() && others.all(|thread| self.is_asleep(thread, at_ns))
     }
 
-    /// Returns the only thread of a process that can have done something at `at_ns`; `None` if there are several, or
-    /// none. `waiter` is the one for whom it was done.
-    pub(super) fn only_awake(&self, pid: u32, waiter: ThreadId, at_ns: u64) -> Option<ThreadId> {
-        let all = self.of_process.get(&pid)?.iter().map(|tid| ThreadId { pid, tid: *tid });
-        let mut awake = all.filter(|thread| *thread != waiter && !self.is_asleep(*thread, at_ns));
-        let only = awake.next()?;
-        awake.next().is_none().then_some(only)
+    /// Returns the only thread of these processes that can have ended `wait` by one of the calls `wakes`: one that makes
+    /// such calls and was awake at the wait's end, or that fell asleep last in its course. Returns `None` if there are
+    /// several, or none.
+    pub(super) fn waker(&self, pids: &[u32], wait: &WaitSpan, wakes: &[&str]) -> Option<ThreadId> {
+        let (waiter, end_ns) = (ThreadId::of(wait), wait.end_ns());
+        let of = |pid: &u32| {
+            let tids = self.of_process.get(pid).into_iter().flatten();
+            tids.map(|tid| ThreadId { pid: *pid, tid: *tid }).collect::<Vec<_>>()
+        };
+        let can = |thread: &ThreadId| {
+            let calls = self.calls.get(thread);
+            *thread != waiter && calls.is_none_or(|calls| wakes.iter().any(|wake| calls.contains(wake)))
+        };
+        let able: Vec<ThreadId> = pids.iter().flat_map(of).filter(can).collect();
+        let mut awake = able.iter().filter(|thread| !self.is_asleep(**thread, end_ns));
+        if let Some(only) = awake.next() {
+            return awake.next().is_none().then_some(*only);
+        }
+        // On a busy box the waiter may have waited for a processor for long after it was woken.
+        let asleep = |thread: &ThreadId| Some((self.asleep_since(*thread, end_ns)?, *thread));
+        let in_course =
+            |(since, _): &(u64, ThreadId)| *since > wait.begin_ns && since.saturating_add(BUSY_SLACK_NS) >= end_ns;
+        able.iter().filter_map(asleep).filter(in_course).max_by_key(|(since, _)| *since).map(|(_, thread)| thread)
     }
 }
