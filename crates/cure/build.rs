@@ -10,13 +10,14 @@ use std::process::Command;
 const FIRST: &str = "membarrier";
 
 /// Each shim and its sources under `shim/`.
-const SHIMS: [(&str, &[&str]); 6] = [
+const SHIMS: [(&str, &[&str]); 7] = [
     ("clock", &["clock.S"]),
     ("context", &["context.S", "make.c"]),
     ("membarrier", &["membarrier.S"]),
     ("processors", &["processors.c"]),
     ("random", &["random.c"]),
     ("setjmp", &["setjmp.S"]),
+    ("sleeps", &["sleeps.c"]),
 ];
 
 /// Flags of the compiler. No library is needed: one build serves glibc and musl of any version.

@@ -195,7 +195,7 @@ pub enum Command {
     Import(ImportArgs),
     /// Run a program with and without a change, and measure what it wins
     #[command(
-        override_usage = "systoll prove [OPTIONS] --cure CAUSE -- CMD [ARGS]...\n       systoll prove --vs 'NEW CMD' -- CMD [ARGS]...\n       systoll prove -E VAR=VALUE -- CMD [ARGS]...\n       systoll prove --elide CALLS -- CMD [ARGS]...\n       systoll prove --preload LIB -- CMD [ARGS]...\n       systoll prove --live PROCESS CAUSE\n       systoll prove --live PROCESS --elide CALLS"
+        override_usage = "systoll prove [OPTIONS] --cure CAUSE -- CMD [ARGS]...\n       systoll prove --vs 'NEW CMD' -- CMD [ARGS]...\n       systoll prove -E VAR=VALUE -- CMD [ARGS]...\n       systoll prove --elide CALLS -- CMD [ARGS]...\n       systoll prove --shorten WHAT -- CMD [ARGS]...\n       systoll prove --preload LIB -- CMD [ARGS]...\n       systoll prove --live PROCESS CAUSE\n       systoll prove --live PROCESS --elide CALLS"
     )]
     #[command(after_help = prove::PROVE_EXAMPLES)]
     Prove(Box<ProveArgs>),

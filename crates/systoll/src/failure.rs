@@ -72,6 +72,8 @@ pub(crate) enum Failure {
     NoTables(PathBuf),
     /// The arguments do not go together.
     Usage(&'static str),
+    /// The sleeps of a place can't be shortened.
+    NotShortened { what: String, why: String },
     /// Another program listens on the port on which the command is to be awaited.
     PortTaken(u16),
     /// The command ended without the sign that it is ready.
@@ -161,6 +163,7 @@ impl Failure {
             Self::Fleet(e) => vec![with_sources(e)],
             Self::NoTables(path) => vec![format!("there is no table (*.parquet) below {}", path.display())],
             Self::Usage(text) => vec![(*text).to_owned()],
+            Self::NotShortened { what, why } => vec![format!("the sleeps of {what} can't be shortened: {why}")],
             Self::PortTaken(port) => {
                 vec![format!("another program listens on port {port} already: it would be taken for CMD")]
             }
@@ -228,6 +231,7 @@ impl Failure {
             Self::NoProcess(_) => {
                 Some("all processes: ps -e; all listening ports: ss -ltnp; those of other users: with sudo".into())
             }
+            Self::NotShortened { .. } => Some("what waits, and where: systoll run --waits -- CMD".into()),
             Self::PortTaken(_) => Some("which one: ss -ltnp".into()),
             Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),

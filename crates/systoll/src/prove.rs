@@ -8,6 +8,7 @@ mod live;
 mod pair;
 mod prediction;
 mod serve;
+mod shorten;
 mod watching;
 
 use crate::cli::{Command, CureArgs, KeepFor, ProveArgs};
@@ -110,6 +111,7 @@ impl Places {
                 return Ok(());
             }
             write_comparison(w, comparison, counts, expected, ("as it is", &sides.head(args)), style)?;
+            sides.write_shortened(w)?;
             if let Some(enough) = comparison.undecided(counts, expected).and_then(|undecided| undecided.shown_by) {
                 write_to_decide(w, &again::with_pairs(args, both, enough.pairs), enough, &style)?;
             }
@@ -175,7 +177,7 @@ pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
     }
     let mut spec = spec(&args.command);
     check_reach(&cures, spec.program.as_os_str())?;
-    spec.env.extend(cure_choice::changes(&cures, None)?);
+    spec.env.extend(cure_choice::changes(&cures, &[])?);
     let error = spec.to_command().exec();
     Err(Failure::Exec(spec.program, error))
 }

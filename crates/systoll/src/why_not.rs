@@ -45,14 +45,8 @@ pub(crate) fn why_not(what: &str, args: &ExplainArgs) -> Result<ExitCode, Failur
 /// Returns the rows with calls that a line or a function makes, directly or by what it calls, or that are of this system
 /// call or library function.
 fn rows_of(recording: &Recording, what: &str) -> Vec<RowId> {
-    let line = what.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
-    let is_at = |location: &Location| match line {
-        Some((file, line)) => {
-            location.line == Some(line) && location.file.as_deref().is_some_and(|of| is_file(of, file))
-        }
-        None => is_function(&location.function, what),
-    };
-    let has = |frame: &Frame| frame.locations.iter().any(is_at);
+    let is_at = is_at(what);
+    let has = |frame: &Frame| frame.locations.iter().any(&is_at);
     let is_of = |row: &Row| {
         row.syscall.name() == Some(what)
             || row.api.as_deref() == Some(what)
@@ -61,6 +55,17 @@ fn rows_of(recording: &Recording, what: &str) -> Vec<RowId> {
     };
     let rows = (0u32..).map(RowId).zip(&recording.rows).filter(|(_, row)| row.counts.calls > 0 && is_of(row));
     rows.map(|(id, _)| id).collect()
+}
+
+/// Returns a function that returns true for the locations that `what` names: a line (`app.py:12`) or a function.
+pub(crate) fn is_at(what: &str) -> impl Fn(&Location) -> bool {
+    let line = what.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    move |location| match line {
+        Some((file, line)) => {
+            location.line == Some(line) && location.file.as_deref().is_some_and(|of| is_file(of, file))
+        }
+        None => is_function(&location.function, what),
+    }
 }
 
 /// Returns true if a path ends with a file's name, or with a folder's and its.

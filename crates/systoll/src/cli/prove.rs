@@ -14,6 +14,7 @@ pub(super) const PROVE_EXAMPLES: &str = "Examples:
   systoll prove --cure tz-unset -- ./app          a cause's own cure, as a finding of `run` offers it
   systoll prove --vs './new --fast' -- ./old      two commands
   systoll prove -E MALLOC_ARENA_MAX=1 -- ./app    any change of the environment
+  systoll prove --shorten poll.py:12 -- ./poll.py what half of a line's sleeping would win
   systoll prove --elide rt_sigprocmask -- ./app   what a program without these calls would win
   systoll prove --serve './server 8080' --ready 8080 --load 'wrk -d2 http://127.0.0.1:8080/' --cure tz-unset
   systoll prove --live 4711 --elide getpid --for 30s    in a program that runs, which then runs on as it was
@@ -35,7 +36,7 @@ pub(super) const CURE_EXAMPLES: &str = "Examples:
 
 /// The arguments of `systoll prove`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload", "elide", "live"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload", "elide", "shorten", "live"]).required(true).multiple(true))]
 #[command(group = ArgGroup::new("driven").args(["serve", "live"]))]
 pub struct ProveArgs {
     /// Apply this cause's cure to the second side; CAUSE:N for another of its cures, see `systoll explain CAUSE`
@@ -55,6 +56,14 @@ pub struct ProveArgs {
     /// and Go's too: about what a fix would win before you write it. systoll watches both sides alike
     #[arg(long, value_name = "CALLS", value_parser = elision, value_delimiter = ',')]
     pub elide: Vec<Elision>,
+    /// Have the sleeps of WHAT take half of their time on the second side: a line (app.py:12), a function, or a call. An
+    /// experiment, by a library that is loaded first, about waiting that serves no one: sleeps, and polls that run out.
+    /// A run that is watched first finds them
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["vs", "serve", "live", "elide"])]
+    pub shorten: Option<String>,
+    /// With --shorten: the part of its time that a sleep takes, above 0 and below 1 [default: 0.5]
+    #[arg(long, value_name = "PART", value_parser = part, requires = "shorten")]
+    pub to: Option<f64>,
     /// Compare servers: this one, in a shell's words, is the first side in place of CMD. systoll starts,
     /// drives and stops both sides alike, in turns (--pairs; default: 8)
     #[arg(long, value_name = "COMMAND", value_parser = words, requires_all = ["ready", "load"])]
@@ -193,6 +202,11 @@ pub(super) fn elision(text: &str) -> Result<Elision, String> {
 
 fn call(text: &str) -> Result<Sysno, String> {
     Sysno::from_name(text).ok_or_else(|| format!("{text} is no system call"))
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    let part: Option<f64> = text.parse().ok();
+    part.filter(|part| (0.001..0.9995).contains(part)).ok_or_else(|| "a part of the time, 0.001 to 0.999".to_owned())
 }
 
 pub(super) fn words(text: &str) -> Result<Words, String> {

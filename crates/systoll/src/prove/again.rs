@@ -17,6 +17,8 @@ pub(super) fn with_pairs(args: &ProveArgs, both: &[EnvChange], pairs: u32) -> St
     }
     args.env.iter().for_each(|change| add("-E", &typed(change)));
     args.preload.iter().for_each(|library| add("--preload", library.as_os_str()));
+    args.shorten.iter().for_each(|what| add("--shorten", what.as_ref()));
+    args.to.iter().for_each(|part| add("--to", part.to_string().as_ref()));
     args.elide.iter().for_each(|call| add("--elide", call.name().as_ref()));
     if args.same != USUAL_SAME {
         add("--same", &args.same);

@@ -91,16 +91,16 @@ fn unknown_shim(name: &str) -> Failure {
     }
 }
 
-/// Returns the changes to a run's environment by the cures and by a library of the user's.
+/// Returns the changes to a run's environment by the cures and by other libraries.
 /// Libraries that are preloaded already come after these.
-pub(super) fn changes(cures: &[ChosenCure], library: Option<&Path>) -> Result<Vec<EnvChange>, Failure> {
+pub(super) fn changes(cures: &[ChosenCure], others: &[PathBuf]) -> Result<Vec<EnvChange>, Failure> {
     let mut all: Vec<EnvChange> = cures.iter().flat_map(ChosenCure::environment).collect();
     let mut libraries = Vec::new();
     for cure in cures {
         let path: Option<PathBuf> = cure.shim.map(Shim::at_hand).transpose()?;
         libraries.extend(path.filter(|p| !libraries.contains(p)));
     }
-    libraries.extend(library.map(Path::to_owned));
+    libraries.extend(others.iter().cloned());
     if !libraries.is_empty() {
         let set = all.iter().rev().find_map(|change| match change {
             EnvChange::Set(name, value) if name == "LD_PRELOAD" => Some(value.clone()),

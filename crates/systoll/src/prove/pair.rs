@@ -2,6 +2,7 @@
 
 use super::counts::PairCounts;
 use super::cure_choice::{self, ChosenCure, check_change, check_reach, chosen};
+use super::shorten::Shortened;
 use crate::cli::ProveArgs;
 use crate::explain::catalogue;
 use crate::failure::Failure;
@@ -9,11 +10,18 @@ use crate::output::{progress_line, shown_time, to_stderr};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 use systoll_cure::{Spec, interrupted};
 use systoll_model::EnvChange;
 use systoll_present::{SideCommand, Style, shell_words, write_keep};
 use systoll_prove::{Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Progress, Same, compare};
+
+/// Columns of the note about shortened sleeps.
+const NOTE_WIDTH: usize = 100;
+
+/// Part of its time that a sleep takes, 0 to 1, by default.
+const HALF: f64 = 0.5;
 
 /// Time after which no further look begins, by default.
 const USUAL_LIMIT: Duration = Duration::from_secs(60);
@@ -26,6 +34,7 @@ pub(super) struct Pair {
     pub(super) a: Spec,
     pub(super) b: Spec,
     cures: Vec<ChosenCure>,
+    shortened: Option<Shortened>,
 }
 
 impl Pair {
@@ -37,10 +46,16 @@ impl Pair {
         let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
         check_reach(&cures, b.program.as_os_str())?;
         check_change(&cures)?;
-        b.env.extend(cure_choice::changes(&cures, args.preload.as_deref())?);
+        let part = args.to.unwrap_or(HALF);
+        let shorten = |what: &String| Shortened::of(what, part, command, both);
+        let shortened = args.shorten.as_ref().map(shorten).transpose()?;
+        let library = shortened.as_ref().map(Shortened::library).transpose()?;
+        let libraries: Vec<PathBuf> = library.into_iter().chain(args.preload.clone()).collect();
+        b.env.extend(cure_choice::changes(&cures, &libraries)?);
+        b.env.extend(shortened.as_ref().map(Shortened::variable));
         b.env.extend(args.env.iter().cloned());
         b.elisions.clone_from(&args.elide);
-        Ok(Self { a, b, cures })
+        Ok(Self { a, b, cures, shortened })
     }
 
     pub(super) fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<PairCounts>), Failure> {
@@ -91,12 +106,21 @@ impl Pair {
         let own = args.env.iter().map(change_text);
         let library = args.preload.iter().map(|path| format!("LD_PRELOAD={}", path.display()));
         let mut changes: Vec<String> = self.cures.iter().map(ChosenCure::label).chain(own).chain(library).collect();
+        changes.extend(self.shortened.as_ref().map(Shortened::label));
         if !self.b.elisions.is_empty() {
             let names: Vec<&str> = self.b.elisions.iter().map(|e| e.name()).collect();
             changes.push(format!("{} answered in place", names.join(", ")));
         }
         let label = if self.cures.is_empty() { "with" } else { "cured" };
         format!("{label}: {}", changes.join(" "))
+    }
+
+    /// Writes which sleeps were shortened.
+    pub(super) fn write_shortened(&self, w: &mut dyn Write) -> io::Result<()> {
+        self.shortened.iter().try_for_each(|shortened| {
+            let text = format!("  {}", shortened.note());
+            systoll_present::wrapped(&text, NOTE_WIDTH).iter().try_for_each(|line| writeln!(w, "{line}"))
+        })
     }
 
     /// Returns the ids of the cures' causes.
