@@ -14,15 +14,15 @@ from suites.kernel_counts import quote, usable_bpftrace
 # Least part of the waited time whose class is right, and whose waking thread is right where a watched one woke it.
 LEAST_CLASS = 0.95
 LEAST_THREAD = 0.90
-# The same beside a thread that computes all the while: threads that are woken wait for a processor, and their wakers may have
-# slept again for long by then.
-LEAST_THREAD_BUSY = 0.80
-# Part of the waited time, at most, for which bpftrace has no waking: it loses events where processors are busy.
-MOST_UNMATCHED = 0.3
+# Part of the waited time, at most, that is not held against the kernel: no call of its thread took as long there, to a fifth
+# of a millisecond, because a busy box had the thread wait for a processor between the two readings of the clock.
+MOST_UNMATCHED = 0.15
 KINDS = ("futex", "pipe", "pair", "tcp", "flock", "child", "sleep", "fsync", "epoll", "signal")
 
 # The clocks are aligned to this, ns.
 BIN_NS = 20_000
+# Difference between systoll's time of a call and the kernel's, ns, at most.
+ALIKE_NS = 200_000
 # Time from the start of the run's clock to the exec, ns, at most.
 MOST_LEAD_NS = 30_000_000
 
@@ -32,7 +32,7 @@ tracepoint:sched:sched_process_fork /@in_tree[args->parent_pid]/ { @in_tree[args
 tracepoint:sched:sched_process_exec /@in_tree[args->pid]/ { printf("exec %llu %d %d\\n", nsecs, pid, tid); }
 tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ { @entered[tid] = nsecs; }
 tracepoint:raw_syscalls:sys_exit /@entered[tid]/ {
-  if (nsecs - @entered[tid] > 900000) { printf("returned %llu %d\\n", nsecs, tid); }
+  if (nsecs - @entered[tid] > 900000) { printf("returned %llu %d %llu\\n", nsecs, tid, nsecs - @entered[tid]); }
 }
 tracepoint:timer:hrtimer_expire_entry { @timer[cpu] = 1; }
 tracepoint:timer:hrtimer_expire_exit { @timer[cpu] = 0; }
@@ -87,7 +87,7 @@ def traced(box, argv):
                 waking = Waking(*map(int, words))
                 wakings[waking.woken].append(waking)
             elif kind == "returned":
-                returns[int(words[1])].append(int(words[0]))
+                returns[int(words[1])].append((int(words[0]), int(words[2])))
     main = report["processes"][0]["pid"]
     begun = min(at for at, pid, _ in execs if pid == main)
     return report, begun, wakings, returns
@@ -104,12 +104,17 @@ def kind_of(waking, wait, watched):
 
 
 def lead(waits, begun, returns):
-    """Returns how long before the exec the run's clock starts, ns: each wait ends where its call returns."""
+    """Returns how long before the exec the run's clock starts, ns: each wait ends where a call returns that took as long."""
     bins = collections.Counter()
     for wait in waits:
         end = begun + wait["begin_ns"] + wait["ns"]
-        bins.update((end - at) // BIN_NS for at in returns[wait["tid"]] if abs(end - at) < MOST_LEAD_NS)
+        bins.update((end - at) // BIN_NS for at in as_long(wait, returns) if abs(end - at) < MOST_LEAD_NS)
     return max(bins, key=lambda at: bins[at] + bins[at + 1], default=0) * BIN_NS
+
+
+def as_long(wait, returns):
+    """Returns when calls of the wait's thread returned that took as long."""
+    return [at for at, ns in returns[wait["tid"]] if abs(ns - wait["ns"]) < ALIKE_NS]
 
 
 def agreement(box, argv):
@@ -124,8 +129,10 @@ def agreement(box, argv):
     waits = [wait for wait in waits if row_of(wait) not in ("exit", "exit_group", "execve")]
     begun -= lead(waits, begun, returns)
     for wait in waits:
-        begin, end = (begun + wait["begin_ns"], begun + wait["begin_ns"] + wait["ns"])
-        of_wait = [w for w in wakings[wait["tid"]] if begin < w.at < end + BIN_NS]
+        end = begun + wait["begin_ns"] + wait["ns"]
+        returned = min(as_long(wait, returns), key=lambda at: abs(at - end), default=0)
+        near = abs(returned - end) < ALIKE_NS
+        of_wait = [w for w in wakings[wait["tid"]] if near and returned - wait["ns"] - ALIKE_NS < w.at < returned]
         row = row_of(wait)
         if not of_wait:
             right["unmatched"] += wait["ns"]
@@ -158,8 +165,7 @@ def agrees(box, kind, *more):
         # A disk in memory makes nobody wait.
         return
     assert right["all"] > 0 and right["unmatched"] < MOST_UNMATCHED * right["all"], said
-    least = LEAST_THREAD_BUSY if more else LEAST_THREAD
-    assert by_class >= LEAST_CLASS and by_thread >= least, said
+    assert by_class >= LEAST_CLASS and by_thread >= LEAST_THREAD, said
 
 
 def register(kind):
