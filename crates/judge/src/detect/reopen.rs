@@ -10,7 +10,8 @@ use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{
-    Act, Effect, FD_FLAGS, FILE_STATUS, Lines, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS, Semantics, Way, is_device,
+    Act, Effect, FD_FLAGS, FILE_STATUS, Lines, ObservedCall, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS, Semantics,
+    Way, is_device,
 };
 use crate::world::barrier::Barrier;
 use crate::world::replay::{Meaning, Opened, Step};
@@ -42,6 +43,8 @@ pub(super) struct Reopen<'a> {
     /// Names of files that any process moved elsewhere: the next opening for writing there is to
     /// make a new file.
     moved: Vec<Cow<'a, str>>,
+    /// Files that a process empties after it has opened them, by its number.
+    emptied: Set<(u32, &'a str)>,
     /// Bytes last read from each path, by process. Reading the same bytes again is needless.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
@@ -55,6 +58,7 @@ impl<'a> Reopen<'a> {
         Self {
             rereads: Rereads::new(recording, semantics),
             moved,
+            emptied: emptied(recording, semantics),
             contents: Map::default(),
             size: 0,
             rotating: Set::default(),
@@ -140,6 +144,19 @@ fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a
     names.dedup();
     names.truncate(MOVED);
     names
+}
+
+/// Returns the files that processes empty by their descriptors, as far as windows show.
+fn emptied<'a>(recording: &'a Recording, semantics: &Semantics) -> Set<(u32, &'a str)> {
+    let sets = semantics.calls_in_windows(recording, |lines| lines.sets(&SIZE));
+    let empties = sets.filter(|o| empties(o) && o.call.errno().is_none());
+    let named = empties.filter_map(|o| Some((o.window.process.0, o.call.fd.as_deref()?)));
+    named.take(MOVED).collect()
+}
+
+/// Returns true if a call that sets a file's size leaves nothing of it.
+fn empties(call: &ObservedCall<'_>) -> bool {
+    call.call.args[1] == 0
 }
 
 /// Returns what the program does with a file that it has just opened to write to as `fd`, as far as the window goes: it
@@ -269,6 +286,16 @@ impl Reopen<'_> {
         let own = claims.get(step.index).is_none_or(|old| old.weak);
         let (process, fd) = (step.observed.window.process.0, step.observed.call.result.unwrap_or(-1));
         if claims.excuse(step.index, ReasonId::SharedCounter, updates_locked(fd, rest)) {
+            return;
+        }
+        // What is written takes the place of all that was there, as after an opening that makes the file anew.
+        let empties = |(step, _): (&Step<'_>, Use)| step.lines.sets(&SIZE) && empties(&step.observed);
+        if uses(fd, rest).any(empties) {
+            return;
+        }
+        if self.emptied.contains(&(process, &*opened.path)) && !uses(fd, rest).any(|(_, used)| used == Use::Last) {
+            // The window may end before it is emptied.
+            claims.leave_out(step.index);
             return;
         }
         let facts = use_of(fd, rest);
