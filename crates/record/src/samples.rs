@@ -34,10 +34,52 @@ pub(crate) struct SampledStack {
 struct OfObject {
     /// The object's name, or that of its shape or folder; `None` for calls without a known object.
     name: Option<Arc<str>>,
-    /// Number of samples by octave of the row's count, in no order.
-    seen: Vec<(u32, u64)>,
-    /// The different stacks, and the number of samples of each.
-    stacks: Vec<(SampledStack, u64)>,
+    seen: ByOctave,
+    /// The different stacks, and the samples of each.
+    stacks: Vec<(SampledStack, ByOctave)>,
+}
+
+/// Number of samples by octave of the row's count, in no order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ByOctave(Vec<(u32, u64)>);
+
+impl ByOctave {
+    fn add(&mut self, octave: u32, n: u64) {
+        match self.0.iter_mut().find(|(of, _)| *of == octave) {
+            Some((_, seen)) => *seen += n,
+            None => self.0.push((octave, n)),
+        }
+    }
+
+    /// Returns the number of all samples.
+    fn count(&self) -> u64 {
+        self.0.iter().map(|(_, n)| n).sum()
+    }
+
+    /// Returns the sum over all samples of what `each` gives for one of an octave.
+    fn sum(&self, each: impl Fn(u32) -> f64) -> f64 {
+        self.0.iter().map(|(octave, n)| each(*octave) * *n as f64).sum()
+    }
+}
+
+impl OfObject {
+    /// Returns the share, 0 to 1, of the object's calls that the samples of one stack stand for, where a sample in an octave
+    /// stands for `each` calls. The calls of an octave are those of its own stacks, or of the nearest octave's that has any:
+    /// stacks of a run's first calls tell little of the later ones.
+    fn share_of(&self, stack: &ByOctave, each: impl Fn(u32) -> f64) -> f64 {
+        let mut of_octave = ByOctave::default();
+        let looks = self.stacks.iter().flat_map(|(_, looks)| &looks.0);
+        looks.for_each(|(octave, n)| of_octave.add(*octave, *n));
+        let (mut share, mut all) = (0.0, 0.0);
+        for (octave, n) in &self.seen.0 {
+            let weight = each(*octave) * *n as f64;
+            all += weight;
+            let nearest = of_octave.0.iter().min_by_key(|(of, _)| (of.abs_diff(*octave), *of));
+            let own = |of: u32| stack.0.iter().find(|(own, _)| *own == of).map_or(0, |(_, n)| *n);
+            share += nearest.map_or(0.0, |(of, looks)| weight * own(*of) as f64 / *looks as f64);
+        }
+        if all > 0.0 { share / all } else { 0.0 }
+    }
 }
 
 /// The sampled calls of a row, by object.
@@ -66,24 +108,20 @@ impl Samples {
         }
         let at = self.place_of(object);
         let Some(known) = self.objects.get_mut(at) else { return };
-        match known.seen.iter_mut().find(|(of, _)| *of == octave) {
-            Some((_, seen)) => *seen += 1,
-            None => known.seen.push((octave, 1)),
-        }
+        known.seen.add(octave, 1);
         let Some(stack) = stack else { return };
-        let alike = |(of, _): &&mut (SampledStack, u64)| (of.line, of.whole) == (stack.line, stack.whole);
-        let room = known.stacks.len() < MAX_STACKS;
-        match known.stacks.iter_mut().find(alike) {
-            Some((_, looks)) => *looks += 1,
-            None if room => known.stacks.push((stack, 1)),
-            None => {}
+        let alike = |(of, _): &&mut (SampledStack, ByOctave)| (of.line, of.whole) == (stack.line, stack.whole);
+        if let Some((_, looks)) = known.stacks.iter_mut().find(alike) {
+            looks.add(octave, 1);
+        } else if known.stacks.len() < MAX_STACKS {
+            known.stacks.push((stack, ByOctave(vec![(octave, 1)])));
         }
     }
 
     /// Returns the number of samples of an object's calls that have a stack.
     pub(crate) fn looks(&self, object: Option<&str>) -> u64 {
         let find = |name: Option<&str>| self.objects.iter().find(|known| known.name.as_deref() == name);
-        find(object).map_or(0, |known| known.stacks.iter().map(|(_, looks)| looks).sum())
+        find(object).map_or(0, |known| known.stacks.iter().map(|(_, looks)| looks.count()).sum())
     }
 
     /// Returns true if the row serves several lines of a script.
@@ -111,21 +149,20 @@ impl Samples {
         if !is_shared {
             return Vec::new();
         }
-        let seen = self.objects.iter().flat_map(|known| &known.seen);
+        let seen = self.objects.iter().flat_map(|known| &known.seen.0);
         let in_octave = |octave: u32| seen.clone().filter(|(of, _)| *of == octave).map(|(_, n)| n).sum::<u64>();
         let sizes: Vec<(u32, f64)> = octaves(calls, seen.clone().map(|(octave, _)| *octave))
             .map(|(size, octave)| (octave, size as f64 / in_octave(octave).max(1) as f64))
             .collect();
         let each = |octave: u32| sizes.iter().filter(|(of, _)| *of == octave).map(|(_, size)| size).sum::<f64>();
         let of_object = |known: &OfObject| {
-            let sum = |power| known.seen.iter().map(|(octave, n)| each(*octave).powi(power) * *n as f64).sum::<f64>();
-            let (weight, squares) = (sum(1), sum(2));
-            let looks: u64 = known.stacks.iter().map(|(_, looks)| looks).sum();
+            let (weight, squares) = (known.seen.sum(each), known.seen.sum(|octave| each(octave).powi(2)));
             let name = known.name.clone();
-            let of_stack = move |(stack, n): &(SampledStack, u64)| {
-                let part = |of: f64| (of * *n as f64 / looks.max(1) as f64).round() as u64;
+            let of_stack = move |(stack, looks): &(SampledStack, ByOctave)| {
+                let share = known.share_of(looks, each);
+                let part = |of: f64| (of * share).round() as u64;
                 let (weight, squares) = (part(weight), part(squares));
-                WeighedSample { object: name.clone(), stack: *stack, looks: *n, weight, squares }
+                WeighedSample { object: name.clone(), stack: *stack, looks: looks.count(), weight, squares }
             };
             known.stacks.iter().map(of_stack).collect::<Vec<_>>()
         };
@@ -187,6 +224,24 @@ mod tests {
         let seen: Vec<_> = all.iter().map(|s| (s.object.as_deref(), s.stack.whole, s.looks, s.weight)).collect();
         assert_eq!(seen, [(Some("/etc/app.json"), 2, 5, 85), (Some("/var/app.log"), 5, 5, 170)]);
         assert!(samples.has_several_lines() && samples.looks(Some("/var/app.log")) == 5);
+    }
+
+    #[test]
+    fn the_first_calls_of_a_row_count_as_few() {
+        // A script makes a file, reads it 1,022 times, and reads another as often.
+        let mut samples = Samples::default();
+        samples.note(1, Some("/etc/app.json"), Some(stack(1)));
+        for octave in 3..11 {
+            samples.note(octave, Some("/etc/app.json"), Some(stack(2)));
+            samples.note(octave, Some("/etc/other.json"), Some(stack(2)));
+            // Of most of the later calls only the object is asked.
+            (0..1 << octave / 2).for_each(|_| samples.note(octave, Some("/etc/app.json"), None));
+        }
+        let all = samples.weighed(2047);
+        let of_line =
+            |line| all.iter().filter(|s| s.stack.whole == line).map(|s| (s.looks, s.weight)).collect::<Vec<_>>();
+        assert_eq!(of_line(1).iter().map(|(looks, _)| looks).sum::<u64>(), 1);
+        assert!(of_line(1)[0].1 < 10 && of_line(2).iter().map(|(_, weight)| weight).sum::<u64>() > 2_000, "{all:?}");
     }
 
     #[test]
