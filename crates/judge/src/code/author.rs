@@ -3,7 +3,7 @@
 use crate::code::language::{CodeLanguage, Version, applet, compiled, version_of};
 use crate::code::owner::{Owner, is_served};
 use crate::pool::requested;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Frame, Module, Recording, Row, RowId, RowLine};
 
 /// Least share of a row's calls, 0 to 1, that go through a script's line or come by the functions for which a cure is.
@@ -56,7 +56,8 @@ impl Author {
         files.dedup();
         let all = || frames.iter().chain(&lines).copied();
         let own = frames.iter().flat_map(|f| &f.locations).filter_map(|l| l.file.as_deref());
-        let sources = own.chain(main_sources(recording, row)).map(str::to_owned).collect();
+        let shared = main_sources(recording, row).into_iter().chain(called_sources(recording, row));
+        let sources = own.chain(shared).map(str::to_owned).collect();
         let functions = frames.iter().flat_map(|f| &f.locations).map(|l| l.function.to_string()).collect();
         let script = all().find_map(|f| f.language).map(CodeLanguage::of_script);
         let interpreter = || files.iter().find_map(|file| CodeLanguage::of_file(file)).or_else(|| applet(program));
@@ -83,6 +84,25 @@ fn main_sources<'r>(recording: &'r Recording, row: &Row) -> Vec<&'r str> {
     }
     let least = HALF * row.counts.calls as f64;
     of_function.into_iter().filter(|(_, weight)| *weight as f64 >= least).map(|((file, _), _)| file).collect()
+}
+
+/// Returns the source files below the row's line through which at least half of its sampled calls came: where one line comes
+/// by several functions of a module, the row's stack has none of these.
+fn called_sources<'r>(recording: &'r Recording, row: &Row) -> BTreeSet<&'r str> {
+    let at = recording.rows.iter().position(|other| std::ptr::eq(other, row)).filter(|_| !row.lines.is_empty());
+    let Some(at) = at else { return BTreeSet::new() };
+    let trunks = recording.trunks_of(RowId(at as u32));
+    let mut of_file: BTreeMap<&str, u64> = BTreeMap::new();
+    for trunk in trunks {
+        let below = recording.stack(trunk.stack).frames.iter().take_while(|frame| Some(**frame) != row.user);
+        let places = below.flat_map(|frame| &recording.frame(*frame).locations);
+        for file in places.filter_map(|place| place.file.as_deref()).collect::<BTreeSet<_>>() {
+            let known = of_file.entry(file).or_default();
+            *known = known.saturating_add(trunk.weight);
+        }
+    }
+    let all = trunks.iter().fold(0u64, |sum, trunk| sum.saturating_add(trunk.weight));
+    of_file.into_iter().filter(|(_, weight)| *weight as f64 >= HALF * all as f64).map(|(file, _)| file).collect()
 }
 
 /// Returns true if an interpreter makes a row's calls while it runs no script, as php-fpm does while it reads a
@@ -114,8 +134,8 @@ fn is_asked_for(recording: &Recording, row: &Row) -> bool {
 mod tests {
     use super::*;
     use systoll_model::{
-        Counts, FrameClass, FrameId, Language as ScriptLanguage, Location, Process, ProcessId, RowLine, Stack, StackId,
-        Sysno,
+        Counts, FrameClass, FrameId, Language as ScriptLanguage, Location, Process, ProcessId, RowLine, RowTrunk,
+        Stack, StackId, Sysno,
     };
 
     /// Returns php-fpm's recording: a read by the stack 1, which is told up to its end or not, and, where a script `ran`, a stat
@@ -168,6 +188,40 @@ mod tests {
         };
         assert_eq!(sources(&[970, 7]), ["app.py"]);
         assert_eq!(sources(&[300, 700]), ["<frozen importlib._bootstrap_external>"]);
+    }
+
+    #[test]
+    fn a_module_that_a_line_calls_by_several_functions_is_a_source() {
+        let frame = |function: &str, file: &str| Frame {
+            locations: vec![Location { function: function.into(), file: Some(file.into()), line: Some(3) }],
+            language: Some(ScriptLanguage::Python),
+            ..Frame::default()
+        };
+        let stack = |of: &[u32]| Stack { frames: of.iter().copied().map(FrameId).collect(), complete: true };
+        let sources = |weights: [u64; 2]| {
+            let mut row = Row::new(ProcessId(0), Sysno::named("stat"), Counts { calls: 1_000, ..Counts::default() });
+            row.lines = vec![RowLine { frame: FrameId(3), looks: 9, weight: 1_000 }];
+            (row.user, row.context, row.outer) = (Some(FrameId(3)), StackId(2), StackId(3));
+            let trunk = |(at, weight)| RowTrunk { row: RowId(0), stack: StackId(at), weight };
+            let recording = Recording {
+                processes: vec![Process { exe: "/usr/bin/python3.11".into(), ..Process::default() }],
+                frames: vec![
+                    frame("exists", "genericpath.py"),
+                    frame("isfile", "genericpath.py"),
+                    frame("emit", "logging/handlers.py"),
+                    frame("main", "app.py"),
+                    frame("run", "framework.py"),
+                ],
+                stacks: vec![stack(&[0, 2, 3, 4]), stack(&[1, 3, 4]), stack(&[]), stack(&[3])],
+                rows: vec![row],
+                trunks: (0..).zip(weights).map(trunk).collect(),
+                ..Recording::default()
+            };
+            Author::of(&recording, &recording.rows[0]).sources
+        };
+        let has = |weights, file: &str| sources(weights).iter().any(|source| source == file);
+        assert!(has([60, 40], "logging/handlers.py") && has([60, 40], "genericpath.py") && has([60, 40], "app.py"));
+        assert!(!has([40, 60], "logging/handlers.py") && !has([60, 40], "framework.py"));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use crate::collections::hash::{Map, Set};
 use crate::evidence::survey::RowView;
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use systoll_model::{Process, ProcessId, Recording, StackId, Sysno};
+use systoll_model::{Process, ProcessId, Recording, RowId, StackId, Sysno, shape};
 
 /// Objects that a process's claimed calls are about, and folders that it lists. Both are looked up when first asked for.
 #[derive(Default)]
@@ -13,14 +14,14 @@ pub(crate) struct ProgramFacts {
     listed: OnceCell<Map<ProcessId, Set<Arc<str>>>>,
 }
 
-/// The contexts whose claimed calls are about an object.
+/// The places whose claimed calls are about an object.
 struct Asked {
     first: StackId,
     several: bool,
 }
 
 impl ProgramFacts {
-    /// Returns true if claimed calls of several contexts of the process are about the object.
+    /// Returns true if claimed calls of several contexts of the process, or of several lines of one, are about the object.
     pub(crate) fn is_of_several_places(
         &self,
         (process, object): (ProcessId, &str),
@@ -40,7 +41,8 @@ impl ProgramFacts {
 
 fn asked(recording: &Recording, views: &[RowView<'_>]) -> Map<ProcessId, Map<Arc<str>, Asked>> {
     let mut all: Map<ProcessId, Map<Arc<str>, Asked>> = Map::default();
-    for (row, view) in recording.rows.iter().zip(views).filter(|(_, view)| !view.claimed.is_empty()) {
+    let rows = (0u32..).zip(&recording.rows).zip(views).filter(|(_, view)| !view.claimed.is_empty());
+    for ((id, row), view) in rows {
         let of_process = all.entry(row.process).or_default();
         let mut last: Option<&Arc<str>> = None;
         for object in view.claimed.iter().filter_map(|claimed| claimed.claim.object.as_ref()) {
@@ -49,12 +51,23 @@ fn asked(recording: &Recording, views: &[RowView<'_>]) -> Map<ProcessId, Map<Arc
                 continue;
             }
             last = Some(object);
-            let new = || Asked { first: row.context, several: false };
+            let new = || Asked { first: row.context, several: has_several_lines(recording, RowId(id), object) };
             let asked = of_process.entry(object.clone()).or_insert_with(new);
             asked.several |= asked.first != row.context;
         }
     }
     all
+}
+
+/// Returns true if calls of several lines of the row are about the object, or about objects of its shape where it has no
+/// samples of its own.
+fn has_several_lines(recording: &Recording, row: RowId, object: &str) -> bool {
+    let samples = recording.object_samples_of(row);
+    let lines = |name: &str| {
+        let of_object = samples.iter().filter(|sample| sample.object.as_deref() == Some(name));
+        of_object.filter_map(|sample| sample.line).collect::<BTreeSet<_>>().len()
+    };
+    samples.len() > 1 && (lines(object) > 1 || lines(&shape(object)) > 1)
 }
 
 fn listed(recording: &Recording) -> Map<ProcessId, Set<Arc<str>>> {
@@ -85,6 +98,27 @@ pub(crate) fn is_given_files(image: &Process) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systoll_model::{FrameId, ObjectSample};
+
+    #[test]
+    fn several_lines_of_one_context_are_several_places() {
+        let asked = |lines: &[u32], sampled: &str| {
+            let sample = |line: &u32| ObjectSample {
+                row: RowId(0),
+                object: Some(sampled.into()),
+                line: Some(FrameId(*line)),
+                above: StackId(0),
+                whole: StackId(0),
+                looks: 4,
+                weight: 400,
+                squares: 40_000,
+            };
+            let recording = Recording { object_samples: lines.iter().map(sample).collect(), ..Recording::default() };
+            has_several_lines(&recording, RowId(0), "spool/m12")
+        };
+        assert!(asked(&[13, 14], "spool/m12") && asked(&[13, 14], "spool/m#"));
+        assert!(!asked(&[13, 13], "spool/m12") && !asked(&[13, 14], "spool/log"));
+    }
 
     #[test]
     fn what_a_filter_reads_is_told_by_its_words() {

@@ -161,9 +161,12 @@ fn functions_called(recording: &Recording, id: RowId, language: CodeLanguage) ->
 }
 
 /// Returns the frames above a row's context on which most of its looks agree, if its calls come
-/// from several lines.
+/// from several lines: those of the line that is named for the row, as far as any stack has it.
 fn heaviest_stack(recording: &Recording, id: RowId) -> Vec<&Frame> {
-    let most = recording.trunks_of(id).iter().max_by_key(|trunk| (trunk.weight, Reverse(trunk.stack)));
+    let user = recording.row(id).user;
+    let is_of_line = |stack| user.is_some_and(|user| recording.stack(stack).frames.contains(&user));
+    let trunks = recording.trunks_of(id).iter();
+    let most = trunks.max_by_key(|trunk| (is_of_line(trunk.stack), trunk.weight, Reverse(trunk.stack)));
     most.map_or_else(Vec::new, |trunk| {
         recording.stack(trunk.stack).frames.iter().map(|frame| recording.frame(*frame)).collect()
     })
@@ -348,7 +351,7 @@ fn python_name(frame: &Frame) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Location, RowTrunk, Stack, StackId};
+    use systoll_model::{Counts, Location, Process, ProcessId, RowTrunk, Stack, StackId};
 
     #[test]
     fn rusts_library_is_named_as_it_is_used() {
@@ -516,5 +519,33 @@ mod tests {
         };
         assert!(serves(&[trunk(0, 50), trunk(1, 40)]));
         assert!(!serves(&[trunk(0, 90), trunk(1, 10)]) && !serves(&[trunk(1, 5)]) && !serves(&[]));
+    }
+
+    #[test]
+    fn the_function_is_one_that_the_named_line_calls() {
+        let frame = |function: &str, file: &str, class| Frame {
+            locations: vec![Location { function: function.into(), file: Some(file.into()), line: Some(1) }],
+            language: Some(ScriptLanguage::Python),
+            class,
+            ..Frame::default()
+        };
+        // One line asks by two functions, and the next line, which makes half as many calls, by one.
+        let library =
+            ["exists", "isfile", "getmtime"].map(|name| frame(name, "<frozen genericpath>", FrameClass::Runtime));
+        let lines = ["scan", "scan_next"].map(|name| frame(name, "watch.py", FrameClass::User));
+        let stack = |of: [u32; 2]| Stack { frames: of.map(FrameId).to_vec(), complete: true };
+        let row =
+            Row { user: Some(FrameId(3)), ..Row::new(ProcessId(0), Sysno::named("newfstatat"), Counts::default()) };
+        let trunk = |(stack, weight)| RowTrunk { row: RowId(0), stack: StackId(stack), weight };
+        let recording = Recording {
+            processes: vec![Process { exe: "/usr/bin/python3.11".into(), ..Process::default() }],
+            frames: library.into_iter().chain(lines).collect(),
+            stacks: vec![stack([0, 3]), stack([1, 3]), stack([2, 4]), Stack::default()],
+            rows: vec![Row { context: StackId(3), outer: StackId(3), ..row }],
+            trunks: [(0, 33), (1, 32), (2, 35)].map(trunk).to_vec(),
+            ..Recording::default()
+        };
+        let api = language_api(&recording, RowId(0), Some(CodeLanguage::Python), None);
+        assert_eq!(api.as_deref(), Some("os.path.exists"));
     }
 }

@@ -343,8 +343,8 @@ impl<'a> ClaimedCalls<'a> {
         })
     }
 
-    /// Returns true if two or more contexts of the program ask about the same object. Another finding may be about
-    /// another of these contexts.
+    /// Returns true if two or more contexts or lines of the program ask about the same object. Another finding may be about
+    /// another of these.
     fn are_of_several_places(&self) -> bool {
         let JudgedView { recording, views, programs, .. } = self.shown;
         self.any_object(|process, object| programs.is_of_several_places((process, object), recording, views))
