@@ -104,7 +104,7 @@ fn is_considered(remark: &Finding, own_ns: u64) -> bool {
     }
     let later = remark.later.and_then(|later| later.share_of_cpu).unwrap_or(0.0);
     let of_cpu = remark.share_of_cpu.unwrap_or(0.0) + later;
-    let around = remark.expected_gain.map_or(0, |gain| gain.around_ns) as f64;
+    let around = remark.expected_gain.filter(|gain| gain.with_work).map_or(0, |gain| gain.around_ns) as f64;
     let works = own_ns > 0 && around >= CONSIDERED_CALLS * own_ns as f64;
     let many = remark.share_of_calls >= CONSIDERED_CALLS && of_cpu >= CONSIDERED_OF_MANY;
     of_cpu >= CONSIDERED_OF_OTHERS || remark.is_for_reader() && (of_cpu >= CONSIDERED_CPU || many || works)
@@ -133,8 +133,13 @@ mod tests {
         assert!(considered(|r| (r.share_of_cpu, r.share_of_calls) = (Some(0.01), 0.3)));
         assert!(!considered(|r| (r.share_of_cpu, r.share_of_calls) = (Some(0.004), 0.3)));
         assert!(considered(|r| {
-            r.share_of_cpu = Some(0.01);
-            r.expected_gain = Some(ExpectedGain { around_ns: 200_000_000, ..ExpectedGain::default() });
+            let work = ExpectedGain { around_ns: 200_000_000, with_work: true, ..ExpectedGain::default() };
+            (r.share_of_cpu, r.expected_gain) = (Some(0.002), Some(work));
+        }));
+        // The work around a question stays without it.
+        assert!(!considered(|r| {
+            let work = ExpectedGain { around_ns: 200_000_000, ..ExpectedGain::default() };
+            (r.share_of_cpu, r.expected_gain) = (Some(0.002), Some(work));
         }));
         assert!(!considered(|r| r.needless_toll_ns = 900_000));
         assert!(!considered(|r| r.doubt = Some(Doubt::Excerpt)));

@@ -36,6 +36,8 @@ pub(crate) struct NeedlessCalls<'a> {
     /// True if the advice leaves out the library function that makes the calls, with everything else that this
     /// function does.
     pub whole: bool,
+    /// True if the calls read a file anew, for the work on what it holds.
+    pub reads_anew: bool,
     /// Number of the needless calls.
     pub count: Estimate,
     /// Toll of the needless calls, ns.
@@ -67,10 +69,10 @@ pub(crate) fn expected_gain(
     let whole = |ns: f64| ns.clamp(0.0, most).round() as u64;
     let [least, more] = PRICE.map(|part| part * needless.toll_ns);
     if let Some([low, high]) = needless.of_copies {
-        return Some(ExpectedGain { low: whole(low), high: whole(high), around_ns: 0 });
+        return Some(ExpectedGain { low: whole(low), high: whole(high), ..ExpectedGain::default() });
     }
     if needless.starts {
-        return Some(ExpectedGain { low: whole(least), high: whole(more), around_ns: 0 });
+        return Some(ExpectedGain { low: whole(least), high: whole(more), ..ExpectedGain::default() });
     }
     let around = around(needless.rows, needless.weak, shown)?;
     let least = least * (1.0 - around.messages);
@@ -83,7 +85,9 @@ pub(crate) fn expected_gain(
     // If the cure leaves out the library function that makes the calls, the function's other work
     // goes too. If counting that work makes the interval too wide, the calls alone are counted.
     let high = Some(high + around_ns).filter(|high| needless.whole && *high <= WIDEST * low).unwrap_or(high);
-    Some(ExpectedGain { low: whole(low), high: whole(high), around_ns: whole(around_ns) }).filter(ExpectedGain::helps)
+    let with_work = needless.whole || needless.reads_anew;
+    Some(ExpectedGain { low: whole(low), high: whole(high), around_ns: whole(around_ns), with_work })
+        .filter(ExpectedGain::helps)
 }
 
 impl ExpectedGain {

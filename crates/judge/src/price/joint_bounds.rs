@@ -166,7 +166,7 @@ mod tests {
 
     /// Returns a finding about the calls of a row, all of which are needless.
     fn about_calls(row: u32, ms: u64) -> Finding {
-        let gain = ExpectedGain { low: ms * MS, high: 2 * ms * MS, around_ns: 0 };
+        let gain = ExpectedGain { low: ms * MS, high: 2 * ms * MS, ..ExpectedGain::default() };
         Finding {
             rows: vec![RowId(row)],
             needless_toll_ns: ms * MS,

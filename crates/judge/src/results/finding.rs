@@ -132,6 +132,9 @@ pub struct ExpectedGain {
     pub high: u64,
     /// The program's own work right around the calls, ns; some of it may go with them.
     pub around_ns: u64,
+    /// True if that work is done for the calls, and goes with them: what was read is parsed, or the cure leaves out the
+    /// library's function that makes the calls.
+    pub with_work: bool,
 }
 
 impl Finding {

@@ -111,6 +111,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
             weak: certainty.is_low(),
             starts: finding.starts,
             whole,
+            reads_anew: reads_anew(group, shown),
             count: finding.needless,
             toll_ns: f.toll_of_needless(certainty.is_low()),
             later: f.later,
@@ -199,13 +200,18 @@ const WORK_SHARE: f64 = 0.10;
 /// Returns true if a file is read again and again, and the program spends a large part of its time on what it read, as on
 /// parsing: its reads alone are cheap.
 fn is_read_for_work(group: &Group<'_>, f: &Figures, shown: JudgedView<'_>, options: &Options) -> bool {
-    let claimed = || group.rows.iter().filter_map(|id| shown.views.get(id.0 as usize)).flat_map(|view| &view.claimed);
-    let reread = group.kind == Kind::Repeat && claimed().any(|claimed| claimed.claim.about == READ_ANEW);
+    let reread = reads_anew(group, shown);
     let often = f.any >= options.low_calls as f64 && f.any >= options.min_row_share * f.calls as f64;
     let looked_at = f.claimed >= options.min_agreeing;
     let own = shown.recording.own_cpu_ns().filter(|_| reread && often && looked_at);
     let worked_ns = || work_around_ns(&group.rows, f.any, shown);
     own.zip(own.and_then(|_| worked_ns())).is_some_and(|(own, worked_ns)| worked_ns >= WORK_SHARE * own as f64)
+}
+
+/// Returns true if the group's calls read again what they had read.
+fn reads_anew(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    let mut claimed = group.rows.iter().filter_map(|id| shown.views.get(id.0 as usize)).flat_map(|view| &view.claimed);
+    group.kind == Kind::Repeat && claimed.any(|claimed| claimed.claim.about == READ_ANEW)
 }
 
 /// Returns the group's finding without words and cures.

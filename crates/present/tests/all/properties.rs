@@ -241,6 +241,7 @@ fn finding() -> impl Strategy<Value = Finding> {
                 low: n[1].min(n[2]),
                 high: n[1].max(n[2]),
                 around_ns: n[0],
+                with_work: n[0] % 2 == 0,
             }),
             later: (n[0] % 2 == 0).then_some(Later {
                 faults: Estimate { estimate: n[1], low: n[2], high: n[3] },

@@ -87,7 +87,7 @@ fn started(f: &mut Finding) {
 }
 
 fn gain(f: &mut Finding, around_ns: u64) {
-    f.expected_gain = Some(ExpectedGain { low: 1_700_000_000, high: 2_100_000_000, around_ns });
+    f.expected_gain = Some(ExpectedGain { low: 1_700_000_000, high: 2_100_000_000, around_ns, with_work: false });
 }
 
 fn per(f: &mut Finding, per: WorkUnit, calls: u64) {
