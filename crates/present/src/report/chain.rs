@@ -83,7 +83,11 @@ impl Report<'_> {
     /// Returns the frames of `ids` from the user's frame outwards (or from the system call, if
     /// there is none), each with its index.
     fn callers(&self, row: &Row, ids: &[FrameId]) -> Vec<(usize, &Frame)> {
-        let start = row.user.and_then(|user| ids.iter().position(|id| *id == user)).unwrap_or(0);
+        let of = |is: &dyn Fn(&FrameId) -> bool| ids.iter().position(is);
+        // Without a user's frame, what lies inside of the API is not its caller.
+        let is_api = |id: &FrameId| frame(self.rec, *id).is_some_and(|f| row.api.as_deref() == Some(f.function()));
+        let after_api = || of(&is_api).map_or(0, |at| at + 1);
+        let start = row.user.and_then(|user| of(&|id| *id == user)).unwrap_or_else(after_api);
         let named = ids.iter().enumerate().skip(start);
         let mut frames: Vec<_> = named.filter_map(|(at, id)| Some((at, frame(self.rec, *id)?))).collect();
         // Once a script's lines are shown, the interpreter's functions between them add nothing.

@@ -327,11 +327,15 @@ impl Report<'_> {
     }
 }
 
-/// Returns true if one sample stands for so many calls of a script that its line may be any of several.
+/// Returns true if a script's line may be any of several: one sample stands for many calls, or the only line known is that of
+/// other processes.
 fn is_by_chance(row: &Row) -> bool {
     /// Least number of calls that one sample does not speak for.
     const MANY: u64 = 100;
-    row.counts.calls >= MANY && row.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks)) == 1
+    match (row.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks)), row.lines.len()) {
+        (0, 1) => true,
+        (looks, _) => looks == 1 && row.counts.calls >= MANY,
+    }
 }
 
 /// A place in the source that makes calls of a finding.

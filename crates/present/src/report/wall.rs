@@ -2,8 +2,10 @@
 
 use super::closing::waited_ns;
 use super::screen::{CLOSING_TEXT, Report};
-use crate::style::{Line, Role, flow};
-use systoll_judge::WallTime;
+use crate::style::{Line, Role, Style, flow};
+use std::cmp::Reverse;
+use systoll_judge::{WallPart, WallTime};
+use systoll_model::Sysno;
 
 /// Cells of the bar.
 const CELLS: usize = 24;
@@ -15,6 +17,16 @@ const RUNNING: &str = "·";
 const FEW: usize = 2;
 /// Least share of the elapsed time, 0 to 1, of a row's waits that are shown unasked.
 const LEAST: f64 = 0.1;
+
+/// A place in the code whose calls waited.
+struct WaitingPlace {
+    syscall: Sysno,
+    /// The waits of all its rows.
+    part: WallPart,
+    caller: Line,
+    /// The caller's text, by which places are alike.
+    text: String,
+}
 
 impl Report<'_> {
     /// Returns what a program's start searched, opened and read.
@@ -30,20 +42,43 @@ impl Report<'_> {
         let mut lines =
             self.closing_line("wall", Role::Plain, &format!("{}  {}", bar(wall), self.sentences().wall_classes(wall)));
         let is_shown = |ns: u64| asked || ns as f64 >= LEAST * wall.wall_ns as f64;
-        let shown = wall.parts.iter().filter(|part| is_shown(part.ns)).take(if asked { usize::MAX } else { FEW });
-        for part in shown {
-            let Some(row) = self.sentences().wall_row(part) else { continue };
+        let places = self.waiting_places(wall);
+        let shown = places.iter().filter(|place| is_shown(place.part.ns)).take(if asked { usize::MAX } else { FEW });
+        for place in shown {
             let mut first = Line::of(Role::Plain, "");
             first.pad_to(CLOSING_TEXT);
             let mut name = Line::default();
-            name.push_name(Role::Name, row.syscall.to_string());
-            let told = Line::of(Role::Plain, self.sentences().wall_part(wall, part));
-            let caller = part.line.and_then(|line| self.waiting_line(row, line));
-            let caller = caller.unwrap_or_else(|| self.spending_caller(part.row, row, waited_ns));
-            let segments = vec![name, told, caller];
+            name.push_name(Role::Name, place.syscall.to_string());
+            let told = Line::of(Role::Plain, self.sentences().wall_part(wall, &place.part));
+            let segments = vec![name, told, place.caller.clone()];
             lines.extend(flow(first, segments, 3, CLOSING_TEXT, self.style.columns()));
         }
         lines
+    }
+
+    /// Returns the places that waited, longest first. Rows that would be printed alike, as those of one line that calls a
+    /// library in several ways, are one place.
+    fn waiting_places(&self, wall: &WallTime) -> Vec<WaitingPlace> {
+        let plain = Style { color: false, width: 0, whole_names: false };
+        let mut places: Vec<WaitingPlace> = vec![];
+        for part in &wall.parts {
+            let Some(row) = self.sentences().wall_row(part) else { continue };
+            let caller = part.line.and_then(|line| self.waiting_line(row, line));
+            let caller = caller.unwrap_or_else(|| self.spending_caller(part.row, row, waited_ns));
+            let text = caller.render(&plain);
+            let alike = |of: &&mut WaitingPlace| {
+                of.syscall == row.syscall && of.part.class == part.class && of.text == text && !text.is_empty()
+            };
+            if let Some(WaitingPlace { part: sum, .. }) = places.iter_mut().find(alike) {
+                sum.ns = sum.ns.saturating_add(part.ns);
+                sum.calls = sum.calls.saturating_add(part.calls);
+                sum.longest_ns = sum.longest_ns.max(part.longest_ns);
+            } else {
+                places.push(WaitingPlace { syscall: row.syscall, part: part.clone(), caller, text });
+            }
+        }
+        places.sort_by_key(|place| Reverse(place.part.ns));
+        places
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Sentences;
 use crate::units::{counted, grouped};
-use systoll_model::{Problem, ProblemKind};
+use systoll_model::{Frame, Problem, ProblemKind};
 
 /// Files without names that the sentence names, at most.
 const FILES: usize = 3;
@@ -16,10 +16,24 @@ impl Sentences<'_> {
     pub(crate) fn matters(&self, problem: &Problem) -> bool {
         match problem.kind {
             ProblemKind::Bounded => false,
-            ProblemKind::Name => !self.judgement.findings.is_empty(),
+            ProblemKind::Name => self.names_lack(problem),
             ProblemKind::Price => !self.judgement.findings.is_empty() || self.own_cpu_ns().is_none(),
             _ => true,
         }
+    }
+
+    /// Returns true if there are findings and, where the problem is a file without names, calls of one come by a function of
+    /// that file, which is then shown by its address.
+    fn names_lack(&self, problem: &Problem) -> bool {
+        let findings = &self.judgement.findings;
+        let Some(file) = problem.text.strip_suffix(STRIPPED) else { return !findings.is_empty() };
+        let strands = self.judgement.strands(self.rec);
+        let path = |f: &Frame| strands.modules.get(f.module?.0 as usize).map(|module| &*module.path);
+        let is_address = |f: &Frame| f.function().contains("+0x") && path(f) == Some(file);
+        let rows = findings.iter().flat_map(|f| &f.strands).filter_map(|id| strands.rows.get(id.0 as usize));
+        // Of a script's calls, its lines are shown.
+        let mut rows = rows.filter(|row| row.lines.is_empty());
+        rows.any(|row| strands.row_frames(row).any(is_address))
     }
 
     /// Returns the problems for which `matters` returns true, first those that put the counts in doubt. If `joined` is

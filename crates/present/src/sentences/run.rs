@@ -182,7 +182,11 @@ impl Sentences<'_> {
             return Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true };
         }
         let most = most.join(", ");
-        Nothing { text: format!("no needless calls found; {most}: {n}{only}{exact}{cost}"), is_good: true }
+        // Some may be needless, and cost too little to be worth a line.
+        let untold = &self.judgement.untold;
+        let is_none = self.judgement.also.is_empty() && untold.calls == 0 && untold.unsure_calls == 0;
+        let found = if is_none { "no needless calls found" } else { "nothing needless worth your time" };
+        Nothing { text: format!("{found}; {most}: {n}{only}{exact}{cost}"), is_good: true }
     }
 
     /// Writes a share as in `, 11 % of CPU`, without its interval, for a verdict of one line: `, about 11 % of CPU` if it has one.

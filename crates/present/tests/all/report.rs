@@ -2,8 +2,8 @@
 
 use crate::common::{Builder, counts, finding, report, stories};
 use insta::assert_snapshot;
-use systoll_judge::{Judgement, Kind, Unjudged, Untold};
-use systoll_model::{FrameClass, Problem, ProblemKind, Process, ProcessId, Recording, RowId};
+use systoll_judge::{Judgement, Kind, Unjudged, Untold, WaitClass, WallPart, WallTime};
+use systoll_model::{FrameClass, Problem, ProblemKind, Process, ProcessId, Recording, RowId, RowLine};
 use systoll_present::{Narrowing, ReportOptions, Style};
 
 fn screen(story: (Recording, Judgement), width: usize) -> String {
@@ -507,4 +507,86 @@ fn one_more_place_is_one_place() {
     };
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style::default());
     assert!(text.contains(" 1 more place\n"), "{text}");
+}
+
+#[test]
+fn what_lies_inside_of_a_library_is_not_its_caller() {
+    let mut builder = Builder::new(&["app"]).times(30.0, 20.0);
+    // A goroutine of the library's: no frame of the stack is the user's.
+    let names = ["syscall.Syscall", "net.dial", "net/http.(*Transport).func1", "runtime.goexit"];
+    let frames = names.map(|name| builder.frame("/usr/bin/app", FrameClass::Runtime, name, "x.go:7"));
+    let row = builder.row("connect", Some(names[2]), &frames, counts(1_000, 9_000_000));
+    let mut rec = builder.build();
+    rec.rows[0].user = None;
+    let judgement = Judgement { findings: vec![finding(&rec, Kind::Repeat, None, &[row])], ..Judgement::default() };
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style::default());
+    assert!(text.contains("net/http.(*Transport).func1"), "{text}");
+    assert!(!text.contains("syscall.Syscall") && !text.contains("net.dial"), "{text}");
+}
+
+#[test]
+fn a_file_without_names_is_a_problem_where_its_addresses_are_shown() {
+    let of = |function: &str| {
+        let mut builder = Builder::new(&["app"]).times(30.0, 20.0);
+        let frame = builder.frame("/usr/bin/app", FrameClass::User, function, "");
+        let row = builder.row("getpid", Some("getpid"), &[frame], counts(1_000, 9_000_000));
+        let mut rec = builder.build();
+        for file in ["app", "sed"] {
+            let text = format!(
+                "/usr/bin/{file}: stripped: its functions are shown by address; its debug symbols would name them"
+            );
+            rec.problems.push(Problem::new(ProblemKind::Name, text));
+        }
+        let judgement = Judgement { findings: vec![finding(&rec, Kind::Repeat, None, &[row])], ..Judgement::default() };
+        report(&rec, &judgement, &ReportOptions::default(), &Style::default())
+    };
+    let (by_address, by_name) = (of("app+0x1234"), of("log_line"));
+    assert!(by_address.contains("/usr/bin/app: stripped") && !by_address.contains("/usr/bin/sed"), "{by_address}");
+    assert!(!by_name.contains("stripped"), "{by_name}");
+}
+
+#[test]
+fn a_line_that_one_sample_shows_is_not_that_of_many_calls() {
+    let with = |looks: &[u64]| {
+        let mut builder = Builder::new(&["bash", "x.sh"]).times(30.0, 20.0);
+        let frame = builder.frame("/usr/bin/bash", FrameClass::User, "main", "x.sh:5");
+        let first = builder.row("clone", Some("fork"), &[], counts(900, 9_000_000));
+        let second = builder.row("execve", Some("execve"), &[frame], counts(900, 8_000_000));
+        let mut rec = builder.build();
+        let line = |looks: &u64| RowLine { frame, looks: *looks, weight: 1 };
+        rec.rows[second.0 as usize].lines = looks.iter().map(line).collect();
+        let findings = vec![finding(&rec, Kind::Repeat, None, &[first, second])];
+        report(&rec, &Judgement { findings, ..Judgement::default() }, &ReportOptions::default(), &Style::default())
+    };
+    assert!(with(&[9]).contains("execve < main x.sh:5, 900 calls"), "{}", with(&[9]));
+    for by_chance in [&[1][..], &[0]] {
+        assert!(with(by_chance).contains("execve, 900 calls"), "{by_chance:?} {}", with(by_chance));
+    }
+}
+
+#[test]
+fn waits_that_are_printed_alike_are_one() {
+    let mut builder = Builder::new(&["app"]).times(10_000.0, 20.0);
+    let frame = builder.frame("/usr/bin/app", FrameClass::User, "commit", "db.py:7");
+    let rows = [8, 9].map(|n| builder.row("fsync", Some("fsync"), &[frame], counts(n, 9_000)));
+    let mut rec = builder.build();
+    rec.header.wall_ns = 10_000_000_000;
+    let part = |row: &RowId, class| WallPart {
+        class,
+        row: *row,
+        calls: 40,
+        ns: 900_000_000,
+        longest_ns: 30_000_000,
+        line: None,
+    };
+    let waits = |class: [WaitClass; 2]| {
+        let parts: Vec<WallPart> = rows.iter().zip(class).map(|(row, class)| part(row, class)).collect();
+        let wall = WallTime { wall_ns: 10_000_000_000, other_ns: 8_200_000_000, parts, is_complete: true };
+        let judgement = Judgement { wall_time: Some(wall), ..Judgement::default() };
+        report(&rec, &judgement, &ReportOptions { waits: true, ..ReportOptions::default() }, &Style::default())
+    };
+    let joined = waits([WaitClass::Disk, WaitClass::Disk]);
+    assert!(joined.contains("waited 1.80 s in 80 calls, at most 30 ms, 18 %, for the disk"), "{joined}");
+    let apart = waits([WaitClass::Disk, WaitClass::Clock]);
+    assert!(apart.contains("waited 0.900 s in 40 calls") && !apart.contains("80 calls"), "{apart}");
 }
