@@ -54,6 +54,7 @@ fn all() -> Options {
         windows: true,
         elide: true,
         receives: true,
+        writes: true,
         long: Some(20),
         totals: false,
     }
