@@ -235,7 +235,7 @@ mod tests {
             samples.note(octave, Some("/etc/app.json"), Some(stack(2)));
             samples.note(octave, Some("/etc/other.json"), Some(stack(2)));
             // Of most of the later calls only the object is asked.
-            (0..1 << octave / 2).for_each(|_| samples.note(octave, Some("/etc/app.json"), None));
+            (0..1 << (octave / 2)).for_each(|_| samples.note(octave, Some("/etc/app.json"), None));
         }
         let all = samples.weighed(2047);
         let of_line =
