@@ -168,7 +168,7 @@ int nanosleep(const struct timespec *time, struct timespec *left)
     return sleep_for(time, left);
 }
 
-/* Sleeps for a part of the time. What is left of it is told as of the whole. */
+/* Sleeps for a part of the time. If a signal ends the sleep, the time left is given as that of the whole sleep. */
 static int sleep_for(const struct timespec *time, struct timespec *left)
 {
     static void *kept;

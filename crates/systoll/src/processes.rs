@@ -4,7 +4,11 @@ use crate::cli::SelectArgs;
 use crate::failure::Failure;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+
+/// The kernel's tables of TCP sockets.
+const TCP_TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
 /// Returns the requested processes.
 pub(crate) fn found(args: &SelectArgs) -> Result<Vec<i32>, Failure> {
@@ -117,7 +121,7 @@ fn own_line() -> BTreeSet<i32> {
     line
 }
 
-fn with_descendants(pids: &[i32]) -> Vec<i32> {
+pub(crate) fn with_descendants(pids: &[i32]) -> Vec<i32> {
     descended(pids, |_, _| true)
 }
 
@@ -157,7 +161,7 @@ pub(crate) fn left_out(pids: &[i32]) -> Option<String> {
 
 /// Returns the processes that listen on a TCP port.
 fn listening(port: u16) -> Vec<i32> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let tables = TCP_TABLES.map(|path| fs::read_to_string(path).unwrap_or_default());
     let inodes: BTreeSet<String> =
         tables.iter().flat_map(|table| table.lines().filter_map(|l| inode(l, port))).collect();
     let has = |pid: &i32| {
@@ -174,14 +178,28 @@ fn listening(port: u16) -> Vec<i32> {
     if inodes.is_empty() { Vec::new() } else { running().into_iter().filter(has).collect() }
 }
 
+/// Returns true if a socket listens on a TCP port. Reads no further than to the last socket that listens: the kernel lists
+/// these first.
+pub(crate) fn is_listened_on(port: u16) -> bool {
+    TCP_TABLES.iter().any(|table| {
+        let Ok(table) = fs::File::open(table) else { return false };
+        let lines = BufReader::new(table).lines().skip(1).map_while(Result::ok);
+        lines.map_while(|line| listener(&line).map(|(local, _)| local)).any(|local| local == port)
+    })
+}
+
 /// Returns the inode of a socket that listens on a port, from its line of /proc/net/tcp.
 fn inode(line: &str, port: u16) -> Option<String> {
+    listener(line).filter(|(local, _)| *local == port).map(|(_, inode)| inode.to_owned())
+}
+
+/// Returns the port and the inode of a socket that listens, from its line of /proc/net/tcp; `None` for other sockets.
+fn listener(line: &str) -> Option<(u16, &str)> {
     const LISTENS: &str = "0A";
     let mut fields = line.split_ascii_whitespace();
-    let local = fields.nth(1)?.rsplit_once(':')?.1;
+    let local = u16::from_str_radix(fields.nth(1)?.rsplit_once(':')?.1, 16).ok()?;
     let state = fields.nth(1)?;
-    let is_it = u16::from_str_radix(local, 16).ok()? == port && state == LISTENS;
-    fields.nth(5).filter(|_| is_it).map(str::to_owned)
+    fields.nth(5).filter(|_| state == LISTENS).map(|inode| (local, inode))
 }
 
 /// Returns the processes whose control group's path satisfies `is_meant`.

@@ -26,9 +26,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut places = Places::open(&args.show, &args.keep, args.quiet, Output::Stderr)?;
     let awaited = args.until.as_ref().map(Awaited::new).transpose()?;
     let mut recording = record(args, &places, awaited.as_ref())?;
-    if let Some(awaited) = &awaited {
-        awaited.finish(&mut recording, args.goes_on);
-    }
+    let missed = awaited.as_ref().and_then(|awaited| awaited.finish(&mut recording, args.goes_on));
     // The command has run: if it failed, its exit code wins over a failure to write results.
     let kept = places.keep(&recording);
     let added = add(&args.keep, &args.show, &recording, &args.labels.labels(), args.quiet);
@@ -44,7 +42,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Err(failure) = proved {
         failure.tell();
     }
-    if let Some(missed) = awaited.as_ref().and_then(Awaited::missed) {
+    if let Some(missed) = missed {
         missed.tell();
         failed = true;
     } else if awaited.is_some() && !failed {

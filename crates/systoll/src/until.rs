@@ -3,12 +3,13 @@
 use crate::cli::Sign;
 use crate::failure::Failure;
 use crate::output::to_stderr;
+use crate::processes::{is_listened_on, with_descendants};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use systoll_model::{ProblemKind, Recording, Until};
+use systoll_model::{Problem, ProblemKind, Recording, Until};
 use systoll_record::{Control, Moment, look_now};
 
 /// Time between two checks whether the command is ready.
@@ -59,7 +60,7 @@ impl Awaited {
     /// If the sign is there already, so that the command could not give it.
     pub(crate) fn new(sign: &Sign) -> Result<Self, Failure> {
         if let Sign::Port(port) | Sign::Answer(port, _) = sign
-            && listens(*port)
+            && is_listened_on(*port)
         {
             return Err(Failure::PortTaken(*port));
         }
@@ -77,26 +78,25 @@ impl Awaited {
     }
 
     /// Notes in the recording whether the sign was seen. If it was, ends the processes that were left, unless they are to
-    /// be `kept`.
-    pub(crate) fn finish(&self, recording: &mut Recording, kept: bool) {
+    /// be `kept`. Returns the failure of a command that ended without the sign. The sign may still come afterwards, from
+    /// another program: what is noted here is what counts.
+    pub(crate) fn finish(&self, recording: &mut Recording, kept: bool) -> Option<Failure> {
         let seen = self.seen.load(Ordering::Acquire);
         recording.header.until = Some(Until { sign: self.sign.to_string(), seen });
-        if !seen || kept {
-            return;
+        if !seen {
+            return Some(Failure::NotReady(self.sign.clone()));
         }
-        end(recording);
-        recording.problems.retain(|problem| problem.kind != ProblemKind::CutShort);
-    }
-
-    /// Returns the failure of a command that ended without the sign.
-    pub(crate) fn missed(&self) -> Option<Failure> {
-        (!self.seen.load(Ordering::Acquire)).then(|| Failure::NotReady(self.sign.clone()))
+        if !kept {
+            recording.problems.retain(|problem| problem.kind != ProblemKind::CutShort);
+            recording.problems.extend(end(recording));
+        }
+        None
     }
 
     /// Returns true if the sign is there. A connection on which an answer comes is put into `answering`.
     fn is_there(&self, answering: &mut Option<TcpStream>) -> bool {
         match &self.sign {
-            Sign::Port(port) => listens(*port),
+            Sign::Port(port) => is_listened_on(*port),
             Sign::File(path) => FileState::of(path).is_some_and(|now| Some(now) != self.before),
             Sign::Answer(port, path) => {
                 *answering = answered(*port, path).unwrap_or(None);
@@ -164,21 +164,6 @@ impl Control for Awaiting<'_> {
     }
 }
 
-/// Returns true if a socket listens on a TCP port. The kernel lists sockets that listen first.
-fn listens(port: u16) -> bool {
-    const LISTENS: &str = "0A";
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let Ok(table) = fs::File::open(table) else { return false };
-        let lines = BufReader::new(table).lines().skip(1).map_while(Result::ok);
-        let entry = |line: &str| {
-            let mut fields = line.split_ascii_whitespace();
-            let local = u16::from_str_radix(fields.nth(1)?.rsplit_once(':')?.1, 16).ok()?;
-            (fields.nth(1)? == LISTENS).then_some(local)
-        };
-        lines.map_while(|line| entry(&line)).any(|local| local == port)
-    })
-}
-
 /// Makes an HTTP request. Returns the connection once it is answered, by a status that does not say that the server can't
 /// serve.
 fn answered(port: u16, path: &str) -> io::Result<Option<TcpStream>> {
@@ -200,47 +185,44 @@ fn is_served(head: &[u8; 12]) -> bool {
     head.starts_with(b"HTTP/") && status().is_some_and(|status: u16| status < FAILING)
 }
 
-/// Ends the processes that a run left: sends them SIGTERM, and SIGKILL to those that still run later.
-fn end(recording: &Recording) {
-    let root = recording.processes.first().map_or(0, |process| process.pid);
-    let running = recording.processes.iter().filter(|process| process.end_ns == 0).map(|process| process.pid);
-    let mut all: BTreeSet<u32> = running.chain([root]).filter(|pid| *pid > 1).collect();
-    for pid in all.clone() {
-        all.extend(below(pid));
-    }
+/// Ends the processes that a run left: sends them SIGTERM, and SIGKILL to those that still run later. Returns a problem if
+/// some run on.
+///
+/// Only our own child and its descendants get signals, as the kernel names them: a program can write into the memory that
+/// it shares with us, and the pids of a recording may be those of strangers.
+fn end(recording: &Recording) -> Option<Problem> {
+    let root = recording.processes.first().map_or(0, |process| process.pid as i32);
+    let child = Pid::from_raw(root);
+    let is_ours = root > 1 && matches!(waitpid(child, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive));
+    let all = if is_ours { with_descendants(&[root]) } else { Vec::new() };
     // A process that has ended meanwhile needs no signal.
-    let tell = |signal: Signal| all.iter().for_each(|pid| _ = kill(Pid::from_raw(*pid as i32), signal));
+    let tell = |signal: Signal| all.iter().for_each(|pid| _ = kill(Pid::from_raw(*pid), signal));
     tell(Signal::SIGTERM);
     let began = Instant::now();
-    while !have_ended(&all, root) {
+    while is_ours && !have_ended(&all, child) {
         if began.elapsed() >= PATIENCE {
             tell(Signal::SIGKILL);
             // Our own child is a zombie until it is waited for.
-            let _ = waitpid(Pid::from_raw(root as i32), None);
-            return;
+            let _ = waitpid(child, None);
+            break;
         }
         thread::sleep(PAUSE);
     }
+    let left = recording.processes.iter().filter(|process| process.end_ns == 0).map(|process| process.pid as i32);
+    let left: BTreeSet<i32> = left.filter(|pid| *pid > 1 && !all.contains(pid) && runs(*pid)).collect();
+    let n = left.len();
+    let are = if n == 1 { "process is" } else { "processes are" };
+    (n > 0).then(|| Problem::new(ProblemKind::CutShort, format!("{n} {are} no longer below CMD, and left running")))
 }
 
-/// Returns the descendants of a process.
-fn below(pid: u32) -> BTreeSet<u32> {
-    let (mut all, mut next) = (BTreeSet::new(), vec![pid]);
-    while let Some(parent) = next.pop() {
-        next.extend(systoll_cure::children(parent).into_iter().filter(|child| all.insert(*child)));
-    }
-    all
-}
-
-/// Returns true if none of these processes runs any more. `root` is our own child, which is waited for.
-fn have_ended(all: &BTreeSet<u32>, root: u32) -> bool {
-    let child = Pid::from_raw(root as i32);
-    let root_ended = !matches!(waitpid(child, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive));
-    root_ended && all.iter().filter(|pid| **pid != root).all(|pid| !runs(*pid))
+/// Returns true if none of these processes runs any more. `child` is our own, which is waited for.
+fn have_ended(all: &[i32], child: Pid) -> bool {
+    let child_ended = !matches!(waitpid(child, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive));
+    child_ended && all.iter().filter(|pid| **pid != child.as_raw()).all(|pid| !runs(*pid))
 }
 
 /// Returns true if a process runs and is no zombie.
-fn runs(pid: u32) -> bool {
+fn runs(pid: i32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
@@ -250,6 +232,8 @@ fn runs(pid: u32) -> bool {
 mod tests {
     use super::*;
     use std::net::TcpListener;
+    use std::process::Command;
+    use systoll_model::Process;
 
     fn awaited(sign: &str) -> Awaited {
         Awaited::new(&Sign::parse(sign).unwrap()).unwrap()
@@ -259,11 +243,11 @@ mod tests {
     fn a_port_is_ready_when_somebody_listens() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert!(listens(port));
+        assert!(is_listened_on(port));
         assert!(matches!(Awaited::new(&Sign::Port(port)), Err(Failure::PortTaken(taken)) if taken == port));
         drop(listener);
         let free = awaited(&format!("port:{port}"));
-        assert!(!free.is_there(&mut None) && free.missed().is_some());
+        assert!(!free.is_there(&mut None) && free.finish(&mut Recording::default(), false).is_some());
     }
 
     #[test]
@@ -281,6 +265,19 @@ mod tests {
         fs::write(dir.path().join("other"), "2").unwrap();
         fs::write(&path, "2").unwrap();
         assert!(stale.is_there(&mut None));
+    }
+
+    #[test]
+    fn a_process_that_is_not_below_the_command_gets_no_signal() {
+        let sleeps = || Command::new("/bin/sleep").arg("60").spawn().unwrap();
+        let (command, mut other) = (sleeps(), sleeps());
+        let process = |pid| Process { pid, ..Process::default() };
+        let processes = vec![process(command.id()), process(other.id())];
+        let problem = end(&Recording { processes, ..Recording::default() });
+        assert!(problem.is_some_and(|problem| problem.text.starts_with("1 process is no longer below CMD")));
+        assert!(!runs(command.id() as i32) && runs(other.id() as i32));
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]

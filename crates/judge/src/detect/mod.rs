@@ -78,10 +78,9 @@ use crate::evidence::claim::{Claims, Detector};
 use crate::options::{Options, UseOfReasons};
 use crate::reasons::Why;
 use crate::reasons::plain::plain;
-use crate::semantics::Semantics;
+use crate::semantics::{MISSING, Semantics};
 use crate::world::changers::Changers;
 use crate::world::replay::Replay;
-use search::MISSING;
 use std::rc::Rc;
 use systoll_model::{Recording, WindowCall};
 

@@ -6,13 +6,11 @@ use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::names::paths::PathId;
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
-use crate::semantics::{Effect, Semantics};
+use crate::semantics::{Effect, MISSING, Semantics};
 use crate::world::bounds::REMEMBERED;
 use crate::world::replay::Step;
-use systoll_model::{Errno, Recording, Sysno, Window, WindowCall};
+use systoll_model::{Recording, Sysno, Window, WindowCall};
 
-/// Errors that tell that the name does not exist.
-pub(super) const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
 /// Least number of directories searched in a row for one thing for a long search.
 const LONG: usize = 6;
 /// Number of different things that a directory lacked from which on it counts as empty.

@@ -4,6 +4,9 @@ use super::io::Nothing;
 use super::vocabulary::When::{self, Is};
 use systoll_model::Errno;
 
+/// Errors of calls that found no such name.
+pub(crate) const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
+
 /// An error that a repeated call gets again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hopeless {

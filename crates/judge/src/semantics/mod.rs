@@ -41,7 +41,7 @@ pub(crate) use {
 pub(crate) use alternatives::Cheaper;
 pub(crate) use call_pairs::{Sequel, Spare, Tie};
 pub(crate) use effects::{Effect, Effects};
-pub(crate) use errors::{HOPELESS, Hopeless};
+pub(crate) use errors::{HOPELESS, Hopeless, MISSING};
 pub(crate) use io::{
     COUNTERS, DATAGRAMS, Look, MADE_UP, MOVES_UNSEEN, NETWORK_STREAMS, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,
     TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, connection, is_device, is_stored, may_pass_descriptors,

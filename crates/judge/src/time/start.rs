@@ -2,9 +2,11 @@
 
 use super::threads::name_of;
 use crate::code::language::CodeLanguage;
+use crate::collections::hash::Map;
+use crate::semantics::MISSING;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use systoll_model::{Errno, FrameClass, Recording, Row, RowId};
+use systoll_model::{FrameClass, Recording, Row, RowId};
 
 /// Calls that look for a name, and may fail because there is none.
 const LOOKS: [&str; 13] = [
@@ -25,8 +27,6 @@ const LOOKS: [&str; 13] = [
 /// Calls that open files, and that read or map them.
 const OPENS: [&str; 3] = ["open", "openat", "openat2"];
 const READS: [&str; 6] = ["read", "readv", "pread64", "preadv", "getdents64", "mmap"];
-/// Errors by which a call tells that there is no such name.
-const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
 
 /// The code that looks for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +81,7 @@ impl StartWork {
 pub(super) fn start_work(recording: &Recording) -> StartWork {
     let mut searched: BTreeMap<Searcher, Searched> = BTreeMap::new();
     let mut work = StartWork::default();
+    let about_files = about_files(recording);
     for (id, row) in (0..).map(RowId).zip(&recording.rows) {
         let name = name_of(recording, id);
         let toll = row.counts.toll_ns.unwrap_or(0);
@@ -98,7 +99,7 @@ pub(super) fn start_work(recording: &Recording) -> StartWork {
         if OPENS.contains(&name) {
             work.opened = work.opened.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
             work.read_ns = work.read_ns.saturating_add(toll.saturating_sub(in_vain));
-        } else if READS.contains(&name) && reads_files(recording, id) {
+        } else if READS.contains(&name) && about_files.get(&id).is_some_and(|(files, all)| files * 2 > *all) {
             work.read_ns = work.read_ns.saturating_add(toll);
         }
     }
@@ -118,13 +119,13 @@ fn searcher(recording: &Recording, row: &Row) -> Searcher {
     process.and_then(CodeLanguage::of_program).map_or(Searcher::Program, Searcher::Language)
 }
 
-/// Returns true if most of a row's sampled calls are about files. An anonymous mapping is about none.
-fn reads_files(recording: &Recording, id: RowId) -> bool {
-    let calls = recording.windows.iter().flat_map(|window| &window.calls).filter(|call| call.row == id);
-    let (mut files, mut all) = (0, 0);
-    for call in calls {
-        all += 1;
-        files += u64::from(call.fd.as_deref().is_some_and(|name| name.starts_with('/') && !name.starts_with("/dev/")));
+/// Counts each row's sampled calls: those about files, and all. An anonymous mapping is about none.
+fn about_files(recording: &Recording) -> Map<RowId, (u64, u64)> {
+    let mut seen: Map<RowId, (u64, u64)> = Map::default();
+    for call in recording.windows.iter().flat_map(|window| &window.calls) {
+        let (files, all) = seen.entry(call.row).or_default();
+        *files += u64::from(call.fd.as_deref().is_some_and(|name| name.starts_with('/') && !name.starts_with("/dev/")));
+        *all += 1;
     }
-    all > 0 && files * 2 > all
+    seen
 }

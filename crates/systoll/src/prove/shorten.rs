@@ -14,9 +14,8 @@ use systoll_model::{EnvChange, Frame, FrameClass, FrameId, Recording, Row, RowId
 
 /// Calls that only let time pass.
 const PAUSES: [&str; 2] = ["nanosleep", "clock_nanosleep"];
-/// Calls that let time pass if nothing becomes ready.
-const ON_DESCRIPTORS: [&str; 8] =
-    ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "_newselect"];
+/// Calls that let time pass if nothing becomes ready, as far as the library knows them.
+const ON_DESCRIPTORS: [&str; 6] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait"];
 /// Variable that tells the library which sleeps to shorten, and to which part.
 const VARIABLE: &str = "SYSTOLL_SHORTEN";
 /// Places that the library can hold.
