@@ -141,6 +141,40 @@ def a_command_that_is_kept_goes_on(box):
     os.kill(pid, signal.SIGKILL)
 
 
+@test(backends=("inproc",))
+def a_thread_that_asked_at_the_end_goes_on(box):
+    """It would stand still for a quarter of a second, and make its call after a signal that was to interrupt the call."""
+    box.file("accepts.py", """import os, signal, socket, sys
+signal.signal(signal.SIGTERM, lambda *_: os._exit(3))
+s = socket.create_server(("127.0.0.1", 0))
+with open("new", "w") as f: f.write(str(os.getpid()))
+os.rename("new", sys.argv[1])
+while True: s.accept()
+""")
+    for n in range(30):
+        ready = os.path.join(box.dir, "ready%d" % n)
+        with open(os.path.join(box.dir, "out"), "wb") as out:
+            until(box, "file:" + ready, ["/usr/bin/python3", "accepts.py", ready], "--keep", stdout=out, stderr=out)
+        with open(ready) as f:
+            pid = int(f.read())
+        time.sleep(0.02)
+        os.kill(pid, signal.SIGTERM)
+        began = time.monotonic()
+        while runs(pid) and time.monotonic() - began < 5:
+            time.sleep(0.005)
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+            raise AssertionError("the signal did not interrupt accept, run %d" % n)
+
+
+def runs(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")")[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 @test()
 def processes_of_the_command_end_too_and_one_that_stays_is_killed(box):
     box.file("stays.sh", "trap '' TERM\nsleep 100 & echo $! > child\nexec 1>ready\nwhile :; do sleep 1; done\n")

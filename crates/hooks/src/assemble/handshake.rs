@@ -170,7 +170,10 @@ fn spin(e: &mut Emitter, answered: CodeLabel) -> Emitted {
 fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
     let (again, clock, short, awake) = (e.label(), e.label(), e.label(), e.label());
     e.here(again)?;
-    asm!(e; mov(r11, GLOBAL); lea(r9, at(r11, global::LIMIT_CYCLES)); lea(r10, at(r11, global::LIMIT)););
+    // A launcher that leaves says so first, and then answers those who wait: either it sees this thread, or the thread sees
+    // that it leaves. The locked instructions that queued the thread keep the order.
+    asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(out););
+    asm!(e; lea(r9, at(r11, global::LIMIT_CYCLES)); lea(r10, at(r11, global::LIMIT)););
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32););
     asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, (Question::Confine as i32) - (Question::Mapped as i32)); ja(short););
     // Each sleep is still no longer than the short limit, so that the launcher's end is noticed soon.

@@ -355,7 +355,7 @@ fn handle_signals(session: &mut Session, signals: &Signals, control: &mut dyn Co
     let left = if ended || why == CutShort::Left { collect::living(&session.targets) } else { 0 };
     session.draft.problems.note(ProblemKind::CutShort, why.text(left));
     note_cpu(&mut session.targets);
-    let_everything_go(&session.targets.memory, &mut session.traced);
+    let_everything_go(&session.targets, &mut session.traced);
     session.traced.root.cut_short = true;
 }
 
@@ -376,7 +376,7 @@ fn leave_when_over(session: &mut Session, told: bool) {
     };
     note_cpu(targets);
     late_code::on_leaving(&mut targets.programs, knowledge);
-    let_everything_go(&targets.memory, traced);
+    let_everything_go(targets, traced);
     let stopped = leave::leave_all(targets, &mut draft.problems);
     if let Some(attached) = &mut traced.root.attached {
         attached.used = Some(used);
@@ -385,8 +385,9 @@ fn leave_when_over(session: &mut Session, told: bool) {
     traced.root.cut_short = true;
 }
 
-fn let_everything_go(memory: &Memory, traced: &mut TracedProcesses) {
-    memory.global().set(global::DEAD, 1);
+fn let_everything_go(targets: &Targets, traced: &mut TracedProcesses) {
+    targets.memory.global().set(global::DEAD, 1);
+    leave::answer_all(targets);
     let deadline = sys::now() + LETTING_GO_NS;
     for tid in traced.tracees.seized.keys().copied().collect::<Vec<_>>() {
         traced.tracees.let_go_by(&mut traced.root, tid, deadline);

@@ -14,7 +14,7 @@ use crate::inproc::monitor::sys;
 use crate::problems::Problems;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use systoll_hooks::layout::{global, slot, state};
 use systoll_model::ProblemKind;
 
@@ -114,13 +114,15 @@ fn written_in(file: &Patched) -> impl Iterator<Item = Written> {
 
 /// Lets threads go on that wait for the launcher, with what they have as the answer: of all processes, as a child of
 /// `vfork` keeps the process waiting that is to be left.
-fn answer_all(targets: &Targets) {
+pub(crate) fn answer_all(targets: &Targets) {
+    // A thread that begins to wait now sees what was stored before (`hooks::assemble::handshake`).
+    fence(Ordering::SeqCst);
     for id in targets.programs.keys() {
         let Some(area) = targets.memory.image(*id) else { continue };
         for index in 0..targets.memory.slots_drawn(*id) {
-            let base = id.slot(index).offset();
-            let waits = area.get(base + slot::STATE) as u32 == state::WAITING;
-            if let Some(word) = area.half(base + slot::STATE).filter(|_| waits)
+            let thread = id.slot(index);
+            let waits = targets.memory.state(thread) == state::WAITING;
+            if let Some(word) = area.half(thread.offset() + slot::STATE).filter(|_| waits)
                 && word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
             {
                 sys::futex_wake(word);

@@ -9,7 +9,7 @@ use crate::inproc::monitor::session::{Session, Targets};
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use std::time::Duration;
-use systoll_hooks::layout::{image, slot, state};
+use systoll_hooks::layout::{image, state};
 
 /// Returns true if any queue has a new question.
 pub(crate) fn is_asked(targets: &Targets) -> bool {
@@ -70,9 +70,7 @@ fn serve_program(session: &mut Session, id: ProgramId) -> bool {
 fn serve_slots(session: &mut Session, id: ProgramId) -> bool {
     let mut did = false;
     for index in 0..session.targets.memory.slots_drawn(id) {
-        let state = id.slot(index).offset() + slot::STATE;
-        let waits = session.targets.memory.image(id).is_some_and(|a| a.get(state) as u32 == state::WAITING);
-        if waits {
+        if session.targets.memory.state(id.slot(index)) == state::WAITING {
             session.polling.begin_item(session.targets.memory.global());
             did |= answer::answer(session, id.slot(index));
         }

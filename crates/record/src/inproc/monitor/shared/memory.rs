@@ -362,6 +362,12 @@ impl Memory {
         Head::new(&self.words(thread.offset() + slot::SELF, thread.program, Head::WORDS))
     }
 
+    /// Returns the state of a thread's hand-shake. Reading it allocates no page: a program may claim as many slots as there
+    /// are.
+    pub(crate) fn state(&self, thread: SlotRef) -> u32 {
+        self.word(thread.offset() + slot::STATE, thread.program) as u32
+    }
+
     /// Returns the number of a program's slots that may be in use: the first ones.
     pub(crate) fn slots_drawn(&self, id: ProgramId) -> u64 {
         let (drawn, given) = self.image(id).map_or((0, 0), |a| (a.get(image::NEXT_SLOT), a.get(image::GIVEN)));
