@@ -6,7 +6,7 @@ from collections import deque
 
 rounds, burst = int(sys.argv[1]), 40
 ear, bell = os.pipe()
-items, done = deque(), threading.Semaphore(0)
+items, guard, done = deque(), threading.Lock(), threading.Semaphore(0)
 taken = 0
 
 
@@ -14,19 +14,21 @@ def work():
     global taken
     while taken < rounds * burst:
         os.read(ear, 4096)
-        while items:
-            items.popleft()
-            taken += 1
-            if taken % burst == 0:
-                done.release()
+        with guard:
+            while items:
+                items.popleft()
+                taken += 1
+                if taken % burst == 0:
+                    done.release()
 
 
 worker = threading.Thread(target=work)
 worker.start()
 for _ in range(rounds):
-    for n in range(burst):
-        items.append(n)
-        os.write(bell, b"\0")
+    with guard:
+        for n in range(burst):
+            items.append(n)
+            os.write(bell, b"\0")
     done.acquire()
 worker.join()
 print(taken)

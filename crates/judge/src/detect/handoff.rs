@@ -31,6 +31,9 @@ const HANDED: f64 = 0.75;
 /// Least number of wakes by a descriptor for each call in the turns that does something else: a pool that opens, reads and
 /// writes files for an event loop makes one for each wake. A worker that reads lines makes one for a hundred of them.
 const OTHERS: usize = 4;
+/// Most wakes by a descriptor in a turn, as a mean: an item that is handed over wakes once, and is waited for. A producer that
+/// rings for each of forty items before it waits hands over forty at once, with 13 wakes a turn (py-selfpipe-each-item).
+const RUNG: usize = 2;
 /// Number of a row's calls that may belong to the start of a thread: a worker of Node loads its modules after its first wait.
 const AT_START: u64 = 64;
 /// Longest work of a thread between two calls in such a turn, ns. It is not small beside the hand-over, as [`WORK`] is: an
@@ -41,7 +44,7 @@ pub(super) struct Handoff<'a> {
     between: Between,
     /// Processes whose waits and wakes leave no time for work.
     idle: Set<u32>,
-    /// Pipes, event descriptors and local sockets by which threads wake each other's event loops.
+    /// Pipes, event descriptors and local sockets by which threads wake each other.
     bells: Bells<'a>,
     /// Processes whose threads do nothing from one wait to the next but hand over, some of it by `bells`.
     loops: Set<u32>,
@@ -72,6 +75,7 @@ impl Turns {
         let handed: usize = self.handed.values().sum();
         let threads = self.handed.values().filter(|turns| **turns >= TURNS_OF_THREAD).count();
         self.rung >= OTHERS * self.others.max(1)
+            && self.rung <= RUNG * self.all
             && self.all >= TURNS
             && handed as f64 >= HANDED * self.all as f64
             && threads >= 2

@@ -108,7 +108,7 @@ reasons! {
     LastWords "last-words" [SmallIo] Weak: "the program ended by its own signal, and the file may be the trace of it" => "third.ok-flight-log.healthy";
     OneResultEach "one-result-each" [SmallIo] Weak: "each piece is the result of one input, for which a reader may wait" => "A result for each input goes out when it is known";
     // Waiting.
-    GaveProcessorAway "gave-processor-away" [BusyPoll] Silent: "most of the polls gave the processor to another thread" => "fourth.rs-decode-stages.sick";
+    GaveProcessorAway "gave-processor-away" [BusyPoll] Silent: "most of the polls gave the processor to another thread" => "own.rs-rendezvous-channel.sick";
     SentByOthers "sent-by-others" [NoOp] Silent: "a signal's handler or a child may have sent the wake" => "A thread that wakes itself";
 }
 
