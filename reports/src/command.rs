@@ -3,7 +3,7 @@
 use crate::check::{accept, check};
 use crate::choose::choose;
 use crate::corpus::Corpus;
-use crate::reasons::cases_by_reason;
+use crate::reasons::{cases_by_reason, is_needed};
 use crate::render::read;
 use crate::score::score;
 use crate::text;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use systoll_judge::REASONS;
+use systoll_judge::ReasonId;
 use systoll_model::Recording;
 
 /// The help of the command.
@@ -115,12 +115,13 @@ fn text_cases(root: &Path, word: &str) -> Result<bool> {
 fn reasons(corpus: &Corpus, root: &Path, word: &str) -> Result<bool> {
     let cases = cases_by_reason(corpus, &root.join(TEXT_CASES))?;
     let mut all = true;
-    for reason in REASONS.iter().filter(|reason| reason.id.contains(word)) {
+    for id in ReasonId::ALL.iter().filter(|id| id.reason().id.contains(word)) {
+        let reason = id.reason();
         let of: Vec<&str> = cases.get(reason.id).into_iter().flatten().map(String::as_str).collect();
-        let is_needed = of.contains(&reason.case);
-        let wrong = if is_needed { "" } else { " NOT BY THE CASE THAT IT NAMES" };
+        let names_one = of.contains(&reason.case) || is_needed(corpus, &root.join(TEXT_CASES), *id)?;
+        let wrong = if names_one { "" } else { " NOT BY THE CASE THAT IT NAMES" };
         say(&format!("{}: {}{wrong}\n", reason.id, of.join(" | ")))?;
-        all &= is_needed;
+        all &= names_one;
     }
     Ok(all)
 }

@@ -31,6 +31,8 @@ NOT_TYPED = {
     "systoll top": "takes a terminal and a process that runs; the suite of attaching has both",
     "systoll prove --live": "takes a process that runs; the suite prove_live has one",
     "systoll prove --serve": "takes a server and a load; the suite of proofs has both",
+    "systoll prove --shorten": "takes a program that sleeps; the suite prove_waiting has some",
+    "systoll run --until": "takes a server that gets ready; the suite until has one",
     "systoll run --prove": "takes up to a minute; the suite of proofs types it",
     "systoll attach": "watches what runs already; the suite of attaching types it", "kill -CONT": "the same", "nsenter ": "takes a namespace",
     "kill -USR1": "to a systoll that runs; the suite of controls sends it",
