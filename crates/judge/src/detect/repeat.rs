@@ -56,6 +56,8 @@ pub(super) struct Repeat<'a> {
     habits: Set<RowId>,
     /// Files whose names, rights or times processes change.
     changed: FilesByProcess,
+    /// Files to which processes write, whose size is another then.
+    written: FilesByProcess,
     /// Paths that lead elsewhere each time.
     led: LedElsewhere,
     /// The answers about each path so far.
@@ -74,17 +76,21 @@ impl<'a> Repeat<'a> {
             recording,
             habits,
             changed: FilesByProcess::of(recording, semantics, changes),
+            written: FilesByProcess::of(recording, semantics, writes),
             led: LedElsewhere::new(changers),
             answers: Map::default(),
         }
     }
 
     /// Returns true if the step asks about a file that another process changes: it may wait for that. A removal does
-    /// not count if no question of the row found the file missing, since it came after the last of them.
+    /// not count if no question of the row found the file missing, since it came after the last of them. What another
+    /// process writes counts where a file that stays open is asked about: its size is what such a question is for, while a
+    /// path is mostly asked about to see whether it still leads to the same file.
     fn may_wait_for_change(&self, step: &Step<'_>) -> bool {
         let row = |id| self.recording.row(id);
         let found_missing = row(step.observed.call.row).counts.errors.contains_key(&Errno::ENOENT);
         self.changed.is_of_another_by(step, |id| found_missing || !removes_name(row(id).syscall))
+            || is_of_descriptor(step) && self.written.is_of_another_by(step, |_| true)
     }
 
     /// Notes the answer to a question for a file's status by its path. Returns true if most of the answers about the
@@ -121,6 +127,11 @@ fn changes(lines: &Lines, call: &ObservedCall<'_>) -> bool {
     let makes = || lines.does(is_change) && lines.effects(call).iter().any(is_change);
     let sets_times = || lines.sets(&TIMES) && lines.state(call).is_some_and(|line| line.about.is(&TIMES));
     call.call.errno().is_none() && (makes() || sets_times())
+}
+
+/// Returns true if a call wrote to a file.
+fn writes(lines: &Lines, call: &ObservedCall<'_>) -> bool {
+    call.call.result > Some(0) && lines.transfer(call).is_some_and(|moved| moved.way == Way::Out)
 }
 
 impl Detector for Repeat<'_> {
