@@ -76,7 +76,7 @@ impl Sleeps {
                 seen.all += 1;
                 // A signal may have ended a sleep that went on afterwards.
                 let before: Vec<&WindowCall> = before.iter().filter(|other| other.row != call.row).collect();
-                reader.note(seen, window, &before, after);
+                reader.note(seen, window, call, &before, after);
             }
         }
         let after = seen.into_iter().filter_map(|(row, seen)| Some((row, seen.after()?))).collect();
@@ -137,10 +137,12 @@ impl Reader<'_> {
         Some(ObservedCall { window, call, syscall })
     }
 
-    /// Counts a sleep by the calls around it.
-    fn note(&self, seen: &mut Seen, window: &Window, before: &[&WindowCall], after: &[WindowCall]) {
+    /// Counts a sleep by the calls around it. One that ends as soon as there is what was looked for, as an `epoll_wait` with
+    /// a timeout after one without, is no sleep before the next look.
+    fn note(&self, seen: &mut Seen, window: &Window, slept: &WindowCall, before: &[&WindowCall], after: &[WindowCall]) {
         let mut near = before.iter().rev().take(BETWEEN + 1);
         let looked = near.find_map(|call| Some((call, self.finds_nothing(window, call)?)));
+        let looked = looked.filter(|(look, _)| !self.is_same_look(look, slept));
         if let Some((look, nothing)) = looked {
             let next = after.iter().take(BETWEEN + 1).find(|call| self.is_same_look(look, call));
             match nothing {
