@@ -116,6 +116,8 @@ struct Run {
     last_words: bool,
     /// True if the last transfer ended a line.
     line: bool,
+    /// True if data went the other way after the run's last transfer.
+    answered: bool,
 }
 
 impl Run {
@@ -191,7 +193,8 @@ impl Detector for SmallIo<'_> {
                 let all = streams.into_iter().map(|stream| (stream, why)).chain(more);
                 for (stream, why) in all.collect::<Vec<_>>() {
                     let is_off = why.is_some_and(|why| claims.is_off(why));
-                    if let Some(run) = if is_off { None } else { runs.remove(&stream) } {
+                    if let Some(mut run) = if is_off { None } else { runs.remove(&stream) } {
+                        run.answered = why == Some(ReasonId::DataBetween);
                         apart.extend(why.map(|why| (stream, why)));
                         end(stream, run, false, claims);
                     }
@@ -256,6 +259,8 @@ struct Habit {
     part: usize,
     /// Number of runs that are one transfer.
     ones: usize,
+    /// Number of runs of two or more transfers after which data went the other way.
+    answered: usize,
 }
 
 impl Habit {
@@ -268,6 +273,7 @@ impl Habit {
             2..=SHORT if run.small() => self.whole += 1,
             _ => return,
         }
+        self.answered += usize::from(n > 1 && run.answered);
         if !claimed && (n > 1 || run.cut) {
             self.runs.push(run);
         }
@@ -278,10 +284,12 @@ impl Habit {
         if self.whole < WHOLE || all < SHORT_RUNS || all < 9 * self.ones {
             return;
         }
+        // A buffer that held more than one message would keep its reader from answering.
+        let in_parts = stream.way == Way::Out && 2 * self.answered >= all;
         for run in &self.runs {
             for at in run.steps.iter().skip(1) {
                 let weak = run.weak(*at, stream, claims);
-                put_small(*at, weak, stream, steps, claims);
+                put_small(*at, (weak, in_parts), stream, steps, claims);
             }
             // The window does not show whether the run's first transfer is really its first.
             if let Some(step) = run.steps.first().filter(|_| run.cut).and_then(|at| steps.get(*at)) {
@@ -426,6 +434,7 @@ impl Run {
             local: false,
             last_words: false,
             line: false,
+            answered: false,
         }
     }
 
@@ -489,7 +498,7 @@ impl Run {
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 let weak = self.weak(*at, stream, claims);
-                put_small(*at, weak, stream, steps, claims);
+                put_small(*at, (weak, false), stream, steps, claims);
                 // A question whether there is more is as needless as the read. Messages are
                 // excluded: they come one by one, even if one call reads several.
                 let between = steps.get(from..*at).filter(|_| !self.message).unwrap_or_default().iter();
@@ -509,10 +518,12 @@ fn looks_each_time(stream: Stream) -> Claim {
     }
 }
 
-fn put_small(at: usize, weak: bool, stream: Stream, steps: &[Step<'_>], claims: &mut Claims) {
+/// Claims a small transfer. `in_parts` is true if it belongs to a message to somebody who answers.
+fn put_small(at: usize, (weak, in_parts): (bool, bool), stream: Stream, steps: &[Step<'_>], claims: &mut Claims) {
     let Some(step) = steps.get(at) else { return };
     let Stream { way, terminal, .. } = stream;
     let message = step.moved.is_some_and(|m| is_message(step, &m));
+    let in_parts = in_parts && !message && !is_file(step);
     let (about, instead) = match way {
         _ if message => ("sends or takes one small message a call", "sendmmsg or recvmmsg move many at once"),
         Way::In if terminal => (
@@ -524,15 +535,23 @@ fn put_small(at: usize, weak: bool, stream: Stream, steps: &[Step<'_>], claims: 
             "writes to a terminal in pieces of a few bytes, one right after the other",
             "collect what belongs together, a line or a screen, and write it at once",
         ),
+        Way::Out if in_parts => ("writes a message in parts", "join the parts of a message, and write it at once"),
         Way::Out => {
             ("writes a few bytes at a time though no reader waits for them", "collect them in a buffer, or use writev")
         }
     };
     let claim = Claim {
         weak,
-        facts: Facts::default().with(Fact::Message, message).with(Fact::Terminal, terminal),
+        facts: Facts::default()
+            .with(Fact::Message, message)
+            .with(Fact::Terminal, terminal)
+            .with(Fact::InParts, in_parts),
         object: step.observed.call.fd.as_deref().filter(|f| f.starts_with('/')).map(|file| claims.object(file)),
-        gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
+        gives_up: if way == Way::Out && !in_parts {
+            "what was written last is lost if the program is killed"
+        } else {
+            ""
+        },
         ..Claim::of(Kind::SmallIo, about, instead)
     };
     put(claims, step.index, claim);
