@@ -1,14 +1,15 @@
 //! Joins the rounds that processes which a program forks make in the same way as the process that forks them.
 
 use super::round::{Round, RoundStep};
-use systoll_model::Sysno;
+use super::scene::processes;
+use systoll_model::{Recording, Sysno};
 
 /// Joins rounds with the same calls in the same place, so that each is told once.
-pub(super) fn joined(rounds: Vec<Round>) -> Vec<Round> {
+pub(super) fn joined(rounds: Vec<Round>, recording: &Recording) -> Vec<Round> {
     let mut all: Vec<Round> = Vec::with_capacity(rounds.len());
     for round in rounds {
         match all.iter_mut().find(|other| are_alike(other, &round)) {
-            Some(other) => add(other, round),
+            Some(other) => add(other, round, recording),
             None => all.push(round),
         }
     }
@@ -24,7 +25,7 @@ fn are_alike(one: &Round, other: &Round) -> bool {
 }
 
 /// Adds the rounds of `more` to those of `all`.
-fn add(all: &mut Round, more: Round) {
+fn add(all: &mut Round, more: Round, recording: &Recording) {
     let add = |sum: &mut u64, part: u64| *sum = sum.saturating_add(part);
     let shares = |one: Option<f64>, other: Option<f64>| Some((one? + other?).min(1.0));
     add(&mut all.count.estimate, more.count.estimate);
@@ -50,7 +51,11 @@ fn add(all: &mut Round, more: Round) {
     add(&mut all.looked_at, more.looked_at);
     add(&mut all.agree, more.agree);
     add(&mut all.threads, more.threads);
-    add(&mut all.processes, more.processes);
+    // Threads of one process make rounds of their own.
+    all.images.extend(more.images);
+    all.images.sort_unstable();
+    all.images.dedup();
+    all.processes = processes(recording, &all.images);
     all.are_all_processes &= more.are_all_processes;
     all.startup &= more.startup;
     all.rows.extend(more.rows);

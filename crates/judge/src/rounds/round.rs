@@ -33,7 +33,9 @@ pub struct Round {
     pub agree: u64,
     /// Number of threads in which windows show the round, counted per process.
     pub threads: u64,
-    /// Number of process images that make the round's calls.
+    /// Process images that make the round's calls, by their numbers in the recording, in order.
+    pub images: Vec<u32>,
+    /// Number of processes that these stand for.
     pub processes: u64,
     /// False if windows tell `processes`, so that more of them may make the round.
     pub are_all_processes: bool,

@@ -85,6 +85,7 @@ impl Scene<'_> {
         let waited_ns = self.waited(found);
         let agree = found.instances.iter().filter(|i| conforms(found, i, self.stretches)).count() as u64;
         let startup = self.startup_calls(found);
+        let images = self.images(found, anchor);
         let own = self.own_cpu_ns.filter(|own| *own > 0);
         Some(Round {
             count,
@@ -99,7 +100,8 @@ impl Scene<'_> {
             looked_at: found.instances.len() as u64,
             agree,
             threads: self.threads(found),
-            processes: self.processes(found, anchor),
+            processes: processes(self.recording, &images),
+            images,
             are_all_processes: !found.is_shared || anchor.process.is_some(),
             startup: startup as f64 > 0.5 * calls as f64,
             rows,
@@ -190,16 +192,15 @@ impl Scene<'_> {
         found.crew.as_ref().map_or(threads.len(), Set::len) as u64
     }
 
-    fn processes(&self, found: &Anchored, anchor: &Kind) -> u64 {
+    fn images(&self, found: &Anchored, anchor: &Kind) -> Vec<u32> {
         let of_rows = anchor.rows.iter().map(|(row, _)| self.recording.row(*row).process.0);
-        let mut processes: Vec<u32> = match found.crew.as_ref().filter(|_| found.is_shared) {
+        let mut images: Vec<u32> = match found.crew.as_ref().filter(|_| found.is_shared) {
             Some(threads) => threads.iter().map(|(process, _)| *process).collect(),
             None => of_rows.collect(),
         };
-        processes.sort_unstable();
-        processes.dedup();
-        let images = |id: &u32| self.recording.processes.get(*id as usize).map_or(1, |p| p.instances.max(1));
-        processes.iter().map(images).fold(0, u64::saturating_add)
+        images.sort_unstable();
+        images.dedup();
+        images
     }
 
     fn step(&self, part: &Part, all: &[Part], found: &Anchored, rounds: u64) -> RoundStep {
@@ -296,4 +297,10 @@ impl Scene<'_> {
 
 fn times(seen: Seen) -> Times {
     Times { least: seen.least, most: seen.most, mean: seen.mean() }
+}
+
+/// Returns the number of processes that process images of a recording stand for.
+pub(super) fn processes(recording: &Recording, images: &[u32]) -> u64 {
+    let of = |id: &u32| recording.processes.get(*id as usize).map_or(1, |p| p.instances.max(1));
+    images.iter().map(of).fold(0, u64::saturating_add)
 }

@@ -306,6 +306,7 @@ fn round_of(f: &Finding) -> Round {
         threads: f.calls,
         processes: f.toll_ns,
         startup: f.starts,
+        images: Vec::new(),
         are_all_processes: true,
         is_of_rest: f.calls.is_multiple_of(2),
     }

@@ -139,6 +139,7 @@ fn round(change: fn(&mut Round)) -> Story {
         threads: 1,
         processes: 1,
         startup: false,
+        images: Vec::new(),
         are_all_processes: true,
         is_of_rest: true,
     };
