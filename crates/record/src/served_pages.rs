@@ -2,6 +2,7 @@
 //! not served yet waits for the program, and only death ends that wait. Once such a program has been seen, no page of
 //! any program is read before it is known to be in memory.
 
+use crate::sys::read_memory;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,22 +40,49 @@ pub(crate) fn readable_now(pid: i32, address: u64, len: usize) -> usize {
     if seen() { resident(pid, address, len).unwrap_or(0) } else { len }
 }
 
-/// Returns the result of [`readable_now`] according to the kernel's page map; `None` if that can't be read.
-fn resident(pid: i32, address: u64, len: usize) -> Option<usize> {
+/// Reads private memory of a process that belongs to no file. Pages that the process has not touched are zeroes, and are
+/// not read: that would allocate them, and each later change of their protection would cost the program more. A compiler's
+/// arena of 1 MiB of which it used 16 KiB was given back and forth for 27 µs in place of 4. Returns the number of bytes
+/// known.
+pub(crate) fn read_touched(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
+    let Some(pages) = pages(pid, address, buffer.len()) else { return read_memory(pid, address, buffer) };
+    buffer.fill(0);
+    let mut at = 0;
+    for stretch in pages.chunk_by(|one, next| one == next) {
+        // The first page may begin before the address.
+        let (page, is_there) = (address + at as u64, stretch.first() == Some(&true));
+        let len = (stretch.len() * PAGE as usize).saturating_sub((page % PAGE) as usize).min(buffer.len() - at);
+        let Some(part) = buffer.get_mut(at..at + len) else { break };
+        if is_there && read_memory(pid, page, part) < len {
+            return at;
+        }
+        at += len;
+    }
+    at
+}
+
+/// Returns for each page of a range whether it is in memory or in swap; `None` if the page map can't be read.
+fn pages(pid: i32, address: u64, len: usize) -> Option<Vec<bool>> {
     let first = address / PAGE;
     let last = address.checked_add(len.checked_sub(1)? as u64)? / PAGE;
-    let pages = usize::try_from(last - first + 1).ok()?;
-    let mut entries = vec![0; 8 * pages];
+    let mut entries = vec![0; usize::try_from(last - first + 1).ok()?.checked_mul(8)?];
     let pagemap = systoll_files::kernel(format!("/proc/{pid}/pagemap")).ok()?;
     pagemap.read_exact_at(&mut entries, first * 8).ok()?;
+    let is_there = |entry: &[u8; 8]| u64::from_ne_bytes(*entry) & (IN_MEMORY | IN_SWAP) != 0;
+    Some(entries.as_chunks().0.iter().map(is_there).collect())
+}
+
+/// Returns the result of [`readable_now`] according to the kernel's page map; `None` if that can't be read.
+fn resident(pid: i32, address: u64, len: usize) -> Option<usize> {
+    let (first, pages) = (address / PAGE, pages(pid, address, len)?);
     let mut text = None;
-    let mut is_there = |(entry, page): (&[u8; 8], u64)| {
-        u64::from_ne_bytes(*entry) & (IN_MEMORY | IN_SWAP) != 0 || {
+    let mut is_there = |(touched, page): (bool, u64)| {
+        touched || {
             let maps = text.get_or_insert_with(|| maps(pid).unwrap_or_default());
             is_of_a_file(maps, page * PAGE)
         }
     };
-    let missing = entries.as_chunks().0.iter().zip(first..).position(|page| !is_there(page));
+    let missing = pages.into_iter().zip(first..).position(|page| !is_there(page));
     Some(missing.map_or(len, |pages| ((first + pages as u64) * PAGE).saturating_sub(address) as usize))
 }
 
@@ -87,6 +115,12 @@ mod tests {
         unsafe { at.cast::<u8>().write_volatile(1) };
         let (pid, at) = (std::process::id() as i32, at as u64);
         assert_eq!(resident(pid, at, 8), Some(8));
+        let mut bytes = vec![7; len - 8];
+        assert_eq!(read_touched(pid, at, bytes.get_mut(..1).unwrap()), 1);
+        assert_eq!(bytes.first(), Some(&1));
+        assert_eq!(read_touched(pid, at + 8, &mut bytes), len - 8);
+        assert!(bytes.iter().all(|byte| *byte == 0));
+        assert_eq!(pages(pid, at, len), Some(vec![true, false, false, false]), "reading has touched nothing");
         assert_eq!(resident(pid, at + 8, len - 8), Some(PAGE as usize - 8));
         assert_eq!(resident(pid, at + PAGE, 8), Some(0));
         let code = untouched_pages_are_not_readable as fn() as usize as u64;

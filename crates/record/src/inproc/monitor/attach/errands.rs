@@ -428,7 +428,7 @@ mod tests {
         assert!(ours(0x7f00_0000_0000..0x7f00_0000_1000) && !ours(0x7f00_0000_0000..0x7f00_0000_2000));
         assert!(!ours(0x501f_8000_0000..0x501f_8000_1000) && !ours(0x1000..0x2000));
         let pages = |range: Range<u64>| {
-            let mapped = Mapped { range, writable: true, executable: false, shared: false };
+            let mapped = Mapped { range, writable: true, executable: false, shared: false, anonymous: true };
             left_pages(&Maps { all: vec![mapped], text: Vec::new() }).count()
         };
         assert_eq!((pages(PAGES[1]..PAGES[1] + SIZE), pages(PAGES[1]..PAGES[1] + (1 << 18))), (1, 0));

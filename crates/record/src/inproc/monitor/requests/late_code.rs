@@ -17,6 +17,7 @@ use crate::inproc::monitor::session::{FileKnowledge, Provisioning, Session, Targ
 use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::{Area, BLOBS};
 use crate::problems::Problems;
+use crate::served_pages::read_touched;
 use crate::sys::read_memory;
 use std::ops::Range;
 use systoll_binfile::maps::{KERNELS, lines};
@@ -109,7 +110,7 @@ fn hook_range(
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
         // Shared memory may be written through another mapping of it.
         let fresh = mapped && (waiter.registers.r8 as i32) < 0;
-        let code = CodeInNoFile { range: part, fresh, in_place: m.writable || m.shared };
+        let code = CodeInNoFile { range: part, fresh, ..CodeInNoFile::of(m) };
         look_through(targets, &mut knowledge.provisioning, (id, waiter.tid), code);
     }
     files.into_iter().try_fold(By::Launcher, |_, file| {
@@ -215,6 +216,18 @@ struct CodeInNoFile {
     fresh: bool,
     /// True if the memory can be written while its code runs.
     in_place: bool,
+    anonymous: bool,
+}
+
+impl CodeInNoFile {
+    fn of(m: &Mapped) -> Self {
+        Self { range: m.range.clone(), fresh: false, in_place: m.writable || m.shared, anonymous: m.anonymous }
+    }
+
+    /// Returns the function that reads the memory.
+    fn reader(anonymous: bool) -> fn(i32, u64, &mut [u8]) -> usize {
+        if anonymous { read_touched } else { read_memory }
+    }
 }
 
 /// Searches the code that a process had in no file when it was entered: that of a just-in-time compiler, or of a program
@@ -230,8 +243,7 @@ pub(crate) fn look_at_earlier(
     let kernels = kernels_code(maps);
     let found = |m: &&Mapped| m.executable && !is_file(&files, m) && !kernels.contains(&m.range);
     for m in maps.all.iter().filter(found) {
-        let code = CodeInNoFile { range: m.range.clone(), fresh: false, in_place: m.writable || m.shared };
-        look_through(targets, provisioning, (id, pid), code);
+        look_through(targets, provisioning, (id, pid), CodeInNoFile::of(m));
     }
 }
 
@@ -245,7 +257,7 @@ fn look_through(
     targets: &mut Targets,
     provisioning: &mut Provisioning,
     (id, tid): (ProgramId, i32),
-    CodeInNoFile { range, fresh, in_place }: CodeInNoFile,
+    CodeInNoFile { range, fresh, in_place, anonymous }: CodeInNoFile,
 ) {
     let Some(program) = targets.programs.get_mut(&id) else { return };
     let Some(area) = targets.memory.image(id) else { return };
@@ -261,7 +273,8 @@ fn look_through(
         let end = range.end.min(range.start.saturating_add(most));
         generated.too_much |= end < range.end;
         generated.bytes += end - range.start;
-        let calls = calls_in(range.start..end, |at, buffer| read_memory(tid, at, buffer));
+        let read = CodeInNoFile::reader(anonymous);
+        let calls = calls_in(range.start..end, |at, buffer| read(tid, at, buffer));
         generated.calls += calls;
         generated.in_place += if in_place { calls } else { 0 };
         provisioning.sites.note_generated(calls);
@@ -298,7 +311,8 @@ pub(crate) fn on_ending(programs: &mut Programs, knowledge: &mut FileKnowledge, 
     for m in maps.all.iter().filter(in_place) {
         let end = m.range.end.min(m.range.start.saturating_add(budget));
         budget -= end - m.range.start;
-        calls += calls_in(m.range.start..end, |at, buffer| read_memory(tid, at, buffer));
+        let read = CodeInNoFile::reader(m.anonymous);
+        calls += calls_in(m.range.start..end, |at, buffer| read(tid, at, buffer));
     }
     let generated = &mut program.hooks.generated;
     // Only the first process's end is the program's; forked processes end by themselves.

@@ -19,12 +19,15 @@ pub(crate) struct Mapped {
     pub(crate) executable: bool,
     /// True if writes to the mapping go to the file.
     pub(crate) shared: bool,
+    /// True if the memory belongs to no file, nor is shared.
+    pub(crate) anonymous: bool,
 }
 
 impl Mapped {
     fn of(line: &Line<'_>) -> Self {
         let range = line.range.clone();
-        Self { range, writable: line.writable, executable: line.executable, shared: line.shared }
+        let anonymous = line.inode == 0 && !line.shared;
+        Self { range, writable: line.writable, executable: line.executable, shared: line.shared, anonymous }
     }
 }
 
@@ -179,6 +182,7 @@ impl Vma {
             writable: self.has(Self::WRITABLE),
             executable: self.has(Self::EXECUTABLE),
             shared: self.has(Self::SHARED),
+            anonymous: self.inode == 0 && !self.has(Self::SHARED),
         }
     }
 
