@@ -65,6 +65,20 @@ s.close()
 os.wait()
 """
 
+# A stream that stays corked after a message's last part, until the kernel's timer sends it.
+CORKED = TWO_PARTS.replace("    PARTS", """    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    s.sendall(b'head'); s.sendall(b'body')
+    UNCORK""").replace("range(20)", "range(8)")
+
+# Children are started three at a time.
+BATCHES = """for i in 1 2 3 4 5; do
+  sh -c 'sleep A; :' & sh -c 'sleep B; :' & sh -c 'sleep C; :' &
+  wait
+done
+"""
+POOL = """for i in 1 2 3 4 5; do echo 0.02; echo 0.03; echo 0.2; done | xargs -P 3 -I{} sh -c 'sleep {}; :'
+"""
+
 # Work that takes its time: a ticker, and requests of which each needs the answer before it.
 TICKER = """import time
 for i in range(30):
@@ -123,3 +137,58 @@ def data_held_back_between_two_processes_are_found(box):
 @test()
 def waits_that_serve_are_no_finding(box):
     assert waits(report(box, TICKER)) == []
+
+
+@test()
+def a_stream_that_stays_corked_is_found(box):
+    found = waits(report(box, CORKED.replace("UNCORK", "pass")))
+    assert len(found) == 1 and "corked" in found[0]["why"], found
+    off = CORKED.replace("UNCORK", "s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)")
+    assert waits(report(box, off)) == []
+
+
+def shell_report(box, source):
+    """Returns the report on a shell's script, as JSON."""
+    box.file("main.sh", source)
+    box.run(box.watch(["/bin/bash", "main.sh"], "-o", "report.json", "--json"))
+    with open(os.path.join(box.dir, "report.json")) as f:
+        return json.load(f)
+
+
+@test()
+def children_that_wait_for_the_slowest_of_their_batch_are_a_remark(box):
+    def slowest(source):
+        report = shell_report(box, source)
+        return [f for f in report["findings"] + report["also"] if "when any has ended" in json.dumps(f["cures"])]
+    uneven = BATCHES.replace("A", "0.02").replace("B", "0.03").replace("C", "0.5")
+    assert len(slowest(uneven)) == 1
+    assert slowest(BATCHES.replace("A", "0.1").replace("B", "0.1").replace("C", "0.1")) == []
+    assert slowest(POOL) == []
+
+
+@test()
+def a_shell_that_reads_a_childs_output_waits_for_it(box):
+    wall = shell_report(box, "for i in 1 2 3; do x=$(sleep 0.2; echo hi); done\n")["wall"]
+    of = {wait["waits_for"]: wait["ns"] for wait in wall["waits"]}
+    assert of.get("clock", 0) + of.get("process", 0) > 150_000_000 and of.get("unknown", 0) < 100_000_000, of
+
+
+@test()
+def time_in_systoll_itself_is_not_running(box):
+    env = {**box.env, "XDG_CACHE_HOME": os.path.join(box.dir, "cold")}
+    report_ = report(box, "print(sum(range(300000)))\n", env=env)
+    wall = report_["wall"]
+    assert wall["running_ns"] <= report_["own_cpu_most_ns"] + 1_000_000, (wall, report_["own_cpu_ns"])
+    assert wall["systoll_ns"] > 10_000_000, wall
+
+
+@test()
+def sleeps_are_tried_by_shortening_them(box):
+    source = """import subprocess, time
+for i in range(12):
+    child = subprocess.Popen(["true"])
+    while child.poll() is None:
+        time.sleep(0.05)
+"""
+    found = waits(report(box, source))
+    assert len(found) == 1 and found[0]["prove"][:4] == ["systoll", "prove", "--shorten", "main.py:5"], found

@@ -114,8 +114,13 @@ mod tests {
         let recording = Recording { header: Header { wall_ns, ..Header::default() }, rows, ..Recording::default() };
         let (class, row, line) = (WaitClass::Clock, RowId(0), None);
         let part = WallPart { class, row, calls: 9, ns: slept_ns, longest_ns: slept_ns, line };
-        let wall =
-            WallTime { wall_ns, other_ns: wall_ns - slept_ns, parts: vec![part], ends: Vec::new(), is_complete: true };
+        let wall = WallTime {
+            wall_ns,
+            other_ns: wall_ns - slept_ns,
+            parts: vec![part],
+            is_complete: true,
+            ..WallTime::default()
+        };
         (recording, Judgement { wall_time: Some(wall), ..Judgement::default() })
     }
 

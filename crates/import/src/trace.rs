@@ -233,7 +233,7 @@ impl Trace {
         let object = decoded.fd.or_else(|| self.descriptors.name(process, fd? as i32));
         let pid = self.table.images.get(image.0 as usize).map_or(0, |image| image.pid);
         let (tid, args, result) = (call.tid, decoded.args, call.result);
-        self.waits.add(WaitSpan { row, pid, tid, begin_ns, ns, args, result, object, line: None }, syscall);
+        self.waits.add(WaitSpan { row, pid, tid, begin_ns, ns, args, result, object, ..WaitSpan::default() }, syscall);
     }
 
     /// Notes that a thread makes another call: its last call, if the trace told no time for it, had

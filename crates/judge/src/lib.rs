@@ -78,6 +78,7 @@ pub use results::finding::{
     ObjectShare, PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
 };
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
+pub use semantics::Sleep;
 pub use time::{EndedWait, Searched, Searcher, StartWork, WaitClass, WallPart, WallTime};
 pub use verdict::silences::Silence;
 pub use words::language_api::node_function;

@@ -56,6 +56,9 @@ pub struct Process {
     pub main_at_ns: Option<u64>,
     /// The part of `cpu_ns` that was spent before `main`, ns.
     pub startup_cpu_ns: u64,
+    /// Time for which the process's first thread was ready to run and waited for a processor, ns, as last read; `None` if
+    /// it was not read, or for several images.
+    pub queued_ns: Option<u64>,
     /// The way in which the process ended, if that was seen.
     pub exit: Option<Exit>,
 }

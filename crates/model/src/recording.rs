@@ -195,6 +195,9 @@ pub struct Header {
     pub observer_ns_per_call: f64,
     /// Wall time that watching adds to the target, ns a call.
     pub observer_wall_ns_per_call: f64,
+    /// Time for which threads waited for systoll's own work, ns: it started programs, hooked code and answered questions.
+    /// Threads may have waited at the same time.
+    pub watching_ns: u64,
     /// True if tolls are calls × price, false if each call was measured.
     pub toll_estimated: bool,
     /// Number of calls that are known to have been missed.
@@ -252,6 +255,7 @@ impl Default for Header {
             own_cpu_most_ns: None,
             observer_ns_per_call: 0.0,
             observer_wall_ns_per_call: 0.0,
+            watching_ns: 0,
             toll_estimated: false,
             lost: 0,
             vdso_calls: None,

@@ -25,6 +25,9 @@ pub struct WaitSpan {
     pub args: [u64; 6],
     /// The call's result, as in rax. `None` if it never returned.
     pub result: Option<i64>,
+    /// Time of the call, ns, for which its thread may have been ready to run and waited for a processor, at most; `None` if
+    /// it is not known.
+    pub queued_most_ns: Option<u64>,
     /// The script's line that made the call, if its stack was sampled.
     pub line: Option<FrameId>,
     /// The file behind the call's descriptor, as [`crate::WindowCall::fd`] names it, or the path that the call names.

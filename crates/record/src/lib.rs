@@ -42,6 +42,7 @@ mod packages;
 mod problems;
 mod procfs;
 mod ptrace;
+mod queued;
 mod raw_window;
 mod request_windows;
 mod ring_windows;

@@ -1,6 +1,7 @@
 //! The exact table that a backend fills: calls by raw addresses, with each stack stored once.
 
 use crate::long_calls::SlowestCalls;
+use crate::queued::QueuedTimes;
 use crate::row_lines::{self, Line};
 use crate::sampled_calls::SampledCalls;
 use crate::samples::{SampledStack, Samples};
@@ -83,6 +84,7 @@ impl Image {
             cpu_ns: Some(self.cpu_ns).filter(|ns| *ns > 0),
             main_at_ns: self.main_at_ns,
             startup_cpu_ns: self.startup_cpu_ns,
+            queued_ns: None,
             exit: self.exit,
         }
     }
@@ -175,6 +177,8 @@ pub(crate) struct Table {
     pub(crate) slowest: SlowestCalls,
     /// The calls that waited for long.
     pub(crate) waits: KeptWaits,
+    /// Threads' waiting time for a processor.
+    pub(crate) queued: QueuedTimes,
     pub(crate) sampled_calls: SampledCalls,
     /// Calls into the vDSO, by image, function and context.
     pub(crate) vdso: HashMap<(ImageId, &'static str, u32), u64>,

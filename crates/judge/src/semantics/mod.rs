@@ -61,4 +61,5 @@ pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::{EPOLL, IN_MEMORY, SCRATCH, TOKENS, Thing};
 pub(crate) use threads::shares_memory;
 pub(crate) use vocabulary::{Act, How, Source, When};
+pub use waits::Sleep;
 pub(crate) use waits::{ARMS, Arm, SuspectWait, WAITING_PROGRAMS, Where};

@@ -49,6 +49,11 @@ const RUNS: [(&str, &[When]); 5] = [
     ("execveat", &[]),
 ];
 
+/// Returns true if the call runs a program.
+pub(crate) fn runs_program(syscall: Sysno) -> bool {
+    RUNS.iter().any(|(runs, when)| when.is_empty() && syscall.name() == Some(*runs))
+}
+
 /// Returns true if the call runs a program, or asks for the right to run it.
 pub(crate) fn asks_to_run(call: &ObservedCall<'_>) -> bool {
     let name = call.syscall.name();

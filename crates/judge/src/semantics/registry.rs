@@ -7,7 +7,7 @@ use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain, NOT_YETS, N
 use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::locks::{FILE_LOCKS, FileLock, KERNEL_LOCKS, KernelLock};
 use super::memory::{Amount, FREES, Frees, LOADS, Loads};
-use super::names::{NO_FOLLOWS, NoFollow};
+use super::names::{NO_FOLLOWS, NoFollow, runs_program};
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
 use super::state::{KEPT_UNLESS, NAME, PATH, State, WATCH};
@@ -134,6 +134,8 @@ macro_rules! tables {
             pub fd: Option<usize>,
             /// True if the call may open a path.
             pub may_open: bool,
+            /// True if the call runs a program.
+            runs: bool,
             /// True if the call ends the validity of some answers.
             pub ends_answers: bool,
             /// Signs that each call with these lines shows.
@@ -321,6 +323,7 @@ impl Lines {
             ..Self::default()
         };
         lines.take(signature.sysno);
+        lines.runs = runs_program(signature.sysno);
         lines.may_open = lines.does(|effect| matches!(effect, Effect::OpensPath { .. }));
         lines.signs = lines.to_signs();
         lines
@@ -529,6 +532,16 @@ impl Lines {
     pub(crate) fn asks_about_paths(&self) -> bool {
         let asks = |line: &StateLine| line.about.is(&PATH) || line.about.is(&NAME);
         self.states.iter().any(|line| asks(line) && matches!(line.act, Act::Ask(_)))
+    }
+
+    /// Returns true if the call may look for a name, and fail because there is none: it asks about a path, opens or runs it.
+    pub(crate) fn looks_for_names(&self) -> bool {
+        self.asks_about_paths() || self.may_open || self.runs
+    }
+
+    /// Returns true if the call reads a file or a folder, or maps a file.
+    pub(crate) fn may_read_files(&self) -> bool {
+        self.transfers_in() || self.maps() || self.does(|effect| matches!(effect, Effect::Reads(_)))
     }
 
     /// Returns true if the call may set state of this kind.

@@ -1,6 +1,7 @@
 //! Calls that wait, set timers, and wake waiters.
 
 use super::vocabulary::When::{self, AllBits, Is, OneOf};
+use systoll_model::Sysno;
 use systoll_model::constants::*;
 
 /// The place before `main` where a wait counts.
@@ -152,6 +153,27 @@ pub(crate) static TELL_READY: &[TellsReady] = &[
     tells_ready("poll"), tells_ready("ppoll"), tells_ready("select"), tells_ready("pselect6"),
     tells_ready("epoll_wait"), tells_ready("epoll_pwait"), tells_ready("epoll_pwait2"),
 ];
+
+/// The way in which a call lets time pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    /// Time always passes.
+    Always,
+    /// Time passes until a descriptor is ready.
+    UnlessReady,
+}
+
+impl Sleep {
+    /// Returns the way in which a call lets time pass; `None` if it is not made for that.
+    #[must_use]
+    pub fn of(syscall: Sysno) -> Option<Self> {
+        let name = syscall.name()?;
+        if OWN_WAITS.iter().any(|line| line.sleeps && line.call == name) {
+            return Some(Self::Always);
+        }
+        TELL_READY.iter().any(|line| line.call == name).then_some(Self::UnlessReady)
+    }
+}
 
 /// Programs that do nothing but let time pass.
 pub(crate) const WAITING_PROGRAMS: &[&str] = &["sleep", "usleep"];

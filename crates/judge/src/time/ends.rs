@@ -3,10 +3,10 @@
 //! Calls that wake others are short, and most are in no window. So the waker is derived: from the call that waited and
 //! its result, from the processes that use the other end of its pipe or socket, and from which threads were awake.
 
-use super::threads::{ThreadId, Threads, name_of, pid_of};
+use super::threads::{BUSY_SLACK_NS, ThreadId, Threads, name_of, pid_of};
 use crate::semantics::connection;
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{Recording, WaitSpan};
+use systoll_model::{ArgKind, Recording, Signature, WaitSpan};
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +25,8 @@ pub enum WaitClass {
     Terminal,
     /// A signal.
     Signal,
+    /// A processor, for at least half of the wait, unless the kernel worked in it: the thread may have been ready.
+    Processor,
     /// The kernel's own work.
     Kernel,
     /// It is not known.
@@ -33,7 +35,7 @@ pub enum WaitClass {
 
 impl WaitClass {
     /// All classes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Thread,
         Self::Process,
         Self::Clock,
@@ -41,6 +43,7 @@ impl WaitClass {
         Self::Peer,
         Self::Terminal,
         Self::Signal,
+        Self::Processor,
         Self::Kernel,
         Self::Unknown,
     ];
@@ -56,6 +59,7 @@ impl WaitClass {
             Self::Peer => "peer",
             Self::Terminal => "terminal",
             Self::Signal => "signal",
+            Self::Processor => "processor",
             Self::Kernel => "kernel",
             Self::Unknown => "unknown",
         }
@@ -72,6 +76,7 @@ impl WaitClass {
             Self::Peer => "for a peer",
             Self::Terminal => "for somebody at a terminal",
             Self::Signal => "for a signal",
+            Self::Processor => "for a processor or the kernel",
             Self::Kernel => "for the kernel",
             Self::Unknown => "for something unknown",
         }
@@ -125,6 +130,9 @@ const FEEDS: [&str; 14] = [
 ];
 /// Calls that write into a pipe.
 const WRITES: [&str; 6] = ["write", "writev", "splice", "sendfile", "vmsplice", "tee"];
+/// Calls that send, and wait only where there is no room.
+const SENDS: [&str; 9] =
+    ["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg", "sendfile", "splice"];
 /// Calls that receive from a pipe or a socket.
 const RECEIVES: [&str; 6] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept4"];
 /// Operations of `futex` that wait for a wake-up: FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2.
@@ -137,6 +145,9 @@ const LOCKS: [u64; 2] = [7, 38];
 const INTERRUPTED: [u16; 6] = [4, 512, 513, 514, 515, 516];
 /// Errnos by which a wait tells that its time is over: EAGAIN, ETIME, ETIMEDOUT.
 const RAN_OUT: [i64; 3] = [-11, -62, -110];
+
+/// Part of a call's time, 0 to 1, for which its thread may have waited for a processor, at least, for that class.
+const MOSTLY_QUEUED: f64 = 0.5;
 
 /// The ends of all waits of a recording.
 pub(super) struct Ends {
@@ -182,6 +193,8 @@ struct Received {
     any_socket: bool,
     /// True if one has another end that no watched process uses.
     any_unwatched: bool,
+    /// True if one is a pipe of which no writer is seen: a child may write into it.
+    any_unwritten: bool,
 }
 
 impl Users {
@@ -221,10 +234,25 @@ impl Users {
         // An event loop has a counter by which its own threads wake it; its sockets wake it more often.
         for name in names.iter().filter(|name| !any_socket || !is_counter(name)) {
             let by = self.of_other_end(name);
+            received.any_unwritten |= by.is_none() && name.starts_with("pipe:");
             received.any_unwatched |= by.is_none() && connection(name).is_some();
             received.by.extend(by);
         }
         received
+    }
+
+    /// Returns the processes at the other end of a socket: of this one, or, if only its shape is known, of all connections
+    /// of the process `pid`, if every one of them has a watched end.
+    pub(super) fn at_other_end(&self, pid: u32, name: &str) -> Option<BTreeSet<u32>> {
+        if !name.starts_with("socket:[") {
+            return self.of_other_end(name);
+        }
+        let own = self.sockets.iter().filter(|(of, pids)| pids.contains(&pid) && connection(of).is_some());
+        let mut all = BTreeSet::new();
+        for (of, _) in own {
+            all.extend(self.of_other_end(of)?);
+        }
+        (!all.is_empty()).then_some(all)
     }
 
     /// Returns the processes that can make a pipe or a socket ready.
@@ -267,6 +295,7 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
     if span.errno().is_some_and(|errno| INTERRUPTED.contains(&errno.0)) {
         return WaitEnd::of(WaitClass::Signal);
     }
+    let signature = recording.rows.get(span.row.0 as usize).and_then(|row| row.syscall.signature());
     let own_thread = || WaitEnd { class: WaitClass::Thread, by: threads.waker(&[span.pid], span, &FUTEX_WAKES) };
     let by_one_of = |pids: &BTreeSet<u32>| by_one_of(pids, span, threads, &FEEDS);
     match name {
@@ -294,28 +323,56 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
             WaitEnd { class: WaitClass::Signal, by: threads.waker(&senders, span, &SENDS_SIGNALS) }
         }
         _ if RAN_OUT.contains(&result) => WaitEnd::of(WaitClass::Clock),
-        _ => of_object(span, name, users, &by_one_of),
+        _ if may_be_queued(span, signature) => WaitEnd::of(WaitClass::Processor),
+        _ => of_object(span, signature, users, &|pids| by_one_of(pids), &|| threads.descendants(span)),
     }
 }
 
+/// Returns true if a call that does not wait for others may have waited for a processor for most of its time.
+fn may_be_queued(span: &WaitSpan, signature: Option<&Signature>) -> bool {
+    let waits = signature.is_some_and(|of| of.may_block && !SENDS.contains(&of.name));
+    !waits && span.queued_most_ns.is_some_and(|queued| queued as f64 >= MOSTLY_QUEUED * span.ns as f64)
+}
+
 /// Returns the end of a wait by the file that it was about.
-fn of_object(span: &WaitSpan, name: &str, users: &Users, by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd) -> WaitEnd {
+fn of_object(
+    span: &WaitSpan,
+    signature: Option<&Signature>,
+    users: &Users,
+    by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd,
+    descendants: &dyn Fn() -> BTreeSet<u32>,
+) -> WaitEnd {
+    let name = signature.map_or("", |signature| signature.name);
+    let names_path = signature.is_some_and(|of| of.args.iter().any(|arg| arg.kind == ArgKind::Path));
+    let waits = signature.is_none_or(|of| of.may_block);
+    // A short wait of a call that sends may be one for room, or for a processor.
+    let sends_briefly = SENDS.contains(&name) && span.queued_most_ns.is_none() && span.ns <= BUSY_SLACK_NS;
     // A set of descriptors is no file: what is ready is one of them.
     let Some(object) = span.object.as_deref().filter(|object| !object.starts_with("anon_inode:[eventpoll")) else {
         let class = match name {
+            _ if sends_briefly => WaitClass::Unknown,
             "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg" | "sendto" | "sendmsg" => WaitClass::Peer,
-            "openat" | "open" | "unlink" | "rename" | "mkdir" | "newfstatat" | "getdents64" => WaitClass::Disk,
-            _ if ON_DESCRIPTORS.contains(&name) => return of_received(span, users, by_one_of),
+            _ if ON_DESCRIPTORS.contains(&name) => return of_received(span, users, by_one_of, descendants),
             "membarrier" | "mmap" | "munmap" | "madvise" | "mprotect" | "clone" | "clone3" | "fork" | "vfork"
-            | "execve" | "exit" | "exit_group" => WaitClass::Kernel,
+            | "execve" | "execveat" | "exit" | "exit_group" => WaitClass::Kernel,
+            _ if names_path || name == "getdents64" => WaitClass::Disk,
+            _ if !waits => WaitClass::Kernel,
             _ => WaitClass::Unknown,
         };
         return WaitEnd::of(class);
     };
     let receives = RECEIVES.contains(&name) || ON_DESCRIPTORS.contains(&name);
     if is_pipe(object) || is_socket(object) {
-        let unknown = if is_socket(object) { WaitClass::Peer } else { WaitClass::Unknown };
-        let others = users.of_other_end(object).filter(|_| receives);
+        let unknown = match is_socket(object) {
+            // No call but those that move data waits for the other end.
+            _ if !waits => WaitClass::Kernel,
+            true if !sends_briefly => WaitClass::Peer,
+            _ => WaitClass::Unknown,
+        };
+        let others = users.at_other_end(span.pid, object).filter(|_| receives);
+        // Who reads the output of its own children waits for them, or for their ends.
+        let is_pipe = object.starts_with("pipe:") && receives;
+        let others = others.or_else(|| Some(descendants()).filter(|pids| is_pipe && !pids.is_empty()));
         return others.map_or(WaitEnd::of(unknown), |pids| by_one_of(&pids));
     }
     let class = match object {
@@ -331,10 +388,16 @@ fn of_object(span: &WaitSpan, name: &str, users: &Users, by_one_of: &dyn Fn(&BTr
 
 /// Returns the end of a wait for any of several descriptors: of those from which the process receives, if what ends waits
 /// for them is of one class.
-fn of_received(span: &WaitSpan, users: &Users, by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd) -> WaitEnd {
+fn of_received(
+    span: &WaitSpan,
+    users: &Users,
+    by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd,
+    descendants: &dyn Fn() -> BTreeSet<u32>,
+) -> WaitEnd {
     let Some(received) = users.received.get(&span.pid) else { return WaitEnd::of(WaitClass::Unknown) };
     // A socket that listens has no other end: who connects to it is most likely who sends afterwards.
-    let mut ends = received.by.iter().map(by_one_of);
+    let of_children = received.any_unwritten.then(descendants).filter(|pids| !pids.is_empty());
+    let mut ends = received.by.iter().chain(&of_children).map(by_one_of);
     let Some(first) = ends.next() else {
         return WaitEnd::of(if received.any_socket { WaitClass::Peer } else { WaitClass::Unknown });
     };

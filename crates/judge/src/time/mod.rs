@@ -1,6 +1,9 @@
 //! Time: what ended each long wait, and where the wall went.
 
+mod batches;
 mod ends;
+mod held;
+mod kinds;
 mod least;
 mod needless;
 mod path;
@@ -13,7 +16,8 @@ mod threads;
 mod tests;
 
 pub use ends::WaitClass;
-pub(crate) use needless::{NeedlessKind, NeedlessWaits};
+pub(crate) use kinds::NeedlessKind;
+pub(crate) use needless::NeedlessWaits;
 pub use path::{EndedWait, WallPart, WallTime};
 pub use start::{Searched, Searcher, StartWork};
 
@@ -35,7 +39,7 @@ pub(crate) struct JudgedTime {
 
 /// Judges the long waits of a recording.
 pub(crate) fn judged(recording: &Recording, semantics: &Semantics) -> JudgedTime {
-    let start = recording.header.until.as_ref().map(|_| start::start_work(recording));
+    let start = recording.header.until.as_ref().map(|_| start::start_work(recording, semantics));
     if !recording.wait_spans.kept || recording.header.wall_ns == 0 {
         return JudgedTime { start, ..JudgedTime::default() };
     }

@@ -4,79 +4,19 @@
 //! Waits that serve are not claimed: a sleep that nothing shows to be for something (a pause, a ticker, a rate), waiting
 //! for work, for a peer, for a person, and for what takes its time.
 
+use super::batches::batches;
 use super::ends::{Ends, WaitClass};
+use super::held::Locks;
+use super::kinds::NeedlessKind;
 use super::least::LEAST_WAITS;
 use super::path::WallTime;
 use super::sleeps::{After, Sleeps};
 use super::talks::Talks;
-use super::threads::{ThreadId, Threads, name_of};
+use super::threads::{ThreadId, Threads};
 use crate::semantics::Semantics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use systoll_model::{FrameId, Recording, RowId, Sysno, WaitSpan};
-
-/// The kind of a needless wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum NeedlessKind {
-    /// A child has ended, and the thread sleeps before it looks.
-    ChildSeenLate,
-    /// A lock, a file or a process is asked about after each sleep.
-    AskedAgain,
-    /// An answer has come, and the thread sleeps before it reads.
-    AnswerSeenLate,
-    /// The holder of a lock waits for something else.
-    LockHeld,
-    /// The other end sent the data earlier: the kernel held them back.
-    HeldBack,
-    /// A peer that never answers is asked, and waited for until the time is over.
-    Unanswered,
-    /// Requests go to one peer one after another, each when the answer before it is there.
-    InTurn,
-}
-
-impl NeedlessKind {
-    /// Returns what the calls do, for a sentence.
-    pub(crate) fn about(self) -> &'static str {
-        match self {
-            Self::ChildSeenLate => "sleeps before it looks for a child's end again, and the child had ended",
-            Self::AskedAgain => "sleeps before it asks again, and what it asks for may come meanwhile",
-            Self::AnswerSeenLate => "sleeps before it reads an answer, and the answer was there",
-            Self::LockHeld => "waits for a lock, and its holder sleeps or waits for something else meanwhile",
-            Self::HeldBack => "waits for data that the other end had sent: the kernel held them back",
-            Self::Unanswered => "asks a peer that never answers, and waits each time until the time is over",
-            Self::InTurn => "sends a request to the same peer only when the answer before it is there",
-        }
-    }
-
-    /// Returns the way to avoid the waits.
-    pub(crate) fn instead(self) -> &'static str {
-        match self {
-            Self::ChildSeenLate => {
-                "wait for the child's end: waitpid without WNOHANG; with a timeout pidfd_open and poll"
-            }
-            Self::AskedAgain => {
-                "wait for it: a call that waits for the lock, inotify for a file, a pipe on which its maker tells it"
-            }
-            Self::AnswerSeenLate => "read at once: the read waits until the answer is there",
-            Self::LockHeld => "give the lock back before waiting for anything else",
-            Self::HeldBack => "send a message in one call, or set TCP_NODELAY",
-            Self::Unanswered => "remember that it does not answer, and ask another one first, or both at once",
-            Self::InTurn => {
-                "where a request does not need the answer before it: one request for all of them, or several on their way at once"
-            }
-        }
-    }
-
-    /// Returns true if the time in vain of each wait is known.
-    pub(crate) fn is_measured(self) -> bool {
-        self != Self::AskedAgain
-    }
-
-    /// Returns true if the waits themselves show that they are in vain.
-    pub(crate) fn is_sure(self) -> bool {
-        self != Self::InTurn
-    }
-}
 
 /// Needless waits of one place in the program.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,11 +33,10 @@ pub(crate) struct NeedlessWaits {
     pub(crate) lines: BTreeMap<FrameId, u64>,
 }
 
+/// Range of waits for a corked stream, ns: the kernel sends its data after 200 ms (man 7 tcp).
+const CORKED: RangeInclusive<u64> = 196_000_000..=225_000_000;
 /// Range of waits for a delayed acknowledgement, ns: TCP_DELACK_MIN is 40 ms, and busy boxes run threads late.
 const DELAYED: RangeInclusive<u64> = 38_000_000..=60_000_000;
-/// Part of a lock's wait, 0 to 1, for which its holder waits for something else, at least.
-const HOLDER_WAITS: f64 = 0.5;
-
 /// Returns the needless waits of a recording.
 pub(super) fn needless(
     recording: &Recording,
@@ -109,6 +48,7 @@ pub(super) fn needless(
     let mut found = Found { recording, sums: BTreeMap::new(), held_back: Vec::new() };
     let sleeps = Sleeps::of(recording, semantics, threads, ends);
     let talks = Talks::of(recording, semantics, ends);
+    let locks = Locks::of(recording, ends);
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
         match ends.get(at).class {
             WaitClass::Clock if talks.is_unanswered(span) => found.add(NeedlessKind::Unanswered, span, span.ns),
@@ -122,11 +62,16 @@ pub(super) fn needless(
                     Some(After::Child) | None => {}
                 }
             }
-            WaitClass::Process | WaitClass::Thread if is_lock(recording, span) => {
-                let held = held_ns(recording, ends, span);
-                if held as f64 >= HOLDER_WAITS * span.ns as f64 {
+            WaitClass::Process | WaitClass::Thread if locks.is_lock(recording, at) => {
+                if let Some(held) = locks.held_ns(recording, ends, at) {
                     found.add(NeedlessKind::LockHeld, span, held);
                 }
+            }
+            WaitClass::Process | WaitClass::Thread
+                if CORKED.contains(&span.ns) && is_stream(span) && nobody_sent(threads, ends, span) =>
+            {
+                found.add(NeedlessKind::Corked, span, span.ns);
+                found.held_back.push(span);
             }
             WaitClass::Process | WaitClass::Thread
                 if DELAYED.contains(&span.ns) && is_stream(span) && nobody_sent(threads, ends, span) =>
@@ -150,8 +95,12 @@ pub(super) fn needless(
             found.add(NeedlessKind::ChildSeenLate, span, ns);
         }
     }
-    for (row, calls, ns) in talks.in_turn(recording, ends) {
-        found.add_all(NeedlessKind::InTurn, row, calls, ns);
+    for (row, calls, ns, peers) in talks.in_turn(recording, ends) {
+        let kind = if peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
+        found.add_all(kind, row, calls, ns);
+    }
+    for (row, calls, ns) in batches(recording, threads) {
+        found.add_all(NeedlessKind::InBatches, row, calls, ns);
     }
     let claimed = found.sums.into_values().filter(|sum| sum.calls >= LEAST_WAITS);
     let beside = Beside { held_back: &found.held_back, by_children: &sleeps.by_children };
@@ -159,9 +108,21 @@ pub(super) fn needless(
     let held_up = |sum: NeedlessWaits| {
         let share_of_wall = share_of_wall(recording, wall, &sum, &beside);
         let ns = sum.ns.min((share_of_wall * wall.wall_ns as f64).round() as u64);
-        NeedlessWaits { share_of_wall, ns, ..sum }
+        let lines = if sum.lines.is_empty() { only_line(recording, &sum.rows) } else { sum.lines.clone() };
+        NeedlessWaits { share_of_wall, ns, lines, ..sum }
     };
     claimed.map(held_up).collect()
+}
+
+/// Returns the line that all long waits of these rows were made at whose line is known, with their number; nothing if there
+/// are several.
+fn only_line(recording: &Recording, rows: &[RowId]) -> BTreeMap<FrameId, u64> {
+    let mut lines: BTreeMap<FrameId, u64> = BTreeMap::new();
+    let of_rows = recording.wait_spans.spans.iter().filter(|span| rows.contains(&span.row));
+    of_rows.filter_map(|span| span.line).for_each(|line| *lines.entry(line).or_default() += 1);
+    // Samples of short calls may show further lines that share the call.
+    let shared = |id: &RowId| recording.rows.get(id.0 as usize).is_none_or(|row| row.lines.len() > 1);
+    if lines.len() > 1 || rows.iter().any(shared) { BTreeMap::new() } else { lines }
 }
 
 /// The place of a row in the program, by which the waits of several processes go together: its system call, its API and
@@ -216,9 +177,9 @@ fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, 
     let (wall_ns, ns) = (wall.wall_ns.max(1) as f64, waits.ns as f64);
     let of_path = if all == 0 { 0.0 } else { on_path as f64 / wall_ns * (ns / all as f64).min(1.0) };
     match waits.kind {
-        NeedlessKind::LockHeld | NeedlessKind::InTurn => {}
+        NeedlessKind::LockHeld | NeedlessKind::InTurn | NeedlessKind::PeersInTurn | NeedlessKind::InBatches => {}
         _ if waits.rows.iter().any(|row| beside.by_children.contains(row)) => {}
-        NeedlessKind::HeldBack => {
+        NeedlessKind::HeldBack | NeedlessKind::Corked => {
             let mut until = 0;
             let of_kind = beside.held_back.iter().filter(|span| waits.rows.contains(&span.row));
             let joint: u64 = of_kind
@@ -248,39 +209,8 @@ fn seen_late(polls: &[&WaitSpan], end_ns: u64) -> Option<(usize, u64)> {
     slept_on.then(|| (at, seen.end_ns() - seen.begin_ns.max(end_ns)))
 }
 
-fn is_lock(recording: &Recording, span: &WaitSpan) -> bool {
-    matches!(name_of(recording, span.row), "flock" | "fcntl")
-}
-
 fn is_stream(span: &WaitSpan) -> bool {
     span.object.as_deref().is_some_and(|object| object.starts_with("TCP"))
-}
-
-/// Time from the end of a holder's wait to the end of the wait for its lock, ns, at most: the holder gives the lock back at
-/// once.
-const HANDED_ON_NS: u64 = 2_000_000;
-/// Waits before a lock's that may be its holders', at most.
-const MOST_OTHERS: usize = 64;
-
-/// Returns the time of a lock's wait for which its holders slept, or waited for storage or a peer, ns: waits of other
-/// processes that lock files too, each of which ended right before the lock was handed on.
-fn held_ns(recording: &Recording, ends: &Ends, span: &WaitSpan) -> u64 {
-    let spans = &recording.wait_spans.spans;
-    let later = spans.partition_point(|other| other.begin_ns < span.end_ns());
-    let (mut handed_on, mut held) = (span.end_ns(), 0);
-    for (at, other) in spans.iter().enumerate().take(later).rev().take(MOST_OTHERS) {
-        let waits = matches!(ends.get(at).class, WaitClass::Clock | WaitClass::Disk | WaitClass::Peer);
-        let is_holder = other.pid != span.pid && ends.users.lockers.contains(&other.pid);
-        let at_end = other.end_ns() <= handed_on && other.end_ns().saturating_add(HANDED_ON_NS) >= handed_on;
-        if waits && is_holder && at_end {
-            held += other.end_ns().saturating_sub(other.begin_ns.max(span.begin_ns));
-            handed_on = other.begin_ns;
-        }
-        if handed_on <= span.begin_ns {
-            break;
-        }
-    }
-    held.min(span.ns)
 }
 
 /// Returns true if every thread of the processes at the other end of a stream slept when its data came.

@@ -44,9 +44,15 @@ pub struct EndedWait {
 pub struct WallTime {
     /// Elapsed time of the run, ns: the sum of all parts and of `other_ns`.
     pub wall_ns: u64,
-    /// Time in which the thread that held the run up ran, waited for a processor, or waited for less than a
-    /// millisecond at a time, ns.
+    /// Time in which the thread that held the run up ran, waited for a processor or for systoll, or waited for less than
+    /// a millisecond at a time, ns.
     pub other_ns: u64,
+    /// The part of `other_ns` in which it ran, ns: at most the processor time of its process.
+    pub running_ns: u64,
+    /// The part of `other_ns` in which it waited for systoll's own work, ns.
+    pub systoll_ns: u64,
+    /// The part of `other_ns` in which it was ready to run and waited for a processor, ns, at least.
+    pub queued_ns: u64,
     /// The long waits, longest first.
     pub parts: Vec<WallPart>,
     /// What ended each of the recording's long waits, in their order.
@@ -60,6 +66,13 @@ impl WallTime {
     #[must_use]
     pub fn waited_ns(&self) -> u64 {
         self.wall_ns.saturating_sub(self.other_ns)
+    }
+
+    /// Returns the part of `other_ns` that is none of its known parts, ns: waits of less than a millisecond, and for a
+    /// processor.
+    #[must_use]
+    pub fn brief_ns(&self) -> u64 {
+        self.other_ns.saturating_sub(self.running_ns).saturating_sub(self.systoll_ns).saturating_sub(self.queued_ns)
     }
 
     /// Returns the time waited for each class, longest first.
@@ -78,17 +91,64 @@ impl WallTime {
 /// Returns where the elapsed time of a run went.
 pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> WallTime {
     let wall_ns = recording.header.wall_ns;
-    let mut walk =
-        Walk { recording, threads, ends, other_ns: 0, parts: BTreeMap::new(), lines: BTreeMap::new(), visited: 0 };
+    let mut walk = Walk {
+        recording,
+        threads,
+        ends,
+        others: BTreeMap::new(),
+        parts: BTreeMap::new(),
+        lines: BTreeMap::new(),
+        visited: 0,
+    };
     let main = recording.processes.first().map_or(0, |process| process.pid);
     walk.follow(ThreadId { pid: main, tid: main }, (0, wall_ns), &mut Vec::new());
+    let other = Other::of(recording, &walk.others);
     let lines = walk.lines;
     let with_line = |(key, part): (_, WallPart)| WallPart { line: lines.get(&key).and_then(most_of), ..part };
     let mut parts: Vec<WallPart> = walk.parts.into_iter().map(with_line).collect();
     parts.sort_by_key(|part| (Reverse(part.ns), part.row, part.class));
     let ended = |end: &WaitEnd| EndedWait { class: end.class, by: end.by.map(|by| (by.pid, by.tid)) };
     let ends = ends.all.iter().map(ended).collect();
-    WallTime { wall_ns, other_ns: walk.other_ns, parts, ends, is_complete: recording.wait_spans.is_complete() }
+    let Other { all: other_ns, running: running_ns, systoll: systoll_ns, queued: queued_ns } = other;
+    let is_complete = recording.wait_spans.is_complete();
+    WallTime { wall_ns, other_ns, running_ns, systoll_ns, queued_ns, parts, ends, is_complete }
+}
+
+/// Time in no long wait, ns, and its parts.
+struct Other {
+    all: u64,
+    running: u64,
+    systoll: u64,
+    queued: u64,
+}
+
+impl Other {
+    /// Divides the time in no long wait, by process id, by the processes' processor time. What a process has not run of it,
+    /// it waited: for systoll, for a processor, or briefly.
+    fn of(recording: &Recording, others: &BTreeMap<u32, u64>) -> Self {
+        let (mut cpu, mut queued): (BTreeMap<u32, Option<u64>>, BTreeMap<u32, u64>) = Default::default();
+        for process in &recording.processes {
+            let ran = process.cpu_ns.filter(|_| !process.is_many());
+            let sum = cpu.entry(process.pid).or_insert(Some(0));
+            *sum = sum.zip(ran).map(|(sum, ran)| sum.saturating_add(ran));
+            let most = queued.entry(process.pid).or_default();
+            *most = process.queued_ns.unwrap_or(0).max(*most);
+        }
+        let all = others.values().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+        let ran = |(pid, ns): (&u32, &u64)| cpu.get(pid).copied().flatten().map_or(*ns, |cpu| cpu.min(*ns));
+        let running = others.iter().map(ran).fold(0, u64::saturating_add);
+        let running = running.min(recording.header.own_cpu_most_ns.unwrap_or(u64::MAX));
+        let systoll = recording.header.watching_ns.min(all - running);
+        let left = all - running - systoll;
+        // Calls are timed whole: what they waited beyond the long waits they waited briefly.
+        let waited = recording.rows.iter().map(|row| row.counts.waited_ns.unwrap_or(row.counts.elapsed_ns));
+        let long = recording.wait_spans.spans.iter().map(|span| span.ns);
+        let long =
+            long.chain(recording.wait_spans.dropped.iter().map(|dropped| dropped.ns)).fold(0, u64::saturating_add);
+        let brief = waited.fold(0, u64::saturating_add).saturating_sub(long);
+        let most = others.keys().filter_map(|pid| queued.get(pid)).fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+        Self { all, running, systoll, queued: left.saturating_sub(brief).min(most) }
+    }
 }
 
 /// Least share of the known time, 0 to 1, of a line that is named for it.
@@ -105,7 +165,8 @@ struct Walk<'a> {
     recording: &'a Recording,
     threads: &'a Threads<'a>,
     ends: &'a Ends,
-    other_ns: u64,
+    /// Time in no long wait, ns, by process id.
+    others: BTreeMap<u32, u64>,
     parts: BTreeMap<(WaitClass, RowId), WallPart>,
     /// Time waited at the lines that are known, ns.
     lines: BTreeMap<(WaitClass, RowId), BTreeMap<FrameId, u64>>,
@@ -131,11 +192,11 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            self.other_ns += now - end;
+            *self.others.entry(thread.pid).or_default() += now - end;
             now = begin;
             self.wait(*at, thread, (begin, end), held);
         }
-        self.other_ns += now.saturating_sub(from);
+        *self.others.entry(thread.pid).or_default() += now.saturating_sub(from);
     }
 
     /// Adds a wait between two moments: the time of the thread that ended it, if that is known.

@@ -1,32 +1,11 @@
 //! The work of a program's start, by its calls: what it searched, and what it opened and read.
 
-use super::threads::name_of;
 use crate::code::language::CodeLanguage;
 use crate::collections::hash::Map;
-use crate::semantics::MISSING;
+use crate::semantics::{MISSING, Semantics};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{FrameClass, Recording, Row, RowId};
-
-/// Calls that look for a name, and may fail because there is none.
-const LOOKS: [&str; 13] = [
-    "open",
-    "openat",
-    "openat2",
-    "stat",
-    "lstat",
-    "newfstatat",
-    "statx",
-    "access",
-    "faccessat",
-    "faccessat2",
-    "readlink",
-    "readlinkat",
-    "execve",
-];
-/// Calls that open files, and that read or map them.
-const OPENS: [&str; 3] = ["open", "openat", "openat2"];
-const READS: [&str; 6] = ["read", "readv", "pread64", "preadv", "getdents64", "mmap"];
 
 /// The code that looks for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,28 +57,28 @@ impl StartWork {
 }
 
 /// Returns the work of a run that was watched until the program was ready.
-pub(super) fn start_work(recording: &Recording) -> StartWork {
+pub(super) fn start_work(recording: &Recording, semantics: &Semantics) -> StartWork {
     let mut searched: BTreeMap<Searcher, Searched> = BTreeMap::new();
     let mut work = StartWork::default();
     let about_files = about_files(recording);
     for (id, row) in (0..).map(RowId).zip(&recording.rows) {
-        let name = name_of(recording, id);
+        let lines = semantics.lines_of(row.syscall);
         let toll = row.counts.toll_ns.unwrap_or(0);
         let missing =
             MISSING.iter().filter_map(|errno| row.counts.errors.get(errno)).fold(0u64, |a, b| a.saturating_add(*b));
         let missing = missing.min(row.counts.calls);
         let in_vain = (toll as f64 * missing as f64 / row.counts.calls.max(1) as f64) as u64;
-        if LOOKS.contains(&name) {
+        if lines.looks_for_names() {
             let by = searcher(recording, row);
             let sum = searched.entry(by).or_insert(Searched { by, asked: 0, missing: 0, ns: 0 });
             sum.asked = sum.asked.saturating_add(row.counts.calls);
             sum.missing = sum.missing.saturating_add(missing);
             sum.ns = sum.ns.saturating_add(in_vain);
         }
-        if OPENS.contains(&name) {
+        if lines.may_open {
             work.opened = work.opened.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
             work.read_ns = work.read_ns.saturating_add(toll.saturating_sub(in_vain));
-        } else if READS.contains(&name) && about_files.get(&id).is_some_and(|(files, all)| files * 2 > *all) {
+        } else if lines.may_read_files() && about_files.get(&id).is_some_and(|(files, all)| files * 2 > *all) {
             work.read_ns = work.read_ns.saturating_add(toll);
         }
     }

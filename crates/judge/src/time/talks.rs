@@ -14,6 +14,9 @@ const LEAST_REQUESTS: u64 = 20;
 /// Least share of the elapsed time, 0 to 1, of waits for answers in turn: a report mentions waiting from the same share on.
 const LEAST_SHARE: f64 = 0.2;
 
+/// Peers that are asked in turn, at most, for a remark: who asks more of them has a list to work off.
+const MOST_PEERS: usize = 8;
+
 /// Calls by which a server takes up clients.
 const ACCEPTS: [&str; 2] = ["accept", "accept4"];
 /// The call that names the address to which it sends.
@@ -129,9 +132,10 @@ impl Talks {
         self.rows.get(&span.row).is_some_and(of_silent)
     }
 
-    /// Returns the rows whose calls wait for one peer's answers one after another, with the number of these waits and the
-    /// time that all but one of them took, ns. Whether a request needs the answer before it is not known.
-    pub(super) fn in_turn(&self, recording: &Recording, ends: &Ends) -> Vec<(RowId, u64, u64)> {
+    /// Returns the rows whose calls wait for peers' answers one after another, with the number of these waits, the time
+    /// that all but one of them took, ns, and the number of peers. Whether a request needs the answer before it is not
+    /// known.
+    pub(super) fn in_turn(&self, recording: &Recording, ends: &Ends) -> Vec<(RowId, u64, u64, usize)> {
         let mut ran_out: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
         for (at, span) in recording.wait_spans.spans.iter().enumerate() {
             if ends.get(at).class == WaitClass::Clock {
@@ -147,14 +151,15 @@ impl Talks {
                 continue;
             }
             let mostly = waits.answers as f64 >= MOSTLY * waits.all as f64;
-            let alone = waits.peers.len() == 1 && waits.threads.len() == 1;
+            let alone = (1..=MOST_PEERS).contains(&waits.peers.len()) && waits.threads.len() == 1;
             // Waits that ran out brought no answer.
             let (vain, vain_ns) = ran_out.get(id).copied().unwrap_or_default();
             let calls = row.counts.calls.saturating_sub(vain);
             let waited = row.counts.waited_ns.unwrap_or(0).saturating_sub(vain_ns);
             let long = waited as f64 >= LEAST_SHARE * recording.header.wall_ns as f64;
             if mostly && alone && long && calls >= LEAST_REQUESTS {
-                found.push((*id, calls, waited - waited / calls.max(1)));
+                // The requests to different peers can be on their way together, those to one peer too.
+                found.push((*id, calls, waited - waited / calls.max(1), waits.peers.len()));
             }
         }
         found

@@ -1,5 +1,8 @@
 //! Runs made up of long waits, with what must be said of them.
 
+mod classes;
+mod kinds;
+
 use super::*;
 use systoll_model::{
     Counts, Errno, Exit, Header, Process, ProcessId, Row, RowId, Stack, Sysno, Thread, ThreadCalls, Until, WaitSpan,

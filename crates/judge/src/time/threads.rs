@@ -29,7 +29,7 @@ const SLACK_NS: u64 = 1_000_000;
 
 /// The same where no thread was awake, ns: a box with more threads that compute than processors runs a woken thread after a
 /// few slices of 3 to 4 ms (CONFIG_HZ=250). Data that TCP holds back come after 40 ms.
-const BUSY_SLACK_NS: u64 = 12_000_000;
+pub(super) const BUSY_SLACK_NS: u64 = 12_000_000;
 
 /// Returns the name of a row's system call; empty if it has none.
 pub(super) fn name_of(recording: &Recording, row: RowId) -> &str {
@@ -58,6 +58,8 @@ pub(super) struct Threads<'a> {
     waits: BTreeMap<ThreadId, Vec<usize>>,
     of_process: BTreeMap<u32, BTreeSet<u32>>,
     lives: BTreeMap<u32, Life>,
+    /// The processes that each process made.
+    children: BTreeMap<u32, BTreeSet<u32>>,
     /// The system calls of the threads of which these are known.
     calls: BTreeMap<ThreadId, BTreeSet<&'static str>>,
     recording: &'a Recording,
@@ -98,7 +100,30 @@ impl<'a> Threads<'a> {
         for (pid, end_ns) in exits {
             lives.entry(pid).and_modify(|life| life.end_ns = life.end_ns.min(end_ns).max(life.start_ns));
         }
-        Self { waits, of_process, lives, calls, recording }
+        let mut children: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for process in recording.processes.iter().filter(alone) {
+            let parent = process.parent.and_then(|id| pid_of(recording, id)).filter(|parent| *parent != process.pid);
+            parent.map(|parent| children.entry(parent).or_default().insert(process.pid));
+        }
+        Self { waits, of_process, lives, children, calls, recording }
+    }
+
+    /// Returns the processes that a process made, and those that these made, which lived in the course of a wait and at its
+    /// end.
+    pub(super) fn descendants(&self, wait: &WaitSpan) -> BTreeSet<u32> {
+        let lives = |pid: &u32| {
+            let is_there =
+                |life: Life| life.start_ns <= wait.end_ns() && life.end_ns.saturating_add(SLACK_NS) >= wait.end_ns();
+            self.life(*pid).is_some_and(is_there)
+        };
+        let (mut all, mut left) = (BTreeSet::new(), vec![wait.pid]);
+        while let Some(parent) = left.pop() {
+            let new = self.children.get(&parent).into_iter().flatten().filter(|pid| all.insert(**pid));
+            left.extend(new);
+        }
+        all.remove(&wait.pid);
+        all.retain(lives);
+        all
     }
 
     /// Returns the life of a process; `None` if it is not watched, or folded with others.

@@ -13,8 +13,9 @@ use crate::groups::program_facts::is_given_files;
 use crate::results::cure_kind::CureKind;
 use crate::results::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::words::language_api::{api_shares, language_api};
+use crate::words::next_command::next_command;
 use std::sync::Arc;
-use systoll_model::{Elision, Frame, FrameClass, Header, ProcessId, Recording, RowId, WindowCall};
+use systoll_model::{Frame, FrameClass, ProcessId, Recording, RowId, WindowCall};
 
 /// Least share of the stacks of single calls, 0 to 1, that have one owner, for it to be that of all.
 const BY_STACKS: f64 = 0.75;
@@ -79,7 +80,7 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     if finding.cures.is_empty() {
         finding.cures = vec![Advice::general("leave the calls out")];
     }
-    finding.prove = next_command(cause, applied, finding, recording);
+    finding.prove = next_command(cause, applied, (finding, group.late.as_ref()), recording);
     whole
 }
 
@@ -514,73 +515,6 @@ fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     let by_others = author.owner.reader() != Actor::Author;
     finding.cures = vec![Advice { gives_up, by_others, ..Advice::general(how) }];
     finding.cures.extend(author.owner.else_to_do().map(Advice::to_others));
-}
-
-/// Returns the next command to type, as argv; it is one of this version's commands. If systoll can
-/// apply the cure itself, the command proves its gain.
-fn next_command(
-    cause: Option<&Cause>,
-    applied: Option<String>,
-    finding: &Finding,
-    recording: &Recording,
-) -> Vec<String> {
-    let Header { backend, command, attached, .. } = &recording.header;
-    let backend = *backend;
-    // A command that the trace cut off can't be typed, nor one over which a server has written what it does.
-    let cut = backend.is_trace() && command.iter().any(|word| word.ends_with('…'));
-    let is_title = attached.is_some() && command.len() == 1 && command.iter().any(|word| word.contains(' '));
-    let unknown = ["CMD".to_owned()];
-    let command = if cut || is_title { unknown.as_slice() } else { command.as_slice() };
-    let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-    let elide = answered_in_place(finding).filter(|_| backend.answers_in_place() && !command.is_empty());
-    let experiment = |calls: String| {
-        if let Some(pid) = runs_on(finding, recording) {
-            return words(&["systoll", "prove", "--live", &pid.to_string(), "--elide", &calls]);
-        }
-        let mut argv = words(&["systoll", "prove", "--elide", &calls, "--"]);
-        argv.extend_from_slice(command);
-        argv
-    };
-    // Without a known cause, whole stacks show which code makes the calls.
-    let Some(cause) = cause else {
-        if command.is_empty() {
-            return words(&["systoll", "causes"]);
-        }
-        if let Some(calls) = elide {
-            return experiment(calls);
-        }
-        let mut argv = words(&["systoll", "run", "-k", "--"]);
-        argv.extend_from_slice(command);
-        return argv;
-    };
-    let Some(applied) = applied.filter(|_| !command.is_empty()) else {
-        return elide.map_or_else(|| words(&["systoll", "explain", &cause.id]), experiment);
-    };
-    let mut argv = words(&["systoll", "prove", "--cure", &applied, "--"]);
-    argv.extend_from_slice(command);
-    argv
-}
-
-/// Returns the id of the process of a finding's first row, if systoll has watched it for a while and it runs on.
-fn runs_on(finding: &Finding, recording: &Recording) -> Option<u32> {
-    recording.header.attached.filter(|attached| attached.left_running)?;
-    let row = recording.rows.get(finding.rows.first()?.0 as usize)?;
-    let process = recording.processes.get(row.process.0 as usize)?;
-    (process.end_ns == 0 && process.pid > 0).then_some(process.pid)
-}
-
-/// Returns the finding's system calls, separated by commas, if each of its needless calls can be answered without the
-/// kernel: an experiment then shows the gain before the program is changed. Returns `None` otherwise.
-fn answered_in_place(finding: &Finding) -> Option<String> {
-    let names: Vec<&str> = finding
-        .syscalls
-        .iter()
-        .map(|s| s.name().and_then(Elision::from_name).map(Elision::name))
-        .collect::<Option<_>>()?;
-    // systoll doesn't track signal masks that are set by `syscall(SYS_rt_sigprocmask, …)`.
-    let by_number = finding.apis.iter().any(|a| &**a == "syscall") && names.contains(&"rt_sigprocmask");
-    let answered = matches!(finding.kind, Kind::Repeat | Kind::NoOp) && !names.is_empty() && !by_number;
-    answered.then(|| names.join(","))
 }
 
 #[cfg(test)]

@@ -122,6 +122,7 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
         own_cpu_most_ns: h.own_cpu_most_ns,
         observer_ns_per_call: h.observer_ns_per_call,
         observer_wall_ns_per_call: h.observer_wall_ns_per_call,
+        watching_ns: h.watching_ns,
         toll_estimated: h.toll_estimated,
         lost: h.lost,
         vdso_calls: h.vdso_calls,
@@ -166,6 +167,7 @@ fn process(p: wire::Process, strings: &Strings) -> Result<Process, FileError> {
         cpu_ns: known(p.cpu_ns),
         main_at_ns: p.main_at_ns,
         startup_cpu_ns: p.startup_cpu_ns,
+        queued_ns: p.queued_ns,
         exit: exit(p.exit_code, p.exit_signal),
     })
 }

@@ -85,6 +85,7 @@ impl Encoder {
             cpu_ns: p.cpu_ns.unwrap_or(0),
             main_at_ns: p.main_at_ns,
             startup_cpu_ns: p.startup_cpu_ns,
+            queued_ns: p.queued_ns,
             exit_code,
             exit_signal,
         }
@@ -325,6 +326,7 @@ fn header(rec: &Recording) -> wire::Header {
         own_cpu_most_ns: h.own_cpu_most_ns,
         observer_ns_per_call: h.observer_ns_per_call,
         observer_wall_ns_per_call: h.observer_wall_ns_per_call,
+        watching_ns: h.watching_ns,
         toll_estimated: h.toll_estimated,
         lost: h.lost,
         vdso_calls: h.vdso_calls,

@@ -29,6 +29,7 @@ pub(super) fn encode(waits: &WaitSpans, strings: &mut Interner<String>) -> Field
             result: span.result,
             object: span.object.as_deref().map(|object| strings.index(object)),
             line: span.line.map(|line| line.0),
+            queued_most_ns: span.queued_most_ns,
         }
     };
     let dropped = |d: &DroppedWaits| wire::DroppedWaits { row: d.row.0, calls: d.calls, ns: d.ns };
@@ -56,6 +57,7 @@ pub(super) fn decode((spans, dropped, overwritten): Fields, strings: &Strings) -
             result: w.result,
             object: w.object.map(|object| strings.get(object)).transpose()?,
             line: w.line.map(FrameId),
+            queued_most_ns: w.queued_most_ns,
         })
     };
     let sum = |d: wire::DroppedWaits| DroppedWaits { row: RowId(d.row), calls: d.calls, ns: d.ns };
@@ -82,6 +84,7 @@ mod tests {
             result,
             object: Some("pipe:[9]".into()),
             line: Some(FrameId(4)),
+            queued_most_ns: Some(7),
         }
     }
 
@@ -90,7 +93,7 @@ mod tests {
         let spans = vec![
             span(5, [1, 0, 3, 0, 0, 0], Some(-110)),
             span(90, [0; 6], None),
-            WaitSpan { object: None, line: None, ..span(90, [0, 0, 0, 0, 0, 6], Some(0)) },
+            WaitSpan { object: None, line: None, queued_most_ns: None, ..span(90, [0, 0, 0, 0, 0, 6], Some(0)) },
         ];
         let dropped = vec![DroppedWaits { row: RowId(1), calls: 9, ns: 10 }];
         let waits = WaitSpans { kept: true, spans, dropped, overwritten: 4 };

@@ -4,10 +4,12 @@
 //! raises [`VERSION`]. docs/reference/recording.md describes the message for others.
 
 mod samples;
+mod until;
 mod waits;
 
 use prost::Message;
 pub(super) use samples::{ObjectSample, RowTrunk, WholeStack};
+pub(super) use until::Until;
 pub(super) use waits::{DroppedWaits, WaitSpan};
 
 /// Version of the message. A reader refuses higher versions.
@@ -232,15 +234,8 @@ pub(super) struct Header {
     pub(super) page: u64,
     #[prost(message, optional, tag = "42")]
     pub(super) until: Option<Until>,
-}
-
-/// The moment that a run was watched until.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Until {
-    #[prost(string, tag = "1")]
-    pub(super) sign: String,
-    #[prost(bool, tag = "2")]
-    pub(super) seen: bool,
+    #[prost(uint64, tag = "43")]
+    pub(super) watching_ns: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -285,6 +280,8 @@ pub(super) struct Process {
     pub(super) exit_code: Option<i32>,
     #[prost(sint32, optional, tag = "14")]
     pub(super) exit_signal: Option<i32>,
+    #[prost(uint64, optional, tag = "15")]
+    pub(super) queued_ns: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -327,6 +327,9 @@ fn wire_wall(sentences: Sentences<'_>, wall: &WallTime) -> WireWall {
     WireWall {
         each: spans.iter().zip(&wall.ends).map(each).collect(),
         other_ns: wall.other_ns,
+        running_ns: wall.running_ns,
+        systoll_ns: wall.systoll_ns,
+        queued_ns: wall.queued_ns,
         complete: wall.is_complete,
         waits: wall.parts.iter().filter_map(part).collect(),
         told: sentences.wall_classes(wall),

@@ -70,6 +70,9 @@ pub(super) struct Report<'a> {
 #[derive(Serialize)]
 pub(super) struct WireWall {
     pub(super) other_ns: u64,
+    pub(super) running_ns: u64,
+    pub(super) systoll_ns: u64,
+    pub(super) queued_ns: u64,
     pub(super) complete: bool,
     pub(super) waits: Vec<WireWallPart>,
     pub(super) each: Vec<WireEachWait>,

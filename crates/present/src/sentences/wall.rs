@@ -23,7 +23,7 @@ impl<'a> Sentences<'a> {
     }
 
     /// Writes how much of the elapsed time each class of waits took: `80 % waiting for time to pass, 15 % for the disk, 5 %
-    /// running`.
+    /// running`. Time that is neither running nor waiting for long is named by the part that is known of it.
     pub(crate) fn wall_classes(&self, wall: &WallTime) -> String {
         let share = |ns: u64| ns as f64 / wall.wall_ns.max(1) as f64;
         let classes = wall.by_class();
@@ -34,7 +34,16 @@ impl<'a> Sentences<'a> {
                 Some(format!("{} {waiting}{}", percent(share(*ns))?, class.waits_for()))
             })
             .collect();
-        words.extend(percent(share(wall.other_ns)).map(|running| format!("{running} running")));
+        words.extend(percent(share(wall.running_ns)).map(|running| format!("{running} running")));
+        let (queued, systoll, brief) = (wall.queued_ns, wall.systoll_ns, wall.brief_ns());
+        // Older recordings do not say how long programs waited for systoll.
+        let rest = match systoll {
+            0 => "in short waits, without a processor, or in systoll itself",
+            _ => "in short waits, or without a processor",
+        };
+        let others = [(queued, "ready, without a processor"), (brief, rest)];
+        let others = others.into_iter().chain([(systoll, "in systoll itself")]).filter(|(ns, _)| share(*ns) >= LEAST);
+        words.extend(others.filter_map(|(ns, what)| Some(format!("{} {what}", percent(share(ns))?))));
         let at_least = if wall.is_complete { "" } else { "at least " };
         format!("{at_least}{}", words.join(", "))
     }

@@ -159,8 +159,9 @@ fn recording() -> impl Strategy<Value = Recording> {
                 ns: call.ns,
                 args: [call.ns; 6],
                 result: call.startup.then_some(call.ns as i64),
-                line: None,
                 object: Some(call.thread.clone()),
+                queued_most_ns: call.startup.then_some(call.ns),
+                line: None,
             };
             let wait_spans = WaitSpans {
                 kept: longest.len() != 1,

@@ -581,8 +581,13 @@ fn waits_that_are_printed_alike_are_one() {
     };
     let waits = |class: [WaitClass; 2]| {
         let parts: Vec<WallPart> = rows.iter().zip(class).map(|(row, class)| part(row, class)).collect();
-        let wall =
-            WallTime { wall_ns: 10_000_000_000, other_ns: 8_200_000_000, parts, ends: Vec::new(), is_complete: true };
+        let wall = WallTime {
+            wall_ns: 10_000_000_000,
+            other_ns: 8_200_000_000,
+            parts,
+            is_complete: true,
+            ..WallTime::default()
+        };
         let judgement = Judgement { wall_time: Some(wall), ..Judgement::default() };
         report(&rec, &judgement, &ReportOptions { waits: true, ..ReportOptions::default() }, &Style::default())
     };

@@ -326,7 +326,7 @@ impl Engine {
         let own_ns = |inside: SchedTimes| surely_ns.saturating_sub(inside.queued_ns).max(inside.cpu_ns.min(elapsed_ns));
         self.list_if_long(tid, &pending, inside.map_or(0, own_ns));
         if elapsed_ns >= LONG_WAIT_NS && waited_ns.is_none_or(|ns| ns > 0) {
-            self.keep_wait(tid, pid, &pending, &call);
+            self.keep_wait((tid, pid), &pending, &call, inside);
         }
         self.note_object(tid, pid, &pending, result);
         if self.windows.tells_requests() {
@@ -347,8 +347,14 @@ impl Engine {
         }
     }
 
-    /// Keeps a call that waited for long.
-    fn keep_wait(&mut self, tid: i32, pid: i32, pending: &Pending, returned: &ReturnedCall) {
+    /// Keeps a call that waited for long; `inside` are the thread's times in it, if known.
+    fn keep_wait(
+        &mut self,
+        (tid, pid): (i32, i32),
+        pending: &Pending,
+        returned: &ReturnedCall,
+        inside: Option<SchedTimes>,
+    ) {
         let object = pending.signature.and_then(|s| self.windows.descriptor(pid, s, &pending.args));
         self.table.waited_long(WaitSpan {
             row: RowId(pending.row),
@@ -358,6 +364,7 @@ impl Engine {
             ns: returned.elapsed_ns,
             args: pending.args,
             result: Some(returned.result),
+            queued_most_ns: inside.map(|inside| inside.queued_ns.min(returned.elapsed_ns)),
             line: None,
             object,
         });

@@ -10,12 +10,11 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use systoll_cure::{Shim, reached};
-use systoll_model::{EnvChange, Frame, FrameClass, FrameId, Recording, Row, RowId, short_file};
+use systoll_judge::Sleep;
+use systoll_model::{EnvChange, Frame, FrameClass, FrameId, Recording, Row, RowId, Sysno, short_file};
 
-/// Calls that only let time pass.
-const PAUSES: [&str; 2] = ["nanosleep", "clock_nanosleep"];
-/// Calls that let time pass if nothing becomes ready, as far as the library knows them.
-const ON_DESCRIPTORS: [&str; 6] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait"];
+/// A call that the library does not know: no C library that it was written for has a function for it alone.
+const UNKNOWN_TO_LIBRARY: Sysno = Sysno::named("epoll_pwait2");
 /// Variable that tells the library which sleeps to shorten, and to which part.
 const VARIABLE: &str = "SYSTOLL_SHORTEN";
 /// Places that the library can hold.
@@ -129,7 +128,7 @@ impl Shortened {
 }
 
 fn sleeps(row: &Row) -> bool {
-    row.syscall.name().is_some_and(|name| PAUSES.contains(&name) || ON_DESCRIPTORS.contains(&name))
+    Sleep::of(row.syscall).is_some() && row.syscall != UNKNOWN_TO_LIBRARY
 }
 
 /// Returns true if a line or function makes a row's calls itself.
@@ -145,7 +144,7 @@ fn has(frame: &Frame, what: &str) -> bool {
 
 /// Returns the reason against a row whose waits end because something is ready; `None` if they all ran out.
 fn ready(recording: &Recording, id: RowId, row: &Row) -> Option<String> {
-    let name = row.syscall.name().filter(|name| ON_DESCRIPTORS.contains(name))?;
+    let name = row.syscall.name().filter(|_| Sleep::of(row.syscall) == Some(Sleep::UnlessReady))?;
     let mut of_row = recording.wait_spans.spans.iter().filter(|span| span.row == id);
     let none = of_row.clone().next().is_none();
     let comes = of_row.any(|span| span.result != Some(0));

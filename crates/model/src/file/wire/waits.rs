@@ -27,6 +27,9 @@ pub(in crate::file) struct WaitSpan {
     /// Index of the frame of the script's line that made the call, if it was sampled.
     #[prost(uint32, optional, tag = "9")]
     pub(in crate::file) line: Option<u32>,
+    /// Time for which its thread may have waited for a processor, ns, if it is known.
+    #[prost(uint64, optional, tag = "10")]
+    pub(in crate::file) queued_most_ns: Option<u64>,
 }
 
 /// Sum of a row's long waits that were not kept one by one.

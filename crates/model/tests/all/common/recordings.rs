@@ -90,6 +90,7 @@ fn process(processes: u32) -> impl Strategy<Value = Process> {
             cpu_ns: Some(n[5]).filter(|ns| *ns > 0),
             main_at_ns,
             startup_cpu_ns: n[6],
+            queued_ns: main_at_ns.map(|ns| ns / 3),
             exit,
         },
     )
@@ -392,6 +393,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     args: [call.at_ns, 0, call.ns, 0, 0, 0],
                     result: call.startup.then_some(call.ns as i64),
                     line: call.startup.then_some(FrameId(0)).filter(|_| !frames.is_empty()),
+                    queued_most_ns: call.startup.then_some(call.at_ns),
                     object: (!call.thread.is_empty()).then(|| call.thread.clone()),
                 };
                 let dropped = |call: &LongCall| DroppedWaits { row: call.row, calls: call.ns, ns: call.at_ns };

@@ -292,6 +292,13 @@ impl Program {
         }
     }
 
+    /// Returns the process and thread ids of the program's threads, as their slots tell them.
+    pub(crate) fn living_threads(&self, memory: &Memory) -> impl Iterator<Item = (u32, u32)> {
+        let slots = self.threads.tickets.busy().iter().chain([&0]).filter(|_| self.hooks.starting.is_none());
+        let heads = slots.map(|index| memory.head(self.id.slot(*index)));
+        heads.filter(|head| head.pid > 0 && head.tid > 0).map(|head| (head.pid, head.tid))
+    }
+
     /// Returns the processor time that the program's processes had used when it was last read, since it was entered, ns.
     pub(crate) fn cpu_ns(&self) -> u64 {
         let all = self.processes.cpu_seen.keys().map(|pid| self.cpu_of(*pid));

@@ -92,6 +92,7 @@ pub(crate) fn new_session(
                 around,
                 counted: ImageSums::default(),
                 starts_ns: 0,
+                watching_ns: 0,
                 starts: 0,
                 asking: AskingCost::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
             },
@@ -159,7 +160,11 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
     while !session.traced.root.exec_done && session.traced.root.exit.is_none() {
         match tracee::wait_any(true) {
-            Waited::Stop(stop) => on_stop(session, stop, None),
+            Waited::Stop(stop) => {
+                let began = sys::now();
+                on_stop(session, stop, None);
+                session.draft.stats.watched_since(began);
+            }
             Waited::NothingYet | Waited::Interrupted => {}
             Waited::NoChildren => break,
         }
@@ -197,6 +202,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
             session.polling.begin_item(session.targets.memory.global());
             let before = std::mem::take(&mut session.polling.done);
             if serve::serve(session) | reap(session, Some(signals)) {
+                session.draft.stats.watched_since(now);
                 session.polling.note_found(&before, now);
                 session.polling.answered = sys::now();
                 ring_take::take_new(&mut session.targets, &mut session.draft);
@@ -293,6 +299,7 @@ fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
         // This is the last moment at which these figures can be read.
         session.traced.root.audit_end = crate::procfs::io_calls(session.traced.root.pid);
         note_cpu(&mut session.targets);
+        note_queued(session);
     }
     while let Waited::Stop(stop) = tracee::wait_any(false) {
         on_stop(session, stop, signals);
@@ -414,6 +421,7 @@ fn housekeeping(session: &mut Session, control: &mut dyn Control) {
     }
     session.chores.last_housekeeping = now;
     note_cpu(&mut session.targets);
+    note_queued(session);
     keep_within_share(session, now);
     control.progress(session.draft.table.calls, session.targets.programs.len(), session.traced.root.exit.is_some());
 }
@@ -437,6 +445,18 @@ fn keep_within_share(session: &mut Session, now: u64) {
 /// Reads the processor time of the living processes.
 fn note_cpu(targets: &mut Targets) {
     targets.programs.values_mut().for_each(|program| program.note_cpu(&targets.memory));
+}
+
+/// Reads the time for which threads waited for a processor: first that of the command's own first thread, which can be
+/// read until it is waited for.
+fn note_queued(session: &mut Session) {
+    let Session { targets, draft, traced, .. } = session;
+    let DraftRecording { table, clock, .. } = draft;
+    let root = traced.root.pid as u32;
+    let others = targets.programs.values().flat_map(|program| program.living_threads(&targets.memory));
+    let first = (root > 0).then_some((root, root));
+    let threads = first.into_iter().chain(others.filter(|thread| *thread != (root, root)));
+    table.queued.read(threads, || clock.at(sys::now()));
 }
 
 /// Returns true if the run is over: the kernel says that no process has our memory mapped, and none is about to map it.

@@ -169,7 +169,8 @@ mod tests {
         assert!(found(&[all[1] + 61 * 8]).is_empty());
         // The same stack is searched once.
         assert_eq!(found(&[all[1] + 16, all[1], all[1] + 8]), [0x3333]);
-        let gone = [Mapped { range: 0x1000..0x2000, writable: true, executable: false, shared: false, anonymous: true }];
+        let gone =
+            [Mapped { range: 0x1000..0x2000, writable: true, executable: false, shared: false, anonymous: true }];
         assert_eq!(interrupted(me, &[0x1800], &gone), None);
     }
 }

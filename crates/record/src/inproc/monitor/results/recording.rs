@@ -159,6 +159,7 @@ fn header(session: &Session, progress: &Progress) -> Header {
     Header {
         observer_ns_per_call: added_ns,
         observer_wall_ns_per_call: added_ns,
+        watching_ns: session.draft.stats.watching_ns.saturating_add(session.draft.stats.starts_ns),
         vdso_calls: Some(session.draft.stats.counted.vdso_calls),
         sites: Some(session.knowledge.provisioning.sites.total()),
         attached: session.traced.root.attached.map(|attached| systoll_model::Attached {
@@ -187,6 +188,7 @@ fn processes(draft: &DraftRecording, root: &RootProcess, rows: &[Row], wall_ns: 
         .map(|(id, i)| Process {
             cpu_ns: own_cpu(id.process(), i.cpu_ns),
             exit: if Some(id) == root.image { root.exit } else { i.exit },
+            queued_ns: draft.table.queued.last((i.pid as u32, i.pid as u32)).filter(|_| i.instances <= 1),
             ..i.process(wall_ns)
         })
         .collect()

@@ -191,9 +191,11 @@ impl<'a> RowBuilder<'a> {
             if ns >= LONG_WAIT_NS && call.waited != Some(false) {
                 let (pid, result) = (by.pid as u32, call.result);
                 let line = self.table.sampled_calls.line_of(row, by.tid, call.entered);
-                let (begin_ns, args) = (at_ns, call.args);
-                let span =
-                    WaitSpan { row: RowId(row), pid, tid: by.tid, begin_ns, ns, args, result, line, object: None };
+                let (begin_ns, args, tid) = (at_ns, call.args, by.tid);
+                let until_ns = begin_ns.saturating_add(ns);
+                let queued_most_ns = self.table.queued.most_within((pid, tid), (begin_ns, until_ns));
+                let row = RowId(row);
+                let span = WaitSpan { row, pid, tid, begin_ns, ns, args, result, line, object: None, queued_most_ns };
                 self.table.waited_long(span);
             }
             if is_over

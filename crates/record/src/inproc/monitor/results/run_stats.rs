@@ -3,6 +3,7 @@
 use crate::assemble::RunFacts;
 use crate::inproc::monitor::results::cpu_time::{AskingCost, ObserverTime};
 use crate::inproc::monitor::results::overhead::RepeatCode;
+use crate::inproc::monitor::sys;
 use systoll_hooks::assemble::MadeInPlace;
 
 /// Cost that counting adds to calls, and the code that measures it.
@@ -25,10 +26,19 @@ pub(crate) struct RunStats {
     pub(crate) counted: ImageSums,
     /// Processor time that new programs spent on mapping our memory, ns.
     pub(crate) starts_ns: u64,
+    /// Time for which threads waited while the launcher worked for them, ns.
+    pub(crate) watching_ns: u64,
     /// Number of programs that mapped our memory.
     pub(crate) starts: u64,
     /// Cost of a hand-shake beyond the time that its thread's clock sees.
     pub(crate) asking: AskingCost,
+}
+
+impl RunStats {
+    /// Adds the time since `began_ns`, for which the launcher has worked for threads that wait.
+    pub(crate) fn watched_since(&mut self, began_ns: u64) {
+        self.watching_ns = self.watching_ns.saturating_add(sys::now().saturating_sub(began_ns));
+    }
 }
 
 /// Sums that are read from programs' images.

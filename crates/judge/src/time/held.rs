@@ -1,0 +1,113 @@
+//! Locks whose holders wait for something else.
+
+use super::ends::{Ends, WaitClass};
+use super::least::MOSTLY;
+use super::threads::name_of;
+use std::collections::{BTreeMap, BTreeSet};
+use systoll_model::{Recording, WaitSpan};
+
+/// Part of a lock's wait, 0 to 1, for which its holder waits for something else.
+const HOLDER_WAITS: f64 = 0.5;
+/// Time from the end of a holder's wait to the end of the wait for its lock, ns, at most: the holder gives the lock back at
+/// once.
+const HANDED_ON_NS: u64 = 2_000_000;
+/// Waits before a lock's that may be its holders', at most.
+const MOST_OTHERS: usize = 64;
+/// Waits at one word that end within this time, ns, were ended together, as those at a barrier are.
+const TOGETHER_NS: u64 = 500_000;
+/// Value of a lock's word with which a thread waits: locked, with waiters (glibc's, Rust's and Go's mutexes).
+const CONTENDED: u64 = 2;
+
+/// A word of a process at which threads wait.
+type Word = (u32, u64);
+
+/// The locks among the words at which threads wait.
+pub(super) struct Locks {
+    /// Threads that wait at each word that may be a lock's.
+    waiters: BTreeMap<Word, BTreeSet<u32>>,
+}
+
+impl Locks {
+    pub(super) fn of(recording: &Recording, ends: &Ends) -> Self {
+        let mut waiters: BTreeMap<Word, BTreeSet<u32>> = BTreeMap::new();
+        let mut last: BTreeMap<Word, Vec<(u64, u32)>> = BTreeMap::new();
+        let spans = recording.wait_spans.spans.iter().enumerate();
+        for (_, span) in
+            spans.filter(|(at, span)| is_futex(recording, span) && ends.get(*at).class == WaitClass::Thread)
+        {
+            waiters.entry(word(span)).or_default().insert(span.tid);
+            last.entry(word(span)).or_default().push((span.end_ns(), span.tid));
+        }
+        // A lock is handed from one thread to another. Who is waited for by nobody else holds no lock of theirs.
+        let is_lock = |word: &Word| {
+            let mut ended = last.get(word).cloned().unwrap_or_default();
+            ended.sort_unstable();
+            let together =
+                ended.windows(2).filter(|two| matches!(two, [a, b] if b.0 - a.0 < TOGETHER_NS && a.1 != b.1));
+            together.count() as f64 <= (1.0 - MOSTLY) * ended.len() as f64
+        };
+        waiters.retain(|word, threads| threads.len() > 1 && is_lock(word));
+        let mut locks = Self { waiters };
+        let mut held: BTreeMap<Word, (u64, u64)> = BTreeMap::new();
+        for (at, span) in recording.wait_spans.spans.iter().enumerate() {
+            if is_futex(recording, span) && locks.waiters.contains_key(&word(span)) {
+                let (all, by_holder) = held.entry(word(span)).or_default();
+                *all += 1;
+                *by_holder += u64::from(locks.held_ns(recording, ends, at).is_some());
+            }
+        }
+        let mostly = |word: &Word| held.get(word).is_some_and(|(all, by)| *by as f64 >= MOSTLY * *all as f64);
+        locks.waiters.retain(|word, _| mostly(word));
+        locks
+    }
+
+    /// Returns true if a wait is one for a lock.
+    pub(super) fn is_lock(&self, recording: &Recording, at: usize) -> bool {
+        let Some(span) = recording.wait_spans.spans.get(at) else { return false };
+        is_file_lock(recording, span) || is_futex(recording, span) && self.waiters.contains_key(&word(span))
+    }
+
+    /// Returns the time of a lock's wait for which its holders slept, or waited for storage or a peer, ns, if that was most
+    /// of it: waits of others that take the lock too, each of which ended right before the lock was handed on.
+    pub(super) fn held_ns(&self, recording: &Recording, ends: &Ends, at: usize) -> Option<u64> {
+        let spans = &recording.wait_spans.spans;
+        let span = spans.get(at)?;
+        let of_file = is_file_lock(recording, span);
+        let (by, waiters) = (ends.get(at).by, self.waiters.get(&word(span)));
+        let later = spans.partition_point(|other| other.begin_ns < span.end_ns());
+        let (mut handed_on, mut held) = (span.end_ns(), 0);
+        for (at, other) in spans.iter().enumerate().take(later).rev().take(MOST_OTHERS) {
+            let waits = matches!(ends.get(at).class, WaitClass::Clock | WaitClass::Disk | WaitClass::Peer);
+            let is_holder = if of_file {
+                other.pid != span.pid && ends.users.lockers.contains(&other.pid)
+            } else {
+                let is_waker = by.is_some_and(|by| (by.pid, by.tid) == (other.pid, other.tid));
+                let takes_it = waiters.is_some_and(|threads| threads.contains(&other.tid));
+                let may_be = other.pid == span.pid && other.tid != span.tid && !is_futex(recording, other);
+                may_be && takes_it && (span.args[2] as u32 as u64 == CONTENDED || is_waker)
+            };
+            let at_end = other.end_ns() <= handed_on && other.end_ns().saturating_add(HANDED_ON_NS) >= handed_on;
+            if waits && is_holder && at_end {
+                held += other.end_ns().saturating_sub(other.begin_ns.max(span.begin_ns));
+                handed_on = other.begin_ns;
+            }
+            if handed_on <= span.begin_ns {
+                break;
+            }
+        }
+        let held = held.min(span.ns);
+        (held as f64 >= HOLDER_WAITS * span.ns as f64).then_some(held)
+    }
+}
+
+fn word(span: &WaitSpan) -> Word {
+    (span.pid, span.args[0])
+}
+
+fn is_futex(recording: &Recording, span: &WaitSpan) -> bool {
+    name_of(recording, span.row) == "futex"
+}
+
+fn is_file_lock(recording: &Recording, span: &WaitSpan) -> bool {
+    matches!(name_of(recording, span.row), "flock" | "fcntl")
+}

@@ -1,0 +1,63 @@
+//! Waits at two ends, for locks, in turn and in batches.
+
+use super::*;
+
+fn kinds(run: &Run) -> Vec<(NeedlessKind, u64)> {
+    run.judged().needless.iter().map(|late| (late.kind, late.calls)).collect()
+}
+
+/// Returns a run in which two threads take turns at a word of a lock, while the other one makes this call.
+fn in_process(call: &str, value: u64, apart: u64) -> Run {
+    let mut run = Run::of(400).process(1, None, (0, 400));
+    for at in 0..10u64 {
+        let (waiter, holder) = if at % 2 == 0 { (1, 2) } else { (2, 1) };
+        run = run.wait((1, waiter), "futex", (20 * at + 1, 20 * at + 10), |span| {
+            (span.args[0], span.args[1]) = (0x5000, 128);
+        });
+        run = run.wait((1, holder), call, (20 * at, 20 * at + 10 - apart), nothing);
+    }
+    run.recording.wait_spans.spans.iter_mut().filter(|span| span.args[0] != 0).for_each(|span| span.args[2] = value);
+    run
+}
+
+#[test]
+fn a_lock_of_threads_whose_holder_waits_is_held_too_long() {
+    assert_eq!(kinds(&in_process("fsync", 2, 1)), [(NeedlessKind::LockHeld, 10)]);
+    // The holder went on with its work for long after its wait.
+    assert_eq!(kinds(&in_process("fsync", 2, 7)), []);
+}
+
+#[test]
+fn a_corked_stream_sends_when_the_kernels_timer_runs_out() {
+    let of = |ms: u64| {
+        let (here, there) = ("TCP:[127.0.0.1:5->127.0.0.1:80]", "TCP:[127.0.0.1:80->127.0.0.1:5]");
+        let mut run = Run::of(3_000).process(1, None, (0, 3_000)).process(2, Some(0), (0, 3_000));
+        for at in 0..10 {
+            run = run.wait((1, 1), "recvfrom", (300 * at, 300 * at + ms), |span| {
+                span.object = Some("TCP:[127.0.0.1:5->127.0.0.1:80]".into());
+            });
+            run = run.wait((2, 2), "epoll_wait", (300 * at + 2, 300 * at + 290), |span| span.result = Some(1));
+        }
+        kinds(&run.window(1, &[("recvfrom", 5, Some(here), 9)]).window(2, &[("write", 5, Some(there), 9)]))
+    };
+    assert_eq!(of(205), [(NeedlessKind::Corked, 10)]);
+    assert_eq!(of(150), []);
+}
+
+#[test]
+fn peers_that_are_asked_in_turn_could_be_asked_together() {
+    let of = |peers: usize| {
+        let mut run = Run::of(600).process(1, None, (0, 600));
+        for nth in 0..peers {
+            let peer = format!("TCP:[127.0.0.1:5->10.0.0.{}:80]", nth + 1);
+            run = run.window(1, &[("write", 9, Some(&peer), 1), ("read", 9, Some(&peer), 2 * MS)]);
+        }
+        let read = run.row(1, "read");
+        let counts = &mut run.recording.rows[read.0 as usize].counts;
+        (counts.calls, counts.waited_ns) = (200, Some(400 * MS));
+        kinds(&run)
+    };
+    assert_eq!(of(3), [(NeedlessKind::PeersInTurn, 200)]);
+    // Who asks many has a list to work off.
+    assert_eq!(of(20), []);
+}
