@@ -1,15 +1,19 @@
 #!/bin/bash
-# Builds systoll for arm64 and runs suites in a Debian for arm64 that this machine emulates:
+# Builds systoll for arm64 and runs unit tests and suites in a Debian for arm64 that this machine emulates:
 #   tests/arm64/run.sh [SUITE…]
-# Without SUITEs: those of ptrace and of names. What was built stays in target/arm64 (5 GB; `rm -r` it to begin anew).
+# Without SUITEs: the unit tests of the crates with code of their own for aarch64, and the suites of ptrace and of names.
+# Each part ends with the time that it took. What was built stays in target/arm64 (4 GB; `rm -r` it to begin anew).
 # Ends with status 77 and a reason if the emulator or the packages can't be had.
 #
 # ARM64_MIRROR names another mirror of Debian's, ARM64_CPU another processor: the default has no pointer authentication and
-# boots in 40 % of the time that `max,pauth-impdef=on` takes, which has.
+# boots in 40 % of the time that `max,pauth-impdef=on` takes, which has. ARM64_GUEST names a script to run in the guest instead:
+# it finds systoll and the repository in its folder.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/tests/arm64 bed=$PWD/target/arm64 target=aarch64-unknown-linux-gnu
 mirror=${ARM64_MIRROR:-http://deb.debian.org/debian} cpu=${ARM64_CPU:-neoverse-n1}
+# Crates whose unit tests run: those with folders `arch`, and the one that translates numbers, flags and structs.
+crates=(model price symbols record)
 suites=("$@")
 [ $# = 0 ] && suites=(counts names. names_scripts names_perl_php names_lua names_node go_and_musl)
 
@@ -26,44 +30,95 @@ done
 [ ${#missing[@]} = 0 ] || skip "not installed: ${missing[*]} (apt-get install --no-install-recommends ${missing[*]})"
 mkdir -p "$bed"
 
+# timed NAME COMMAND...: runs a part, and says how long it took.
+timed() {
+    local name=$1 begun=$SECONDS
+    shift
+    "$@"
+    echo "$name: $((SECONDS - begun)) s"
+}
+
 # unpack NAME SUITE OPTIONS...: packages in a folder, without running any of their code.
 unpack() {
     local name=$1 suite=$2
     shift 2
     [ -e "$bed/$name.done" ] && return
     rm -rf "${bed:?}/$name"
-    echo "unpacking $name (minutes, once)"
-    mmdebstrap --quiet --variant=extract "$@" "$suite" "$bed/$name" "deb $mirror $suite main" >"$bed/$name.log" 2>&1 ||
-        skip "the packages of $name can't be had: $(grep -m 1 -i error "$bed/$name.log" || tail -n 1 "$bed/$name.log")"
+    mmdebstrap --quiet --variant=extract "$@" "$suite" "$bed/$name" "deb $mirror $suite main" >"$bed/$name.log" 2>&1 || return
+    rm -rf "$bed/$name"/usr/share/{doc,locale,man} "$bed/$name"/var/cache/apt
     touch "$bed/$name.done"
 }
 
 # What is watched, and what counts beside systoll.
-unpack guest trixie --architectures=arm64 --include=linux-image-arm64,bash,coreutils,util-linux,procps,findutils,grep,sed,tar,\
+unpack_guest() {
+    unpack guest trixie --architectures=arm64 --include=linux-image-arm64,bash,coreutils,util-linux,procps,findutils,grep,sed,tar,\
 python3,strace,gcc,g++,libc6-dev,binutils,busybox-static,nodejs,perl,ruby,lua5.4,php-cli,dash,zsh,golang-go,musl-tools,iproute2,\
 kmod,libc-bin,gdb,git,sqlite3,mawk,make,libc6-dbg
-# The compiler: Debian's own Rust has a standard library for other machines. Its list of packages may be older than it says.
-unpack cross sid --architectures=amd64,arm64 --aptopt='Acquire::Check-Valid-Until "false"' \
-    --include=bash,coreutils,rustc,cargo,libstd-rust-dev:arm64,gcc,libc6-dev,gcc-aarch64-linux-gnu,libc6-dev-arm64-cross
+}
 
-build() {
+# The compiler: Debian's own Rust has a standard library for other machines. Its list of packages may be older than it says.
+unpack_cross() {
+    unpack cross sid --architectures=amd64,arm64 --aptopt='Acquire::Check-Valid-Until "false"' \
+        --include=bash,coreutils,rustc,cargo,libstd-rust-dev:arm64,gcc,libc6-dev,gcc-aarch64-linux-gnu,libc6-dev-arm64-cross
+}
+
+unpack_both() {
+    local name guest
+    unpack_guest &
+    guest=$!
+    unpack_cross || true
+    wait $guest || true
+    for name in guest cross; do
+        [ -e "$bed/$name.done" ] ||
+            skip "the packages of $name can't be had: $(grep -m 1 -i error "$bed/$name.log" || tail -n 1 "$bed/$name.log")"
+    done
+}
+
+# cross COMMAND...: runs a command in the folder with the compiler. The mounts end with the namespace. No script of a package
+# has run there, so nothing is named cc. What is built needs no lines for debuggers: linking them takes long.
+cross() {
     local keep=$bed/cross/w
-    mkdir -p "$keep"/{main,cargo,target} "$bed"/{cargo,target}
-    CARGO_HOME=$bed/cargo cargo fetch --quiet --locked || skip "the crates can't be fetched"
-    # The mounts end with the namespace.
+    mkdir -p "$keep"/{main,cargo,target} "$bed/target"
     unshare --mount bash -euc '
         mount --bind "$1" "$3/w/main" && mount --bind "$2/cargo" "$3/w/cargo" && mount --bind "$2/target" "$3/w/target"
         mount -t proc proc "$3/proc" && mount --bind /dev "$3/dev"
-        exec chroot "$3" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root CARGO_HOME=/w/cargo \
-            CARGO_TARGET_DIR=/w/target CARGO_NET_OFFLINE=true CARGO_PROFILE_DEV_OPT_LEVEL=1 \
-            CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
-            bash -c "cd /w/main && exec cargo build --quiet --locked --target $4 --package systoll --bin systoll"
-    ' - "$PWD" "$bed" "$bed/cross" "$target"
+        root=$3
+        shift 3
+        exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root CARGO_HOME=/w/cargo \
+            CARGO_TARGET_DIR=/w/target CARGO_NET_OFFLINE=true CARGO_INCREMENTAL=0 \
+            CARGO_PROFILE_DEV_DEBUG=none HOST_CC=gcc \
+            CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+            CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+            bash -c "cd /w/main && exec \"\$@\"" - "$@"
+    ' - "$PWD" "$bed" "$bed/cross" "$@"
+}
+
+# Crates that work for each call, or on each name: emulated, they are too slow unoptimised. Optimising the others, which judge
+# and show, takes longer than it saves.
+quick=(binfile hooks model record symbols)
+slow=(import prove)
+profile=(--config 'profile.dev.opt-level=0' --config 'profile.dev.package."*".opt-level=1')
+for name in "${quick[@]}"; do profile+=(--config "profile.dev.package.systoll-$name.opt-level=1"); done
+for name in "${slow[@]}"; do profile+=(--config "profile.dev.package.systoll-$name.opt-level=0"); done
+
+build() {
+    mkdir -p "$bed/cargo"
+    CARGO_HOME=$bed/cargo cargo fetch --quiet --locked || skip "the crates can't be fetched"
+    cross cargo build --quiet --locked "${profile[@]}" --target "$target" --package systoll --bin systoll
+}
+
+# Builds the unit tests, and lists them: crate, path.
+build_units() {
+    local packages=() name
+    for name in "${crates[@]}"; do packages+=(--package "systoll-$name"); done
+    cross cargo test --quiet --locked "${profile[@]}" --target "$target" "${packages[@]}" --lib --no-run --message-format json |
+        sed -nE 's,.*"name":"systoll_([a-z]+)".*"executable":"/w/target/([^"]+)".*,\1 \2,p' >"$bed/units"
+    [ "$(wc -l <"$bed/units")" = ${#crates[@]} ]
 }
 
 disk() {
     local modules work name file
-    [ -e "$bed/disk.done" ] && [ "$bed/disk.done" -nt "$here/init" ] && return
+    [ -e "$bed/disk.done" ] && [ "$bed/disk.done" -nt "$here/init" ] && [ "$bed/disk.done" -nt "$bed/guest.done" ] && return
     install -m 755 "$here/init" "$bed/guest/init-arm64"
     cp "$bed"/guest/boot/vmlinuz-* "$bed/vmlinuz"
     work=$(mktemp -d)
@@ -91,27 +146,56 @@ END
     touch "$bed/disk.done"
 }
 
-# Copies what the guest needs and boots it on a copy of the disk that is thrown away; one processor, since hand-overs between
-# emulated processors take long.
-boot() {
-    local share=$bed/share
+# Copies what the guest needs, for a script that runs there.
+share() {
+    local share=$bed/share name path
     rm -rf "$share"
-    mkdir -p "$share/repository"
+    mkdir -p "$share"/{repository,units}
     cp "$bed/target/$target/debug/systoll" "$share/systoll"
     # Suites beside those that run read other files of the repository.
-    git ls-files -z -- ':!reports' ':!fuzz' ':!docs/evidence' | tar -c --null -T - | tar -x -C "$share/repository"
-    printf 'exec /usr/bin/python3 repository/tests/run.py --systoll systoll --user nobody --jobs 1 %s\n' "${suites[*]}" \
-        >"$share/in-guest"
+    git ls-files -z -- ':!reports' ':!fuzz' ':!docs/evidence' | tar -c --ignore-failed-read --null -T - | tar -x -C "$share/repository"
+    if [ -n "${ARM64_GUEST:-}" ]; then
+        cp "$ARM64_GUEST" "$share/in-guest"
+        return
+    fi
+    {
+        echo "status=0"
+        if [ $units = 1 ]; then
+            while read -r name path; do
+                cp "$bed/target/$path" "$share/units/$name"
+                echo "begun=\$SECONDS; echo 'unit tests of $name'"
+                echo "(cd repository/crates/$name && timeout 300 /host/units/$name --test-threads 1 --quiet) || status=1"
+                echo "echo \"unit tests of $name: \$((SECONDS - begun)) s\""
+            done <"$bed/units"
+        fi
+        echo "begun=\$SECONDS"
+        echo "/usr/bin/python3 repository/tests/run.py --systoll systoll --user nobody --jobs 1 ${suites[*]} || status=1"
+        echo "echo \"suites: \$((SECONDS - begun)) s\""
+        echo "exit \$status"
+    } >"$share/in-guest"
+}
+
+# Boots the guest on a copy of the disk that is thrown away; with one processor, since hand-overs between emulated processors
+# take long.
+boot() {
     timeout "${ARM64_SECONDS:-900}" qemu-system-aarch64 -M virt,gic-version=3 -cpu "$cpu" -smp 1 -m 3072 \
         -accel tcg,thread=multi,tb-size=512 -kernel "$bed/vmlinuz" -initrd "$bed/initrd.gz" \
         -append "console=hvc0 quiet panic=-1 mitigations=off nokaslr" \
         -drive "file=$bed/disk.img,if=none,id=disk,format=raw,snapshot=on" -device virtio-blk-pci,drive=disk \
-        -fsdev "local,id=host,path=$share,security_model=none" -device virtio-9p-pci,fsdev=host,mount_tag=host \
+        -fsdev "local,id=host,path=$bed/share,security_model=none" -device virtio-9p-pci,fsdev=host,mount_tag=host \
         -device virtio-serial-pci -chardev stdio,id=console,signal=off -device virtconsole,chardev=console \
         -device virtio-rng-pci -display none -monitor none -serial none -nodefaults -no-reboot
-    grep -q 'with 0$' "$share/ended"
 }
 
-build
-disk
-boot
+units=1
+[ $# = 0 ] || units=0
+timed "packages" unpack_both
+disk &
+disk=$!
+timed "build" build
+[ $units = 0 ] || timed "unit tests built" build_units
+timed "disk" wait $disk
+share
+timed "guest" boot
+# A guest that did not come that far has failed.
+grep -q 'with 0$' "$bed/share/ended"

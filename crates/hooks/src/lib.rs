@@ -28,7 +28,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
 pub mod assemble;
 pub mod layout;
 pub mod numbers;
+#[cfg(target_arch = "x86_64")]
 pub mod plan;

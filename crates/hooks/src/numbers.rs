@@ -113,6 +113,7 @@ numbers! {
 
 /// Returns true if the call only reads or writes words of the kernel's own, and waits for no thread, no device and no
 /// file system. All other calls may wait.
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn never_waits(number: u32) -> bool {
     matches!(number, GETPID | GETPPID | GETTID | GETPGID | GETPGRP | GETSID | GETPRIORITY | UMASK | UNAME)
         || matches!(number, GETUID | GETEUID | GETRESUID | GETGID | GETEGID | GETRESGID)

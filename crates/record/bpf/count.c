@@ -43,8 +43,9 @@ const volatile struct {
     u32 timed;        /* 1 if calls are timed */
     u32 follows;      /* 1 if children are watched, too */
     u32 execve, execveat, sigreturn;
-    u32 number_at, first_argument_at, segment_at; /* in pt_regs: call number, first argument, code segment */
-    u32 segment;      /* of code that makes the machine's own calls */
+    u32 number_at, first_argument_at, mode_at; /* in pt_regs: call number, first argument, processor's mode */
+    u32 mode_mask;    /* bits of it that tell which machine's calls are made */
+    u32 mode;         /* those bits of code that makes the machine's own calls */
 } settings SECTION(".rodata");
 
 #define MOST_ERRNO 4095
@@ -266,13 +267,12 @@ SECTION("sys_enter") int on_enter(u64 *context)
 INLINE int examine_program(u64 *context, struct slot *slot, u32 tid)
 {
     struct event event = { clock_ns(), slot->image, slot->call_image, RETURNED_FROM_EXEC, tid, 0, 0, {} };
-    u16 segment = 0;
+    u16 mode = 0;
     u64 flags = NO_WAKEUP;
     int is_foreign = 0;
     slot->flags = 0;
-    if (settings.segment
-        && read_kernel(&segment, sizeof segment, (void *)(context[0] + settings.segment_at)) == 0
-        && segment != settings.segment) {
+    if (read_kernel(&mode, sizeof mode, (void *)(context[0] + settings.mode_at)) == 0
+        && (mode & settings.mode_mask) != settings.mode) {
         is_foreign = 1;
         event.kind = IS_FOREIGN;
         flags = 0;

@@ -3,8 +3,11 @@
 //! Invariant: for any bytes, each function returns without a panic, and its results are bounded.
 
 use crate::arguments::argument_data;
+#[cfg(target_arch = "x86_64")]
 use crate::ring_windows::{self, Names};
+#[cfg(target_arch = "x86_64")]
 use std::ops::Range;
+#[cfg(target_arch = "x86_64")]
 use systoll_hooks::assemble::WrittenCall;
 use systoll_model::{Moment, Sysno};
 
@@ -49,6 +52,7 @@ pub fn use_arguments(bytes: &[u8], seed: u64) {
 ///
 /// # Panics
 /// If it keeps more than the bounds allow.
+#[cfg(target_arch = "x86_64")]
 pub fn use_written(call: &WrittenCall<'_>) {
     let mut names = Names::new(call.nth.is_multiple_of(2));
     for number in 0..Sysno::NATIVE {
@@ -80,7 +84,7 @@ pub fn use_proc(text: &[u8]) {
     crate::inproc::use_proc(text);
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
     use systoll_hooks::layout::{image, slot};

@@ -12,6 +12,10 @@ use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
 /// name.
 pub const AUTO_INPROC: bool = true;
 
+/// The backend that enters running processes if the user names none: the cheapest one that shows what calls are about.
+pub const ENTERING: BackendKind =
+    if cfg!(target_arch = "x86_64") { BackendKind::Inproc } else { BackendKind::Ptrace };
+
 /// Returns the backend of that kind.
 #[must_use]
 pub fn backend(kind: BackendKind) -> Box<dyn Backend> {

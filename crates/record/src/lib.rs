@@ -45,6 +45,7 @@ mod ptrace;
 mod queued;
 mod raw_window;
 mod request_windows;
+#[cfg(target_arch = "x86_64")]
 mod ring_windows;
 mod row_lines;
 mod sampled_calls;
@@ -69,7 +70,7 @@ pub use backend::{
     Backend, Closely, Control, HowToWatch, Launch, Moment, Probe, Quiet, Running, TurnOrder, TurnTotals, WindowPolicy,
 };
 pub use bpf::BpfBackend;
-pub use choose::{AUTO_INPROC, automatic, backend, backends, run_with_first};
+pub use choose::{AUTO_INPROC, ENTERING, automatic, backend, backends, run_with_first};
 pub use error::Error;
 pub use inproc::clean;
 pub use limits::{Raised, prepare as prepare_limits};

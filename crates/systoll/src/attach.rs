@@ -9,7 +9,7 @@ use crate::run::{Places, add, windows};
 use crate::turns::{self, Answer, LeftState};
 use std::process::ExitCode;
 use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
-use systoll_record::{Backend, Closely, HowToWatch, Running, backend};
+use systoll_record::{Backend, Closely, ENTERING, HowToWatch, Running, backend};
 
 /// Watches running processes for a while, and shows the requested report.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
@@ -73,7 +73,8 @@ pub(crate) fn entering(choice: BackendChoice) -> Box<dyn Backend> {
     match choice {
         BackendChoice::Bpf => backend(BackendKind::Bpf),
         BackendChoice::Ptrace => backend(BackendKind::Ptrace),
-        BackendChoice::Auto | BackendChoice::Inproc => backend(BackendKind::Inproc),
+        BackendChoice::Inproc => backend(BackendKind::Inproc),
+        BackendChoice::Auto => backend(ENTERING),
     }
 }
 

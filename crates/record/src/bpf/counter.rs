@@ -10,7 +10,7 @@ use super::{arch, refusal};
 use crate::{limits, procfs};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
-use systoll_model::Sysno;
+use systoll_model::{Machine, Sysno};
 
 /// Threads that are watched at a time, at most. Slots cost 64 bytes each.
 const SLOTS: u32 = 32_767;
@@ -231,7 +231,7 @@ impl Counter {
         let read = self.maps.full_rows.read(BATCH, |at, row| {
             let number = at % NUMBERS;
             if row.calls + row.unreturned > 0 {
-                each(if number == NUMBERS - 1 { Sysno::UNKNOWN } else { Sysno::made(number) }, row);
+                each(if number == NUMBERS - 1 { Sysno::UNKNOWN } else { Machine::HERE.call(number) }, row);
             }
         });
         debug_assert!(read.is_ok(), "{read:?}");
@@ -379,7 +379,7 @@ mod tests {
         let (mut all, mut of_number, mut without) = (0, 0, 0);
         counter.rows(|key, row| {
             all += row.calls + row.unreturned;
-            of_number += if Sysno::made(key.number) == number { row.calls } else { 0 };
+            of_number += if Machine::HERE.call(key.number) == number { row.calls } else { 0 };
         });
         counter.full_rows(|syscall, row| {
             all += row.calls + row.unreturned;

@@ -26,12 +26,14 @@ pub(super) struct Settings {
     pub(super) execve: u32,
     pub(super) execveat: u32,
     pub(super) sigreturn: u32,
-    /// Offsets in `struct pt_regs`: of the call's number, of its first argument, of the code segment.
+    /// Offsets in `struct pt_regs`: of the call's number, of its first argument, of the processor's mode.
     pub(super) number_at: u32,
     pub(super) first_argument_at: u32,
-    pub(super) segment_at: u32,
-    /// Code segment of programs that make this machine's own calls.
-    pub(super) segment: u32,
+    pub(super) mode_at: u32,
+    /// Bits of the mode that tell which machine's calls a program makes, and their value in programs that make this
+    /// machine's own.
+    pub(super) mode_mask: u32,
+    pub(super) mode: u32,
 }
 
 /// The state of a thread that is watched.
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn structs_have_no_padding() {
-        assert_eq!(size_of::<Settings>(), 10 * 4);
+        assert_eq!(size_of::<Settings>(), 11 * 4);
         assert_eq!(size_of::<Slot>(), 64);
         assert_eq!(size_of::<RowKey>(), 24);
         assert_eq!(size_of::<Row>(), (8 + BUCKETS) * 8);

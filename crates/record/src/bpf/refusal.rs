@@ -21,9 +21,6 @@ const OLDEST: (u32, u32) = (5, 10);
 /// # Errors
 /// The reason, as text for the user.
 pub(super) fn beforehand() -> Result<(), String> {
-    if !cfg!(target_arch = "x86_64") {
-        return Err("it counts on x86-64 only so far".into());
-    }
     let capabilities = status_number("CapEff:").unwrap_or(u64::MAX);
     let lacks = |capability| capabilities & (capability | CAP_SYS_ADMIN) == 0;
     let lacking: Vec<&str> = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")]

@@ -12,7 +12,7 @@ use crate::table::{ImageId, Table};
 use crate::{procfs, sys};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
-use systoll_model::{Attached, Counts, Errno, Exit, Histogram, ProblemKind, Sysno};
+use systoll_model::{Attached, Counts, Errno, Exit, Histogram, Machine, ProblemKind, Sysno};
 
 /// Time for which we wait for an event, at most: slots are handed out and rows taken in between.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -243,7 +243,7 @@ impl Session {
         self.counter.rows(|key, row| rows.extend(ended.get(&key.image).map(|image| (key, *image, row))));
         self.counter.errors(|key, n| errors.extend(ended.get(&key.image).map(|image| (key, *image, n))));
         for (key, image, row) in &rows {
-            add_row(&mut self.table, *image, Sysno::made(key.number), row);
+            add_row(&mut self.table, *image, Machine::HERE.call(key.number), row);
             self.taken.add(row);
         }
         for (key, image, n) in &errors {
@@ -265,7 +265,7 @@ impl Session {
         self.counter.rows(|key, row| {
             sums.add(&row);
             let image = images.of(key.image, table);
-            add_row(table, image, Sysno::made(key.number), &row);
+            add_row(table, image, Machine::HERE.call(key.number), &row);
         });
         self.counter.full_rows(|syscall, row| {
             sums.add(&row);
@@ -282,7 +282,7 @@ impl Session {
                 let row = Row { unreturned: 1, ..Row::default() };
                 sums.add(&row);
                 let image = images.of(slot.call_image, table);
-                add_row(table, image, Sysno::made(slot.number), &row);
+                add_row(table, image, Machine::HERE.call(slot.number), &row);
             }
         }
         sums.unknown_errors = self.counter.totals().no_error;
@@ -320,7 +320,7 @@ fn add_row(table: &mut Table, image: ImageId, syscall: Sysno, row: &Row) {
 
 /// Adds errors of the kernel's to the table.
 fn add_error(table: &mut Table, image: ImageId, key: &ErrorKey, errors: u64) {
-    let (id, _) = table.row(image, Sysno::made(key.number), &[]);
+    let (id, _) = table.row(image, Machine::HERE.call(key.number), &[]);
     let errno = Errno::from_result(-i64::from(key.errno));
     if let Some((to, errno)) = table.rows.get_mut(id as usize).zip(errno) {
         let sum = to.counts.errors.entry(errno).or_default();

@@ -283,7 +283,8 @@ impl Engine {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(pending) = thread.pending.take() else { return };
         let pid = thread.pid;
-        let untraced = result > 0 && !thread.told_of_child && makes_a_child(pending.syscall);
+        let follows = !self.attachment.is_some_and(|attachment| attachment.no_children);
+        let untraced = result > 0 && follows && !thread.told_of_child && makes_a_child(pending.syscall);
         // rt_sigreturn has no result: the register then holds a value of the code that the handler interrupted.
         let result = if pending.syscall == RT_SIGRETURN { 0 } else { result };
         let result = Machine::HERE.result(pending.syscall, &pending.args, result);

@@ -1,5 +1,6 @@
 //! The tracer's loop: handles one stop after the other and resumes the thread at once.
 
+use super::attach::Attachment;
 use super::calibrate::Cost;
 use super::patience::Patience;
 use super::sampler::Sampler;
@@ -55,6 +56,8 @@ pub(super) struct Engine {
     pub(super) measured: Measured,
     /// The moment at which watching ends.
     pub(super) awaited: Awaited,
+    /// Facts and limits if processes are watched that ran already.
+    pub(super) attachment: Option<Attachment>,
     progress: Progress,
 }
 
@@ -139,6 +142,7 @@ impl Engine {
             stack: UnwoundStack::default(),
             measured: Measured { facts: RunFacts::default(), cost: Cost::default(), sampler: Sampler::new(how.seed) },
             awaited: Awaited::default(),
+            attachment: None,
             progress: Progress::default(),
         }
     }
@@ -148,7 +152,8 @@ impl Engine {
         now.saturating_sub(self.start_ns)
     }
 
-    /// Watches until every traced process has ended, or until the command has ended and we were told to end.
+    /// Watches until every traced process has ended, until the command has ended and we were told to end, or until
+    /// running processes have been watched for long enough.
     pub(super) fn watch(&mut self, signals: Option<&Signals>, control: &mut dyn Control, linger: Duration) {
         loop {
             match self.wait() {
@@ -159,7 +164,12 @@ impl Engine {
             if let Some(signals) = signals {
                 self.handle_signals(signals, control, linger);
             }
-            if self.progress.cut_short || self.threads.is_empty() && self.root.exit.is_some() {
+            let has_ended = self.root.exit.is_some() || self.attachment.is_some();
+            if self.progress.cut_short || self.threads.is_empty() && has_ended {
+                break;
+            }
+            if self.has_seen_enough(sys::now()) {
+                self.leave_all();
                 break;
             }
             if self.stops.told_ns.saturating_sub(self.progress.last_told) >= PROGRESS_NS {
@@ -257,6 +267,11 @@ impl Engine {
         if self.awaited.take_seen() {
             control.seen();
         }
+        if self.attachment.is_some() && (wanted.ending.is_some() || control.leaves()) {
+            self.leave_all();
+            self.progress.cut_short = true;
+            return;
+        }
         let ended = self.root.exit.is_some();
         let state = (ended, control.leaves());
         let Some(why) = self.progress.ending.reason_to_end(&wanted, sys::now(), state, linger) else { return };
@@ -349,7 +364,7 @@ impl Engine {
     }
 
     /// Detaches from every thread; they run on unwatched.
-    fn let_everything_go(&mut self) {
+    pub(super) fn let_everything_go(&mut self) {
         let mut waiting: Vec<i32> = self.threads.keys().copied().collect();
         waiting.retain(|tid| tracee::interrupt(*tid).is_ok());
         let deadline = sys::now() + LETTING_GO_NS;

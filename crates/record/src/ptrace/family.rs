@@ -88,7 +88,7 @@ impl Engine {
         self.add_thread(tid, pid);
     }
 
-    fn add_thread(&mut self, tid: i32, pid: i32) {
+    pub(super) fn add_thread(&mut self, tid: i32, pid: i32) {
         self.threads.insert(tid, Thread::new(pid, self.seen.threads));
         self.seen.threads += 1;
         self.seen.most_threads = self.seen.most_threads.max(self.threads.len());
@@ -289,6 +289,7 @@ impl Engine {
     }
 }
 
-fn foreign_program(pid: i32) -> Option<String> {
+/// Returns what a process's program is, if it is none of this machine's.
+pub(super) fn foreign_program(pid: i32) -> Option<String> {
     setid::foreign(&systoll_files::head(format!("/proc/{pid}/exe"), 64).ok()?)
 }

@@ -17,13 +17,18 @@ impl Engine {
 
     /// Returns the recording of a run that goes on.
     pub(super) fn recording_so_far(&mut self) -> Recording {
+        self.account_running();
+        let wall_ns = self.at(sys::now());
+        self.recording(wall_ns, false)
+    }
+
+    /// Accounts for the processor time that threads have used so far.
+    pub(super) fn account_running(&mut self) {
         for tid in self.threads.keys().copied().collect::<Vec<_>>() {
             if let Some(ran) = self.threads.get_mut(&tid).and_then(|t| t.ran(tid)) {
                 self.account_cpu(tid, ran.cpu_ns);
             }
         }
-        let wall_ns = self.at(sys::now());
-        self.recording(wall_ns, false)
     }
 
     fn recording(&mut self, wall_ns: u64, ended: bool) -> Recording {
@@ -47,7 +52,10 @@ impl Engine {
             let text = format!("the command's own CPU time is unknown: {IMPOSSIBLE}");
             named.problems.push(Problem::new(ProblemKind::Price, text));
         }
-        let progress = Progress::of(&self.table, wall_ns, self.root.exit, children);
+        let progress = match self.attachment.and_then(|attachment| attachment.used_by_left) {
+            Some(used) => Progress::of_left(wall_ns, children, used),
+            None => Progress::of(&self.table, wall_ns, self.root.exit, children),
+        };
         let header = self.header(&progress, own_cpu, &observer);
         self.measured.facts.leave_out(children, sys::children_times());
         let windows = if ended { self.windows.take_all() } else { self.windows.all().into_iter().cloned().collect() };
@@ -73,6 +81,7 @@ impl Engine {
             observer_ns_per_call: observer.cpu_ns_per_call(),
             observer_wall_ns_per_call: (self.measured.cost.wall_ns + handling).min(room),
             toll_estimated: true,
+            attached: self.attachment.map(|attachment| attachment.facts),
             ..assemble::header(BackendKind::Ptrace, &self.measured.facts, progress, &self.table, &self.windows)
         }
     }

@@ -3,6 +3,7 @@
 //! Invariants: we never set a seccomp filter in a target and never set PTRACE_O_EXITKILL; when systoll dies the kernel
 //! detaches every target, and it runs on.
 
+mod attach;
 mod calibrate;
 mod calls;
 mod contexts;
@@ -16,7 +17,7 @@ mod state;
 mod toll;
 
 use crate::assemble::RunFacts;
-use crate::backend::{Backend, Control, Launch, Probe};
+use crate::backend::{Backend, Control, Launch, Probe, Running};
 use crate::error::Error;
 use crate::launch::{self, Held, Prepared};
 use crate::moment::Awaited;
@@ -92,6 +93,43 @@ impl Backend for PtraceBackend {
         control.begins();
         seize_and_release(&mut engine, held, &prepared, &signals, control.every())?;
         engine.watch(Some(&signals), control, launch.linger);
+        signals.release();
+        Ok(engine.finish())
+    }
+
+    fn attach(&mut self, running: &Running, control: &mut dyn Control) -> Result<Recording, Error> {
+        if !running.how.elisions.is_empty() || running.in_turns {
+            return Err(Error::NoElision(BackendKind::Ptrace));
+        }
+        if let Some(why) = crate::sandbox::kills(BackendKind::Ptrace) {
+            return Err(Error::refused(BackendKind::Ptrace, why));
+        }
+        let _limits = crate::limits::Raised::new();
+        let cost = calibrate::calibrate()?;
+        let signals = Signals::of(&running.how, None)?;
+        let facts = RunFacts::of_running(running, systoll_price::crossing(CROSSING));
+        let mut engine = Engine::new(&running.how, true);
+        (engine.measured.cost, engine.measured.facts) = (cost, facts);
+        engine.enter_all(running)?;
+        // No process is ours: a signal ends the watching.
+        signals.watch(0, control.every());
+        control.begins();
+        std::thread::scope(|scope| {
+            // Threads that wait in calls report nothing at which the end could be noticed.
+            let (ended, ends) = std::sync::mpsc::channel::<()>();
+            if let Some(limit) = running.limit {
+                let wait = move || {
+                    if ends.recv_timeout(limit).is_err_and(|e| e == std::sync::mpsc::RecvTimeoutError::Timeout) {
+                        crate::signals::look_now();
+                    }
+                };
+                crate::limits::spawn_scoped(scope, "limit", wait)
+                    .map_err(|e| Error::own("can't start a thread (ulimit -u, or -v or -d for its stack)", e))?;
+            }
+            engine.watch(Some(&signals), control, Duration::ZERO);
+            drop(ended);
+            Ok::<(), Error>(())
+        })?;
         signals.release();
         Ok(engine.finish())
     }
