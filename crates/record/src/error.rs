@@ -107,7 +107,7 @@ impl Error {
             Self::SetId { program, .. } => {
                 Some(format!("as root it can be watched: sudo systoll run -- {}", program.display()))
             }
-            Self::Refused { backend: BackendKind::Inproc, .. } => {
+            Self::Refused { backend: BackendKind::Inproc, reason } if !reason.contains("it answers") => {
                 Some("--backend ptrace watches whatever may be debugged, slowly".into())
             }
             Self::Refused { backend: BackendKind::Bpf, reason } if reason.contains("CAP_") => {

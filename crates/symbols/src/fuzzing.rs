@@ -48,7 +48,7 @@ pub fn use_stack(bytes: &[u8], seed: u64) {
     }
     for (n, sp) in [0, 8, 0x7f00_0000, u64::MAX - 7, 1 << 63, 0x10_0000].into_iter().enumerate() {
         let ip = 0x10_0000 + entry.wrapping_add(seed.rotate_left(n as u32 * 7) % 0x800) % (bytes.len() as u64).max(1);
-        let regs = Registers { ip, sp, bp: sp.wrapping_add(seed % 64 * 8), ..Registers::default() };
+        let regs = Registers::at(ip, sp, sp.wrapping_add(seed % 64 * 8));
         let mut reads = 0u64;
         let mut word = |at: u64| {
             reads += 1;
@@ -80,7 +80,7 @@ fn asked(bytes: Vec<u8>, seed: u64) -> Option<()> {
     for n in 0..40 {
         let inside = 0x1000 + spread(n) % 0x800;
         frames.push(frame(inside, n % 2 == 0));
-        let regs = Registers { ip: 0x10_0000 + inside, sp: 0x7f00_0000, bp: 0x7f00_0040, ..Registers::default() };
+        let regs = Registers::at(0x10_0000 + inside, 0x7f00_0000, 0x7f00_0040);
         let mut read = |at: u64| (at < 0x7f00_1000).then(|| 0x10_0000 + 0x1000 + spread(at) % 0x800);
         let mut stack = Vec::new();
         space.unwind(&mut symbols, &regs, &mut read, Until::Root, &mut stack);

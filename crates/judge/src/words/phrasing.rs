@@ -15,7 +15,7 @@ use crate::results::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::words::language_api::{api_shares, language_api};
 use crate::words::next_command::next_command;
 use std::sync::Arc;
-use systoll_model::{Frame, FrameClass, ProcessId, Recording, RowId, WindowCall};
+use systoll_model::{Frame, FrameClass, Machine, ProcessId, Recording, RowId, WindowCall};
 
 /// Least share of the stacks of single calls, 0 to 1, that have one owner, for it to be that of all.
 const BY_STACKS: f64 = 0.75;
@@ -326,6 +326,8 @@ impl<'a> ClaimedCalls<'a> {
             && cure.several.is_none_or(|several| several == self.are_of_several_places())
             && cure.listed.is_none_or(|listed| listed == self.is_listed())
             && cure.files.is_none_or(|files| files == self.are_given_files(cure))
+            // The libraries that are loaded before libc are written for x86-64.
+            && (cure.shim.is_none() || self.shown.recording.header.machine != Some(Machine::Aarch64))
     }
 
     /// Returns true if at least half of the started programs that the cure names are given files by name.

@@ -1,6 +1,6 @@
 //! The in-process backend on machines for which no counting code is written: it declines, so that ptrace watches.
 
-use crate::backend::{Backend, Control, Launch, Probe, Running};
+use crate::backend::{Backend, Control, HowToWatch, Launch, Probe, Running};
 use crate::error::Error;
 use systoll_model::{BackendKind, Machine, Recording, Spread};
 
@@ -21,9 +21,16 @@ fn why() -> String {
     format!("its counting code is written for x86-64, and this machine is {}", Machine::HERE.name())
 }
 
-fn refused() -> Error {
-    Error::refused(BackendKind::Inproc, why())
+fn refused(how: &HowToWatch) -> Error {
+    match how.elisions.is_empty() {
+        true => Error::refused(BackendKind::Inproc, why()),
+        false => Error::refused(BackendKind::Inproc, format!("{}, and {STOPS}", why())),
+    }
 }
+
+/// Why no other backend answers calls in place.
+const STOPS: &str = "ptrace, which watches here, would stop the program twice for a call that it answers: nothing to win \
+                     could be measured";
 
 impl Backend for InprocBackend {
     fn kind(&self) -> BackendKind {
@@ -35,15 +42,15 @@ impl Backend for InprocBackend {
     }
 
     fn cost(&self) -> Result<Spread, Error> {
-        Err(refused())
+        Err(Error::refused(BackendKind::Inproc, why()))
     }
 
-    fn run(&mut self, _: &Launch, _: &mut dyn Control) -> Result<Recording, Error> {
-        Err(refused())
+    fn run(&mut self, launch: &Launch, _: &mut dyn Control) -> Result<Recording, Error> {
+        Err(refused(&launch.how))
     }
 
-    fn attach(&mut self, _: &Running, _: &mut dyn Control) -> Result<Recording, Error> {
-        Err(refused())
+    fn attach(&mut self, running: &Running, _: &mut dyn Control) -> Result<Recording, Error> {
+        Err(refused(&running.how))
     }
 }
 

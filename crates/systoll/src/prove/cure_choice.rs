@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use systoll_cure::{Shim, preload, reached};
 use systoll_judge::{Catalogue, Cause, CodeLanguage, Cure};
-use systoll_model::{Elision, EnvChange, Recording};
+use systoll_model::{Elision, EnvChange, Machine, Recording};
 use systoll_present::shell_words;
 
 /// Default folder for a library that is kept.
@@ -87,7 +87,10 @@ fn unknown_shim(name: &str) -> Failure {
         what: "shim",
         name: name.to_owned(),
         known: Shim::all().iter().map(|s| s.name().to_owned()).collect(),
-        help: "docs/reference/causes.md tells what each does".into(),
+        help: match Shim::all().is_empty() {
+            true => format!("its library is written for x86-64, and this machine is {}", Machine::HERE.name()),
+            false => "docs/reference/causes.md tells what each does".into(),
+        },
     }
 }
 

@@ -68,6 +68,14 @@ pub struct Registers {
 }
 
 impl Registers {
+    /// Returns registers of which the instruction pointer, the stack pointer and the frame pointer are known.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn at(pc: u64, sp: u64, fp: u64) -> Self {
+        let mut registers = Self { sp, pc, ..Self::default() };
+        registers.x[FP] = fp;
+        registers
+    }
+
     /// Returns the registers in DWARF's order, then the instruction pointer.
     pub(crate) fn in_dwarf_order(&self) -> [u64; REGISTERS] {
         let mut all = [0; REGISTERS];

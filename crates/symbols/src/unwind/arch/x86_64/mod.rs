@@ -71,6 +71,12 @@ pub struct Registers {
 }
 
 impl Registers {
+    /// Returns registers of which the instruction pointer, the stack pointer and the frame pointer are known.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn at(ip: u64, sp: u64, bp: u64) -> Self {
+        Self { ip, sp, bp, ..Self::default() }
+    }
+
     /// Returns the registers in DWARF's order (System V ABI, AMD64 supplement, figure 3.36): 0–15, then the return
     /// address.
     pub(crate) fn in_dwarf_order(&self) -> [u64; 17] {
