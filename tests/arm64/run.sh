@@ -99,6 +99,8 @@ quick=(binfile hooks model record symbols)
 slow=(import prove)
 profile=(--config 'profile.dev.opt-level=0' --config 'profile.dev.package."*".opt-level=1')
 for name in "${quick[@]}"; do profile+=(--config "profile.dev.package.systoll-$name.opt-level=1"); done
+# Its tests look up the lines of their own program.
+profile+=(--config 'profile.dev.package.systoll-symbols.debug="line-tables-only"')
 for name in "${slow[@]}"; do profile+=(--config "profile.dev.package.systoll-$name.opt-level=0"); done
 
 build() {
@@ -164,7 +166,7 @@ share() {
             while read -r name path; do
                 cp "$bed/target/$path" "$share/units/$name"
                 echo "begun=\$SECONDS; echo 'unit tests of $name'"
-                echo "(cd repository/crates/$name && timeout 300 /host/units/$name --test-threads 1 --quiet) || status=1"
+                echo "(cd repository/crates/$name && timeout 300 /host/units/$name --test-threads 1 --quiet --skip hostile) || status=1"
                 echo "echo \"unit tests of $name: \$((SECONDS - begun)) s\""
             done <"$bed/units"
         fi

@@ -13,8 +13,7 @@ use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
 pub const AUTO_INPROC: bool = true;
 
 /// The backend that enters running processes if the user names none: the cheapest one that shows what calls are about.
-pub const ENTERING: BackendKind =
-    if cfg!(target_arch = "x86_64") { BackendKind::Inproc } else { BackendKind::Ptrace };
+pub const ENTERING: BackendKind = if cfg!(target_arch = "x86_64") { BackendKind::Inproc } else { BackendKind::Ptrace };
 
 /// Returns the backend of that kind.
 #[must_use]

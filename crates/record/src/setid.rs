@@ -142,7 +142,7 @@ mod tests {
         head[18] = 3;
         assert_eq!(foreign(&head).as_deref(), Some("a 32-bit program"));
         head[4] = 2;
-        head[18] = 62;
+        head[18..20].copy_from_slice(&systoll_model::Machine::HERE.elf_machine().to_le_bytes());
         assert_eq!(foreign(&head), None);
         assert_eq!(foreign(b"\x7fEL"), None);
     }

@@ -255,12 +255,13 @@ fn entries(dynamic: &[u8]) -> impl Iterator<Item = (raw::DynamicTag, u64)> {
     entries.take_while(|(tag, _)| *tag != raw::DT_NULL)
 }
 
-/// Returns an ELF file with one executable segment at 0x1000, which holds `code`.
+/// Returns an ELF file of this machine with one executable segment at 0x1000, which holds `code`.
 #[cfg(test)]
 pub(crate) fn elf_of_code(code: &[u8]) -> ElfFile {
     let mut file = vec![0u8; 0x1000];
     file[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-    file[16..20].copy_from_slice(&[3, 0, 62, 0]);
+    let [low, high] = systoll_model::Machine::HERE.elf_machine().to_le_bytes();
+    file[16..20].copy_from_slice(&[3, 0, low, high]);
     file[32..40].copy_from_slice(&64u64.to_le_bytes());
     file[54..58].copy_from_slice(&[56, 0, 1, 0]);
     file[64..72].copy_from_slice(&[1, 0, 0, 0, 5, 0, 0, 0]);
