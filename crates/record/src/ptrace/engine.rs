@@ -152,7 +152,7 @@ impl Engine {
         now.saturating_sub(self.start_ns)
     }
 
-    /// Watches until every traced process has ended, until the command has ended and we were told to end, or until
+    /// Watches until every traced process has ended, until the command has ended and we were asked to end, or until
     /// running processes have been watched for long enough.
     pub(super) fn watch(&mut self, signals: Option<&Signals>, control: &mut dyn Control, linger: Duration) {
         loop {

@@ -88,7 +88,7 @@ fn unknown_shim(name: &str) -> Failure {
         name: name.to_owned(),
         known: Shim::all().iter().map(|s| s.name().to_owned()).collect(),
         help: match Shim::all().is_empty() {
-            true => format!("its library is written for x86-64, and this machine is {}", Machine::HERE.name()),
+            true => format!("its library is written for x86-64, and this machine is {}", Machine::HERE.name()).into(),
             false => "docs/reference/causes.md tells what each does".into(),
         },
     }
