@@ -3,7 +3,7 @@
 use super::contexts::Contexts;
 use super::engine::Engine;
 use super::family::foreign_program;
-use super::state::{IoAudit, Process};
+use super::state::{Attachment, IoAudit, Process};
 use crate::backend::Running;
 use crate::error::Error;
 use crate::table::Image;
@@ -15,20 +15,6 @@ use systoll_symbols::AddressSpace;
 
 /// Events of new processes, at which a tracer that watches only the processes it was given does not stop.
 const NEW_PROCESSES: i32 = libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
-
-/// Watching of processes that ran already.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Attachment {
-    pub(super) facts: Attached,
-    /// Time at which watching ends, ns.
-    pub(super) deadline: Option<u64>,
-    /// Number of calls after which watching ends.
-    pub(super) calls: Option<u64>,
-    /// True if processes that the watched ones make are not watched.
-    pub(super) no_children: bool,
-    /// User and system time of the processes that were left running, ns.
-    pub(super) used_by_left: Option<(u64, u64)>,
-}
 
 /// The reason why a process is not entered, and a sentence or command that helps.
 struct Refusal {

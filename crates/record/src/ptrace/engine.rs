@@ -1,10 +1,9 @@
 //! The tracer's loop: handles one stop after the other and resumes the thread at once.
 
-use super::attach::Attachment;
 use super::calibrate::Cost;
 use super::patience::Patience;
 use super::sampler::Sampler;
-use super::state::{ById, Process, Thread};
+use super::state::{Attachment, ById, Process, Thread};
 use crate::assemble::RunFacts;
 use crate::backend::{Control, HowToWatch};
 use crate::ending::Ending;

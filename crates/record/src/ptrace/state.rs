@@ -7,7 +7,7 @@ use crate::table::ImageId;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::RangeInclusive;
-use systoll_model::{Audit, AuditDecision, Counts, Errno, Signature, Sysno};
+use systoll_model::{Attached, Audit, AuditDecision, Counts, Errno, Signature, Sysno};
 use systoll_symbols::{AddressSpace, Symbols};
 
 /// A map by process or thread number; it is read at every stop.
@@ -33,6 +33,20 @@ impl Hasher for NumberHasher {
         // the result.
         self.0 = (self.0 ^ u64::from(number as u32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
+}
+
+/// Watching of processes that ran already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Attachment {
+    pub(super) facts: Attached,
+    /// Time at which watching ends, ns.
+    pub(super) deadline: Option<u64>,
+    /// Number of calls after which watching ends.
+    pub(super) calls: Option<u64>,
+    /// True if processes that the watched ones make are not watched.
+    pub(super) no_children: bool,
+    /// User and system time of the processes that were left running, ns.
+    pub(super) used_by_left: Option<(u64, u64)>,
 }
 
 /// The tracer's state of a watched process.
