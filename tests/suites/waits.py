@@ -70,15 +70,6 @@ CORKED = TWO_PARTS.replace("    PARTS", """    s.setsockopt(socket.IPPROTO_TCP, 
     s.sendall(b'head'); s.sendall(b'body')
     UNCORK""").replace("range(20)", "range(8)")
 
-# Children are started three at a time.
-BATCHES = """for i in 1 2 3 4 5; do
-  sh -c 'sleep A; :' & sh -c 'sleep B; :' & sh -c 'sleep C; :' &
-  wait
-done
-"""
-POOL = """for i in 1 2 3 4 5; do echo 0.02; echo 0.03; echo 0.2; done | xargs -P 3 -I{} sh -c 'sleep {}; :'
-"""
-
 # Work that takes its time: a ticker, and requests of which each needs the answer before it.
 TICKER = """import time
 for i in range(30):
@@ -153,17 +144,6 @@ def shell_report(box, source):
     box.run(box.watch(["/bin/bash", "main.sh"], "-o", "report.json", "--json"))
     with open(os.path.join(box.dir, "report.json")) as f:
         return json.load(f)
-
-
-@test()
-def children_that_wait_for_the_slowest_of_their_batch_are_a_remark(box):
-    def slowest(source):
-        report = shell_report(box, source)
-        return [f for f in report["findings"] + report["also"] if "when any has ended" in json.dumps(f["cures"])]
-    uneven = BATCHES.replace("A", "0.02").replace("B", "0.03").replace("C", "0.5")
-    assert len(slowest(uneven)) == 1
-    assert slowest(BATCHES.replace("A", "0.1").replace("B", "0.1").replace("C", "0.1")) == []
-    assert slowest(POOL) == []
 
 
 @test()

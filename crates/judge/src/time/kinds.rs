@@ -21,8 +21,6 @@ pub(crate) enum NeedlessKind {
     InTurn,
     /// Requests go to several peers one after another, each when the answer of the one before it is there.
     PeersInTurn,
-    /// Children are started some at a time, and the next ones when the last of them has ended.
-    InBatches,
 }
 
 impl NeedlessKind {
@@ -37,7 +35,6 @@ impl NeedlessKind {
             Self::Unanswered => "asks a peer that never answers, and waits each time until the time is over",
             Self::Corked => "waits for data that the other end had sent: its stream was corked, until a timer ran out",
             Self::PeersInTurn => "sends a request to a peer only when the answer of the peer before it is there",
-            Self::InBatches => "starts the next children only when the slowest of those before them has ended",
             Self::InTurn => "sends a request to the same peer only when the answer before it is there",
         }
     }
@@ -59,9 +56,6 @@ impl NeedlessKind {
             Self::PeersInTurn => {
                 "where a request does not need the answer before it: ask all peers, then wait for their answers together"
             }
-            Self::InBatches => {
-                "where they do not need each other: start the next one when any has ended (wait -n, xargs -P, a pool)"
-            }
             Self::InTurn => {
                 "where a request does not need the answer before it: one request for all of them, or several on their way at once"
             }
@@ -75,7 +69,7 @@ impl NeedlessKind {
 
     /// Returns true if the waits themselves show that they are in vain.
     pub(crate) fn is_sure(self) -> bool {
-        !matches!(self, Self::InTurn | Self::PeersInTurn | Self::InBatches)
+        !matches!(self, Self::InTurn | Self::PeersInTurn)
     }
 
     /// Returns true if the waits are sleeps, which a shorter time would cure.

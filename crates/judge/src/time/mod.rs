@@ -1,6 +1,5 @@
 //! Time: what ended each long wait, and where the wall went.
 
-mod batches;
 mod ends;
 mod held;
 mod kinds;

@@ -4,7 +4,6 @@
 //! Waits that serve are not claimed: a sleep that nothing shows to be for something (a pause, a ticker, a rate), waiting
 //! for work, for a peer, for a person, and for what takes its time.
 
-use super::batches::batches;
 use super::ends::{Ends, WaitClass};
 use super::held::Locks;
 use super::kinds::NeedlessKind;
@@ -99,9 +98,6 @@ pub(super) fn needless(
         let kind = if peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
         found.add_all(kind, row, calls, ns);
     }
-    for (row, calls, ns) in batches(recording, threads) {
-        found.add_all(NeedlessKind::InBatches, row, calls, ns);
-    }
     let claimed = found.sums.into_values().filter(|sum| sum.calls >= LEAST_WAITS);
     let beside = Beside { held_back: &found.held_back, by_children: &sleeps.by_children };
     // Threads that wait at the same time hold the run up together.
@@ -177,7 +173,7 @@ fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, 
     let (wall_ns, ns) = (wall.wall_ns.max(1) as f64, waits.ns as f64);
     let of_path = if all == 0 { 0.0 } else { on_path as f64 / wall_ns * (ns / all as f64).min(1.0) };
     match waits.kind {
-        NeedlessKind::LockHeld | NeedlessKind::InTurn | NeedlessKind::PeersInTurn | NeedlessKind::InBatches => {}
+        NeedlessKind::LockHeld | NeedlessKind::InTurn | NeedlessKind::PeersInTurn => {}
         _ if waits.rows.iter().any(|row| beside.by_children.contains(row)) => {}
         NeedlessKind::HeldBack | NeedlessKind::Corked => {
             let mut until = 0;

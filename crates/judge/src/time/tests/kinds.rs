@@ -1,4 +1,4 @@
-//! Waits at two ends, for locks, in turn and in batches.
+//! Waits at two ends, for locks, and in turn.
 
 use super::*;
 

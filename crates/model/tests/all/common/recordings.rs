@@ -60,6 +60,7 @@ fn header() -> impl Strategy<Value = Header> {
             own_cpu_ns: Some(n[4]).filter(|ns| *ns > 0),
             own_cpu_least_ns: Some(n[4] / 2),
             own_cpu_most_ns: Some(n[4]),
+            watching_ns: n[5] / 2,
             observer_ns_per_call: ns,
             observer_wall_ns_per_call: wall,
             toll_estimated,

@@ -17,8 +17,7 @@ use crate::inproc::monitor::session::{FileKnowledge, Provisioning, Session, Targ
 use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::{Area, BLOBS};
 use crate::problems::Problems;
-use crate::served_pages::read_touched;
-use crate::sys::read_memory;
+use crate::sys::{read_memory, read_touched};
 use std::ops::Range;
 use systoll_binfile::maps::{KERNELS, lines};
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, image};
