@@ -330,8 +330,13 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
 
 /// Returns true if a call that does not wait for others may have waited for a processor for most of its time.
 fn may_be_queued(span: &WaitSpan, signature: Option<&Signature>) -> bool {
-    let waits = signature.is_some_and(|of| of.may_block && !SENDS.contains(&of.name));
+    let waits = signature.is_some_and(|of| may_wait(of) && !SENDS.contains(&of.name));
     !waits && span.queued_most_ns.is_some_and(|queued| queued as f64 >= MOSTLY_QUEUED * span.ns as f64)
+}
+
+/// Returns true if a call may wait for others. A close does so with SO_LINGER only (man 7 socket), which is rare.
+fn may_wait(signature: &Signature) -> bool {
+    signature.may_block && signature.name != "close"
 }
 
 /// Returns the end of a wait by the file that it was about.
@@ -344,7 +349,7 @@ fn of_object(
 ) -> WaitEnd {
     let name = signature.map_or("", |signature| signature.name);
     let names_path = signature.is_some_and(|of| of.args.iter().any(|arg| arg.kind == ArgKind::Path));
-    let waits = signature.is_none_or(|of| of.may_block);
+    let waits = signature.is_none_or(may_wait);
     // A short wait of a call that sends may be one for room, or for a processor.
     let sends_briefly = SENDS.contains(&name) && span.queued_most_ns.is_none() && span.ns <= BUSY_SLACK_NS;
     // A set of descriptors is no file: what is ready is one of them.

@@ -43,10 +43,10 @@ fn the_output_of_a_child_is_waited_for() {
     assert_eq!(run((5, 60)), (vec![(WaitClass::Clock, 30)], 70));
     // A child that ended earlier wrote nothing at the end.
     assert_eq!(run((5, 55)).0, [(WaitClass::Unknown, 50)]);
-    // A wait for any of several descriptors.
+    // A wait for any of several descriptors; of the child no thread is known.
     let polls = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (5, 60));
     let polls = polls.wait((1, 1), "poll", (10, 60), |span| span.result = Some(1));
-    assert_eq!(polls.window(1, &[("read", 5, Some("pipe:[7]"), 9)]).classes(), (vec![], 100));
+    assert_eq!(polls.window(1, &[("read", 5, Some("pipe:[7]"), 9)]).classes(), (vec![(WaitClass::Process, 50)], 50));
 }
 
 #[test]
