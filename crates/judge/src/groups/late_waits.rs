@@ -49,10 +49,11 @@ pub(crate) fn lines(late: &NeedlessWaits) -> Vec<RowLine> {
     lines
 }
 
-/// Returns true if a finding is about waits of a row that several lines share.
+/// Returns true if a finding is about waits of a row that several lines share, or whose known line is that of other waits.
 pub(crate) fn needs_lines(finding: &Finding, recording: &Recording) -> bool {
-    let lead = finding.rows.first().map(|id| recording.row(*id));
-    finding.waits_at.is_some() && lead.is_some_and(|row| row.lines.len() > 1)
+    let (Some(lead), Some(lines)) = (finding.rows.first(), &finding.waits_at) else { return false };
+    let is_others = || recording.wait_spans.spans.iter().any(|span| span.row == *lead && span.line.is_some());
+    recording.row(*lead).lines.len() > 1 || lines.is_empty() && is_others()
 }
 
 /// Gives a finding about waits a strand whose lines are those of its waits, since other lines may make most of the row's

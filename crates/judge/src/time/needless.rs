@@ -32,10 +32,11 @@ pub(crate) struct NeedlessWaits {
     pub(crate) lines: BTreeMap<FrameId, u64>,
 }
 
-/// Range of waits for a corked stream, ns: the kernel sends its data after 200 ms (man 7 tcp).
-const CORKED: RangeInclusive<u64> = 196_000_000..=225_000_000;
-/// Range of waits for a delayed acknowledgement, ns: TCP_DELACK_MIN is 40 ms, and busy boxes run threads late.
-const DELAYED: RangeInclusive<u64> = 38_000_000..=60_000_000;
+/// Ranges of waits for data that the kernel holds back, ns: until a corked stream's timer runs out after 200 ms (man 7 tcp),
+/// and until a delayed acknowledgement comes (TCP_DELACK_MIN is 40 ms); busy boxes run threads late.
+const HELD_BACK: [(NeedlessKind, RangeInclusive<u64>); 2] =
+    [(NeedlessKind::Corked, 196_000_000..=225_000_000), (NeedlessKind::HeldBack, 38_000_000..=60_000_000)];
+
 /// Returns the needless waits of a recording.
 pub(super) fn needless(
     recording: &Recording,
@@ -44,7 +45,7 @@ pub(super) fn needless(
     ends: &Ends,
     wall: &WallTime,
 ) -> Vec<NeedlessWaits> {
-    let mut found = Found { recording, sums: BTreeMap::new(), held_back: Vec::new() };
+    let mut found = Found { recording, sums: BTreeMap::new(), threads: BTreeMap::new(), held_back: Vec::new() };
     let sleeps = Sleeps::of(recording, semantics, threads, ends);
     let talks = Talks::of(recording, semantics, ends);
     let locks = Locks::of(recording, ends);
@@ -66,17 +67,12 @@ pub(super) fn needless(
                     found.add(NeedlessKind::LockHeld, span, held);
                 }
             }
-            WaitClass::Process | WaitClass::Thread
-                if CORKED.contains(&span.ns) && is_stream(span) && nobody_sent(threads, ends, span) =>
-            {
-                found.add(NeedlessKind::Corked, span, span.ns);
-                found.held_back.push(span);
-            }
-            WaitClass::Process | WaitClass::Thread
-                if DELAYED.contains(&span.ns) && is_stream(span) && nobody_sent(threads, ends, span) =>
-            {
-                found.add(NeedlessKind::HeldBack, span, span.ns);
-                found.held_back.push(span);
+            WaitClass::Process | WaitClass::Thread if is_stream(span) => {
+                let kind = HELD_BACK.iter().find(|(_, range)| range.contains(&span.ns)).map(|(kind, _)| *kind);
+                if let Some(kind) = kind.filter(|_| nobody_sent(threads, ends, span)) {
+                    found.add(kind, span, span.ns);
+                    found.held_back.push(span);
+                }
             }
             _ => {}
         }
@@ -98,23 +94,25 @@ pub(super) fn needless(
         let kind = if peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
         found.add_all(kind, row, calls, ns);
     }
-    let claimed = found.sums.into_values().filter(|sum| sum.calls >= LEAST_WAITS);
+    let claimed = found.sums.into_iter().filter(|(_, sum)| sum.calls >= LEAST_WAITS);
     let beside = Beside { held_back: &found.held_back, by_children: &sleeps.by_children };
     // Threads that wait at the same time hold the run up together.
-    let held_up = |sum: NeedlessWaits| {
+    let held_up = |(place, sum): (Place<'_>, NeedlessWaits)| {
         let share_of_wall = share_of_wall(recording, wall, &sum, &beside);
         let ns = sum.ns.min((share_of_wall * wall.wall_ns as f64).round() as u64);
-        let lines = if sum.lines.is_empty() { only_line(recording, &sum.rows) } else { sum.lines.clone() };
+        let of_threads = || only_line(recording, &sum.rows, found.threads.get(&place));
+        let lines = if sum.lines.is_empty() { of_threads() } else { sum.lines.clone() };
         NeedlessWaits { share_of_wall, ns, lines, ..sum }
     };
     claimed.map(held_up).collect()
 }
 
-/// Returns the line that all long waits of these rows were made at whose line is known, with their number; nothing if there
-/// are several.
-fn only_line(recording: &Recording, rows: &[RowId]) -> BTreeMap<FrameId, u64> {
+/// Returns the line of these rows' long waits whose line is known, with their number; nothing if there are several lines. If
+/// `threads` are given, only their waits count: other threads may wait at other lines.
+fn only_line(recording: &Recording, rows: &[RowId], threads: Option<&BTreeSet<ThreadId>>) -> BTreeMap<FrameId, u64> {
     let mut lines: BTreeMap<FrameId, u64> = BTreeMap::new();
-    let of_rows = recording.wait_spans.spans.iter().filter(|span| rows.contains(&span.row));
+    let is_of = |span: &&WaitSpan| threads.is_none_or(|threads| threads.contains(&ThreadId::of(span)));
+    let of_rows = recording.wait_spans.spans.iter().filter(|span| rows.contains(&span.row)).filter(is_of);
     of_rows.filter_map(|span| span.line).for_each(|line| *lines.entry(line).or_default() += 1);
     // Samples of short calls may show further lines that share the call.
     let shared = |id: &RowId| recording.rows.get(id.0 as usize).is_none_or(|row| row.lines.len() > 1);
@@ -129,29 +127,34 @@ type Place<'a> = (NeedlessKind, Sysno, Option<&'a str>, Option<FrameId>);
 struct Found<'a> {
     recording: &'a Recording,
     sums: BTreeMap<Place<'a>, NeedlessWaits>,
+    /// The threads that made the waits of each place, as far as single waits are known.
+    threads: BTreeMap<Place<'a>, BTreeSet<ThreadId>>,
     /// Waits for data held back, by rising time.
     held_back: Vec<&'a WaitSpan>,
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
     fn add(&mut self, kind: NeedlessKind, span: &WaitSpan, ns: u64) {
-        let sum = self.add_all(kind, span.row, 1, ns);
-        if let Some((sum, line)) = sum.zip(span.line) {
+        let Some(place) = self.add_all(kind, span.row, 1, ns) else { return };
+        self.threads.entry(place).or_default().insert(ThreadId::of(span));
+        if let Some((sum, line)) = self.sums.get_mut(&place).zip(span.line) {
             *sum.lines.entry(line).or_default() += 1;
         }
     }
 
-    fn add_all(&mut self, kind: NeedlessKind, id: RowId, calls: u64, ns: u64) -> Option<&mut NeedlessWaits> {
+    /// Adds waits of a row. Returns their place, if they took time.
+    fn add_all(&mut self, kind: NeedlessKind, id: RowId, calls: u64, ns: u64) -> Option<Place<'a>> {
         let row = self.recording.rows.get(id.0 as usize).filter(|_| ns > 0)?;
         let empty =
             NeedlessWaits { kind, rows: Vec::new(), calls: 0, ns: 0, share_of_wall: 0.0, lines: BTreeMap::new() };
-        let sum = self.sums.entry((kind, row.syscall, row.api.as_deref(), row.user)).or_insert(empty);
+        let place = (kind, row.syscall, row.api.as_deref(), row.user);
+        let sum = self.sums.entry(place).or_insert(empty);
         sum.calls = sum.calls.saturating_add(calls);
         sum.ns = sum.ns.saturating_add(ns);
         if !sum.rows.contains(&id) {
             sum.rows.push(id);
         }
-        Some(sum)
+        Some(place)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Waits at two ends, for locks, and in turn.
 
 use super::*;
+use systoll_model::FrameId;
 
 fn kinds(run: &Run) -> Vec<(NeedlessKind, u64)> {
     run.judged().needless.iter().map(|late| (late.kind, late.calls)).collect()
@@ -60,4 +61,28 @@ fn peers_that_are_asked_in_turn_could_be_asked_together() {
     assert_eq!(of(3), [(NeedlessKind::PeersInTurn, 200)]);
     // Who asks many has a list to work off.
     assert_eq!(of(20), []);
+}
+
+#[test]
+fn the_line_of_another_threads_waits_is_not_that_of_a_needless_wait() {
+    let (here, there) = ("TCP:[127.0.0.1:5->127.0.0.1:80]", "TCP:[127.0.0.1:80->127.0.0.1:5]");
+    let of = |sampled: u32| {
+        let mut run = Run::of(3_000).process(1, None, (0, 3_000)).process(2, Some(0), (0, 3_000));
+        for at in 0..10 {
+            run = run.wait((1, 1), "recvfrom", (300 * at, 300 * at + 205), |span| {
+                span.object = Some("TCP:[127.0.0.1:5->127.0.0.1:80]".into());
+            });
+            run =
+                run.wait((1, 3), "recvfrom", (300 * at, 300 * at + 100), |span| span.object = Some("pipe:[7]".into()));
+            run = run.wait((1, 1), "recvfrom", (300 * at + 210, 300 * at + 230), nothing);
+            run = run.wait((2, 2), "epoll_wait", (300 * at + 2, 300 * at + 290), |span| span.result = Some(1));
+        }
+        let spans = &mut run.recording.wait_spans.spans;
+        let lined = spans.iter_mut().filter(|span| span.pid == 1 && span.tid == sampled && span.ns != 205 * MS);
+        lined.for_each(|span| span.line = Some(FrameId(7)));
+        run = run.window(1, &[("recvfrom", 5, Some(here), 9)]).window(2, &[("write", 5, Some(there), 9)]);
+        run.judged().needless.iter().map(|late| (late.kind, late.lines.keys().copied().collect())).collect::<Vec<_>>()
+    };
+    assert_eq!(of(3), [(NeedlessKind::Corked, vec![])]);
+    assert_eq!(of(1), [(NeedlessKind::Corked, vec![FrameId(7)])]);
 }
