@@ -72,7 +72,7 @@ macro_rules! with_facts {
             terminal => Terminal { weight: 2, of_row: false },
             /// The call moved a message of its own, which can't be joined with others.
             message => Message { weight: 1, of_row: false },
-            /// The call writes a part of a message to somebody who answers it.
+            /// The call writes one of several parts of a message, and the reader answers the message.
             in_parts => InParts { weight: 1, of_row: false },
             /// The process that the call makes runs no program of its own.
             copies => Copies { weight: 2, of_row: false },

@@ -518,7 +518,7 @@ fn looks_each_time(stream: Stream) -> Claim {
     }
 }
 
-/// Claims a small transfer. `in_parts` is true if it belongs to a message to somebody who answers.
+/// Claims a small transfer. `in_parts` is true if it moves one of several parts of a message, which the reader answers.
 fn put_small(at: usize, (weak, in_parts): (bool, bool), stream: Stream, steps: &[Step<'_>], claims: &mut Claims) {
     let Some(step) = steps.get(at) else { return };
     let Stream { way, terminal, .. } = stream;

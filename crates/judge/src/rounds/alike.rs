@@ -1,15 +1,14 @@
 //! Joins the rounds that processes which a program forks make in the same way as the process that forks them.
 
 use super::round::{Round, RoundStep};
-use super::scene::processes;
-use systoll_model::{Recording, Sysno};
+use systoll_model::Sysno;
 
 /// Joins rounds with the same calls in the same place, so that each is told once.
-pub(super) fn joined(rounds: Vec<Round>, recording: &Recording) -> Vec<Round> {
+pub(super) fn joined(rounds: Vec<Round>) -> Vec<Round> {
     let mut all: Vec<Round> = Vec::with_capacity(rounds.len());
     for round in rounds {
         match all.iter_mut().find(|other| are_alike(other, &round)) {
-            Some(other) => add(other, round, recording),
+            Some(other) => add(other, round),
             None => all.push(round),
         }
     }
@@ -25,7 +24,7 @@ fn are_alike(one: &Round, other: &Round) -> bool {
 }
 
 /// Adds the rounds of `more` to those of `all`.
-fn add(all: &mut Round, more: Round, recording: &Recording) {
+fn add(all: &mut Round, more: Round) {
     let add = |sum: &mut u64, part: u64| *sum = sum.saturating_add(part);
     let shares = |one: Option<f64>, other: Option<f64>| Some((one? + other?).min(1.0));
     add(&mut all.count.estimate, more.count.estimate);
@@ -55,7 +54,6 @@ fn add(all: &mut Round, more: Round, recording: &Recording) {
     all.images.extend(more.images);
     all.images.sort_unstable();
     all.images.dedup();
-    all.processes = processes(recording, &all.images);
     all.are_all_processes &= more.are_all_processes;
     all.startup &= more.startup;
     all.rows.extend(more.rows);

@@ -127,7 +127,7 @@ pub(crate) fn rounds(
         rounds.extend(scene.round(&found));
         search.set_aside(&found);
     }
-    let mut rounds = alike::joined(rounds, recording);
+    let mut rounds = alike::joined(rounds);
     let dear = |round: &Round| measures.price(round.toll_ns as f64, round.waited_ns.unwrap_or(0) as f64);
     rounds.sort_by(|a, b| dear(b).total_cmp(&dear(a)));
     rest::mark(&mut rounds, recording, &claimed, measures.wall);

@@ -47,7 +47,7 @@ pub(super) fn mark(
         .enumerate()
         .map(|(at, round)| (worth(round), at))
         .filter(|(worth, at)| {
-            *worth >= WORTH && rounds.get(*at).is_some_and(|round| is_habit(round) && !is_told(round))
+            *worth >= WORTH && rounds.get(*at).is_some_and(|round| is_habit(round, recording) && !is_told(round))
         })
         .collect();
     shown.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(Reverse(*y).cmp(&Reverse(*x))));
@@ -59,8 +59,8 @@ pub(super) fn mark(
 }
 
 /// Returns true if a process makes the round often.
-fn is_habit(round: &Round) -> bool {
-    round.count.low / round.processes.max(1) >= OFTEN
+fn is_habit(round: &Round, recording: &Recording) -> bool {
+    round.count.low / round.processes(recording).max(1) >= OFTEN
 }
 
 /// Returns true if findings tell nearly all of what the round costs.

@@ -1,7 +1,7 @@
 //! The judge's result on a round, as public plain data.
 
 use crate::results::finding::Estimate;
-use systoll_model::{Errno, FrameId, RowId, Sysno};
+use systoll_model::{Errno, FrameId, Recording, RowId, Sysno};
 
 /// A sequence of calls that threads of a program make again and again.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,9 +35,7 @@ pub struct Round {
     pub threads: u64,
     /// Process images that make the round's calls, by their numbers in the recording, in order.
     pub images: Vec<u32>,
-    /// Number of processes that these stand for.
-    pub processes: u64,
-    /// False if windows tell `processes`, so that more of them may make the round.
+    /// False if windows show `images`, so that more of them may make the round.
     pub are_all_processes: bool,
     /// True if most of the round's calls are made before `main`.
     pub startup: bool,
@@ -47,6 +45,13 @@ pub struct Round {
 }
 
 impl Round {
+    /// Returns the number of processes that make its calls.
+    #[must_use]
+    pub fn processes(&self, recording: &Recording) -> u64 {
+        let of = |id: &u32| recording.processes.get(*id as usize).map_or(1, |p| p.instances.max(1));
+        self.images.iter().map(of).fold(0, u64::saturating_add)
+    }
+
     /// Returns true if the round has a call for which `is_wanted` is true.
     pub fn has_call(&self, is_wanted: impl Fn(Sysno) -> bool) -> bool {
         self.steps.iter().flat_map(RoundStep::calls).any(|call| is_wanted(call.syscall))

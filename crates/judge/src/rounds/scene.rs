@@ -85,7 +85,6 @@ impl Scene<'_> {
         let waited_ns = self.waited(found);
         let agree = found.instances.iter().filter(|i| conforms(found, i, self.stretches)).count() as u64;
         let startup = self.startup_calls(found);
-        let images = self.images(found, anchor);
         let own = self.own_cpu_ns.filter(|own| *own > 0);
         Some(Round {
             count,
@@ -100,8 +99,7 @@ impl Scene<'_> {
             looked_at: found.instances.len() as u64,
             agree,
             threads: self.threads(found),
-            processes: processes(self.recording, &images),
-            images,
+            images: self.images(found, anchor),
             are_all_processes: !found.is_shared || anchor.process.is_some(),
             startup: startup as f64 > 0.5 * calls as f64,
             rows,
@@ -297,10 +295,4 @@ impl Scene<'_> {
 
 fn times(seen: Seen) -> Times {
     Times { least: seen.least, most: seen.most, mean: seen.mean() }
-}
-
-/// Returns the number of processes that process images of a recording stand for.
-pub(super) fn processes(recording: &Recording, images: &[u32]) -> u64 {
-    let of = |id: &u32| recording.processes.get(*id as usize).map_or(1, |p| p.instances.max(1));
-    images.iter().map(of).fold(0, u64::saturating_add)
 }

@@ -193,7 +193,7 @@ struct Received {
     any_socket: bool,
     /// True if one has another end that no watched process uses.
     any_unwatched: bool,
-    /// True if one is a pipe of which no writer is seen: a child may write into it.
+    /// True if no process is seen that writes into one of the pipes: a child may do so.
     any_unwritten: bool,
 }
 
@@ -369,7 +369,7 @@ fn of_object(
     let receives = RECEIVES.contains(&name) || ON_DESCRIPTORS.contains(&name);
     if is_pipe(object) || is_socket(object) {
         let unknown = match is_socket(object) {
-            // No call but those that move data waits for the other end.
+            // Only calls that move data wait for the other end.
             _ if !waits => WaitClass::Kernel,
             true if !sends_briefly => WaitClass::Peer,
             _ => WaitClass::Unknown,

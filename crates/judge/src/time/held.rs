@@ -38,7 +38,7 @@ impl Locks {
             waiters.entry(word(span)).or_default().insert(span.tid);
             last.entry(word(span)).or_default().push((span.end_ns(), span.tid));
         }
-        // A lock is handed from one thread to another. Who is waited for by nobody else holds no lock of theirs.
+        // A lock is handed from one thread to the next: waits for it rarely end together, as waits at a barrier do.
         let is_lock = |word: &Word| {
             let mut ended = last.get(word).cloned().unwrap_or_default();
             ended.sort_unstable();
@@ -68,7 +68,7 @@ impl Locks {
     }
 
     /// Returns the time of a lock's wait for which its holders slept, or waited for storage or a peer, ns, if that was most
-    /// of it: waits of others that take the lock too, each of which ended right before the lock was handed on.
+    /// of the wait. Holders are threads that take the lock too, and whose own wait ended right before they handed it on.
     pub(super) fn held_ns(&self, recording: &Recording, ends: &Ends, at: usize) -> Option<u64> {
         let spans = &recording.wait_spans.spans;
         let span = spans.get(at)?;

@@ -184,9 +184,10 @@ fn threads_that_do_the_same_share_a_round() {
         calls.iter_mut().for_each(|c| c.thread = (i / 50 % 4) as u32);
         calls
     };
-    let judgement = judged(&rounds(4_000, round), 2_000_000);
+    let calls = rounds(4_000, round);
+    let judgement = judged(&calls, 2_000_000);
     let found = only(&judgement);
-    assert_eq!((found.count.low, found.processes), (4_000, 1));
+    assert_eq!((found.count.low, found.processes(&recording(&calls, 2_000_000))), (4_000, 1));
     assert!(found.threads > 1, "{found:?}");
 }
 
@@ -239,15 +240,20 @@ fn a_process_and_those_that_it_forks_have_rounds_of_their_own() {
         vec![open(&format!("/srv/part{}", i % 8)), status, close()]
     });
     let of = |recording: &Recording| judge(recording, &Catalogue::builtin(), &Options::default());
-    let judgement = of(&forked(&parent, &child));
+    let others = forked(&parent, &child);
+    let judgement = of(&others);
     let shapes: Vec<_> = judgement.rounds.iter().map(shape).collect();
     assert_eq!(shapes.len(), 2, "{shapes:?}");
     assert!(shapes.concat().iter().all(|call| !call.contains('%')), "{shapes:?}");
-    assert!(judgement.rounds.iter().all(|round| round.processes == 1 && round.count.estimate == 2_000), "{shapes:?}");
+    assert!(
+        judgement.rounds.iter().all(|round| round.processes(&others) == 1 && round.count.estimate == 2_000),
+        "{shapes:?}"
+    );
     // Processes that do the same share a round.
-    let judgement = of(&forked(&parent, &parent));
+    let alike = forked(&parent, &parent);
+    let judgement = of(&alike);
     let found = only(&judgement);
-    assert_eq!((found.count.low, found.processes), (4_000, 2));
+    assert_eq!((found.count.low, found.processes(&alike)), (4_000, 2));
 }
 
 #[test]

@@ -104,7 +104,7 @@ pub(super) fn wire_round<'a>(sentences: Sentences<'a>, round: &'a Round) -> Wire
         looked_at: round.looked_at,
         agree: round.agree,
         threads: round.threads,
-        processes: round.processes,
+        processes: round.processes(sentences.rec),
         startup: round.startup,
         of_the_rest: round.is_of_rest,
         rows: round.rows.iter().map(|row| row.row.0).collect(),

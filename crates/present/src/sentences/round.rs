@@ -91,9 +91,10 @@ impl Sentences<'_> {
         if round.startup {
             notes.push("before main".to_owned());
         }
-        if round.processes > 1 {
+        let processes = round.processes(self.rec);
+        if processes > 1 {
             let least = if round.are_all_processes { "" } else { " at least" };
-            notes.push(format!("in {}{least}", counted(round.processes, "process", "processes")));
+            notes.push(format!("in {}{least}", counted(processes, "process", "processes")));
         } else if round.threads > 1 {
             notes.push(format!("in {} threads at least", grouped(round.threads)));
         }

@@ -137,9 +137,8 @@ fn round(change: fn(&mut Round)) -> Story {
         looked_at: 40,
         agree: 40,
         threads: 1,
-        processes: 1,
         startup: false,
-        images: Vec::new(),
+        images: vec![0],
         are_all_processes: true,
         is_of_rest: true,
     };
@@ -521,7 +520,7 @@ const SENTENCES: &[Sentence] = &[
         says: "in 4 threads at least",
         needs: "windows of several threads that show it",
         holds: || round(|round| round.threads = 4),
-        fails: || round(|round| round.processes = 4),
+        fails: || round(|round| round.images = vec![0, 1, 2, 3]),
     },
     Sentence {
         says: "waited 0.900 s (90 % of the run), 225 µs each",

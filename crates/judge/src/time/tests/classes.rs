@@ -1,4 +1,4 @@
-//! What ends waits, and what the time is that nobody waits for long.
+//! Tests what ends waits, and how the time outside long waits is divided.
 
 use super::*;
 

@@ -222,11 +222,6 @@ impl CodeInNoFile {
     fn of(m: &Mapped) -> Self {
         Self { range: m.range.clone(), fresh: false, in_place: m.writable || m.shared, anonymous: m.anonymous }
     }
-
-    /// Returns the function that reads the memory.
-    fn reader(anonymous: bool) -> fn(i32, u64, &mut [u8]) -> usize {
-        if anonymous { read_touched } else { read_memory }
-    }
 }
 
 /// Searches the code that a process had in no file when it was entered: that of a just-in-time compiler, or of a program
@@ -251,6 +246,13 @@ fn kernels_code(maps: &Maps) -> Vec<Range<u64>> {
     lines(&maps.text).filter(|line| KERNELS.contains(&line.path)).map(|line| line.range).collect()
 }
 
+/// Returns the number of calls in a range of memory of the process of thread `tid`; `anonymous` is true if the memory is
+/// private and belongs to no file.
+fn calls_of(tid: i32, range: Range<u64>, anonymous: bool) -> u64 {
+    let read = if anonymous { read_touched } else { read_memory };
+    calls_in(range, |at, buffer| read(tid, at, buffer))
+}
+
 /// Searches executable memory for calls, in the process of thread `tid`.
 fn look_through(
     targets: &mut Targets,
@@ -272,8 +274,7 @@ fn look_through(
         let end = range.end.min(range.start.saturating_add(most));
         generated.too_much |= end < range.end;
         generated.bytes += end - range.start;
-        let read = CodeInNoFile::reader(anonymous);
-        let calls = calls_in(range.start..end, |at, buffer| read(tid, at, buffer));
+        let calls = calls_of(tid, range.start..end, anonymous);
         generated.calls += calls;
         generated.in_place += if in_place { calls } else { 0 };
         provisioning.sites.note_generated(calls);
@@ -310,8 +311,7 @@ pub(crate) fn on_ending(programs: &mut Programs, knowledge: &mut FileKnowledge, 
     for m in maps.all.iter().filter(in_place) {
         let end = m.range.end.min(m.range.start.saturating_add(budget));
         budget -= end - m.range.start;
-        let read = CodeInNoFile::reader(m.anonymous);
-        calls += calls_in(m.range.start..end, |at, buffer| read(tid, at, buffer));
+        calls += calls_of(tid, m.range.start..end, m.anonymous);
     }
     let generated = &mut program.hooks.generated;
     // Only the first process's end is the program's; forked processes end by themselves.
