@@ -6,8 +6,8 @@
 //! the command. Twins run after a command that started many programs, for a small part of its time.
 //!
 //! Two rounds start 96 programs and, where the command forks, make 288 copies: more than a build of 30 files does. The
-//! figures are ratios of one machine. They are kept for a day, for later runs with the same twins, and measured anew if
-//! a run's starts took other times: the machine is busier, or less busy.
+//! figures are kept for a day, for later runs with the same twins, and measured anew if a run's starts took other
+//! times: the machine is busier, or less busy.
 
 use crate::backend::{HowToWatch, Launch};
 use crate::error::Error;
@@ -89,7 +89,7 @@ impl Twins {
             programs: if starts { kin.programs() } else { Vec::new() },
             copier: copies.then(|| kin.shell(false)),
             limit: Duration::from_nanos((wall_ns as f64 * SHARE) as u64),
-            seen_each_ns: (spent.seen_of_later_starts_ns() / spent.starts.max(1) as f64) as u64,
+            seen_each_ns: spent.seen_ns() / spent.starts.max(1),
         })
     }
 
@@ -107,8 +107,8 @@ impl Twins {
             return Some(kept);
         }
         let measured = self.measure(watched)?;
-        let UnseenTime { per_seen, per_copy_ns, doubt } = measured;
-        let figures = [self.seen_each_ns as f64, per_seen, per_copy_ns, doubt].map(f64::to_le_bytes);
+        let UnseenTime { per_start_ns, per_copy_ns, doubt } = measured;
+        let figures = [self.seen_each_ns as f64, per_start_ns, per_copy_ns, doubt].map(f64::to_le_bytes);
         cache.put(Kind::Twins, &key, &[&now.to_le_bytes()[..], &figures.concat()].concat());
         Some(measured)
     }
@@ -120,14 +120,15 @@ impl Twins {
         let age = now.checked_sub(u64::from_le_bytes(words.next()?))?;
         let mut figure = || words.next().map(f64::from_le_bytes).filter(|figure| figure.is_finite() && *figure >= 0.0);
         let (then, this) = (figure()?, self.seen_each_ns as f64);
-        let kept = UnseenTime { per_seen: figure()?, per_copy_ns: figure()?, doubt: figure()? };
+        let kept = UnseenTime { per_start_ns: figure()?, per_copy_ns: figure()?, doubt: figure()? };
         (age < KEPT_FOR && this <= then * ALIKE && then <= this * ALIKE).then_some(kept)
     }
 
     /// Returns the key of these twins' figures: programs, their shells and the way to watch.
     fn key(&self, sampled_time: bool) -> Key {
         let mut hash = DefaultHasher::new();
-        (&self.shell, &self.programs, &self.copier, sampled_time).hash(&mut hash);
+        // "per start": entries of earlier versions hold another figure.
+        ("per start", &self.shell, &self.programs, &self.copier, sampled_time).hash(&mut hash);
         Cache::key_named(&format!("{:016x}", hash.finish()))
     }
 
@@ -140,17 +141,18 @@ impl Twins {
                 break;
             }
             if !self.programs.is_empty() {
-                starts.push(Excess::of(&of_shell(&self.shell, &self.starting()), &watched)?.per_seen()?);
+                starts.push(Excess::of(&of_shell(&self.shell, &self.starting()), &watched)?.per_start_ns()?);
             }
             if let Some(copier) = &self.copier {
-                let per_seen = median(&starts).unwrap_or(0.0);
-                copies.push(Excess::of(&of_shell(copier, &"(:); ".repeat(COPIES)), &watched)?.per_copy_ns(per_seen)?);
+                let per_start_ns = median(&starts).unwrap_or(0.0);
+                copies
+                    .push(Excess::of(&of_shell(copier, &"(:); ".repeat(COPIES)), &watched)?.per_copy_ns(per_start_ns)?);
             }
         }
         let or = |all: &[f64], else_: f64| median(all).unwrap_or(else_);
         let unmeasured = UnseenTime::UNMEASURED;
         Some(UnseenTime {
-            per_seen: or(&starts, unmeasured.per_seen),
+            per_start_ns: or(&starts, unmeasured.per_start_ns),
             per_copy_ns: or(&copies, unmeasured.per_copy_ns),
             doubt: DOUBT + unrest(&starts).max(unrest(&copies)),
         })
@@ -283,15 +285,15 @@ impl Excess {
         Some(Self { spent, ns })
     }
 
-    /// Computes [`UnseenTime::per_seen`] from this twin.
-    fn per_seen(&self) -> Option<f64> {
-        let seen = self.spent.seen_of_later_starts_ns();
-        (seen > 0.0).then(|| (self.ns / seen).max(0.0))
+    /// Computes [`UnseenTime::per_start_ns`] from this twin.
+    fn per_start_ns(&self) -> Option<f64> {
+        let starts = self.spent.later_starts();
+        (starts > 0).then(|| (self.ns / starts as f64).max(0.0))
     }
 
     /// Computes [`UnseenTime::per_copy_ns`] from this twin.
-    fn per_copy_ns(&self, per_seen: f64) -> Option<f64> {
-        let starts = per_seen * self.spent.seen_of_later_starts_ns();
+    fn per_copy_ns(&self, per_start_ns: f64) -> Option<f64> {
+        let starts = per_start_ns * self.spent.later_starts() as f64;
         (self.spent.copies > 0).then(|| ((self.ns - starts) / self.spent.copies as f64).max(0.0))
     }
 }
@@ -362,9 +364,9 @@ mod tests {
             seen_each_ns: 1000,
         };
         let (one, other) = (twins("/bin/sh", "/bin/true"), twins("/bin/sh", "/bin/cat"));
-        let kept = UnseenTime { per_seen: 0.5, per_copy_ns: 7.0, doubt: 0.25 };
+        let kept = UnseenTime { per_start_ns: 5000.0, per_copy_ns: 7.0, doubt: 0.25 };
         let entry = |made: u64| {
-            let figures = [1000.0, kept.per_seen, kept.per_copy_ns, kept.doubt].map(f64::to_le_bytes);
+            let figures = [1000.0, kept.per_start_ns, kept.per_copy_ns, kept.doubt].map(f64::to_le_bytes);
             [&made.to_le_bytes()[..], &figures.concat()].concat()
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
