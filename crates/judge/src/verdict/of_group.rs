@@ -403,9 +403,12 @@ fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &CpuShares, options: &Options) 
     if let Some(late) = &group.late {
         return if late.kind.is_sure() { Doubt::Cheap } else { Doubt::Unsure };
     }
+    if group.children.as_ref().is_some_and(|children| children.works) {
+        return Doubt::Unsure;
+    }
     let enough_agree = if group.by_wait { options.min_agreeing_waits } else { options.min_agreeing };
     let unsure = f.strong < options.min_row_share * f.any;
-    // Starts are counted exactly; only their price leaves them a remark.
+    // Starts are counted exactly; for programs that work little only their price leaves them a remark.
     let cheap = group.children.is_some()
         || f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small_share;
     if !group.by_wait && (of_cpu.any < options.min_price || cheap) {
