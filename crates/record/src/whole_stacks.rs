@@ -1,12 +1,15 @@
 //! The whole stacks of a row's calls, as sampled and as printed; the row's context is their innermost part.
 
 use crate::row_lines::Line;
-use crate::table::{MAX_LINES, RawRow, Table};
+use crate::table::{ImageId, MAX_LINES, RawRow, Table};
 use crate::trunks::{RawTrunk, Trunks};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 use systoll_symbols::RawFrame;
+
+/// Number of ancestors of a process that borrow nothing from it, at most; a damaged table may hold a circle.
+const MOST_ANCESTORS: usize = 64;
 
 /// Whole stacks of a program's processes that are lent to processes of the same program in which no call was sampled.
 #[derive(Clone, Debug)]
@@ -104,16 +107,19 @@ impl Table {
     }
 
     /// Returns stacks for rows without a sampled stack, by the row's index in the table: those of other processes of
-    /// the same program, since only the first processes of a program are sampled.
+    /// the same program, since only the first processes of a program are sampled. A process borrows nothing from those that
+    /// it forked: they may do another part of the program's work.
     pub(crate) fn lent_stacks(&self) -> HashMap<usize, LentStacks> {
         let key = |row: &RawRow| {
             let exe = self.images.get(row.image.index()).map(|image| Arc::clone(&image.exe));
             (exe, row.syscall, row.context)
         };
         let mut seen: HashMap<_, LentStacks> = HashMap::new();
+        let mut lent_by_forks = HashSet::new();
         for row in self.rows.iter().filter(|row| row.lines.len() == 1) {
             let Some(line) = row.lines.first().filter(|line| line.line.is_none()) else { continue };
             let new = || LentStacks { line: *line, trunks: Trunks::default() };
+            lent_by_forks.extend(self.ancestors(row).map(|image| (key(row), image)));
             let lent = seen.entry(key(row)).or_insert_with(new);
             lent.line.shared = self.shared(lent.line.whole, line.whole, lent.line.shared.min(line.shared));
             lent.trunks.others = lent.trunks.others.saturating_add(row.trunks.others);
@@ -122,16 +128,20 @@ impl Table {
             }
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty());
+        let unseen = unseen.filter(|(_, row)| !lent_by_forks.contains(&(key(row), row.image)));
         unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
     }
 
     /// Returns script lines for rows of which too few calls were sampled, by the row's index in the table: those of the
     /// same calls in other processes that run the same program with the same arguments, since a shell forks more
-    /// children than are sampled. Their weights are the others' sums, and their looks are none.
+    /// children than are sampled. Their weights are the others' sums, and their looks are none. A process borrows nothing
+    /// from those that it forked: one end of a connection had the other end's line.
     pub(crate) fn lent_lines(&self) -> HashMap<usize, Vec<Line>> {
         let has_lines = |row: &&RawRow| row.lines.iter().any(|line| line.line.is_some()) && row.lines_tell();
         let mut seen: HashMap<_, Vec<Line>> = HashMap::new();
+        let mut lent_by_forks = HashSet::new();
         for row in self.rows.iter().filter(has_lines) {
+            lent_by_forks.extend(self.ancestors(row).map(|image| (self.script_key(row), image)));
             let lent = seen.entry(self.script_key(row)).or_default();
             for line in row.lines.iter().filter(|line| line.line.is_some()) {
                 let room = lent.len() < MAX_LINES;
@@ -146,20 +156,33 @@ impl Table {
             return HashMap::new();
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty() || !row.lines_tell());
+        let unseen = unseen.filter(|(_, row)| !lent_by_forks.contains(&(self.script_key(row), row.image)));
         unseen.filter_map(|(at, row)| Some((at, seen.get(&self.script_key(row))?.clone()))).collect()
     }
 
     /// Returns for each row without samples by object, by its index in the table, the row that lends its own: that of
-    /// the same calls in another process that runs the same program with the same arguments.
+    /// the same calls in another process that runs the same program with the same arguments, and that it did not fork.
     pub(crate) fn lent_samples(&self) -> HashMap<usize, usize> {
         let has_any = |row: &RawRow| row.samples.stacks().next().is_some();
         let shared = self.rows.iter().enumerate().filter(|(_, row)| row.samples.has_several_lines());
-        let seen: HashMap<_, usize> = shared.map(|(at, row)| (self.script_key(row), at)).collect();
+        let mut lent_by_forks = HashSet::new();
+        let mut seen: HashMap<_, usize> = HashMap::new();
+        for (at, row) in shared {
+            lent_by_forks.extend(self.ancestors(row).map(|image| (self.script_key(row), image)));
+            seen.insert(self.script_key(row), at);
+        }
         if seen.is_empty() {
             return HashMap::new();
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| !has_any(row));
+        let unseen = unseen.filter(|(_, row)| !lent_by_forks.contains(&(self.script_key(row), row.image)));
         unseen.filter_map(|(at, row)| Some((at, *seen.get(&self.script_key(row))?))).collect()
+    }
+
+    /// Returns the images whose forks led to a row's image.
+    fn ancestors(&self, row: &RawRow) -> impl Iterator<Item = ImageId> {
+        let parent = |image: &ImageId| self.images.get(image.index()).and_then(|image| image.parent);
+        std::iter::successors(parent(&row.image), parent).take(MOST_ANCESTORS).filter(move |image| *image != row.image)
     }
 
     /// Returns a key that is equal for the same calls of all processes that run the same program with the same arguments.
@@ -253,5 +276,18 @@ mod tests {
         assert_eq!(lent.len(), 1, "another script's calls come from other lines");
         let lent: Vec<_> = lent[&rows[1]].iter().map(|l| (l.line, l.looks, l.weight)).collect();
         assert_eq!(lent, [(Some(frame(70)), 0, 5), (Some(frame(80)), 0, 2)]);
+    }
+
+    #[test]
+    fn a_process_borrows_no_lines_from_those_that_it_forked() {
+        let mut table = Table::default();
+        let parent = table.image(Image::default());
+        let sampled = table.image(Image { parent: Some(parent), ..Image::default() });
+        let sibling = table.image(Image { parent: Some(parent), ..Image::default() });
+        let rows = [parent, sampled, sibling].map(|image| table.row(image, Sysno::named("read"), &frames([1])).0);
+        let line = Line { line: Some(frame(70)), looks: 3, weight: 3, whole: 0, shared: 1 };
+        table.rows[rows[1] as usize].lines = vec![line];
+        table.rows[rows[1] as usize].entered = 3;
+        assert_eq!(table.lent_lines().into_keys().collect::<Vec<_>>(), [rows[2] as usize]);
     }
 }
