@@ -4,9 +4,9 @@
   run.py --systoll PATH [--user root|nobody|both] [--long] [--strict] [--jobs N] [--list | --left-out] [WORD...]
 
 WORDs select tests whose name contains one of them. Without WORDs and --long, a test runs as root or as an ordinary user where it
-does not matter which, as the other one after the next commit, and so do the two backends of one user; --left-out lists what
-is left out. Tests begin while processors are idle, by up to --jobs workers. Ends with 'N passed, N failed, N skipped' and
-status 0 only where nothing failed.
+does not matter which, as the other one after the next commit, and so do the two backends of one user; one of 5 s or more runs
+after two commits of four; --left-out lists what is left out. Tests begin while processors are idle, by up to --jobs
+workers. Ends with 'N passed, N failed, N skipped' and status 0 only where nothing failed.
 """
 import argparse
 import importlib
