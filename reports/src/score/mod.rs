@@ -104,7 +104,7 @@ impl Scores {
 /// The name of all sets together.
 const ALL: &str = "all";
 /// The sets, in order.
-const SETS: [&str; 9] = ["open", "both", "own", "third", "fourth", "waiting", "fifth", "sixth", ALL];
+const SETS: [&str; 10] = ["open", "both", "own", "third", "fourth", "waiting", "fifth", "sixth", "seventh", ALL];
 
 /// Returns a mark's place among all.
 fn place(mark: &str) -> usize {
