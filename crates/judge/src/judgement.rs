@@ -94,9 +94,10 @@ impl Judgement {
     }
 }
 
-/// Returns true if a reader should see a remark on a program that took `own_ns` of processor time; 0 if that is unknown.
+/// Returns true if a reader should see a remark on a program that took `own_ns` of processor time; 0 if that is unknown. What
+/// may keep a pace is shown where the elapsed time went.
 fn is_considered(remark: &Finding, own_ns: u64) -> bool {
-    if remark.doubt == Some(Doubt::Excerpt) || remark.time_to_win_ns() < CONSIDERED_NS {
+    if matches!(remark.doubt, Some(Doubt::Excerpt | Doubt::Pace)) || remark.time_to_win_ns() < CONSIDERED_NS {
         return false;
     }
     if remark.is_about_waiting() {

@@ -115,7 +115,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     };
     let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
     // These rows are counted as a whole, so they are not split by object.
-    let sure = time.needless.iter().filter(|late| late.kind.is_sure());
+    let sure = time.needless.iter().filter(|late| late.kind.doubt().is_none());
     let late = sure.flat_map(|late| late.rows.clone());
     let whole = waits.iter().map(|wait| wait.row).chain(late).chain(children.iter().flat_map(|c| c.rows.clone()));
     let whole: Vec<_> = whole.collect();
@@ -138,6 +138,8 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     }
     all.extend(found);
     let claimed_cpu_ns = joint_bounds::hold_together(&mut all, recording);
+    all.sort_by_key(|f| (Reverse(f.confidence), Reverse(f.time_to_win_ns()), f.rows.first().copied()));
+    joined::leave_one_end(&mut all);
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (untold, beneath) = unreported::untold(strands, all.iter(), catalogue);
     let unjudged = unreported::unjudged(shown);

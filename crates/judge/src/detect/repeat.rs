@@ -12,7 +12,7 @@ use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
 use crate::semantics::{
-    Act, Effect, FILE_STATUS, Lines, NAME, ObservedCall, PATH, Semantics, TIMES, Way, removes_name,
+    Act, Effect, FILE_STATUS, Lines, MISSING, NAME, ObservedCall, PATH, Semantics, TIMES, Way, removes_name,
 };
 use crate::world::bounds::{OFTEN, REMEMBERED};
 use crate::world::changers::Changers;
@@ -173,6 +173,7 @@ impl Detector for Repeat<'_> {
                 && !claims.excuse(at, ReasonId::FollowedFile, is_followed(step, &followed))
                 && !claims.excuse(at, ReasonId::CheckedAfterReading, after_reads.contains_key(&at))
                 && !claims.excuse(at, ReasonId::AnotherChangesIt, self.may_wait_for_change(step))
+                && !claims.excuse(at, ReasonId::NameMayAppear, may_have_appeared(steps, at))
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);
@@ -192,6 +193,19 @@ impl Detector for Repeat<'_> {
         let cut = walk.iter().filter_map(|at| steps.get(*at)).filter(|step| asked_before(step));
         cut.for_each(|step| leave_out_later(step, claims));
     }
+}
+
+/// Returns true if a question found that a name is missing, and the thread slept since it asked last, or since the window's
+/// beginning: somebody may have made it.
+fn may_have_appeared(steps: &[Step<'_>], at: usize) -> bool {
+    let (before, Some(step)) = (steps.get(..at).unwrap_or_default(), steps.get(at)) else { return false };
+    let is_missing = step.observed.call.errno().is_some_and(|errno| MISSING.contains(&errno));
+    let is_same = |other: &&Step<'_>| other.object_id == step.object_id && other.object_id.is_some();
+    let slept = |other: &Step<'_>| {
+        let ran_out = other.observed.call.errno() == Some(Errno::ETIMEDOUT);
+        ran_out || other.lines.own_wait(&other.observed).is_some_and(|line| line.sleeps)
+    };
+    is_missing && before.iter().rev().take_while(|other| !is_same(other)).any(slept)
 }
 
 /// Returns true if the step asks how much room there is, of which the program's writes take little.

@@ -10,6 +10,9 @@ use crate::time::{NeedlessKind, NeedlessWaits};
 use std::cmp::Reverse;
 use systoll_model::{Recording, RowId, RowLine};
 
+/// Names of programs that start one job after another unless they are told to start several.
+const MAKES: [&str; 3] = ["make", "gmake", "bmake"];
+
 /// Returns the group of waits that were longer than they had to be.
 pub(crate) fn group<'a>(
     late: &NeedlessWaits,
@@ -21,7 +24,12 @@ pub(crate) fn group<'a>(
     let row = recording.row(first);
     let call = views.get(first.0 as usize).and_then(|view| view.sample);
     let waits = symptoms(recording, row, Kind::Blocking, None, call).spoken(recording, row, true);
-    let claim = Claim { by_wait: true, ..Claim::of(Kind::Blocking, late.kind.about(), late.kind.instead()) };
+    let is_make = || recording.processes.get(row.process.0 as usize).is_some_and(|p| MAKES.contains(&p.name()));
+    let instead = match late.kind {
+        NeedlessKind::ChildrenInTurn if is_make() => "make -j: several jobs at the same time",
+        kind => kind.instead(),
+    };
+    let claim = Claim { by_wait: true, ..Claim::of(Kind::Blocking, late.kind.about(), instead) };
     Group {
         cause: explain(catalogue, &waits).filter(|_| late.kind == NeedlessKind::HeldBack),
         rows: late.rows.clone(),

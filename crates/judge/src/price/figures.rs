@@ -117,7 +117,7 @@ pub(crate) fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases)
     if let Some(late) = &group.late {
         // Each of these waits is known with its times.
         let count = late.calls.min(f.calls) as f64;
-        let sure = if late.kind.is_sure() { count } else { 0.0 };
+        let sure = if late.kind.doubt().is_none() { count } else { 0.0 };
         (f.strong, f.any, f.exact, f.waited) = (sure, count, true, late.ns as f64);
         (f.needless_toll, f.any_toll, f.waits_claimed) = (0.0, 0.0, None);
     }

@@ -262,11 +262,14 @@ pub enum Doubt {
     FewSamples,
     /// The calls are from an excerpt of a run, which doesn't tell what they cost in the whole run.
     Excerpt,
+    /// The waits may keep a pace that is meant.
+    Pace,
 }
 
 impl Doubt {
     /// All doubts.
-    pub const ALL: [Self; 5] = [Self::Cheap, Self::Unsure, Self::PartOfRow, Self::FewSamples, Self::Excerpt];
+    pub const ALL: [Self; 6] =
+        [Self::Cheap, Self::Unsure, Self::PartOfRow, Self::FewSamples, Self::Excerpt, Self::Pace];
 
     /// Returns the doubt's name in JSON.
     pub fn name(self) -> &'static str {
@@ -276,6 +279,7 @@ impl Doubt {
             Self::PartOfRow => "part-of-row",
             Self::FewSamples => "few-samples",
             Self::Excerpt => "excerpt",
+            Self::Pace => "pace",
         }
     }
 }

@@ -67,7 +67,7 @@ impl Locks {
         is_file_lock(recording, span) || is_futex(recording, span) && self.waiters.contains_key(&word(span))
     }
 
-    /// Returns the time of a lock's wait for which its holders slept, or waited for storage or a peer, ns, if that was most
+    /// Returns the time of a lock's wait for which its holders waited for something other than a lock, ns, if that was most
     /// of the wait. Holders are threads that take the lock too, and whose own wait ended right before they handed it on.
     pub(super) fn held_ns(&self, recording: &Recording, ends: &Ends, at: usize) -> Option<u64> {
         let spans = &recording.wait_spans.spans;
@@ -77,14 +77,18 @@ impl Locks {
         let later = spans.partition_point(|other| other.begin_ns < span.end_ns());
         let (mut handed_on, mut held) = (span.end_ns(), 0);
         for (at, other) in spans.iter().enumerate().take(later).rev().take(MOST_OTHERS) {
-            let waits = matches!(ends.get(at).class, WaitClass::Clock | WaitClass::Disk | WaitClass::Peer);
+            // A wait for another lock is no reason: its holder is.
+            let waits = !matches!(ends.get(at).class, WaitClass::Thread | WaitClass::Processor | WaitClass::Kernel)
+                && !is_file_lock(recording, other);
             let is_holder = if of_file {
                 other.pid != span.pid && ends.users.lockers.contains(&other.pid)
             } else {
                 let is_waker = by.is_some_and(|by| (by.pid, by.tid) == (other.pid, other.tid));
                 let takes_it = waiters.is_some_and(|threads| threads.contains(&other.tid));
                 let may_be = other.pid == span.pid && other.tid != span.tid && !is_futex(recording, other);
-                may_be && takes_it && (span.args[2] as u32 as u64 == CONTENDED || is_waker)
+                // Who handed it to the last holder had it before.
+                let is_known = span.args[2] as u32 as u64 == CONTENDED || handed_on < span.end_ns();
+                may_be && takes_it && (is_known || is_waker)
             };
             let at_end = other.end_ns() <= handed_on && other.end_ns().saturating_add(HANDED_ON_NS) >= handed_on;
             if waits && is_holder && at_end {

@@ -1,5 +1,7 @@
 //! The kinds of needless waits, and their words.
 
+use crate::results::finding::Doubt;
+
 /// The kind of a needless wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NeedlessKind {
@@ -17,10 +19,16 @@ pub(crate) enum NeedlessKind {
     Unanswered,
     /// A corked stream, or a message said to be a part of one, is sent only when the kernel's timer has run out.
     Corked,
+    /// A connection's first message was dropped, and sent again a second later.
+    ConnectedLate,
     /// Requests go to one peer one after another, each when the answer before it is there.
     InTurn,
     /// Requests go to several peers one after another, each when the answer of the one before it is there.
     PeersInTurn,
+    /// Children that mostly wait themselves are started one after another, each when the one before it has ended.
+    ChildrenInTurn,
+    /// Nothing ended the waits but the time that the program set; whether something else could is not known.
+    RanOut,
 }
 
 impl NeedlessKind {
@@ -35,6 +43,11 @@ impl NeedlessKind {
             Self::Unanswered => "asks a peer that never answers, and waits each time until the time is over",
             Self::Corked => "waits for data that the other end had sent: its stream was corked, until a timer ran out",
             Self::PeersInTurn => "sends a request to a peer only when the answer of the peer before it is there",
+            Self::ConnectedLate => "connects, and nobody answers at first: the kernel asks again a second later",
+            Self::ChildrenInTurn => {
+                "starts a child only when it has waited for the one before it, and the children mostly wait"
+            }
+            Self::RanOut => "waits until the time that it set itself is over: nothing else ends the wait",
             Self::InTurn => "sends a request to the same peer only when the answer before it is there",
         }
     }
@@ -53,8 +66,18 @@ impl NeedlessKind {
             Self::HeldBack => "send a message in one call, or set TCP_NODELAY",
             Self::Unanswered => "remember that it does not answer, and ask another one first, or both at once",
             Self::Corked => "take the cork off after a message's last part, or send that without MSG_MORE",
+            Self::ConnectedLate => {
+                "if its server is yours: take up connections sooner, or let more of them wait: listen(fd, 128)"
+            }
             Self::PeersInTurn => {
                 "where a request does not need the answer before it: ask all peers, then wait for their answers together"
+            }
+            Self::ChildrenInTurn => {
+                "where a child does not need the one before it: start all of them, then wait for all"
+            }
+            Self::RanOut => {
+                "if it waits for something: let that end the wait (a condition variable, a pipe, inotify, a call that \
+                 waits); if it keeps a pace: leave it"
             }
             Self::InTurn => {
                 "where a request does not need the answer before it: one request for all of them, or several on their way at once"
@@ -67,13 +90,17 @@ impl NeedlessKind {
         self != Self::AskedAgain
     }
 
-    /// Returns true if the waits themselves show that they are in vain.
-    pub(crate) fn is_sure(self) -> bool {
-        !matches!(self, Self::InTurn | Self::PeersInTurn)
+    /// Returns why the waits may not be in vain; `None` if they show themselves that they are.
+    pub(crate) fn doubt(self) -> Option<Doubt> {
+        match self {
+            Self::InTurn | Self::PeersInTurn | Self::ChildrenInTurn => Some(Doubt::Unsure),
+            Self::RanOut => Some(Doubt::Pace),
+            _ => None,
+        }
     }
 
     /// Returns true if the waits are sleeps, which a shorter time would cure.
     pub(crate) fn is_sleep(self) -> bool {
-        matches!(self, Self::ChildSeenLate | Self::AskedAgain | Self::AnswerSeenLate)
+        matches!(self, Self::ChildSeenLate | Self::AskedAgain | Self::AnswerSeenLate | Self::RanOut)
     }
 }

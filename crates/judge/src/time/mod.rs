@@ -1,5 +1,6 @@
 //! Time: what ended each long wait, and where the wall went.
 
+mod children;
 mod ends;
 mod held;
 mod kinds;

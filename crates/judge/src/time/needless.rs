@@ -1,21 +1,22 @@
 //! Waits that served no one, by exact times: sleeping while the thing waited for is there already, asking for a lock and
 //! sleeping, locks held while their holder waits, and data that the kernel holds back.
 //!
-//! Waits that serve are not claimed: a sleep that nothing shows to be for something (a pause, a ticker, a rate), waiting
-//! for work, for a peer, for a person, and for what takes its time.
+//! Waits that serve are not claimed: waiting for work, for a peer, for a person, and for what takes its time. Waits that
+//! only the clock ends may serve (a pace, a rate) or not; nothing shows which, so they are remarks.
 
+use super::children;
 use super::ends::{Ends, WaitClass};
 use super::held::Locks;
 use super::kinds::NeedlessKind;
 use super::least::LEAST_WAITS;
 use super::path::WallTime;
 use super::sleeps::{After, Sleeps};
-use super::talks::Talks;
-use super::threads::{ThreadId, Threads};
+use super::talks::{ACCEPTS, Talks};
+use super::threads::{ThreadId, Threads, name_of, pid_of};
 use crate::semantics::Semantics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use systoll_model::{FrameId, Recording, RowId, Sysno, WaitSpan};
+use systoll_model::{FrameId, Recording, Row, RowId, Sysno, WaitSpan};
 
 /// Needless waits of one place in the program.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,16 @@ pub(crate) struct NeedlessWaits {
 const HELD_BACK: [(NeedlessKind, RangeInclusive<u64>); 2] =
     [(NeedlessKind::Corked, 196_000_000..=225_000_000), (NeedlessKind::HeldBack, 38_000_000..=60_000_000)];
 
+/// Least share of the elapsed time, 0 to 1, of waits that only the clock ended: a report mentions waiting from the same share
+/// on.
+const LEAST_RAN_OUT: f64 = 0.2;
+
+/// Range of waits for a connection whose first message was dropped, ns: the kernel sends it again after a second
+/// (TCP_TIMEOUT_INIT).
+const DROPPED: RangeInclusive<u64> = 990_000_000..=1_200_000_000;
+/// The call that waits for a connection.
+const CONNECTS: &str = "connect";
+
 /// Returns the needless waits of a recording.
 pub(super) fn needless(
     recording: &Recording,
@@ -49,6 +60,7 @@ pub(super) fn needless(
     let sleeps = Sleeps::of(recording, semantics, threads, ends);
     let talks = Talks::of(recording, semantics, ends);
     let locks = Locks::of(recording, ends);
+    let may_run_out = may_run_out(recording);
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
         match ends.get(at).class {
             WaitClass::Clock if talks.is_unanswered(span) => found.add(NeedlessKind::Unanswered, span, span.ns),
@@ -59,8 +71,12 @@ pub(super) fn needless(
                         found.add(NeedlessKind::AskedAgain, span, (span.ns as f64 * share / 2.0) as u64);
                     }
                     Some(After::Question) => found.add(NeedlessKind::AnswerSeenLate, span, span.ns),
+                    Some(After::Child) | None if may_run_out(span) => found.add(NeedlessKind::RanOut, span, span.ns),
                     Some(After::Child) | None => {}
                 }
+            }
+            WaitClass::Peer if DROPPED.contains(&span.ns) && name_of(recording, span.row) == CONNECTS => {
+                found.add(NeedlessKind::ConnectedLate, span, span.ns);
             }
             WaitClass::Process | WaitClass::Thread if locks.is_lock(recording, at) => {
                 if let Some(held) = locks.held_ns(recording, ends, at) {
@@ -94,7 +110,16 @@ pub(super) fn needless(
         let kind = if peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
         found.add_all(kind, row, calls, ns);
     }
-    let claimed = found.sums.into_iter().filter(|(_, sum)| sum.calls >= LEAST_WAITS);
+    let claimed: BTreeSet<RowId> = found.surely().flat_map(|sum| sum.rows.clone()).collect();
+    for (row, children, ns) in children::in_turn(recording, threads, ends) {
+        if !claimed.contains(&row) {
+            found.add_all(NeedlessKind::ChildrenInTurn, row, children, ns);
+        }
+    }
+    // Waits in vain have other waits behind them, as those of a lock's holder: without them, little may be left of these.
+    let any = found.surely().any(|sum| sum.calls >= LEAST_WAITS);
+    let is_alone = |sum: &NeedlessWaits| sum.kind != NeedlessKind::RanOut || !any;
+    let claimed = found.sums.into_iter().filter(|(_, sum)| sum.calls >= LEAST_WAITS && is_alone(sum));
     let beside = Beside { held_back: &found.held_back, by_children: &sleeps.by_children };
     // Threads that wait at the same time hold the run up together.
     let held_up = |(place, sum): (Place<'_>, NeedlessWaits)| {
@@ -104,7 +129,18 @@ pub(super) fn needless(
         let lines = if sum.lines.is_empty() { of_threads() } else { sum.lines.clone() };
         NeedlessWaits { share_of_wall, ns, lines, ..sum }
     };
-    claimed.map(held_up).collect()
+    let is_long = |late: &NeedlessWaits| late.kind != NeedlessKind::RanOut || late.share_of_wall >= LEAST_RAN_OUT;
+    claimed.map(held_up).filter(is_long).collect()
+}
+
+/// Returns whether a wait that only the clock ended may be worth a remark. A server's pause between requests and the time that
+/// somebody else's program lets pass while it is watched for a moment are none.
+fn may_run_out(recording: &Recording) -> impl Fn(&WaitSpan) -> bool {
+    let serves = |row: &&Row| row.syscall.name().is_some_and(|name| ACCEPTS.contains(&name));
+    let servers: BTreeSet<u32> =
+        recording.rows.iter().filter(serves).filter_map(|row| pid_of(recording, row.process)).collect();
+    let is_attached = recording.header.attached.is_some();
+    move |span| !is_attached && !servers.contains(&span.pid)
 }
 
 /// Returns the line of these rows' long waits whose line is known, with their number; nothing if there are several lines. If
@@ -134,6 +170,11 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
+    /// Returns the waits for which something shows that they are in vain, or could be.
+    fn surely(&self) -> impl Iterator<Item = &NeedlessWaits> {
+        self.sums.values().filter(|sum| sum.kind != NeedlessKind::RanOut)
+    }
+
     fn add(&mut self, kind: NeedlessKind, span: &WaitSpan, ns: u64) {
         let Some(place) = self.add_all(kind, span.row, 1, ns) else { return };
         self.threads.entry(place).or_default().insert(ThreadId::of(span));
@@ -176,7 +217,7 @@ fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, 
     let (wall_ns, ns) = (wall.wall_ns.max(1) as f64, waits.ns as f64);
     let of_path = if all == 0 { 0.0 } else { on_path as f64 / wall_ns * (ns / all as f64).min(1.0) };
     match waits.kind {
-        NeedlessKind::LockHeld | NeedlessKind::InTurn | NeedlessKind::PeersInTurn => {}
+        NeedlessKind::LockHeld | NeedlessKind::InTurn | NeedlessKind::PeersInTurn | NeedlessKind::ChildrenInTurn => {}
         _ if waits.rows.iter().any(|row| beside.by_children.contains(row)) => {}
         NeedlessKind::HeldBack | NeedlessKind::Corked => {
             let mut until = 0;

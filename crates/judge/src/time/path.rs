@@ -2,9 +2,10 @@
 //! where that waits for another watched thread, that one.
 
 use super::ends::{Ends, WaitClass, WaitEnd};
+use super::least::LEAST_WAITS;
 use super::threads::{ThreadId, Threads};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{FrameId, Recording, RowId};
 
 /// Depth to which waits for other threads are followed, at most.
@@ -28,6 +29,8 @@ pub struct WallPart {
     pub longest_ns: u64,
     /// The script's line that most of the time was waited at, as far as the waits' stacks were sampled.
     pub line: Option<FrameId>,
+    /// True if what was sampled of the row's waits does not stand for these: the row's lines are those of other waits.
+    pub unsampled: bool,
 }
 
 /// What ended one long wait.
@@ -98,13 +101,22 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
         others: BTreeMap::new(),
         parts: BTreeMap::new(),
         lines: BTreeMap::new(),
+        waiters: BTreeMap::new(),
         visited: 0,
     };
     let main = recording.processes.first().map_or(0, |process| process.pid);
     walk.follow(ThreadId { pid: main, tid: main }, (0, wall_ns), &mut Vec::new());
     let other = Other::of(recording, &walk.others);
-    let lines = walk.lines;
-    let with_line = |(key, part): (_, WallPart)| WallPart { line: lines.get(&key).and_then(most_of), ..part };
+    let (lines, waiters) = (walk.lines, walk.waiters);
+    let sampled = sampled(recording);
+    let with_line = |(key, part): (_, WallPart)| {
+        let known = lines.get(&key);
+        let is_of_others = || sampled.get(&part.row).zip(waiters.get(&key)).is_some_and(|(s, w)| s.is_disjoint(w));
+        let line = known.and_then(|known| most_of(known, &part));
+        // The only line that is known of a row stands for many waits, not for a few.
+        let is_of_few = known.is_some() && part.calls < LEAST_WAITS;
+        WallPart { line, unsampled: line.is_none() && (is_of_few || is_of_others()), ..part }
+    };
     let mut parts: Vec<WallPart> = walk.parts.into_iter().map(with_line).collect();
     parts.sort_by_key(|part| (Reverse(part.ns), part.row, part.class));
     let ended = |end: &WaitEnd| EndedWait { class: end.class, by: end.by.map(|by| (by.pid, by.tid)) };
@@ -112,6 +124,15 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
     let Other { all: other_ns, running: running_ns, systoll: systoll_ns, queued: queued_ns } = other;
     let is_complete = recording.wait_spans.is_complete();
     WallTime { wall_ns, other_ns, running_ns, systoll_ns, queued_ns, parts, ends, is_complete }
+}
+
+/// Returns the threads of which long waits of a row were sampled, by row.
+fn sampled(recording: &Recording) -> BTreeMap<RowId, BTreeSet<ThreadId>> {
+    let mut sampled: BTreeMap<RowId, BTreeSet<ThreadId>> = BTreeMap::new();
+    for span in recording.wait_spans.spans.iter().filter(|span| span.line.is_some()) {
+        sampled.entry(span.row).or_default().insert(ThreadId::of(span));
+    }
+    sampled
 }
 
 /// Time in no long wait, ns, and its parts.
@@ -154,11 +175,24 @@ impl Other {
 /// Least share of the known time, 0 to 1, of a line that is named for it.
 const MOST_OF: f64 = 0.6;
 
-/// Returns the line with most of the time.
-fn most_of(lines: &BTreeMap<FrameId, u64>) -> Option<FrameId> {
-    let all: u64 = lines.values().fold(0, |sum, ns| sum.saturating_add(*ns));
-    let (line, ns) = lines.iter().max_by_key(|(_, ns)| **ns)?;
-    (*ns as f64 >= MOST_OF * all as f64).then_some(*line)
+/// Waits whose line is known, at least, for that line to stand for all of a part.
+const LEAST_KNOWN: u64 = 2;
+
+/// Waits at a line, and their time, ns.
+#[derive(Default)]
+struct Known {
+    waits: u64,
+    ns: u64,
+}
+
+/// Returns the line with most of the known time of a part. A few known waits stand for the others only if they took most of
+/// the part's time: of two sleeps at two lines one may be sampled.
+fn most_of(lines: &BTreeMap<FrameId, Known>, part: &WallPart) -> Option<FrameId> {
+    let (waits, ns) =
+        lines.values().fold((0, 0u64), |(waits, ns), line| (waits + line.waits, ns.saturating_add(line.ns)));
+    let (line, most) = lines.iter().max_by_key(|(_, line)| line.ns)?;
+    let stand_for_all = waits >= LEAST_KNOWN || ns as f64 >= MOST_OF * part.ns as f64;
+    (stand_for_all && most.ns as f64 >= MOST_OF * ns as f64).then_some(*line)
 }
 
 struct Walk<'a> {
@@ -168,8 +202,10 @@ struct Walk<'a> {
     /// Time in no long wait, ns, by process id.
     others: BTreeMap<u32, u64>,
     parts: BTreeMap<(WaitClass, RowId), WallPart>,
-    /// Time waited at the lines that are known, ns.
-    lines: BTreeMap<(WaitClass, RowId), BTreeMap<FrameId, u64>>,
+    /// Waits whose lines are known.
+    lines: BTreeMap<(WaitClass, RowId), BTreeMap<FrameId, Known>>,
+    /// The threads that waited.
+    waiters: BTreeMap<(WaitClass, RowId), BTreeSet<ThreadId>>,
     visited: usize,
 }
 
@@ -219,13 +255,16 @@ impl Walk<'_> {
             return;
         }
         let Some(span) = self.recording.wait_spans.spans.get(at) else { return };
-        let empty = WallPart { class: ended.class, row: span.row, calls: 0, ns: 0, longest_ns: 0, line: None };
-        let part = self.parts.entry((ended.class, span.row)).or_insert(empty);
+        let (class, row) = (ended.class, span.row);
+        let empty = WallPart { class, row, calls: 0, ns: 0, longest_ns: 0, line: None, unsampled: false };
+        let part = self.parts.entry((class, row)).or_insert(empty);
+        self.waiters.entry((class, row)).or_default().insert(thread);
         part.calls += 1;
         part.ns += waited;
         part.longest_ns = part.longest_ns.max(waited);
         if let Some(line) = span.line {
-            *self.lines.entry((ended.class, span.row)).or_default().entry(line).or_default() += waited;
+            let known = self.lines.entry((class, row)).or_default().entry(line).or_default();
+            (known.ns, known.waits) = (known.ns + waited, known.waits + 1);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The rows of sleeps, and what they come after: a question that found nothing, or a request that was sent.
 
+use super::children::CHILDS_END;
 use super::ends::{Ends, WaitClass};
 use super::least::{LEAST_WAITS, MOSTLY};
 use super::threads::{Threads, name_of};
@@ -15,8 +16,6 @@ const BETWEEN: usize = 12;
 const AT_ONCE_NS: u64 = 100_000;
 /// The call that asks for a child's end.
 const ASKS_FOR_CHILD: Sysno = Sysno::named("wait4");
-/// The calls that wait for a child's end.
-const CHILDS_END: [&str; 2] = ["wait4", "waitid"];
 
 /// What a row's sleeps come after, mostly.
 #[derive(Clone, Copy, Debug, PartialEq)]

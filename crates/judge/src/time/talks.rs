@@ -18,7 +18,7 @@ const LEAST_SHARE: f64 = 0.2;
 const MOST_PEERS: usize = 8;
 
 /// Calls by which a server takes up clients.
-const ACCEPTS: [&str; 2] = ["accept", "accept4"];
+pub(super) const ACCEPTS: [&str; 2] = ["accept", "accept4"];
 /// The call that names the address to which it sends.
 const SENDS_TO: Sysno = Sysno::named("sendto");
 /// Its argument that points to the address.

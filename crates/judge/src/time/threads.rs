@@ -25,7 +25,7 @@ pub(super) struct Life {
 
 /// Time, ns, for which a thread may wait for a processor after it was woken. The waker may have begun to wait itself
 /// in the meantime.
-const SLACK_NS: u64 = 1_000_000;
+pub(super) const SLACK_NS: u64 = 1_000_000;
 
 /// The same where no thread was awake, ns: a box with more threads that compute than processors runs a woken thread after a
 /// few slices of 3 to 4 ms (CONFIG_HZ=250). Data that TCP holds back come after 40 ms.
@@ -57,6 +57,8 @@ pub(super) struct Threads<'a> {
     /// Indices of each thread's long waits, by rising time.
     waits: BTreeMap<ThreadId, Vec<usize>>,
     of_process: BTreeMap<u32, BTreeSet<u32>>,
+    /// Times at which threads ended, ns, as far as their last call is known.
+    ended_ns: BTreeMap<ThreadId, u64>,
     lives: BTreeMap<u32, Life>,
     /// The processes that each process made.
     children: BTreeMap<u32, BTreeSet<u32>>,
@@ -70,8 +72,12 @@ impl<'a> Threads<'a> {
         let mut waits: BTreeMap<ThreadId, Vec<usize>> = BTreeMap::new();
         let mut of_process: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         let mut exits: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut ended_ns: BTreeMap<ThreadId, u64> = BTreeMap::new();
         for (at, span) in recording.wait_spans.spans.iter().enumerate() {
             if span.result.is_none() && ends_thread(recording, span) {
+                if name_of(recording, span.row) == "exit" {
+                    ended_ns.insert(ThreadId::of(span), span.begin_ns);
+                }
                 if is_exit(recording, span) {
                     exits.insert(span.pid, span.begin_ns);
                 }
@@ -96,16 +102,20 @@ impl<'a> Threads<'a> {
             life.start_ns = life.start_ns.min(process.start_ns);
             life.end_ns = life.end_ns.max(end_ns);
         }
-        // A process may be known to have ended only after it was waited for.
+        // A process may be known to have ended only after it was waited for; one that makes hardly a call but its last is known
+        // to have begun only then.
         for (pid, end_ns) in exits {
-            lives.entry(pid).and_modify(|life| life.end_ns = life.end_ns.min(end_ns).max(life.start_ns));
+            lives.entry(pid).and_modify(|life| {
+                life.end_ns = life.end_ns.min(end_ns);
+                life.start_ns = life.start_ns.min(life.end_ns);
+            });
         }
         let mut children: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for process in recording.processes.iter().filter(alone) {
             let parent = process.parent.and_then(|id| pid_of(recording, id)).filter(|parent| *parent != process.pid);
             parent.map(|parent| children.entry(parent).or_default().insert(process.pid));
         }
-        Self { waits, of_process, lives, children, calls, recording }
+        Self { waits, of_process, ended_ns, lives, children, calls, recording }
     }
 
     /// Returns the processes that a process made, and those that these made, which lived in the course of a wait and at its
@@ -181,9 +191,28 @@ impl<'a> Threads<'a> {
         others.peek().is_some() && others.all(|thread| self.is_asleep(thread, at_ns))
     }
 
+    /// Returns true if a thread was woken in the millisecond before `at_ns` by what somebody did, not by the clock.
+    fn was_just_woken(&self, thread: ThreadId, at_ns: u64) -> bool {
+        let waits = self.waits(thread);
+        let span = |at: &usize| self.recording.wait_spans.spans.get(*at);
+        let later = waits.partition_point(|at| span(at).is_some_and(|span| span.begin_ns < at_ns));
+        let last = later.checked_sub(1).and_then(|last| span(waits.get(last)?));
+        last.is_some_and(|last| {
+            // A futex returns 0, other waits say how much there is.
+            let woken =
+                if name_of(self.recording, last.row) == "futex" { Some(0) } else { last.result.filter(|n| *n > 0) };
+            last.result == woken && last.end_ns().saturating_add(SLACK_NS) >= at_ns
+        })
+    }
+
+    /// Returns true if a process made another one.
+    pub(super) fn is_child(&self, pid: u32, of: u32) -> bool {
+        self.children.get(&of).is_some_and(|children| children.contains(&pid))
+    }
+
     /// Returns the only thread of these processes that can have ended `wait` by one of the calls `wakes`: one that makes
-    /// such calls and was awake at the wait's end, or that fell asleep last in its course. Returns `None` if there are
-    /// several, or none.
+    /// such calls and was awake at the wait's end, or that fell asleep last in its course. Where several were awake, as when one
+    /// wakes many, it is the one that was not just woken itself. Returns `None` if there are several, or none.
     pub(super) fn waker(&self, pids: &[u32], wait: &WaitSpan, wakes: &[&str]) -> Option<ThreadId> {
         let (waiter, end_ns) = (ThreadId::of(wait), wait.end_ns());
         let of = |pid: &u32| {
@@ -192,12 +221,17 @@ impl<'a> Threads<'a> {
         };
         let can = |thread: &ThreadId| {
             let calls = self.calls.get(thread);
-            *thread != waiter && calls.is_none_or(|calls| wakes.iter().any(|wake| calls.contains(wake)))
+            let lives = self.ended_ns.get(thread).is_none_or(|end| end.saturating_add(SLACK_NS) >= end_ns);
+            *thread != waiter && lives && calls.is_none_or(|calls| wakes.iter().any(|wake| calls.contains(wake)))
         };
         let able: Vec<ThreadId> = pids.iter().flat_map(of).filter(can).collect();
-        let mut awake = able.iter().filter(|thread| !self.is_asleep(**thread, end_ns));
-        if let Some(only) = awake.next() {
-            return awake.next().is_none().then_some(*only);
+        let awake: Vec<ThreadId> = able.iter().copied().filter(|thread| !self.is_asleep(*thread, end_ns)).collect();
+        if let [only] = awake[..] {
+            return Some(only);
+        }
+        if !awake.is_empty() {
+            let mut first = awake.iter().filter(|thread| !self.was_just_woken(**thread, end_ns));
+            return first.next().filter(|_| first.next().is_none()).copied();
         }
         // On a busy box the waiter may have waited for a processor for long after it was woken.
         let asleep = |thread: &ThreadId| Some((self.asleep_since(*thread, end_ns)?, *thread));

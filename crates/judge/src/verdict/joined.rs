@@ -9,6 +9,7 @@ use crate::groups::group::Group;
 use crate::groups::judged_view::JudgedView;
 use crate::options::Options;
 use crate::results::finding::Finding;
+use crate::semantics::connection;
 use crate::verdict::of_group::verdict;
 use systoll_model::{Recording, RowId};
 
@@ -47,6 +48,33 @@ pub(crate) fn verdicts(
         }
     }
     findings
+}
+
+/// Leaves one of two findings that show the same waits at the two ends of a connection: the one whose line is known, or else
+/// the one that wins more. `all` begins with those that win most.
+pub(crate) fn leave_one_end(all: &mut Vec<Finding>) {
+    let has_line =
+        |finding: &Finding| finding.waits_at.as_ref().map_or(finding.user.is_some(), |lines| !lines.is_empty());
+    let mut at = 0;
+    while let Some(finding) = all.get(at) {
+        let is_end = |other: &Finding| {
+            let both = finding.what.as_deref().zip(other.what.as_deref());
+            both.is_some_and(|(one, other)| are_ends(one, other))
+                && finding.cause.is_some()
+                && (&finding.cause, finding.is_about_waiting()) == (&other.cause, other.is_about_waiting())
+        };
+        let other = all.iter().enumerate().skip(at + 1).find(|(_, other)| is_end(other));
+        match other.map(|(of, other)| if has_line(other) && !has_line(finding) { at } else { of }) {
+            Some(gone) => drop(all.remove(gone)),
+            None => at += 1,
+        }
+    }
+}
+
+/// Returns true if these are the names of the two ends of one connection.
+fn are_ends(one: &str, other: &str) -> bool {
+    let ends = connection(one).zip(connection(other));
+    ends.is_some_and(|((kind, from, to), other)| other == (kind, to, from))
 }
 
 /// Least share of a row's calls, 0 to 1, of the line that is taken to make them.

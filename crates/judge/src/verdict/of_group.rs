@@ -344,7 +344,7 @@ fn confidence(
     if let Some(late) = &group.late {
         // Every wait is known; only its price decides.
         let least = if late.kind.is_measured() { LATE_SHARE } else { MEAN_SHARE };
-        let high = late.kind.is_sure() && of_wall >= least && f.waited >= options.long_wait_ns as f64;
+        let high = late.kind.doubt().is_none() && of_wall >= least && f.waited >= options.long_wait_ns as f64;
         let some = of_wall >= options.min_price && f.waited >= options.min_ns as f64;
         return some.then_some(if high { Confidence::High } else { Confidence::Low });
     }
@@ -401,7 +401,7 @@ fn confidence(
 /// Returns the reason for which a remark is no finding: the first that alone would have prevented it.
 fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &CpuShares, options: &Options) -> Doubt {
     if let Some(late) = &group.late {
-        return if late.kind.is_sure() { Doubt::Cheap } else { Doubt::Unsure };
+        return late.kind.doubt().unwrap_or(Doubt::Cheap);
     }
     if group.children.as_ref().is_some_and(|children| children.works) {
         return Doubt::Unsure;

@@ -3,8 +3,9 @@
 use super::closing::waited_ns;
 use super::screen::{CLOSING_TEXT, Report};
 use crate::style::{Line, Role, Style, flow};
+use crate::text::{sentence, shell_words};
 use std::cmp::Reverse;
-use systoll_judge::{WallPart, WallTime};
+use systoll_judge::{Doubt, Finding, WaitClass, WallPart, WallTime};
 use systoll_model::Sysno;
 
 /// Cells of the bar.
@@ -52,8 +53,23 @@ impl Report<'_> {
             let told = Line::of(Role::Plain, self.sentences().wall_part(wall, &place.part));
             let segments = vec![name, told, place.caller.clone()];
             lines.extend(flow(first, segments, 3, CLOSING_TEXT, self.style.columns()));
+            lines.extend(self.of_pace(place));
         }
         lines
+    }
+
+    /// Returns what to do about waits that nothing but the clock ends, unless they are a finding's, and the experiment that
+    /// shows what it wins.
+    fn of_pace(&self, place: &WaitingPlace) -> Vec<Line> {
+        let is_it = |f: &&Finding| {
+            f.doubt == Some(Doubt::Pace) && f.rows.contains(&place.part.row) && place.part.class == WaitClass::Clock
+        };
+        let Some(remark) = self.judgement.also.iter().find(is_it) else { return vec![] };
+        let mut words = remark.cures.first().map_or_else(String::new, |cure| sentence(&cure.how));
+        if remark.prove.get(1).is_some_and(|command| command == "prove") {
+            words.push_str(&format!("; what it wins: {}", shell_words(&remark.prove)));
+        }
+        self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Good, &words)
     }
 
     /// Returns the places that waited, longest first. Rows that would be printed alike, as those of one line that calls a
@@ -64,7 +80,10 @@ impl Report<'_> {
         for part in &wall.parts {
             let Some(row) = self.sentences().wall_row(part) else { continue };
             let caller = part.line.and_then(|line| self.waiting_line(row, line));
-            let caller = caller.unwrap_or_else(|| self.spending_caller(part.row, row, waited_ns));
+            let caller = caller.unwrap_or_else(|| match part.unsampled {
+                true => self.api_link(row).unwrap_or_default(),
+                false => self.spending_caller(part.row, row, waited_ns),
+            });
             let text = caller.render(&plain);
             let alike = |of: &&mut WaitingPlace| {
                 of.syscall == row.syscall && of.part.class == part.class && of.text == text && !text.is_empty()

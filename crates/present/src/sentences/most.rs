@@ -4,7 +4,7 @@
 use super::Sentences;
 use crate::access::rows_of;
 use crate::units::percent;
-use systoll_judge::{Finding, WaitClass};
+use systoll_judge::{Doubt, Finding, WaitClass};
 use systoll_model::{Process, Row, RowId, Sysno};
 
 /// Least share of a run's processor time or elapsed time, 0 to 1, of a call that is named.
@@ -105,7 +105,8 @@ impl<'a> Sentences<'a> {
         let row = rows.max_by_key(|(_, row)| row.counts.waited_ns);
         // Another thread's row may wait longer than the main thread does.
         let row = row.filter(|(_, row)| row.counts.waited_ns.is_some_and(|waited| waited <= ns));
-        let waits = |finding: &&Finding| finding.is_about_waiting();
+        // What may keep a pace is named by its call.
+        let waits = |finding: &&Finding| finding.is_about_waiting() && finding.doubt != Some(Doubt::Pace);
         let found: Vec<&Finding> = self.judgement.findings.iter().chain(&self.judgement.also).filter(waits).collect();
         let is_found = |id: &RowId| found.iter().any(|finding| finding.rows.contains(id));
         if row.is_some_and(|(id, _)| is_found(&id)) {

@@ -83,17 +83,30 @@ impl Sentences<'_> {
             paid(claimed.copies, "forking processes");
         }
         if claimed.waited > 0 {
-            let share = self.share_of_run(claimed.waited);
+            let (at_least, waited) = self.waited_by(self.judgement.findings.iter().filter(|f| f.is_about_waiting()));
+            let share = self.share_of_run(waited);
             let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of the run,"));
             let mut waiting = self.judgement.findings.iter().filter(|f| f.is_about_waiting());
             let before = if waiting.all(|f| self.all_before_main(f)) { " before main begins" } else { "" };
-            parts.push(format!("{}{share} is waited for nothing{before}", time(claimed.waited)));
+            parts.push(format!("{at_least}{}{share} is waited for nothing{before}", time(waited)));
         }
         if parts.is_empty() {
             parts.push("needless system calls; what they cost is not known".into());
         }
         parts.extend(self.considered());
         parts.join("; ")
+    }
+
+    /// Returns the time, ns, that findings about waiting say is waited in vain, and a word before it. Several threads may wait at
+    /// the same time: where the sum is longer than the run, it is at least the longest of them.
+    fn waited_by<'f>(&self, waits: impl Iterator<Item = &'f Finding> + Clone) -> (&'static str, u64) {
+        let wall_ns = self.rec.header.wall_ns;
+        let each = || waits.clone().map(|f| self.waited(f).1);
+        let sum = each().fold(0, u64::saturating_add);
+        if wall_ns == 0 || sum <= wall_ns {
+            return ("", sum);
+        }
+        ("at least ", each().max().unwrap_or(0).min(wall_ns))
     }
 
     /// Returns waiting as a share of the run, if one thread after another holds the program up. If
@@ -127,12 +140,12 @@ impl Sentences<'_> {
         let (waits, calls): (Vec<&Finding>, Vec<&Finding>) = considered.into_iter().partition(|f| f.is_about_waiting());
         let later = |f: &&Finding| f.later.map_or(0, |later| later.ns.estimate);
         let paid = calls.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns).saturating_add(later(f)));
-        let waited = waits.iter().fold(0u64, |sum, f| sum.saturating_add(self.waited(f).1));
+        let (at_least, waited) = self.waited_by(waits.into_iter());
         let paid = (paid > 0).then(|| match self.part_of_cpu(paid) {
             Some(share) => format!("{share} of CPU"),
             None => format!("about {} of CPU time", time(paid)),
         });
-        let waited = (waited > 0).then(|| format!("{} of waiting", time(waited)));
+        let waited = (waited > 0).then(|| format!("{at_least}{} of waiting", time(waited)));
         let costs: Vec<String> = paid.into_iter().chain(waited).collect();
         Some(if costs.is_empty() { things } else { format!("{things}: {}", costs.join(", ")) })
     }

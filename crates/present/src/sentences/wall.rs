@@ -3,7 +3,7 @@
 use super::Sentences;
 use crate::units::{counted, grouped, percent, time};
 use systoll_judge::{Searched, Searcher, WallPart, WallTime};
-use systoll_model::RowId;
+use systoll_model::{Process, RowId};
 
 /// Least share of the elapsed time, 0 to 1, of waiting that a report mentions unasked.
 const MUCH: f64 = 0.2;
@@ -17,9 +17,18 @@ impl<'a> Sentences<'a> {
         let asked = asked || self.rec.header.until.is_some();
         let unasked = || {
             let much = wall.waited_ns() as f64 >= MUCH * wall.wall_ns as f64;
-            much && wall.waited_ns() >= super::most::NOTICED_NS && !self.slowed()
+            much && wall.waited_ns() >= super::most::NOTICED_NS && !self.slowed() && !self.others_work()
         };
         (!self.rec.header.backend.is_trace() && (asked || unasked())).then_some(wall)
+    }
+
+    /// Returns true if a service was watched for a while whose other processes took most of the processor time: that its first
+    /// process waits says nothing of them.
+    fn others_work(&self) -> bool {
+        let cpu_ns = |process: &Process| process.cpu_ns.unwrap_or(0);
+        let all = self.rec.processes.iter().map(cpu_ns).fold(0, u64::saturating_add);
+        let first = self.rec.processes.first().map_or(0, cpu_ns);
+        self.rec.header.attached.is_some() && first < all / 2
     }
 
     /// Writes how much of the elapsed time each class of waits took: `80 % waiting for time to pass, 15 % for the disk, 5 %

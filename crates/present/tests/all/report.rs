@@ -578,6 +578,7 @@ fn waits_that_are_printed_alike_are_one() {
         ns: 900_000_000,
         longest_ns: 30_000_000,
         line: None,
+        unsampled: false,
     };
     let waits = |class: [WaitClass; 2]| {
         let parts: Vec<WallPart> = rows.iter().zip(class).map(|(row, class)| part(row, class)).collect();

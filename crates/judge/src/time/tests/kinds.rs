@@ -81,8 +81,51 @@ fn the_line_of_another_threads_waits_is_not_that_of_a_needless_wait() {
         let lined = spans.iter_mut().filter(|span| span.pid == 1 && span.tid == sampled && span.ns != 205 * MS);
         lined.for_each(|span| span.line = Some(FrameId(7)));
         run = run.window(1, &[("recvfrom", 5, Some(here), 9)]).window(2, &[("write", 5, Some(there), 9)]);
-        run.judged().needless.iter().map(|late| (late.kind, late.lines.keys().copied().collect())).collect::<Vec<_>>()
+        let judged = run.judged();
+        let needless: Vec<_> =
+            judged.needless.iter().map(|late| (late.kind, late.lines.keys().copied().collect())).collect();
+        // Nor is it that of a part of the elapsed time.
+        (needless, judged.wall.unwrap().parts.iter().any(|part| part.unsampled))
     };
-    assert_eq!(of(3), [(NeedlessKind::Corked, vec![])]);
-    assert_eq!(of(1), [(NeedlessKind::Corked, vec![FrameId(7)])]);
+    assert_eq!(of(3), (vec![(NeedlessKind::Corked, vec![])], true));
+    assert_eq!(of(1), (vec![(NeedlessKind::Corked, vec![FrameId(7)])], false));
+}
+
+#[test]
+fn waits_that_only_the_clock_ends_are_a_remark_of_their_share() {
+    let waits = |run: Run| {
+        (0..10).fold(run, |run, at| {
+            run.wait((1, 1), "futex", (100 * at, 100 * at + 60), |span| (span.args[1], span.result) = (128, Some(-110)))
+        })
+    };
+    let run = waits(Run::of(1_000).process(1, None, (0, 1_000)));
+    let needless = run.judged().needless;
+    let [late] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((late.kind, late.calls, late.ns), (NeedlessKind::RanOut, 10, 600 * MS));
+    // A server waits for clients, and looks after its own things meanwhile.
+    let server = waits(Run::of(1_000).process(1, None, (0, 1_000)).window(1, &[("accept4", 4, None, 9)]));
+    assert_eq!(kinds(&server), []);
+    assert_eq!(kinds(&waits(Run::of(10_000).process(1, None, (0, 10_000)))), [], "6 % are little");
+}
+
+#[test]
+fn children_that_idle_could_be_started_together() {
+    let of = |step: u64, idle: u64| {
+        let mut run = Run::of(700).process(1, None, (0, 700));
+        for at in 0..7u32 {
+            let start = step * u64::from(at);
+            run = run.process(100 + at, Some(0), (start, start + 60));
+            run = run.wait((1, 1), "wait4", (start.max(60 * u64::from(at)), start + 60), |_| {});
+            run.recording
+                .wait_spans
+                .spans
+                .iter_mut()
+                .filter(|span| span.result == Some(0) && span.pid == 1)
+                .for_each(|span| span.result = Some(100 + at as i64));
+            run = run.wait((100 + at, 100 + at), "nanosleep", (start, start + idle), |span| span.result = Some(0));
+        }
+        run.in_vain().iter().map(|waits| (waits.kind, waits.calls)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(60, 55), [(NeedlessKind::ChildrenInTurn, 7)]);
+    assert_eq!(of(60, 20), [], "children that work take their time");
 }

@@ -1,0 +1,72 @@
+//! Children that are waited for one after another.
+
+use super::ends::{Ends, WaitClass};
+use super::least::MOSTLY;
+use super::threads::{SLACK_NS, ThreadId, Threads};
+use crate::semantics::WAITING_PROGRAMS;
+use std::collections::{BTreeMap, BTreeSet};
+use systoll_model::{Recording, RowId, WaitSpan};
+
+/// The calls that wait for a child's end.
+pub(super) const CHILDS_END: [&str; 2] = ["wait4", "waitid"];
+
+/// A child that was waited for: its end, or something that it did.
+struct Awaited {
+    child: ThreadId,
+    start_ns: u64,
+    /// End of the last wait for it.
+    until_ns: u64,
+    waited_ns: u64,
+}
+
+/// Returns the rows whose waits are for children of which each begins when the one before it was waited for and that mostly
+/// wait themselves meanwhile, with their number and the time that all but the longest of these waits took, ns. Whether a child
+/// needs what the one before it did is not known.
+pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> Vec<(RowId, u64, u64)> {
+    let sleepers = sleepers(recording);
+    let mut of_rows: BTreeMap<RowId, Vec<Awaited>> = BTreeMap::new();
+    for (at, span) in recording.wait_spans.spans.iter().enumerate() {
+        let is_child = |by: &ThreadId| threads.is_child(by.pid, span.pid) && !sleepers.contains(&by.pid);
+        let Some(child) = ends.get(at).by.filter(is_child) else { continue };
+        let Some(life) = threads.life(child.pid) else { continue };
+        let of_row = of_rows.entry(span.row).or_default();
+        match of_row.last_mut().filter(|last| last.child == child) {
+            Some(last) => {
+                last.until_ns = span.end_ns();
+                last.waited_ns = last.waited_ns.saturating_add(span.ns);
+            }
+            None => {
+                let (start_ns, until_ns, waited_ns) = (life.start_ns, span.end_ns(), span.ns);
+                of_row.push(Awaited { child, start_ns, until_ns, waited_ns });
+            }
+        }
+    }
+    let in_turn = |(row, children): (RowId, Vec<Awaited>)| {
+        let is_later = |two: &&[Awaited]| matches!(two, [a, b] if b.start_ns.saturating_add(SLACK_NS) >= a.until_ns);
+        let (all, later) = (children.len(), children.windows(2).filter(is_later).count() + 1);
+        let idles = |child: &&Awaited| {
+            let idle = idle_ns(recording, threads, ends, child.child, (child.start_ns, child.until_ns));
+            idle as f64 >= MOSTLY * child.until_ns.saturating_sub(child.start_ns) as f64
+        };
+        let idle = children.iter().filter(idles).count();
+        let mostly = |n: usize| n as f64 >= MOSTLY * all as f64;
+        let sum = children.iter().fold(0u64, |sum, child| sum.saturating_add(child.waited_ns));
+        let longest = children.iter().map(|child| child.waited_ns).max().unwrap_or(0);
+        (mostly(later) && mostly(idle)).then_some((row, all as u64, sum - longest))
+    };
+    of_rows.into_iter().filter_map(in_turn).collect()
+}
+
+/// Returns the processes that run a program which does nothing but let time pass.
+fn sleepers(recording: &Recording) -> BTreeSet<u32> {
+    let name = |exe: &str| WAITING_PROGRAMS.contains(&exe.rsplit('/').next().unwrap_or_default());
+    recording.processes.iter().filter(|process| name(&process.exe)).map(|process| process.pid).collect()
+}
+
+/// Returns the time between two moments that a thread waited, but for the disk and for a processor, which it may keep busy, ns.
+fn idle_ns(recording: &Recording, threads: &Threads<'_>, ends: &Ends, thread: ThreadId, (from, to): (u64, u64)) -> u64 {
+    let idles = |at: &&usize| !matches!(ends.get(**at).class, WaitClass::Disk | WaitClass::Processor);
+    let spans = threads.waits(thread).iter().filter(idles).filter_map(|at| recording.wait_spans.spans.get(*at));
+    let within = |span: &WaitSpan| span.end_ns().min(to).saturating_sub(span.begin_ns.max(from));
+    spans.fold(0, |sum, span| sum.saturating_add(within(span)))
+}
