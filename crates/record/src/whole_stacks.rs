@@ -134,7 +134,7 @@ impl Table {
 
     /// Returns script lines for rows of which too few calls were sampled, by the row's index in the table: those of the
     /// same calls in other processes that run the same program with the same arguments, since a shell forks more
-    /// children than are sampled. Their weights are the others' sums, and their looks are none. A process borrows nothing
+    /// children than are sampled. Their weights are the others' sums, without samples. A process borrows nothing
     /// from those that it forked: one end of a connection had the other end's line.
     pub(crate) fn lent_lines(&self) -> HashMap<usize, Vec<Line>> {
         let has_lines = |row: &&RawRow| row.lines.iter().any(|line| line.line.is_some()) && row.lines_tell();

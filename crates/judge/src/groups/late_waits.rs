@@ -10,7 +10,7 @@ use crate::time::{NeedlessKind, NeedlessWaits};
 use std::cmp::Reverse;
 use systoll_model::{Recording, RowId, RowLine};
 
-/// Names of programs that start one job after another unless they are told to start several.
+/// Names of programs that start one job after another unless `-j` says otherwise.
 const MAKES: [&str; 3] = ["make", "gmake", "bmake"];
 
 /// Returns the group of waits that were longer than they had to be.
