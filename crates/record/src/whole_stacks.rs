@@ -115,11 +115,10 @@ impl Table {
             (exe, row.syscall, row.context)
         };
         let mut seen: HashMap<_, LentStacks> = HashMap::new();
-        let mut lent_by_forks = HashSet::new();
-        for row in self.rows.iter().filter(|row| row.lines.len() == 1) {
-            let Some(line) = row.lines.first().filter(|line| line.line.is_none()) else { continue };
+        let lends = |row: &&RawRow| row.lines.len() == 1 && row.lines.iter().all(|line| line.line.is_none());
+        for row in self.rows.iter().filter(lends) {
+            let Some(line) = row.lines.first() else { continue };
             let new = || LentStacks { line: *line, trunks: Trunks::default() };
-            lent_by_forks.extend(self.ancestors(row).map(|image| (key(row), image)));
             let lent = seen.entry(key(row)).or_insert_with(new);
             lent.line.shared = self.shared(lent.line.whole, line.whole, lent.line.shared.min(line.shared));
             lent.trunks.others = lent.trunks.others.saturating_add(row.trunks.others);
@@ -128,7 +127,8 @@ impl Table {
             }
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty());
-        let unseen = unseen.filter(|(_, row)| !lent_by_forks.contains(&(key(row), row.image)));
+        let may_borrow = self.borrowers(self.rows.iter().filter(lends), key);
+        let unseen = unseen.filter(|(_, row)| may_borrow(row));
         unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
     }
 
@@ -139,9 +139,7 @@ impl Table {
     pub(crate) fn lent_lines(&self) -> HashMap<usize, Vec<Line>> {
         let has_lines = |row: &&RawRow| row.lines.iter().any(|line| line.line.is_some()) && row.lines_tell();
         let mut seen: HashMap<_, Vec<Line>> = HashMap::new();
-        let mut lent_by_forks = HashSet::new();
         for row in self.rows.iter().filter(has_lines) {
-            lent_by_forks.extend(self.ancestors(row).map(|image| (self.script_key(row), image)));
             let lent = seen.entry(self.script_key(row)).or_default();
             for line in row.lines.iter().filter(|line| line.line.is_some()) {
                 let room = lent.len() < MAX_LINES;
@@ -156,7 +154,8 @@ impl Table {
             return HashMap::new();
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty() || !row.lines_tell());
-        let unseen = unseen.filter(|(_, row)| !lent_by_forks.contains(&(self.script_key(row), row.image)));
+        let may_borrow = self.borrowers(self.rows.iter().filter(has_lines), |row| self.script_key(row));
+        let unseen = unseen.filter(|(_, row)| may_borrow(row));
         unseen.filter_map(|(at, row)| Some((at, seen.get(&self.script_key(row))?.clone()))).collect()
     }
 
@@ -164,25 +163,31 @@ impl Table {
     /// the same calls in another process that runs the same program with the same arguments, and that it did not fork.
     pub(crate) fn lent_samples(&self) -> HashMap<usize, usize> {
         let has_any = |row: &RawRow| row.samples.stacks().next().is_some();
-        let shared = self.rows.iter().enumerate().filter(|(_, row)| row.samples.has_several_lines());
-        let mut lent_by_forks = HashSet::new();
-        let mut seen: HashMap<_, usize> = HashMap::new();
-        for (at, row) in shared {
-            lent_by_forks.extend(self.ancestors(row).map(|image| (self.script_key(row), image)));
-            seen.insert(self.script_key(row), at);
-        }
+        let lends = |row: &&RawRow| row.samples.has_several_lines();
+        let shared = self.rows.iter().enumerate().filter(|(_, row)| lends(row));
+        let seen: HashMap<_, usize> = shared.map(|(at, row)| (self.script_key(row), at)).collect();
         if seen.is_empty() {
             return HashMap::new();
         }
         let unseen = self.rows.iter().enumerate().filter(|(_, row)| !has_any(row));
-        let unseen = unseen.filter(|(_, row)| !lent_by_forks.contains(&(self.script_key(row), row.image)));
+        let may_borrow = self.borrowers(self.rows.iter().filter(lends), |row| self.script_key(row));
+        let unseen = unseen.filter(|(_, row)| may_borrow(row));
         unseen.filter_map(|(at, row)| Some((at, *seen.get(&self.script_key(row))?))).collect()
     }
 
-    /// Returns the images whose forks led to a row's image.
-    fn ancestors(&self, row: &RawRow) -> impl Iterator<Item = ImageId> {
+    /// Returns whether a row may borrow from `lenders` with the same key: none of these is its process's fork, or a fork's.
+    fn borrowers<'a, K: Eq + Hash>(
+        &'a self,
+        lenders: impl Iterator<Item = &'a RawRow>,
+        key: impl Fn(&RawRow) -> K,
+    ) -> impl Fn(&RawRow) -> bool {
         let parent = |image: &ImageId| self.images.get(image.index()).and_then(|image| image.parent);
-        std::iter::successors(parent(&row.image), parent).take(MOST_ANCESTORS).filter(move |image| *image != row.image)
+        let mut makers = HashSet::new();
+        for row in lenders {
+            let ancestors = std::iter::successors(parent(&row.image), parent).take(MOST_ANCESTORS);
+            makers.extend(ancestors.filter(|image| *image != row.image).map(|image| (key(row), image)));
+        }
+        move |row| !makers.contains(&(key(row), row.image))
     }
 
     /// Returns a key that is equal for the same calls of all processes that run the same program with the same arguments.
