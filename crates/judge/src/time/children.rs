@@ -44,15 +44,19 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
     let in_turn = |(row, children): (RowId, Vec<Awaited>)| {
         let is_later = |two: &&[Awaited]| matches!(two, [a, b] if b.start_ns.saturating_add(SLACK_NS) >= a.until_ns);
         let (all, later) = (children.len(), children.windows(2).filter(is_later).count() + 1);
+        let mostly = |n: usize| n as f64 >= MOSTLY * all as f64;
+        // One that is waited for again and again, by turns with others, would have its own waits read each time.
+        if !mostly(later) {
+            return None;
+        }
         let idles = |child: &&Awaited| {
             let idle = idle_ns(recording, threads, ends, child.child, (child.start_ns, child.until_ns));
             idle as f64 >= MOSTLY * child.until_ns.saturating_sub(child.start_ns) as f64
         };
         let idle = children.iter().filter(idles).count();
-        let mostly = |n: usize| n as f64 >= MOSTLY * all as f64;
         let sum = children.iter().fold(0u64, |sum, child| sum.saturating_add(child.waited_ns));
         let longest = children.iter().map(|child| child.waited_ns).max().unwrap_or(0);
-        (mostly(later) && mostly(idle)).then_some((row, all as u64, sum - longest))
+        mostly(idle).then_some((row, all as u64, sum - longest))
     };
     of_rows.into_iter().filter_map(in_turn).collect()
 }

@@ -55,26 +55,29 @@ pub(crate) fn verdicts(
 pub(crate) fn leave_one_end(all: &mut Vec<Finding>) {
     let has_line =
         |finding: &Finding| finding.waits_at.as_ref().map_or(finding.user.is_some(), |lines| !lines.is_empty());
-    let mut at = 0;
-    while let Some(finding) = all.get(at) {
-        let is_end = |other: &Finding| {
-            let both = finding.what.as_deref().zip(other.what.as_deref());
-            both.is_some_and(|(one, other)| are_ends(one, other))
-                && finding.cause.is_some()
-                && (&finding.cause, finding.is_about_waiting()) == (&other.cause, other.is_about_waiting())
+    let mut first: Map<_, usize> = Map::default();
+    let mut is_gone = vec![false; all.len()];
+    for (at, finding) in all.iter().enumerate() {
+        let end = finding.cause.as_ref().zip(finding.what.as_deref().and_then(connection));
+        let Some((cause, (kind, from, to))) = end else { continue };
+        let of = |from, to| (cause, finding.is_about_waiting(), kind, from, to);
+        let gone = match first.get(&of(to, from)).copied() {
+            Some(other) if has_line(finding) && all.get(other).is_some_and(|other| !has_line(other)) => {
+                first.remove(&of(to, from));
+                Some(other)
+            }
+            Some(_) => Some(at),
+            None => None,
         };
-        let other = all.iter().enumerate().skip(at + 1).find(|(_, other)| is_end(other));
-        match other.map(|(of, other)| if has_line(other) && !has_line(finding) { at } else { of }) {
-            Some(gone) => drop(all.remove(gone)),
-            None => at += 1,
+        if gone != Some(at) {
+            first.entry(of(from, to)).or_insert(at);
+        }
+        if let Some(gone) = gone.and_then(|gone| is_gone.get_mut(gone)) {
+            *gone = true;
         }
     }
-}
-
-/// Returns true if these are the names of the two ends of one connection.
-fn are_ends(one: &str, other: &str) -> bool {
-    let ends = connection(one).zip(connection(other));
-    ends.is_some_and(|((kind, from, to), other)| other == (kind, to, from))
+    let mut is_gone = is_gone.into_iter();
+    all.retain(|_| is_gone.next() != Some(true));
 }
 
 /// Least share of a row's calls, 0 to 1, of the line that is taken to make them.
