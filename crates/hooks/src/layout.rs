@@ -582,7 +582,7 @@ const _: () = {
     assert!(slot::AREA_ASIDE + 40 <= slot::ASKED_FROM && slot::QUIET_CYCLES < slot::FRAME_COUNT);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
-    assert!(record::ELIDED + 8 == record::SHORTEST && record::SAMPLED_WAITED + 8 <= record::SIZE);
+    assert!(record::ELIDED + 8 == record::FAILED && record::SAMPLED_WAITED + 8 <= record::SIZE);
     assert!(record::SIZE.is_multiple_of(64));
     assert!(slot::LONG_COUNT < slot::TIME_SEED && slot::TIME_SEED < slot::RING_REFUSED);
     assert!(long::LEN.is_power_of_two() && long::ENTRY == long::ENTERED + 8 && slot::LONG_CALLS.is_multiple_of(4096));

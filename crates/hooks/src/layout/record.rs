@@ -6,8 +6,9 @@ pub const SIZE: u64 = 0x2c0;
 pub const ENTERED: u64 = 0x00;
 /// u64: calls that returned through a hook.
 pub const RETURNED: u64 = 0x08;
-/// u64: calls that failed.
-pub const FAILED: u64 = 0x10;
+/// u64: complement of the shortest call's cycles, so that zero means that no call was timed. The first line of the cache
+/// holds what every timed call reads: one line more cost a service of 30 places 1 % of its processor time.
+pub const SHORTEST: u64 = 0x10;
 /// u64: cycles inside calls.
 pub const CYCLES: u64 = 0x18;
 /// u64: cycles inside calls during which the thread was scheduled out or received a signal.
@@ -30,8 +31,8 @@ pub const LOOK_SHIFT: u64 = LOOK_LEFT + 0x08;
 pub const LOOK_NEXT: u64 = LOOK_LEFT + 0x10;
 /// u64: calls answered in place; they are not made, and not among [`ENTERED`].
 pub const ELIDED: u64 = LOOK_LEFT + 0x18;
-/// u64: complement of the shortest call's cycles, so that zero means that no call was timed.
-pub const SHORTEST: u64 = LOOK_LEFT + 0x20;
+/// u64: calls that failed.
+pub const FAILED: u64 = LOOK_LEFT + 0x20;
 /// u64: timed calls in a row, up to [`super::timing::SETTLED`]: from there on one call of a block is timed.
 pub const CALM: u64 = LOOK_LEFT + 0x28;
 /// u64: place in its block of the call that is timed.
