@@ -231,7 +231,7 @@ impl<'a> Replay<'a> {
             && generation <= self.began
             && (self.paths.is_absolute(path) || !wanders);
         let before = self.opened.insert((self.who(observed.window), writes, path), generation);
-        let again = before == Some(generation) || told && !writes;
+        let again = before == Some(generation) || told;
         Some(Opened { path: self.paths.text(path), writes, anew, again })
     }
 

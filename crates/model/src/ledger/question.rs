@@ -1,9 +1,7 @@
 //! The question that a call asks about an object, and its answer.
 
 use crate::errno::Errno;
-use crate::syscalls::constants::{
-    AT_FDCWD, AT_STATX_DONT_SYNC, AT_SYMLINK_NOFOLLOW, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY,
-};
+use crate::syscalls::constants::{AT_FDCWD, AT_STATX_DONT_SYNC, AT_SYMLINK_NOFOLLOW, O_EXCL, O_TRUNC};
 use crate::syscalls::{Moment, Signature};
 use crate::window::ArgData;
 use foldhash::quality::FixedState;
@@ -59,7 +57,7 @@ impl<'a> Question<'a> {
     }
 
     /// Returns the question and answer of a call with this signature. Returns `None` if it is about
-    /// no known path, if it made or changed something, or if it was not answered.
+    /// no known path, if it changed something, or if it was not answered.
     pub fn of(
         signature: &Signature,
         args: &[u64; 6],
@@ -172,8 +170,8 @@ impl QuestionKind {
             "listxattr" => plain("listxattr", 0, AnswerParts::Result(Some(1))),
             "llistxattr" => plain("llistxattr", 0, AnswerParts::Result(Some(1))),
             "statfs" => plain("statfs", 0, AnswerParts::Result(None)),
-            "open" => Self { detail: reads(arg(1))?, ..plain("open", 0, AnswerParts::Success) },
-            "openat" => Self { detail: reads(arg(2))?, ..plain("open", 1, AnswerParts::Success) },
+            "open" => Self { detail: keeps(arg(1))?, ..plain("open", 0, AnswerParts::Success) },
+            "openat" => Self { detail: keeps(arg(2))?, ..plain("open", 1, AnswerParts::Success) },
             _ => return None,
         })
     }
@@ -185,7 +183,7 @@ pub(super) fn hasher() -> impl Hasher {
     FixedState::with_seed(0).build_hasher()
 }
 
-/// Returns the flags of an `open` that only reads, otherwise `None`.
-fn reads(flags: u64) -> Option<u64> {
-    (flags & u64::from(O_WRONLY | O_RDWR | O_CREAT | O_TRUNC) == 0).then_some(flags & 0xffff_ffff)
+/// Returns the flags of an `open` that keeps what is in the file, otherwise `None`.
+fn keeps(flags: u64) -> Option<u64> {
+    (flags & u64::from(O_TRUNC | O_EXCL) == 0).then_some(flags & 0xffff_ffff)
 }
