@@ -320,7 +320,8 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
     if let Some(moved) = &step.moved {
         let outside = !step.observed.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
         let failed = moved.got.is_none();
-        let empty = moved.got == Some(0);
+        // The end of what can be read; a write of nothing to a stream does nothing (man 2 write).
+        let empty = moved.got == Some(0) && (moved.line.way == Way::In || is_message(step, moved));
         let own = Stream::of(step, moved);
         let Stream { fd, way, terminal } = own;
         if terminal && way == Way::In && !at_once(step.observed.call) {
