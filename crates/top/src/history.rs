@@ -3,7 +3,7 @@
 use crate::tally::{Figures, ProcessKey, RowKey, Tally, members};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use systoll_judge::Judgement;
+use systoll_judge::{Finding, Judgement};
 use systoll_model::{Recording, RowId};
 
 /// Largest number of points that a graph keeps.
@@ -27,6 +27,13 @@ impl Judged {
     pub fn new(recording: Recording, judgement: Judgement) -> Self {
         let members = members(&recording);
         Self { recording, judgement, members }
+    }
+
+    /// Returns the findings with their numbers, then the remarks to consider, which have none.
+    pub(crate) fn reported(&self) -> Vec<(Option<usize>, &Finding)> {
+        let findings = (1..).map(Some).zip(&self.judgement.findings);
+        let considered = self.judgement.considered(&self.recording);
+        findings.chain(considered.into_iter().map(|remark| (None, remark))).collect()
     }
 }
 

@@ -5,7 +5,6 @@ use crate::tally::{CallerPlace, Figures, ProcessKey, RowKey};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use systoll_judge::Finding;
 use systoll_model::{RowId, Sysno, clean};
 
 /// The things that rows of the screen stand for.
@@ -137,7 +136,7 @@ pub struct TableLine {
     pub is_sampled: bool,
     /// Rows that count the calls.
     pub keys: Vec<RowKey>,
-    /// Index of the finding that claims calls of the line.
+    /// Index in [`Judged::reported`] of the finding or the remark that claims calls of the line.
     pub finding: Option<usize>,
 }
 
@@ -257,12 +256,12 @@ fn processes(interval: &Interval) -> Vec<TableLine> {
     interval.tally.processes.iter().filter(shown).map(line).collect()
 }
 
-/// Returns the rows of which findings claim calls, each with the index of the first such finding.
+/// Returns the rows of which findings or remarks claim calls, each with the index of the first such one in
+/// [`Judged::reported`].
 fn claimed(interval: &Interval) -> HashMap<&RowKey, usize> {
     let judged = &interval.judged;
     let mut finding_of: HashMap<RowId, usize> = HashMap::new();
-    let findings: &[Finding] = &judged.judgement.findings;
-    for (at, finding) in findings.iter().enumerate() {
+    for (at, (_, finding)) in judged.reported().into_iter().enumerate() {
         for row in &finding.rows {
             finding_of.entry(*row).or_insert(at);
         }

@@ -25,6 +25,11 @@ impl Pieces<'_> {
         self.lines(&ReportOptions::default(), |report| report.finding(number, finding))
     }
 
+    /// Returns a remark that is worth considering, as the report has it.
+    pub fn remark(&self, remark: &Finding) -> Vec<Parts> {
+        self.lines(&ReportOptions::default(), |report| report.remarks("to consider", &[remark]))
+    }
+
     /// Returns a round: its calls, count, price and line.
     pub fn round(&self, round: &Round) -> Vec<Parts> {
         self.lines(&ReportOptions { rounds: true, ..ReportOptions::default() }, |report| report.round(round))

@@ -93,14 +93,14 @@ fn graph(points: &[Point], width: usize) -> Vec<Parts> {
     vec![vec![(Role::Plain, " ".into()), (Role::Name, text)]]
 }
 
-/// Returns the findings and rounds that have calls of these rows.
+/// Returns the findings, remarks to consider and rounds that have calls of these rows.
 fn claims(judged: &Judged, pieces: &Pieces<'_>, rows: &[RowId]) -> Vec<Parts> {
     let rows: HashSet<&RowId> = rows.iter().collect();
     let mut lines = Vec::new();
-    for (nth, finding) in judged.judgement.findings.iter().enumerate() {
+    for (number, finding) in judged.reported() {
         if finding.rows.iter().any(|row| rows.contains(row)) {
             lines.push(vec![]);
-            lines.extend(pieces.finding(nth + 1, finding));
+            lines.extend(super::findings::of(pieces, number, finding));
         }
     }
     let has = |round: &&systoll_judge::Round| round.rows.iter().any(|row| rows.contains(&row.row));

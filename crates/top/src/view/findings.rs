@@ -1,8 +1,9 @@
-//! Draws findings with their cures, and rounds.
+//! Draws findings with their cures, remarks to consider, and rounds.
 
 use super::canvas::Canvas;
 use crate::state::State;
 use ratatui::layout::Rect;
+use systoll_judge::Finding;
 use systoll_present::{Parts, Pieces, Role};
 
 /// Draws the first findings, each with its cure, below the table.
@@ -13,9 +14,9 @@ pub(super) fn draw_some(state: &State, area: Rect, canvas: &mut Canvas<'_>) {
     let judged = &state.shown().judged;
     let pieces = pieces(state, area.width.into());
     let mut y = area.y + 1;
-    for (nth, finding) in judged.judgement.findings.iter().enumerate() {
-        let lines = pieces.finding(nth + 1, finding);
-        let is_fix = |line: &&Parts| line.iter().any(|(_, text)| text == "fix");
+    for (number, finding) in judged.reported() {
+        let lines = of(&pieces, number, finding);
+        let is_fix = |line: &&Parts| line.iter().any(|(_, text)| text == "fix" || text.trim().starts_with("fix: "));
         let shown = [lines.first(), lines.iter().find(is_fix)];
         for line in shown.into_iter().flatten() {
             if y >= area.bottom() {
@@ -27,7 +28,12 @@ pub(super) fn draw_some(state: &State, area: Rect, canvas: &mut Canvas<'_>) {
     }
 }
 
-/// Returns all findings, then all rounds.
+/// Returns the lines on a finding, or on a remark to consider.
+pub(super) fn of(pieces: &Pieces<'_>, number: Option<usize>, finding: &Finding) -> Vec<Parts> {
+    number.map_or_else(|| pieces.remark(finding), |number| pieces.finding(number, finding))
+}
+
+/// Returns all findings, the remarks to consider, then all rounds.
 pub(super) fn lines(state: &State, width: usize) -> Vec<Parts> {
     let judged = &state.shown().judged;
     let pieces = pieces(state, width);
@@ -36,8 +42,8 @@ pub(super) fn lines(state: &State, width: usize) -> Vec<Parts> {
     if judged.judgement.findings.is_empty() {
         lines.push(head("no finding so far"));
     }
-    for (nth, finding) in judged.judgement.findings.iter().enumerate() {
-        lines.extend(pieces.finding(nth + 1, finding));
+    for (number, finding) in judged.reported() {
+        lines.extend(of(&pieces, number, finding));
         lines.push(vec![]);
     }
     if !judged.judgement.rounds.is_empty() {

@@ -101,18 +101,18 @@ fn figure(state: &State, line: &TableLine, column: Column, cell: Rect, whole: (u
     }
 }
 
-/// Returns a line's name: the mark of a finding, then the call and who makes it; shortened to `width`.
+/// Returns a line's name: the mark of a finding or of a remark to consider, then the call and who makes it; shortened to `width`.
 fn name(state: &State, line: &TableLine, is_idle: bool, width: usize) -> Vec<(Role, String)> {
-    let judgement = &state.shown().judged.judgement;
-    let finding = line.finding.and_then(|at| judgement.findings.get(at).map(|finding| (at, finding)));
+    let finding = line.finding.and_then(|at| state.shown().judged.reported().get(at).copied());
     let mut parts = Vec::new();
     let mut room = width;
-    if let Some((at, finding)) = finding {
+    if let Some((number, finding)) = finding {
         let cause =
             finding.cause.as_ref().map_or_else(|| finding.kind.name().to_owned(), |id| systoll_present::clean(id));
-        let mark = if width >= 60 { format!("[{} {cause}] ", at + 1) } else { format!("[{}] ", at + 1) };
+        let at = number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+        let mark = if width >= 60 { format!("[{at} {cause}] ") } else { format!("[{at}] ") };
         room = room.saturating_sub(mark.chars().count());
-        parts.push((Role::Bad, mark));
+        parts.push((if number.is_some() { Role::Bad } else { Role::Warn }, mark));
     }
     let mut names = line.group.names();
     let has_function = names.len() > 2;
