@@ -2,9 +2,8 @@
 
 use crate::collections::hash::Map;
 use crate::results::finding::Wait;
+use crate::semantics::address;
 use std::cmp::Reverse;
-use std::net::{Ipv4Addr, Ipv6Addr};
-use systoll_model::constants::{AF_INET, AF_INET6};
 use systoll_model::{Moment, Recording, RowId, Sysno, WindowCall};
 
 /// Shortest single wait that is reported, ns: far longer than a tracer's own stop.
@@ -124,20 +123,8 @@ fn number(bytes: &[u8]) -> Option<i32> {
 
 /// Returns the peer in the bytes of an address: `192.0.2.1:53, a name server`.
 fn peer(bytes: &[u8]) -> Option<String> {
-    let family = u32::from(u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?));
-    let port = || Some(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?));
-    let (text, port) = match family {
-        AF_INET => {
-            let octets: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
-            (format!("{}:{}", Ipv4Addr::from(octets), port()?), port()?)
-        }
-        AF_INET6 => {
-            let octets: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
-            (format!("[{}]:{}", Ipv6Addr::from(octets), port()?), port()?)
-        }
-        _ => return None,
-    };
-    Some(if port == DNS { format!("{text}, a name server") } else { text })
+    let address = address(bytes)?;
+    Some(if address.port() == DNS { format!("{address}, a name server") } else { address.to_string() })
 }
 
 #[cfg(test)]

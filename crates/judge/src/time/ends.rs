@@ -169,11 +169,14 @@ impl Ends {
 }
 
 /// The watched processes that use a pipe, a socket or locks.
+#[derive(Default)]
 pub(super) struct Users {
     /// Process ids that write into a pipe, by its name.
     writers: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that use a socket, by its name.
     sockets: BTreeMap<String, BTreeSet<u32>>,
+    /// Process ids that use sockets with an address, by the kind of the socket and its address here.
+    addresses: BTreeMap<(String, String), BTreeSet<u32>>,
     /// Process ids that lock files.
     pub(super) lockers: BTreeSet<u32>,
     /// Process ids that send signals.
@@ -200,8 +203,7 @@ struct Received {
 impl Users {
     fn of(recording: &Recording) -> Self {
         let pairs = recording.rows.iter().any(|row| row.syscall.name() == Some("socketpair"));
-        let (writers, sockets, lockers, signallers, received) = Default::default();
-        let mut users = Self { writers, sockets, lockers, signallers, received, pairs };
+        let mut users = Self { pairs, ..Self::default() };
         let mut names: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
         let pid = |process| pid_of(recording, process).unwrap_or(0);
         for row in &recording.rows {
@@ -224,15 +226,23 @@ impl Users {
             };
             of.entry(name.to_owned()).or_default().insert(pid(window.process));
         }
-        users.received = names.into_iter().map(|(pid, names)| (pid, users.received_from(&names))).collect();
+        for (name, pids) in &users.sockets {
+            if let Some((kind, here, _)) = connection(name) {
+                users.addresses.entry((kind.to_owned(), here.to_owned())).or_default().extend(pids);
+            }
+        }
+        users.received = names.into_iter().map(|(pid, names)| (pid, users.received_from(pid, &names))).collect();
         users
     }
 
-    fn received_from(&self, names: &BTreeSet<&str>) -> Received {
+    fn received_from(&self, pid: u32, names: &BTreeSet<&str>) -> Received {
         let any_socket = names.iter().any(|name| is_socket(name));
         let mut received = Received { any_socket, ..Received::default() };
-        // An event loop has a counter by which its own threads wake it; its sockets wake it more often.
-        for name in names.iter().filter(|name| !any_socket || !is_counter(name)) {
+        // An event loop has a counter or a pipe by which its own threads wake it; its sockets wake it more often.
+        let is_own = |name: &str| {
+            is_counter(name) || self.writers.get(name).is_some_and(|pids| pids.len() == 1 && pids.contains(&pid))
+        };
+        for name in names.iter().filter(|name| !any_socket || !is_own(name)) {
             let by = self.of_other_end(name);
             received.any_unwritten |= by.is_none() && name.starts_with("pipe:");
             received.any_unwatched |= by.is_none() && connection(name).is_some();
@@ -260,8 +270,13 @@ impl Users {
         if is_pipe(name) {
             return self.writers.get(name).cloned();
         }
-        if let Some(other) = other_end(name) {
-            return self.sockets.get(&other).cloned();
+        if let Some((kind, here, there)) = connection(name) {
+            let exact = self.sockets.get(&format!("{kind}:[{there}->{here}]"));
+            // Windows show few connections of a server, and one tells whose address it is.
+            let known = exact.or_else(|| self.addresses.get(&(kind.to_owned(), there.to_owned())));
+            if known.is_some() || !name.starts_with("UNIX") {
+                return known.cloned();
+            }
         }
         let of_pair = |other: &&String| self.pairs && *other != name && other.starts_with("UNIX");
         let others = self.sockets.keys().filter(of_pair).filter_map(|other| self.sockets.get(other));
@@ -283,12 +298,6 @@ fn is_socket(name: &str) -> bool {
     ["TCP", "UDP", "UNIX", "socket:"].iter().any(|kind| name.starts_with(kind))
 }
 
-/// Returns the name of a socket's other end: `TCP:[a->b]` for `TCP:[b->a]`.
-fn other_end(name: &str) -> Option<String> {
-    let (kind, here, there) = connection(name)?;
-    Some(format!("{kind}:[{there}->{here}]"))
-}
-
 fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: &Users) -> WaitEnd {
     let name = name_of(recording, span.row);
     let result = span.result.unwrap_or(0);
@@ -308,6 +317,8 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
                 .of_id(span.pid, span.args[2])
                 .map_or_else(own_thread, |by| WaitEnd { class: WaitClass::Thread, by: Some(by) }),
         },
+        // Other operations wait for nobody: a thread that wakes another one may have to let that one run.
+        "futex" => WaitEnd::of(WaitClass::Processor),
         "wait4" | "waitid" => {
             let child = if name == "wait4" { result } else { span.args[1] as i64 };
             let child = u32::try_from(child).ok().filter(|pid| *pid > 0 && threads.life(*pid).is_some());
@@ -324,7 +335,7 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
         }
         _ if RAN_OUT.contains(&result) => WaitEnd::of(WaitClass::Clock),
         _ if may_be_queued(span, signature) => WaitEnd::of(WaitClass::Processor),
-        _ => of_object(span, signature, users, &|pids| by_one_of(pids), &|| threads.descendants(span)),
+        _ => of_object(span, signature, users, &|pids| by_one_of(pids), threads),
     }
 }
 
@@ -345,7 +356,7 @@ fn of_object(
     signature: Option<&Signature>,
     users: &Users,
     by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd,
-    descendants: &dyn Fn() -> BTreeSet<u32>,
+    threads: &Threads<'_>,
 ) -> WaitEnd {
     let name = signature.map_or("", |signature| signature.name);
     let names_path = signature.is_some_and(|of| of.args.iter().any(|arg| arg.kind == ArgKind::Path));
@@ -357,7 +368,7 @@ fn of_object(
         let class = match name {
             _ if sends_briefly => WaitClass::Unknown,
             "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg" | "sendto" | "sendmsg" => WaitClass::Peer,
-            _ if ON_DESCRIPTORS.contains(&name) => return of_received(span, users, by_one_of, descendants),
+            _ if ON_DESCRIPTORS.contains(&name) => return of_received(span, users, by_one_of, threads),
             "membarrier" | "mmap" | "munmap" | "madvise" | "mprotect" | "clone" | "clone3" | "fork" | "vfork"
             | "execve" | "execveat" | "exit" | "exit_group" => WaitClass::Kernel,
             _ if names_path || name == "getdents64" => WaitClass::Disk,
@@ -377,7 +388,10 @@ fn of_object(
         let others = users.at_other_end(span.pid, object).filter(|_| receives);
         // Who reads the output of its own children waits for them, or for their ends.
         let is_pipe = object.starts_with("pipe:") && receives;
-        let others = others.or_else(|| Some(descendants()).filter(|pids| is_pipe && !pids.is_empty()));
+        let others = others.or_else(|| Some(threads.descendants(span)).filter(|pids| is_pipe && !pids.is_empty()));
+        if others.is_none() && is_pipe && threads.has_folded_children(span.pid) {
+            return WaitEnd::of(WaitClass::Process);
+        }
         return others.map_or(WaitEnd::of(unknown), |pids| by_one_of(&pids));
     }
     let class = match object {
@@ -397,11 +411,11 @@ fn of_received(
     span: &WaitSpan,
     users: &Users,
     by_one_of: &dyn Fn(&BTreeSet<u32>) -> WaitEnd,
-    descendants: &dyn Fn() -> BTreeSet<u32>,
+    threads: &Threads<'_>,
 ) -> WaitEnd {
     let Some(received) = users.received.get(&span.pid) else { return WaitEnd::of(WaitClass::Unknown) };
     // A socket that listens has no other end: who connects to it is most likely who sends afterwards.
-    let of_children = received.any_unwritten.then(descendants).filter(|pids| !pids.is_empty());
+    let of_children = received.any_unwritten.then(|| threads.descendants(span)).filter(|pids| !pids.is_empty());
     let mut ends = received.by.iter().chain(&of_children).map(by_one_of);
     let Some(first) = ends.next() else {
         return WaitEnd::of(if received.any_socket { WaitClass::Peer } else { WaitClass::Unknown });

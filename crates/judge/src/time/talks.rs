@@ -2,7 +2,7 @@
 
 use super::ends::{Ends, WaitClass};
 use super::least::MOSTLY;
-use crate::semantics::{ObservedCall, Semantics, Way, connection};
+use crate::semantics::{ObservedCall, Semantics, Way, address, connection};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, Sysno, WaitSpan, WindowCall};
 
@@ -23,6 +23,9 @@ pub(super) const ACCEPTS: [&str; 2] = ["accept", "accept4"];
 const SENDS_TO: Sysno = Sysno::named("sendto");
 /// Its argument that points to the address.
 const TO: u8 = 4;
+/// The call that connects a socket, and its argument that points to the address.
+const CONNECTS: Sysno = Sysno::named("connect");
+const CONNECTS_TO: u8 = 1;
 /// Waits in windows, at least, that ran out after requests to a peer of which no answer is seen.
 const LEAST_SILENT: u64 = 2;
 
@@ -42,13 +45,25 @@ enum Peer {
     Bytes(Vec<u8>),
 }
 
+/// Waits that found something.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    all: u64,
+    /// Their time, ns.
+    all_ns: u64,
+    /// Those that waited for the answer of a request which the same thread sent right before.
+    answers: u64,
+    /// Their time, ns.
+    answers_ns: u64,
+}
+
 /// Numbers of a row's waits in windows.
 #[derive(Default)]
 struct Waits {
-    /// Calls that waited and found something.
-    all: u64,
-    /// Those that waited for the answer of a request which the same thread sent right before.
-    answers: u64,
+    /// Calls, whether they waited or not.
+    seen: u64,
+    /// Those that waited briefly and found something, and those that waited for [`LONG_WAIT_NS`] or more.
+    found: [Found; 2],
     /// The peers that answered.
     peers: BTreeSet<Peer>,
     threads: BTreeSet<u32>,
@@ -65,6 +80,8 @@ struct Talk {
     asked: Option<(Peer, usize)>,
     /// The peers to which requests were sent by descriptors.
     of_descriptor: BTreeMap<u64, Peer>,
+    /// The peers to which descriptors were connected: a socket that is closed soon has no name.
+    connected: BTreeMap<u64, Peer>,
 }
 
 impl Talks {
@@ -91,10 +108,15 @@ impl Talks {
                     let asked = talk.asked.as_ref().map(|(peer, _)| peer).filter(|peer| !is_other(peer));
                     waits.note(call, asked, window.thread);
                 }
+                if row.syscall == CONNECTS {
+                    let peer = call.arg_data(CONNECTS_TO, Moment::Entry).and_then(|data| address(&data.bytes));
+                    talk.connected.extend(peer.map(|peer| (descriptor, Peer::Named(peer.to_string()))));
+                }
                 match way.filter(|_| came) {
                     Some(Way::Out) => {
                         let given = || call.arg_data(TO, Moment::Entry).map(|data| Peer::Bytes(data.bytes.clone()));
                         let to = named.or_else(|| given().filter(|_| row.syscall == SENDS_TO));
+                        let to = to.or_else(|| talk.connected.get(&descriptor).cloned());
                         if let Some(to) = to {
                             talk.of_descriptor.insert(descriptor, to.clone());
                             talk.asked = Some((to, 0));
@@ -136,11 +158,11 @@ impl Talks {
     /// that all but one of them took, ns, and the number of peers. Whether a request needs the answer before it is not
     /// known.
     pub(super) fn in_turn(&self, recording: &Recording, ends: &Ends) -> Vec<(RowId, u64, u64, usize)> {
-        let mut ran_out: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
+        let mut ran_out: BTreeMap<RowId, u64> = BTreeMap::new();
         for (at, span) in recording.wait_spans.spans.iter().enumerate() {
             if ends.get(at).class == WaitClass::Clock {
-                let (calls, ns) = ran_out.entry(span.row).or_default();
-                (*calls, *ns) = (*calls + 1, ns.saturating_add(span.ns));
+                let ns = ran_out.entry(span.row).or_default();
+                *ns = ns.saturating_add(span.ns);
             }
         }
         let mut found = Vec::new();
@@ -150,12 +172,17 @@ impl Talks {
             if self.accepts.contains(&row.process) {
                 continue;
             }
-            let mostly = waits.answers as f64 >= MOSTLY * waits.all as f64;
+            // An event loop that waits long for answers waits briefly as well: until it may send, and for a connection's end.
+            let [brief, long] = waits.found;
+            let of = if long.answers_ns > brief.answers_ns { long } else { brief };
+            let mostly = of.answers as f64 >= MOSTLY * of.all as f64;
             let alone = (1..=MOST_PEERS).contains(&waits.peers.len()) && waits.threads.len() == 1;
             // Waits that ran out brought no answer.
-            let (vain, vain_ns) = ran_out.get(id).copied().unwrap_or_default();
-            let calls = row.counts.calls.saturating_sub(vain);
+            let vain_ns = ran_out.get(id).copied().unwrap_or_default();
+            let calls = (row.counts.calls as f64 * of.answers as f64 / waits.seen.max(1) as f64).round() as u64;
             let waited = row.counts.waited_ns.unwrap_or(0).saturating_sub(vain_ns);
+            let all_ns = brief.all_ns.saturating_add(long.all_ns).max(1);
+            let waited = (waited as f64 * of.answers_ns as f64 / all_ns as f64) as u64;
             let long = waited as f64 >= LEAST_SHARE * recording.header.wall_ns as f64;
             if mostly && alone && long && calls >= LEAST_REQUESTS {
                 // The requests to different peers can be on their way together, those to one peer too.
@@ -169,11 +196,14 @@ impl Talks {
 impl Waits {
     /// Counts a wait; `asked` is the peer to which a request was sent right before.
     fn note(&mut self, call: &WindowCall, asked: Option<&Peer>, thread: u32) {
+        self.seen += 1;
         let Some(waited) = call.waited_ns.filter(|ns| *ns > 0) else { return };
         if call.result.is_some_and(|n| n > 0) {
-            self.all += 1;
+            let [brief, long] = &mut self.found;
+            let found = if waited >= LONG_WAIT_NS { long } else { brief };
+            (found.all, found.all_ns) = (found.all + 1, found.all_ns.saturating_add(waited));
             if let Some(peer) = asked {
-                self.answers += 1;
+                (found.answers, found.answers_ns) = (found.answers + 1, found.answers_ns.saturating_add(waited));
                 self.peers.insert(peer.clone());
                 self.threads.insert(thread);
             }

@@ -31,6 +31,9 @@ pub(super) const SLACK_NS: u64 = 1_000_000;
 /// few slices of 3 to 4 ms (CONFIG_HZ=250). Data that TCP holds back come after 40 ms.
 pub(super) const BUSY_SLACK_NS: u64 = 12_000_000;
 
+/// Calls that make a process or a thread.
+const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
+
 /// Returns the name of a row's system call; empty if it has none.
 pub(super) fn name_of(recording: &Recording, row: RowId) -> &str {
     recording.rows.get(row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default()
@@ -52,6 +55,26 @@ fn ends_thread(recording: &Recording, span: &WaitSpan) -> bool {
     matches!(name_of(recording, span.row), "exit" | "exit_group" | "execve" | "execveat")
 }
 
+/// Returns the processes that made more processes than are known one by one, where some are folded.
+fn with_folded(recording: &Recording, children: &BTreeMap<u32, BTreeSet<u32>>) -> BTreeSet<u32> {
+    if !recording.processes.iter().any(Process::is_many) {
+        return BTreeSet::new();
+    }
+    let mut made: BTreeMap<u32, u64> = BTreeMap::new();
+    for row in recording.rows.iter().filter(|row| row.syscall.name().is_some_and(|name| FORKS.contains(&name))) {
+        let process = recording.processes.get(row.process.0 as usize).filter(|process| !process.is_many());
+        let Some(pid) = process.map(|process| process.pid) else { continue };
+        let of = made.entry(pid).or_default();
+        *of = of.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
+    }
+    // A thread is made by the same calls.
+    let known = |pid: u32| {
+        let threads = recording.processes.iter().filter(|of| of.pid == pid && !of.is_many()).map(|of| of.threads);
+        threads.fold(children.get(&pid).map_or(0, BTreeSet::len) as u64, u64::saturating_add)
+    };
+    made.into_iter().filter(|(pid, made)| *made > known(*pid)).map(|(pid, _)| pid).collect()
+}
+
 /// All threads of a run that are known by their ids.
 pub(super) struct Threads<'a> {
     /// Indices of each thread's long waits, by rising time.
@@ -62,6 +85,8 @@ pub(super) struct Threads<'a> {
     lives: BTreeMap<u32, Life>,
     /// The processes that each process made.
     children: BTreeMap<u32, BTreeSet<u32>>,
+    /// Processes with children that are not known one by one, as they were many.
+    with_folded: BTreeSet<u32>,
     /// The system calls of the threads of which these are known.
     calls: BTreeMap<ThreadId, BTreeSet<&'static str>>,
     recording: &'a Recording,
@@ -115,7 +140,13 @@ impl<'a> Threads<'a> {
             let parent = process.parent.and_then(|id| pid_of(recording, id)).filter(|parent| *parent != process.pid);
             parent.map(|parent| children.entry(parent).or_default().insert(process.pid));
         }
-        Self { waits, of_process, ended_ns, lives, children, calls, recording }
+        let with_folded = with_folded(recording, &children);
+        Self { waits, of_process, ended_ns, lives, children, with_folded, calls, recording }
+    }
+
+    /// Returns true if a process made children that are not known one by one.
+    pub(super) fn has_folded_children(&self, pid: u32) -> bool {
+        self.with_folded.contains(&pid)
     }
 
     /// Returns the processes that a process made, and those that these made, which lived in the course of a wait and at its
