@@ -113,7 +113,8 @@ mod tests {
         let rows = vec![Row::new(ProcessId(0), Sysno::from_name("nanosleep").unwrap(), Counts::default())];
         let recording = Recording { header: Header { wall_ns, ..Header::default() }, rows, ..Recording::default() };
         let (class, row, line) = (WaitClass::Clock, RowId(0), None);
-        let part = WallPart { class, row, calls: 9, ns: slept_ns, longest_ns: slept_ns, line, unsampled: false };
+        let (unsampled, corrected) = (false, false);
+        let part = WallPart { class, row, calls: 9, ns: slept_ns, longest_ns: slept_ns, line, unsampled, corrected };
         let wall = WallTime {
             wall_ns,
             other_ns: wall_ns - slept_ns,

@@ -31,6 +31,8 @@ pub struct WallPart {
     pub line: Option<FrameId>,
     /// True if what was sampled of the row's waits does not stand for these: the row's lines are those of other waits.
     pub unsampled: bool,
+    /// True if the time by which systoll prolonged what was waited for is taken off: times are estimates then.
+    pub corrected: bool,
 }
 
 /// What ended one long wait.
@@ -52,7 +54,7 @@ pub struct WallTime {
     pub other_ns: u64,
     /// The part of `other_ns` in which it ran, ns: at most the processor time of its process.
     pub running_ns: u64,
-    /// The part of `other_ns` in which it waited for systoll's own work, ns.
+    /// The part of `other_ns` in which it waited for systoll's own work, or for processes that systoll held up, ns.
     pub systoll_ns: u64,
     /// The part of `other_ns` in which it was ready to run and waited for a processor, ns, at least.
     pub queued_ns: u64,
@@ -118,12 +120,30 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
         WallPart { line, unsampled: line.is_none() && (is_of_few || is_of_others()), ..part }
     };
     let mut parts: Vec<WallPart> = walk.parts.into_iter().map(with_line).collect();
+    let held_up_ns = correct(&mut parts, recording.header.watching_ns.saturating_sub(other.systoll));
     parts.sort_by_key(|part| (Reverse(part.ns), part.row, part.class));
     let ended = |end: &WaitEnd| EndedWait { class: end.class, by: end.by.map(|by| (by.pid, by.tid)) };
     let ends = ends.all.iter().map(ended).collect();
-    let Other { all: other_ns, running: running_ns, systoll: systoll_ns, queued: queued_ns } = other;
+    let (other_ns, systoll_ns) = (other.all + held_up_ns, other.systoll + held_up_ns);
+    let Other { running: running_ns, queued: queued_ns, .. } = other;
     let is_complete = recording.wait_spans.is_complete();
     WallTime { wall_ns, other_ns, running_ns, systoll_ns, queued_ns, parts, ends, is_complete }
+}
+
+/// Takes `watching_ns` of systoll's work off the waits for other processes, which it held up, in proportion to their time.
+/// Returns how much of it they had.
+fn correct(parts: &mut [WallPart], watching_ns: u64) -> u64 {
+    let is_held_up = |part: &&mut WallPart| part.class == WaitClass::Process;
+    let all = parts.iter_mut().filter(is_held_up).fold(0u64, |sum, part| sum.saturating_add(part.ns));
+    let left = 1.0 - watching_ns.min(all) as f64 / all.max(1) as f64;
+    let mut taken = 0;
+    for part in parts.iter_mut().filter(is_held_up).filter(|_| left < 1.0) {
+        let ns = (part.ns as f64 * left) as u64;
+        taken += part.ns.saturating_sub(ns);
+        let longest_ns = (part.longest_ns as f64 * left) as u64;
+        *part = WallPart { ns, longest_ns, corrected: true, ..*part };
+    }
+    taken
 }
 
 /// Returns the threads of which long waits of a row were sampled, by row.
@@ -256,7 +276,8 @@ impl Walk<'_> {
         }
         let Some(span) = self.recording.wait_spans.spans.get(at) else { return };
         let (class, row) = (ended.class, span.row);
-        let empty = WallPart { class, row, calls: 0, ns: 0, longest_ns: 0, line: None, unsampled: false };
+        let empty =
+            WallPart { class, row, calls: 0, ns: 0, longest_ns: 0, line: None, unsampled: false, corrected: false };
         let part = self.parts.entry((class, row)).or_insert(empty);
         self.waiters.entry((class, row)).or_default().insert(thread);
         part.calls += 1;

@@ -58,6 +58,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         lost: h.lost,
         uncounted: sentences.uncounted(),
         wall_ns: h.wall_ns,
+        watching_ns: h.watching_ns.min(h.wall_ns),
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,
         own_cpu_ns: judgement.own_cpu_ns(rec),
@@ -311,6 +312,7 @@ fn wire_wall(sentences: Sentences<'_>, wall: &WallTime) -> WireWall {
             calls: part.calls,
             ns: part.ns,
             longest_ns: part.longest_ns,
+            corrected: part.corrected,
             told: sentences.wall_part(wall, part),
         })
     };

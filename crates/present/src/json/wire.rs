@@ -22,6 +22,7 @@ pub(super) struct Report<'a> {
     pub(super) lost: u64,
     pub(super) uncounted: bool,
     pub(super) wall_ns: u64,
+    pub(super) watching_ns: u64,
     pub(super) user_ns: u64,
     pub(super) sys_ns: u64,
     pub(super) own_cpu_ns: Option<u64>,
@@ -120,6 +121,7 @@ pub(super) struct WireWallPart {
     pub(super) calls: u64,
     pub(super) ns: u64,
     pub(super) longest_ns: u64,
+    pub(super) corrected: bool,
     pub(super) told: String,
 }
 

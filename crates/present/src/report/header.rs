@@ -36,7 +36,8 @@ impl Report<'_> {
         let watched = if self.slowed() || h.attached.is_some() { " watched" } else { "" };
         // A trace without times does not tell how long the run took.
         if h.wall_ns > 0 || !h.backend.is_trace() {
-            segments.push(Line::of(Role::Plain, format!("{}{watched}", time(h.wall_ns))));
+            let held_up = self.sentences().held_up();
+            segments.push(Line::of(Role::Plain, format!("{}{watched}{held_up}", time(h.wall_ns))));
         }
         segments.push(self.cpu(with_span));
         let processes = processes(self.rec);

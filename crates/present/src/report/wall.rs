@@ -92,6 +92,7 @@ impl Report<'_> {
                 sum.ns = sum.ns.saturating_add(part.ns);
                 sum.calls = sum.calls.saturating_add(part.calls);
                 sum.longest_ns = sum.longest_ns.max(part.longest_ns);
+                sum.corrected |= part.corrected;
             } else {
                 places.push(WaitingPlace { syscall: row.syscall, part: part.clone(), caller, text });
             }

@@ -7,6 +7,8 @@ use systoll_model::{Process, RowId};
 
 /// Least share of the elapsed time, 0 to 1, of waiting that a report mentions unasked.
 const MUCH: f64 = 0.2;
+/// Least time, ns, for which systoll held a run up that its first line mentions: who sees less does not wait for it.
+const HELD_UP_NS: u64 = 50_000_000;
 /// Least share of the elapsed time, 0 to 1, of a class of waits that has words of its own.
 const LEAST: f64 = 0.01;
 
@@ -29,6 +31,14 @@ impl<'a> Sentences<'a> {
         let all = self.rec.processes.iter().map(cpu_ns).fold(0, u64::saturating_add);
         let first = self.rec.processes.first().map_or(0, cpu_ns);
         self.rec.header.attached.is_some() && first < all / 2
+    }
+
+    /// Writes the part of the elapsed time that is systoll's, as in `, about 5.1 s of it systoll's`; nothing if it is small.
+    pub(crate) fn held_up(&self) -> String {
+        let h = &self.rec.header;
+        let is_shown = h.watching_ns >= HELD_UP_NS && h.watching_ns as f64 >= MUCH * h.wall_ns as f64;
+        let ns = h.watching_ns.min(h.wall_ns);
+        if is_shown { format!(", about {} of it systoll's", time(ns)) } else { String::new() }
     }
 
     /// Writes how much of the elapsed time each class of waits took: `80 % waiting for time to pass, 15 % for the disk, 5 %
@@ -61,6 +71,8 @@ impl<'a> Sentences<'a> {
     pub(crate) fn wall_part(&self, wall: &WallTime, part: &WallPart) -> String {
         let of = percent(part.ns as f64 / wall.wall_ns.max(1) as f64).map_or_else(String::new, |of| format!(", {of}"));
         let waited = match part.calls {
+            // Of single waits it is not known by how much systoll prolonged them.
+            n if part.corrected => format!("waited about {} in {n} calls, without systoll's part", time(part.ns)),
             1 => format!("waited {}", time(part.ns)),
             n => format!("waited {} in {n} calls, at most {}", time(part.ns), time(part.longest_ns)),
         };

@@ -579,6 +579,7 @@ fn waits_that_are_printed_alike_are_one() {
         longest_ns: 30_000_000,
         line: None,
         unsampled: false,
+        corrected: false,
     };
     let waits = |class: [WaitClass; 2]| {
         let parts: Vec<WallPart> = rows.iter().zip(class).map(|(row, class)| part(row, class)).collect();

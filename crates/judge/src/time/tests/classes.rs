@@ -28,6 +28,8 @@ fn calls_that_wait_for_nobody_wait_for_the_kernel_or_a_processor() {
     assert_eq!([class("sendto", queued), class("close", queued)], [WaitClass::Processor; 2]);
     assert_eq!([class("newfstatat", queued), class("mremap", queued)], [WaitClass::Processor; 2]);
     assert_eq!(class("recvfrom", queued), WaitClass::Peer, "it was made to wait");
+    let wakes: fn(&mut WaitSpan) = |span| span.args[1] = 129;
+    assert_eq!(class("futex", wakes), WaitClass::Processor);
     let hardly: fn(&mut WaitSpan) = |span| span.queued_most_ns = Some(3 * MS);
     assert_eq!(class("newfstatat", hardly), WaitClass::Disk);
 }
@@ -69,4 +71,38 @@ fn time_beside_long_waits_is_running_only_as_far_as_the_processor_time_goes() {
     assert_eq!(parts(&run), [100, 300, 350, 50]);
     run.recording.processes[0].queued_ns = Some(90 * MS);
     assert_eq!(parts(&run), [100, 300, 90, 310]);
+}
+
+#[test]
+fn waits_for_other_processes_are_shown_without_the_time_for_which_systoll_held_these_up() {
+    let run = Run::of(1_000).process(1, None, (0, 1_000)).wait((1, 1), "nanosleep", (0, 200), nothing);
+    let mut run = run.wait((1, 1), "wait4", (300, 800), nothing).wait((1, 1), "wait4", (850, 950), nothing);
+    run.recording.processes[0].cpu_ns = Some(100 * MS);
+    let mut parts = |watching_ms: u64| {
+        run.recording.header.watching_ns = watching_ms * MS;
+        let wall = run.judged().wall.unwrap();
+        let waits: Vec<_> = wall.parts.iter().map(|part| (part.class, part.ns / MS, part.corrected)).collect();
+        assert_eq!(wall.waited_ns() + wall.other_ns, wall.wall_ns);
+        (waits, [wall.running_ns, wall.systoll_ns].map(|ns| ns / MS))
+    };
+    let (slept, waited) = ((WaitClass::Clock, 200, false), |ms, less| (WaitClass::Process, ms, less));
+    // 100 of the 200 ms beside long waits were its own.
+    assert_eq!(parts(60), (vec![waited(600, false), slept], [100, 60]));
+    assert_eq!(parts(400), (vec![waited(300, true), slept], [100, 400]));
+    assert_eq!(parts(2_000), (vec![slept, waited(0, true)], [100, 700]));
+}
+
+#[test]
+fn who_made_more_processes_than_are_known_waits_for_one_of_them() {
+    let reads = |calls: u64| {
+        let run = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (5, 6)).process(3, Some(1), (5, 6));
+        let mut run = run.wait((1, 1), "read", (10, 60), |span| span.object = Some("pipe:[7]".into()));
+        let row = run.row(1, "clone");
+        run.recording.rows[row.0 as usize].counts.calls = calls;
+        // Of a program that a child ran at first, and its parent afterwards.
+        run.recording.processes[2].instances = 50;
+        run.classes().0
+    };
+    assert_eq!(reads(9), [(WaitClass::Process, 50)]);
+    assert_eq!(reads(1), [(WaitClass::Unknown, 50)]);
 }

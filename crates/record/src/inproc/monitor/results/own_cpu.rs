@@ -10,6 +10,7 @@ use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::inproc::monitor::results::cpu_time::ObserverTime;
 use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::DraftRecording;
+use crate::table::Image;
 use systoll_model::{Problem, ProblemKind, Recording};
 
 /// Largest distance of the interval's ends from the figure for which the figure is shown: a share of the figure, plus a
@@ -24,7 +25,7 @@ const THREAD_NS: f64 = 25_000.0;
 /// Greatest age of the last reading of a process that has not noted its time, ns.
 const ASKED_AGO_NS: u64 = 100_000_000;
 
-/// Processor time of watching that no clock of the run sees.
+/// Time of watching that no clock of the run sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UnseenTime {
     /// Unseen time for each program started after the first, ns. It is the same for the first twenty starts of a script
@@ -34,12 +35,17 @@ pub(crate) struct UnseenTime {
     pub(crate) per_copy_ns: f64,
     /// Relative uncertainty of both figures.
     pub(crate) doubt: f64,
+    /// Elapsed time by which watching prolongs each start after the first, ns; 0 if it was not measured.
+    pub(crate) longer_start_ns: f64,
+    /// Elapsed time by which watching prolongs each copy, ns; 0 if it was not measured.
+    pub(crate) longer_copy_ns: f64,
 }
 
 impl UnseenTime {
     /// Estimates for runs without twins. Measured on loops of 20 to 300 starts under dash, bash and Python: 0.3 ms
     /// (true) to 1.2 ms (sed under bash) a start, 55 us (a small C program) to 100 us (bash) a copy.
-    pub(crate) const UNMEASURED: Self = Self { per_start_ns: 700_000.0, per_copy_ns: 65_000.0, doubt: 0.75 };
+    pub(crate) const UNMEASURED: Self =
+        Self { per_start_ns: 700_000.0, per_copy_ns: 65_000.0, doubt: 0.75, longer_start_ns: 0.0, longer_copy_ns: 0.0 };
 }
 
 /// Measured processor times of a run, and numbers of events that cost time unseen.
@@ -63,11 +69,15 @@ pub(crate) struct MeasuredTimes {
     pub(crate) threads: u64,
     /// Cost of the calls, ns.
     pub(crate) toll_ns: u64,
+    /// Elapsed time of the run, as watched, ns.
+    pub(crate) wall_ns: u64,
+    /// Mean time from the start of one of its programs to that of the next, or, if it started none, from copy to copy, ns.
+    pub(crate) period_ns: f64,
 }
 
 impl MeasuredTimes {
-    /// Sums up a run; `children` is the user and system time of all children that were waited for.
-    pub(crate) fn of(draft: &DraftRecording, root: &RootProcess, children: (u64, u64)) -> Self {
+    /// Sums up a run of `wall_ns`; `children` is the user and system time of all children that were waited for.
+    pub(crate) fn of(draft: &DraftRecording, root: &RootProcess, wall_ns: u64, children: (u64, u64)) -> Self {
         let (stats, table) = (&draft.stats, &draft.table);
         let before = stats.facts.children_before;
         let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
@@ -95,6 +105,8 @@ impl MeasuredTimes {
             copies: forks.saturating_sub(stats.starts.saturating_sub(1)),
             threads: table.threads_in_all().saturating_sub(images),
             toll_ns: table.rows.iter().filter_map(|r| r.counts.toll_ns).fold(0, u64::saturating_add),
+            wall_ns,
+            period_ns: period_ns(&table.images),
         }
     }
 
@@ -111,6 +123,14 @@ impl MeasuredTimes {
     /// Returns the time of the processes that were waited for, without the time of watching that clocks saw, ns.
     pub(crate) fn without_seen_ns(&self) -> u64 {
         self.waited_for_ns.saturating_sub(self.added_ns.saturating_add(self.seen_ns()))
+    }
+
+    /// Returns the elapsed time by which watching prolonged the run's starts and copies, ns. Starts that ran beside each other
+    /// prolonged it by less. What is left of the run is no less than its own processor time needs on all of `cpus`.
+    pub(crate) fn longer_ns(&self, beside: UnseenTime, cpus: u32) -> u64 {
+        let starts = beside.longer_start_ns * self.later_starts() as f64;
+        let needs = self.own(beside).own_ns.unwrap_or(0) / u64::from(cpus.max(1));
+        ((starts + beside.longer_copy_ns * self.copies as f64) as u64).min(self.wall_ns.saturating_sub(needs))
     }
 
     /// Returns the estimate of the command's own processor time.
@@ -138,6 +158,17 @@ impl MeasuredTimes {
         }
         OwnCpu { total_ns, own_ns: not_below(own_ns, self.toll_ns), toll_ns: self.toll_ns, doubt_ns }
     }
+}
+
+/// Returns [`MeasuredTimes::period_ns`] of a run of these programs and copies.
+fn period_ns(images: &[Image]) -> f64 {
+    let Some((first, later)) = images.split_first() else { return 0.0 };
+    let mut starts: Vec<u64> = later.iter().filter(|i| i.exe != first.exe).map(|i| i.start_ns).collect();
+    if starts.is_empty() {
+        starts = later.iter().map(|i| i.start_ns).collect();
+    }
+    let span = starts.iter().max().zip(starts.iter().min()).map_or(0, |(last, first)| last - first);
+    span as f64 / starts.len().saturating_sub(1).max(1) as f64
 }
 
 /// An estimate of the command's own processor time, and its uncertainty.
@@ -244,11 +275,20 @@ mod tests {
             asked,
             ..MeasuredTimes::default()
         };
-        let beside = UnseenTime { per_start_ns: 250_000.0, per_copy_ns: 100_000.0, doubt: 0.25 };
+        let beside = UnseenTime {
+            per_start_ns: 250_000.0,
+            per_copy_ns: 100_000.0,
+            doubt: 0.25,
+            longer_start_ns: 2_000_000.0,
+            longer_copy_ns: 1_000_000.0,
+        };
         let own = spent.own(beside);
         // The result is 3,000 ms - 500, minus 1,000 later starts of 0.25 ms, minus 1,000 copies of 0.1 ms.
         assert_eq!(own.known().map(|ns| ns / MS), Some(2_150));
         assert_eq!(own.doubt_ns / MS, 87);
+        let longer = |wall_ns, cpus| MeasuredTimes { wall_ns, ..spent }.longer_ns(beside, cpus) / MS;
+        // Two ms for each start and one for each copy, but no more than 2,150 ms of own time leave.
+        assert_eq!([longer(9_000 * MS, 1), longer(4_150 * MS, 1), longer(4_150 * MS, 2)], [3_000, 2_000, 3_000]);
         // For one program alone, everything spent on asking was seen.
         let alone = MeasuredTimes {
             waited_for_ns: 20 * MS,

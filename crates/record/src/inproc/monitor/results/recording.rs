@@ -31,6 +31,8 @@ impl Finished {
     /// Returns the recording; `beside` is the cost of watching that no clock of the run saw.
     pub(crate) fn recording(self, beside: UnseenTime) -> Recording {
         let mut recording = self.recording;
+        let header = &mut recording.header;
+        header.watching_ns = header.watching_ns.max(self.spent.longer_ns(beside, header.host.cpus));
         self.spent.own(beside).tell(&mut recording);
         recording
     }
@@ -56,10 +58,11 @@ pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
     finished
 }
 
-/// Returns the processor time of an ended run, for a caller that needs nothing else.
+/// Returns the times of an ended run, for a caller that needs nothing else.
 pub(crate) fn spent(mut session: Session) -> MeasuredTimes {
+    let wall_ns = session.draft.clock.at(sys::now());
     collect::collect_all(&mut session.targets, &mut session.knowledge, &mut session.draft);
-    MeasuredTimes::of(&session.draft, &session.traced.root, sys::children_times())
+    MeasuredTimes::of(&session.draft, &session.traced.root, wall_ns, sys::children_times())
 }
 
 /// Returns the recording of a run that goes on.
@@ -131,8 +134,8 @@ fn recording(
         Some(used) => Progress::of_left(wall_ns, children, used),
         None => Progress::of(&session.draft.table, wall_ns, session.traced.root.exit, children),
     };
-    let spent = MeasuredTimes::of(&session.draft, &session.traced.root, progress.used());
-    let twins = Twins::of(&session.draft.table, &spent, wall_ns).filter(|_| !session.traced.root.cut_short);
+    let spent = MeasuredTimes::of(&session.draft, &session.traced.root, wall_ns, progress.used());
+    let twins = Twins::of(&session.draft.table, &spent).filter(|_| !session.traced.root.cut_short);
     let header = header(session, &progress);
     session.draft.stats.facts.leave_out(children, sys::children_times());
     let processes = processes(&session.draft, &session.traced.root, &named.rows, wall_ns);
