@@ -11,7 +11,7 @@ use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{
     Act, Effect, FD_FLAGS, FILE_STATUS, Lines, ObservedCall, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS, Semantics,
-    Way, is_device,
+    Way, is_device, removes_name,
 };
 use crate::world::barrier::Barrier;
 use crate::world::replay::{Meaning, Opened, Step};
@@ -43,6 +43,8 @@ pub(super) struct Reopen<'a> {
     /// Names of files that any process moved elsewhere: the next opening for writing there is to
     /// make a new file.
     moved: Vec<Cow<'a, str>>,
+    /// Names of files that any process removed.
+    removed: Vec<Cow<'a, str>>,
     /// Files that a process empties after it has opened them, by its number.
     emptied: Set<(u32, &'a str)>,
     /// Bytes last read from each path, by process. Reading the same bytes again is needless.
@@ -54,21 +56,17 @@ pub(super) struct Reopen<'a> {
 
 impl<'a> Reopen<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        let moved = moved_away(recording, semantics);
+        let changes = |lines: &Lines| lines.does(|effect| matches!(effect, Effect::Path { .. }));
+        let removes = semantics.calls_in_windows(recording, changes).filter(|o| removes_name(o.syscall));
         Self {
             rereads: Rereads::new(recording, semantics),
-            moved,
+            moved: first_paths(semantics.calls_in_windows(recording, Lines::names), semantics),
+            removed: first_paths(removes, semantics),
             emptied: emptied(recording, semantics),
             contents: Map::default(),
             size: 0,
             rotating: Set::default(),
         }
-    }
-
-    /// Returns true if the file at `path` was moved elsewhere, also if that was by a relative name.
-    fn is_moved(&self, path: &str) -> bool {
-        let is = |moved: &str| path == moved || !moved.starts_with('/') && path.ends_with(&*["/", moved].concat());
-        self.moved.iter().any(|moved| is(moved))
     }
 }
 
@@ -97,7 +95,7 @@ impl Detector for Reopen<'_> {
             let walks = || walked.get(at).is_some_and(|walks| *walks);
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes && !only_reads(step, rest) {
-                let moved = self.is_moved(&opened.path);
+                let moved = is_one_of(&opened.path, &self.moved);
                 self.writing(step, opened, moved, rest, claims);
             } else {
                 self.reading(step, opened, walks, rest, claims);
@@ -130,16 +128,22 @@ fn anew() -> Claim {
     }
 }
 
+/// Returns true if `path` is one of these names, which may be relative.
+fn is_one_of(path: &str, names: &[Cow<'_, str>]) -> bool {
+    let is = |name: &str| path == name || !name.starts_with('/') && path.ends_with(&*["/", name].concat());
+    names.iter().any(|name| is(name))
+}
+
 /// Returns true if the step begins something else.
 fn turns(step: &Step<'_>) -> bool {
     step.lets(Barrier::TURNS)
 }
 
-/// Returns the names of files that processes moved elsewhere, as far as windows show.
-fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a, str>> {
-    let moves = semantics.calls_in_windows(recording, Lines::names).filter(|o| o.call.errno().is_none());
-    let renames = moves.filter_map(|o| o.paths(semantics.lines_of(o.syscall).effects(&o)).next());
-    let mut names: Vec<Cow<'a, str>> = renames.collect();
+/// Returns the first paths of those of these calls that succeeded: the names that they took from files.
+fn first_paths<'a>(calls: impl Iterator<Item = ObservedCall<'a>>, semantics: &Semantics) -> Vec<Cow<'a, str>> {
+    let taken = calls.filter(|o| o.call.errno().is_none());
+    let mut names: Vec<Cow<'a, str>> =
+        taken.filter_map(|o| o.paths(semantics.lines_of(o.syscall).effects(&o)).next()).collect();
     names.sort();
     names.dedup();
     names.truncate(MOVED);
@@ -280,7 +284,10 @@ impl Reopen<'_> {
     /// opening the path again.
     fn writing(&mut self, step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
         // A file made anew is another file each time, unless it is a device: /dev/null is what it was.
-        if !opened.again || opened.anew && !is_device(&opened.path) || is_moved_next(&opened.path, rest) {
+        // The ledger does not know whether a file was removed since.
+        let is_removed = !opened.shown && is_one_of(&opened.path, &self.removed);
+        let is_other = opened.anew && !is_device(&opened.path) || is_removed;
+        if !opened.again || is_other || is_moved_next(&opened.path, rest) {
             return;
         }
         let own = claims.get(step.index).is_none_or(|old| old.weak);

@@ -231,8 +231,8 @@ impl<'a> Replay<'a> {
             && generation <= self.began
             && (self.paths.is_absolute(path) || !wanders);
         let before = self.opened.insert((self.who(observed.window), writes, path), generation);
-        let again = before == Some(generation) || told;
-        Some(Opened { path: self.paths.text(path), writes, anew, again })
+        let shown = before == Some(generation);
+        Some(Opened { path: self.paths.text(path), writes, anew, again: shown || told, shown })
     }
 
     /// Voids the state that a signal handler, or the return from one, may have changed.

@@ -47,6 +47,8 @@ pub(crate) struct Opened<'a> {
     pub anew: bool,
     /// True if the same file was opened in the same way before.
     pub again: bool,
+    /// True if windows show that; the ledger may know it alone.
+    pub shown: bool,
 }
 
 /// The bytes that a call moved, or tried to move.
