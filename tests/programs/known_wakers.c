@@ -221,7 +221,7 @@ static void *signals_it(void *unused)
 {
     for (int i = 0; i < TURNS; i++) {
         usleep(4 * MS);
-        pthread_kill(waiting, SIGUSR1);
+        pthread_kill(waiting, SIGRTMIN);
     }
     return unused;
 }
@@ -231,7 +231,8 @@ static void signals(void)
     pthread_t thread;
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
+    /* Of other signals one may stand for several: a waiter that is late would wait for ever. */
+    sigaddset(&set, SIGRTMIN);
     pthread_sigmask(SIG_BLOCK, &set, 0);
     waiting = pthread_self();
     pthread_create(&thread, 0, signals_it, 0);
