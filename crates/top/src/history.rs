@@ -20,20 +20,24 @@ pub struct Judged {
     pub judgement: Judgement,
     /// The recording's rows by their names, costliest first.
     pub(crate) members: HashMap<RowKey, Vec<RowId>>,
+    /// Indices of the remarks to consider among the judgement's, most time to win first.
+    considered: Vec<usize>,
 }
 
 impl Judged {
     /// Puts a recording and its judgement together.
     pub fn new(recording: Recording, judgement: Judgement) -> Self {
         let members = members(&recording);
-        Self { recording, judgement, members }
+        let place = |remark: &Finding| judgement.also.iter().position(|other| std::ptr::eq(other, remark));
+        let considered = judgement.considered(&recording).into_iter().filter_map(place).collect();
+        Self { recording, judgement, members, considered }
     }
 
     /// Returns the findings with their numbers, then the remarks to consider, which have none.
-    pub(crate) fn reported(&self) -> Vec<(Option<usize>, &Finding)> {
+    pub(crate) fn reported(&self) -> impl Iterator<Item = (Option<usize>, &Finding)> {
         let findings = (1..).map(Some).zip(&self.judgement.findings);
-        let considered = self.judgement.considered(&self.recording);
-        findings.chain(considered.into_iter().map(|remark| (None, remark))).collect()
+        let considered = self.considered.iter().filter_map(|at| self.judgement.also.get(*at));
+        findings.chain(considered.map(|remark| (None, remark)))
     }
 }
 

@@ -109,7 +109,7 @@ impl State {
 
     /// Returns the contents that the screen has to hold.
     pub(crate) fn contents(&self) -> Contents {
-        Contents { findings: self.shown().judged.reported().len(), is_text: self.look.is_batch }
+        Contents { findings: self.shown().judged.reported().count(), is_text: self.look.is_batch }
     }
 
     fn areas(&self) -> Areas {

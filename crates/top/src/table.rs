@@ -136,7 +136,7 @@ pub struct TableLine {
     pub is_sampled: bool,
     /// Rows that count the calls.
     pub keys: Vec<RowKey>,
-    /// Index in [`Judged::reported`] of the finding or the remark that claims calls of the line.
+    /// Index in `Judged::reported` of the finding or the remark that claims calls of the line.
     pub finding: Option<usize>,
 }
 
@@ -256,12 +256,12 @@ fn processes(interval: &Interval) -> Vec<TableLine> {
     interval.tally.processes.iter().filter(shown).map(line).collect()
 }
 
-/// Returns the rows of which findings or remarks claim calls, each with the index of the first such one in
-/// [`Judged::reported`].
+/// Returns the rows whose calls a finding or a remark claims, each with the index of the first one in
+/// `Judged::reported`.
 fn claimed(interval: &Interval) -> HashMap<&RowKey, usize> {
     let judged = &interval.judged;
     let mut finding_of: HashMap<RowId, usize> = HashMap::new();
-    for (at, (_, finding)) in judged.reported().into_iter().enumerate() {
+    for (at, (_, finding)) in judged.reported().enumerate() {
         for row in &finding.rows {
             finding_of.entry(*row).or_insert(at);
         }

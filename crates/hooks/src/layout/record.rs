@@ -6,8 +6,9 @@ pub const SIZE: u64 = 0x2c0;
 pub const ENTERED: u64 = 0x00;
 /// u64: calls that returned through a hook.
 pub const RETURNED: u64 = 0x08;
-/// u64: complement of the shortest call's cycles, so that zero means that no call was timed. The first line of the cache
-/// holds what every timed call reads: one line more cost a service of 30 places 1 % of its processor time.
+/// u64: complement of the shortest call's cycles, so that zero means that no call was timed. The first line of the
+/// cache holds what every timed call reads: with this at the far end our code took 4.9 % of the processor time of a Node
+/// server that makes 30 calls a request, and 4.3 % with it here.
 pub const SHORTEST: u64 = 0x10;
 /// u64: cycles inside calls.
 pub const CYCLES: u64 = 0x18;

@@ -1,7 +1,7 @@
 //! Detects a file that is opened, used and closed again and again.
 
 use super::open_file::{Use, names_below, uses};
-use super::renamed::names;
+use super::renamed::{is_path, names};
 use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, read_at, rewound, seeks};
 use super::walk::walks;
 use crate::causes::fact::{Fact, Facts};
@@ -95,7 +95,7 @@ impl Detector for Reopen<'_> {
             let walks = || walked.get(at).is_some_and(|walks| *walks);
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes && !only_reads(step, rest) {
-                let moved = is_one_of(&opened.path, &self.moved);
+                let moved = self.moved.iter().any(|name| is_path(name, &opened.path));
                 self.writing(step, opened, moved, rest, claims);
             } else {
                 self.reading(step, opened, walks, rest, claims);
@@ -128,18 +128,12 @@ fn anew() -> Claim {
     }
 }
 
-/// Returns true if `path` is one of these names, which may be relative.
-fn is_one_of(path: &str, names: &[Cow<'_, str>]) -> bool {
-    let is = |name: &str| path == name || !name.starts_with('/') && path.ends_with(&*["/", name].concat());
-    names.iter().any(|name| is(name))
-}
-
 /// Returns true if the step begins something else.
 fn turns(step: &Step<'_>) -> bool {
     step.lets(Barrier::TURNS)
 }
 
-/// Returns the first paths of those of these calls that succeeded: the names that they took from files.
+/// Returns the first path of each call that succeeded: the name that the call took from a file.
 fn first_paths<'a>(calls: impl Iterator<Item = ObservedCall<'a>>, semantics: &Semantics) -> Vec<Cow<'a, str>> {
     let taken = calls.filter(|o| o.call.errno().is_none());
     let mut names: Vec<Cow<'a, str>> =
@@ -285,7 +279,7 @@ impl Reopen<'_> {
     fn writing(&mut self, step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
         // A file made anew is another file each time, unless it is a device: /dev/null is what it was.
         // The ledger does not know whether a file was removed since.
-        let is_removed = !opened.shown && is_one_of(&opened.path, &self.removed);
+        let is_removed = !opened.shown && self.removed.iter().any(|name| is_path(name, &opened.path));
         let is_other = opened.anew && !is_device(&opened.path) || is_removed;
         if !opened.again || is_other || is_moved_next(&opened.path, rest) {
             return;

@@ -272,7 +272,7 @@ impl Users {
         }
         if let Some((kind, here, there)) = connection(name) {
             let exact = self.sockets.get(&format!("{kind}:[{there}->{here}]"));
-            // Windows show few connections of a server, and one tells whose address it is.
+            // Windows show few connections of a server, but any of them shows which process has the address.
             let known = exact.or_else(|| self.addresses.get(&(kind.to_owned(), there.to_owned())));
             if known.is_some() || !name.starts_with("UNIX") {
                 return known.cloned();
@@ -317,7 +317,7 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
                 .of_id(span.pid, span.args[2])
                 .map_or_else(own_thread, |by| WaitEnd { class: WaitClass::Thread, by: Some(by) }),
         },
-        // Other operations wait for nobody: a thread that wakes another one may have to let that one run.
+        // Other operations wait for nobody: the thread lost its processor, as to a thread that it woke.
         "futex" => WaitEnd::of(WaitClass::Processor),
         "wait4" | "waitid" => {
             let child = if name == "wait4" { result } else { span.args[1] as i64 };

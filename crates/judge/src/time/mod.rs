@@ -43,7 +43,7 @@ pub(crate) fn judged(recording: &Recording, semantics: &Semantics) -> JudgedTime
     if !recording.wait_spans.kept || recording.header.wall_ns == 0 {
         return JudgedTime { start, ..JudgedTime::default() };
     }
-    let threads = Threads::of(recording);
+    let threads = Threads::of(recording, semantics);
     let ends = Ends::of(recording, &threads);
     let wall = path::wall_time(recording, &threads, &ends);
     let needless = needless::needless(recording, semantics, &threads, &ends, &wall);

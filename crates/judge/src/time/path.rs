@@ -133,17 +133,18 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
 /// Takes `watching_ns` of systoll's work off the waits for other processes, which it held up, in proportion to their time.
 /// Returns how much of it they had.
 fn correct(parts: &mut [WallPart], watching_ns: u64) -> u64 {
-    let is_held_up = |part: &&mut WallPart| part.class == WaitClass::Process;
-    let all = parts.iter_mut().filter(is_held_up).fold(0u64, |sum, part| sum.saturating_add(part.ns));
+    let mut held_up: Vec<&mut WallPart> = parts.iter_mut().filter(|part| part.class == WaitClass::Process).collect();
+    let all = held_up.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns));
     let left = 1.0 - watching_ns.min(all) as f64 / all.max(1) as f64;
-    let mut taken = 0;
-    for part in parts.iter_mut().filter(is_held_up).filter(|_| left < 1.0) {
-        let ns = (part.ns as f64 * left) as u64;
-        taken += part.ns.saturating_sub(ns);
-        let longest_ns = (part.longest_ns as f64 * left) as u64;
-        *part = WallPart { ns, longest_ns, corrected: true, ..*part };
+    if left == 1.0 {
+        return 0;
     }
-    taken
+    for part in &mut held_up {
+        part.ns = (part.ns as f64 * left) as u64;
+        part.longest_ns = (part.longest_ns as f64 * left) as u64;
+        part.corrected = true;
+    }
+    all - held_up.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns))
 }
 
 /// Returns the threads of which long waits of a row were sampled, by row.

@@ -62,7 +62,7 @@ struct Found {
 struct Waits {
     /// Calls, whether they waited or not.
     seen: u64,
-    /// Those that waited briefly and found something, and those that waited for [`LONG_WAIT_NS`] or more.
+    /// Calls that waited and found something: brief waits, and those of [`LONG_WAIT_NS`] or more.
     found: [Found; 2],
     /// The peers that answered.
     peers: BTreeSet<Peer>,
@@ -183,8 +183,8 @@ impl Talks {
             let waited = row.counts.waited_ns.unwrap_or(0).saturating_sub(vain_ns);
             let all_ns = brief.all_ns.saturating_add(long.all_ns).max(1);
             let waited = (waited as f64 * of.answers_ns as f64 / all_ns as f64) as u64;
-            let long = waited as f64 >= LEAST_SHARE * recording.header.wall_ns as f64;
-            if mostly && alone && long && calls >= LEAST_REQUESTS {
+            let is_long = waited as f64 >= LEAST_SHARE * recording.header.wall_ns as f64;
+            if mostly && alone && is_long && calls >= LEAST_REQUESTS {
                 // The requests to different peers can be on their way together, those to one peer too.
                 found.push((*id, calls, waited - waited / calls.max(1), waits.peers.len()));
             }

@@ -1,7 +1,8 @@
 //! The threads of a run, each with its long waits.
 
+use crate::semantics::{Effect, Semantics};
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{Process, ProcessId, Recording, RowId, WaitSpan};
+use systoll_model::{Process, ProcessId, Recording, Row, RowId, WaitSpan};
 
 /// A thread: its process id and its thread id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,9 +32,6 @@ pub(super) const SLACK_NS: u64 = 1_000_000;
 /// few slices of 3 to 4 ms (CONFIG_HZ=250). Data that TCP holds back come after 40 ms.
 pub(super) const BUSY_SLACK_NS: u64 = 12_000_000;
 
-/// Calls that make a process or a thread.
-const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
-
 /// Returns the name of a row's system call; empty if it has none.
 pub(super) fn name_of(recording: &Recording, row: RowId) -> &str {
     recording.rows.get(row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default()
@@ -56,12 +54,13 @@ fn ends_thread(recording: &Recording, span: &WaitSpan) -> bool {
 }
 
 /// Returns the processes that made more processes than are known one by one, where some are folded.
-fn with_folded(recording: &Recording, children: &BTreeMap<u32, BTreeSet<u32>>) -> BTreeSet<u32> {
+fn with_folded(recording: &Recording, semantics: &Semantics, children: &BTreeMap<u32, BTreeSet<u32>>) -> BTreeSet<u32> {
     if !recording.processes.iter().any(Process::is_many) {
         return BTreeSet::new();
     }
     let mut made: BTreeMap<u32, u64> = BTreeMap::new();
-    for row in recording.rows.iter().filter(|row| row.syscall.name().is_some_and(|name| FORKS.contains(&name))) {
+    let forks = |row: &&Row| semantics.lines_of(row.syscall).always_does(|effect| matches!(effect, Effect::Forks));
+    for row in recording.rows.iter().filter(forks) {
         let process = recording.processes.get(row.process.0 as usize).filter(|process| !process.is_many());
         let Some(pid) = process.map(|process| process.pid) else { continue };
         let of = made.entry(pid).or_default();
@@ -93,7 +92,7 @@ pub(super) struct Threads<'a> {
 }
 
 impl<'a> Threads<'a> {
-    pub(super) fn of(recording: &'a Recording) -> Self {
+    pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut waits: BTreeMap<ThreadId, Vec<usize>> = BTreeMap::new();
         let mut of_process: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         let mut exits: BTreeMap<u32, u64> = BTreeMap::new();
@@ -140,7 +139,7 @@ impl<'a> Threads<'a> {
             let parent = process.parent.and_then(|id| pid_of(recording, id)).filter(|parent| *parent != process.pid);
             parent.map(|parent| children.entry(parent).or_default().insert(process.pid));
         }
-        let with_folded = with_folded(recording, &children);
+        let with_folded = with_folded(recording, semantics, &children);
         Self { waits, of_process, ended_ns, lives, children, with_folded, calls, recording }
     }
 

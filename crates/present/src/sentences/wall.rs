@@ -7,8 +7,9 @@ use systoll_model::{Process, RowId};
 
 /// Least share of the elapsed time, 0 to 1, of waiting that a report mentions unasked.
 const MUCH: f64 = 0.2;
-/// Least time, ns, for which systoll held a run up that its first line mentions: who sees less does not wait for it.
-const HELD_UP_NS: u64 = 50_000_000;
+/// Least time, ns, for which systoll held a run up that its first line mentions: what takes less seems to happen at once (Miller,
+/// Response time in man-computer conversational transactions, 1968).
+const HELD_UP_NS: u64 = 100_000_000;
 /// Least share of the elapsed time, 0 to 1, of a class of waits that has words of its own.
 const LEAST: f64 = 0.01;
 

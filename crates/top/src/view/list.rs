@@ -103,7 +103,7 @@ fn figure(state: &State, line: &TableLine, column: Column, cell: Rect, whole: (u
 
 /// Returns a line's name: the mark of a finding or of a remark to consider, then the call and who makes it; shortened to `width`.
 fn name(state: &State, line: &TableLine, is_idle: bool, width: usize) -> Vec<(Role, String)> {
-    let finding = line.finding.and_then(|at| state.shown().judged.reported().get(at).copied());
+    let finding = line.finding.and_then(|at| state.shown().judged.reported().nth(at));
     let mut parts = Vec::new();
     let mut room = width;
     if let Some((number, finding)) = finding {

@@ -126,10 +126,10 @@ impl MeasuredTimes {
     }
 
     /// Returns the elapsed time by which watching prolonged the run's starts and copies, ns. Starts that ran beside each other
-    /// prolonged it by less. What is left of the run is no less than its own processor time needs on all of `cpus`.
-    pub(crate) fn longer_ns(&self, beside: UnseenTime, cpus: u32) -> u64 {
+    /// prolonged it by less. What is left of the run is no less than its `own` processor time needs on all of `cpus`.
+    pub(crate) fn longer_ns(&self, beside: UnseenTime, own: OwnCpu, cpus: u32) -> u64 {
         let starts = beside.longer_start_ns * self.later_starts() as f64;
-        let needs = self.own(beside).own_ns.unwrap_or(0) / u64::from(cpus.max(1));
+        let needs = own.own_ns.unwrap_or(0) / u64::from(cpus.max(1));
         ((starts + beside.longer_copy_ns * self.copies as f64) as u64).min(self.wall_ns.saturating_sub(needs))
     }
 
@@ -286,7 +286,7 @@ mod tests {
         // The result is 3,000 ms - 500, minus 1,000 later starts of 0.25 ms, minus 1,000 copies of 0.1 ms.
         assert_eq!(own.known().map(|ns| ns / MS), Some(2_150));
         assert_eq!(own.doubt_ns / MS, 87);
-        let longer = |wall_ns, cpus| MeasuredTimes { wall_ns, ..spent }.longer_ns(beside, cpus) / MS;
+        let longer = |wall_ns, cpus| MeasuredTimes { wall_ns, ..spent }.longer_ns(beside, own, cpus) / MS;
         // Two ms for each start and one for each copy, but no more than 2,150 ms of own time leave.
         assert_eq!([longer(9_000 * MS, 1), longer(4_150 * MS, 1), longer(4_150 * MS, 2)], [3_000, 2_000, 3_000]);
         // For one program alone, everything spent on asking was seen.

@@ -31,9 +31,10 @@ impl Finished {
     /// Returns the recording; `beside` is the cost of watching that no clock of the run saw.
     pub(crate) fn recording(self, beside: UnseenTime) -> Recording {
         let mut recording = self.recording;
+        let own = self.spent.own(beside);
         let header = &mut recording.header;
-        header.watching_ns = header.watching_ns.max(self.spent.longer_ns(beside, header.host.cpus));
-        self.spent.own(beside).tell(&mut recording);
+        header.watching_ns = header.watching_ns.max(self.spent.longer_ns(beside, own, header.host.cpus));
+        own.tell(&mut recording);
         recording
     }
 }
