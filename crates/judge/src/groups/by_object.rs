@@ -23,6 +23,10 @@ use systoll_model::{Counts, Ledger, ObjectSample, Recording, RowId, WindowCall, 
 /// Least number of windows' calls about an object for it to be judged by itself. Fewer say too little, and an object
 /// picked for its one claim would always seem to be needless altogether.
 const SEEN: usize = 16;
+/// The same for an object that at least one in [`CONSIDERABLE`] of its row's calls are about: on a busy box windows show 20 calls
+/// of a row that two files share, and it was named by the one and its line by the other in 4 of 5 runs.
+const SEEN_OF_FEW: usize = 4;
+const CONSIDERABLE: usize = 3;
 /// Largest share of a row's calls, 0 to 1, that is ignored because its objects have too few calls to be judged (first
 /// calls, the odd file), or because no sampled call represents it.
 const CRUMBS: f64 = 0.05;
@@ -97,7 +101,7 @@ pub(crate) fn split(
     let JudgedView { recording, views, claims, .. } = shown;
     let asked = |id: RowId| {
         let view = views.get(id.0 as usize)?;
-        (view.like.is_none() && view.claimed.len() >= SEEN && !whole.contains(&id)).then_some(())
+        (view.like.is_none() && view.claimed.len() >= SEEN_OF_FEW && !whole.contains(&id)).then_some(())
     };
     let mut patterns = Patterns::of(catalogue, views);
     let has_samples = !recording.object_samples.is_empty();
@@ -174,7 +178,8 @@ fn shares<'c>(
 ) -> Vec<RowPart> {
     let mut seen: Vec<usize> = vec![0; row.objects.len()];
     row.calls.iter().filter_map(|c| c.object).for_each(|object| seen[object] += 1);
-    let mut heavy: Vec<usize> = (0..seen.len()).filter(|object| seen[*object] >= SEEN).collect();
+    let least = row.calls.len().div_ceil(CONSIDERABLE).clamp(SEEN_OF_FEW, SEEN);
+    let mut heavy: Vec<usize> = (0..seen.len()).filter(|object| seen[*object] >= least).collect();
     heavy.sort_by_key(|object| std::cmp::Reverse(seen[*object]));
     let mut reason = |of: &dyn Fn(Option<usize>) -> bool| {
         let of_these: Vec<&SeenCall<'_>> = row.calls.iter().filter(|c| of(c.object)).collect();

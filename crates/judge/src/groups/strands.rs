@@ -22,7 +22,8 @@ const DELETED: &str = " (deleted)";
 /// The names of objects that a row's calls in windows are about; `None` for calls about no object, or an unknown one.
 #[derive(Default)]
 struct RowObjects {
-    claimed: BTreeSet<Option<String>>,
+    /// The claimed objects, with the kinds of their claims, as in `votes`.
+    claimed: BTreeMap<Option<String>, BTreeSet<Option<Kind>>>,
     others: BTreeSet<Option<String>>,
     /// The files of claims on calls about something else, which go with the file: a shell's copies of standard output.
     goes_with: BTreeSet<Arc<str>>,
@@ -44,6 +45,14 @@ impl RowObjects {
     fn is_companion(&self) -> bool {
         let most = self.votes.values().max();
         self.is_about.is_empty() && most.is_some() && self.votes.get(&None) == most
+    }
+
+    /// Returns the objects of the claims that decide about the row's cause. Of a row that was not split, others may have claims
+    /// of another kind: theirs are other lines, perhaps.
+    fn deciding(&self) -> BTreeSet<&Option<String>> {
+        let most = self.votes.values().max();
+        let decides = |kind: &Option<Kind>| self.votes.get(kind) == most;
+        self.claimed.iter().filter(|(_, kinds)| kinds.iter().any(decides)).map(|(name, _)| name).collect()
     }
 }
 
@@ -126,10 +135,13 @@ pub(crate) fn narrow(
     for (origin, parts_of_row) in &siblings {
         for (row, objects) in parts_of_row.iter().filter(|(_, objects)| !objects.is_companion()) {
             let of_others = parts_of_row.iter().filter(|(of, _)| of != row);
-            let of_others = of_others.flat_map(|(_, sibling)| sibling.claimed.iter().chain(&sibling.others));
+            let of_others = of_others.flat_map(|(_, sibling)| sibling.claimed.keys().chain(&sibling.others));
             // What is claimed now and then is claimed.
-            let others = of_others.chain(&objects.others).filter(|name| !objects.claimed.contains(*name));
-            let filter = SampleFilter { claimed: Names::of(objects.claimed.iter()), others: Names::of(others) };
+            let deciding = objects.deciding();
+            let others = of_others.chain(objects.claimed.keys()).chain(&objects.others);
+            let others = others.filter(|name| !deciding.contains(name));
+            let claimed = Names::of(deciding.iter().copied());
+            let filter = SampleFilter { claimed, others: Names::of(others) };
             let samples = recording.object_samples_of(*origin).iter();
             if !filter.claimed.is_empty() && !filter.others.is_empty() {
                 new.insert(*row, samples.filter(|sample| filter.is_claimed(sample)).collect());
@@ -200,13 +212,10 @@ fn objects(
                 }
             };
             *objects.votes.entry(sort).or_default() += claim.votes();
+            objects.claimed.entry(name).or_default().insert(sort);
+        } else if matches!(judged, Judged::Unclaimed) {
+            objects.others.insert(name);
         }
-        let names = match judged {
-            Judged::Claimed(_) => &mut objects.claimed,
-            Judged::Unclaimed => &mut objects.others,
-            Judged::LeftOut => continue,
-        };
-        names.insert(name);
     }
     of_rows
 }
