@@ -7,7 +7,7 @@ use crate::packages::packages;
 use crate::procfs::{argv, own_times, running_times, time_zone_of};
 use crate::raw_window::RawWindow;
 use crate::request_windows::RequestWindows;
-use crate::sys::children_times;
+use crate::sys::{children_times, launcher_times};
 use crate::table::Table;
 use crate::windows::Windows;
 use nix::sys::utsname::uname;
@@ -27,6 +27,8 @@ pub(crate) struct RunFacts {
     pub(crate) crossing_before: Spread,
     /// User and system time of children that do not belong to the command, ns.
     pub(crate) children_before: (u64, u64),
+    /// User and system time that this process used before the run, ns.
+    pub(crate) ours_before: (u64, u64),
     pub(crate) started_unix: u64,
     pub(crate) seed: u64,
     pub(crate) time_zone: TimeZone,
@@ -43,6 +45,7 @@ impl RunFacts {
             command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
             crossing_before,
             children_before: children_times(),
+            ours_before: launcher_times(),
             started_unix: unix_time(),
             seed: launch.how.seed,
             time_zone: time_zone(launch),
@@ -64,6 +67,7 @@ impl RunFacts {
             // Time that the processes used before is not part of the run.
             children_before: (ours.0.saturating_add(theirs.0), ours.1.saturating_add(theirs.1)),
             crossing_before,
+            ours_before: launcher_times(),
             started_unix: unix_time(),
             seed: running.how.seed,
             time_zone: time_zone_of(first),

@@ -105,8 +105,17 @@ pub(crate) fn forbids_futex() -> Option<String> {
 
 /// Returns the user and system time in ns of all reaped children of this process.
 pub(crate) fn children_times() -> (u64, u64) {
+    times_of(UsageWho::RUSAGE_CHILDREN)
+}
+
+/// Returns the user and system time in ns of all threads of this process.
+pub(crate) fn launcher_times() -> (u64, u64) {
+    times_of(UsageWho::RUSAGE_SELF)
+}
+
+fn times_of(who: UsageWho) -> (u64, u64) {
     let ns = |t: TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
-    getrusage(UsageWho::RUSAGE_CHILDREN).map_or((0, 0), |usage| (ns(usage.user_time()), ns(usage.system_time())))
+    getrusage(who).map_or((0, 0), |usage| (ns(usage.user_time()), ns(usage.system_time())))
 }
 
 /// Returns the time of CLOCK_MONOTONIC, ns.

@@ -33,7 +33,7 @@ impl Finished {
         let mut recording = self.recording;
         let own = self.spent.own(beside);
         let header = &mut recording.header;
-        header.watching_ns = header.watching_ns.max(self.spent.longer_ns(beside, own, header.host.cpus));
+        header.watching_ns = header.watching_ns.max(self.spent.longer_ns(own));
         own.tell(&mut recording);
         recording
     }

@@ -3,8 +3,7 @@
 //! One twin is a shell that starts small programs, another one forks copies of itself. They resemble the command's own
 //! processes, and run on the same machine right after it. The time by which watched twins exceed unwatched ones, minus
 //! the time of watching that their own clocks saw, is the time that no clock sees. From it follows the unseen time of
-//! the command, and from the elapsed times by how much longer the command took. Twins run after a command that started
-//! many programs, for a small part of its time.
+//! the command. Twins run after a command that started many programs, for a small part of its time.
 //!
 //! Two rounds start 96 programs and, where the command forks, make 288 copies: more than a build of 30 files does. The
 //! figures are kept for a day, for later runs with the same twins, and measured anew if a run's starts took other
@@ -152,10 +151,8 @@ impl Twins {
             return Some(kept);
         }
         let measured = self.measure(watched)?;
-        let UnseenTime { per_start_ns, per_copy_ns, doubt, longer_start_ns, longer_copy_ns } = measured;
-        let seen_ns = self.seen_each_ns as f64;
-        let figures =
-            [seen_ns, per_start_ns, per_copy_ns, doubt, longer_start_ns, longer_copy_ns].map(f64::to_le_bytes);
+        let UnseenTime { per_start_ns, per_copy_ns, doubt } = measured;
+        let figures = [self.seen_each_ns as f64, per_start_ns, per_copy_ns, doubt].map(f64::to_le_bytes);
         cache.put(Kind::Twins, &key, &[&now.to_le_bytes()[..], &figures.concat()].concat());
         Some(measured)
     }
@@ -167,21 +164,15 @@ impl Twins {
         let age = now.checked_sub(u64::from_le_bytes(words.next()?))?;
         let mut figure = || words.next().map(f64::from_le_bytes).filter(|figure| figure.is_finite() && *figure >= 0.0);
         let (then, this) = (figure()?, self.seen_each_ns as f64);
-        let kept = UnseenTime {
-            per_start_ns: figure()?,
-            per_copy_ns: figure()?,
-            doubt: figure()?,
-            longer_start_ns: figure()?,
-            longer_copy_ns: figure()?,
-        };
+        let kept = UnseenTime { per_start_ns: figure()?, per_copy_ns: figure()?, doubt: figure()? };
         (age < KEPT_FOR && this <= then * ALIKE && then <= this * ALIKE).then_some(kept)
     }
 
     /// Returns the key of these twins' figures: programs, their shells and the way to watch.
     fn key(&self, sampled_time: bool) -> Key {
         let mut hash = DefaultHasher::new();
-        // "elapsed": entries of earlier versions hold fewer figures.
-        ("elapsed", &self.shell, &self.programs, &self.copier, sampled_time).hash(&mut hash);
+        // "per start": entries of earlier versions hold another figure.
+        ("per start", &self.shell, &self.programs, &self.copier, sampled_time).hash(&mut hash);
         Cache::key_named(&format!("{:016x}", hash.finish()))
     }
 
@@ -194,22 +185,20 @@ impl Twins {
                 break;
             }
             if !self.programs.is_empty() {
-                starts.push(Excess::of(&of_shell(&self.shell, &self.starting()), &watched)?.per_start()?);
+                starts.push(Excess::of(&of_shell(&self.shell, &self.starting()), &watched)?.per_start_ns()?);
             }
             if let Some(copier) = &self.copier {
-                let per_start_ns = Extra::median(&starts).map_or(0.0, |start| start.cpu_ns);
-                let copying = of_shell(copier, &"(:); ".repeat(COPIES));
-                copies.push(Excess::of(&copying, &watched)?.per_copy(per_start_ns)?);
+                let per_start_ns = median(&starts).unwrap_or(0.0);
+                copies
+                    .push(Excess::of(&of_shell(copier, &"(:); ".repeat(COPIES)), &watched)?.per_copy_ns(per_start_ns)?);
             }
         }
+        let or = |all: &[f64], else_: f64| median(all).unwrap_or(else_);
         let unmeasured = UnseenTime::UNMEASURED;
-        let (start, copy) = (Extra::median(&starts), Extra::median(&copies));
         Some(UnseenTime {
-            per_start_ns: start.map_or(unmeasured.per_start_ns, |start| start.cpu_ns),
-            per_copy_ns: copy.map_or(unmeasured.per_copy_ns, |copy| copy.cpu_ns),
+            per_start_ns: or(&starts, unmeasured.per_start_ns),
+            per_copy_ns: or(&copies, unmeasured.per_copy_ns),
             doubt: DOUBT + unrest(&starts).max(unrest(&copies)),
-            longer_start_ns: start.map_or(0.0, |start| start.wall_ns),
-            longer_copy_ns: copy.map_or(0.0, |copy| copy.wall_ns),
         })
     }
 
@@ -249,12 +238,10 @@ fn forks(table: &Table) -> bool {
     made(["clone", "fork"]) > made(["vfork", "clone3"])
 }
 
-/// Returns the largest distance of a processor time from the median, relative to the median.
-fn unrest(all: &[Extra]) -> f64 {
-    let Some(Extra { cpu_ns: middle, .. }) = Extra::median(all).filter(|middle| middle.cpu_ns > 0.0) else {
-        return 0.0;
-    };
-    all.iter().map(|one| (one.cpu_ns - middle).abs() / middle).fold(0.0, f64::max)
+/// Returns the largest distance of a figure from the median, relative to the median.
+fn unrest(all: &[f64]) -> f64 {
+    let Some(middle) = median(all).filter(|middle| *middle > 0.0) else { return 0.0 };
+    all.iter().map(|one| (one - middle).abs() / middle).fold(0.0, f64::max)
 }
 
 fn median(all: &[f64]) -> Option<f64> {
@@ -325,63 +312,38 @@ fn is_one_of(file: &Path, names: &[&str]) -> bool {
     named && plain && folder && systoll_trust::check(file).is_ok()
 }
 
-/// Time that watching adds to a start or a copy, ns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Extra {
-    /// Processor time, without that which clocks saw.
-    cpu_ns: f64,
-    /// Elapsed time.
-    wall_ns: f64,
-}
-
-impl Extra {
-    /// Returns the median of each time.
-    fn median(all: &[Self]) -> Option<Self> {
-        let of = |time: fn(&Self) -> f64| median(&all.iter().map(time).collect::<Vec<_>>());
-        Some(Self { cpu_ns: of(|one| one.cpu_ns)?, wall_ns: of(|one| one.wall_ns)? })
-    }
-}
-
-/// Times of one twin.
+/// Times of one twin, watched and unwatched.
 struct Excess {
     /// Times of the watched twin.
     spent: MeasuredTimes,
-    /// Processor time by which the watched twin exceeds the unwatched one, without that which clocks saw, ns.
-    cpu_ns: f64,
-    /// Elapsed time of the unwatched twin, ns.
-    unwatched_ns: f64,
+    /// Time by which the watched twin exceeds the unwatched one, without the time of watching that clocks saw, ns.
+    ns: f64,
 }
 
 impl Excess {
     fn of(launch: &Launch, watched: &impl Fn(&Launch) -> Result<MeasuredTimes, Error>) -> Option<Self> {
-        let before = unwatched(launch)?;
+        let before = unwatched_ns(launch)?;
         let spent = watched(launch).ok()?;
-        let after = unwatched(launch)?;
-        let cpu_ns = spent.without_seen_ns() as f64 - before.0.midpoint(after.0) as f64;
-        Some(Self { spent, cpu_ns, unwatched_ns: before.1.midpoint(after.1) as f64 })
+        let after = unwatched_ns(launch)?;
+        let ns = spent.without_seen_ns() as f64 - before.midpoint(after) as f64;
+        Some(Self { spent, ns })
     }
 
-    /// Computes the time that watching adds to a start from this twin.
-    fn per_start(&self) -> Option<Extra> {
-        self.each(self.spent.later_starts(), 0.0)
+    /// Computes [`UnseenTime::per_start_ns`] from this twin.
+    fn per_start_ns(&self) -> Option<f64> {
+        let starts = self.spent.later_starts();
+        (starts > 0).then(|| (self.ns / starts as f64).max(0.0))
     }
 
-    /// Computes the time that watching adds to a copy from this twin, each of whose starts takes `per_start_ns` more.
-    fn per_copy(&self, per_start_ns: f64) -> Option<Extra> {
-        self.each(self.spent.copies, per_start_ns * self.spent.later_starts() as f64)
-    }
-
-    fn each(&self, n: u64, others_ns: f64) -> Option<Extra> {
-        let cpu_ns = ((self.cpu_ns - others_ns) / n as f64).max(0.0);
-        // The first program's start, which takes longer, is in no period.
-        let wall_ns = (self.spent.period_ns - self.unwatched_ns / n as f64).max(0.0);
-        (n > 0).then_some(Extra { cpu_ns, wall_ns })
+    /// Computes [`UnseenTime::per_copy_ns`] from this twin.
+    fn per_copy_ns(&self, per_start_ns: f64) -> Option<f64> {
+        let starts = per_start_ns * self.spent.later_starts() as f64;
+        (self.spent.copies > 0).then(|| ((self.ns - starts) / self.spent.copies as f64).max(0.0))
     }
 }
 
-/// Runs a launch unwatched. Returns the processor time and the elapsed time, ns, that it and its descendants took from
-/// its exec on.
-fn unwatched(launch: &Launch) -> Option<(u64, u64)> {
+/// Runs a launch unwatched. Returns the processor time, ns, that it and its descendants took from its exec on.
+fn unwatched_ns(launch: &Launch) -> Option<u64> {
     let children = || {
         let (user, sys) = sys::children_times();
         user + sys
@@ -390,12 +352,10 @@ fn unwatched(launch: &Launch) -> Option<(u64, u64)> {
     let mut held =
         launch::prepare(launch).ok()?.start(&Signals::of(&launch.how, launch.grace).ok()?.original_mask()).ok()?;
     let used = sys::process_cpu(held.pid).unwrap_or(0);
-    let began_ns = sys::now();
     let released = held.release();
     tracee::wait_for(held.pid, true);
     released.ok()?;
-    let wall_ns = sys::now().saturating_sub(began_ns);
-    Some((children().saturating_sub(before).saturating_sub(used), wall_ns))
+    Some(children().saturating_sub(before).saturating_sub(used))
 }
 
 #[cfg(test)]
@@ -448,15 +408,9 @@ mod tests {
             seen_each_ns: 1000,
         };
         let (one, other) = (twins("/bin/sh", "/bin/true"), twins("/bin/sh", "/bin/cat"));
-        let kept = UnseenTime {
-            per_start_ns: 5000.0,
-            per_copy_ns: 7.0,
-            doubt: 0.25,
-            longer_start_ns: 9000.0,
-            longer_copy_ns: 8.0,
-        };
+        let kept = UnseenTime { per_start_ns: 5000.0, per_copy_ns: 7.0, doubt: 0.25 };
         let entry = |made: u64| {
-            let figures = [1000.0, 5000.0, 7.0, 0.25, 9000.0, 8.0].map(f64::to_le_bytes);
+            let figures = [1000.0, kept.per_start_ns, kept.per_copy_ns, kept.doubt].map(f64::to_le_bytes);
             [&made.to_le_bytes()[..], &figures.concat()].concat()
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
@@ -476,8 +430,6 @@ mod tests {
 
     #[test]
     fn medians_are_of_the_middle() {
-        let unrest =
-            |all: &[f64]| unrest(&all.iter().map(|ns| Extra { cpu_ns: *ns, wall_ns: 7.0 }).collect::<Vec<_>>());
         assert_eq!([unrest(&[]), unrest(&[2.0]), unrest(&[1.0, 3.0]), unrest(&[0.0])], [0.0, 0.0, 0.5, 0.0]);
         assert_eq!(
             [median(&[]), median(&[3.0]), median(&[4.0, 1.0, 2.0]), median(&[1.0, 2.0])].map(|m| m.map(|m| m * 2.0)),
