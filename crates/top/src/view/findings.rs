@@ -6,19 +6,34 @@ use ratatui::layout::Rect;
 use systoll_judge::Finding;
 use systoll_present::{Parts, Pieces, Role};
 
+/// Ends a cure of which there is more under `f`.
+const GOES_ON: &str = " …";
+/// Number of columns in which a finding's lines have their labels, at least.
+const LABELS: usize = 10;
+
+/// Returns true if a line goes on with the sentence of the line before it.
+fn continues(line: &Parts) -> bool {
+    let text: String = line.iter().map(|(_, text)| text.as_str()).collect();
+    text.chars().take(LABELS).all(char::is_whitespace) && !text.trim_start().starts_with("gives up: ")
+}
+
 /// Draws the first findings, each with its cure, below the table.
 pub(super) fn draw_some(state: &State, area: Rect, canvas: &mut Canvas<'_>) {
     if area.height == 0 {
         return;
     }
     let judged = &state.shown().judged;
-    let pieces = pieces(state, area.width.into());
+    let pieces = pieces(state, usize::from(area.width).saturating_sub(GOES_ON.len()));
     let mut y = area.y + 1;
     for (number, finding) in judged.reported() {
         let lines = of(&pieces, number, finding);
         let is_fix = |line: &&Parts| line.iter().any(|(_, text)| text == "fix" || text.trim().starts_with("fix: "));
-        let shown = [lines.first(), lines.iter().find(is_fix)];
-        for line in shown.into_iter().flatten() {
+        let fix = lines.iter().position(|line| is_fix(&line)).and_then(|at| {
+            let goes_on = lines.get(at + 1).is_some_and(continues);
+            let mark = goes_on.then(|| (Role::Faint, GOES_ON.to_owned()));
+            Some(lines.get(at)?.iter().cloned().chain(mark).collect::<Parts>())
+        });
+        for line in lines.first().into_iter().chain(&fix) {
             if y >= area.bottom() {
                 return;
             }
