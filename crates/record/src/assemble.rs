@@ -27,7 +27,7 @@ pub(crate) struct RunFacts {
     pub(crate) crossing_before: Spread,
     /// User and system time of children that do not belong to the command, ns.
     pub(crate) children_before: (u64, u64),
-    /// User and system time that this process used before the run, ns.
+    /// User and system time that the launcher used before the run, ns.
     pub(crate) ours_before: (u64, u64),
     pub(crate) started_unix: u64,
     pub(crate) seed: u64,

@@ -108,9 +108,9 @@ pub(crate) fn children_times() -> (u64, u64) {
     times_of(UsageWho::RUSAGE_CHILDREN)
 }
 
-/// Returns the user and system time in ns of all threads of this process.
+/// Returns the user and system time in ns of this thread, which is the launcher.
 pub(crate) fn launcher_times() -> (u64, u64) {
-    times_of(UsageWho::RUSAGE_SELF)
+    times_of(UsageWho::RUSAGE_THREAD)
 }
 
 fn times_of(who: UsageWho) -> (u64, u64) {

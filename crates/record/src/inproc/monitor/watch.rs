@@ -93,6 +93,7 @@ pub(crate) fn new_session(
                 counted: ImageSums::default(),
                 starts_ns: 0,
                 watching_ns: 0,
+                launcher_ns: 0,
                 starts: 0,
                 asking: AskingCost::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
             },

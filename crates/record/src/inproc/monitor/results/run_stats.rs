@@ -28,6 +28,8 @@ pub(crate) struct RunStats {
     pub(crate) starts_ns: u64,
     /// Time for which threads waited while the launcher worked for them, ns.
     pub(crate) watching_ns: u64,
+    /// Processor time of the launcher up to the last reading, ns.
+    pub(crate) launcher_ns: u64,
     /// Number of programs that mapped our memory.
     pub(crate) starts: u64,
     /// Cost of a hand-shake beyond the time that its thread's clock sees.
