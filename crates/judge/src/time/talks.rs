@@ -90,7 +90,7 @@ impl Talks {
         let mut answered: BTreeSet<Peer> = BTreeSet::new();
         for window in &recording.windows {
             let mut talk = Talk::default();
-            for call in &window.calls {
+            for (at, call) in window.calls.iter().enumerate() {
                 talk.asked = talk.asked.map(|(peer, since)| (peer, since + 1)).filter(|(_, since)| *since <= BETWEEN);
                 let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
                 let observed = ObservedCall { window, call, syscall: row.syscall };
@@ -106,7 +106,10 @@ impl Talks {
                         named.as_ref().is_some_and(|named| named != peer && matches!(peer, Peer::Named(_)))
                     };
                     let asked = talk.asked.as_ref().map(|(peer, _)| peer).filter(|peer| !is_other(peer));
-                    waits.note(call, asked, window.thread);
+                    // A request that was sent right before the window is not seen.
+                    if talk.asked.is_some() || at >= BETWEEN {
+                        waits.note(call, asked, window.thread);
+                    }
                 }
                 if row.syscall == CONNECTS {
                     let peer = call.arg_data(CONNECTS_TO, Moment::Entry).and_then(|data| address(&data.bytes));
