@@ -16,6 +16,8 @@ sys.path.insert(0, HERE)
 import histories  # noqa: E402
 
 REPOSITORY = os.path.dirname(HERE)
+# A budget accepts no finding that the learning run did not have: 250 calls cost less than one needs, on a slow box too (350
+# took 0.9 ms of 1 ms on a busy one).
 SCRIPT = """import os
 def look(n):
     for i in range(n):
@@ -177,7 +179,7 @@ def drain(terminal):
 
 @test()
 def a_budget_is_learnt_held_and_broken(box):
-    few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 350))
+    few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 250))
     assert check(box, "--", *few)[0] == 125, "there is no budget"
     code, out, err = check(box, "--update", "--", *few)
     assert code == 0 and os.path.exists(os.path.join(box.dir, "systoll.toml")), err
@@ -185,18 +187,18 @@ def a_budget_is_learnt_held_and_broken(box):
     assert code == 0 and "systoll.toml holds" in out, (out, err)
     code, out, err = check(box, "--", *many)
     line = [line for line in out.splitlines() if line.startswith("over")]
-    assert code == 1 and len(line) == 1 and "look 350.py:4" in line[0], (out, err)
+    assert code == 1 and len(line) == 1 and "look 250.py:4" in line[0], (out, err)
     # Each format says the same.
     junit = xml.etree.ElementTree.fromstring(check(box, "--format", "junit", "--", *many)[1])
     assert junit.get("failures") == "1" and int(junit.get("tests")) > 10, junit.attrib
     sarif = json.loads(check(box, "--format", "sarif", "--", *many)[1])
     place = sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
-    assert place == {"artifactLocation": {"uri": "350.py"}, "region": {"startLine": 4}}, place
-    assert "::error file=350.py,line=4," in check(box, "--format", "github", "--", *many)[1]
-    assert "350.py:4:1: error: " in check(box, "--format", "vim", "--", *many)[1]
+    assert place == {"artifactLocation": {"uri": "250.py"}, "region": {"startLine": 4}}, place
+    assert "::error file=250.py,line=4," in check(box, "--format", "github", "--", *many)[1]
+    assert "250.py:4:1: error: " in check(box, "--format", "vim", "--", *many)[1]
     stat = "newfstatat" if "newfstatat" in line[0] else "stat"
     bencher = json.loads(check(box, "--format", "bencher", "--", *many)[1])
-    assert bencher[stat]["system-calls"]["value"] >= 350, bencher[stat]
+    assert bencher[stat]["system-calls"]["value"] >= 250, bencher[stat]
     names = {b["name"]: b for b in json.loads(check(box, "--format", "benchmark", "--", *many)[1])}
     assert names[f"{stat}: calls"]["value"] == bencher[stat]["system-calls"]["value"]
     # The budget that was written anew holds.
@@ -213,7 +215,7 @@ def forms_conform_to_their_schemas(box):
     schemas, validator = [readers.schema(name) for name in ("junit.xsd", "sarif.json")], readers.formats()
     if not (validator and all(schemas)):
         raise Skip("the schemas are not installed: tests/readers.py")
-    few, many = ([python(), box.file(name, SCRIPT % n)] for name, n in (("50.py", 50), ('<3"&\x01ü.py', 350)))
+    few, many = ([python(), box.file(name, SCRIPT % n)] for name, n in (("50.py", 50), ('<3"&\x01ü.py', 250)))
     assert check(box, "--update", "--", *few)[0] == 0
     box.file("broken.toml", '[[limit]]\nsyscall = "read"\nrate = 0\n\n[[limit]]\nline = "a<b&c.py:2"\ncalls = 3\n')
     written = []
@@ -249,7 +251,7 @@ def steps(path, *way):
 @test()
 def settings_of_ci_services_do_what_they_say(box):
     """Runs the steps of the GitHub Action and of GitLab's template as those services would."""
-    few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 350))
+    few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 250))
     assert check(box, "--update", "--", *few)[0] == 0
     action = os.path.join(REPOSITORY, "action.yml")
     [build, hold] = steps(action, "runs", "steps")
