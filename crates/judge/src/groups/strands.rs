@@ -47,8 +47,8 @@ impl RowObjects {
         self.is_about.is_empty() && most.is_some() && self.votes.get(&None) == most
     }
 
-    /// Returns the objects of the claims that decide about the row's cause. Of a row that was not split, others may have claims
-    /// of another kind: theirs are other lines, perhaps.
+    /// Returns the objects of the claims that decide about the row's cause. A row that was not split may have claims of another
+    /// kind about other objects, which other lines may touch.
     fn deciding(&self) -> BTreeSet<&Option<String>> {
         let most = self.votes.values().max();
         let decides = |kind: &Option<Kind>| self.votes.get(kind) == most;

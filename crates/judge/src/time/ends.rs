@@ -317,7 +317,7 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
                 .of_id(span.pid, span.args[2])
                 .map_or_else(own_thread, |by| WaitEnd { class: WaitClass::Thread, by: Some(by) }),
         },
-        // Other operations wait for nobody: the thread lost its processor, as to a thread that it woke.
+        // Other operations wait for nobody: another thread took the processor, perhaps the one that this call woke.
         "futex" => WaitEnd::of(WaitClass::Processor),
         "wait4" | "waitid" => {
             let child = if name == "wait4" { result } else { span.args[1] as i64 };

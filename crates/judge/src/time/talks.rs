@@ -62,7 +62,7 @@ struct Found {
 struct Waits {
     /// Calls, whether they waited or not.
     seen: u64,
-    /// Calls that waited and found something: brief waits, and those of [`LONG_WAIT_NS`] or more.
+    /// Calls that waited and found something: brief waits, then waits of [`LONG_WAIT_NS`] or more.
     found: [Found; 2],
     /// The peers that answered.
     peers: BTreeSet<Peer>,

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use systoll_judge::Finding;
 use systoll_present::{Parts, Pieces, Role};
 
-/// Ends a cure of which there is more under `f`.
+/// Marks a cure that is cut here; `f` shows all of it.
 const GOES_ON: &str = " …";
 /// Number of columns in which a finding's lines have their labels, at least.
 const LABELS: usize = 10;

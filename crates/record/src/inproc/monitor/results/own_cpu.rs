@@ -126,7 +126,7 @@ impl MeasuredTimes {
     /// Returns the elapsed time by which watching prolonged later starts and copies in a run that took `own` processor time,
     /// ns: the same share of the elapsed time as of the processor time of the command and the launcher, and no more than that
     /// needed, with the time for which it had no processor. A bash script of 3,009 processes is left with 2.7 of 3.3 s, a Perl
-    /// script of 2,001 with 3.2 of 3.3 s; beside two busy loops with 6.7 of 5.9 s and 7.3 of 7.9 s.
+    /// script of 2,001 with 3.2 of 3.3 s; beside two busy loops with 6.7 of 5.9 s and 7.3 of 7.9 s (one run each).
     pub(crate) fn longer_ns(&self, own: OwnCpu) -> u64 {
         if self.later_starts() + self.copies == 0 {
             return 0;
