@@ -200,6 +200,9 @@ impl Names {
         };
         let numbered = |s: &RawStack| Stack { frames: s.frames.iter().map(&mut id_of).collect(), complete: s.complete };
         let mut stacks: Vec<Stack> = table.stacks.iter().map(numbered).collect();
+        table.sampled_calls.lines().iter().for_each(|line| {
+            id_of(line);
+        });
         let resolved = symbols.resolve_lines(&distinct, Lines::OutsideLibc);
         let frames_of = |raw: &[RawFrame]| raw.iter().filter_map(|f| ids.get(f).copied()).collect();
         let name = |frame: &RawFrame| ids.get(frame).and_then(|id: &FrameId| resolved.frames.get(id.0 as usize));

@@ -29,6 +29,8 @@ struct OfRow {
     calls: VecDeque<SampledCall>,
     /// Number of calls that were asked for one after another, whether or not their stacks had a line.
     asked: u64,
+    /// True if the program's own parts wait in turns at the row, each at another line, wherever the thread's stack leads.
+    has_lines: bool,
 }
 
 /// The sampled calls so far, and the lines of those that waited for long.
@@ -40,6 +42,11 @@ pub(crate) struct SampledCalls {
 }
 
 impl SampledCalls {
+    /// Notes that a row's calls wait for whatever the program lets wait: each call may be for another line.
+    pub(crate) fn expect_lines(&mut self, row: u32) {
+        self.of_row.entry(row).or_default().has_lines = true;
+    }
+
     /// Adds a sampled call of a row.
     pub(crate) fn note(&mut self, row: u32, tid: u32, nth: u64, line: RawFrame) {
         let calls = &mut self.of_row.entry(row).or_default().calls;
@@ -57,8 +64,11 @@ impl SampledCalls {
     /// mean. Which of them waited is not known beforehand; where lines share the row, only samples of those tell which line
     /// waits.
     pub(crate) fn ask_for_next(&mut self, row: u32, is_shared: bool, mean_ns: impl FnOnce() -> f64) -> bool {
-        let most = if is_shared { OF_SHARED } else { OF_OTHERS };
-        let Some(of_row) = self.of_row.get_mut(&row).filter(|of| of.asked < most) else { return false };
+        let Some(of_row) = self.of_row.get_mut(&row) else { return false };
+        let most = if is_shared || of_row.has_lines { OF_SHARED } else { OF_OTHERS };
+        if of_row.asked >= most {
+            return false;
+        }
         let asks = mean_ns() >= WAITING_NS;
         of_row.asked += u64::from(asks);
         asks
@@ -79,6 +89,11 @@ impl SampledCalls {
             self.lines.len() - 1
         });
         u32::try_from(at).ok().map(FrameId)
+    }
+
+    /// Returns the lines of calls that waited for long: some are on no thread's stack.
+    pub(crate) fn lines(&self) -> &[RawFrame] {
+        &self.lines
     }
 
     /// Returns the line at a place that [`Self::line_of`] returned.

@@ -58,7 +58,7 @@ pub use module::{
 pub use names::Function;
 pub use naming::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};
-pub use stack::{AddressSpace, MappedFile};
+pub use stack::{AddressSpace, Idle, MappedFile};
 pub use symbols::Symbols;
 pub use unwind::Registers;
 

@@ -9,7 +9,7 @@ use super::debug_file::{self, DebugFile};
 use crate::code::{Callee, GotSlots, calls, extent, start};
 use crate::elf::{ElfFile, GoTable};
 use crate::names::{Function, Names};
-use crate::script::{Runtime, recognise};
+use crate::script::{Runtime, goroutines, recognise};
 use crate::unwind::{Cfi, Epilogue, RowContext, Step, find_epilogue, rule_of_go_frame};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -35,6 +35,7 @@ pub(crate) struct Module {
     fetched: OnceLock<Option<DebugFile>>,
     go: OnceLock<Option<GoTable>>,
     is_go: OnceLock<bool>,
+    goroutines: OnceLock<Option<goroutines::List>>,
 }
 
 impl HasTables for Module {
@@ -63,6 +64,7 @@ impl Module {
             fetched: OnceLock::new(),
             go: OnceLock::new(),
             is_go: OnceLock::new(),
+            goroutines: OnceLock::new(),
         }
     }
 
@@ -137,6 +139,11 @@ impl Module {
             Some(table) => table.is_some(),
             None => *self.is_go.get_or_init(|| GoTable::is_in(&self.elf)),
         }
+    }
+
+    /// Returns the variables by which the goroutines of a Go program are found.
+    pub(crate) fn goroutines(&self) -> Option<goroutines::List> {
+        *self.goroutines.get_or_init(|| goroutines::List::of(&self.elf, &self.path).filter(|_| self.tells_go()))
     }
 
     /// Returns one number that stands for the debug files, see [`crate::Symbols::debug_file_state`].

@@ -10,6 +10,7 @@ mod bash;
 mod dash;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+pub(crate) mod goroutines;
 #[cfg(test)]
 mod hostile;
 mod hotspot;
@@ -33,7 +34,7 @@ pub(crate) use interpreter::Runtime;
 use interpreter::{Interpreter, Look};
 pub(crate) use jit::has_map;
 pub(crate) use languages::recognise;
-use memory::Memory;
+pub(crate) use memory::Memory;
 pub use memory::ReadMemory;
 pub(crate) use memory::Room;
 use thread::Evaluation;

@@ -66,7 +66,6 @@ impl Symbols {
         self.modules.get(key)
     }
 
-    #[cfg(test)]
     pub(crate) fn shared_module(&self, key: ModuleKey) -> Option<&Arc<Module>> {
         self.modules.shared(key)
     }

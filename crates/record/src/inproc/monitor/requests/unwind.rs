@@ -7,7 +7,7 @@ use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::{FileKnowledge, Targets};
 use crate::sys::{self, read_memory, read_pieces};
 use systoll_hooks::assemble::Base;
-use systoll_symbols::{PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
+use systoll_symbols::{Idle, PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
 
 /// Unwinds a thread that waits at a site's hook, with the current mappings. Returns the frames from the site on, with
 /// their places, and true if they are complete.
@@ -84,6 +84,17 @@ pub(crate) fn with_scripts(
     let tid = thread.tid;
     let mut read = |addresses: &[u64], buffer: &mut [u8]| read_pieces(tid, addresses, buffer);
     program.space.with_scripts(symbols, placed, Thread { tid, fs_base: None }, &mut read)
+}
+
+/// Returns what a waiting thread waits for, if it is idle in Go's scheduler.
+pub(crate) fn idle(
+    program: &mut Program,
+    symbols: &mut Symbols,
+    thread: &Waiter,
+    placed: &[PlacedFrame],
+) -> Option<Idle> {
+    let tid = thread.tid;
+    program.space.idle(symbols, placed, &mut |addresses, buffer| read_pieces(tid, addresses, buffer))
 }
 
 /// A target's stack, read in growing pieces from its top on.

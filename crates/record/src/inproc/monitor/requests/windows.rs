@@ -6,7 +6,7 @@ use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::{Looked, Open, OpenWindows};
 use crate::inproc::monitor::requests::trunk;
-use crate::inproc::monitor::requests::unwind::{unwind_now, with_scripts};
+use crate::inproc::monitor::requests::unwind::{idle, unwind_now, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::images::{self, process_number};
 use crate::inproc::monitor::results::ring_take;
@@ -165,10 +165,23 @@ fn look_at_trunk(
     draft.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
     // A thread that finds the known trunk does not ask, and nobody would know which objects its calls are about.
     let row = draft.table.rows.get(entered.row as usize);
-    let asks = row.is_some_and(|row| row.trunks.differ()) && may_hold_node(entered.node.offset());
-    if let Some(area) = targets.memory.image(waiter.slot.program).filter(|_| asks) {
-        let transfers = area.get(entered.node.offset() + node::TRANSFERS);
-        area.set(entered.node.offset() + node::TRANSFERS, transfers | node::ASKS);
+    if row.is_some_and(|row| row.trunks.differ()) {
+        ask_at(targets, waiter.slot.program, entered.node);
+    }
+}
+
+/// Makes the threads of a program ask at the calls by which its scheduler waits until it is known whether these take long: they
+/// would write windows by themselves, and nobody would know what the program waits for.
+fn expect_waits(targets: &Targets, draft: &mut DraftRecording, waiter: &Waiter, entered: &Entered) {
+    draft.table.sampled_calls.expect_lines(entered.row);
+    ask_at(targets, waiter.slot.program, entered.node);
+}
+
+/// Makes the threads of a program that open windows by themselves ask where one is due at a node.
+fn ask_at(targets: &Targets, id: ProgramId, at: NodeAddr) {
+    if let Some(area) = targets.memory.image(id).filter(|_| may_hold_node(at.offset())) {
+        let transfers = area.get(at.offset() + node::TRANSFERS);
+        area.set(at.offset() + node::TRANSFERS, transfers | node::ASKS);
     }
 }
 
@@ -433,6 +446,7 @@ fn whole_stack(
     let program = targets.programs.get_mut(&waiter.slot.program)?;
     let frames = with_scripts(program, &mut knowledge.symbols, waiter, &placed);
     let line = knowledge.symbols.script_line(&frames);
+    let idle = idle(program, &mut knowledge.symbols, waiter, &placed);
     let is_interpreter = |f| knowledge.symbols.is_interpreter(f);
     // A context's first call is one of hundreds when a program starts, and its object says little of the row.
     let object = (entered.nth_of_row > 1).then(|| object_of(&mut draft.windows, waiter, entered)).flatten();
@@ -444,8 +458,11 @@ fn whole_stack(
         line,
         is_interpreter: &is_interpreter,
     };
-    if let Some(line) = line {
+    if let Some(line) = line.or(idle.and_then(|idle| idle.line)) {
         draft.table.sampled_calls.note(entered.row, waiter.tid as u32, entered.nth, line);
+    }
+    if idle.is_some() {
+        expect_waits(targets, draft, waiter, entered);
     }
     (!frames.is_empty()).then(|| draft.table.whole_stack(entered.row, entered.nth_of_row, &look))
 }
@@ -550,7 +567,15 @@ pub(crate) fn look_at_first(
     let Some(program) = targets.programs.get_mut(&waiter.slot.program) else { return };
     let frames = with_scripts(program, symbols, waiter, placed);
     let line = symbols.script_line(&frames);
+    let idle = idle(program, symbols, waiter, placed);
     let Some(entered) = entered(targets, draft, waiter, node) else { return };
+    if idle.is_some() && may_hold_node(node.offset()) {
+        expect_waits(targets, draft, waiter, &entered);
+        // This call is counted only after the answer, and nothing is planned yet.
+        if let Some(area) = targets.memory.image(waiter.slot.program) {
+            area.set(node.offset() + node::WINDOW_AT, entered.nth.saturating_add(2));
+        }
+    }
     let is_interpreter = |f| symbols.is_interpreter(f);
     let look =
         Look { object: None, of_object: false, frames: &frames, complete, line, is_interpreter: &is_interpreter };

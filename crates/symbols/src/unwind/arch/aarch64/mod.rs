@@ -69,7 +69,6 @@ pub struct Registers {
 
 impl Registers {
     /// Returns registers of which the instruction pointer, the stack pointer and the frame pointer are known.
-    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn at(pc: u64, sp: u64, fp: u64) -> Self {
         let mut registers = Self { sp, pc, ..Self::default() };
         registers.x[FP] = fp;

@@ -72,7 +72,6 @@ pub struct Registers {
 
 impl Registers {
     /// Returns registers of which the instruction pointer, the stack pointer and the frame pointer are known.
-    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn at(ip: u64, sp: u64, bp: u64) -> Self {
         Self { ip, sp, bp, ..Self::default() }
     }
