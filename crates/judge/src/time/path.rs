@@ -1,4 +1,4 @@
-//! The thread that holds a run up, followed from the run's end to its beginning: the first process's main thread, and
+//! The thread that holds a run up, followed from the run's end to its beginning: that which ended the first process, and
 //! where that waits for another watched thread, that one.
 
 use super::ends::{Ends, WaitClass, WaitEnd};
@@ -107,7 +107,12 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
         visited: 0,
     };
     let main = recording.processes.first().map_or(0, |process| process.pid);
-    walk.follow(ThreadId { pid: main, tid: main }, (0, wall_ns), &mut Vec::new());
+    // A scheduler of the program's own may end it on another thread than the first: what that did before is followed as far as
+    // it is known.
+    let (last, since) = threads.last_of(main);
+    let since = since.min(wall_ns);
+    walk.follow(last, (since, wall_ns), &mut Vec::new());
+    walk.follow(ThreadId { pid: main, tid: main }, (0, since), &mut Vec::new());
     let other = Other::of(recording, &walk.others);
     let (lines, waiters) = (walk.lines, walk.waiters);
     let sampled = sampled(recording);

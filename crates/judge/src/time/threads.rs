@@ -74,6 +74,17 @@ fn with_folded(recording: &Recording, semantics: &Semantics, children: &BTreeMap
     made.into_iter().filter(|(pid, made)| *made > known(*pid)).map(|(pid, _)| pid).collect()
 }
 
+/// Function of Go's run-time in a thread that has no work of the program: what it wakes is because of what others do.
+const MONITOR: &str = "runtime.sysmon";
+
+/// Returns the threads that wait in [`MONITOR`].
+fn monitors(recording: &Recording) -> BTreeSet<ThreadId> {
+    let is_monitors = |row: &Row| recording.row_frames(row).any(|frame| frame.function() == MONITOR);
+    let rows: Vec<bool> = recording.rows.iter().map(is_monitors).collect();
+    let of_monitor = |span: &&WaitSpan| rows.get(span.row.0 as usize) == Some(&true);
+    recording.wait_spans.spans.iter().filter(of_monitor).map(ThreadId::of).collect()
+}
+
 /// All threads of a run that are known by their ids.
 pub(super) struct Threads<'a> {
     /// Indices of each thread's long waits, by rising time.
@@ -81,6 +92,10 @@ pub(super) struct Threads<'a> {
     of_process: BTreeMap<u32, BTreeSet<u32>>,
     /// Times at which threads ended, ns, as far as their last call is known.
     ended_ns: BTreeMap<ThreadId, u64>,
+    /// The threads that ended their processes.
+    ended_by: BTreeMap<u32, ThreadId>,
+    /// Threads that only look after the others.
+    monitors: BTreeSet<ThreadId>,
     lives: BTreeMap<u32, Life>,
     /// The processes that each process made.
     children: BTreeMap<u32, BTreeSet<u32>>,
@@ -95,7 +110,7 @@ impl<'a> Threads<'a> {
     pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut waits: BTreeMap<ThreadId, Vec<usize>> = BTreeMap::new();
         let mut of_process: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-        let mut exits: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut exits: BTreeMap<u32, (u64, ThreadId)> = BTreeMap::new();
         let mut ended_ns: BTreeMap<ThreadId, u64> = BTreeMap::new();
         for (at, span) in recording.wait_spans.spans.iter().enumerate() {
             if span.result.is_none() && ends_thread(recording, span) {
@@ -103,7 +118,7 @@ impl<'a> Threads<'a> {
                     ended_ns.insert(ThreadId::of(span), span.begin_ns);
                 }
                 if is_exit(recording, span) {
-                    exits.insert(span.pid, span.begin_ns);
+                    exits.insert(span.pid, (span.begin_ns, ThreadId::of(span)));
                 }
                 continue;
             }
@@ -128,8 +143,9 @@ impl<'a> Threads<'a> {
         }
         // A process may be known to have ended only after it was waited for; one that makes hardly a call but its last is known
         // to have begun only then.
-        for (pid, end_ns) in exits {
-            lives.entry(pid).and_modify(|life| {
+        for (pid, (end_ns, _)) in &exits {
+            let end_ns = *end_ns;
+            lives.entry(*pid).and_modify(|life| {
                 life.end_ns = life.end_ns.min(end_ns);
                 life.start_ns = life.start_ns.min(life.end_ns);
             });
@@ -140,7 +156,20 @@ impl<'a> Threads<'a> {
             parent.map(|parent| children.entry(parent).or_default().insert(process.pid));
         }
         let with_folded = with_folded(recording, semantics, &children);
-        Self { waits, of_process, ended_ns, lives, children, with_folded, calls, recording }
+        let ended_by = exits.into_iter().map(|(pid, (_, thread))| (pid, thread)).collect();
+        let monitors = monitors(recording);
+        Self { waits, of_process, ended_ns, ended_by, monitors, lives, children, with_folded, calls, recording }
+    }
+
+    /// Returns the thread that ended a process, and the moment, ns, from which on it is followed: its first long wait, or the
+    /// last wait of the process's first thread, if that never returned. Returns the first thread if it is not known.
+    pub(super) fn last_of(&self, pid: u32) -> (ThreadId, u64) {
+        let first = ThreadId { pid, tid: pid };
+        let Some(last) = self.ended_by.get(&pid).copied().filter(|last| *last != first) else { return (first, 0) };
+        let span = |at: Option<&usize>| at.and_then(|at| self.recording.wait_spans.spans.get(*at));
+        let begin = span(self.waits(last).first()).map_or(u64::MAX, |wait| wait.begin_ns);
+        let left = span(self.waits(first).last()).filter(|wait| wait.result.is_none());
+        (last, left.map_or(begin, |wait| wait.begin_ns.min(begin)))
     }
 
     /// Returns true if a process made children that are not known one by one.
@@ -252,7 +281,10 @@ impl<'a> Threads<'a> {
         let can = |thread: &ThreadId| {
             let calls = self.calls.get(thread);
             let lives = self.ended_ns.get(thread).is_none_or(|end| end.saturating_add(SLACK_NS) >= end_ns);
-            *thread != waiter && lives && calls.is_none_or(|calls| wakes.iter().any(|wake| calls.contains(wake)))
+            *thread != waiter
+                && lives
+                && !self.monitors.contains(thread)
+                && calls.is_none_or(|calls| wakes.iter().any(|wake| calls.contains(wake)))
         };
         let able: Vec<ThreadId> = pids.iter().flat_map(of).filter(can).collect();
         let awake: Vec<ThreadId> = able.iter().copied().filter(|thread| !self.is_asleep(*thread, end_ns)).collect();
