@@ -36,6 +36,8 @@ pub(super) struct Talks {
     silent: BTreeSet<Peer>,
     /// Processes that accept connections.
     accepts: BTreeSet<ProcessId>,
+    /// Peers to which connections were made.
+    called: BTreeSet<Peer>,
 }
 
 /// A peer's address: that of a connected socket by its name, or the bytes that a request was sent to.
@@ -87,7 +89,7 @@ struct Talk {
 impl Talks {
     pub(super) fn of(recording: &Recording, semantics: &Semantics, ends: &Ends) -> Self {
         let mut rows: BTreeMap<RowId, Waits> = BTreeMap::new();
-        let mut answered: BTreeSet<Peer> = BTreeSet::new();
+        let (mut answered, mut called): (BTreeSet<Peer>, BTreeSet<Peer>) = Default::default();
         for window in &recording.windows {
             let mut talk = Talk::default();
             for (at, call) in window.calls.iter().enumerate() {
@@ -113,7 +115,9 @@ impl Talks {
                 }
                 if row.syscall == CONNECTS {
                     let peer = call.arg_data(CONNECTS_TO, Moment::Entry).and_then(|data| address(&data.bytes));
-                    talk.connected.extend(peer.map(|peer| (descriptor, Peer::Named(peer.to_string()))));
+                    let peer = peer.map(|peer| Peer::Named(peer.to_string()));
+                    called.extend(peer.clone());
+                    talk.connected.extend(peer.map(|peer| (descriptor, peer)));
                 }
                 match way.filter(|_| came) {
                     Some(Way::Out) => {
@@ -145,7 +149,7 @@ impl Talks {
         let silent = asked.into_iter().filter(is_silent).map(|(peer, _)| peer.clone()).collect();
         let accepts = |row: &&Row| row.syscall.name().is_some_and(|name| ACCEPTS.contains(&name));
         let accepts = recording.rows.iter().filter(accepts).map(|row| row.process).collect();
-        Self { rows, silent, accepts }
+        Self { rows, silent, accepts, called }
     }
 
     /// Returns true if a row's long waits that run out are mostly for peers that were asked and never answered.
@@ -171,8 +175,10 @@ impl Talks {
         let mut found = Vec::new();
         for (id, waits) in &self.rows {
             let Some(row) = recording.rows.get(id.0 as usize) else { continue };
-            // What comes after a server's answer is the next request.
-            if self.accepts.contains(&row.process) {
+            // What comes after a server's answer is the next request. Of connections that were there before a process was
+            // entered it is not known which side made them.
+            let may_serve = recording.header.attached.is_some() && !waits.peers.is_subset(&self.called);
+            if self.accepts.contains(&row.process) || may_serve {
                 continue;
             }
             // An event loop that waits long for answers waits briefly as well: until it may send, and for a connection's end.
