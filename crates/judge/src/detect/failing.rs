@@ -3,13 +3,14 @@
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way, removes_name};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::BESIDE;
 use crate::world::replay::Step;
 use std::cell::LazyCell;
-use systoll_model::constants::{EPOLLET, EPOLLRDHUP};
+use systoll_model::constants::{EPOLLET, EPOLLRDHUP, O_EXCL};
 use systoll_model::{Errno, Recording, Row, RowId, Sysno};
 
 /// Number of equal errors from which on another one is claimed.
@@ -58,6 +59,7 @@ impl Detector for Failing {
         for (at, step) in steps.iter().enumerate() {
             self.note_edges(step);
             if refused_before(step)
+                && !claims.excuse(step.index, ReasonId::LockHeld, is_held(step))
                 && let Some(claim) = about_state(Kind::Failing, step, claims)
             {
                 let facts = claim.facts.with(Fact::NobodyThere, step.lines.connects());
@@ -89,6 +91,13 @@ impl Detector for Failing {
             }
         }
     }
+}
+
+/// Returns true if the step could not make a file that nobody else may have made: whoever did so holds a lock, and removes it.
+fn is_held(step: &Step<'_>) -> bool {
+    // A call that failed has no effects, but for these its flags stand.
+    let flags = || step.observed.opening_flags(step.lines.effects(&step.observed));
+    step.observed.call.errno() == Some(Errno::EEXIST) && flags().is_some_and(|flags| flags & O_EXCL != 0)
 }
 
 fn refused_before(step: &Step<'_>) -> bool {

@@ -139,11 +139,14 @@ struct Stream {
     way: Way,
     /// True if a terminal is at the other end.
     terminal: bool,
+    /// True if the transfers read a stored file, of which one transfer can get what later ones would, whatever happens in between.
+    stored: bool,
 }
 
 impl Stream {
     fn of(step: &Step<'_>, moved: &Moved) -> Self {
-        Self { fd: moved.fd, way: moved.line.way, terminal: is_terminal(step) }
+        let (way, terminal) = (moved.line.way, is_terminal(step));
+        Self { fd: moved.fd, way, terminal, stored: way == Way::In && !terminal && is_stored(step) }
     }
 
     /// Returns true if short runs, again and again, are a habit worth changing. On a terminal only the pieces of a
@@ -315,7 +318,7 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
     }
     // A program that sleeps before each transfer makes each when it is due.
     if step.lets(Barrier::WAITS) || step.lets(Barrier::POLLED) && step.observed.call.waited_ns != Some(0) {
-        return (Some(ReasonId::WaitedBetween), every(&|_| true));
+        return (Some(ReasonId::WaitedBetween), every(&|p| !p.stored));
     }
     if let Some(moved) = &step.moved {
         let outside = !step.observed.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
@@ -323,9 +326,9 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         // The end of what can be read; a write of nothing to a stream does nothing (man 2 write).
         let empty = moved.got == Some(0) && (moved.line.way == Way::In || is_message(step, moved));
         let own = Stream::of(step, moved);
-        let Stream { fd, way, terminal } = own;
+        let Stream { fd, way, terminal, .. } = own;
         if terminal && way == Way::In && !at_once(step.observed.call) {
-            return (Some(ReasonId::WaitedBetween), every(&|_| true));
+            return (Some(ReasonId::WaitedBetween), every(&|p| !p.stored));
         }
         let random = moved.line.unit == Unit::Random;
         return (
@@ -337,7 +340,7 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
                 true => !is_piece(step, moved),
                 false => {
                     (*p == own && (failed || empty))
-                        || (!random && outside && p.way != way)
+                        || (!random && outside && p.way != way && !p.stored)
                         || (p.fd == fd && p.way != way)
                 }
             }),
@@ -394,6 +397,13 @@ fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
 /// Returns true if the step is about a file with a name.
 fn is_file(step: &Step<'_>) -> bool {
     step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
+}
+
+/// Returns true if the step is about a file whose contents are stored: no device, and nothing that the kernel makes up when it is
+/// read.
+fn is_stored(step: &Step<'_>) -> bool {
+    let file = step.observed.call.fd.as_deref().unwrap_or_default();
+    file.starts_with('/') && !["/dev/", "/proc/", "/sys/"].iter().any(|made_up| file.starts_with(made_up))
 }
 
 /// Returns true if the data did not exist when it was asked for, so that no earlier transfer could have taken it.

@@ -6,7 +6,7 @@
 
 pub(crate) mod plain;
 
-use crate::results::finding::Kind::{self, Blocking, BusyPoll, NoOp, Repeat, SlowPath, SmallIo, Toggle};
+use crate::results::finding::Kind::{self, Blocking, BusyPoll, Failing, NoOp, Repeat, SlowPath, SmallIo, Toggle};
 
 /// What a reason does to a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,7 @@ reasons! {
     ReaderWaits "reader-waits" [SlowPath] Silent: "another process reads the file, and may wait for each version" => "When all is over, it changes nothing";
     ShownBetween "shown-between" [SlowPath] Silent: "the program tells others something, or waits, before it writes the file again" => "A file written anew before anybody could read it";
     LastsLongEnough "lasts-long-enough" [SlowPath, Toggle] Silent: "the value stands for 10 ms or longer, so that another process may see it" => "Names and times that nobody could have seen";
+    LockHeld "lock-held" [Failing] Silent: "a file that only one may make stands there: it is a lock, and whoever holds it removes it" => "A lock file that another process holds is tried again";
     OthersAsk "others-ask" [Toggle] Silent: "another process asks for what is set" => "Times at which another process asks now and then";
     FileMayChange "file-may-change" [SmallIo] Silent: "the file may have changed since it was read: the program wrote, waited, took a lock or made a child" => "Pieces are read apart between waits";
     SmallFile "small-file" [Repeat] Silent: "the file is small, and each reading may be for its newest version" => "A small file that is opened very often";
