@@ -5,6 +5,8 @@
 macro_rules! with_facts {
     ($make:ident) => {
         $make! {
+            /// The call stores one of many versions of a file, each of which takes the place of the one before.
+            versions => Versions { weight: 2, of_row: false },
             /// The call is one of a search for one thing in many places.
             search => Search { weight: 2, of_row: false },
             /// The question belongs to a search for a program in one folder after another.

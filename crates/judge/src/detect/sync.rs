@@ -2,7 +2,7 @@
 //! are synced and then removed by the program itself.
 
 use super::renamed::{is_path, names};
-use crate::causes::fact::Fact;
+use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
@@ -39,6 +39,8 @@ pub(super) struct Sync {
     /// Processes that give a file another name.
     renaming: Set<u32>,
     synced: Set<(u32, Arc<str>)>,
+    /// Names that processes gave to synced files.
+    replaced: Set<(u32, String)>,
     /// Processes that remove the files that they synced, each with the folders of such files.
     removing: Map<u32, Set<String>>,
 }
@@ -80,7 +82,7 @@ impl Sync {
             return Some(false);
         }
         let (before, after) = steps.split_at(step.index);
-        let near = after.iter().skip(1).take(NEAR).any(|s| names(s).is_some_and(|[from, _]| is_path(&from, file)));
+        let near = name_given(file, after).is_some();
         let gave = |[_, to]: [String; 2]| {
             is_path(&to, file) || to.rsplit_once('/').is_none_or(|(folder, _)| is_path(folder, file))
         };
@@ -90,6 +92,12 @@ impl Sync {
         }
         (before.len() >= NEAR && after.len() > NEAR).then_some(false)
     }
+}
+
+/// Returns the name that a file gets right after the first of these steps, which syncs it.
+fn name_given(file: &str, steps: &[Step<'_>]) -> Option<String> {
+    let mut given = steps.iter().skip(1).take(NEAR).filter_map(names);
+    given.find_map(|[from, to]| is_path(&from, file).then_some(to))
 }
 
 /// Returns the processes that remove the files that they synced, one for each sync, as far as windows show the names of
@@ -242,9 +250,16 @@ impl Detector for Sync {
             } else if is_removed {
                 put(claims, step.index, of_removed());
             } else if before {
+                // A name that was given before already stood for a whole file. Of one that is replaced again and again, each version
+                // may still be wanted.
+                let given = name_given(file, steps.get(step.index..).unwrap_or_default());
+                let again = given.is_some_and(|name| !self.replaced.insert((process, name)));
                 match self.is_of_replacing(step, file, steps) {
-                    Some(true) if claims.excuse(step.index, ReasonId::ReplacesFile, true) => {}
-                    Some(_) => put(claims, step.index, claim()),
+                    Some(true) if claims.excuse(step.index, ReasonId::ReplacesFile, !again) => {}
+                    Some(replaces) => {
+                        let facts = Facts::default().with(Fact::Versions, replaces);
+                        put(claims, step.index, Claim { facts, ..claim() });
+                    }
                     None => claims.leave_out(step.index),
                 }
             }
