@@ -256,15 +256,12 @@ impl Figures {
         if low { self.any_toll } else { self.needless_toll }
     }
 
-    /// Returns the number of needless calls: lower bound, estimate, upper bound.
-    pub(crate) fn needless(&self) -> [f64; 3] {
-        let e = self.estimate(false);
-        [e.low, e.estimate, e.high].map(|n| n as f64)
-    }
-
-    /// Returns the needless share of the calls, 0 to 1: lower bound, estimate, upper bound.
-    pub(crate) fn shares(&self) -> [f64; 3] {
-        self.needless().map(|n| n / self.calls.max(1) as f64)
+    /// Returns the number of needless calls, or if none surely is, of those that may be; and its share of the calls, 0 to 1.
+    /// Each is a lower bound, an estimate, an upper bound.
+    pub(crate) fn needless(&self) -> ([f64; 3], [f64; 3]) {
+        let e = self.estimate(self.strong == 0.0);
+        let needless = [e.low, e.estimate, e.high].map(|n| n as f64);
+        (needless, needless.map(|n| n / self.calls.max(1) as f64))
     }
 
     /// Returns the share of the calls that is claimed strongly, 0 to 1.

@@ -89,7 +89,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     let mut f = figures(group, shown, phases);
     // If the price is waiting, or a child, switches are part of it.
     f.later = (!group.by_wait && group.children.is_none())
-        .then(|| deferred_cost(&group.rows, f.needless(), f.shares(), shown))
+        .then(|| deferred_cost(&group.rows, f.needless(), f.strong > 0.0, shown))
         .flatten();
     let shares = Shares::new(group, &f, phases, recording);
     let certainty = certainty(group, &f, &shares, shown, options)?;

@@ -4,7 +4,7 @@ use crate::causes::catalogue::Cause;
 use crate::results::finding::{Finding, Kind};
 use crate::semantics::Sleep;
 use crate::time::NeedlessWaits;
-use systoll_model::{Elision, Frame, Header, Recording, short_file};
+use systoll_model::{Elision, Frame, Header, Recording, Row, short_file};
 
 /// Returns the next command to type, as argv; it is one of this version's commands. If systoll can
 /// apply the cure itself, the command proves its gain.
@@ -92,8 +92,10 @@ fn sleeping_place(finding: &Finding, late: Option<&NeedlessWaits>, recording: &R
     }
     let row = recording.rows.get(finding.rows.first()?.0 as usize)?;
     let waiting = finding.waits_at.as_ref().filter(|lines| !lines.is_empty()).unwrap_or(&row.lines);
-    // The sleeps of lines that share a call can't be shortened apart.
-    if waiting.len() > 1 || row.lines.len() > 1 {
+    // The sleeps of lines that share a call can't be shortened apart, nor those of scripts that one interpreter runs.
+    let of_script = |other: &Row| (other.syscall, &other.api, other.lines.is_empty()) == (row.syscall, &row.api, false);
+    let shared = recording.rows.iter().any(|other| other.process != row.process && of_script(other));
+    if waiting.len() > 1 || row.lines.len() > 1 || shared {
         return None;
     }
     let frame = waiting.first().map(|line| line.frame).or(row.user)?;

@@ -7,13 +7,13 @@ use crate::groups::judged_view::JudgedView;
 use crate::results::finding::{Estimate, Later};
 use systoll_model::{RowId, Spread};
 
-/// Returns what the needless calls of `rows` cost later. `needless` is their number and `share` their share of the
-/// rows' calls, each with its bounds. Returns `None` if windows show no such cost, or faults and switches were not
-/// recorded.
+/// Returns what the needless calls of `rows` cost later. `needless` is their number and their share of the rows' calls, each
+/// with its bounds; `surely` is true if those are meant that are claimed strongly, not those that may be needless. Returns
+/// `None` if windows show no such cost, or faults and switches were not recorded.
 pub(crate) fn deferred_cost(
     rows: &[RowId],
-    needless: [f64; 3],
-    share: [f64; 3],
+    (needless, share): ([f64; 3], [f64; 3]),
+    surely: bool,
     shown: JudgedView<'_>,
 ) -> Option<Later> {
     let prices = &shown.recording.prices;
@@ -23,7 +23,7 @@ pub(crate) fn deferred_cost(
         (ns.estimate <= most).then_some((count, Estimate { high: ns.high.min(most), ..ns }))
     };
     let faults = priced(prices.fault, || faults::faults(rows, share, shown));
-    let switches = priced(prices.switch, || switches::switches(rows, needless, shown)).and_then(within);
+    let switches = priced(prices.switch, || switches::switches(rows, needless, surely, shown)).and_then(within);
     if faults.is_none() && switches.is_none() {
         return None;
     }

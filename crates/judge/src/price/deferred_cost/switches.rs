@@ -27,13 +27,13 @@ struct SwitchTally {
 }
 
 /// Returns the number of switches in the needless calls: lower bound, estimate, upper bound.
-pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: JudgedView<'_>) -> Option<[f64; 3]> {
+pub(super) fn switches(rows: &[RowId], needless: [f64; 3], surely: bool, shown: JudgedView<'_>) -> Option<[f64; 3]> {
     let waits = |id: &RowId| shown.recording.row(*id).counts.waited_ns.is_some_and(|ns| ns > 0);
     if !rows.iter().any(|id| waits(id) && may_switch(*id, shown)) {
         return None;
     }
     let seen: Vec<SwitchTally> =
-        windows(rows, shown.views).map(|at| tally(at, rows, shown)).filter(|s| s.calls > 0).collect();
+        windows(rows, shown.views).map(|at| tally(at, rows, surely, shown)).filter(|s| s.calls > 0).collect();
     let (calls, switched) = seen.iter().fold((0, 0), |(c, s), w| (c + w.calls, s + w.switched));
     let share = switched as f64 / calls.max(1) as f64;
     if seen.len() < OFTEN || switched < OFTEN as u64 || share < LEAST {
@@ -45,10 +45,10 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: JudgedView<'_>
     Some([low * (share - scatter).max(0.0), best * share, high * (share + scatter).min(1.0)])
 }
 
-fn tally(at: usize, rows: &[RowId], shown: JudgedView<'_>) -> SwitchTally {
+fn tally(at: usize, rows: &[RowId], surely: bool, shown: JudgedView<'_>) -> SwitchTally {
     let calls = shown.recording.windows.get(at).into_iter().flat_map(|w| w.calls.iter().enumerate());
     // The search among the rows, which may be many, comes last.
-    let claimed = |index: usize| shown.claims.at(at, index).is_some_and(|c| !c.weak);
+    let claimed = |index: usize| shown.claims.at(at, index).is_some_and(|c| !(surely && c.weak));
     calls.fold(SwitchTally::default(), |seen, (index, call)| match call.waited_ns {
         Some(ns) if claimed(index) && rows.contains(&call.row) => {
             let switched = ns > 0 && may_switch(call.row, shown);
