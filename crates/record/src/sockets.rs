@@ -1,4 +1,5 @@
-//! Names sockets by their ends, from the tables of the target's network namespace.
+//! Names sockets by their ends, from the tables of the target's network namespace, and finds which paths are those of named
+//! pipes: a descriptor's link tells them from files as little as it tells sockets apart.
 //!
 //! A table takes milliseconds to read, however few sockets there are. Therefore a separate thread reads it, within a
 //! budget, and never the thread for which targets wait. A socket is identified by its inode, whose number is not
@@ -8,6 +9,7 @@ use crate::limits;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,42 +23,70 @@ const SHARE: f64 = 0.005;
 const MOST: u64 = 4 << 20;
 /// Number of sockets that get names, at most.
 const MOST_NAMES: usize = 20_000;
+/// Number of paths that are asked whether they are named pipes, at most: few programs have one, and those open it early.
+const MOST_PATHS: usize = 1_000;
 /// Questions that the queue holds, at most. Further ones are dropped, and asked again at the next call.
 const QUEUE: usize = 256;
 /// Time that a recording waits for the last answers.
 const PATIENCE: Duration = Duration::from_millis(30);
 
-/// A socket, and a process that has it open.
-#[derive(Clone, Copy, Debug)]
+/// A socket or a file, and a process that has it open.
+#[derive(Clone, Debug)]
 struct Question {
     pid: i32,
-    inode: u64,
+    of: Opened,
+}
+
+/// What a process has open.
+#[derive(Clone, Debug)]
+enum Opened {
+    /// A socket, by its inode.
+    Socket(u64),
+    /// A file, by its path.
+    File(Arc<str>),
 }
 
 /// Names of sockets by inode, with true if the name is final.
 type SocketNames = Arc<Mutex<HashMap<u64, (Arc<str>, bool)>>>;
 
-/// The names of the sockets that windows have seen.
+/// The paths that are those of named pipes.
+type PipePaths = Arc<Mutex<HashSet<Arc<str>>>>;
+
+/// The names of the sockets and named pipes that windows have seen.
 #[derive(Default)]
 pub(crate) struct Sockets {
     ask: Option<SyncSender<Question>>,
     found: SocketNames,
+    asked_paths: HashSet<Arc<str>>,
+    pipes: PipePaths,
     waiting: Arc<AtomicUsize>,
 }
 
 impl Sockets {
-    /// Asks for the name of the socket behind `target`, the text of a descriptor's link.
-    pub(crate) fn seen(&mut self, pid: i32, target: &str) {
-        let Some(inode) = inode(target) else { return };
-        let known =
-            |found: &SocketNames| found.lock().unwrap_or_else(PoisonError::into_inner).get(&inode).is_some_and(|f| f.1);
-        if known(&self.found) {
-            return;
-        }
-        let ask = self.ask.get_or_insert_with(|| start(self.found.clone(), self.waiting.clone()));
+    /// Asks what is behind `target`, the text of a descriptor's link, if that is a socket or may be a named pipe.
+    pub(crate) fn seen(&mut self, pid: i32, target: &Arc<str>) {
+        let of = match inode(target) {
+            Some(inode) => {
+                let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+                if found.get(&inode).is_some_and(|f| f.1) {
+                    return;
+                }
+                Opened::Socket(inode)
+            }
+            None if may_be_pipe(target) && self.asked_paths.len() < MOST_PATHS => {
+                if !self.asked_paths.insert(target.clone()) {
+                    return;
+                }
+                Opened::File(target.clone())
+            }
+            None => return,
+        };
+        let start = || start(self.found.clone(), self.pipes.clone(), self.waiting.clone());
+        let ask = self.ask.get_or_insert_with(start);
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        if ask.try_send(Question { pid, inode }).is_err() {
+        if ask.try_send(Question { pid, of }).is_err() {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.asked_paths.remove(target);
         }
     }
 
@@ -67,7 +97,9 @@ impl Sockets {
             std::thread::sleep(Duration::from_millis(1));
         }
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.iter().map(|(inode, (name, _))| (format!("socket:[{inode}]"), name.clone())).collect()
+        let sockets = found.iter().map(|(inode, (name, _))| (format!("socket:[{inode}]"), name.clone()));
+        let pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.chain(pipes.iter().map(|path| (path.to_string(), format!("pipe:[{path}]").into()))).collect()
     }
 }
 
@@ -75,18 +107,23 @@ fn inode(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
+/// Returns true for a path that a program can have made.
+fn may_be_pipe(target: &str) -> bool {
+    target.starts_with('/') && !["/dev/", "/proc/", "/sys/", "/usr/"].iter().any(|other| target.starts_with(other))
+}
+
 /// Starts the thread that answers questions. It ends when the sender is dropped.
-fn start(found: SocketNames, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
+fn start(found: SocketNames, pipes: PipePaths, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
     let (ask, questions) = sync_channel(QUEUE);
     // If no thread can be started, nothing receives the questions: sockets keep their numbers.
     if crate::sys::forbids_futex().is_some() {
         return ask;
     }
-    let _ = limits::spawn("sockets", move || answer(&questions, &found, &waiting));
+    let _ = limits::spawn("sockets", move || answer(&questions, (&found, &pipes), &waiting));
     ask
 }
 
-fn answer(questions: &Receiver<Question>, found: &SocketNames, waiting: &AtomicUsize) {
+fn answer(questions: &Receiver<Question>, (found, pipes): (&SocketNames, &PipePaths), waiting: &AtomicUsize) {
     let begun = Instant::now();
     let mut spent = Duration::ZERO;
     while let Ok(first) = questions.recv() {
@@ -94,16 +131,34 @@ fn answer(questions: &Receiver<Question>, found: &SocketNames, waiting: &AtomicU
         if spent < ALLOWANCE + begun.elapsed().mul_f64(SHARE) {
             let from = Instant::now();
             look_up(&asked, found);
+            asked.iter().filter_map(named_pipe).for_each(|path| {
+                pipes.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+            });
             spent += from.elapsed();
         }
         waiting.fetch_sub(asked.len(), Ordering::Relaxed);
     }
 }
 
+/// Returns the path that a question is about, if it is that of a named pipe. The program may have removed it: then nobody
+/// knows. Only this thread waits where a file system does not answer.
+fn named_pipe(question: &Question) -> Option<Arc<str>> {
+    let Opened::File(path) = &question.of else { return None };
+    let status = std::fs::symlink_metadata(format!("/proc/{}/root{path}", question.pid)).ok()?;
+    status.file_type().is_fifo().then(|| path.clone())
+}
+
 fn look_up(asked: &[Question], found: &SocketNames) {
+    let inodes: Vec<(i32, u64)> = asked
+        .iter()
+        .filter_map(|question| match question.of {
+            Opened::Socket(inode) => Some((question.pid, inode)),
+            Opened::File(_) => None,
+        })
+        .collect();
     let mut namespaces = HashSet::new();
-    for question in asked {
-        let namespace = std::fs::read_link(format!("/proc/{}/ns/net", question.pid));
+    for (pid, _) in &inodes {
+        let namespace = std::fs::read_link(format!("/proc/{pid}/ns/net"));
         if !namespace.is_ok_and(|n| namespaces.insert(n)) {
             continue;
         }
@@ -111,12 +166,12 @@ fn look_up(asked: &[Question], found: &SocketNames) {
         for (table, parse) in TABLES {
             let wanted = |found: &SocketNames| {
                 let found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                asked.iter().any(|q| !found.get(&q.inode).is_some_and(|f| f.1))
+                inodes.iter().any(|(_, inode)| !found.get(inode).is_some_and(|f| f.1))
             };
             if !wanted(found) {
                 return;
             }
-            let text = read(&format!("/proc/{}/net/{table}", question.pid));
+            let text = read(&format!("/proc/{pid}/net/{table}"));
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             for (inode, name, whole) in text.lines().skip(1).filter_map(parse) {
                 if found.len() < MOST_NAMES || found.contains_key(&inode) {
@@ -258,8 +313,10 @@ mod tests {
         expected.push((format!("socket:[{number}]"), format!("UNIX-STREAM:[{number},\"{path}\"]")));
         // This does the thread's work without its budget.
         let found = SocketNames::default();
-        let asked: Vec<_> =
-            expected.iter().filter_map(|(link, _)| Some(Question { pid: me, inode: inode(link)? })).collect();
+        let asked: Vec<_> = expected
+            .iter()
+            .filter_map(|(link, _)| Some(Question { pid: me, of: Opened::Socket(inode(link)?) }))
+            .collect();
         look_up(&asked, &found);
         let sockets = Sockets { found, ..Sockets::default() };
         let names = sockets.names();
@@ -269,10 +326,28 @@ mod tests {
     }
 
     #[test]
-    fn only_sockets_are_looked_up() {
+    fn named_pipes_are_told_from_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| -> Arc<str> { dir.path().join(name).display().to_string().into() };
+        nix::unistd::mkfifo(&*path("a pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::write(&*path("file"), "x").unwrap();
+        let me = std::process::id() as i32;
         let mut sockets = Sockets::default();
-        for target in ["/etc/passwd", "pipe:[12]", "socket:[x]", "socket:[1", "anon_inode:[eventpoll]"] {
-            sockets.seen(1, target);
+        for name in ["a pipe", "file", "gone", "a pipe"] {
+            sockets.seen(me, &path(name));
+        }
+        let end = Instant::now() + Duration::from_secs(60);
+        while sockets.names().is_empty() && Instant::now() < end {}
+        let names = sockets.names();
+        assert_eq!(names.keys().collect::<Vec<_>>(), [&path("a pipe").to_string()]);
+        assert_eq!(*names[&*path("a pipe")], format!("pipe:[{}]", path("a pipe")));
+    }
+
+    #[test]
+    fn nothing_else_is_looked_up() {
+        let mut sockets = Sockets::default();
+        for target in ["/dev/null", "pipe:[12]", "socket:[x]", "socket:[1", "anon_inode:[eventpoll]"] {
+            sockets.seen(1, &target.into());
         }
         assert!(sockets.ask.is_none() && sockets.names().is_empty());
     }
