@@ -62,6 +62,17 @@ impl Report<'_> {
         self.place_of(row.user?)
     }
 
+    /// Returns the place that calls the function of a row's own place, `shown`, if its line is known: `work serve.c:33`.
+    pub(super) fn place_outwards(&self, id: RowId, shown: FrameId) -> Option<Line> {
+        let row = row(self.rec, id)?;
+        let chain = self.whole_chain(id, row);
+        let frames = self.callers(row, &chain.frames);
+        let mut outwards = frames.iter().skip_while(|(at, _)| chain.frames.get(*at) != Some(&shown)).skip(1);
+        let caller = outwards.next()?.1;
+        let has_line = caller.shown_locations().first().is_some_and(|at| at.line.is_some());
+        self.frame_links(caller, None).into_iter().next().filter(|_| has_line)
+    }
+
     /// Returns a frame's place.
     pub(super) fn place_of(&self, id: FrameId) -> Option<Line> {
         self.frame_links(frame(self.rec, id)?, None).into_iter().next()

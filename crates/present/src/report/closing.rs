@@ -345,10 +345,25 @@ impl Report<'_> {
         ];
         segments.push(Line::of(Role::Faint, tag(f)));
         let strands = self.of_strands();
-        if let Some(r) = f.strands.first().and_then(|id| row(strands.rec, *id)) {
-            segments.push(strands.caller(r));
+        if let Some((first, r)) = f.strands.first().and_then(|id| Some((id, row(strands.rec, *id)?))) {
+            let mut caller = strands.caller(r);
+            let shown = r.lines.first().map(|line| line.frame).or(r.user);
+            let outwards =
+                shown.filter(|_| self.has_several_callers(f)).and_then(|id| strands.place_outwards(*first, id));
+            if let Some(place) = outwards {
+                caller.push(Role::Faint, "  <  ");
+                caller.append(place);
+            }
+            segments.push(caller);
         }
         segments
+    }
+
+    /// Returns true if the place of a finding's first row is called from several others, so that it does not tell which of
+    /// these makes the finding's calls.
+    fn has_several_callers(&self, f: &Finding) -> bool {
+        let several = |id: RowId| self.rec.trunks_of(id).len() > 1;
+        f.rows.first().is_some_and(|id| several(*id) || row(self.rec, *id).is_some_and(|row| row.lines.len() > 1))
     }
 
     /// Returns the reason why a finding is only a remark, unless its price shows that, and the next step.
@@ -357,7 +372,9 @@ impl Report<'_> {
         let costs_more = findings.iter().any(|finding| finding.time_to_win_ns() <= f.time_to_win_ns());
         let doubt = self.sentences().doubt(f).filter(|_| costs_more || f.doubt != Some(Doubt::Cheap));
         let below = |doubt: String| self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Plain, &doubt);
-        let mut lines = doubt.map(below).unwrap_or_default();
+        let later = self.sentences().later(f).map(|later| below(format!("plus {later}")));
+        let mut lines = later.unwrap_or_default();
+        lines.extend(doubt.map(below).unwrap_or_default());
         if let Some(cure) = f.cures.first() {
             let fix = format!("fix: {}", sentence(&cure.how));
             lines.extend(self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Good, &fix));

@@ -13,21 +13,37 @@ use systoll_model::{BackendKind, Exit};
 /// Column at which the header's text starts.
 pub(super) const HEAD: usize = 9;
 
+/// How much the first line of a report says.
+#[derive(Clone, Copy, PartialEq)]
+enum Details {
+    All,
+    /// No interval of the processor time.
+    WithoutSpan,
+    /// Nor systoll's part of the elapsed time, if that is small.
+    Least,
+}
+
 impl Report<'_> {
     /// Returns the line with the command and the way in which it ended.
     pub(super) fn header(&self) -> Vec<Line> {
-        let laid_out = |with_span: bool| {
+        let laid_out = |details: Details| {
             let mut first = Line::of(Role::Strong, "systoll");
             first.pad_to(HEAD);
-            self.segments(first, self.what_ran(with_span), HEAD)
+            self.segments(first, self.what_ran(details), HEAD)
         };
-        // The interval of the processor time is worth no line of its own.
-        let (whole, short) = (laid_out(true), laid_out(false));
-        if short.len() < whole.len() && !self.options.all { short } else { whole }
+        if self.options.all {
+            return laid_out(Details::All);
+        }
+        // What can be left out is worth no line of its own.
+        [Details::All, Details::WithoutSpan, Details::Least]
+            .map(laid_out)
+            .into_iter()
+            .min_by_key(Vec::len)
+            .unwrap_or_default()
     }
 
-    /// Returns the parts of the first line: the processor time has its interval if `with_span` is true.
-    fn what_ran(&self, with_span: bool) -> Vec<Line> {
+    /// Returns the parts of the first line.
+    fn what_ran(&self, details: Details) -> Vec<Line> {
         let h = &self.rec.header;
         let mut what = Line::default();
         what.push_name(Role::Strong, self.command());
@@ -36,10 +52,10 @@ impl Report<'_> {
         let watched = if self.slowed() || h.attached.is_some() { " watched" } else { "" };
         // A trace without times does not tell how long the run took.
         if h.wall_ns > 0 || !h.backend.is_trace() {
-            let held_up = self.sentences().held_up();
+            let held_up = self.sentences().held_up(details == Details::Least);
             segments.push(Line::of(Role::Plain, format!("{}{watched}{held_up}", time(h.wall_ns))));
         }
-        segments.push(self.cpu(with_span));
+        segments.push(self.cpu(details == Details::All));
         let processes = processes(self.rec);
         if processes > 1 {
             // A program that could no longer be watched after its `execve` is not among these processes.

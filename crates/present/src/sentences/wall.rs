@@ -10,6 +10,8 @@ const MUCH: f64 = 0.2;
 /// Least time, ns, for which systoll held a run up that its first line mentions: what takes less seems to happen at once (Miller,
 /// Response time in man-computer conversational transactions, 1968).
 const HELD_UP_NS: u64 = 100_000_000;
+/// The same where that mention takes a second line: what takes less does not interrupt a person's thoughts (the same source).
+const HELD_UP_LONG_NS: u64 = 1_000_000_000;
 /// Least share of the elapsed time, 0 to 1, of a class of waits that has words of its own.
 const LEAST: f64 = 0.01;
 
@@ -35,9 +37,11 @@ impl<'a> Sentences<'a> {
     }
 
     /// Writes the part of the elapsed time that is systoll's, as in `, about 5.1 s of it systoll's`; nothing if it is small.
-    pub(crate) fn held_up(&self) -> String {
+    /// Where space is `scarce`, only a long time is mentioned.
+    pub(crate) fn held_up(&self, scarce: bool) -> String {
         let h = &self.rec.header;
-        let is_shown = h.watching_ns >= HELD_UP_NS && h.watching_ns as f64 >= MUCH * h.wall_ns as f64;
+        let least = if scarce { HELD_UP_LONG_NS } else { HELD_UP_NS };
+        let is_shown = h.watching_ns >= least && h.watching_ns as f64 >= MUCH * h.wall_ns as f64;
         let ns = h.watching_ns.min(h.wall_ns);
         if is_shown { format!(", about {} of it systoll's", time(ns)) } else { String::new() }
     }
