@@ -27,7 +27,7 @@ pub(crate) fn new_detector(root: &Path, name: &str) -> Result<Vec<String>> {
         LIST,
         "    ];\n    let mut claims",
         &format!(
-            "        // {MARK}: its place; the first that can tell why has the claim.\n        Box::new({name}::{class}),\n"
+            "        // {MARK}: its signs, and its place: the first that can tell why has the claim.\n        (Signs::CALL, Box::new({name}::{class})),\n"
         ),
     )?;
     Ok(vec![code, tests, LIST.to_owned(), TESTS.to_owned()])
@@ -45,17 +45,11 @@ fn code_of(class: &str) -> String {
 use super::claim::{{Claim, Claims, Detector, put}};
 use crate::finding::Kind;
 use crate::replay::Step;
-use crate::signs::Signs;
 
 /// Claims {MARK}.
 pub(super) struct {class};
 
 impl Detector for {class} {{
-    fn looks_for(&self) -> Signs {{
-        // {MARK}: what a window must show (signs.rs).
-        Signs::CALL
-    }}
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {{
         for step in steps {{
             // {MARK}: what makes the call needless, by what the step knows. The first of its sort is never claimed.
@@ -135,7 +129,7 @@ mod tests {
         assert!(list.contains("mod near_reads;\nmod near_writes;\nmod noop;\n"), "{list}");
         let tests = std::fs::read_to_string(dir.path().join(TESTS)).unwrap();
         assert!(tests.contains("mod led_elsewhere;\nmod near_writes;\nmod one_by_one;\n"), "{tests}");
-        assert!(list.contains("        Box::new(near_writes::NearWrites),\n    ];"), "{list}");
+        assert!(list.contains("        (Signs::CALL, Box::new(near_writes::NearWrites)),\n    ];"), "{list}");
         new_detector(dir.path(), "zeal").unwrap();
         let list = std::fs::read_to_string(dir.path().join(LIST)).unwrap();
         assert!(list.contains("mod walk;\nmod zeal;\n\npub(crate) use "), "{list}");

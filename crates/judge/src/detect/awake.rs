@@ -4,7 +4,6 @@ use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{INTEREST, ObservedCall, PIPES, Semantics, TOKENS, WAKE_COUNTERS, Way};
 use crate::world::replay::Step;
 use systoll_model::constants::EPOLLET;
@@ -159,11 +158,6 @@ impl<'a> Rung<'a> {
         Self { bells, sockets, edges, waited_for, semaphores }
     }
 
-    /// Returns true if any wakeup descriptor was written to or read.
-    pub(super) fn any(&self) -> bool {
-        !self.bells.is_empty()
-    }
-
     /// Returns true if all that is written there is the same one or eight bytes, and a read takes all of it.
     pub(super) fn is_wake(&self, process: u32, name: &str) -> bool {
         let token = self.bells.get(&(process, name)).is_some_and(Rows::is_token);
@@ -235,10 +229,6 @@ fn bell(process: u32, fd: Option<&str>) -> Option<Bell<'_>> {
 }
 
 impl Detector for Awake<'_> {
-    fn looks_for(&self) -> Signs {
-        if self.bells.is_empty() { Signs::NONE } else { Signs::MOVES }
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let out = step.moved.as_ref().is_some_and(|m| m.line.way == Way::Out && m.got.is_some());

@@ -1,8 +1,7 @@
 //! Detects sleeps until a time that is past when they begin, or that comes before the kernel can wake a thread.
 
-use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::evidence::claim::{Claim, Claims, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::world::bounds::OFTEN;
 use crate::world::replay::Step;
 
@@ -14,23 +13,15 @@ const SLACK: u64 = 100_000;
 const ALIKE: i128 = 5_000;
 
 /// Claims absolute-time sleeps of a fixed length that were over within the slack of timers.
-pub(super) struct BriefSleep;
-
-impl Detector for BriefSleep {
-    fn looks_for(&self) -> Signs {
-        Signs::SLEEPS
-    }
-
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let sleeps: Vec<(&Step<'_>, i128)> = steps.iter().filter_map(|step| Some((step, ahead(step)?))).collect();
-        let alike = |two: &[(&Step<'_>, i128)]| match two {
-            [(_, one), (step, other)] if (one - other).abs() <= ALIKE && is_brief(step) => Some(step.index),
-            _ => None,
-        };
-        let brief: Vec<usize> = sleeps.windows(2).filter_map(alike).collect();
-        if brief.len() >= OFTEN && 2 * brief.len() >= sleeps.len() {
-            brief.iter().for_each(|at| put(claims, *at, claim()));
-        }
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    let sleeps: Vec<(&Step<'_>, i128)> = steps.iter().filter_map(|step| Some((step, ahead(step)?))).collect();
+    let alike = |two: &[(&Step<'_>, i128)]| match two {
+        [(_, one), (step, other)] if (one - other).abs() <= ALIKE && is_brief(step) => Some(step.index),
+        _ => None,
+    };
+    let brief: Vec<usize> = sleeps.windows(2).filter_map(alike).collect();
+    if brief.len() >= OFTEN && 2 * brief.len() >= sleeps.len() {
+        brief.iter().for_each(|at| put(claims, *at, claim()));
     }
 }
 

@@ -5,7 +5,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, Lines, Look, ObservedCall, Semantics};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::OFTEN;
@@ -106,10 +105,6 @@ struct Run {
 }
 
 impl Detector for BusyPoll {
-    fn looks_for(&self) -> Signs {
-        Signs::NOTHING
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut runs: Map<Looked, Run> = Map::default();
         let (mut fresh, mut work) = (false, 0);

@@ -6,7 +6,6 @@ use crate::collections::hash::Map;
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{
     ATTRIBUTES, Act, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, Semantics, StateLine, Store, UsedBy, Way,
     is_device, value,
@@ -54,10 +53,6 @@ struct Newest {
 }
 
 impl Detector for DeadStore<'_> {
-    fn looks_for(&self) -> Signs {
-        Signs::STORES
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut newest: Map<Place, Newest> = Map::default();
         for (at, step) in steps.iter().enumerate() {

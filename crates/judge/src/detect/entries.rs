@@ -2,7 +2,6 @@
 
 use crate::evidence::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::world::bounds::OFTEN;
 use crate::world::replay::Step;
 use systoll_model::Recording;
@@ -37,10 +36,6 @@ impl Entries {
 }
 
 impl Detector for Entries {
-    fn looks_for(&self) -> Signs {
-        Signs::ENTERS
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut rest = steps.iter().peekable();
         while rest.peek().is_some() {

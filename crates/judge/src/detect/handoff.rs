@@ -6,7 +6,6 @@ use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Lines, ObservedCall, Semantics, Way};
 use crate::world::bounds::NO_WORK;
 use crate::world::replay::Step;
@@ -249,10 +248,6 @@ fn claim_meetings(stretch: &[Step<'_>], claims: &mut Claims) {
 }
 
 impl Detector for Handoff<'_> {
-    fn looks_for(&self) -> Signs {
-        if self.loops.is_empty() { Signs::WAKES } else { Signs::CALL }
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(process) = steps.first().map(|step| step.observed.window.process.0) else { return };
         if self.loops.contains(&process) {

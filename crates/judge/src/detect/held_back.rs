@@ -4,7 +4,6 @@
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{NETWORK_STREAMS, ON_THIS_BOX, ObservedCall, Semantics, Way};
 use crate::world::replay::Step;
 use std::ops::RangeInclusive;
@@ -81,10 +80,6 @@ struct Sent {
 }
 
 impl Detector for HeldBack {
-    fn looks_for(&self) -> Signs {
-        Signs::MOVES
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         if steps.first().is_none_or(|s| self.at_once.contains(&s.observed.window.process.0)) {
             return;

@@ -6,7 +6,6 @@ use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, Semantics};
 use crate::world::bounds::NO_WORK;
 use crate::world::replay::Step;
@@ -233,10 +232,6 @@ fn ready(steps: &[Step<'_>], shared: &Set<u32>, claims: &mut Claims) {
 }
 
 impl Detector for Herd {
-    fn looks_for(&self) -> Signs {
-        Signs::NOTHING.and(Signs::WAKES)
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let process = steps.first().map(|step| step.observed.window.process.0);
         if self.idle.iter().any(|(idle, _)| Some(*idle) == process) {

@@ -5,7 +5,6 @@ use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{EPOLL, Effect, INTEREST, MOVES_UNSEEN, SCRATCH, Semantics, Thing, Way, value};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::{BESIDE, REMEMBERED};
@@ -491,10 +490,6 @@ impl<'a> MadeAgain<'a> {
 }
 
 impl Detector for MadeAgain<'_> {
-    fn looks_for(&self) -> Signs {
-        Signs::MAKES
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let made = |step: &&Step<'_>| step.makes.is_some();
         if steps.iter().filter(made).count() < CYCLES && !steps.iter().filter_map(|step| step.makes).any(|t| t.holds) {

@@ -5,7 +5,6 @@ use crate::collections::hash::{Map, Seeded, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Act, Effect, NAME, PATH};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::BESIDE;
@@ -41,10 +40,6 @@ struct Vain<'s> {
 }
 
 impl Detector for Missing {
-    fn looks_for(&self) -> Signs {
-        Signs::MISSING
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut vain: Option<Vain<'_>> = None;
         // The path that was missing before the step that last let names appear.

@@ -78,6 +78,7 @@ use crate::evidence::claim::{Claims, Detector};
 use crate::options::{Options, UseOfReasons};
 use crate::reasons::Why;
 use crate::reasons::plain::plain;
+use crate::semantics::signs::Signs;
 use crate::semantics::{MISSING, Semantics};
 use crate::world::changers::Changers;
 use crate::world::replay::Replay;
@@ -98,59 +99,59 @@ fn misses(recording: &Recording) -> bool {
 
 /// Returns the claims on the calls of all windows, in the order of [`Recording::windows`].
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Options) -> Claims {
-    let search = search::Search::new(recording, semantics);
-    let nowhere = nowhere::Nowhere::new(recording);
     let changers = Rc::new(Changers::of(recording, semantics));
     let mut replay = Replay::new(recording, semantics, changers.clone(), misses(recording));
     let mapped = mapped::mapped_files(recording, semantics);
     let signalled = signalled::signalled(recording);
     let single = with_one_thread(recording);
     let rung = awake::Rung::of(recording, semantics);
-    // A call has the claim of the first detector that makes one.
-    let mut detectors: Vec<Box<dyn Detector>> = vec![
-        Box::new(reload::Reload::default()),
-        Box::new(short_threads::ShortThreads::new(recording, semantics)),
-        Box::new(scratch::Scratch::new(recording, semantics)),
-        Box::new(ritual::Ritual::default()),
-        Box::new(room::Room),
-        Box::new(repeat::Repeat::new(recording, semantics, changers)),
-        Box::new(missing::Missing::default()),
-        Box::new(own_writes::OwnWrites::new(recording, semantics)),
-        Box::new(noop::NoOp::new(recording, semantics, &mapped)),
-        Box::new(seek_back::SeekBack),
-        Box::new(refill::Refill),
-        Box::new(status::Status),
-        Box::new(relock::Relock::new(recording, semantics)),
-        Box::new(rewatch::Rewatch::default()),
-        Box::new(toggle::Toggle::new(recording, semantics, &signalled)),
-        Box::new(there_and_back::ThereAndBack::default()),
-        Box::new(presized::Presized::new(&mapped)),
-        Box::new(dead_store::DeadStore::new(recording, semantics)),
-        Box::new(made_again::MadeAgain::new(recording, semantics, &single)),
-        Box::new(rewritten::Rewritten::new(recording, semantics)),
-        Box::new(reconnect::Reconnect::new(recording, semantics)),
-        Box::new(rearm::Rearm::new(recording, semantics)),
-        Box::new(search),
-        Box::new(herd::Herd::new(recording, semantics)),
-        Box::new(failing::Failing::new(recording)),
-        Box::new(nowhere),
-        Box::new(awake::Awake::new(&rung, recording)),
-        Box::new(self_wake::SelfWake::new(&rung)),
-        Box::new(brief_sleep::BriefSleep),
-        Box::new(busy_poll::BusyPoll::new(recording, semantics)),
-        Box::new(unserved::Unserved::new(recording, semantics)),
-        Box::new(ready_first::ReadyFirst::new(recording, semantics)),
-        Box::new(entries::Entries::new(recording)),
-        Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled, &single)),
-        Box::new(near_reads::NearReads),
-        Box::new(pieces::Pieces),
-        Box::new(slow_path::SlowPath::new(recording, semantics)),
-        Box::new(kernel_locks::KernelLocks),
-        Box::new(handoff::Handoff::new(&rung, recording, semantics)),
-        Box::new(held_back::HeldBack::new(recording, semantics)),
-        Box::new(sync::Sync::new(recording, semantics)),
-        Box::new(reopen::Reopen::new(recording, semantics)),
-        Box::new(own_pipe::OwnPipe::new(recording, semantics)),
+    // Each with the signs that it looks for: it is given only the windows that show one of them. A call has the claim of the
+    // first detector that makes one.
+    let mut detectors: Vec<(Signs, Box<dyn Detector>)> = vec![
+        (Signs::OPENS_AGAIN.and(Signs::ENDS), Box::new(reload::Reload::default())),
+        (Signs::CALL, Box::new(short_threads::ShortThreads::new(recording, semantics))),
+        (Signs::CALL, Box::new(scratch::Scratch::new(recording, semantics))),
+        (Signs::IN_VAIN.and(Signs::STATUS_FLAGS), Box::new(ritual::Ritual::default())),
+        (Signs::ROOM, Box::new(room::window)),
+        // If a path is opened again, claims of other detectors may have to be weakened.
+        (Signs::KNOWN.and(Signs::OPENS_AGAIN), Box::new(repeat::Repeat::new(recording, semantics, changers))),
+        (Signs::MISSING, Box::new(missing::Missing::default())),
+        (Signs::PATH, Box::new(own_writes::OwnWrites::new(recording, semantics))),
+        (Signs::SETS, Box::new(noop::NoOp::new(recording, semantics, &mapped))),
+        (Signs::SEEKS, Box::new(seek_back::window)),
+        (Signs::SEEKS, Box::new(refill::window)),
+        (Signs::FILE_STATUS, Box::new(status::window)),
+        (Signs::LOCKS, Box::new(relock::Relock::new(recording, semantics))),
+        (Signs::WATCHES, Box::new(rewatch::Rewatch::default())),
+        (Signs::SETS, Box::new(toggle::Toggle::new(recording, semantics, &signalled))),
+        (Signs::SETS, Box::new(there_and_back::ThereAndBack::default())),
+        (Signs::SIZES, Box::new(presized::Presized::new(&mapped))),
+        (Signs::STORES, Box::new(dead_store::DeadStore::new(recording, semantics))),
+        (Signs::MAKES, Box::new(made_again::MadeAgain::new(recording, semantics, &single))),
+        (Signs::OPENS, Box::new(rewritten::Rewritten::new(recording, semantics))),
+        (Signs::CALL, Box::new(reconnect::Reconnect::new(recording, semantics))),
+        (Signs::ARMS, Box::new(rearm::Rearm::new(recording, semantics))),
+        (Signs::CALL, Box::new(search::Search::new(recording, semantics))),
+        (Signs::NOTHING.and(Signs::WAKES), Box::new(herd::Herd::new(recording, semantics))),
+        (Signs::CALL, Box::new(failing::Failing::new(recording))),
+        (Signs::ATTRIBUTE.and(Signs::PATH), Box::new(nowhere::Nowhere::new(recording))),
+        (Signs::MOVES, Box::new(awake::Awake::new(&rung, recording))),
+        (Signs::MOVES, Box::new(self_wake::SelfWake::new(&rung))),
+        (Signs::SLEEPS, Box::new(brief_sleep::window)),
+        (Signs::NOTHING, Box::new(busy_poll::BusyPoll::new(recording, semantics))),
+        (Signs::CALL, Box::new(unserved::Unserved::new(recording, semantics))),
+        (Signs::MOVES, Box::new(ready_first::window)),
+        (Signs::ENTERS, Box::new(entries::Entries::new(recording))),
+        (Signs::MOVES, Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled, &single))),
+        (Signs::MOVES_AT, Box::new(near_reads::window)),
+        (Signs::RANGED, Box::new(pieces::window)),
+        (Signs::SLOW, Box::new(slow_path::SlowPath::new(recording, semantics))),
+        (Signs::KERNEL_LOCKS, Box::new(kernel_locks::window)),
+        (Signs::CALL, Box::new(handoff::Handoff::new(&rung, recording, semantics))),
+        (Signs::MOVES, Box::new(held_back::HeldBack::new(recording, semantics))),
+        (Signs::SETS, Box::new(sync::Sync::new(recording, semantics))),
+        (Signs::CALL, Box::new(reopen::Reopen::new(recording, semantics))),
+        (Signs::MOVES, Box::new(own_pipe::OwnPipe::new(recording, semantics))),
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum(), options);
     let mut steps = Vec::new();
@@ -159,7 +160,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
     for window in &recording.windows {
         let shown = replay.window(window, &mut steps);
         claims.begin(steps.len());
-        for detector in detectors.iter_mut().filter(|detector| shown.any(detector.looks_for())) {
+        for (_, detector) in detectors.iter_mut().filter(|(looks_for, _)| shown.any(*looks_for)) {
             detector.window(&steps, &mut claims);
         }
         if options.reasons == UseOfReasons::Explain {

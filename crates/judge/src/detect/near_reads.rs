@@ -2,10 +2,9 @@
 
 use crate::causes::fact::Fact;
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::evidence::claim::{Claim, Claims, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Unit, Way, is_stored};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::OFTEN;
@@ -19,10 +18,6 @@ const SMALL: u64 = 512;
 const PAGE: u64 = 4096;
 /// Number of newest pages that a program could well have kept of a file.
 const KEPT: usize = 4;
-
-/// Claims small reads with an offset in a page that an earlier one has read. A second read at the same offset is not
-/// claimed: the program may wait for another process to change the data.
-pub(super) struct NearReads;
 
 /// The reads of a file through one descriptor.
 struct File {
@@ -79,34 +74,30 @@ impl File {
     }
 }
 
-impl Detector for NearReads {
-    fn looks_for(&self) -> Signs {
-        Signs::MOVES_AT
-    }
-
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut files: Map<i32, File> = Map::default();
-        let mut changes = 0;
-        for (at, step) in steps.iter().enumerate() {
-            if let Some(small) = SmallRead::of(step) {
-                let fd = small.fd;
-                let file = files.entry(fd).or_insert_with(|| File::new(small.name));
-                file.reads(at, &small, changes, claims);
-                continue;
-            }
-            changes += usize::from(step.lets(Barrier::FILES_CHANGE));
-            files.retain(|fd, file| {
-                let ends = step.lets_go(*fd);
-                if ends {
-                    file.claim(steps, claims);
-                }
-                !ends
-            });
+/// Claims small reads with an offset in a page that an earlier one has read. A second read at the same offset is not
+/// claimed: the program may wait for another process to change the data.
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    let mut files: Map<i32, File> = Map::default();
+    let mut changes = 0;
+    for (at, step) in steps.iter().enumerate() {
+        if let Some(small) = SmallRead::of(step) {
+            let fd = small.fd;
+            let file = files.entry(fd).or_insert_with(|| File::new(small.name));
+            file.reads(at, &small, changes, claims);
+            continue;
         }
-        let mut left: Vec<(i32, File)> = files.drain().collect();
-        left.sort_by_key(|(fd, _)| *fd);
-        left.iter().for_each(|(_, file)| file.claim(steps, claims));
+        changes += usize::from(step.lets(Barrier::FILES_CHANGE));
+        files.retain(|fd, file| {
+            let ends = step.lets_go(*fd);
+            if ends {
+                file.claim(steps, claims);
+            }
+            !ends
+        });
     }
+    let mut left: Vec<(i32, File)> = files.drain().collect();
+    left.sort_by_key(|(fd, _)| *fd);
+    left.iter().for_each(|(_, file)| file.claim(steps, claims));
 }
 
 /// A small read with an offset.

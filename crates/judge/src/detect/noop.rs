@@ -6,7 +6,6 @@ use crate::causes::fact::Fact;
 use crate::collections::hash::Set;
 use crate::evidence::claim::{Claims, Detector, about_state, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Act, Effect, Lines, SYNCED, Semantics, State, Undone, Way};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
@@ -93,10 +92,6 @@ enum Since {
 }
 
 impl Detector for NoOp {
-    fn looks_for(&self) -> Signs {
-        Signs::SETS
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(meaning) = step.meaning.as_ref().filter(|meaning| matches!(meaning.line.act, Act::Set { .. }))

@@ -5,7 +5,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::names::paths::{Parts, PathId};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{ATTEMPT, Act, MAKING, NAME, PATH};
 use crate::world::bounds::REMEMBERED;
 use crate::world::replay::Step;
@@ -38,11 +37,6 @@ pub(super) struct Nowhere {
 }
 
 impl Nowhere {
-    /// Returns true if any process misses names often enough for its windows to be read.
-    fn misses(&self) -> bool {
-        !self.miss.is_empty()
-    }
-
     pub(super) fn new(recording: &Recording) -> Self {
         let mut misses: Map<u32, usize> = Map::default();
         for window in &recording.windows {
@@ -59,13 +53,8 @@ impl Nowhere {
 }
 
 impl Detector for Nowhere {
-    fn looks_for(&self) -> Signs {
-        Signs::ATTRIBUTE.with(Signs::PATH, self.misses())
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let wanted = self.looks_for();
-        for step in steps.iter().filter(|step| step.signs.any(wanted)) {
+        for step in steps {
             let Some((wanted, place, has)) = self.look(step) else { continue };
             let claim = claim(&wanted);
             let key = (step.who, step.observed.syscall, wanted);

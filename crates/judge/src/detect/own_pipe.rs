@@ -3,7 +3,6 @@
 use crate::causes::fact::Fact;
 use crate::collections::hash::Set;
 use crate::evidence::claim::{Claim, Claims, Detector};
-use crate::semantics::signs::Signs;
 use crate::semantics::{Lines, PIPES, Semantics, Way};
 use crate::world::replay::Step;
 use systoll_model::Recording;
@@ -34,10 +33,6 @@ impl OwnPipe {
 }
 
 impl Detector for OwnPipe {
-    fn looks_for(&self) -> Signs {
-        Signs::MOVES
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         if !steps.first().is_some_and(|step| self.own.contains(&step.observed.window.process.0)) {
             return;

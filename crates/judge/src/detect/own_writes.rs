@@ -8,7 +8,6 @@ use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::names::paths::PathId;
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Act, Effect, Effects, ObservedCall, PATH, Semantics, Source, Way};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::REMEMBERED;
@@ -121,10 +120,6 @@ impl<'a> OwnWrites<'a> {
 }
 
 impl Detector for OwnWrites<'_> {
-    fn looks_for(&self) -> Signs {
-        Signs::PATH
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut found: Map<PathId, Found<'_>> = Map::default();
         for step in steps {

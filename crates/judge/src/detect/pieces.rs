@@ -1,9 +1,8 @@
 //! Detects adjacent ranges that are processed one small piece after the other (missed coalescing).
 
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::evidence::claim::{Claim, Claims, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Between, Ranged, value};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
@@ -15,9 +14,6 @@ const LONG: usize = 8;
 const LONG_CUT: usize = 4;
 /// Least number of pieces of any size in a run for a remark.
 const SOME: usize = 5;
-
-/// Claims calls whose range begins where that of the call before ended.
-pub(super) struct Pieces;
 
 /// The key of a run: system call, descriptor, and the values that must be equal.
 type Same = (Sysno, Option<u64>, Vec<u8>);
@@ -35,42 +31,37 @@ struct Run {
     large: bool,
 }
 
-impl Detector for Pieces {
-    fn looks_for(&self) -> Signs {
-        Signs::RANGED
-    }
-
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut runs: Map<Same, Run> = Map::default();
-        for (at, step) in steps.iter().enumerate() {
-            let piece = step.lines.ranged(&step.observed).and_then(|line| Some((line, same(line, step)?)));
-            let own = piece.as_ref().map(|(_, same)| same);
-            let over: Vec<Same> = runs
-                .iter()
-                .filter(|(of, run)| Some(*of) != own && run.is_ended_by(of, step))
-                .map(|(of, _)| of.clone())
-                .collect();
-            over.iter().filter_map(|of| runs.remove(of)).for_each(|run| run.claim(false, steps, claims));
-            let Some((line, same)) = piece else { continue };
-            let before = runs.get(&same).map(|run| run.end);
-            let from = line.begins(&step.observed, before);
-            let Some(end) = from.map(|from| line.ends(&step.observed, from)) else { continue };
-            let length = end.saturating_sub(from.unwrap_or(end));
-            let is_small = line.is_small(from.unwrap_or(end), length);
-            let fits = length > 0 && (is_small || line.any);
-            let goes_on = (from == before || line.is_of_size()) && fits && line.is_whole(&step.observed);
-            match runs.get_mut(&same).filter(|_| goes_on) {
-                Some(run) => run.add(at, end, length, is_small),
-                None => {
-                    let new = Run { line, steps: vec![at], end, bytes: 0, cut: at == 0, large: false };
-                    runs.insert(same, new).into_iter().for_each(|run| run.claim(false, steps, claims));
-                }
+/// Claims calls whose range begins where that of the call before ended.
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    let mut runs: Map<Same, Run> = Map::default();
+    for (at, step) in steps.iter().enumerate() {
+        let piece = step.lines.ranged(&step.observed).and_then(|line| Some((line, same(line, step)?)));
+        let own = piece.as_ref().map(|(_, same)| same);
+        let over: Vec<Same> = runs
+            .iter()
+            .filter(|(of, run)| Some(*of) != own && run.is_ended_by(of, step))
+            .map(|(of, _)| of.clone())
+            .collect();
+        over.iter().filter_map(|of| runs.remove(of)).for_each(|run| run.claim(false, steps, claims));
+        let Some((line, same)) = piece else { continue };
+        let before = runs.get(&same).map(|run| run.end);
+        let from = line.begins(&step.observed, before);
+        let Some(end) = from.map(|from| line.ends(&step.observed, from)) else { continue };
+        let length = end.saturating_sub(from.unwrap_or(end));
+        let is_small = line.is_small(from.unwrap_or(end), length);
+        let fits = length > 0 && (is_small || line.any);
+        let goes_on = (from == before || line.is_of_size()) && fits && line.is_whole(&step.observed);
+        match runs.get_mut(&same).filter(|_| goes_on) {
+            Some(run) => run.add(at, end, length, is_small),
+            None => {
+                let new = Run { line, steps: vec![at], end, bytes: 0, cut: at == 0, large: false };
+                runs.insert(same, new).into_iter().for_each(|run| run.claim(false, steps, claims));
             }
         }
-        let mut left: Vec<Run> = runs.into_values().collect();
-        left.sort_by_key(|run| run.steps.first().copied());
-        left.into_iter().for_each(|run| run.claim(true, steps, claims));
     }
+    let mut left: Vec<Run> = runs.into_values().collect();
+    left.sort_by_key(|run| run.steps.first().copied());
+    left.into_iter().for_each(|run| run.claim(true, steps, claims));
 }
 
 /// Returns the key of a call's run; `None` if a value was not read, or the call failed.

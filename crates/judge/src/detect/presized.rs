@@ -7,7 +7,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Act, FILE_STATUS, PATH, POSITION, SIZE, Way};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::OFTEN;
@@ -53,10 +52,6 @@ struct Files {
 }
 
 impl Detector for Presized<'_> {
-    fn looks_for(&self) -> Signs {
-        Signs::SIZES
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut files = Files::default();
         for step in steps {

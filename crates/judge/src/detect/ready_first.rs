@@ -3,12 +3,11 @@
 
 use crate::causes::fact::Fact;
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::evidence::claim::{Claim, Claims, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
-use crate::semantics::{Semantics, Way};
+use crate::semantics::Way;
 use crate::world::replay::Step;
-use systoll_model::{Errno, Moment, Recording, Sysno};
+use systoll_model::{Errno, Moment, Sysno};
 
 /// Events of poll (POLLIN, POLLPRI) that ask for something to read.
 const TO_READ: u16 = 1 | 2;
@@ -22,18 +21,6 @@ const LEAST: usize = 3;
 /// of those, so that little is won at a lower one.
 const RATIO: usize = 4;
 
-/// Claims such questions if nearly all are answered at once.
-pub(super) struct ReadyFirst {
-    /// True if the program makes calls that report ready descriptors.
-    asks: bool,
-}
-
-impl ReadyFirst {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        Self { asks: recording.rows.iter().any(|row| semantics.lines_of(row.syscall).tells_ready()) }
-    }
-}
-
 /// The questions about a descriptor in a window.
 #[derive(Default)]
 struct Asked {
@@ -45,41 +32,36 @@ struct Asked {
     never_waits: bool,
 }
 
-impl Detector for ReadyFirst {
-    fn looks_for(&self) -> Signs {
-        if self.asks { Signs::MOVES } else { Signs::NONE }
-    }
-
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut asked: Map<(i32, Way), Asked> = Map::default();
-        for (at, step) in steps.iter().enumerate() {
-            if let Some(tried) = step.moved.filter(|_| step.observed.call.errno() == Some(Errno::EAGAIN))
-                && let Some(fd) = tried.fd
-            {
-                // The program tries first already, so that its questions wait for something new.
-                asked.entry((fd, tried.line.way)).or_default().of_use += 1;
-            }
-            let Some(one) = watched(step) else { continue };
-            let of_fd = asked.entry(one).or_default();
-            let call = step.observed.call;
-            let Some(next) = steps.get(at + 1).filter(|_| call.result == Some(1) && call.waited_ns == Some(0)) else {
-                // A question at the window's end may go with the transfer after it.
-                of_fd.of_use += usize::from(call.result != Some(1) || call.waited_ns != Some(0));
-                continue;
-            };
-            let moves = next.moved.is_some_and(|m| (m.fd, m.line.way) == (Some(one.0), one.1) && m.got.is_some());
-            if moves && call.signals_before == 0 {
-                of_fd.never_waits |= does_not_wait(next);
-                of_fd.at_once.push(step.index);
-            } else {
-                of_fd.of_use += 1;
-            }
+/// Claims such questions if nearly all are answered at once.
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    let mut asked: Map<(i32, Way), Asked> = Map::default();
+    for (at, step) in steps.iter().enumerate() {
+        if let Some(tried) = step.moved.filter(|_| step.observed.call.errno() == Some(Errno::EAGAIN))
+            && let Some(fd) = tried.fd
+        {
+            // The program tries first already, so that its questions wait for something new.
+            asked.entry((fd, tried.line.way)).or_default().of_use += 1;
         }
-        for of_fd in asked.into_values() {
-            if of_fd.at_once.len() >= LEAST && of_fd.at_once.len() >= RATIO * of_fd.of_use {
-                let never_waits = of_fd.never_waits;
-                of_fd.at_once.into_iter().for_each(|at| put(claims, at, claim(!never_waits)));
-            }
+        let Some(one) = watched(step) else { continue };
+        let of_fd = asked.entry(one).or_default();
+        let call = step.observed.call;
+        let Some(next) = steps.get(at + 1).filter(|_| call.result == Some(1) && call.waited_ns == Some(0)) else {
+            // A question at the window's end may go with the transfer after it.
+            of_fd.of_use += usize::from(call.result != Some(1) || call.waited_ns != Some(0));
+            continue;
+        };
+        let moves = next.moved.is_some_and(|m| (m.fd, m.line.way) == (Some(one.0), one.1) && m.got.is_some());
+        if moves && call.signals_before == 0 {
+            of_fd.never_waits |= does_not_wait(next);
+            of_fd.at_once.push(step.index);
+        } else {
+            of_fd.of_use += 1;
+        }
+    }
+    for of_fd in asked.into_values() {
+        if of_fd.at_once.len() >= LEAST && of_fd.at_once.len() >= RATIO * of_fd.of_use {
+            let never_waits = of_fd.never_waits;
+            of_fd.at_once.into_iter().for_each(|at| put(claims, at, claim(!never_waits)));
         }
     }
 }

@@ -6,7 +6,6 @@ use super::timers::{Timer, time, timer_of};
 use crate::collections::hash::Map;
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Semantics, Way};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::{OFTEN, REMEMBERED};
@@ -60,10 +59,6 @@ pub(super) fn is_hidden(timer: Timer, step: &Step<'_>, before: &[Step<'_>]) -> b
 }
 
 impl Detector for Rearm {
-    fn looks_for(&self) -> Signs {
-        Signs::ARMS
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         // The time to which each timer was last set: seconds and the fraction.
         let mut armed: Map<Timer, Armed> = Map::default();

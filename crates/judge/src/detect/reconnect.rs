@@ -5,7 +5,6 @@ use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{DATAGRAMS, Effect, INTEREST, Lines, ObservedCall, Semantics, Way};
 use crate::world::replay::Step;
 use systoll_model::{Moment, Recording, Window};
@@ -251,11 +250,10 @@ fn peer<'a>(call: &ObservedCall<'a>) -> Option<&'a [u8]> {
 }
 
 impl Detector for Reconnect<'_> {
-    fn looks_for(&self) -> Signs {
-        if self.habits.is_empty() { Signs::NONE } else { Signs::CALL }
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        if self.habits.is_empty() {
+            return;
+        }
         let (mut open, mut made) = (Map::default(), Set::default());
         for (at, step) in steps.iter().enumerate() {
             let Some(peer) = self.peer_of(step, &open) else {

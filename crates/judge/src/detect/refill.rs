@@ -2,7 +2,7 @@
 
 use crate::causes::fact::Fact;
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::evidence::claim::{Claim, Claims, put};
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
 use crate::semantics::{Way, is_stored};
@@ -18,11 +18,6 @@ const LEAST: usize = 3;
 /// Number of newest ranges of a file that are remembered: a stream that seeks to where it stands reads from the page's
 /// start to there first, then a buffer on from there.
 const KEPT: usize = 2;
-
-/// Claims reads that begin within what one of the reads before returned and bring mostly the same bytes, and the seeks
-/// that led to them. Where something was written in between, the bytes that the window holds must be the same. A read from the same place is not claimed unless another place was read in between and the bytes
-/// are the same: the program may wait for another process to change what stands there.
-pub(super) struct Refill;
 
 /// A range of a file that was read.
 struct Had<'a> {
@@ -88,41 +83,38 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Detector for Refill {
-    fn looks_for(&self) -> Signs {
-        Signs::SEEKS
-    }
-
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut places: Map<i32, Place<'_>> = Map::default();
-        for step in steps {
-            if step.lets(Barrier::OTHERS_WRITE.and(Barrier::WROTE)) {
-                // What stands there may be another now: only the bytes tell.
-                places.values_mut().flat_map(|place| &mut place.had).for_each(|had| had.is_sure = false);
-            }
-            let Some(fd) = step.descriptor() else { continue };
-            let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));
-            if step.lets_go(fd) || name.is_some_and(|name| !is_stored(name)) {
-                places.remove(&fd).into_iter().for_each(|place| place.claim(claims));
-                continue;
-            }
-            match step.moved_in_turn() {
-                Some((Way::In, got)) => {
-                    let new = || Place { name: name.map(|name| claims.object(name)), ..Place::default() };
-                    places.entry(fd).or_insert_with(new).reads(step, got);
-                }
-                Some((Way::Out, _)) => places.entry(fd).or_default().at = None,
-                None if step.seeks(fd) || step.signs.any(Signs::SEEKS) => {
-                    let at = step.observed.call.result.and_then(|at| u64::try_from(at).ok());
-                    let place = places.entry(fd).or_default();
-                    place.at = at;
-                    place.sought.push(step.index);
-                }
-                None => {}
-            }
+/// Claims reads that begin within what one of the reads before returned and bring mostly the same bytes, and the seeks
+/// that led to them. Where something was written in between, the bytes that the window holds must be the same. A read from the same place is not claimed unless another place was read in between and the bytes
+/// are the same: the program may wait for another process to change what stands there.
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    let mut places: Map<i32, Place<'_>> = Map::default();
+    for step in steps {
+        if step.lets(Barrier::OTHERS_WRITE.and(Barrier::WROTE)) {
+            // What stands there may be another now: only the bytes tell.
+            places.values_mut().flat_map(|place| &mut place.had).for_each(|had| had.is_sure = false);
         }
-        places.into_values().for_each(|place| place.claim(claims));
+        let Some(fd) = step.descriptor() else { continue };
+        let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));
+        if step.lets_go(fd) || name.is_some_and(|name| !is_stored(name)) {
+            places.remove(&fd).into_iter().for_each(|place| place.claim(claims));
+            continue;
+        }
+        match step.moved_in_turn() {
+            Some((Way::In, got)) => {
+                let new = || Place { name: name.map(|name| claims.object(name)), ..Place::default() };
+                places.entry(fd).or_insert_with(new).reads(step, got);
+            }
+            Some((Way::Out, _)) => places.entry(fd).or_default().at = None,
+            None if step.seeks(fd) || step.signs.any(Signs::SEEKS) => {
+                let at = step.observed.call.result.and_then(|at| u64::try_from(at).ok());
+                let place = places.entry(fd).or_default();
+                place.at = at;
+                place.sought.push(step.index);
+            }
+            None => {}
+        }
     }
+    places.into_values().for_each(|place| place.claim(claims));
 }
 
 fn claim() -> Claim {

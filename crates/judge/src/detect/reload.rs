@@ -5,7 +5,6 @@ use crate::collections::hash::{Map, Seeded, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
 use crate::semantics::Effect;
-use crate::semantics::signs::Signs;
 use crate::world::bounds::REMEMBERED;
 use crate::world::replay::{Opened, Step};
 use std::hash::BuildHasher;
@@ -27,10 +26,6 @@ pub(super) struct Reload {
 }
 
 impl Detector for Reload {
-    fn looks_for(&self) -> Signs {
-        Signs::OPENS_AGAIN.and(Signs::ENDS)
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for (at, step) in steps.iter().enumerate() {
             if let Some(opened) = step.opened.as_ref().filter(|o| !o.writes && !o.anew && o.again) {

@@ -5,7 +5,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Lines, Semantics, Way, word_at};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
@@ -277,10 +276,6 @@ fn range(step: &Step<'_>) -> Range {
 }
 
 impl Detector for Relock {
-    fn looks_for(&self) -> Signs {
-        Signs::LOCKS
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut locks: Map<Locked<'_>, Held> = Map::default();
         for (at, step) in steps.iter().enumerate() {

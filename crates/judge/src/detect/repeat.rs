@@ -10,7 +10,6 @@ use crate::evidence::ledger::of_rows;
 use crate::names::paths::PathId;
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{
     Act, Effect, FILE_STATUS, Lines, MISSING, NAME, ObservedCall, PATH, Semantics, TIMES, Way, removes_name,
 };
@@ -135,11 +134,6 @@ fn writes(lines: &Lines, call: &ObservedCall<'_>) -> bool {
 }
 
 impl Detector for Repeat<'_> {
-    fn looks_for(&self) -> Signs {
-        // If a path is opened again, claims of other detectors may have to be weakened.
-        Signs::KNOWN.and(Signs::OPENS_AGAIN)
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let looks = Looks::of(steps);
         let walked = LazyCell::new(|| walks(steps));

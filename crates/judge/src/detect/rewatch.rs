@@ -3,7 +3,6 @@
 use crate::collections::hash::Map;
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Source, value};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::REMEMBERED;
@@ -49,10 +48,6 @@ impl Stretch {
 }
 
 impl Detector for Rewatch {
-    fn looks_for(&self) -> Signs {
-        Signs::WATCHES
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut stretch = Stretch::default();
         for step in steps {

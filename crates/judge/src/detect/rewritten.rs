@@ -6,7 +6,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, Lines, ObservedCall, SYNCED, Semantics, is_device};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
@@ -42,10 +41,6 @@ struct Writing {
 }
 
 impl Detector for Rewritten {
-    fn looks_for(&self) -> Signs {
-        Signs::OPENS
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut done: Map<String, Vec<Writing>> = Map::default();
         let mut under_way: Vec<Writing> = Vec::new();

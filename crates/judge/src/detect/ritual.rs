@@ -4,7 +4,6 @@
 use crate::collections::hash::Map;
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Act, STATUS_FLAGS, Value};
 use crate::world::replay::Step;
 
@@ -29,10 +28,6 @@ struct Course<'a> {
 }
 
 impl Detector for Ritual {
-    fn looks_for(&self) -> Signs {
-        Signs::IN_VAIN.and(Signs::STATUS_FLAGS)
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut courses: Map<i32, Course<'_>> = Map::default();
         for (at, step) in steps.iter().enumerate() {

@@ -2,10 +2,9 @@
 
 use crate::causes::fact::Fact;
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::evidence::claim::{Claim, Claims, leave_out_later, put};
 use crate::names::paths::PathId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Act, ROOM, Source, Way, word_at};
 use crate::world::replay::Step;
 use systoll_model::Moment;
@@ -16,10 +15,6 @@ const LEAST: usize = 3;
 const PLENTY: u64 = 64;
 /// Offset of the size of a block, and of the number of blocks that are free to all, in `struct statfs`; bytes.
 const LAYOUT: (usize, usize) = (8, 32);
-
-/// Claims questions for the room on a disk where the one before told of much more than was written since. Others may
-/// write there too, so the claims are weak.
-pub(super) struct Room;
 
 /// The kernel's last answer about a disk, and what the program did since.
 #[derive(Default)]
@@ -32,33 +27,29 @@ struct Disk {
     again: Vec<usize>,
 }
 
-impl Detector for Room {
-    fn looks_for(&self) -> Signs {
-        Signs::ROOM
+/// Claims questions for the room on a disk where the one before told of much more than was written since. Others may
+/// write there too, so the claims are weak.
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    let mut disks: Map<Option<PathId>, Disk> = Map::default();
+    for (at, step) in steps.iter().enumerate() {
+        let is_file = step.observed.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
+        let out = step.moved.filter(|moved| moved.line.way == Way::Out && is_file).and_then(|moved| moved.got);
+        for disk in disks.values_mut() {
+            disk.written = disk.written.saturating_add(out.unwrap_or(0));
+        }
+        let Some(room) = room(step) else { continue };
+        let disk = disks.entry(step.object_id).or_insert_with(|| Disk { first: at, ..Disk::default() });
+        if disk.written > 0 && disk.room / PLENTY >= disk.written {
+            disk.again.push(at);
+        }
+        (disk.room, disk.written) = (room, 0);
     }
-
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut disks: Map<Option<PathId>, Disk> = Map::default();
-        for (at, step) in steps.iter().enumerate() {
-            let is_file = step.observed.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
-            let out = step.moved.filter(|moved| moved.line.way == Way::Out && is_file).and_then(|moved| moved.got);
-            for disk in disks.values_mut() {
-                disk.written = disk.written.saturating_add(out.unwrap_or(0));
-            }
-            let Some(room) = room(step) else { continue };
-            let disk = disks.entry(step.object_id).or_insert_with(|| Disk { first: at, ..Disk::default() });
-            if disk.written > 0 && disk.room / PLENTY >= disk.written {
-                disk.again.push(at);
-            }
-            (disk.room, disk.written) = (room, 0);
+    for disk in disks.values().filter(|disk| disk.again.len() >= LEAST) {
+        for step in disk.again.iter().filter_map(|at| steps.get(*at)) {
+            let object = step.object.as_deref().map(|name| claims.object(name));
+            put(claims, step.index, Claim { object, ..claim() });
         }
-        for disk in disks.values().filter(|disk| disk.again.len() >= LEAST) {
-            for step in disk.again.iter().filter_map(|at| steps.get(*at)) {
-                let object = step.object.as_deref().map(|name| claims.object(name));
-                put(claims, step.index, Claim { object, ..claim() });
-            }
-            steps.get(disk.first).into_iter().for_each(|step| leave_out_later(step, claims));
-        }
+        steps.get(disk.first).into_iter().for_each(|step| leave_out_later(step, claims));
     }
 }
 

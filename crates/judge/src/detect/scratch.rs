@@ -7,7 +7,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, IN_MEMORY, SCRATCH, Semantics, Way, removes_name};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
@@ -221,10 +220,6 @@ impl Scratch {
 }
 
 impl Detector for Scratch {
-    fn looks_for(&self) -> Signs {
-        Signs::CALL
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(who) = steps.first().map(|step| step.who) else { return };
         let is_making =

@@ -5,7 +5,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::names::paths::PathId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Effect, MISSING, Semantics};
 use crate::world::bounds::REMEMBERED;
 use crate::world::replay::Step;
@@ -149,10 +148,6 @@ struct Miss {
 }
 
 impl Detector for Search {
-    fn looks_for(&self) -> Signs {
-        if self.seeks() { Signs::CALL } else { Signs::NONE }
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(process) = steps.first().map(|s| s.observed.window.process.0 as usize) else { return };
         let Some(Place { program, folder }) = self.places.get(process).copied() else { return };
@@ -205,11 +200,6 @@ impl Search {
         let seeks = seeks(recording, &places);
         let vain = if may { vain(recording, &places) } else { Set::default() };
         Self { places, yields: Map::default(), ends: Map::default(), vain, seeks }
-    }
-
-    /// Returns true if a program may search.
-    fn seeks(&self) -> bool {
-        !self.seeks.is_empty()
     }
 
     fn yield_of(&mut self, program: u32, directory: Directory) -> Option<&mut Yield> {

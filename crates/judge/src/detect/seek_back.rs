@@ -2,7 +2,7 @@
 //! or read before.
 
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::evidence::claim::{Claim, Claims, put};
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
 use crate::semantics::{Act, FILE_STATUS, Way};
@@ -14,10 +14,6 @@ use std::sync::Arc;
 const LEAST: usize = 3;
 /// Largest size of a small write, bytes, that a buffer of the program would have held.
 const SMALL: u64 = 512;
-
-/// Claims the way back and what is read on it, and the small writes that it keeps apart. A stream of the C library goes
-/// so wherever it is told to seek, even to where it is.
-pub(super) struct SeekBack;
 
 /// A way back: its calls, the position that it left, and the one that it went to.
 struct Back {
@@ -98,37 +94,33 @@ impl Place {
     }
 }
 
-impl Detector for SeekBack {
-    fn looks_for(&self) -> Signs {
-        Signs::SEEKS
-    }
-
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut places: Map<i32, Place> = Map::default();
-        for step in steps {
-            if step.lets(Barrier::OTHERS_WRITE) {
-                // Others may have written meanwhile.
-                places.drain().for_each(|(_, place)| place.claim(claims));
-                continue;
-            }
-            let Some(fd) = step.descriptor() else { continue };
-            if step.lets_go(fd) {
-                places.remove(&fd).into_iter().for_each(|place| place.claim(claims));
-                continue;
-            }
-            let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));
-            let new = || Place { name: name.map(|name| claims.object(name)), ..Place::default() };
-            let place = places.entry(fd).or_insert_with(new);
-            match step.moved_in_turn() {
-                Some((Way::In, got)) => place.reads(step, got),
-                Some((Way::Out, got)) => place.writes(step, got),
-                None if step.signs.any(Signs::SEEKS) => place.sought(step),
-                None if asks_status(step) => place.asked = Some(step.index),
-                None => {}
-            }
+/// Claims the way back and what is read on it, and the small writes that it keeps apart. A stream of the C library goes
+/// so wherever it is told to seek, even to where it is.
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    let mut places: Map<i32, Place> = Map::default();
+    for step in steps {
+        if step.lets(Barrier::OTHERS_WRITE) {
+            // Others may have written meanwhile.
+            places.drain().for_each(|(_, place)| place.claim(claims));
+            continue;
         }
-        places.into_values().for_each(|place| place.claim(claims));
+        let Some(fd) = step.descriptor() else { continue };
+        if step.lets_go(fd) {
+            places.remove(&fd).into_iter().for_each(|place| place.claim(claims));
+            continue;
+        }
+        let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));
+        let new = || Place { name: name.map(|name| claims.object(name)), ..Place::default() };
+        let place = places.entry(fd).or_insert_with(new);
+        match step.moved_in_turn() {
+            Some((Way::In, got)) => place.reads(step, got),
+            Some((Way::Out, got)) => place.writes(step, got),
+            None if step.signs.any(Signs::SEEKS) => place.sought(step),
+            None if asks_status(step) => place.asked = Some(step.index),
+            None => {}
+        }
     }
+    places.into_values().for_each(|place| place.claim(claims));
 }
 
 /// Returns true if the step asks for the status of an open file.

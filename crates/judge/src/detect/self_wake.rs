@@ -5,7 +5,6 @@ use crate::collections::hash::Map;
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{PIPES, WAKE_COUNTERS, Way};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
@@ -41,10 +40,6 @@ struct Own {
 }
 
 impl Detector for SelfWake<'_> {
-    fn looks_for(&self) -> Signs {
-        if self.rung.any() { Signs::MOVES } else { Signs::NONE }
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(process) = steps.first().map(|step| step.observed.window.process.0) else { return };
         let mut bells: Map<Bell<'_>, Own> = Map::default();

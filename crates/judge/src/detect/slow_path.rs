@@ -4,7 +4,6 @@ use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{FILE_STATUS, Followed, ObservedCall, Semantics, Sequel, Spare, Tie};
 use crate::world::replay::Step;
 use systoll_model::{Moment, Recording, RowId, WindowCall};
@@ -56,10 +55,6 @@ impl SlowPath {
 }
 
 impl Detector for SlowPath {
-    fn looks_for(&self) -> Signs {
-        Signs::SLOW
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for (at, step) in steps.iter().enumerate() {
             // A row's first reading of a meter is not needless; a wait is, from the first one on.

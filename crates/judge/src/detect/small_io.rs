@@ -8,7 +8,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
 use crate::world::barrier::Barrier;
 use crate::world::replay::{Moved, Step};
@@ -157,10 +156,6 @@ impl Stream {
 }
 
 impl Detector for SmallIo<'_> {
-    fn looks_for(&self) -> Signs {
-        Signs::MOVES
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut runs: Map<Stream, Run> = Map::default();
         let mut habits: Map<Stream, Habit> = Map::default();

@@ -2,7 +2,7 @@
 
 use crate::causes::fact::Fact;
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::evidence::claim::{Claim, Claims, about_state, leave_out_later, put};
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
 use crate::semantics::{Act, Effect, FILE_STATUS, Value, Way};
@@ -13,10 +13,6 @@ use systoll_model::Sysno;
 /// Number of equal answers, with reads in between, from which on another question is claimed. A program that asks
 /// once more when it has read all wants to know whether the file has changed.
 const ALIKE: usize = 2;
-
-/// Claims questions for the status of an open file from which only whole pieces were read since: a read changes at
-/// most the access time, and a whole piece does not end at the end of the file.
-pub(super) struct Status;
 
 /// A system call and the descriptor that it asks about.
 type Question = (Sysno, i32);
@@ -31,49 +27,45 @@ struct Asked<'a> {
     read: bool,
 }
 
-impl Detector for Status {
-    fn looks_for(&self) -> Signs {
-        Signs::FILE_STATUS
+/// Claims questions for the status of an open file from which only whole pieces were read since: a read changes at
+/// most the access time, and a whole piece does not end at the end of the file.
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    // Most windows hold too few questions.
+    if steps.iter().filter(|step| step.signs.any(Signs::FILE_STATUS)).count() <= ALIKE {
+        return;
     }
-
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        // Most windows hold too few questions.
-        if steps.iter().filter(|step| step.signs.any(Signs::FILE_STATUS)).count() <= ALIKE {
-            return;
-        }
-        let mut asked: Map<Question, Asked<'_>> = Map::default();
-        let mut done: Vec<Asked<'_>> = Vec::new();
-        for (at, step) in steps.iter().enumerate() {
-            if let Some((question, answer)) = question(step) {
-                match asked.get_mut(&question).filter(|before| before.answer == answer) {
-                    Some(before) if before.read => {
-                        before.again.push(at);
-                        before.read = false;
-                    }
-                    // Nothing was read in between: it is a plain repeat.
-                    Some(_) => {}
-                    None => {
-                        let new = Asked { answer, first: at, again: Vec::new(), read: false };
-                        done.extend(asked.insert(question, new));
-                    }
+    let mut asked: Map<Question, Asked<'_>> = Map::default();
+    let mut done: Vec<Asked<'_>> = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        if let Some((question, answer)) = question(step) {
+            match asked.get_mut(&question).filter(|before| before.answer == answer) {
+                Some(before) if before.read => {
+                    before.again.push(at);
+                    before.read = false;
                 }
-                continue;
+                // Nothing was read in between: it is a plain repeat.
+                Some(_) => {}
+                None => {
+                    let new = Asked { answer, first: at, again: Vec::new(), read: false };
+                    done.extend(asked.insert(question, new));
+                }
             }
-            let ended = |(_, fd): &Question| ends(step, *fd);
-            let gone: Vec<Question> = asked.keys().filter(|question| ended(question)).copied().collect();
-            done.extend(gone.iter().filter_map(|question| asked.remove(question)));
-            if let Some(fd) = step.moved.and_then(|moved| moved.fd) {
-                asked.iter_mut().filter(|((_, of), _)| *of == fd).for_each(|(_, before)| before.read = true);
-            }
+            continue;
         }
-        let goes_on: Vec<Asked<'_>> = asked.into_values().collect();
-        for asked in done.iter().chain(&goes_on).filter(|asked| asked.again.len() >= ALIKE) {
-            asked.claim(steps, claims);
+        let ended = |(_, fd): &Question| ends(step, *fd);
+        let gone: Vec<Question> = asked.keys().filter(|question| ended(question)).copied().collect();
+        done.extend(gone.iter().filter_map(|question| asked.remove(question)));
+        if let Some(fd) = step.moved.and_then(|moved| moved.fd) {
+            asked.iter_mut().filter(|((_, of), _)| *of == fd).for_each(|(_, before)| before.read = true);
         }
-        // Of a series that goes on beyond the window, too little may be seen to claim it.
-        for asked in goes_on.iter().filter(|asked| (1..ALIKE).contains(&asked.again.len())) {
-            asked.leave_out(steps, claims);
-        }
+    }
+    let goes_on: Vec<Asked<'_>> = asked.into_values().collect();
+    for asked in done.iter().chain(&goes_on).filter(|asked| asked.again.len() >= ALIKE) {
+        asked.claim(steps, claims);
+    }
+    // Of a series that goes on beyond the window, too little may be seen to claim it.
+    for asked in goes_on.iter().filter(|asked| (1..ALIKE).contains(&asked.again.len())) {
+        asked.leave_out(steps, claims);
     }
 }
 

@@ -7,7 +7,6 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{
     Act, Effect, Lines, ObservedCall, SYNCED, Semantics, is_device, may_pass_descriptors, removes_name,
 };
@@ -231,10 +230,6 @@ fn looked_at(recording: &Recording, semantics: &Semantics) -> Vec<Seen> {
 }
 
 impl Detector for Sync {
-    fn looks_for(&self) -> Signs {
-        Signs::SETS
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(meaning) = &step.meaning else { continue };

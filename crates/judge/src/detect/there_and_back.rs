@@ -4,7 +4,6 @@
 use crate::collections::hash::Map;
 use crate::evidence::claim::{Claims, Detector, about_state, put};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{Act, CWD, FOLDER};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
@@ -39,10 +38,6 @@ impl Ways {
 }
 
 impl Detector for ThereAndBack {
-    fn looks_for(&self) -> Signs {
-        Signs::SETS
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(first) = steps.first() else { return };
         // A child that the program makes in between may work there.

@@ -64,10 +64,6 @@ struct Height {
 type Turn = (u32, [u64; 2], [u64; 2]);
 
 impl Detector for Toggle<'_> {
-    fn looks_for(&self) -> Signs {
-        Signs::SETS
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         // The shortest toggle needs this many sets.
         if steps.iter().filter(|step| step.signs.any(Signs::SETS)).count() < 2 * PERIODS {

@@ -4,7 +4,6 @@ use crate::collections::hash::Map;
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
 use crate::semantics::Semantics;
-use crate::semantics::signs::Signs;
 use crate::world::replay::Step;
 use systoll_model::{ArgData, Moment, Recording, Sysno};
 
@@ -48,10 +47,6 @@ struct Told<'a> {
 }
 
 impl Detector for Unserved {
-    fn looks_for(&self) -> Signs {
-        Signs::CALL
-    }
-
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         if !self.waits {
             return;

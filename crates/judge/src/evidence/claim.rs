@@ -5,7 +5,6 @@ use crate::collections::hash::Map;
 use crate::options::{Options, UseOfReasons};
 use crate::reasons::{ReasonId, Why};
 use crate::results::finding::Kind;
-use crate::semantics::signs::Signs;
 use crate::semantics::{SIGNAL_MASK, Value};
 use crate::world::replay::Step;
 use std::ptr;
@@ -291,13 +290,15 @@ impl Claims {
 
 /// A detector, which reads windows and claims calls that no other detector has claimed.
 pub(crate) trait Detector {
-    /// Returns the detector's signs. It is given only the windows that show at least one of them.
-    fn looks_for(&self) -> Signs {
-        Signs::CALL
-    }
-
     /// Reads one window and makes claims on its steps.
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);
+}
+
+/// A detector that remembers nothing between windows is a function.
+impl<F: FnMut(&[Step<'_>], &mut Claims)> Detector for F {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        self(steps, claims);
+    }
 }
 
 /// Sets a claim on a call that has none, or only a weak one where the new claim is strong.
