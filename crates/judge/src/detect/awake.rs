@@ -4,7 +4,7 @@ use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::{INTEREST, ObservedCall, PIPES, Semantics, TOKENS, WAKE_COUNTERS, Way};
+use crate::semantics::{INTEREST, ObservedCall, PIPES, Semantics, TOKENS, Thing, WAKE_COUNTERS, Way};
 use crate::world::replay::Step;
 use systoll_model::constants::EPOLLET;
 use systoll_model::{Moment, Recording, RowId};
@@ -172,7 +172,7 @@ impl<'a> Rung<'a> {
 
 /// Returns true if the call makes an event descriptor whose reads take one of its count each.
 fn is_semaphore(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
-    semantics.lines_of(call.syscall).makes(call).is_some_and(|thing| thing.thing == TOKENS)
+    semantics.lines_of(call.syscall).line::<Thing>(call).is_some_and(|thing| thing.thing == TOKENS)
 }
 
 /// Returns whether the call registers for edge-triggered events; `None` if it registers for none.

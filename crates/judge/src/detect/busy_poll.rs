@@ -73,7 +73,7 @@ fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
             let syscall = recording.row(call.row).syscall;
             let lines = semantics.lines_of(syscall);
             let timed = lines.tells_ready() && call.result == Some(0);
-            timed.then(|| lines.poll_line(&ObservedCall { window, call, syscall }).is_some_and(|look| !look.sleeps))
+            timed.then(|| lines.line::<Look>(&ObservedCall { window, call, syscall }).is_some_and(|look| !look.sleeps))
         };
         for pair in window.calls.windows(2) {
             let [wait, look] = pair else { continue };

@@ -7,8 +7,8 @@ use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{
-    ATTRIBUTES, Act, FILE_STATUS, Lines, ObservedCall, PATH, SOCKET_OPTION, Semantics, StateLine, Store, UsedBy, Way,
-    is_device, value,
+    ATTRIBUTES, Act, FILE_STATUS, FileLock, Lines, ObservedCall, PATH, SOCKET_OPTION, Semantics, StateLine, Store,
+    UsedBy, Way, is_device, value,
 };
 use crate::world::barrier::Barrier;
 use crate::world::replay::{Meaning, Step};
@@ -27,7 +27,7 @@ pub(super) struct DeadStore<'a> {
 
 impl<'a> DeadStore<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).may_store()) {
+        if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).has::<Store>()) {
             return Self { recording, asked: FilesByProcess::default() };
         }
         let is_status = |line: &StateLine| {
@@ -89,7 +89,7 @@ impl Detector for DeadStore<'_> {
 
 /// Returns the table's line for the store that a step makes, and the store's key.
 fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
-    let line = step.lines.store(&step.observed)?;
+    let line = step.line::<Store>()?;
     // A transfer of no bytes stores nothing.
     if step.moved.is_some_and(|moved| moved.got.is_none_or(|got| got == 0)) {
         return None;
@@ -122,7 +122,7 @@ impl Newest {
                     && !name.is_some_and(|name| name.starts_with('/') && !is_device(name));
                 let takes = step.moved.is_some_and(|m| m.line.way == Way::In) && name == self.name.as_deref();
                 let kept = step.lets(Barrier::SYNCED.and(Barrier::MAPPED));
-                to_others || takes || kept || step.lines.may_lock() || step.lines.names()
+                to_others || takes || kept || step.lines.has::<FileLock>() || step.lines.names()
             }
             UsedBy::Calls => {
                 let any = step.lets(Barrier::PAUSED) || step.lines.fd.is_none() && !step.lines.say_anything();

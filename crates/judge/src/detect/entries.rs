@@ -2,6 +2,7 @@
 
 use crate::evidence::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
 use crate::results::finding::Kind;
+use crate::semantics::Enter;
 use crate::world::bounds::OFTEN;
 use crate::world::replay::Step;
 use systoll_model::Recording;
@@ -50,6 +51,6 @@ impl Detector for Entries {
 /// Returns true if the step submitted one entry to a ring and returned without waiting.
 fn single(step: &Step<'_>) -> bool {
     let call = step.observed.call;
-    let entered = step.lines.enter().map(|enter| step.observed.arg(enter.entries) as u32);
+    let entered = step.line::<Enter>().map(|enter| step.observed.arg(enter.entries) as u32);
     entered == Some(1) && call.result == Some(1) && call.waited_ns.unwrap_or(0) == 0
 }

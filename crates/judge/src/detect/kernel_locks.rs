@@ -3,6 +3,7 @@
 use crate::collections::hash::Map;
 use crate::evidence::claim::{Claim, Claims, put};
 use crate::results::finding::Kind;
+use crate::semantics::KernelLock;
 use crate::world::bounds::{BESIDE, OFTEN};
 use crate::world::replay::Step;
 
@@ -19,7 +20,7 @@ pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
     let mut pairs: Map<Lock, Vec<usize>> = Map::default();
     let mut edges: Vec<usize> = Vec::new();
     for (at, step) in steps.iter().enumerate() {
-        let Some(line) = step.lines.kernel_lock(&step.observed) else { continue };
+        let Some(line) = step.line::<KernelLock>() else { continue };
         // A call that slept needed the kernel.
         let waited = step.observed.call.waited_ns.is_none_or(|ns| ns > BRIEF);
         if step.observed.call.errno().is_some() || waited {
@@ -42,7 +43,7 @@ pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
     }
     pairs.retain(|_, calls| calls.len() >= 2 * OFTEN);
     for at in pairs.values().flatten() {
-        let Some((step, line)) = steps.get(*at).and_then(|s| Some((s, s.lines.kernel_lock(&s.observed)?))) else {
+        let Some((step, line)) = steps.get(*at).and_then(|s| Some((s, s.line::<KernelLock>()?))) else {
             continue;
         };
         put(claims, step.index, Claim { gives_up: line.gives_up, ..claim(line.instead) });

@@ -5,7 +5,7 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::names::paths::{Parts, PathId};
 use crate::results::finding::Kind;
-use crate::semantics::{ATTEMPT, Act, MAKING, NAME, PATH};
+use crate::semantics::{ATTEMPT, Act, Attribute, MAKING, NAME, PATH};
 use crate::world::bounds::REMEMBERED;
 use crate::world::replay::Step;
 use systoll_model::{Errno, Moment, Recording, Sysno};
@@ -88,7 +88,7 @@ fn outcome(step: &Step<'_>, absent: &[Errno]) -> Option<bool> {
 
 /// Returns the lookup of a file's attribute that the step makes.
 fn attribute(step: &Step<'_>) -> Option<Look> {
-    let line = step.lines.attribute()?;
+    let line = step.line::<Attribute>()?;
     let name = step.observed.data(line.name, Moment::Entry)?;
     Some((Wanted::Attribute(name.to_vec()), step.object_id?, outcome(step, line.absent)))
 }

@@ -35,7 +35,7 @@ struct Run {
 pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
     let mut runs: Map<Same, Run> = Map::default();
     for (at, step) in steps.iter().enumerate() {
-        let piece = step.lines.ranged(&step.observed).and_then(|line| Some((line, same(line, step)?)));
+        let piece = step.line::<Ranged>().and_then(|line| Some((line, same(line, step)?)));
         let own = piece.as_ref().map(|(_, same)| same);
         let over: Vec<Same> = runs
             .iter()

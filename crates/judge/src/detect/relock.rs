@@ -5,7 +5,7 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::{Lines, Semantics, Way, word_at};
+use crate::semantics::{FileLock, Lines, Semantics, Way, word_at};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ pub(super) struct Relock {
 impl Relock {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut files: Map<Option<&str>, Lockers> = Map::default();
-        for observed in semantics.calls_in_windows(recording, Lines::may_lock) {
-            let Some(lock) = semantics.lines_of(observed.syscall).file_lock(&observed) else { continue };
+        for observed in semantics.calls_in_windows(recording, Lines::has::<FileLock>) {
+            let Some(lock) = semantics.lines_of(observed.syscall).line::<FileLock>(&observed) else { continue };
             let (process, call) = (observed.window.process.0, observed.call);
             let several = recording.processes.get(process as usize).is_none_or(Process::is_many);
             let of_file = files.entry(call.fd.as_deref()).or_default();
@@ -230,7 +230,7 @@ impl Held {
         for again in &self.again {
             let calls = std::iter::once(&again.left).chain(&again.locks).filter_map(|at| steps.get(*at));
             // Closing a file that is opened for each time has a cause of its own.
-            for step in calls.filter(|step| step.lines.file_lock(&step.observed).is_some()) {
+            for step in calls.filter(|step| step.line::<FileLock>().is_some()) {
                 let object = step.observed.call.fd.as_deref().map(|file| claims.object(file));
                 let weak = claims.excuse(step.index, ReasonId::ChangesWhatItRead, changes);
                 put(claims, step.index, Claim { object, weak, ..claim() });
@@ -282,7 +282,7 @@ impl Detector for Relock {
             if step.lets(Barrier::FORKED) {
                 return;
             }
-            if let Some(lock) = step.lines.file_lock(&step.observed) {
+            if let Some(lock) = step.line::<FileLock>() {
                 let is_wanted = self.wanted.contains(&step.observed.call.fd);
                 if step.observed.call.errno().is_some() || claims.excuse(at, ReasonId::LockIsWanted, is_wanted) {
                     continue;

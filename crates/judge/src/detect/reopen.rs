@@ -10,8 +10,8 @@ use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{
-    Act, Effect, FD_FLAGS, FILE_STATUS, Lines, ObservedCall, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS, Semantics,
-    Way, is_device, removes_name,
+    Act, Effect, FD_FLAGS, FILE_STATUS, FileLock, Lines, ObservedCall, POSITION, RANDOM_FILES, SIZE, STATUS_FLAGS,
+    Semantics, Way, is_device, removes_name,
 };
 use crate::world::barrier::Barrier;
 use crate::world::replay::{Meaning, Opened, Step};
@@ -164,7 +164,7 @@ fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
     for (step, used) in uses(fd, rest) {
         let way = step.moved.map(|moved| moved.line.way);
         reads |= way == Some(Way::In);
-        locks |= step.lines.file_lock(&step.observed).is_some();
+        locks |= step.line::<FileLock>().is_some();
         others |= way == Some(Way::Out)
             || step.lines.maps()
             || step
@@ -188,7 +188,7 @@ fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
 fn updates_locked(fd: i64, rest: &[Step<'_>]) -> bool {
     let used = |is: &dyn Fn(&Step<'_>) -> bool| uses(fd, rest).any(|(step, _)| is(step));
     let moves = |way: Way| used(&|step: &Step<'_>| step.moved.is_some_and(|moved| moved.line.way == way));
-    used(&|step: &Step<'_>| step.lines.file_lock(&step.observed).is_some()) && moves(Way::In) && moves(Way::Out)
+    used(&|step: &Step<'_>| step.line::<FileLock>().is_some()) && moves(Way::In) && moves(Way::Out)
 }
 
 /// Returns true if a file is opened for reading as well and read in turn, and the window does not show that it is written.

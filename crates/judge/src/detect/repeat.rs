@@ -11,7 +11,7 @@ use crate::names::paths::PathId;
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{
-    Act, Effect, FILE_STATUS, Lines, MISSING, NAME, ObservedCall, PATH, Semantics, TIMES, Way, removes_name,
+    Act, Effect, FILE_STATUS, Lines, MISSING, NAME, ObservedCall, OwnWait, PATH, Semantics, TIMES, Way, removes_name,
 };
 use crate::world::bounds::{OFTEN, REMEMBERED};
 use crate::world::changers::Changers;
@@ -197,7 +197,7 @@ fn may_have_appeared(steps: &[Step<'_>], at: usize) -> bool {
     let is_same = |other: &&Step<'_>| other.object_id == step.object_id && other.object_id.is_some();
     let slept = |other: &Step<'_>| {
         let ran_out = other.observed.call.errno() == Some(Errno::ETIMEDOUT);
-        ran_out || other.lines.own_wait(&other.observed).is_some_and(|line| line.sleeps)
+        ran_out || other.line::<OwnWait>().is_some_and(|line| line.sleeps)
     };
     is_missing && before.iter().rev().take_while(|other| !is_same(other)).any(slept)
 }

@@ -5,8 +5,8 @@ use super::open_file::{OpenFile, Use};
 use super::others_look::OTHERS_LOOK_NS;
 use crate::collections::hash::{Map, Set};
 use crate::semantics::{
-    Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way, answer,
-    is_device,
+    Act, Effect, FILE_STATUS, FileLock, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way,
+    answer, is_device,
 };
 use crate::world::dirents::append_entries;
 use std::borrow::Cow;
@@ -400,7 +400,7 @@ fn look_through<'a>(
             let last = looks.written.entry((process, path)).or_default();
             *last = call.entry_ns.max(*last);
         }
-        if lines.file_lock(&observed).is_some() {
+        if lines.line::<FileLock>(&observed).is_some() {
             looks.locked.insert((process, path));
         }
     }

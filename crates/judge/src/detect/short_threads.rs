@@ -4,7 +4,7 @@ use crate::causes::fact::Fact;
 use crate::collections::hash::Set;
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::{ObservedCall, Semantics};
+use crate::semantics::{ObservedCall, Semantics, ThreadSetup};
 use crate::world::replay::Step;
 use systoll_model::Recording;
 
@@ -69,11 +69,11 @@ impl Detector for ShortThreads {
         if !self.proven.contains(&process) {
             return;
         }
-        let begins = |s: &Step<'_>| s.lines.thread_setup(&s.observed).is_some_and(|setup| setup.only);
+        let begins = |s: &Step<'_>| s.line::<ThreadSetup>().is_some_and(|setup| setup.only);
         starts.extend(steps.iter().enumerate().filter(|(_, s)| begins(s)).map(|(at, _)| at));
         for (at, step) in steps.iter().enumerate() {
             let near = || starts.iter().any(|start| start.abs_diff(at) <= NEAR);
-            if step.lines.thread_setup(&step.observed).is_some_and(|setup| setup.only || near()) {
+            if step.line::<ThreadSetup>().is_some_and(|setup| setup.only || near()) {
                 put(claims, step.index, claim());
             }
         }

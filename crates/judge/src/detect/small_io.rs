@@ -8,7 +8,7 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
+use crate::semantics::{Act, COUNTERS, DATAGRAMS, FileLock, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
 use crate::world::barrier::Barrier;
 use crate::world::replay::{Moved, Step};
 use std::sync::Arc;
@@ -171,7 +171,7 @@ impl Detector for SmallIo<'_> {
         // Descriptors by which a file is locked.
         let mut locked: Set<i32> = Set::default();
         for (at, step) in steps.iter().enumerate() {
-            let lock = step.lines.file_lock(&step.observed).filter(|_| step.observed.call.errno().is_none());
+            let lock = step.line::<FileLock>().filter(|_| step.observed.call.errno().is_none());
             if lock.is_some_and(|lock| !lock.leaves) {
                 locked.insert(step.observed.descriptor(0));
             }

@@ -8,7 +8,7 @@ use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{
-    Act, Effect, Lines, ObservedCall, SYNCED, Semantics, is_device, may_pass_descriptors, removes_name,
+    Act, Effect, Enter, Lines, ObservedCall, OwnWait, SYNCED, Semantics, is_device, may_pass_descriptors, removes_name,
 };
 use crate::world::replay::Step;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ fn may_be_kept(process: u32, recording: &Recording, semantics: &Semantics) -> bo
         || made >= image.threads.max(1)
         || rows().any(|row| {
             let lines = semantics.lines_of(row.syscall);
-            lines.names() || lines.enter().is_some() || may_pass_descriptors(row.syscall)
+            lines.names() || lines.has::<Enter>() || may_pass_descriptors(row.syscall)
         })
 }
 
@@ -219,7 +219,7 @@ fn looked_at(recording: &Recording, semantics: &Semantics) -> Vec<Seen> {
         for call in &window.calls {
             let Some(seen) = rows.get_mut(call.row.0 as usize) else { continue };
             let syscall = recording.row(call.row).syscall;
-            let own = semantics.lines_of(syscall).own_wait(&ObservedCall { window, call, syscall });
+            let own = semantics.lines_of(syscall).line::<OwnWait>(&ObservedCall { window, call, syscall });
             let file = call.fd.as_deref().is_some_and(|f| f.starts_with('/') && !is_device(f));
             seen.any = true;
             seen.shown |= !file;

@@ -41,16 +41,18 @@ pub(crate) use {
 pub(crate) use alternatives::Cheaper;
 pub(crate) use call_pairs::{Sequel, Spare, Tie};
 pub(crate) use effects::{Effect, Effects};
-pub(crate) use errors::{HOPELESS, Hopeless, MISSING};
+pub(crate) use errors::{Attribute, HOPELESS, Hopeless, MISSING};
 pub(crate) use io::{
-    COUNTERS, DATAGRAMS, Look, MADE_UP, MOVES_UNSEEN, NETWORK_STREAMS, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,
-    TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, address, connection, is_device, is_stored, may_pass_descriptors,
+    COUNTERS, DATAGRAMS, Enter, Look, MADE_UP, MOVES_UNSEEN, NETWORK_STREAMS, ON_THIS_BOX, PIPES, RANDOM_FILES,
+    TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, address, connection, is_device, is_stored,
+    may_pass_descriptors,
 };
-pub(crate) use memory::Amount;
-pub(crate) use names::{asks_to_run, removes_name};
+pub(crate) use locks::{FileLock, KernelLock};
+pub(crate) use memory::{Amount, Frees, Loads};
+pub(crate) use names::{NoFollow, asks_to_run, removes_name};
 pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, first_word, value, word_at};
-pub(crate) use registry::{Followed, Lines, Semantics};
+pub(crate) use registry::{Followed, Line, Lines, Semantics};
 pub(crate) use state::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, INTEREST, MAKING, NAME,
     OF_IDENTITY, PATH, POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SETTLED_OPEN, SIGNAL_MASK, SIZE, SOCKET_OPTION,
@@ -59,7 +61,7 @@ pub(crate) use state::{
 pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::{EPOLL, IN_MEMORY, SCRATCH, TOKENS, Thing};
-pub(crate) use threads::shares_memory;
+pub(crate) use threads::{ThreadSetup, shares_memory};
 pub(crate) use vocabulary::{Act, How, Source, When};
 pub use waits::Sleep;
-pub(crate) use waits::{ARMS, Arm, SuspectWait, WAITING_PROGRAMS, Where};
+pub(crate) use waits::{ARMS, Arm, OwnWait, SendsAtOnce, SuspectWait, WAITING_PROGRAMS, Wake, Where};

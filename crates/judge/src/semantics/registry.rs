@@ -29,69 +29,15 @@ use std::cell::OnceCell;
 use systoll_model::{ArgKind, Signature, Sysno};
 
 /// A line of a table.
-trait Line {
+pub(crate) trait Line: Sized + 'static {
+    /// Returns the table's lines among those of a system call.
+    fn among(lines: &Lines) -> &[&'static Self];
     /// Returns the conditions of the line's call.
     fn when(&self) -> &'static [When];
     /// Returns the other system calls that the line names.
     #[cfg(test)]
     fn beside(&self) -> Vec<&'static str>;
 }
-
-/// Implements [`Line`] for a type: names the fields of its call and of its conditions, if any, and the other calls
-/// that it names.
-macro_rules! line {
-    ($line:ty, $call:ident $(when $when:ident)? $(, beside $names:expr)?) => {
-        impl $line {
-            /// Returns the line's system call.
-            const fn call(&self) -> Sysno {
-                Sysno::named(self.$call)
-            }
-        }
-
-        impl Line for $line {
-            fn when(&self) -> &'static [When] {
-                let when: &[When] = &[];
-                $(let when = { let _ = when; self.$when };)?
-                when
-            }
-
-            #[cfg(test)]
-            fn beside(&self) -> Vec<&'static str> {
-                let names: Vec<&'static str> = Vec::new();
-                $(let names = { drop(names); let of: fn(&$line) -> Vec<&'static str> = $names; of(self) };)?
-                names
-            }
-        }
-    };
-}
-
-line!(StateLine, call when when);
-line!(EffectLine, call when when);
-line!(Cheaper, call when when);
-line!(Transfer, call when when);
-line!(Look, call when when);
-line!(Wake, call when when);
-line!(SuspectWait, call);
-line!(Arm, call, beside | arm | vec![arm.of]);
-line!(Frees, call when when);
-line!(Loads, call when when);
-line!(Thing, makes when when, beside |thing| thing.moves.into_iter().chain([thing.ends.call]).collect());
-line!(Store, call when when);
-line!(OwnWait, call when when);
-line!(TellsReady, call);
-line!(SleepsUntil, call when when);
-line!(SendsAtOnce, call when when);
-line!(InVain, call);
-line!(Attribute, call);
-line!(NotYet, call when when);
-line!(Enter, call);
-line!(FileLock, call when when);
-line!(KernelLock, call when when);
-line!(Spawn, call when when);
-line!(Ranged, call when when);
-line!(NoFollow, call when when);
-line!(ThreadSetup, call when when);
-line!(Sequel, first when when, beside |sequel| sequel.then.to_vec());
 
 /// For each system call the range of its lines in a table: the index of the first, and one past the last.
 struct Places([(u8, u8); Sysno::NATIVE as usize]);
@@ -117,9 +63,36 @@ impl Places {
     }
 }
 
-/// Declares the tables: a field of [`Lines`] for each, filled from its table, and functions over all of them.
+/// Declares the tables: a field of [`Lines`] for each, filled from its table, and functions over all of them. Each names the
+/// fields of its lines that hold the call and the conditions, if any, and the other calls that a line names.
 macro_rules! tables {
-    ($($field:ident: $line:ty = $table:ident),* $(,)?) => {
+    ($($field:ident: $line:ident($call:ident $(when $when:ident)? $(, beside $names:expr)?) = $table:ident),* $(,)?) => {
+        $(impl $line {
+            /// Returns the line's system call.
+            const fn call(&self) -> Sysno {
+                Sysno::named(self.$call)
+            }
+        }
+
+        impl Line for $line {
+            fn among(lines: &Lines) -> &[&'static Self] {
+                &lines.$field
+            }
+
+            fn when(&self) -> &'static [When] {
+                let when: &[When] = &[];
+                $(let when = { let _ = when; self.$when };)?
+                when
+            }
+
+            #[cfg(test)]
+            fn beside(&self) -> Vec<&'static str> {
+                let names: Vec<&'static str> = Vec::new();
+                $(let names = { drop(names); let of: fn(&$line) -> Vec<&'static str> = $names; of(self) };)?
+                names
+            }
+        })*
+
         /// The tables' lines for one system call.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Lines {
@@ -181,33 +154,33 @@ macro_rules! tables {
 }
 
 tables! {
-    states: StateLine = STATE_LINES,
-    effects: EffectLine = EFFECT_LINES,
-    cheaper: Cheaper = CHEAPER,
-    transfers: Transfer = TRANSFERS,
-    looks: Look = LOOKS,
-    wakes: Wake = WAKES,
-    suspect_waits: SuspectWait = SUSPECT_WAITS,
-    arms: Arm = ARMS,
-    frees: Frees = FREES,
-    loads: Loads = LOADS,
-    makes: Thing = THINGS,
-    sequels: Sequel = SEQUELS,
-    stores: Store = STORES,
-    own_waits: OwnWait = OWN_WAITS,
-    send_at_once: SendsAtOnce = SEND_AT_ONCE,
-    in_vain: InVain = IN_VAIN,
-    attributes: Attribute = ATTRIBUTE_QUESTIONS,
-    not_yets: NotYet = NOT_YETS,
-    tell_ready: TellsReady = TELL_READY,
-    sleeps_until: SleepsUntil = SLEEPS_UNTIL,
-    enters: Enter = ENTERS,
-    file_locks: FileLock = FILE_LOCKS,
-    kernel_locks: KernelLock = KERNEL_LOCKS,
-    ranged: Ranged = RANGED,
-    spawns: Spawn = SPAWNS,
-    no_follows: NoFollow = NO_FOLLOWS,
-    thread_setups: ThreadSetup = THREAD_SETUPS,
+    states: StateLine(call when when) = STATE_LINES,
+    effects: EffectLine(call when when) = EFFECT_LINES,
+    cheaper: Cheaper(call when when) = CHEAPER,
+    transfers: Transfer(call when when) = TRANSFERS,
+    looks: Look(call when when) = LOOKS,
+    wakes: Wake(call when when) = WAKES,
+    suspect_waits: SuspectWait(call) = SUSPECT_WAITS,
+    arms: Arm(call, beside | arm | vec![arm.of]) = ARMS,
+    frees: Frees(call when when) = FREES,
+    loads: Loads(call when when) = LOADS,
+    makes: Thing(makes when when, beside |thing| thing.moves.into_iter().chain([thing.ends.call]).collect()) = THINGS,
+    sequels: Sequel(first when when, beside |sequel| sequel.then.to_vec()) = SEQUELS,
+    stores: Store(call when when) = STORES,
+    own_waits: OwnWait(call when when) = OWN_WAITS,
+    send_at_once: SendsAtOnce(call when when) = SEND_AT_ONCE,
+    in_vain: InVain(call) = IN_VAIN,
+    attributes: Attribute(call) = ATTRIBUTE_QUESTIONS,
+    not_yets: NotYet(call when when) = NOT_YETS,
+    tell_ready: TellsReady(call) = TELL_READY,
+    sleeps_until: SleepsUntil(call when when) = SLEEPS_UNTIL,
+    enters: Enter(call) = ENTERS,
+    file_locks: FileLock(call when when) = FILE_LOCKS,
+    kernel_locks: KernelLock(call when when) = KERNEL_LOCKS,
+    ranged: Ranged(call when when) = RANGED,
+    spawns: Spawn(call when when) = SPAWNS,
+    no_follows: NoFollow(call when when) = NO_FOLLOWS,
+    thread_setups: ThreadSetup(call when when) = THREAD_SETUPS,
 }
 
 /// Properties of a call that follow from lines of other calls.
@@ -269,9 +242,9 @@ impl Lines {
                 let renames = self.names();
                 let idle = [&SIZE, &SYNCED];
                 let overwritten = opens || renames || idle.into_iter().any(|state| self.sets(state));
-                !self.arms.is_empty() || self.may_store() || self.transfers_out() || overwritten
+                !self.arms.is_empty() || self.has::<Store>() || self.transfers_out() || overwritten
             }
-            Eight::Undone => sets || self.may_lock() || things,
+            Eight::Undone => sets || self.has::<FileLock>() || things,
             Eight::MadeAgain => {
                 things
                     || opens
@@ -279,9 +252,9 @@ impl Lines {
                     || !self.spawns.is_empty()
                     || self.does(|e| matches!(e, Effect::Forks))
             }
-            Eight::InPieces => !self.transfers.is_empty() || !self.ranged.is_empty() || self.enter().is_some(),
+            Eight::InPieces => !self.transfers.is_empty() || !self.ranged.is_empty() || self.has::<Enter>(),
             Eight::DearerRoad => {
-                let locks = self.may_lock_in_kernel() || self.may_wake();
+                let locks = self.has::<KernelLock>() || self.may_wake();
                 !self.cheaper.is_empty() || !self.looks.is_empty() || locks || self.sets(&POSITION)
             }
         }
@@ -306,11 +279,6 @@ impl Semantics {
     }
 }
 
-/// Returns the first line whose conditions hold for the call.
-fn first<T: Line>(lines: &[&'static T], call: &ObservedCall<'_>) -> Option<&'static T> {
-    lines.iter().copied().find(|line| call.holds(line.when()))
-}
-
 impl Lines {
     fn of(signature: &Signature) -> Self {
         let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);
@@ -333,13 +301,13 @@ impl Lines {
     fn to_signs(&self) -> Signs {
         Signs::CALL
             .with(Signs::SLOW, !self.sequels().is_empty())
-            .with(Signs::LOCKS, self.may_lock())
+            .with(Signs::LOCKS, self.has::<FileLock>())
             .with(Signs::ARMS, self.arm().is_some())
-            .with(Signs::STORES, self.may_store())
-            .with(Signs::ATTRIBUTE, self.attribute().is_some())
-            .with(Signs::ENTERS, self.enter().is_some())
-            .with(Signs::IN_VAIN, self.may_be_in_vain())
-            .with(Signs::KERNEL_LOCKS, self.may_lock_in_kernel())
+            .with(Signs::STORES, self.has::<Store>())
+            .with(Signs::ATTRIBUTE, self.has::<Attribute>())
+            .with(Signs::ENTERS, self.has::<Enter>())
+            .with(Signs::IN_VAIN, self.has::<InVain>())
+            .with(Signs::KERNEL_LOCKS, self.has::<KernelLock>())
             .with(Signs::SLEEPS, !self.sleeps_until.is_empty())
             .with(Signs::RANGED, !self.ranged.is_empty())
             .with(Signs::WAKES, self.may_wake())
@@ -353,19 +321,19 @@ impl Lines {
         self.states.iter().copied().find(|line| call.holds(line.when) && !in_vain(line))
     }
 
+    /// Returns the first line of a table whose conditions hold for the call.
+    pub(crate) fn line<T: Line>(&self, call: &ObservedCall<'_>) -> Option<&'static T> {
+        T::among(self).iter().copied().find(|line| call.holds(line.when()))
+    }
+
+    /// Returns true if a table has a line for the system call.
+    pub(crate) fn has<T: Line>(&self) -> bool {
+        !T::among(self).is_empty()
+    }
+
     /// Returns the side effects of the call.
     pub(crate) fn effects(&self, call: &ObservedCall<'_>) -> Effects<'_> {
         Effects::of(&self.effects, |line| call.holds(line.when))
-    }
-
-    /// Returns the line with the cheaper way, if there is one.
-    pub(crate) fn cheaper(&self, call: &ObservedCall<'_>) -> Option<&'static Cheaper> {
-        first(&self.cheaper, call)
-    }
-
-    /// Returns the line of the thing that the call makes.
-    pub(crate) fn makes(&self, call: &ObservedCall<'_>) -> Option<&'static Thing> {
-        first(&self.makes, call)
     }
 
     /// Returns true if the call moves things that other calls make.
@@ -378,21 +346,6 @@ impl Lines {
         self.links.ends.iter().copied().find(|end| call.holds(end.when))
     }
 
-    /// Returns the line of the value that the call sets for later use.
-    pub(crate) fn store(&self, call: &ObservedCall<'_>) -> Option<&'static Store> {
-        first(&self.stores, call)
-    }
-
-    /// Returns true if the call may set a value for later use.
-    pub(crate) fn may_store(&self) -> bool {
-        !self.stores.is_empty()
-    }
-
-    /// Returns the line of a wait that concerns nobody but the process.
-    pub(crate) fn own_wait(&self, call: &ObservedCall<'_>) -> Option<&'static OwnWait> {
-        first(&self.own_waits, call)
-    }
-
     /// Returns true if the call waits until one of several descriptors is ready.
     pub(crate) fn tells_ready(&self) -> bool {
         !self.tell_ready.is_empty()
@@ -400,7 +353,7 @@ impl Lines {
 
     /// Returns the argument that points to the time until which the call sleeps.
     pub(crate) fn sleeps_until(&self, call: &ObservedCall<'_>) -> Option<u8> {
-        first(&self.sleeps_until, call).map(|line| line.moment)
+        self.line::<SleepsUntil>(call).map(|line| line.moment)
     }
 
     /// Returns the line of the call's error, if this type of file always refuses the call.
@@ -408,69 +361,9 @@ impl Lines {
         self.in_vain.iter().copied().find(|line| call.call.errno() == Some(line.errno))
     }
 
-    /// Returns true if some type of file always refuses the call.
-    pub(crate) fn may_be_in_vain(&self) -> bool {
-        !self.in_vain.is_empty()
-    }
-
-    /// Returns true if the call asks about a symbolic link itself.
-    pub(crate) fn no_follow(&self, call: &ObservedCall<'_>) -> bool {
-        first(&self.no_follows, call).is_some()
-    }
-
-    /// Returns the line by which the call asks a file for an attribute.
-    pub(crate) fn attribute(&self) -> Option<&'static Attribute> {
-        self.attributes.first().copied()
-    }
-
-    /// Returns true if the call makes a stream send its data at once.
-    pub(crate) fn sends_at_once(&self, call: &ObservedCall<'_>) -> bool {
-        first(&self.send_at_once, call).is_some()
-    }
-
-    /// Returns true if the call may make a stream send its data at once.
-    pub(crate) fn may_send_at_once(&self) -> bool {
-        !self.send_at_once.is_empty()
-    }
-
-    /// Returns the line by which the call enters a ring.
-    pub(crate) fn enter(&self) -> Option<&'static Enter> {
-        self.enters.first().copied()
-    }
-
-    /// Returns the line by which the call locks or unlocks a file.
-    pub(crate) fn file_lock(&self, call: &ObservedCall<'_>) -> Option<&'static FileLock> {
-        first(&self.file_locks, call)
-    }
-
-    /// Returns true if the call may lock or unlock a file.
-    pub(crate) fn may_lock(&self) -> bool {
-        !self.file_locks.is_empty()
-    }
-
-    /// Returns the line by which the call takes or releases a lock in the kernel.
-    pub(crate) fn kernel_lock(&self, call: &ObservedCall<'_>) -> Option<&'static KernelLock> {
-        first(&self.kernel_locks, call)
-    }
-
-    /// Returns true if the call may take or release a lock in the kernel.
-    pub(crate) fn may_lock_in_kernel(&self) -> bool {
-        !self.kernel_locks.is_empty()
-    }
-
     /// Returns the address of the stack of the thread that the call makes.
     pub(crate) fn spawns(&self, call: &ObservedCall<'_>) -> Option<u64> {
-        first(&self.spawns, call)?.stack(call)
-    }
-
-    /// Returns the line of the range to which the call applies.
-    pub(crate) fn ranged(&self, call: &ObservedCall<'_>) -> Option<&'static Ranged> {
-        first(&self.ranged, call)
-    }
-
-    /// Returns the line of a call that belongs to the beginning or end of a thread.
-    pub(crate) fn thread_setup(&self, call: &ObservedCall<'_>) -> Option<&'static ThreadSetup> {
-        first(&self.thread_setups, call)
+        self.line::<Spawn>(call)?.stack(call)
     }
 
     /// Returns the pairs that the call begins, each with the calls that may follow.
@@ -480,12 +373,7 @@ impl Lines {
 
     /// Returns the line of the data that the call moves.
     pub(crate) fn transfer(&self, call: &ObservedCall<'_>) -> Option<&'static Transfer> {
-        first(&self.transfers, call)
-    }
-
-    /// Returns the line of the call if it is a poll.
-    pub(crate) fn poll_line(&self, call: &ObservedCall<'_>) -> Option<&'static Look> {
-        first(&self.looks, call)
+        self.line::<Transfer>(call)
     }
 
     /// Returns true if the call asks for something, and the answer is that it is not there yet.
@@ -505,12 +393,7 @@ impl Lines {
 
     /// Returns the amount of memory that the call gives back.
     pub(crate) fn freed(&self, call: &ObservedCall<'_>) -> Option<Amount> {
-        first(&self.frees, call).map(|line| line.amount)
-    }
-
-    /// Returns true if the call may give memory back.
-    pub(crate) fn frees(&self) -> bool {
-        !self.frees.is_empty()
+        self.line::<Frees>(call).map(|line| line.amount)
     }
 
     /// Returns true if the call may have an effect for which `test` is true.
@@ -569,11 +452,6 @@ impl Lines {
         !self.loads.is_empty()
     }
 
-    /// Returns true if the call maps a file's code.
-    pub(crate) fn loads(&self, call: &ObservedCall<'_>) -> bool {
-        first(&self.loads, call).is_some()
-    }
-
     /// Returns true if the call may give the processor to another thread, and is useful if it does.
     pub(crate) fn hands_over(&self) -> bool {
         self.looks.iter().any(|look| look.hands_over)
@@ -582,10 +460,5 @@ impl Lines {
     /// Returns true if the call may wake waiters.
     pub(crate) fn may_wake(&self) -> bool {
         !self.wakes.is_empty()
-    }
-
-    /// Returns true if the call wakes waiters.
-    pub(crate) fn wakes(&self, call: &ObservedCall<'_>) -> bool {
-        first(&self.wakes, call).is_some()
     }
 }

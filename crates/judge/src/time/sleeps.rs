@@ -4,7 +4,7 @@ use super::children::CHILDS_END;
 use super::ends::{Ends, WaitClass};
 use super::least::{LEAST_WAITS, MOSTLY};
 use super::threads::{Threads, name_of};
-use crate::semantics::{ObservedCall, Semantics, Way};
+use crate::semantics::{Look, ObservedCall, OwnWait, Semantics, Way};
 use crate::world::step::found_nothing;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{LONG_WAIT_NS, Recording, RowId, Sysno, Window, WindowCall};
@@ -171,7 +171,7 @@ impl Reader<'_> {
             return false;
         };
         let lines = self.semantics.lines_of(observed.syscall);
-        let passes = lines.tells_ready() || lines.own_wait(&observed).is_some_and(|line| line.sleeps);
+        let passes = lines.tells_ready() || lines.line::<OwnWait>(&observed).is_some_and(|line| line.sleeps);
         let by_child = self.by_children.contains(&call.row) && call.result.is_some_and(|child| child > 0);
         passes && call.result == Some(0) || by_child
     }
@@ -180,7 +180,7 @@ impl Reader<'_> {
     fn finds_nothing(&self, window: &Window, call: &WindowCall) -> Option<Nothing> {
         let observed = self.observed(window, call)?;
         let lines = self.semantics.lines_of(observed.syscall);
-        let look = lines.poll_line(&observed).filter(|look| !look.sleeps && !look.hands_over);
+        let look = lines.line::<Look>(&observed).filter(|look| !look.sleeps && !look.hands_over);
         let nothing = look.is_some_and(|look| found_nothing(look, &observed)) || lines.is_not_yet(&observed);
         let of = if observed.syscall == ASKS_FOR_CHILD { Nothing::Child } else { Nothing::Other };
         nothing.then_some(of)

@@ -6,9 +6,10 @@ use crate::collections::hash::{Map, Set};
 use crate::names::paths::{PathId, Paths};
 use crate::semantics::signs::Signs;
 use crate::semantics::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CWD, Effect, Effects, FILE_STATUS, FOLDER, Generations, How, INTEREST,
-    Key, Known, MADE_UP, MAKING, NAME, OF_IDENTITY, ObservedCall, PATH, POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED,
-    SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Value, answer, first_word, value,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CWD, Cheaper, Effect, Effects, FILE_STATUS, FOLDER, FileLock,
+    Generations, How, INTEREST, Key, Known, Loads, Look, MADE_UP, MAKING, NAME, NoFollow, OF_IDENTITY, ObservedCall,
+    PATH, POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId,
+    StateLine, Thing, Value, Wake, answer, first_word, value,
 };
 use crate::world::barrier::Barrier;
 use crate::world::changers::Changers;
@@ -158,11 +159,11 @@ impl<'a> Replay<'a> {
         let object = line.and_then(|line| self.object(line, &observed));
         let meaning = line.and_then(|line| self.meaning(line, &observed));
         let effects = if failed { Effects::default() } else { lines.effects(&observed) };
-        if lines.may_lock() || lines.waits && lines.transfer(&observed).is_none() {
+        if lines.has::<FileLock>() || lines.waits && lines.transfer(&observed).is_none() {
             // Others may have written meanwhile.
             self.ends.clear();
         }
-        let look = lines.poll_line(&observed).filter(|look| is_look(look, &observed));
+        let look = lines.line::<Look>(&observed).filter(|look| is_look(look, &observed));
         let nothing = look.is_some_and(|look| found_nothing(look, &observed));
         let parts = object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object));
         let (mut forks, mut opened) = (false, None);
@@ -184,8 +185,8 @@ impl<'a> Replay<'a> {
         Step {
             index,
             who: self.who(observed.window),
-            cheaper: lines.cheaper(&observed).filter(|_| !failed),
-            makes: lines.makes(&observed).filter(|_| !failed),
+            cheaper: lines.line::<Cheaper>(&observed).filter(|_| !failed),
+            makes: lines.line::<Thing>(&observed).filter(|_| !failed),
             moves: lines.moves() && !failed,
             ends: lines.ends(&observed).is_some() && !failed,
             forks,
@@ -195,8 +196,8 @@ impl<'a> Replay<'a> {
             parts,
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
             pauses: lines.waits && look.is_none_or(|look| look.runs_out),
-            loads: lines.loads(&observed) && !failed,
-            wakes: lines.wakes(&observed),
+            loads: lines.line::<Loads>(&observed).is_some() && !failed,
+            wakes: lines.line::<Wake>(&observed).is_some(),
             look,
             nothing,
             effects,
@@ -327,7 +328,9 @@ impl<'a> Replay<'a> {
             Before::Unknown => false,
             Before::Same => true,
             // Who did not follow links was told that there is none, but not the reverse.
-            Before::OtherWay => line.about.is(&PATH) && !self.semantics.lines_of(observed.syscall).no_follow(observed),
+            Before::OtherWay => {
+                line.about.is(&PATH) && self.semantics.lines_of(observed.syscall).line::<NoFollow>(observed).is_none()
+            }
         };
         about && known && self.is_kept(line, observed) && !self.is_relative(line.key, observed)
     }

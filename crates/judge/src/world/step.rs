@@ -3,8 +3,9 @@
 use crate::names::paths::{Parts, PathId, Text};
 use crate::semantics::signs::Signs;
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, MAKING, NAME, ObservedCall, PATH, POSITION,
-    ROOM, SIZE, STATUS_FLAGS, SYNCED, Source, StateLine, Thing, Transfer, Unit, Value, Way,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, FileLock, KernelLock, Key, Line, Lines, Look, MAKING, NAME,
+    ObservedCall, PATH, POSITION, ROOM, SIZE, STATUS_FLAGS, SYNCED, Source, StateLine, Thing, Transfer, Unit, Value,
+    Way,
 };
 use crate::world::barrier::Barrier;
 use systoll_model::{Errno, Moment};
@@ -145,8 +146,8 @@ impl Step<'_> {
         let way = self.moved.map(|moved| moved.line.way);
         let of_file = || self.observed.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
         let outside = way.is_some() && !of_file();
-        let lock = self.lines.file_lock(&self.observed);
-        let left = || self.lines.kernel_lock(&self.observed).is_some_and(|lock| lock.leaves);
+        let lock = self.line::<FileLock>();
+        let left = || self.line::<KernelLock>().is_some_and(|lock| lock.leaves);
         let resizes = |m: &Meaning<'_>| m.line.about.is(&SIZE) && matches!(m.line.act, Act::Set { .. });
         let effects = self.effects.iter().fold(Barrier::default(), |all, effect| match effect {
             Effect::Path { .. } => all.and(Barrier::NAMED),
@@ -171,6 +172,11 @@ impl Step<'_> {
             .with(Barrier::MOVED, self.moves)
             .with(Barrier::SYNCED, self.lines.sets(&SYNCED))
             .with(Barrier::OPENED, self.opened.is_some())
+    }
+
+    /// Returns the first line of a table that applies to the call.
+    pub(crate) fn line<T: Line>(&self) -> Option<&'static T> {
+        self.lines.line(&self.observed)
     }
 
     /// Returns the call's first argument, if that is a descriptor.

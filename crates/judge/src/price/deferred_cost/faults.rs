@@ -6,7 +6,7 @@
 
 use crate::evidence::survey;
 use crate::groups::judged_view::JudgedView;
-use crate::semantics::{Amount, ObservedCall, Semantics};
+use crate::semantics::{Amount, Frees, ObservedCall, Semantics};
 use crate::world::bounds::OFTEN;
 use systoll_model::{Recording, RowId, Window};
 
@@ -28,7 +28,7 @@ struct FaultTally {
 /// bound. `share` is the needless share of those calls, in the same order.
 pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: JudgedView<'_>) -> Option<[f64; 3]> {
     let JudgedView { recording, views, semantics, .. } = shown;
-    let gives = |id: &&RowId| semantics.lines_of(recording.row(**id).syscall).frees();
+    let gives = |id: &&RowId| semantics.lines_of(recording.row(**id).syscall).has::<Frees>();
     let givers: Vec<RowId> = rows.iter().filter(gives).copied().collect();
     let windows: Vec<&Window> = survey::windows(&givers, views).filter_map(|at| recording.windows.get(at)).collect();
     let seen: Vec<FaultTally> = windows.iter().map(|w| rounds(w, &givers, recording, semantics)).collect();
@@ -64,7 +64,7 @@ fn each_freed(window: &Window, recording: &Recording, semantics: &Semantics, mut
         let syscall = recording.row(call.row).syscall;
         let observed = ObservedCall { window, call, syscall };
         let lines = semantics.lines_of(syscall);
-        if lines.frees() {
+        if lines.has::<Frees>() {
             each(call.row, lines.freed(&observed).map_or(Some(0), |amount| pages(amount, &observed, page, &mut end)));
         }
     }
