@@ -1,23 +1,11 @@
 //! Signs that a window shows. A detector is given only windows with one of its signs, since most
 //! detectors look for something that few windows show.
 
-/// A set of signs that a step or a window shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Signs(u32);
+use crate::collections::bits::bit_set;
 
-macro_rules! signs {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Bit positions of signs in [`Signs`].
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum SignBit { $($name,)* }
-
-        impl Signs {
-            $($(#[$doc])* pub(crate) const $name: Self = Self(1 << SignBit::$name as u32);)*
-        }
-    };
-}
-
-signs! {
+bit_set! {
+    /// A set of signs that a step or a window shows.
+    Signs, SignBit:
     /// Any call.
     CALL,
     /// A call that moves bytes, or tries to.
@@ -78,25 +66,4 @@ signs! {
     WAKES,
     /// A call that watches a path (inotify).
     WATCHES,
-}
-
-impl Signs {
-    /// The empty set.
-    pub(crate) const NONE: Self = Self(0);
-
-    /// Returns the union of two sets.
-    pub(crate) const fn and(self, others: Self) -> Self {
-        Self(self.0 | others.0)
-    }
-
-    /// Returns the set with `signs` added if `holds` is true.
-    #[must_use]
-    pub(crate) fn with(self, signs: Self, holds: bool) -> Self {
-        if holds { self.and(signs) } else { self }
-    }
-
-    /// Returns true if the two sets have a sign in common.
-    pub(crate) const fn any(self, of: Self) -> bool {
-        self.0 & of.0 != 0
-    }
 }

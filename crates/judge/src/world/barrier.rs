@@ -4,23 +4,11 @@
 //! `Step::let_happen` is the only place that finds this out. A detector asks a step with one of the masks below; each mask
 //! says after what its kind of claim does not hold any more.
 
-/// A set of things that a call let happen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Barrier(u32);
+use crate::collections::bits::bit_set;
 
-macro_rules! bits {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Bit positions in [`Barrier`].
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Bit { $($name,)* }
-
-        impl Barrier {
-            $($(#[$doc])* pub(crate) const $name: Self = Self(1 << Bit::$name as u32);)*
-        }
-    };
-}
-
-bits! {
+bit_set! {
+    /// A set of things that a call let happen.
+    Barrier, BarrierBit:
     /// The call made a child.
     FORKED,
     /// A signal came before the call, so that a handler may have run.
@@ -88,20 +76,4 @@ impl Barrier {
     pub(crate) const SIZES_COUNT: Self = Self::FORKED.and(Self::MOVED).and(Self::MAPPED);
     /// Something else begins: another file, or a child.
     pub(crate) const TURNS: Self = Self::FORKED.and(Self::OPENED);
-
-    /// Returns the union of two sets.
-    pub(crate) const fn and(self, others: Self) -> Self {
-        Self(self.0 | others.0)
-    }
-
-    /// Returns true if the two sets have something in common.
-    pub(crate) const fn any(self, of: Self) -> bool {
-        self.0 & of.0 != 0
-    }
-
-    /// Returns the set with `bit` added if `holds` is true.
-    #[must_use]
-    pub(crate) fn with(self, bit: Self, holds: bool) -> Self {
-        if holds { self.and(bit) } else { self }
-    }
 }

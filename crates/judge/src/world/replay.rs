@@ -138,7 +138,7 @@ impl<'a> Replay<'a> {
             let row = self.recording.row(call.row);
             self.step(index, ObservedCall { window, call, syscall: row.syscall })
         }));
-        steps.iter_mut().fold(Signs::NONE, |all, step| {
+        steps.iter_mut().fold(Signs::default(), |all, step| {
             step.signs = step.shows();
             step.barrier = step.let_happen();
             all.and(step.signs)
@@ -204,7 +204,7 @@ impl<'a> Replay<'a> {
             lines,
             meaning,
             observed,
-            signs: Signs::NONE,
+            signs: Signs::default(),
             barrier: Barrier::default(),
         }
     }

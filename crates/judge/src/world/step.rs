@@ -137,8 +137,8 @@ impl Step<'_> {
             .with(Signs::ENDS, self.ends)
             .with(Signs::SLOW, self.cheaper.is_some())
             .with(Signs::SEEKS, self.seeks_by_itself())
-            .and(self.opened.as_ref().map_or(Signs::NONE, signs_of_opening))
-            .and(self.meaning.as_ref().map_or(Signs::NONE, |meaning| signs_of_meaning(meaning, self)))
+            .and(self.opened.as_ref().map_or(Signs::default(), signs_of_opening))
+            .and(self.meaning.as_ref().map_or(Signs::default(), |meaning| signs_of_meaning(meaning, self)))
     }
 
     /// Returns what the call let happen beside its own effect.
@@ -256,7 +256,7 @@ fn signs_of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Signs {
     let about = meaning.line.about;
     let of_act = match meaning.line.act {
         Act::Set { .. } => Signs::SETS,
-        Act::Ask(_) | Act::Try => Signs::NONE.with(Signs::KNOWN, meaning.known_already()),
+        Act::Ask(_) | Act::Try => Signs::default().with(Signs::KNOWN, meaning.known_already()),
     };
     let path = [&PATH, &NAME, &ATTEMPT, &MAKING].iter().any(|state| about.is(state));
     of_act
