@@ -61,22 +61,6 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern that allows anything.
-    pub(crate) const ANYTHING: Self = Self {
-        kinds: Cow::Borrowed(&[]),
-        syscalls: Cow::Borrowed(&[]),
-        apis: Cow::Borrowed(&[]),
-        objects: Cow::Borrowed(&[]),
-        on: Cow::Borrowed(&[]),
-        languages: Cow::Borrowed(&[]),
-        args: Cow::Borrowed(&[]),
-        not_args: Cow::Borrowed(&[]),
-        results: Cow::Borrowed(&[]),
-        facts: AskedFacts::NONE,
-        remark: false,
-        why: None,
-    };
-
     pub(crate) fn matches(&self, call: &Symptoms<'_>) -> bool {
         let allows = |list: &[Cow<'static, str>], value: Option<&str>, test: fn(&str, &str) -> bool| {
             list.is_empty() || value.is_some_and(|v| list.iter().any(|l| test(l, v)))
@@ -129,7 +113,7 @@ impl Pattern {
 
     /// Returns true if the pattern holds for every call.
     fn asks_nothing(&self) -> bool {
-        let anything = Self { why: self.why.clone(), remark: self.remark, ..Self::ANYTHING };
+        let anything = Self { why: self.why.clone(), remark: self.remark, ..Self::default() };
         *self == anything
     }
 

@@ -31,6 +31,7 @@ pub(super) struct Scratch {
 }
 
 /// The life of a file that was made in the window.
+#[derive(Default)]
 struct Life {
     path: String,
     calls: Vec<usize>,
@@ -124,17 +125,7 @@ impl Lives {
     fn begin(&mut self, at: usize, path: String, exclusive: bool) {
         self.named.insert(path.clone(), self.all.len());
         self.own.push(self.all.len());
-        self.all.push(Life {
-            path,
-            calls: vec![at],
-            open: 1,
-            openings: 1,
-            wrote: 0,
-            read_back: false,
-            removed: false,
-            exclusive,
-            shared: false,
-        });
+        self.all.push(Life { path, calls: vec![at], open: 1, openings: 1, exclusive, ..Life::default() });
     }
 
     /// Notes a call on a file, and what it changes.

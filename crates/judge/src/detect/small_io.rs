@@ -95,6 +95,7 @@ fn killed(recording: &Recording) -> Set<u32> {
 }
 
 /// Transfers in one direction through one descriptor, with nothing in between that requires them to be separate.
+#[derive(Default)]
 struct Run {
     steps: Vec<usize>,
     bytes: u64,
@@ -225,8 +226,9 @@ impl Detector for SmallIo<'_> {
                     let run = runs.remove(&stream);
                     run.into_iter().for_each(|run| end(stream, run, false, claims));
                 }
-                let run =
-                    runs.entry(stream).or_insert_with(|| Run::new(is_message(step, moved), runs_from(at), inputs));
+                // A run whose first step is the window's may continue one from before the window.
+                let new = || Run { message: is_message(step, moved), cut: at == 0, inputs, ..Run::default() };
+                let run = runs.entry(stream).or_insert_with(new);
                 let file = is_file(step);
                 run.within |= within.is_some() && !self.single.contains(&step.observed.window.process.0);
                 run.local |= step.observed.call.fd.as_deref().is_some_and(|name| name.starts_with("UNIX"));
@@ -295,11 +297,6 @@ impl Habit {
             }
         }
     }
-}
-
-/// Returns true if a run whose first step is `at` may continue one from before the window.
-fn runs_from(at: usize) -> bool {
-    at == 0
 }
 
 /// Returns the runs that the step ends, since its data or its question separates the transfers
@@ -426,24 +423,6 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
 }
 
 impl Run {
-    fn new(message: bool, cut: bool, inputs: usize) -> Self {
-        let (steps, next) = (Vec::new(), None);
-        Self {
-            steps,
-            bytes: 0,
-            message,
-            next,
-            cut,
-            inputs,
-            results: 0,
-            within: false,
-            local: false,
-            last_words: false,
-            line: false,
-            answered: false,
-        }
-    }
-
     fn add(&mut self, at: usize, moved: &Moved, position: Option<u64>, inputs: usize) {
         self.results += usize::from(inputs > self.inputs);
         self.inputs = inputs;

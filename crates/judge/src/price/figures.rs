@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use systoll_model::{Recording, RowId, WindowCall};
 
 /// Figures of a group.
+#[derive(Default)]
 pub(crate) struct Figures {
     /// Number of all calls of the rows.
     pub calls: u64,
@@ -82,30 +83,20 @@ pub(crate) fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases)
     let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
     let single = of_group.iter().flat_map(|v| v.threads.iter()).all(|(p, t)| *threads.entry(*p).or_insert(*t) == *t);
     let mut f = Figures {
-        calls: 0,
-        strong: 0.0,
-        any: 0.0,
         exact: true,
-        toll: 0.0,
-        needless_toll: 0.0,
-        any_toll: 0.0,
-        waited: 0.0,
         interval: interval(&with_calls),
         agreeing: of_group.iter().map(|v| v.strong()).sum(),
         octaves: octaves.len(),
         seen: of_group.iter().map(|v| v.seen()).sum(),
         claimed: of_group.iter().map(|v| v.claimed.len() as u64).sum(),
         single_thread: single && threads.len() <= 1,
-        failed: 0,
-        by_ledger: false,
         several: group
             .rows
             .windows(2)
             .any(|two| matches!(two, [a, b] if recording.row(*a).syscall != recording.row(*b).syscall)),
         waits_claimed: waits_claimed(group, &of_group),
         wakes_up: of_group.iter().flat_map(|v| &v.claimed).all(|c| wakes_up(c, recording, semantics)),
-        later: None,
-        by_row: BTreeMap::new(),
+        ..Figures::default()
     };
     for id in &group.rows {
         f.add_row(*id, group, recording, views, phases);
