@@ -7,9 +7,9 @@ use crate::names::paths::{PathId, Paths};
 use crate::semantics::signs::Signs;
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CWD, Cheaper, Effect, Effects, FILE_STATUS, FOLDER, FileLock,
-    Generations, How, INTEREST, Key, Known, Loads, Look, MADE_UP, MAKING, NAME, NoFollow, OF_IDENTITY, ObservedCall,
-    PATH, POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId,
-    StateLine, Thing, Value, Wake, answer, first_word, value,
+    Generations, How, INTEREST, Key, Known, Look, MADE_UP, MAKING, NAME, NoFollow, OF_IDENTITY, ObservedCall, PATH,
+    POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine,
+    Thing, Value, Wake, answer, first_word, value,
 };
 use crate::world::barrier::Barrier;
 use crate::world::changers::Changers;
@@ -166,20 +166,16 @@ impl<'a> Replay<'a> {
         let look = lines.line::<Look>(&observed).filter(|look| is_look(look, &observed));
         let nothing = look.is_some_and(|look| found_nothing(look, &observed));
         let parts = object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object));
-        let (mut forks, mut opened) = (false, None);
+        let mut opened = None;
         for effect in effects.iter() {
-            match effect {
-                Effect::Forks => forks = true,
-                Effect::OpensPath { at, path, .. } => {
-                    let flags = observed.opening_flags(effects);
-                    opened = flags.and_then(|flags| self.open(&observed, at, path, flags));
-                }
-                _ => {}
+            if let Effect::OpensPath { at, path, .. } = effect {
+                let flags = observed.opening_flags(effects);
+                opened = flags.and_then(|flags| self.open(&observed, at, path, flags));
             }
             self.apply(effect, &observed);
         }
         if let Some(meaning) = &meaning {
-            self.learn(meaning, &observed, failed);
+            self.learn(meaning, &observed);
         }
         // The step is built last and is not changed afterwards: it is large and must not be copied.
         Step {
@@ -189,14 +185,12 @@ impl<'a> Replay<'a> {
             makes: lines.line::<Thing>(&observed).filter(|_| !failed),
             moves: lines.moves() && !failed,
             ends: lines.ends(&observed).is_some() && !failed,
-            forks,
             opened,
             object: object.map(|object| self.paths.text(object)),
             object_id: object,
             parts,
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
             pauses: lines.waits && look.is_none_or(|look| look.runs_out),
-            loads: lines.line::<Loads>(&observed).is_some() && !failed,
             wakes: lines.line::<Wake>(&observed).is_some(),
             look,
             nothing,
@@ -294,9 +288,6 @@ impl<'a> Replay<'a> {
             let (operand, changes_nothing) = (None, false);
             return Some(Meaning { line, key, version, from_before, known, now, operand, changes_nothing });
         };
-        if observed.call.errno().is_some() {
-            return None;
-        }
         known = match old {
             Some(Source::Unread) => None,
             _ if self.contested.contains(line, observed) => None,
@@ -346,7 +337,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Stores the answer, or the value set, under the key that holds after the call's own effects.
-    fn learn(&mut self, meaning: &Meaning<'a>, observed: &ObservedCall<'a>, failed: bool) {
+    fn learn(&mut self, meaning: &Meaning<'a>, observed: &ObservedCall<'a>) {
         let process = observed.window.process.0;
         let line = meaning.line;
         if line.about.is(&POSITION) {
@@ -384,7 +375,7 @@ impl<'a> Replay<'a> {
         match (&meaning.now, line.act) {
             (Some(now), _) => self.known.put(key, Some(now.clone())),
             (None, Act::Try) => self.known.put(key, None),
-            (None, Act::Set { .. }) if !failed && !meaning.changes_nothing => self.known.put(key, None),
+            (None, Act::Set { .. }) if !meaning.changes_nothing => self.known.put(key, None),
             _ => {}
         }
     }

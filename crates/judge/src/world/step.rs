@@ -84,8 +84,6 @@ pub(crate) struct Step<'a> {
     pub moves: bool,
     /// True if the call undoes a thing.
     pub ends: bool,
-    /// True if the call made a child.
-    pub forks: bool,
     /// The path that the call opened.
     pub opened: Option<Opened<'a>>,
     /// The bytes that the call moved, or tried to move.
@@ -96,8 +94,6 @@ pub(crate) struct Step<'a> {
     pub nothing: bool,
     /// True if the call waited, or could have waited.
     pub pauses: bool,
-    /// True if the call maps a file's code.
-    pub loads: bool,
     /// True if the call wakes waiters.
     pub wakes: bool,
     /// The state that the call changes beside its own, if it succeeded.
@@ -150,13 +146,13 @@ impl Step<'_> {
         let left = || self.line::<KernelLock>().is_some_and(|lock| lock.leaves);
         let resizes = |m: &Meaning<'_>| m.line.about.is(&SIZE) && matches!(m.line.act, Act::Set { .. });
         let effects = self.effects.iter().fold(Barrier::default(), |all, effect| match effect {
+            Effect::Forks => all.and(Barrier::FORKED),
             Effect::Path { .. } => all.and(Barrier::NAMED),
             Effect::WorkingDirectory => all.and(Barrier::FOLDER),
             Effect::Identity => all.and(Barrier::IDENTITY),
             _ => all,
         });
         effects
-            .with(Barrier::FORKED, self.forks)
             .with(Barrier::SIGNALLED, self.observed.call.signals_before > 0)
             .with(Barrier::PAUSED, self.pauses)
             .with(Barrier::SLEPT, self.pauses && way.is_none())
