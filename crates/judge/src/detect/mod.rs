@@ -139,7 +139,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::MOVES, Box::new(self_wake::SelfWake::new(&rung))),
         (Signs::SLEEPS, Box::new(brief_sleep::window)),
         (Signs::NOTHING, Box::new(busy_poll::BusyPoll::new(recording, semantics))),
-        (Signs::CALL, Box::new(unserved::Unserved::new(recording, semantics))),
+        (Signs::CALL, Box::new(unserved::window)),
         (Signs::MOVES, Box::new(ready_first::window)),
         (Signs::ENTERS, Box::new(entries::Entries::new(recording))),
         (Signs::MOVES, Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled, &single))),

@@ -1,11 +1,10 @@
 //! Detects waits that report a descriptor as ready again, at once, since the program did nothing about it.
 
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::evidence::claim::{Claim, Claims, put};
 use crate::results::finding::Kind;
-use crate::semantics::Semantics;
 use crate::world::replay::Step;
-use systoll_model::{ArgData, Moment, Recording, Sysno};
+use systoll_model::{ArgData, Moment, Sysno};
 
 /// Calls that do nothing about a ready descriptor, such as reads of clocks or ids.
 const IDLE: [Sysno; 10] = [
@@ -24,18 +23,6 @@ const IDLE: [Sysno; 10] = [
 /// Least number of waits with the same answer for a habit.
 const HABIT: usize = 4;
 
-/// Claims waits that report the same as the one before, if nothing was done about it.
-pub(super) struct Unserved {
-    /// True if the program makes calls that report ready descriptors.
-    waits: bool,
-}
-
-impl Unserved {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        Self { waits: recording.rows.iter().any(|row| semantics.lines_of(row.syscall).tells_ready()) }
-    }
-}
-
 /// The answer of a wait.
 struct Told<'a> {
     ready: &'a [u8],
@@ -46,38 +33,32 @@ struct Told<'a> {
     served: bool,
 }
 
-impl Detector for Unserved {
-    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        if !self.waits {
-            return;
-        }
-        let mut told: Map<(Sysno, u64), Told<'_>> = Map::default();
-        for step in steps {
-            let call = step.observed.call;
-            if !step.lines.tells_ready() {
-                let idle = IDLE.contains(&step.observed.syscall);
-                if !idle || call.signals_before > 0 {
-                    told.values_mut().for_each(|told| told.served = true);
-                }
-                continue;
+/// Claims waits that report the same as the one before, if nothing was done about it.
+pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
+    let mut told: Map<(Sysno, u64), Told<'_>> = Map::default();
+    for step in steps {
+        let call = step.observed.call;
+        if !step.lines.tells_ready() {
+            let idle = IDLE.contains(&step.observed.syscall);
+            if !idle || call.signals_before > 0 {
+                told.values_mut().for_each(|told| told.served = true);
             }
-            let (key, ready) = ((step.observed.syscall, step.observed.arg(0)), ready(&call.data));
-            let Some((ready, result)) = ready.zip(call.result.filter(|result| *result > 0)) else {
-                told.remove(&key).into_iter().for_each(|told| claim(told, claims));
-                continue;
-            };
-            match told.get_mut(&key) {
-                Some(told) if !told.served && (told.ready, told.result) == (ready, result) => {
-                    told.again.push(step.index)
-                }
-                _ => {
-                    let new = Told { ready, result, again: Vec::new(), served: false };
-                    told.insert(key, new).into_iter().for_each(|told| claim(told, claims));
-                }
+            continue;
+        }
+        let (key, ready) = ((step.observed.syscall, step.observed.arg(0)), ready(&call.data));
+        let Some((ready, result)) = ready.zip(call.result.filter(|result| *result > 0)) else {
+            told.remove(&key).into_iter().for_each(|told| claim(told, claims));
+            continue;
+        };
+        match told.get_mut(&key) {
+            Some(told) if !told.served && (told.ready, told.result) == (ready, result) => told.again.push(step.index),
+            _ => {
+                let new = Told { ready, result, again: Vec::new(), served: false };
+                told.insert(key, new).into_iter().for_each(|told| claim(told, claims));
             }
         }
-        told.drain().for_each(|(_, told)| claim(told, claims));
     }
+    told.drain().for_each(|(_, told)| claim(told, claims));
 }
 
 /// Returns the bytes with which a wait reports what is ready: the first argument's for `poll`, the second's for
