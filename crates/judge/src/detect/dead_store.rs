@@ -11,7 +11,7 @@ use crate::semantics::{
     UsedBy, Way, is_device, value,
 };
 use crate::world::barrier::Barrier;
-use crate::world::replay::{Meaning, Step};
+use crate::world::replay::Step;
 use std::sync::Arc;
 use systoll_model::{Recording, Sysno};
 
@@ -126,7 +126,7 @@ impl Newest {
             }
             UsedBy::Calls => {
                 let any = step.lets(Barrier::PAUSED) || step.lines.fd.is_none() && !step.lines.say_anything();
-                let idle = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SOCKET_OPTION));
+                let idle = step.is_about(&SOCKET_OPTION);
                 let own = descriptor(step) == self.fd || self.fd.is_some_and(|fd| step.seeks(fd));
                 !idle && (any || own)
             }
@@ -158,11 +158,7 @@ impl Newest {
 
 /// Returns true if the program itself looks at files' times or its name.
 fn looks(step: &Step<'_>) -> bool {
-    let asks = |m: &Meaning<'_>| {
-        let about = m.line.about;
-        matches!(m.line.act, Act::Ask(_)) && (about.is(&ATTRIBUTES) || about.is(&FILE_STATUS) || about.is(&PATH))
-    };
-    step.meaning.as_ref().is_some_and(asks) || step.lets(Barrier::IDENTITY)
+    [&ATTRIBUTES, &FILE_STATUS, &PATH].iter().any(|state| step.asks(state)) || step.lets(Barrier::IDENTITY)
 }
 
 fn claim(line: &'static Store) -> Claim {

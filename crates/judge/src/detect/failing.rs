@@ -121,13 +121,12 @@ fn made_for<'s, 'a>(
 
 /// Returns true if the step was refused because something stands where it was to make something.
 fn is_there(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&MAKING)) && step.observed.call.errno() == Some(Errno::EEXIST)
+    step.is_about(&MAKING) && step.observed.call.errno() == Some(Errno::EEXIST)
 }
 
 /// Returns true if the step asks for the status of the object of a claim.
 fn asks_about(step: &Step<'_>, claim: &Claim) -> bool {
-    let asks = step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) && matches!(m.line.act, Act::Ask(_)));
-    asks && claim.object.is_some() && step.object.as_deref() == claim.object.as_deref()
+    step.asks(&PATH) && claim.object.is_some() && step.object.as_deref() == claim.object.as_deref()
 }
 
 fn claim(about: &'static str, instead: &'static str, weak: bool) -> Claim {

@@ -5,7 +5,7 @@ use crate::collections::hash::{Map, Seeded, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::{Act, Effect, NAME, NoFollow, PATH};
+use crate::semantics::{Effect, NAME, NoFollow, PATH};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::BESIDE;
 use crate::world::replay::Step;
@@ -87,9 +87,7 @@ impl Missing {
 
 /// Returns the path of a question whose answer was that the name does not exist.
 fn asked_in_vain<'s>(step: &'s Step<'_>) -> Option<&'s str> {
-    let meaning = step.meaning.as_ref()?;
-    let asks =
-        matches!(meaning.line.act, Act::Ask(_)) && (meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME));
+    let asks = step.asks(&PATH) || step.asks(&NAME);
     let missing = step.observed.call.errno() == Some(Errno::ENOENT);
     step.object.as_deref().filter(|_| asks && missing)
 }

@@ -51,7 +51,7 @@ impl NoOp {
         let is_written = |name: &Arc<str>| self.written.contains(&(process, name.clone()));
         for before in steps.get(..step.index).unwrap_or_default().iter().rev() {
             let fd = before.observed.call.fd.as_ref();
-            let syncs = before.meaning.as_ref().is_some_and(|m| m.line.about.is(&SYNCED));
+            let syncs = before.is_about(&SYNCED);
             if syncs && fd == Some(&name) {
                 let clean = is_written(file) || is_written(&name);
                 return if clean { Since::Clean { is_renamed } } else { Since::Written };

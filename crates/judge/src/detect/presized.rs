@@ -143,12 +143,11 @@ fn forget(step: &Step<'_>, files: &mut Map<i32, Grown>) {
     if meaning.is_some_and(|m| m.line.about.is(&POSITION) && matches!(m.line.act, Act::Set { .. })) {
         files.remove(&own);
     }
-    let asks = meaning.is_some_and(|m| matches!(m.line.act, Act::Ask(_)) && m.line.about.is(&FILE_STATUS));
     let reads = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd);
-    for fd in reads.into_iter().chain(asks.then_some(own)) {
+    for fd in reads.into_iter().chain(step.asks(&FILE_STATUS).then_some(own)) {
         files.entry(fd).and_modify(|file| file.longer = None);
     }
-    if meaning.is_some_and(|m| m.line.about.is(&PATH) && matches!(m.line.act, Act::Ask(_))) {
+    if step.asks(&PATH) {
         files.values_mut().for_each(|file| file.longer = None);
     }
 }

@@ -89,14 +89,14 @@ impl<'a> Repeat<'a> {
         let row = |id| self.recording.row(id);
         let found_missing = row(step.observed.call.row).counts.errors.contains_key(&Errno::ENOENT);
         self.changed.is_of_another_by(step, |id| found_missing || !removes_name(row(id).syscall))
-            || is_of_descriptor(step) && self.written.is_of_another_by(step, |_| true)
+            || step.is_about(&FILE_STATUS) && self.written.is_of_another_by(step, |_| true)
     }
 
     /// Notes the answer to a question for a file's status by its path. Returns true if most of the answers about the
     /// path so far differ from the ones before them.
     fn is_news(&mut self, step: &Step<'_>) -> bool {
         let Some((path, now)) =
-            step.object_id.filter(|_| is_status(step)).zip(step.meaning.as_ref().and_then(|m| m.now.as_deref()))
+            step.object_id.filter(|_| step.is_about(&PATH)).zip(step.meaning.as_ref().and_then(|m| m.now.as_deref()))
         else {
             return false;
         };
@@ -171,7 +171,7 @@ impl Detector for Repeat<'_> {
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);
-                let held_open = is_of_descriptor(step) && !comes_and_goes.contains(&step.observed.descriptor(0));
+                let held_open = step.is_about(&FILE_STATUS) && !comes_and_goes.contains(&step.observed.descriptor(0));
                 let facts = claim.facts.with(Fact::Search, looks.search(at)).with(Fact::Walk, walks);
                 let facts = facts.with(Fact::HeldOpen, held_open);
                 put(claims, step.index, Claim { facts, ..claim });
@@ -207,11 +207,6 @@ fn is_about_room(claims: &Claims, step: &Step<'_>) -> bool {
     claims.get(step.index).is_some_and(|claim| claim.facts.contains(Fact::Room))
 }
 
-/// Returns true if the step asks for the status of an open file.
-fn is_of_descriptor(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&FILE_STATUS))
-}
-
 /// Returns the descriptors that a window shows to be made or given up.
 fn come_and_go(steps: &[Step<'_>]) -> Set<i32> {
     let made = |step: &Step<'_>| step.observed.call.result.map(|fd| fd as i32).filter(|fd| step.makes_descriptor(*fd));
@@ -220,11 +215,7 @@ fn come_and_go(steps: &[Step<'_>]) -> Set<i32> {
 }
 
 fn is_about_path(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) || m.line.about.is(&NAME))
-}
-
-fn is_status(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH))
+    step.is_about(&PATH) || step.is_about(&NAME)
 }
 
 /// Returns the files that stay open and that the program follows: it reads at their end, or asks
@@ -233,7 +224,7 @@ fn is_status(step: &Step<'_>) -> bool {
 fn followed<'s>(steps: &'s [Step<'_>]) -> Set<&'s str> {
     let name = |step: &'s Step<'_>| step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
     let at_end = |step: &Step<'_>| step.moved.is_some_and(|m| m.line.way == Way::In && m.got == Some(0));
-    let asks = |step: &Step<'_>| step.meaning.as_ref().is_some_and(|m| m.line.about.is(&FILE_STATUS));
+    let asks = |step: &Step<'_>| step.is_about(&FILE_STATUS);
     let mut files: Set<&str> = steps.iter().filter(|step| at_end(step) || asks(step)).filter_map(name).collect();
     for step in steps {
         if let Some(opened) = &step.opened {
@@ -248,7 +239,7 @@ fn followed<'s>(steps: &'s [Step<'_>]) -> Set<&'s str> {
 
 /// Returns true if the step asks for the status of one of the files by its path.
 fn is_followed(step: &Step<'_>, files: &Set<&str>) -> bool {
-    is_status(step) && step.object.as_deref().is_some_and(|path| files.iter().any(|file| leads_to(path, file)))
+    step.is_about(&PATH) && step.object.as_deref().is_some_and(|path| files.iter().any(|file| leads_to(path, file)))
 }
 
 /// A question by which a program looks whether a file changed while it was read.
@@ -265,7 +256,7 @@ enum Check {
 /// program that asks once for each piece asks before reads, or the first time after opening.
 fn after_reads(steps: &[Step<'_>]) -> Map<usize, Check> {
     let mut found = Map::default();
-    for (at, step) in steps.iter().enumerate().filter(|(_, step)| is_status(step) || is_of_descriptor(step)) {
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.is_about(&PATH) || step.is_about(&FILE_STATUS)) {
         let rest = steps.get(at + 1..).unwrap_or_default();
         let asked = step.object.as_deref();
         let file = |step: &Step<'_>| {

@@ -63,7 +63,7 @@ impl Detector for Rewritten {
                 under_way.push(Writing { calls: vec![at], fd, open: true, name: opened.path.to_string() });
                 continue;
             }
-            if is_promise(step) {
+            if step.is_about(&SYNCED) {
                 // A file that is synced has to be on the disk.
                 under_way.retain(|w| w.fd != i64::from(step.observed.descriptor(0)));
                 continue;
@@ -102,11 +102,6 @@ fn moved_to(step: &Step<'_>, from: &str) -> Option<String> {
     let mut paths = step.observed.paths(step.effects);
     let (first, second) = (paths.next()?, paths.next()?);
     (first == from).then(|| second.into_owned())
-}
-
-/// Returns true if the step syncs a file to the disk.
-fn is_promise(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SYNCED))
 }
 
 /// Returns true if the program itself looks at one of the files.

@@ -5,7 +5,7 @@ use crate::collections::hash::Map;
 use crate::evidence::claim::{Claim, Claims, put};
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
-use crate::semantics::{Act, FILE_STATUS, Way};
+use crate::semantics::{FILE_STATUS, Way};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
 use std::sync::Arc;
@@ -116,17 +116,11 @@ pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
             Some((Way::In, got)) => place.reads(step, got),
             Some((Way::Out, got)) => place.writes(step, got),
             None if step.signs.any(Signs::SEEKS) => place.sought(step),
-            None if asks_status(step) => place.asked = Some(step.index),
+            None if step.asks(&FILE_STATUS) => place.asked = Some(step.index),
             None => {}
         }
     }
     places.into_values().for_each(|place| place.claim(claims));
-}
-
-/// Returns true if the step asks for the status of an open file.
-fn asks_status(step: &Step<'_>) -> bool {
-    let asks = |act: &Act| matches!(act, Act::Ask(_));
-    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&FILE_STATUS) && asks(&m.line.act))
 }
 
 fn claim() -> Claim {

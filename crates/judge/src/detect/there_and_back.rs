@@ -2,7 +2,7 @@
 //! itself, and the questions for the directory to go back to.
 
 use crate::collections::hash::Map;
-use crate::evidence::claim::{Claims, Detector, about_state, put};
+use crate::evidence::claim::{Claims, Detector, put_state};
 use crate::results::finding::Kind;
 use crate::semantics::{Act, CWD, FOLDER};
 use crate::world::barrier::Barrier;
@@ -62,15 +62,14 @@ impl Detector for ThereAndBack {
         if !turns {
             return;
         }
-        for (at, _) in &sets {
-            claim(steps, *at, claims);
-        }
+        let set = sets.iter().filter_map(|(at, _)| steps.get(*at));
+        set.for_each(|step| put_state(Kind::Toggle, step, claims));
         for (at, step) in steps.iter().enumerate() {
             let asks = step.meaning.as_ref().filter(|m| m.line.about.is(&CWD) && matches!(m.line.act, Act::Ask(_)));
             let is_home = asks.and_then(|m| m.now.as_deref()).is_some_and(|answer| answer == home);
             let leaves = || sets.iter().find(|(set, _)| *set > at).is_none_or(|(_, to)| *to != home);
             if is_home && leaves() {
-                claim(steps, at, claims);
+                put_state(Kind::Toggle, step, claims);
             }
         }
     }
@@ -80,11 +79,4 @@ impl Detector for ThereAndBack {
 fn went<'s>(step: &'s Step<'_>) -> Option<&'s [u8]> {
     let meaning = step.meaning.as_ref().filter(|meaning| meaning.line.about.is(&FOLDER))?;
     Some(meaning.now.as_deref().unwrap_or_default())
-}
-
-fn claim(steps: &[Step<'_>], at: usize, claims: &mut Claims) {
-    let Some(step) = steps.get(at) else { return };
-    if let Some(claim) = about_state(Kind::Toggle, step, claims) {
-        put(claims, step.index, claim);
-    }
 }

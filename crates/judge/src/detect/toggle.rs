@@ -3,7 +3,7 @@
 use super::signalled::handling;
 use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
-use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put, put_state};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
@@ -148,7 +148,7 @@ impl Detector for Toggle<'_> {
             let of_children = begins.filter(is_parent).is_some_and(|step| is_child_signal(step, history));
             for step in back.iter().filter_map(|at| steps.get(*at)) {
                 if let Some(claim) = about_state(Kind::Toggle, step, claims) {
-                    let is_position = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&POSITION));
+                    let is_position = step.is_about(&POSITION);
                     let of_both = Facts::default().with(Fact::ChildSignal, of_children);
                     let facts = claim.facts.and(of_both.with(Fact::Position, is_position));
                     put(claims, step.index, Claim { facts, ..claim });
@@ -173,7 +173,7 @@ impl<'a> Toggle<'a> {
     /// Returns true if a history of signal masks keeps signals away that come all the time.
     fn keeps_away(&self, history: &History<'_>, steps: &[Step<'_>]) -> bool {
         let Some(first) = history.first().and_then(|(at, _)| steps.get(*at)) else { return false };
-        let is_mask = first.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SIGNAL_MASK));
+        let is_mask = first.is_about(&SIGNAL_MASK);
         let process = first.observed.window.process.0;
         let has_signals = self.signalled.contains(&process) || self.handling.contains(&process);
         is_mask && has_signals && !is_child_signal(first, history)
@@ -194,9 +194,7 @@ impl<'a> Toggle<'a> {
         let known = alike.iter().filter(|(turn, _)| self.ranges.contains(turn)).count();
         if alike.len() >= PERIODS && 2 * known >= alike.len() {
             for step in alike.iter().flat_map(|(_, history)| history.iter()).filter_map(|(at, _)| steps.get(*at)) {
-                if let Some(claim) = about_state(Kind::Toggle, step, claims) {
-                    put(claims, step.index, claim);
-                }
+                put_state(Kind::Toggle, step, claims);
             }
         }
         let room = REMEMBERED.saturating_sub(self.ranges.len());
@@ -221,9 +219,7 @@ impl Toggle<'_> {
                 if before.is_none() && known && height.again >= TURNS {
                     leave_out_later(step, claims);
                 } else if before.is_some() && known && (up || height.again >= TURNS) {
-                    about_state(Kind::Toggle, step, claims)
-                        .into_iter()
-                        .for_each(|claim| put(claims, step.index, claim));
+                    put_state(Kind::Toggle, step, claims);
                 }
                 before = Some(value);
             }
@@ -255,7 +251,7 @@ fn parents(recording: &Recording, semantics: &Semantics) -> Set<u32> {
 
 /// Returns true if a history of signal masks adds and takes away SIGCHLD, and no other signal.
 fn is_child_signal(step: &Step<'_>, history: &History<'_>) -> bool {
-    let is_mask = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SIGNAL_MASK));
+    let is_mask = step.is_about(&SIGNAL_MASK);
     let masks = || history.iter().map(|(_, value)| Some(u64::from_le_bytes(*value.first_chunk()?)));
     let Some(first) = masks().next().flatten().filter(|_| is_mask) else { return false };
     let others = first & !SIGCHLD;
@@ -294,9 +290,7 @@ fn in_rotation(done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
             continue;
         }
         for step in history.iter().skip(1).filter_map(of) {
-            if let Some(claim) = about_state(Kind::Toggle, step, claims) {
-                put(claims, step.index, claim);
-            }
+            put_state(Kind::Toggle, step, claims);
         }
     }
 }
@@ -334,16 +328,17 @@ fn waits_to_write(history: &History<'_>, steps: &[Step<'_>]) -> bool {
         let is_full = |s: &Step<'_>| {
             s.observed.call.errno() == Some(Errno::EAGAIN) && s.lines.transfers_out() && s.descriptor() == Some(watched)
         };
-        step.meaning.as_ref().is_some_and(|m| m.line.about.is(&INTEREST)) && steps.iter().any(is_full)
+        step.is_about(&INTEREST) && steps.iter().any(is_full)
     })
 }
 
 /// Returns true if a history sets the protection of memory, and a signal came before one of the sets: a handler may have
 /// made it.
 fn is_opened_by_handler(history: &History<'_>, steps: &[Step<'_>]) -> bool {
-    history.iter().filter_map(|(at, _)| steps.get(*at)).any(|step| {
-        step.lets(Barrier::SIGNALLED) && step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PROTECTION))
-    })
+    history
+        .iter()
+        .filter_map(|(at, _)| steps.get(*at))
+        .any(|step| step.lets(Barrier::SIGNALLED) && step.is_about(&PROTECTION))
 }
 
 /// Returns true if the step unmaps memory, or maps memory that may lie where other memory was.

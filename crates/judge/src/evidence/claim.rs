@@ -325,6 +325,13 @@ pub(crate) fn about_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> O
     Some(Claim { weak, facts, instead: None, object, gives_up, ..Claim::of(kind, state.thing, "") })
 }
 
+/// Claims a step for the state that it asks for or sets.
+pub(crate) fn put_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) {
+    if let Some(claim) = about_state(kind, step, claims) {
+        put(claims, step.index, claim);
+    }
+}
+
 /// Returns true if the step changes the signal mask by SIGPIPE alone.
 fn is_about_pipes(step: &Step<'_>) -> bool {
     let mask = |value: &Option<Value<'_>>| value.as_deref()?.first_chunk().map(|mask| u64::from_le_bytes(*mask));

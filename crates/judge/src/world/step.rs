@@ -4,8 +4,8 @@ use crate::names::paths::{Parts, PathId, Text};
 use crate::semantics::signs::Signs;
 use crate::semantics::{
     ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, FileLock, KernelLock, Key, Line, Lines, Look, MAKING, NAME,
-    ObservedCall, PATH, POSITION, ROOM, SIZE, STATUS_FLAGS, SYNCED, Source, StateLine, Thing, Transfer, Unit, Value,
-    Way,
+    ObservedCall, PATH, POSITION, ROOM, SIZE, STATUS_FLAGS, SYNCED, Source, State, StateLine, Thing, Transfer, Unit,
+    Value, Way,
 };
 use crate::world::barrier::Barrier;
 use systoll_model::{Errno, Moment};
@@ -173,6 +173,16 @@ impl Step<'_> {
     /// Returns the first line of a table that applies to the call.
     pub(crate) fn line<T: Line>(&self) -> Option<&'static T> {
         self.lines.line(&self.observed)
+    }
+
+    /// Returns true if the call asks for state of this kind, sets it or tries to.
+    pub(crate) fn is_about(&self, state: &'static State) -> bool {
+        self.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(state))
+    }
+
+    /// Returns true if the call asks for state of this kind.
+    pub(crate) fn asks(&self, state: &'static State) -> bool {
+        self.is_about(state) && self.meaning.as_ref().is_some_and(|meaning| matches!(meaning.line.act, Act::Ask(_)))
     }
 
     /// Returns the call's first argument, if that is a descriptor.
