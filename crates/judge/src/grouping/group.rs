@@ -4,7 +4,7 @@ use std::sync::Arc;
 use systoll_model::{FrameId, ModuleId, ProcessId, RowId};
 
 /// The property that the calls of a group share.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Common {
     /// The function of a frame.
     Function(FrameId),
@@ -30,11 +30,12 @@ pub enum Common {
     /// The property is unknown.
     Unknown,
     /// The calls lack the property: for example, they have no descriptor.
+    #[default]
     None,
 }
 
 /// Calls that share a property.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
     /// The shared property.
     pub common: Common,
@@ -54,23 +55,6 @@ pub struct Group {
     pub looked_at: Option<u64>,
     /// Rows of the calls, costliest first; empty if the group does not tell rows apart.
     pub rows: Vec<RowId>,
-}
-
-impl Group {
-    /// Returns a group without calls.
-    pub(super) fn none(common: Common) -> Self {
-        Self {
-            common,
-            calls: 0,
-            low: 0,
-            high: 0,
-            failed: None,
-            toll_ns: None,
-            waited_ns: None,
-            looked_at: None,
-            rows: Vec::new(),
-        }
-    }
 }
 
 /// Returns the sum of the known values; `None` if neither is known.

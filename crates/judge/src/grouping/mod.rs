@@ -83,8 +83,8 @@ pub fn grouped(recording: &Recording, by: By, only: Option<&BTreeSet<Sysno>>) ->
         By::Caller => sampled::by_place(recording, &rows, |f| function(recording, f), Common::Function),
         By::Line => sampled::by_place(recording, &rows, |f| line(recording, f), Common::Line),
         By::Api => sampled::by_api(recording, &rows),
-        By::Library => exact(&rows, |r| library(recording, r)),
-        By::Process => exact(&rows, |r| Some(r.process)),
+        By::Library => exact(&rows, |r| library(recording, r), Common::Library),
+        By::Process => exact(&rows, |r| Some(r.process), Common::Process),
         By::Thread => threads(&recording.threads, &wanted, &rows),
         By::Fd => sampled::by_fd(recording, &rows),
     };
@@ -103,11 +103,6 @@ fn sort(groups: &mut [Group]) {
     groups.sort_by_key(|g| (std::cmp::Reverse((g.toll_ns.unwrap_or(0), g.calls)), unknown(g)));
 }
 
-/// A key of groups, which is shown as a property.
-trait GroupKey {
-    fn common(self) -> Common;
-}
-
 /// Position in code. Functions with the same name and position are one, whichever frame called from them.
 #[derive(PartialEq, Eq, Hash)]
 struct CodePlace<'a> {
@@ -115,18 +110,6 @@ struct CodePlace<'a> {
     file: Option<&'a str>,
     line: Option<u32>,
     module: Option<&'a Module>,
-}
-
-impl GroupKey for ModuleId {
-    fn common(self) -> Common {
-        Common::Library(self)
-    }
-}
-
-impl GroupKey for ProcessId {
-    fn common(self) -> Common {
-        Common::Process(self)
-    }
 }
 
 /// Returns the file of the function that [`place::caller`] names; for a script the interpreter's file, the outermost in
@@ -149,7 +132,7 @@ fn function(recording: &Recording, frame: FrameId) -> Option<CodePlace<'_>> {
 }
 
 /// Returns groups of rows, each row having one key.
-fn exact<K: GroupKey + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Option<K>) -> Vec<Group> {
+fn exact<K: Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Option<K>, common: fn(K) -> Common) -> Vec<Group> {
     let mut at: HashMap<Option<K>, usize> = HashMap::new();
     let mut parts: Vec<(Vec<(RowId, &Row)>, Counts)> = Vec::new();
     for (id, row) in rows.iter().copied() {
@@ -164,12 +147,14 @@ fn exact<K: GroupKey + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> 
     }
     let mut keys: Vec<(Option<K>, usize)> = at.into_iter().collect();
     keys.sort_by_key(|(_, index)| *index);
-    keys.into_iter().zip(parts).map(|((key, _), (members, counts))| group(key, members, &counts)).collect()
+    let common = |key: Option<K>| key.map_or(Common::Unknown, common);
+    keys.into_iter().zip(parts).map(|((key, _), (members, counts))| group(common(key), members, &counts)).collect()
 }
 
-fn group<K: GroupKey>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &Counts) -> Group {
+fn group(common: Common, mut members: Vec<(RowId, &Row)>, counts: &Counts) -> Group {
     members.sort_by_key(|(id, r)| (std::cmp::Reverse((r.counts.toll_ns.unwrap_or(0), r.counts.calls)), *id));
     Group {
+        common,
         calls: counts.calls,
         low: counts.calls,
         high: counts.calls,
@@ -177,7 +162,7 @@ fn group<K: GroupKey>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &
         toll_ns: counts.toll_ns,
         waited_ns: counts.waited_ns,
         rows: members.into_iter().map(|(id, _)| id).collect(),
-        ..Group::none(key.map_or(Common::Unknown, GroupKey::common))
+        ..Group::default()
     }
 }
 
@@ -192,7 +177,7 @@ fn threads(threads: &[Thread], wanted: &dyn Fn(Sysno) -> bool, rows: &[(RowId, &
     }
     let group = |thread: &Thread| {
         let common = Common::Thread { process: thread.process, tid: thread.tid, name: thread.name.clone() };
-        let mut sum = Group { failed: Some(0), ..Group::none(common) };
+        let mut sum = Group { common, failed: Some(0), ..Group::default() };
         for c in thread.calls.iter().filter(|c| wanted(c.syscall)) {
             let shared = || {
                 let (calls, toll) = each.get(&(thread.process, c.syscall)).copied().filter(|(calls, _)| *calls > 0)?;

@@ -8,7 +8,7 @@ use crate::words::language_api::api_shares;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
-use systoll_model::{FrameId, Recording, Row, RowId, RowLine, Sysno};
+use systoll_model::{FrameId, Recording, Row, RowId, RowLine, Sysno, octaves};
 
 /// A row's calls in windows.
 #[derive(Default)]
@@ -233,12 +233,9 @@ fn parts<'a>(seen: &LookTally<'a>, calls: u64) -> Vec<(Option<&'a Arc<str>>, Par
         };
         return parts.into_iter().map(|(target, (_, n))| (target, exact(n))).collect();
     }
-    let top = calls.ilog2();
     let mut weight = 0.0;
-    for octave in 0..=top {
-        let size = (1u64 << octave).min(calls - ((1u64 << octave) - 1)) as f64;
-        let nearest = seen.octaves.iter().min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - **at));
-        let Some((_, targets)) = nearest else { continue };
+    for (size, nearest) in octaves(calls, seen.octaves.keys().copied()) {
+        let (Some(targets), size) = (seen.octaves.get(&nearest), size as f64) else { continue };
         let looked_at: u64 = targets.values().sum();
         weight += size;
         for (target, n) in targets {
@@ -275,7 +272,7 @@ impl<K: Eq + Hash> Sums<K> {
     fn put(&mut self, key: K, common: impl FnOnce() -> Common, (id, row): (RowId, &Row), part: &Part) {
         let index = *self.at.entry(key).or_insert(self.groups.len());
         if index == self.groups.len() {
-            self.groups.push(Group { failed: Some(0), ..Group::none(common()) });
+            self.groups.push(Group { common: common(), failed: Some(0), ..Group::default() });
         }
         let Some(group) = self.groups.get_mut(index) else { return };
         let share = part.calls / (row.counts.calls as f64).max(1.0);
