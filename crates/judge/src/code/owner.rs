@@ -123,7 +123,7 @@ impl Owner {
         if let Some(owner) = Self::of_lines(recording, row, program) {
             return owner;
         }
-        if CodeLanguage::runs(program) {
+        if CodeLanguage::of_program(program).is_some() {
             // The interpreter's script is its first argument, unless that is an option. `ocaml` is a script of
             // `ocamlrun` that runs the next one.
             let is_script = |word: &&Arc<str>| CodeLanguage::of_file(&name_of(word)).is_none();
@@ -356,13 +356,6 @@ fn module(path: &str) -> Option<String> {
     let name = rest.split('/').next()?;
     let name = name.trim_end_matches(".py").trim_end_matches(".rb");
     (!name.is_empty() && !name.starts_with("importlib")).then(|| name.to_owned())
-}
-
-impl CodeLanguage {
-    /// Returns true if the program is an interpreter, which runs a script.
-    pub(crate) fn runs(program: &Process) -> bool {
-        CodeLanguage::of_program(program).is_some()
-    }
 }
 
 /// Returns true if each request of a server starts the script anew, so that its variables keep nothing.

@@ -226,14 +226,16 @@ fn shares<'c>(
     if shares.iter().skip(1).any(|share| share.calls.estimate > 0) { shares } else { Vec::new() }
 }
 
+/// Returns the index of the part that has an object; that of the rest if none has.
+fn part_with(object: Option<usize>, shares: &[RowPart]) -> usize {
+    object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
+}
+
 /// Sets each part's calls, share, weight and ledger. The first part gets what the others leave.
 fn measure(shares: &mut [RowPart], row: &RowSeen<'_>, recording: &Recording, views: &[RowView<'_>]) {
     let calls = recording.row(row.id).counts.calls;
     let told = views.get(row.id.0 as usize).and_then(|view| view.ledger.told).filter(|told| told.calls > 0);
-    let part_of = |object: Option<usize>, shares: &[RowPart]| {
-        object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
-    };
-    let parts: Vec<usize> = row.calls.iter().map(|c| part_of(c.object, shares)).collect();
+    let parts: Vec<usize> = row.calls.iter().map(|c| part_with(c.object, shares)).collect();
     let mut left = Estimate { estimate: calls, low: calls, high: calls };
     for (at, share) in shares.iter_mut().enumerate().skip(1) {
         let is: Vec<bool> = parts.iter().map(|part| *part == at).collect();
@@ -284,7 +286,8 @@ fn ledger_of(told: &Ledger, names: &[&str]) -> Option<Ledger> {
     let repeats = sum(&|o| (o.calls as f64 * o.same as f64 / o.looks.max(1) as f64).round() as u64);
     let squares = (told.squares as f64 * calls as f64 / told.calls.max(1) as f64).round() as u64;
     let objects = top.len() as u64;
-    let of = Ledger {
+    // The ledger gives `other_way` for the whole row only.
+    Some(Ledger {
         row: told.row,
         looks,
         calls,
@@ -294,9 +297,7 @@ fn ledger_of(told: &Ledger, names: &[&str]) -> Option<Ledger> {
         relative: told.relative,
         top,
         ..Ledger::default()
-    };
-    // The ledger gives `other_way` for the whole row only.
-    Some(Ledger { other_way: 0, ..of })
+    })
 }
 
 /// Returns a ledger without one part.
@@ -460,9 +461,7 @@ impl SplitRecording {
     /// Renumbers the calls that windows show, so that each is a call of its part. Its new number is that of the
     /// part's calls made by then, where calls that no window shows are shared out in proportion.
     fn renumber(&mut self, row: &RowSeen<'_>, shares: &[RowPart], ids: &[RowId], calls: u64) {
-        let part_of = |object: Option<usize>| {
-            object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
-        };
+        let part_of = |object: Option<usize>| part_with(object, shares);
         let mut seen: Vec<u64> = vec![0; shares.len()];
         row.calls.chunk_by(|a, b| a.call.nth == b.call.nth).for_each(|same| seen[part_of(same[0].object)] += 1);
         let all: u64 = seen.iter().sum();
@@ -531,13 +530,10 @@ impl SplitRecording {
 
 /// Returns a part's share of the row's errors, in proportion to the errors in windows.
 fn failing(row: &RowSeen<'_>, shares: &[RowPart], at: usize, counts: &Counts) -> BTreeMap<systoll_model::Errno, u64> {
-    let part_of = |object: Option<usize>| {
-        object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
-    };
     let of = |(errno, calls): (&systoll_model::Errno, &u64)| {
         let failed = |c: &&SeenCall<'_>| c.call.errno() == Some(*errno);
         let all = row.calls.iter().filter(failed).count();
-        let here = row.calls.iter().filter(failed).filter(|c| part_of(c.object) == at).count();
+        let here = row.calls.iter().filter(failed).filter(|c| part_with(c.object, shares) == at).count();
         let share = if all > 0 { here as f64 / all as f64 } else { shares.get(at).map_or(0.0, |share| share.fraction) };
         (*errno, (share * *calls as f64).round() as u64)
     };

@@ -83,7 +83,7 @@ pub(crate) fn groups<'a>(
     for (at, view) in views.iter().enumerate().filter(|(_, v)| !v.claimed.is_empty()) {
         let Some(row) = recording.rows.get(at) else { continue };
         let id = RowId(at as u32);
-        match row_cause(recording, row, view, &mut patterns) {
+        match cause_of(recording, row, view.claimed.iter(), &mut patterns) {
             Some(cause) => {
                 let object = cause.matches.iter().any(|m| !m.objects.is_empty()).then(|| common_object(&[view]));
                 let object = object.flatten().map(|o| of_itself(o, recording.process(row.process).pid));
@@ -250,16 +250,6 @@ impl<'a> ClaimCandidates<'a> {
         }
         &self.known
     }
-}
-
-/// Returns the cause that explains most of a row's claims.
-fn row_cause<'a>(
-    recording: &Recording,
-    row: &Row,
-    view: &RowView<'_>,
-    patterns: &mut Patterns<'a>,
-) -> Option<Suspect<'a>> {
-    cause_of(recording, row, view.claimed.iter(), patterns)
 }
 
 /// Returns the cause that explains most of these claims of a row. A weak claim counts half as much

@@ -46,12 +46,6 @@ impl Deref for Text<'_> {
     }
 }
 
-impl Default for Text<'_> {
-    fn default() -> Self {
-        Self::Seen("")
-    }
-}
-
 impl<'a> From<Cow<'a, str>> for Text<'a> {
     fn from(text: Cow<'a, str>) -> Self {
         match text {
@@ -170,7 +164,7 @@ impl<'a> Paths<'a> {
 
     /// Returns the text with this number.
     pub(crate) fn text(&self, path: PathId) -> Text<'a> {
-        self.known.get(path.place()).map(|known| known.text.clone()).unwrap_or_default()
+        self.known.get(path.place()).map_or(Text::Seen(""), |known| known.text.clone())
     }
 
     /// Returns true if the path begins at the root.

@@ -66,6 +66,13 @@ struct Seen {
     calls: f64,
 }
 
+impl Seen {
+    fn add(&mut self, looks: u64, calls: f64) {
+        self.looks = self.looks.saturating_add(looks);
+        self.calls += calls;
+    }
+}
+
 /// The work of pools in a recording, as its samples show it.
 #[derive(Debug, Default)]
 pub(crate) struct Pools<'r> {
@@ -122,11 +129,7 @@ impl<'r> Pools<'r> {
         parts.all += calls;
         parts.looks = parts.looks.saturating_add(looks);
         let mut is_threads = false;
-        let add = |lines: &mut BTreeMap<FrameId, Seen>, line| {
-            let seen = lines.entry(line).or_default();
-            seen.looks = seen.looks.saturating_add(looks);
-            seen.calls += calls;
-        };
+        let add = |lines: &mut BTreeMap<FrameId, Seen>, line| lines.entry(line).or_default().add(looks, calls);
         match part {
             Some(Part::Work(kind, operation)) => {
                 parts.kind = parts.kind.or(Some(kind));
@@ -171,9 +174,7 @@ impl<'r> Pools<'r> {
                 continue;
             };
             let asks = self.asks.entry((row.process, Kind::Goroutine, Some(creator.name))).or_default();
-            let seen = asks.entry(own.frame).or_default();
-            seen.looks = seen.looks.saturating_add(sample.looks);
-            seen.calls += sample.calls;
+            asks.entry(own.frame).or_default().add(sample.looks, sample.calls);
         }
     }
 
@@ -214,9 +215,7 @@ impl<'r> Pools<'r> {
         let is_meant = |operation: &Option<&str>| is_named(operation) || kind.names_some() && !any_name;
         for (line, seen) in of_kind().filter(|((_, _, operation), _)| is_meant(operation)).flat_map(|(_, lines)| lines)
         {
-            let sum = lines.entry(*line).or_default();
-            sum.looks += seen.looks;
-            sum.calls += seen.calls;
+            lines.entry(*line).or_default().add(seen.looks, seen.calls);
         }
         let waiting = self.waits.get(&(process, kind));
         // Who uses a transport says more of its calls than who made it.

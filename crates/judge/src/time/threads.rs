@@ -228,16 +228,8 @@ impl<'a> Threads<'a> {
 
     /// Returns the ends of watched processes that `parent` made and that are known by their ids, by rising time.
     pub(super) fn ends_of_children(&self, parent: u32) -> Vec<u64> {
-        let processes = &self.recording.processes;
-        let of_parent = |process: &&Process| {
-            !process.is_many()
-                && process.pid != parent
-                && process.parent.and_then(|id| pid_of(self.recording, id)) == Some(parent)
-        };
-        let mut pids: Vec<u32> = processes.iter().filter(of_parent).map(|process| process.pid).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        let mut ends: Vec<u64> = pids.into_iter().filter_map(|pid| Some(self.life(pid)?.end_ns)).collect();
+        let children = self.children.get(&parent).into_iter().flatten();
+        let mut ends: Vec<u64> = children.filter_map(|pid| Some(self.life(*pid)?.end_ns)).collect();
         ends.sort_unstable();
         ends
     }

@@ -251,9 +251,8 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
         per_unit,
         later: f.later.map(|l| Later { share_of_cpu: share_of_cpu(l.ns.estimate as f64), ..l }),
         waited_ns: match f.waits_claimed {
-            Some(_) => Some(f.waited.round() as u64),
-            None if group.late.is_some() => Some(f.waited.round() as u64),
-            None => waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
+            waits if waits.is_some() || group.late.is_some() => Some(f.waited.round() as u64),
+            _ => waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
         },
         share_of_cpu: share_of_cpu(needless_toll),
         share_of_wall: (group.by_wait && (f.single_thread || group.late.is_some())).then_some(shares.wall),

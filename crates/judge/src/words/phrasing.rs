@@ -292,7 +292,7 @@ fn is_of(group: &Group<'_>, shown: JudgedView<'_>, may_own: impl Fn(&Owner) -> b
     let loads = |frame: &Frame| file(frame).is_some_and(|file| LOADERS.iter().any(|loader| file.contains(loader)));
     let is_own = |frame: &Frame| frame.language.is_some() && frame.class == FrameClass::User;
     let its_own = language.and_then(|language| Owner::of_interpreter(language, program, &[lead.syscall]));
-    let by_own_line = !CodeLanguage::runs(program) || frames().any(is_own);
+    let by_own_line = CodeLanguage::of_program(program).is_none() || frames().any(is_own);
     may_own(&owner) && its_own.is_none() && by_own_line && !frames().any(loads)
 }
 
