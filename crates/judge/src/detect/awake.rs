@@ -62,9 +62,9 @@ impl<'a> Bells<'a> {
         Self(both.chain(sockets).collect())
     }
 
-    /// Returns what a step's descriptor carries within its process; `None` if another process may have the other end.
-    pub(super) fn carried_by(&self, step: &Step<'_>) -> Option<Within> {
-        self.carried(&step.observed)
+    /// Returns what a call's descriptor carries within its process; `None` if another process may have the other end.
+    pub(super) fn carried(&self, call: &ObservedCall<'_>) -> Option<Within> {
+        self.0.get(&(call.window.process.0, call.call.fd.as_deref()?)).copied()
     }
 
     /// Returns true if a call's descriptor only wakes threads.
@@ -75,10 +75,6 @@ impl<'a> Bells<'a> {
     /// Returns true if there is any such descriptor.
     pub(super) fn any(&self) -> bool {
         !self.0.is_empty()
-    }
-
-    fn carried(&self, call: &ObservedCall<'_>) -> Option<Within> {
-        self.0.get(&(call.window.process.0, call.call.fd.as_deref()?)).copied()
     }
 }
 

@@ -51,15 +51,11 @@ struct RowGaps {
 #[derive(Default)]
 pub(super) struct Edge {
     rows: Map<RowId, RowGaps>,
-    /// Number of windows so far.
-    windows: usize,
 }
 
 impl Edge {
-    /// Reads one window, after all claims on it are made.
-    pub(super) fn window(&mut self, steps: &[Step<'_>], shown: Signs, claims: &Claims) {
-        let window = self.windows;
-        self.windows += 1;
+    /// Reads a window, given with its number, after all claims on it are made.
+    pub(super) fn window(&mut self, window: usize, steps: &[Step<'_>], shown: Signs, claims: &Claims) {
         if !shown.any(Signs::FROM_BEFORE.and(Signs::ARMS)) {
             return;
         }

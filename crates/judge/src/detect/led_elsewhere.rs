@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// Names that processes give to other files, or take away, as far as windows show.
 pub(super) struct LedElsewhere {
-    names: Rc<Changers>,
+    pub(super) names: Rc<Changers>,
 }
 
 /// Tells whether a question follows a path whose names stay.
@@ -50,10 +50,6 @@ impl Way {
 }
 
 impl LedElsewhere {
-    pub(super) fn new(names: Rc<Changers>) -> Self {
-        Self { names }
-    }
-
     /// Returns what the steps follow, for each step; `calls` returns the exact number of calls of a step's row. Returns
     /// `None` if the process moves no names.
     pub(super) fn follows(&self, steps: &[Step<'_>], calls: impl Fn(&Step<'_>) -> u64) -> Option<Vec<Follows>> {

@@ -125,7 +125,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::WATCHES, Box::new(rewatch::Rewatch::default())),
         (Signs::SETS, Box::new(toggle::Toggle::new(recording, semantics, &signalled))),
         (Signs::SETS, Box::new(there_and_back::ThereAndBack::default())),
-        (Signs::SIZES, Box::new(presized::Presized::new(&mapped))),
+        (Signs::SIZES, Box::new(presized::Presized { mapped: &mapped })),
         (Signs::STORES, Box::new(dead_store::DeadStore::new(recording, semantics))),
         (Signs::MAKES, Box::new(made_again::MadeAgain::new(recording, semantics, &single))),
         (Signs::OPENS, Box::new(rewritten::Rewritten::new(recording, semantics))),
@@ -136,7 +136,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::CALL, Box::new(failing::Failing::new(recording))),
         (Signs::ATTRIBUTE.and(Signs::PATH), Box::new(nowhere::Nowhere::new(recording))),
         (Signs::MOVES, Box::new(awake::Awake::new(&rung, recording))),
-        (Signs::MOVES, Box::new(self_wake::SelfWake::new(&rung))),
+        (Signs::MOVES, Box::new(self_wake::SelfWake { rung: &rung })),
         (Signs::SLEEPS, Box::new(brief_sleep::window)),
         (Signs::NOTHING, Box::new(busy_poll::BusyPoll::new(recording, semantics))),
         (Signs::CALL, Box::new(unserved::window)),
@@ -157,7 +157,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
     let mut steps = Vec::new();
     let (mut edge, mut elsewhere) = (edge::Edge::default(), margin::Elsewhere::default());
     let mut programs = program::Programs::new(recording);
-    for window in &recording.windows {
+    for (at, window) in recording.windows.iter().enumerate() {
         let shown = replay.window(window, &mut steps);
         claims.begin(steps.len());
         for (_, detector) in detectors.iter_mut().filter(|(looks_for, _)| shown.any(*looks_for)) {
@@ -166,9 +166,9 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         if options.reasons == UseOfReasons::Explain {
             steps.iter().for_each(|step| claims.note(step.index, Why::Plain(plain(step))));
         }
-        edge.window(&steps, shown, &claims);
+        edge.window(at, &steps, shown, &claims);
         elsewhere.window(&steps);
-        programs.window(&steps, shown, &claims);
+        programs.window(at, &steps, shown, &claims);
     }
     edge.finish(&mut claims);
     programs.finish(&mut claims);

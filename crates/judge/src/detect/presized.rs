@@ -16,14 +16,10 @@ use crate::world::replay::Step;
 /// as far before anything looks at the size. Not of files that the program maps: a mapping needs the size.
 pub(super) struct Presized<'a> {
     /// Files that the program maps.
-    mapped: &'a Set<File>,
+    pub(super) mapped: &'a Set<File>,
 }
 
-impl<'a> Presized<'a> {
-    pub(super) fn new(mapped: &'a Set<File>) -> Self {
-        Self { mapped }
-    }
-
+impl Presized<'_> {
     /// Returns true if the step is about a file that its process maps.
     fn is_mapped(&self, step: &Step<'_>) -> bool {
         let file = step.observed.call.fd.as_ref().filter(|_| !self.mapped.is_empty());

@@ -49,8 +49,6 @@ pub(super) struct Programs<'a> {
     /// The folders in which they were searched for.
     folders: Set<PathId>,
     undecided: Vec<Undecided>,
-    /// Number of windows so far.
-    windows: usize,
 }
 
 impl<'a> Programs<'a> {
@@ -58,13 +56,11 @@ impl<'a> Programs<'a> {
         let named = recording.processes.iter().flat_map(|process| [Some(&process.exe), process.argv.first()]);
         let started = named.flatten().map(|path| path.rsplit('/').next().unwrap_or(path)).collect();
         let (sought, folders) = (Set::default(), Set::default());
-        Self { recording, started, sought, folders, undecided: Vec::new(), windows: 0 }
+        Self { recording, started, sought, folders, undecided: Vec::new() }
     }
 
-    /// Reads one window, after all claims on it are made.
-    pub(super) fn window(&mut self, steps: &[Step<'_>], shown: Signs, claims: &Claims) {
-        let window = self.windows;
-        self.windows += 1;
+    /// Reads a window, given with its number, after all claims on it are made.
+    pub(super) fn window(&mut self, window: usize, steps: &[Step<'_>], shown: Signs, claims: &Claims) {
         if !shown.any(Signs::PATH) {
             return;
         }

@@ -48,8 +48,8 @@ pub(super) fn timer(step: &Step<'_>) -> Option<Timer> {
 pub(super) fn is_hidden(timer: Timer, step: &Step<'_>, before: &[Step<'_>]) -> bool {
     let Some(arm) = step.lines.arm() else { return false };
     let signalled = |s: &Step<'_>| s.lets(Barrier::SIGNALLED);
-    let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer.number() as i32));
-    let makes = |s: &Step<'_>| s.observed.call.result == Some(timer.number() as i64);
+    let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer.number as i32));
+    let makes = |s: &Step<'_>| s.observed.call.result == Some(timer.number as i64);
     let told = if arm.signals {
         before.iter().chain([step]).any(signalled)
     } else {
@@ -68,8 +68,8 @@ impl Detector for Rearm {
         let mut last = None;
         for (at, step) in steps.iter().enumerate() {
             if step.lets(Barrier::SIGNALLED) {
-                armed.retain(|timer, _| !timer.signals());
-                self.earlier.retain(|(who, timer), _| *who != step.who || !timer.signals());
+                armed.retain(|timer, _| !timer.signals);
+                self.earlier.retain(|(who, timer), _| *who != step.who || !timer.signals);
             }
             self.fired(step, &mut armed);
             let (Some(arm), Some(timer)) = (step.lines.arm(), timer(step)) else { continue };

@@ -76,7 +76,7 @@ impl<'a> Repeat<'a> {
             habits,
             changed: FilesByProcess::of(recording, semantics, changes),
             written: FilesByProcess::of(recording, semantics, writes),
-            led: LedElsewhere::new(changers),
+            led: LedElsewhere { names: changers },
             answers: Map::default(),
         }
     }

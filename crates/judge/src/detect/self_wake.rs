@@ -16,13 +16,7 @@ const LEAST: usize = 3;
 /// Claims writes to an event descriptor or a pipe, and the read that takes exactly them back, where one thread makes
 /// both: it is awake.
 pub(super) struct SelfWake<'a> {
-    rung: &'a Rung<'a>,
-}
-
-impl<'a> SelfWake<'a> {
-    pub(super) fn new(rung: &'a Rung<'a>) -> Self {
-        Self { rung }
-    }
+    pub(super) rung: &'a Rung<'a>,
 }
 
 /// An event descriptor, by its number, or a pipe, by its name.

@@ -203,7 +203,7 @@ impl Detector for SmallIo<'_> {
             if let Some(claim) = random(step, moved) {
                 put(claims, step.index, claim);
             } else if ordinary(step, moved) {
-                let within = self.bells.carried_by(step);
+                let within = self.bells.carried(&step.observed);
                 if claims.excuse(at, ReasonId::WakesThread, within == Some(Within::Wakes)) {
                     continue;
                 }

@@ -96,7 +96,7 @@ impl TimerHabits {
         }
         let mut timers: Map<(u32, &'static str), u64> = Map::default();
         for (process, timer) in self.timers.keys() {
-            *timers.entry((*process, timer.sort())).or_default() += 1;
+            *timers.entry((*process, timer.of)).or_default() += 1;
         }
         for ((process, of), (all, made_by)) in settings {
             let made = made_by.and_then(|name| calls.get(&(process, name))).copied().unwrap_or(0);
@@ -111,7 +111,7 @@ impl TimerHabits {
 
     fn habit(&self, process: u32, timer: Timer) -> Habit {
         let habit = self.timers.get(&(process, timer)).copied().unwrap_or_default();
-        let signals = self.signals.get(&process).copied().filter(|_| timer.signals());
+        let signals = self.signals.get(&process).copied().filter(|_| timer.signals);
         Habit { firings: habit.firings + signals.unwrap_or(0), ..habit }
     }
 
@@ -125,8 +125,8 @@ impl TimerHabits {
     /// is taken back, or is one of many that are set once each.
     pub(super) fn stays_set(&self, process: u32, timer: Timer, observed: &ObservedCall<'_>, lines: &Lines) -> bool {
         let habit = self.habit(process, timer);
-        let brief = || self.brief.contains(&(process, timer.sort()));
-        let gap = self.gaps.get(&(process, timer.sort())).copied();
+        let brief = || self.brief.contains(&(process, timer.of));
+        let gap = self.gaps.get(&(process, timer.of)).copied();
         let often = lines.arm().zip(gap).is_some_and(|(arm, gap)| is_often(arm, observed, gap));
         habit.firings == 0 && habit.taken_back == 0 && !brief() && often
     }

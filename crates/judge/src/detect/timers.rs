@@ -6,30 +6,15 @@ use systoll_model::Moment;
 /// A timer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Timer {
-    /// The call that the timer belongs to.
-    of: &'static str,
+    /// The timer's sort: the name of the call that it belongs to, see [`Arm::of`].
+    pub(super) of: &'static str,
     /// The timer's number, or its descriptor.
-    number: u64,
+    pub(super) number: u64,
     /// True if the timer sends a signal.
-    signals: bool,
+    pub(super) signals: bool,
 }
 
 impl Timer {
-    /// Returns the timer's number, or its descriptor.
-    pub(super) fn number(self) -> u64 {
-        self.number
-    }
-
-    /// Returns the timer's sort: the name of the call that it belongs to, see [`Arm::of`].
-    pub(super) fn sort(self) -> &'static str {
-        self.of
-    }
-
-    /// Returns true if the timer sends a signal.
-    pub(super) fn signals(self) -> bool {
-        self.signals
-    }
-
     /// Returns the timers that a descriptor may be: a read of it tells that the timer fired.
     pub(super) fn of_descriptor(fd: i32) -> impl Iterator<Item = Self> {
         let by_descriptor = ARMS.iter().filter(|arm| !arm.signals);
