@@ -94,7 +94,7 @@ pub(super) struct Threads<'a> {
     ended_ns: BTreeMap<ThreadId, u64>,
     /// The threads that ended their processes.
     ended_by: BTreeMap<u32, ThreadId>,
-    /// Threads that only look after the others.
+    /// Threads without work of the program, which watch the others.
     monitors: BTreeSet<ThreadId>,
     lives: BTreeMap<u32, Life>,
     /// The processes that each process made.

@@ -4,7 +4,7 @@ use crate::causes::catalogue::Cause;
 use crate::results::finding::{Finding, Kind};
 use crate::semantics::Sleep;
 use crate::time::NeedlessWaits;
-use systoll_model::{Elision, Frame, Header, Recording, Row, short_file};
+use systoll_model::{Elision, Frame, Header, Recording, Row, RowLine, short_file};
 
 /// Returns the next command to type, as argv; it is one of this version's commands. If systoll can
 /// apply the cure itself, the command proves its gain.
@@ -92,13 +92,22 @@ fn sleeping_place(finding: &Finding, late: Option<&NeedlessWaits>, recording: &R
     }
     let row = recording.rows.get(finding.rows.first()?.0 as usize)?;
     let waiting = finding.waits_at.as_ref().filter(|lines| !lines.is_empty()).unwrap_or(&row.lines);
-    // The sleeps of lines that share a call can't be shortened apart, nor those of scripts that one interpreter runs.
-    let of_script = |other: &Row| (other.syscall, &other.api, other.lines.is_empty()) == (row.syscall, &row.api, false);
-    let shared = recording.rows.iter().any(|other| other.process != row.process && of_script(other));
-    if waiting.len() > 1 || row.lines.len() > 1 || shared {
+    // The sleeps of lines that share a call can't be shortened apart.
+    if waiting.len() > 1 || row.lines.len() > 1 {
         return None;
     }
     let frame = waiting.first().map(|line| line.frame).or(row.user)?;
+    // What a scheduler of the program's own waits for does not sleep by itself.
+    let on_stack = || recording.row_frame_ids(row).any(|id| id == frame);
+    let of_scheduler = recording.frames.get(frame.0 as usize)?.language.is_none() && !on_stack();
+    // Nor can those of scripts that one interpreter runs in several processes.
+    let at = |line: &RowLine| recording.frames.get(line.frame.0 as usize).and_then(place);
+    let here = recording.frames.get(frame.0 as usize).and_then(place);
+    let alike = |other: &Row| other.process != row.process && (other.syscall, &other.api) == (row.syscall, &row.api);
+    let shared = |other: &Row| alike(other) && other.lines.iter().any(|line| at(line) != here);
+    if of_scheduler || recording.rows.iter().any(shared) {
+        return None;
+    }
     place(recording.frames.get(frame.0 as usize)?)
 }
 

@@ -101,7 +101,7 @@ impl Sentences<'_> {
         let claimed = round.claimed;
         let of = |part: u64, all: u64| if all == 0 { 0.0 } else { (part as f64 / all as f64).min(1.0) };
         let (paid, waited) = (of(claimed.toll_ns, round.toll_ns), of(claimed.waited_ns, round.waited_ns.unwrap_or(0)));
-        // Where nearly all of a round is waited, its calls' own time says little.
+        // Where nearly all of the time is waited, the calls' own says little.
         if let Some(share) = percent(paid).filter(|_| paid >= FAINT.max(waited)) {
             notes.push(format!("the findings above account for {share} of this"));
         } else if let Some(share) = percent(waited).filter(|_| waited >= FAINT) {
