@@ -2,7 +2,7 @@
 import json
 import os
 
-from harness import test
+from harness import PROGRAMS, test
 
 # Two lines share the call: one sleeps often, the other for long.
 TWO_SLEEPS = """import time
@@ -172,3 +172,34 @@ for i in range(12):
 """
     found = waits(report(box, source))
     assert len(found) == 1 and found[0]["prove"][:4] == ["systoll", "prove", "--shorten", "main.py:5"], found
+
+
+# A process asks another one over two named pipes, and waits for each answer.
+ASKS = """import os
+for name in ("ask", "answer"): os.mkfifo(name)
+if os.fork() == 0:
+    questions, answers = os.open("ask", os.O_RDONLY), os.open("answer", os.O_WRONLY)
+    while os.read(questions, 64): os.write(answers, b"k")
+    os._exit(0)
+questions, answers = os.open("ask", os.O_WRONLY), os.open("answer", os.O_RDONLY)
+for i in range(2000):
+    os.write(questions, b"x")
+    os.read(answers, 1)
+os.close(questions)
+os.wait()
+"""
+
+
+@test()
+def what_goes_through_named_pipes_is_not_collected(box):
+    assert report(box, ASKS)["findings"] == []
+
+
+@test()
+def a_wait_of_gos_scheduler_has_the_programs_line(box):
+    with open(os.path.join(PROGRAMS, "go_sleeps.go")) as f:
+        line = line_of(f.read(), "the line that waits")
+    r = box.run(box.watch([box.build("go_sleeps.go")]), env={**box.env, "COLUMNS": "100"})
+    wall = r.stderr.decode()
+    wall = " ".join(wall[wall.index("  wall "):].split())
+    assert "waiting for time to pass" in wall and f"main.settle go_sleeps.go:{line}" in wall, wall
