@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::results::finding::Finding;
 use crate::semantics::connection;
 use crate::verdict::of_group::verdict;
-use systoll_model::{Recording, RowId};
+use systoll_model::{FrameId, Recording, RowId};
 
 /// Returns the verdicts of groups; groups with one cause and the same cures have one verdict.
 pub(crate) fn verdicts(
@@ -52,9 +52,14 @@ pub(crate) fn verdicts(
 
 /// Leaves one of two findings that show the same waits at the two ends of a connection: the one whose line is known, or else
 /// the one that wins more. `all` begins with those that win most.
-pub(crate) fn leave_one_end(all: &mut Vec<Finding>) {
-    let has_line =
-        |finding: &Finding| finding.waits_at.as_ref().map_or(finding.user.is_some(), |lines| !lines.is_empty());
+pub(crate) fn leave_one_end(all: &mut Vec<Finding>, recording: &Recording) {
+    // A script's caller is its interpreter, which has lines of its own only where it was built with them.
+    let is_line = |id: FrameId| recording.frame(id).locations.iter().any(|at| at.line.is_some());
+    let of_row = |id: &RowId| !recording.row(*id).lines.is_empty();
+    let has_line = |finding: &Finding| match &finding.waits_at {
+        Some(lines) => !lines.is_empty(),
+        None => finding.rows.first().is_some_and(of_row) || finding.user.is_some_and(is_line),
+    };
     let mut first: Map<_, usize> = Map::default();
     let mut is_gone = vec![false; all.len()];
     for (at, finding) in all.iter().enumerate() {

@@ -437,7 +437,7 @@ fn samples(finding: &Finding) -> String {
     let Evidence { agree, windows, .. } = finding.evidence;
     match (agree, windows) {
         _ if finding.basis == Basis::Counts => "each time, by count".to_owned(),
-        _ if finding.basis == Basis::Looks => "in looks at single calls, from the first to the last".to_owned(),
+        _ if finding.basis == Basis::Looks => "in samples of single calls, from the first to the last".to_owned(),
         (_, 0) => "in calls like them".to_owned(),
         (0, _) => "in some of their calls".to_owned(),
         (1, 1) => "in the one sample".to_owned(),

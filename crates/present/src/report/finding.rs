@@ -174,7 +174,7 @@ impl Report<'_> {
         // Samples are of all calls of a line, also of those about other objects.
         let others = if f.calls_about.is_some() && !f.starts { ", calls about others among them" } else { "" };
         let too_few = if vague { ", too few for shares" } else { "" };
-        segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks{too_few}{others}")));
+        segments.push(Line::of(Role::Faint, format!("{}{too_few}{others}", counted(looks, "sample", "samples"))));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
         label.push(Role::Faint, "lines");
         label.pad_to(DETAIL_TEXT);
@@ -195,7 +195,7 @@ impl Report<'_> {
         let by = if operations.is_empty() { String::new() } else { format!(", by {operations}") };
         let seen = match all {
             0 => format!("of {}{by}: no caller was seen", told.pool),
-            _ => format!("of {}{by}; {} {}", told.pool, counted(all, "look", "looks"), told.asked_at),
+            _ => format!("of {}{by}; {} {}", told.pool, counted(all, "sample", "samples"), told.asked_at),
         };
         segments.push(Line::of(Role::Faint, seen));
         if told.hand_over_calls > 0 {

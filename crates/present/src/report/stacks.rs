@@ -39,7 +39,7 @@ impl Report<'_> {
                 let frames = context().chain(above.map_or(&[][..], |s| &s.frames)).copied().collect();
                 let rest = if above.is_some_and(|s| s.complete) { "" } else { "; others, not kept" };
                 let share = percent_of(t.weight, Some(all)).unwrap_or_else(|| "some".into());
-                Seen { frames, label: format!("{share} of its calls, as looks have it{rest}") }
+                Seen { frames, label: format!("{share} of its calls, by samples{rest}") }
             };
             return self.stacks_seen(row, trunks.iter().map(told).collect(), indent);
         }

@@ -39,7 +39,7 @@ pub(super) fn lines(state: &State, group: &Group, width: usize) -> Vec<Parts> {
     rows.dedup();
     if rows.is_empty() {
         lines.push(vec![]);
-        lines.push(vec![(Role::Faint, " callers and stacks come with the next look".into())]);
+        lines.push(vec![(Role::Faint, " callers and stacks come with the next sample".into())]);
         return lines;
     }
     lines.extend(claims(judged, &pieces(state, width), &rows));
