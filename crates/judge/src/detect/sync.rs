@@ -75,18 +75,18 @@ impl Sync {
 
     /// Returns true if the sync is part of replacing a whole file: it syncs the file's bytes before
     /// the file gets its name, so that the name never stands for half a file, or the folder
-    /// or the file afterwards. Returns `None` if the window's edge hides that.
-    fn is_of_replacing(&self, step: &Step<'_>, file: &str, steps: &[Step<'_>]) -> Option<bool> {
+    /// or the file afterwards. `is_named` is true if the file gets a name right after. Returns `None` if the window's edge
+    /// hides that.
+    fn is_of_replacing(&self, step: &Step<'_>, (file, is_named): (&str, bool), steps: &[Step<'_>]) -> Option<bool> {
         if !self.renaming.contains(&step.observed.window.process.0) {
             return Some(false);
         }
         let (before, after) = steps.split_at(step.index);
-        let near = name_given(file, after).is_some();
         let gave = |[_, to]: [String; 2]| {
             is_path(&to, file) || to.rsplit_once('/').is_none_or(|(folder, _)| is_path(folder, file))
         };
         let behind = before.iter().rev().take(NEAR).any(|s| names(s).is_some_and(gave));
-        if near || behind {
+        if is_named || behind {
             return Some(true);
         }
         (before.len() >= NEAR && after.len() > NEAR).then_some(false)
@@ -248,8 +248,9 @@ impl Detector for Sync {
                 // A name that was given before already stood for a whole file. Of one that is replaced again and again, each version
                 // may still be wanted.
                 let given = name_given(file, steps.get(step.index..).unwrap_or_default());
+                let is_named = given.is_some();
                 let again = given.is_some_and(|name| !self.replaced.insert((process, name)));
-                match self.is_of_replacing(step, file, steps) {
+                match self.is_of_replacing(step, (file, is_named), steps) {
                     Some(true) if claims.excuse(step.index, ReasonId::ReplacesFile, !again) => {}
                     Some(replaces) => {
                         let facts = Facts::default().with(Fact::Versions, replaces);
