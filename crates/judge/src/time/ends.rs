@@ -3,7 +3,7 @@
 //! Calls that wake others are short, and most are in no window. So the waker is derived: from the call that waited and
 //! its result, from the processes that use the other end of its pipe or socket, and from which threads were awake.
 
-use super::threads::{BUSY_SLACK_NS, ThreadId, Threads, name_of, pid_of};
+use super::threads::{BUSY_SLACK_NS, RAN_OUT, ThreadId, Threads, name_of, pid_of};
 use crate::semantics::connection;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ArgKind, Recording, Signature, WaitSpan};
@@ -143,8 +143,6 @@ const FUTEX_CMD: u64 = 0x7f;
 const LOCKS: [u64; 2] = [7, 38];
 /// Errnos of calls that a signal ended: EINTR, and the kernel's own up to ERESTART_RESTARTBLOCK.
 const INTERRUPTED: [u16; 6] = [4, 512, 513, 514, 515, 516];
-/// Errnos by which a wait tells that its time is over: EAGAIN, ETIME, ETIMEDOUT.
-const RAN_OUT: [i64; 3] = [-11, -62, -110];
 
 /// Part of a call's time, 0 to 1, for which its thread may have waited for a processor, at least, for that class.
 const MOSTLY_QUEUED: f64 = 0.5;

@@ -32,6 +32,18 @@ pub(super) const SLACK_NS: u64 = 1_000_000;
 /// few slices of 3 to 4 ms (CONFIG_HZ=250). Data that TCP holds back come after 40 ms.
 pub(super) const BUSY_SLACK_NS: u64 = 12_000_000;
 
+/// What ended a thread's last wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Its time ran out.
+    Clock,
+    /// Somebody's act.
+    Other,
+}
+
+/// Errnos by which a wait tells that its time is over: EAGAIN, ETIME, ETIMEDOUT.
+pub(super) const RAN_OUT: [i64; 3] = [-11, -62, -110];
+
 /// Returns the name of a row's system call; empty if it has none.
 pub(super) fn name_of(recording: &Recording, row: RowId) -> &str {
     recording.rows.get(row.0 as usize).and_then(|row| row.syscall.name()).unwrap_or_default()
@@ -242,18 +254,34 @@ impl<'a> Threads<'a> {
         others.peek().is_some() && others.all(|thread| self.is_asleep(thread, at_ns))
     }
 
-    /// Returns true if a thread was woken in the millisecond before `at_ns` by what somebody did, not by the clock.
-    fn was_just_woken(&self, thread: ThreadId, at_ns: u64) -> bool {
+    /// Returns the last long wait that a thread began before `at_ns`.
+    fn last_wait(&self, thread: ThreadId, at_ns: u64) -> Option<&WaitSpan> {
         let waits = self.waits(thread);
         let span = |at: &usize| self.recording.wait_spans.spans.get(*at);
         let later = waits.partition_point(|at| span(at).is_some_and(|span| span.begin_ns < at_ns));
-        let last = later.checked_sub(1).and_then(|last| span(waits.get(last)?));
-        last.is_some_and(|last| {
-            // A futex returns 0, other waits say how much there is.
-            let woken =
-                if name_of(self.recording, last.row) == "futex" { Some(0) } else { last.result.filter(|n| *n > 0) };
-            last.result == woken && last.end_ns().saturating_add(SLACK_NS) >= at_ns
-        })
+        span(waits.get(later.checked_sub(1)?)?)
+    }
+
+    /// Returns true if a row's callers are known by their functions.
+    fn is_code_known(&self, row: RowId) -> bool {
+        let row = self.recording.rows.get(row.0 as usize);
+        row.is_some_and(|row| self.recording.row_frames(row).any(|frame| !frame.locations.is_empty()))
+    }
+
+    /// Returns what woke a thread in the millisecond before `at_ns`; `None` if its last wait ended earlier, or failed.
+    fn just_woken_by(&self, thread: ThreadId, at_ns: u64) -> Option<By> {
+        let last = self.last_wait(thread, at_ns)?;
+        if last.end_ns().saturating_add(SLACK_NS) < at_ns {
+            return None;
+        }
+        let waits = || self.recording.rows.get(last.row.0 as usize)?.syscall.signature().map(|call| call.waits);
+        // A futex returns 0, other waits say how much there is.
+        match last.result? {
+            1.. => Some(By::Other),
+            0 if name_of(self.recording, last.row) == "futex" => Some(By::Other),
+            0 => waits().is_some_and(|waits| waits).then_some(By::Clock),
+            errno => RAN_OUT.contains(&errno).then_some(By::Clock),
+        }
     }
 
     /// Returns true if a process made another one.
@@ -263,7 +291,8 @@ impl<'a> Threads<'a> {
 
     /// Returns the only thread of these processes that can have ended `wait` by one of the calls `wakes`: one that makes
     /// such calls and was awake at the wait's end, or that fell asleep last in its course. Where several were awake, as when one
-    /// wakes many, it is the one that was not just woken itself. Returns `None` if there are several, or none.
+    /// wakes many, it is the one that was not just woken by another, or of these the one that the clock just woke. Returns
+    /// `None` if there are several, or none.
     pub(super) fn waker(&self, pids: &[u32], wait: &WaitSpan, wakes: &[&str]) -> Option<ThreadId> {
         let (waiter, end_ns) = (ThreadId::of(wait), wait.end_ns());
         let of = |pid: &u32| {
@@ -284,8 +313,20 @@ impl<'a> Threads<'a> {
             return Some(only);
         }
         if !awake.is_empty() {
-            let mut first = awake.iter().filter(|thread| !self.was_just_woken(**thread, end_ns));
-            return first.next().filter(|_| first.next().is_none()).copied();
+            let woken = awake.into_iter().map(|thread| (thread, self.just_woken_by(thread, end_ns)));
+            let first: Vec<_> = woken.filter(|(_, by)| *by != Some(By::Other)).collect();
+            // Of processes that share a lock, one that has just slept asks for it like the others; and a thread whose code is
+            // not known may be such a monitor.
+            let is_known =
+                |thread: ThreadId| self.last_wait(thread, end_ns).is_some_and(|last| self.is_code_known(last.row));
+            let is_futex = name_of(self.recording, wait.row) == "futex";
+            let by_clock =
+                |(thread, by): &&(ThreadId, Option<By>)| *by == Some(By::Clock) && is_futex && is_known(*thread);
+            let mut by_clock = first.iter().filter(by_clock);
+            return match first[..] {
+                [(only, _)] => Some(only),
+                _ => by_clock.next().filter(|_| by_clock.next().is_none()).map(|(thread, _)| *thread),
+            };
         }
         // On a busy box the waiter may have waited for a processor for long after it was woken.
         let asleep = |thread: &ThreadId| Some((self.asleep_since(*thread, end_ns)?, *thread));
