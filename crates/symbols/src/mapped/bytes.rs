@@ -23,7 +23,7 @@ impl Blocks {
     /// Size of a block, bytes.
     const SIZE: u64 = 4096;
     /// Size of a read that uses a block, at most, bytes.
-    const SMALL: usize = 64;
+    const SMALL: usize = 2048;
     /// Number of blocks kept.
     const KEPT: usize = 32;
 
