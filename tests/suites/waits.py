@@ -199,8 +199,9 @@ def what_goes_through_named_pipes_is_not_collected(box):
 def a_wait_of_gos_scheduler_has_the_programs_line(box):
     with open(os.path.join(PROGRAMS, "go_sleeps.go")) as f:
         line = line_of(f.read(), "the line that waits")
-    # With several processors it is not always known which thread woke the one that ended the program.
-    r = box.run(box.watch([box.build("go_sleeps.go")]), env={**box.env, "COLUMNS": "100", "GOMAXPROCS": "1"})
-    wall = r.stderr.decode()
-    wall = " ".join(wall[wall.index("  wall "):].split())
-    assert "waiting for time to pass" in wall and f"main.settle go_sleeps.go:{line}" in wall, wall
+    # Later runs know the program's contexts from earlier ones.
+    for _ in range(3):
+        r = box.run(box.watch([box.build("go_sleeps.go")]), env={**box.env, "COLUMNS": "100"})
+        wall = r.stderr.decode()
+        wall = " ".join(wall[wall.index("  wall "):].split())
+        assert "waiting for time to pass" in wall and f"main.settle go_sleeps.go:{line}" in wall, wall

@@ -22,17 +22,26 @@ struct Waiting {
     sleeps: bool,
 }
 
+impl Symbols {
+    /// Returns true if a thread with these frames, as just unwound, is idle in Go's scheduler.
+    pub fn is_idle(&mut self, placed: &[PlacedFrame]) -> bool {
+        let key = placed.first().and_then(|first| first.frame.module).filter(|key| self.is_go(*key));
+        let Some((key, module)) = key.and_then(|key| Some((key, self.shared_module(key)?))) else { return false };
+        let is_scheduler = |placed: &PlacedFrame| {
+            placed.frame.module == Some(key) && module.symbol(placed.frame.lookup()).is_some_and(|f| &*f.name == IDLE)
+        };
+        placed.iter().any(is_scheduler)
+    }
+}
+
 impl AddressSpace {
     /// Returns what a thread with these frames, as just unwound, waits for; `None` if it is not idle in Go's scheduler.
     pub fn idle(&mut self, symbols: &mut Symbols, placed: &[PlacedFrame], read: &mut ReadMemory<'_>) -> Option<Idle> {
-        let key = placed.first()?.frame.module.filter(|key| symbols.is_go(*key))?;
-        let module = Arc::clone(symbols.shared_module(key)?);
-        let is_idle = |placed: &PlacedFrame| {
-            placed.frame.module == Some(key) && module.symbol(placed.frame.lookup()).is_some_and(|f| &*f.name == IDLE)
-        };
-        if !placed.iter().any(is_idle) {
+        if !symbols.is_idle(placed) {
             return None;
         }
+        let key = placed.first()?.frame.module?;
+        let module = Arc::clone(symbols.shared_module(key)?);
         let bias = self.files().find(|file| file.module == key).map(|file| file.bias);
         let mut memory = Memory::ahead(read, std::mem::take(&mut symbols.scripts.room), &[]);
         let parked = module.goroutines().zip(bias).and_then(|(list, bias)| list.parked(&mut memory, bias));

@@ -259,6 +259,8 @@ impl<'a> Sighting<'a> {
         };
         match grown {
             Ok(node) => {
+                // Where Go's threads wait because no goroutine can go on, each program is asked for the line that lets time pass.
+                let seeds = (!symbols.is_idle(self.frames)).then_some(seeds);
                 self.keep(program, seeds, node, &path, above, main);
                 node
             }
@@ -302,11 +304,11 @@ impl<'a> Sighting<'a> {
         ContextPath { frames, steps, whole }
     }
 
-    /// Names a node that was found or made, and keeps its context for later programs.
+    /// Names a node that was found or made, and keeps its context in `seeds` for later programs.
     fn keep(
         &self,
         program: &mut Program,
-        seeds: &mut KnownContexts,
+        seeds: Option<&mut KnownContexts>,
         node: NodeAddr,
         path: &ContextPath<'_>,
         above: Option<SeenAbove>,
@@ -320,6 +322,7 @@ impl<'a> Sighting<'a> {
         let known = program.hooks.files.get(self.site.file).zip(address).map(|(f, address)| (f.key, address));
         if let Some((file, address)) = known
             && let site = (SiteOfFile { file, site: self.site.site, address, number, origin, program: program.file })
+            && let Some(seeds) = seeds
             && let Some(seed) = seeds.keep(site, &path.steps, (&raw, path.whole), main)
         {
             seed.note_trunk(above.as_ref().and_then(SeenAbove::known), program.native);

@@ -21,7 +21,7 @@ use crate::windows::Windows;
 use std::time::Duration;
 use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
-use systoll_symbols::{PlacedFrame, Symbols};
+use systoll_symbols::{Idle, PlacedFrame, Symbols};
 
 /// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
@@ -446,7 +446,7 @@ fn whole_stack(
     let program = targets.programs.get_mut(&waiter.slot.program)?;
     let frames = with_scripts(program, &mut knowledge.symbols, waiter, &placed);
     let line = knowledge.symbols.script_line(&frames);
-    let idle = idle(program, &mut knowledge.symbols, waiter, &placed);
+    let idle = idle_in(program, &mut knowledge.symbols, waiter, (entered, &placed));
     let is_interpreter = |f| knowledge.symbols.is_interpreter(f);
     // A context's first call is one of hundreds when a program starts, and its object says little of the row.
     let object = (entered.nth_of_row > 1).then(|| object_of(&mut draft.windows, waiter, entered)).flatten();
@@ -465,6 +465,18 @@ fn whole_stack(
         expect_waits(targets, draft, waiter, entered);
     }
     (!frames.is_empty()).then(|| draft.table.whole_stack(entered.row, entered.nth_of_row, &look))
+}
+
+/// Returns what a thread waits for if this call can wait, and the thread is idle in Go's scheduler. Other calls of a service
+/// are many, and their frames need no names yet.
+fn idle_in(
+    program: &mut Program,
+    symbols: &mut Symbols,
+    waiter: &Waiter,
+    (entered, placed): (&Entered, &[PlacedFrame]),
+) -> Option<Idle> {
+    entered.syscall.signature().filter(|call| call.waits || call.may_block)?;
+    idle(program, symbols, waiter, placed)
 }
 
 /// Returns the name of the object that a waiting thread's call is about.
@@ -567,8 +579,9 @@ pub(crate) fn look_at_first(
     let Some(program) = targets.programs.get_mut(&waiter.slot.program) else { return };
     let frames = with_scripts(program, symbols, waiter, placed);
     let line = symbols.script_line(&frames);
-    let idle = idle(program, symbols, waiter, placed);
     let Some(entered) = entered(targets, draft, waiter, node) else { return };
+    let Some(program) = targets.programs.get_mut(&waiter.slot.program) else { return };
+    let idle = idle_in(program, symbols, waiter, (&entered, placed));
     if idle.is_some() && may_hold_node(node.offset()) {
         expect_waits(targets, draft, waiter, &entered);
         // This call is counted only after the answer, and nothing is planned yet.
