@@ -27,7 +27,7 @@ const MOST_NAMES: usize = 20_000;
 const MOST_PATHS: usize = 1_000;
 /// Questions that the queue holds, at most. Further ones are dropped, and asked again at the next call.
 const QUEUE: usize = 256;
-/// Time that a recording waits for the last answers.
+/// Time that a recording waits for the last answers about sockets.
 const PATIENCE: Duration = Duration::from_millis(30);
 
 /// A socket or a file, and a process that has it open.
@@ -42,8 +42,16 @@ struct Question {
 enum Opened {
     /// A socket, by its inode.
     Socket(u64),
-    /// A file, by its path.
+    /// What has a path: a file, or a named pipe.
     File(Arc<str>),
+}
+
+impl Opened {
+    /// Returns true if a recording waits for the answer. Most programs read files, and hardly one has named pipes: those
+    /// are known by the time when it ends.
+    fn is_waited_for(&self) -> bool {
+        matches!(self, Opened::Socket(_))
+    }
 }
 
 /// Names of sockets by inode, with true if the name is final.
@@ -83,9 +91,10 @@ impl Sockets {
         };
         let start = || start(self.found.clone(), self.pipes.clone(), self.waiting.clone());
         let ask = self.ask.get_or_insert_with(start);
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let waited_for = usize::from(of.is_waited_for());
+        self.waiting.fetch_add(waited_for, Ordering::Relaxed);
         if ask.try_send(Question { pid, of }).is_err() {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.waiting.fetch_sub(waited_for, Ordering::Relaxed);
             self.asked_paths.remove(target);
         }
     }
@@ -137,7 +146,7 @@ fn answer(questions: &Receiver<Question>, (found, pipes): (&SocketNames, &PipePa
             look_up(&asked, found);
             spent += from.elapsed();
         }
-        waiting.fetch_sub(asked.len(), Ordering::Relaxed);
+        waiting.fetch_sub(asked.iter().filter(|question| question.of.is_waited_for()).count(), Ordering::Relaxed);
     }
 }
 
