@@ -66,7 +66,7 @@ pub use causes::target::Target;
 pub use causes::upgrade::Upgrade;
 pub use code::language::{CodeLanguage, Version};
 pub use code::owner::Actor;
-pub use grouping::{By, Common, Group, Grouping, grouped, line_bounds, unseen_share};
+pub use grouping::{By, Common, Group, Grouping, caller_bounds, grouped, line_bounds, unseen_share};
 pub use judgement::Judgement;
 pub use options::{Options, UseOfReasons};
 pub use pool::{AskingLine, Requested, requested};

@@ -9,7 +9,7 @@ mod place;
 mod sampled;
 
 pub use group::{Common, Group};
-pub use sampled::{line_bounds, unseen_share};
+pub use sampled::{caller_bounds, line_bounds, unseen_share};
 
 use group::add;
 use std::collections::{BTreeSet, HashMap};

@@ -8,7 +8,7 @@ use crate::words::language_api::api_shares;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
-use systoll_model::{FrameId, Recording, Row, RowId, RowLine, Sysno, octaves};
+use systoll_model::{FrameId, Recording, Row, RowId, RowLine, StackId, Sysno, octaves};
 
 /// A row's calls in windows.
 #[derive(Default)]
@@ -144,6 +144,21 @@ pub fn line_bounds(row: &Row, line: &RowLine) -> Option<(f64, f64)> {
         _ if looks >= row.counts.calls => Some((share, share)),
         _ => Some(bounds(share, effective_looks(&row.lines))),
     }
+}
+
+/// Returns the 95 % bounds of the share of a row's calls, 0 to 1, that came by the stack `above` its context; `None` if no
+/// sample tells any.
+pub fn caller_bounds(recording: &Recording, row: RowId, above: StackId) -> Option<(f64, f64)> {
+    let samples = || recording.object_samples.iter().filter(|sample| sample.row == row && sample.weight > 0);
+    let looks = samples().fold(0u64, |sum, sample| sum.saturating_add(sample.looks));
+    let all: f64 = samples().map(|sample| sample.weight as f64).sum();
+    let of: f64 = samples().filter(|sample| sample.above == above).map(|sample| sample.weight as f64).sum();
+    let squares: f64 = samples().map(|sample| sample.squares as f64).sum();
+    if looks == 0 || squares <= 0.0 {
+        return None;
+    }
+    let share = of / all;
+    Some(if looks >= recording.row(row).counts.calls { (share, share) } else { bounds(share, all * all / squares) })
 }
 
 /// Returns the number of independent looks that the looks at a row's lines are worth. A look stands for as many calls

@@ -1,11 +1,13 @@
 //! The chain of callers in a report: the API, the user's frame, the frames above it.
 
+use super::finding::VAGUE;
 use super::screen::{DETAIL, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
 use crate::text::clean;
 use crate::units::percent_of;
 use std::cmp::Reverse;
+use systoll_judge::caller_bounds;
 use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId, before_thread, short_file};
 
 /// Frames of a chain that are shown without `-k`.
@@ -131,6 +133,9 @@ impl Report<'_> {
         let most = most.filter(|t| t.weight > all / 2 && of(t.stack).len() > outer.len());
         let above = most.map_or(outer, |t| of(t.stack));
         let share = most.and_then(|t| percent_of(t.weight, Some(all))).filter(|share| share != "100 %");
+        let is_vague = |above| caller_bounds(self.rec, id, above).is_some_and(|(low, high)| high - low > VAGUE);
+        let share =
+            share.map(|share| if most.is_some_and(|t| is_vague(t.stack)) { "some calls".into() } else { share });
         Chain { frames: context.iter().chain(above).copied().collect(), sure, share }
     }
 
