@@ -17,7 +17,6 @@ use crate::price::figures::{Figures, figures};
 use crate::price::per_unit::{Wanted, per_unit};
 use crate::results::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Kind, Later, ObjectShare};
 use crate::words::phrasing;
-use std::collections::BTreeMap;
 use systoll_model::{Phase, Recording, Row, RowId};
 
 /// The needless calls' shares of processor time, 0 to 1.
@@ -239,8 +238,8 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
         cause: group.cause.map(|c| c.id.into()),
         kind: group.kind,
         confidence: certainty.confidence,
-        syscalls: by_calls(&rows, recording, |r| Some(r.syscall)),
-        apis: by_calls(&rows, recording, |r| r.api.clone()),
+        syscalls: in_order(&rows, recording, |r| Some(r.syscall)),
+        apis: in_order(&rows, recording, |r| r.api.clone()),
         user: rows.first().and_then(|id| recording.row(*id).user),
         what,
         objects: objects.most,
@@ -317,18 +316,15 @@ fn phase(rows: &[RowId], recording: &Recording) -> Phase {
     if startup > all / 2 { Phase::StartUp } else { Phase::Steady }
 }
 
-/// Returns the values of a property of the rows, each once, the one with most calls first.
-fn by_calls<T: Ord + Clone>(rows: &[RowId], recording: &Recording, of: impl Fn(&Row) -> Option<T>) -> Vec<T> {
-    let mut calls: BTreeMap<T, u64> = BTreeMap::new();
-    for row in rows.iter().map(|id| recording.row(*id)) {
-        if let Some(key) = of(row) {
-            let sum = calls.entry(key).or_default();
-            *sum = sum.saturating_add(row.counts.calls);
+/// Returns the values of a property of the rows, each once, in the order of the rows.
+fn in_order<T: PartialEq>(rows: &[RowId], recording: &Recording, of: impl Fn(&Row) -> Option<T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for value in rows.iter().filter_map(|id| of(recording.row(*id))) {
+        if !all.contains(&value) {
+            all.push(value);
         }
     }
-    let mut all: Vec<(T, u64)> = calls.into_iter().collect();
-    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    all.into_iter().map(|(key, _)| key).collect()
+    all
 }
 
 fn waited_total(rows: &[RowId], recording: &Recording) -> Option<u64> {
