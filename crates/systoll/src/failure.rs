@@ -146,6 +146,8 @@ impl Failure {
                 vec![format!("there is no {what} {name}{}", others(name, known))]
             }
             Self::NoProcess(word) => vec![match word.strip_prefix(':') {
+                // Root sees every process of its box.
+                Some(port) if nix::unistd::geteuid().is_root() => format!("nothing listens on port {port}"),
                 Some(port) => format!("nothing that you may inspect listens on port {port}; try sudo"),
                 None => format!("there is no process {word}"),
             }],
