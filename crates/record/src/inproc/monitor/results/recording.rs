@@ -41,7 +41,7 @@ impl Finished {
 
 /// Finishes a run that has ended. `ends_process`: see [`crate::HowToWatch::ends_process`].
 pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
-    let wall_ns = wall_ns(&mut session);
+    let wall_ns = end_timing(&mut session);
     collect::collect_all(&mut session.targets, &mut session.knowledge, &mut session.draft);
     count_first_exec(&mut session.draft.table, &session.traced.root);
     audit(&mut session.draft, &session.traced.root);
@@ -61,13 +61,13 @@ pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
 
 /// Returns the times of an ended run, for a caller that needs nothing else.
 pub(crate) fn spent(mut session: Session) -> MeasuredTimes {
-    let wall_ns = wall_ns(&mut session);
+    let wall_ns = end_timing(&mut session);
     collect::collect_all(&mut session.targets, &mut session.knowledge, &mut session.draft);
     MeasuredTimes::of(&session.draft, &session.traced.root, wall_ns, sys::children_times())
 }
 
-/// Returns the elapsed time of a run up to now, ns, and notes the processor time that the launcher has taken.
-fn wall_ns(session: &mut Session) -> u64 {
+/// Notes the processor time that the launcher has taken for a run that has ended, and returns the run's elapsed time, ns.
+fn end_timing(session: &mut Session) -> u64 {
     let (before, now) = (session.draft.stats.facts.ours_before, crate::sys::launcher_times());
     session.draft.stats.launcher_ns = now.0.saturating_sub(before.0) + now.1.saturating_sub(before.1);
     session.draft.clock.at(sys::now())
