@@ -83,7 +83,7 @@ def hostile_run(box, script, env=None, life=LIFE):
     out, err = (os.path.join(box.dir, name) for name in ("stdout", "stderr"))
     with open(out, "wb") as o, open(err, "wb") as e:
         p = box.start(box.watch(["/bin/sh", "-c", script], "-q", "--json", "-o", report), stdout=o, stderr=e, env=env or box.env)
-        began, ended, memory, stopped = time.monotonic(), None, 0, None
+        began, ended, memory, stopped, is_seen = time.monotonic(), None, 0, None, False
         while p.poll() is None:
             memory = max(memory, status(p.pid, "VmHWM"))
             now = time.monotonic()
@@ -92,7 +92,9 @@ def hostile_run(box, script, env=None, life=LIFE):
             elif now - (stopped := stopped or now) > STOPPED:
                 p.send_signal(signal.SIGCONT)
             left = [pid for pid, name in processes(box.mark).items() if name.startswith("hostile")]
-            if not left:
+            # Before the shell has started it there is none either.
+            is_seen = is_seen or bool(left)
+            if is_seen and not left:
                 ended = ended or now
             elif now - began > life:
                 for pid in left:
