@@ -39,7 +39,7 @@ use crate::problems::Problems;
 use crate::table::ImageId;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use systoll_hooks::assemble::Words;
 use systoll_hooks::layout::{GLOBAL, IMAGE, image, slot, state};
 use systoll_hooks::numbers::{CLOSE, MADVISE, MEMFD_CREATE, MMAP};
@@ -211,14 +211,16 @@ fn process_of(memory: &Memory, thread: SlotRef, tid: i32) -> Option<i32> {
 /// they need a moment of a processor. A process killed before that never does, so we wait only once per program:
 /// everything else waits for the launcher meanwhile.
 fn settled_others(targets: &mut Targets, id: ProgramId, pid: i32) -> Others {
-    const LOOKS: usize = 500;
+    // Of a program with thousands of threads, asking once takes some 20 ms: the time is bounded, not the number of questions.
+    const PATIENCE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_millis(1);
     let waited = targets.programs.get(&id).is_some_and(|program| program.threads.has_nameless);
-    let looks = if waited { 1 } else { LOOKS };
-    for _ in 0..looks {
+    let begun = Instant::now();
+    loop {
         match others(targets, id, pid) {
+            Others::NotYet if waited || begun.elapsed() >= PATIENCE => break,
             Others::NotYet => std::thread::sleep(PAUSE),
-            told => return told,
+            known => return known,
         }
     }
     if let Some(program) = targets.programs.get_mut(&id) {
