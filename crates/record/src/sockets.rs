@@ -42,7 +42,7 @@ struct Question {
 enum Opened {
     /// A socket, by its inode.
     Socket(u64),
-    /// What has a path: a file, or a named pipe.
+    /// A file or a named pipe, by its path.
     File(Arc<str>),
 }
 

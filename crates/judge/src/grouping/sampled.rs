@@ -146,15 +146,15 @@ pub fn line_bounds(row: &Row, line: &RowLine) -> Option<(f64, f64)> {
     }
 }
 
-/// Returns the 95 % bounds of the share of a row's calls, 0 to 1, that came by the stack `above` its context; `None` if no
-/// sample tells any.
+/// Returns the 95 % bounds of the share of a row's calls, 0 to 1, that came by the stack `above` its context; `None` if the
+/// row has no samples by object.
 pub fn caller_bounds(recording: &Recording, row: RowId, above: StackId) -> Option<(f64, f64)> {
-    let samples = || recording.object_samples.iter().filter(|sample| sample.row == row && sample.weight > 0);
-    let looks = samples().fold(0u64, |sum, sample| sum.saturating_add(sample.looks));
-    let all: f64 = samples().map(|sample| sample.weight as f64).sum();
-    let of: f64 = samples().filter(|sample| sample.above == above).map(|sample| sample.weight as f64).sum();
-    let squares: f64 = samples().map(|sample| sample.squares as f64).sum();
-    if looks == 0 || squares <= 0.0 {
+    let samples = recording.object_samples_of(row);
+    let looks = samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.looks));
+    let all: f64 = samples.iter().map(|sample| sample.weight as f64).sum();
+    let of: f64 = samples.iter().filter(|sample| sample.above == above).map(|sample| sample.weight as f64).sum();
+    let squares: f64 = samples.iter().map(|sample| sample.squares as f64).sum();
+    if looks == 0 || all <= 0.0 || squares <= 0.0 {
         return None;
     }
     let share = of / all;

@@ -32,16 +32,16 @@ pub(super) const SLACK_NS: u64 = 1_000_000;
 /// few slices of 3 to 4 ms (CONFIG_HZ=250). Data that TCP holds back come after 40 ms.
 pub(super) const BUSY_SLACK_NS: u64 = 12_000_000;
 
-/// What ended a thread's last wait.
+/// The way in which a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// Its time ran out.
     Clock,
-    /// Somebody's act.
+    /// Another thread or process acted.
     Other,
 }
 
-/// Errnos by which a wait tells that its time is over: EAGAIN, ETIME, ETIMEDOUT.
+/// Results of waits whose time ran out: EAGAIN, ETIME, ETIMEDOUT.
 pub(super) const RAN_OUT: [i64; 3] = [-11, -62, -110];
 
 /// Returns the name of a row's system call; empty if it has none.
@@ -274,12 +274,12 @@ impl<'a> Threads<'a> {
         if last.end_ns().saturating_add(SLACK_NS) < at_ns {
             return None;
         }
-        let waits = || self.recording.rows.get(last.row.0 as usize)?.syscall.signature().map(|call| call.waits);
+        let call = self.recording.rows.get(last.row.0 as usize).and_then(|row| row.syscall.signature());
         // A futex returns 0, other waits say how much there is.
         match last.result? {
             1.. => Some(By::Other),
             0 if name_of(self.recording, last.row) == "futex" => Some(By::Other),
-            0 => waits().is_some_and(|waits| waits).then_some(By::Clock),
+            0 => call.is_some_and(|call| call.waits).then_some(By::Clock),
             errno => RAN_OUT.contains(&errno).then_some(By::Clock),
         }
     }

@@ -31,7 +31,7 @@ struct CpuShares {
 }
 
 /// Least price of a finding, ns, at which [`Options::small_share`] takes the place of [`Options::min_ns`]. Below it a short
-/// command is reported for what nobody can notice, and on slow boxes only: 205 of the 3,800 us of `find /etc -maxdepth 1`
+/// command would be reported for what its user can't notice, and on slow boxes only: 205 of the 3,800 us of `find /etc -maxdepth 1`
 /// there, 105 of 4,030 us elsewhere. Of the kept reports (`cargo xtask reports`) none changes at 250 us, four lose a finding
 /// at 500 us.
 const SMALL_NS: f64 = 250_000.0;

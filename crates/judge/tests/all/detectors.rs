@@ -76,7 +76,7 @@ fn a_finding_needs_calls_share_and_price() {
     );
     // 2.4 ms at 1.2 % are enough.
     only(judged(&same(20_000), 200_000_000));
-    // In a short run of a tiny program, the share of a few thousand equal calls counts; nobody notices 36 us.
+    // In a short run of a tiny program, the share of a few thousand equal calls counts; 36 us are too little.
     only(judged(&same(2_200), 2_000_000));
     no_finding(&same(300), 200_000);
     silent(&same(90), 20_000);

@@ -53,7 +53,7 @@ fn many_calls_make_up_for_a_price_just_short() {
     // The price depends on the length of the run, the share does not: 5.7 %.
     assert_eq!(found(3_000, 300, 15_000_000), (1, 0));
     assert_eq!(found(900, 300, 4_500_000), (1, 0));
-    // Of a run that short, nobody notices 90 us.
+    // In a run that short, 90 us are too little.
     assert_eq!(found(300, 300, 1_500_000), (0, 0));
     // The calls cost 90 µs and 105 µs.
     assert_eq!(found(600, 150, 5_000_000), (0, 1));
