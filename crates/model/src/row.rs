@@ -74,6 +74,9 @@ pub struct RowTrunk {
     /// Number of calls that the samples of this stack stand for. A sample stands for the calls of
     /// an octave of the row's count.
     pub weight: u64,
+    /// Number of samples; 0 if it is not known: of stacks that samples only found to differ, and in recordings that
+    /// were made without it.
+    pub looks: u64,
 }
 
 /// Sampled calls of a row that are about one object and came by one whole stack. A row that serves several lines or

@@ -319,10 +319,10 @@ impl Names {
             let id = RowId(at as u32);
             let told = |trunk: RawTrunk| {
                 let part = whole_part(row, &trunk, table)?;
-                Some(RowTrunk { row: id, stack: *self.parts.get(&part)?, weight: trunk.weight })
+                Some(RowTrunk { row: id, stack: *self.parts.get(&part)?, weight: trunk.weight, looks: trunk.looks })
             };
             // The remaining stacks are known only by the frames that all of them share.
-            let others = RowTrunk { row: id, stack: self.outer_of(at, row, table), weight: others };
+            let others = RowTrunk { row: id, stack: self.outer_of(at, row, table), weight: others, looks: 0 };
             all.into_iter().filter_map(told).chain((others.weight > 0).then_some(others)).collect::<Vec<_>>()
         };
         table.rows.iter().enumerate().flat_map(of_row).collect()

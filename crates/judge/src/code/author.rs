@@ -202,7 +202,7 @@ mod tests {
             let mut row = Row::new(ProcessId(0), Sysno::named("stat"), Counts { calls: 1_000, ..Counts::default() });
             row.lines = vec![RowLine { frame: FrameId(3), looks: 9, weight: 1_000 }];
             (row.user, row.context, row.outer) = (Some(FrameId(3)), StackId(2), StackId(3));
-            let trunk = |(at, weight)| RowTrunk { row: RowId(0), stack: StackId(at), weight };
+            let trunk = |(at, weight)| RowTrunk { row: RowId(0), stack: StackId(at), weight, looks: 0 };
             let recording = Recording {
                 processes: vec![Process { exe: "/usr/bin/python3.11".into(), ..Process::default() }],
                 frames: vec![

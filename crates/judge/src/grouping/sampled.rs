@@ -8,7 +8,7 @@ use crate::words::language_api::api_shares;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
-use systoll_model::{FrameId, Recording, Row, RowId, RowLine, StackId, Sysno, octaves};
+use systoll_model::{FrameId, Recording, Row, RowId, RowLine, RowTrunk, StackId, Sysno, octaves};
 
 /// A row's calls in windows.
 #[derive(Default)]
@@ -88,7 +88,7 @@ pub(super) fn by_place<K: Eq + Hash>(
             }
             continue;
         }
-        let effective = if looks >= row.counts.calls { looks as f64 } else { effective_looks(&row.lines) };
+        let effective = if looks >= row.counts.calls { looks as f64 } else { effective_looks(of_lines(&row.lines)) };
         for line in &row.lines {
             let share = row.share(line);
             if !asked.is_empty() && pools.is_threads(*id, line.frame) {
@@ -119,7 +119,7 @@ pub(super) fn by_api(recording: &Recording, rows: &[(RowId, &Row)]) -> Vec<Group
         for ApiShare { name, share } in shares {
             let api = name.map(|name| (Arc::from(name), None)).or_else(|| Some((row.api.clone()?, row.api_module)));
             let seen = (looks as f64 * share).round() as u64;
-            let part = if is_one { whole(row) } else { part(row, share, seen, effective_looks(&row.lines)) };
+            let part = if is_one { whole(row) } else { part(row, share, seen, effective_looks(of_lines(&row.lines))) };
             let common = || api.clone().map_or(Common::Unknown, |(api, module)| Common::Api(api, module));
             sums.put(api.clone(), common, (*id, row), &part);
         }
@@ -142,30 +142,43 @@ pub fn line_bounds(row: &Row, line: &RowLine) -> Option<(f64, f64)> {
     match looks {
         0 => None,
         _ if looks >= row.counts.calls => Some((share, share)),
-        _ => Some(bounds(share, effective_looks(&row.lines))),
+        _ => Some(bounds(share, effective_looks(of_lines(&row.lines)))),
     }
 }
 
 /// Returns the 95 % bounds of the share of a row's calls, 0 to 1, that came by the stack `above` its context; `None` if the
-/// row has no samples by object.
+/// number of samples of its stacks is not known.
 pub fn caller_bounds(recording: &Recording, row: RowId, above: StackId) -> Option<(f64, f64)> {
-    let samples = recording.object_samples_of(row);
-    let looks = samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.looks));
-    let all: f64 = samples.iter().map(|sample| sample.weight as f64).sum();
-    let of: f64 = samples.iter().filter(|sample| sample.above == above).map(|sample| sample.weight as f64).sum();
-    let squares: f64 = samples.iter().map(|sample| sample.squares as f64).sum();
-    if looks == 0 || all <= 0.0 || squares <= 0.0 {
+    let trunks = recording.trunks_of(row);
+    let sum = |of: &dyn Fn(&RowTrunk) -> u64| trunks.iter().map(of).fold(0u64, u64::saturating_add);
+    let (looks, all) = (sum(&|trunk| trunk.looks), sum(&|trunk| trunk.weight));
+    let of = sum(&|trunk| if trunk.stack == above { trunk.weight } else { 0 });
+    if looks == 0 || all == 0 {
         return None;
     }
-    let share = of / all;
-    Some(if looks >= recording.row(row).counts.calls { (share, share) } else { bounds(share, all * all / squares) })
+    let share = of as f64 / all as f64;
+    let is_exact = looks >= recording.row(row).counts.calls;
+    Some(if is_exact {
+        (share, share)
+    } else {
+        bounds(share, effective_looks(trunks.iter().map(|t| (t.looks, t.weight))))
+    })
 }
 
-/// Returns the number of independent looks that the looks at a row's lines are worth. A look stands for as many calls
-/// as its octave has, so a few late ones decide the shares (Kish's effective sample size).
-fn effective_looks(lines: &[RowLine]) -> f64 {
-    let all: f64 = lines.iter().map(|line| line.weight as f64).sum();
-    let squares: f64 = lines.iter().map(|line| (line.weight as f64).powi(2) / line.looks.max(1) as f64).sum();
+/// Returns the samples of lines, each as its number and the calls that they stand for.
+fn of_lines(lines: &[RowLine]) -> impl Iterator<Item = (u64, u64)> + '_ {
+    lines.iter().map(|line| (line.looks, line.weight))
+}
+
+/// Returns the number of independent samples that samples of several lines or callers are worth, each given as its number
+/// and the calls that they stand for together. A sample stands for as many calls as its octave has, so a few late ones
+/// decide the shares (Kish's effective sample size).
+fn effective_looks(sampled: impl Iterator<Item = (u64, u64)>) -> f64 {
+    let add = |(all, squares): (f64, f64), (looks, weight): (u64, u64)| {
+        let weight = weight as f64;
+        (all + weight, squares + weight * weight / looks.max(1) as f64)
+    };
+    let (all, squares) = sampled.fold((0.0, 0.0), add);
     if squares > 0.0 { all * all / squares } else { 1.0 }
 }
 
@@ -317,12 +330,12 @@ mod tests {
     fn one_look_that_stands_for_half_of_the_calls_proves_little() {
         // Looks at calls 1, 2, 4 … of 1,024: each stands for its octave.
         let lines: Vec<RowLine> = (0..10).map(|n| line(n, 1, 1 << n)).collect();
-        let effective = effective_looks(&lines);
+        let effective = effective_looks(of_lines(&lines));
         assert!((2.9..3.1).contains(&effective), "{effective}");
         let (low, high) = bounds(0.5, effective);
         assert!((0.12..0.13).contains(&low) && (0.87..0.88).contains(&high), "{low} {high}");
-        assert!((effective_looks(&[line(0, 40, 400), line(1, 60, 600)]) - 100.0).abs() < 0.1);
-        assert!((effective_looks(&[]) - 1.0).abs() < 0.1);
+        assert!((effective_looks(of_lines(&[line(0, 40, 400), line(1, 60, 600)])) - 100.0).abs() < 0.1);
+        assert!((effective_looks(of_lines(&[])) - 1.0).abs() < 0.1);
     }
 
     #[test]

@@ -231,7 +231,7 @@ fn put(parts: &mut Recording, new: &Narrowed<'_>, recording: &Recording, origins
         let outer = stack(parts, outer.into_owned());
         for sample in samples {
             let (row, weight, looks) = (*id, sample.weight, sample.looks);
-            parts.trunks.push(RowTrunk { row, stack: sample.above, weight });
+            parts.trunks.push(RowTrunk { row, stack: sample.above, weight, looks });
             parts.whole_stacks.push(WholeStack { row, stack: sample.whole, weight, looks });
         }
         let Some(row) = parts.rows.get_mut(id.0 as usize) else { continue };

@@ -500,7 +500,7 @@ mod tests {
             class,
             ..Frame::default()
         };
-        let trunk = |stack, weight| RowTrunk { row: RowId(0), stack: StackId(stack), weight };
+        let trunk = |stack, weight| RowTrunk { row: RowId(0), stack: StackId(stack), weight, looks: 0 };
         let serves = |trunks: &[RowTrunk]| {
             let recording = Recording {
                 frames: vec![
@@ -536,7 +536,7 @@ mod tests {
         let stack = |of: [u32; 2]| Stack { frames: of.map(FrameId).to_vec(), complete: true };
         let row =
             Row { user: Some(FrameId(3)), ..Row::new(ProcessId(0), Sysno::named("newfstatat"), Counts::default()) };
-        let trunk = |(stack, weight)| RowTrunk { row: RowId(0), stack: StackId(stack), weight };
+        let trunk = |(stack, weight)| RowTrunk { row: RowId(0), stack: StackId(stack), weight, looks: 0 };
         let recording = Recording {
             processes: vec![Process { exe: "/usr/bin/python3.11".into(), ..Process::default() }],
             frames: library.into_iter().chain(lines).collect(),

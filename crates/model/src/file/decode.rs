@@ -62,7 +62,7 @@ fn received(r: wire::ReceivedCalls) -> ReceivedCalls {
 }
 
 fn trunk(t: wire::RowTrunk) -> RowTrunk {
-    RowTrunk { row: RowId(t.row), stack: StackId(t.stack), weight: t.weight }
+    RowTrunk { row: RowId(t.row), stack: StackId(t.stack), weight: t.weight, looks: t.looks }
 }
 
 fn whole_stack(w: wire::WholeStack) -> WholeStack {

@@ -266,7 +266,7 @@ fn received(r: &crate::request::ReceivedCalls) -> wire::ReceivedCalls {
 }
 
 fn trunk(t: &crate::row::RowTrunk) -> wire::RowTrunk {
-    wire::RowTrunk { row: t.row.0, stack: t.stack.0, weight: t.weight }
+    wire::RowTrunk { row: t.row.0, stack: t.stack.0, weight: t.weight, looks: t.looks }
 }
 
 fn whole_stack(w: &crate::row::WholeStack) -> wire::WholeStack {

@@ -114,7 +114,7 @@ fn top_shows_system_calls_as_leaves_with_the_same_totals() {
 #[test]
 fn rows_of_several_whole_stacks_are_shared_out_and_add_up() {
     let mut rec = recording();
-    let trunk = |stack, weight| RowTrunk { row: RowId(0), stack: StackId(stack), weight };
+    let trunk = |stack, weight| RowTrunk { row: RowId(0), stack: StackId(stack), weight, looks: 0 };
     // The third stack is only known to differ from the others.
     rec.stacks.push(Stack::default());
     rec.trunks = vec![trunk(1, 1), trunk(3, 2), trunk(rec.stacks.len() as u32 - 1, 4)];

@@ -133,7 +133,7 @@ impl Report<'_> {
         let most = most.filter(|t| t.weight > all / 2 && of(t.stack).len() > outer.len());
         let above = most.map_or(outer, |t| of(t.stack));
         let share = most.and_then(|t| percent_of(t.weight, Some(all))).filter(|share| share != "100 %");
-        let is_vague = |above| caller_bounds(self.rec, id, above).is_some_and(|(low, high)| high - low > VAGUE);
+        let is_vague = |above| caller_bounds(self.rec, id, above).is_none_or(|(low, high)| high - low > VAGUE);
         let share =
             share.map(|share| if most.is_some_and(|t| is_vague(t.stack)) { "some calls".into() } else { share });
         Chain { frames: context.iter().chain(above).copied().collect(), sure, share }

@@ -51,4 +51,6 @@ pub(in crate::file) struct RowTrunk {
     pub(in crate::file) stack: u32,
     #[prost(uint64, tag = "3")]
     pub(in crate::file) weight: u64,
+    #[prost(uint64, tag = "4")]
+    pub(in crate::file) looks: u64,
 }

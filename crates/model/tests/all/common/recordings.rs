@@ -232,7 +232,7 @@ fn received(s: Sizes) -> impl Strategy<Value = ReceivedCalls> {
 }
 
 fn trunk(s: Sizes) -> impl Strategy<Value = RowTrunk> {
-    let trunk = |(row, stack, weight)| RowTrunk { row: RowId(row), stack: StackId(stack), weight };
+    let trunk = |(row, stack, weight)| RowTrunk { row: RowId(row), stack: StackId(stack), weight, looks: weight % 7 };
     (0..s.rows, 0..s.stacks, number()).prop_map(trunk)
 }
 
