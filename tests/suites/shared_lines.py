@@ -276,12 +276,14 @@ for my $i (0..TIMES-1) { f_ask($i); f_HELLO($i); f_LOG($i) }
 
 
 @contextlib.contextmanager
-def answers():
-    """Gives the port of a server that answers whatever it receives."""
+def answers(once=False):
+    """Gives the port of a server that answers whatever it receives; it ends each connection after an answer if `once`."""
     def answer(connection):
         with connection, contextlib.suppress(OSError):
             while connection.recv(4096):
                 connection.sendall(b"good\n")
+                if once:
+                    return
 
     def accept(server):
         with contextlib.suppress(OSError):
@@ -306,6 +308,44 @@ def lines_beside_sockets(box):
         for finding in report["findings"] + report["also"]:
             if finding["cause"] == "connection-per-request":
                 assert finding["user"]["line"] == lines["HELLO"], f"{language}: {finding['user']}"
+
+
+# A script that connects to two servers by one function: the first ends each connection itself, the second would keep it.
+PEERS = {
+    "python": ("py", ["/usr/bin/python3"], """import socket
+def ask(s): s.sendall(b'x' * 30); return s.recv(100)
+for i in range(TIMES):
+    a = socket.create_connection(('127.0.0.1', ENDS))
+    ask(a); a.recv(100); a.close()
+    b = socket.create_connection(('127.0.0.1', PORT)) # @HELLO
+    ask(b); b.close()
+"""),
+    "php": ("php", ["php"], """<?php
+function ask($s) { fwrite($s, str_repeat('x', 30)); return fread($s, 100); }
+for ($i = 0; $i < TIMES; $i++) {
+  $a = stream_socket_client('tcp://127.0.0.1:ENDS');
+  ask($a); fread($a, 100); fclose($a);
+  $b = stream_socket_client('tcp://127.0.0.1:PORT'); // @HELLO
+  ask($b); fclose($b);
+}
+"""),
+}
+
+
+@test()
+def lines_of_two_peers(box):
+    files(box)
+    for language, (ending, command, source) in PEERS.items():
+        with answers() as port, answers(once=True) as ends:
+            source = source.replace("PORT", str(port)).replace("ENDS", str(ends)).replace("TIMES", str(TIMES))
+            name = os.path.basename(box.file(f"p.{ending}", source))
+            report = watched(box, [*installed(command), name])
+        line = marked_lines(source, ("HELLO",))["HELLO"]
+        # Windows may show too little of the connections to say that they could be kept.
+        for finding in report["findings"] + report["also"]:
+            if finding["cause"] == "connection-per-request":
+                assert finding["user"]["line"] == line, f"{language}: {finding['user']}"
+                assert str(ends) not in (finding["what"] or ""), f"{language}: {finding['what']}"
 
 
 @test()

@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod address;
 mod boxreport;
 mod change;
 mod clean;
@@ -50,6 +51,7 @@ mod thread;
 mod wait_span;
 mod window;
 
+pub use address::{address, peer_argument};
 pub use boxreport::{BoxFigure, BoxReport, Figure, Mitigation, Probe, Seccomp};
 pub use change::{Elision, EnvChange};
 pub use clean::{InertJson, acts_on_terminals, clean, inert_json};

@@ -1,5 +1,6 @@
 //! Windows: a few consecutive calls of one thread, recorded whole.
 
+use crate::address::{address, peer_argument};
 use crate::ledger::Before;
 use crate::names::StackId;
 use crate::process::ProcessId;
@@ -7,6 +8,7 @@ use crate::request::RequestKindId;
 use crate::row::RowId;
 use crate::syscalls::{ArgKind, Moment};
 use crate::sysno::Sysno;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Memory to which an argument pointed.
@@ -65,13 +67,22 @@ impl WindowCall {
         crate::errno::Errno::from_result(self.result?)
     }
 
-    /// Returns the file that the call, one of `syscall`, is about: the path that it names, joined to the directory
-    /// behind a descriptor if it starts there; otherwise the file behind the call's descriptor.
+    /// Returns the object that the call, one of `syscall`, is about: the path that it names, joined to the directory
+    /// behind a descriptor if it starts there; or the peer's address to which it connects; otherwise the file behind the
+    /// call's descriptor.
     pub fn object(&self, syscall: Sysno) -> Option<String> {
+        if let Some(peer) = self.peer(syscall) {
+            return Some(peer.to_string());
+        }
         let named = syscall.signature()?.memory(Moment::Entry, &self.args).find(|(_, kind)| *kind == ArgKind::Path);
         let path =
             named.and_then(|(arg, _)| self.arg_data(arg, Moment::Entry)).map(|d| String::from_utf8_lossy(&d.bytes));
         object_name(path.as_deref(), self.fd.as_deref())
+    }
+
+    /// Returns the address of the internet to which the call, one of `syscall`, connects its socket.
+    pub fn peer(&self, syscall: Sysno) -> Option<SocketAddr> {
+        address(&self.arg_data(peer_argument(syscall)?, Moment::Entry)?.bytes)
     }
 
     /// Returns the memory that argument `arg` pointed to at `at`, if it was read.

@@ -13,7 +13,7 @@ use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgKind, Moment, Random, Signature, object_name};
+use systoll_model::{ArgKind, Moment, Random, Signature, address, object_name, peer_argument};
 use systoll_price::FaultAndSwitch;
 
 /// First octave that gets two windows, since a row's newest octave has half of its calls.
@@ -51,6 +51,9 @@ const LEFT_OUT: u32 = 2;
 const KEPT_FOR_REQUESTS: usize = 256;
 /// Number of sampled calls that must have waited for a context switch to be priced; fewer are no basis for an estimate.
 const WAITS: usize = 8;
+
+/// Bytes of the largest address of a socket that is read, that of IPv6.
+const SOCKET_ADDRESS: usize = 28;
 
 /// All windows of a run, and their budget.
 pub(crate) struct Windows {
@@ -230,7 +233,15 @@ impl Windows {
         let path = signature.memory(Moment::Entry, args).find(|(_, kind)| *kind == ArgKind::Path);
         let path = path.map(|(arg, _)| string(args[usize::from(arg)], &read).0);
         let path = path.as_deref().map(String::from_utf8_lossy);
-        object_name(path.as_deref(), self.descriptor(tid, signature, args).as_deref())
+        let peer = || {
+            let mut bytes = [0; SOCKET_ADDRESS];
+            let got = read(*args.get(usize::from(peer_argument(signature.sysno)?))?, &mut bytes);
+            address(bytes.get(..got)?)
+        };
+        match peer() {
+            Some(peer) => Some(peer.to_string()),
+            None => object_name(path.as_deref(), self.descriptor(tid, signature, args).as_deref()),
+        }
     }
 
     /// Returns true if a window is due at the `nth` call of `row`. Draws the next octave's places when it begins.

@@ -269,18 +269,21 @@ impl Detector for Reconnect<'_> {
             let claim = || claim(habit);
             let fd = step.observed.descriptor(0);
             if step.lines.connects() {
+                let object = step.observed.call.object(step.observed.syscall).map(|peer| claims.object(&peer));
+                let claim = || Claim { object: object.clone(), ..claim() };
                 open.insert(fd, peer);
                 let first = self.met.insert(peer);
                 let made = steps.get(..at).unwrap_or_default().iter().rev().find(|before| before.makes_descriptor(fd));
                 if !first {
                     made.into_iter().for_each(|before| put(claims, before.index, claim()));
                 }
+                put(claims, step.index, claim());
+                continue;
             }
-            let closes = step.effects.iter().any(|effect| matches!(effect, Effect::Closes(0)));
             if step.moved.is_none() && self.met.contains(&peer) {
                 put(claims, step.index, claim());
             }
-            if closes {
+            if step.effects.iter().any(|effect| matches!(effect, Effect::Closes(0))) {
                 open.remove(&fd);
             }
         }

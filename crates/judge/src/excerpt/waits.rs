@@ -2,9 +2,9 @@
 
 use crate::collections::hash::Map;
 use crate::results::finding::Wait;
-use crate::semantics::address;
+
 use std::cmp::Reverse;
-use systoll_model::{Moment, Recording, RowId, Sysno, WindowCall};
+use systoll_model::{Moment, Recording, RowId, Sysno, WindowCall, address};
 
 /// Shortest single wait that is reported, ns: far longer than a tracer's own stop.
 const LEAST_NS: u64 = 1_000_000;

@@ -13,7 +13,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{
-    FrameId, ObjectSample, ProcessId, Recording, RowId, RowLine, RowTrunk, Stack, StackId, WholeStack, shape,
+    ArgKind, FrameId, ObjectSample, ProcessId, Recording, RowId, RowLine, RowTrunk, Signature, Stack, StackId, Sysno,
+    WholeStack, shape,
 };
 
 /// Ending of the name that the kernel gives a deleted file.
@@ -150,38 +151,66 @@ pub(crate) fn narrow(
             }
         }
     }
-    let lines = touching_lines(&of_rows, &new, parts);
+    let users = users(&of_rows, &new, parts);
     for (origin, (row, objects)) in siblings.iter().flat_map(|(origin, rows)| rows.iter().map(move |row| (origin, row)))
     {
         if objects.is_companion() {
             let process = parts.row(*row).process;
-            let of_files = objects.goes_with.iter().filter_map(|file| lines.get(&(process, &**file))).flatten();
-            let of_files: BTreeSet<FrameId> = of_files.copied().collect();
-            let touches = |sample: &&ObjectSample| sample.line.is_some_and(|line| of_files.contains(&line));
-            new.insert(*row, recording.object_samples_of(*origin).iter().filter(touches).collect());
+            let of_objects: Vec<&Users<'_>> =
+                objects.goes_with.iter().filter_map(|object| users.get(&(process, &**object))).collect();
+            if of_objects.is_empty() {
+                continue;
+            }
+            let uses = |sample: &&ObjectSample| of_objects.iter().any(|users| users.contain(sample, parts));
+            new.insert(*row, recording.object_samples_of(*origin).iter().filter(uses).collect());
         }
     }
     put(parts, &new, recording, origins);
 }
 
-/// Returns the lines that touch each file that claims are about, by process.
-fn touching_lines<'a>(
-    of_rows: &'a BTreeMap<RowId, RowObjects>,
-    narrowed: &Narrowed<'_>,
-    parts: &Recording,
-) -> BTreeMap<(ProcessId, &'a str), BTreeSet<FrameId>> {
-    let mut touching: BTreeMap<(ProcessId, &str), BTreeSet<FrameId>> = BTreeMap::new();
-    for (id, objects) in of_rows {
-        let row = parts.row(*id);
-        let lines: BTreeSet<FrameId> = match narrowed.get(id) {
-            Some(samples) => samples.iter().filter_map(|sample| sample.line).collect(),
-            None => row.lines.iter().map(|line| line.frame).collect(),
-        };
-        for file in &objects.is_about {
-            touching.entry((row.process, file)).or_default().extend(&lines);
+/// The lines of scripts that use an object, and the callers of code without such lines.
+#[derive(Default)]
+struct Users<'a> {
+    lines: BTreeSet<FrameId>,
+    callers: BTreeSet<&'a [FrameId]>,
+}
+
+impl Users<'_> {
+    /// Returns true if a sample came by one of them.
+    fn contain(&self, sample: &ObjectSample, parts: &Recording) -> bool {
+        match sample.line {
+            Some(line) => self.lines.contains(&line),
+            None => self.callers.contains(&*parts.stack(sample.above).frames),
         }
     }
-    touching
+}
+
+/// Returns the users of each object that claims are about, by process.
+fn users<'a>(
+    of_rows: &'a BTreeMap<RowId, RowObjects>,
+    narrowed: &Narrowed<'_>,
+    parts: &'a Recording,
+) -> BTreeMap<(ProcessId, &'a str), Users<'a>> {
+    let mut users: BTreeMap<(ProcessId, &str), Users<'a>> = BTreeMap::new();
+    for (id, objects) in of_rows {
+        let row = parts.row(*id);
+        let (lines, callers): (Vec<FrameId>, Vec<StackId>) = match narrowed.get(id) {
+            Some(samples) => {
+                let lines = samples.iter().filter_map(|sample| sample.line);
+                (lines.collect(), samples.iter().map(|sample| sample.above).collect())
+            }
+            None => {
+                let trunks = parts.trunks_of(*id).iter().map(|trunk| trunk.stack);
+                (row.lines.iter().map(|line| line.frame).collect(), trunks.collect())
+            }
+        };
+        for object in &objects.is_about {
+            let of_object = users.entry((row.process, object)).or_default();
+            of_object.lines.extend(&lines);
+            of_object.callers.extend(callers.iter().map(|caller| &*parts.stack(*caller).frames));
+        }
+    }
+    users
 }
 
 /// Returns the objects of the rows that have samples, as windows show them.
@@ -197,10 +226,14 @@ fn objects(
     let calls = parts.windows.iter().flat_map(|window| &window.calls);
     for (call, judged) in calls.zip(claims.iter()).filter(|(call, _)| has_samples(call.row)) {
         let objects = of_rows.entry(call.row).or_default();
-        let name = call.object(parts.row(call.row).syscall).map(|name| living(&name).to_owned());
+        let syscall = parts.row(call.row).syscall;
+        let name = call.object(syscall).map(|name| living(&name).to_owned());
         if let Judged::Claimed(claim) = judged {
-            let is_about =
-                |object: &str| name.as_deref().is_none_or(|name| leads_to(name, object) || leads_to(object, name));
+            let is_about = |object: &str| match &name {
+                Some(name) => leads_to(name, object) || leads_to(object, name),
+                // What windows don't show may be the object; a call that makes a socket for it is not about it.
+                None => has_object(syscall),
+            };
             let sort = match &claim.object {
                 Some(object) if !is_about(object) => {
                     objects.goes_with.insert(Arc::clone(object));
@@ -218,6 +251,12 @@ fn objects(
         }
     }
     of_rows
+}
+
+/// Returns true if calls of `syscall` are about a path or a descriptor.
+fn has_object(syscall: Sysno) -> bool {
+    let of_path = |call: &Signature| call.args.iter().any(|arg| arg.kind == ArgKind::Path);
+    syscall.signature().is_none_or(|call| call.fd_arg().is_some() || of_path(call))
 }
 
 /// Puts samples in place of the rows' lines and callers.

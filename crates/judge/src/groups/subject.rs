@@ -6,6 +6,7 @@ use crate::results::finding::ObjectShare;
 use crate::semantics::{WAKE_COUNTERS, connection};
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
 /// Largest number of calls that are searched, evenly spread over all: a thousand show what nine in ten share as well
@@ -171,9 +172,10 @@ fn common_peer(objects: &[Option<String>]) -> Option<String> {
     common(peers.map(|peer| Some(peer.to_owned())), 1).filter(|_| most)?.pop()
 }
 
-/// Returns the address of a connection's other end: of `TCP:[FROM->TO]`.
+/// Returns the address of a connection's other end: of `TCP:[FROM->TO]`, and of a call that connects.
 fn peer(target: &str) -> Option<&str> {
-    connection(target).filter(|(kind, ..)| matches!(*kind, "TCP" | "TCPv6")).map(|(.., to)| to)
+    let connected = || connection(target).filter(|(kind, ..)| matches!(*kind, "TCP" | "TCPv6")).map(|(.., to)| to);
+    connected().or_else(|| target.parse::<SocketAddr>().is_ok().then_some(target))
 }
 
 /// Returns a target without the number that the kernel gave it for this run, if it has no other name.

@@ -1,7 +1,6 @@
 //! Calls that move bytes, and calls that poll without waiting.
 
 use super::vocabulary::When::{self, AllBits, InControl, InShort, InZero, Is, NoBits, NoneOf, NotNull, OneOf};
-use std::net::{IpAddr, SocketAddr};
 use systoll_model::constants::*;
 use systoll_model::{Errno, Sysno, WindowCall};
 
@@ -157,17 +156,6 @@ pub(crate) fn connection(name: &str) -> Option<(&str, &str, &str)> {
     let (kind, ends) = name.split_once(":[")?;
     let (from, to) = ends.strip_suffix(']')?.split_once("->")?;
     Some((kind, from, to))
-}
-
-/// Returns the address in the bytes of a `sockaddr` (man 7 ip, ipv6); `None` if it is of another kind, or cut.
-pub(crate) fn address(bytes: &[u8]) -> Option<SocketAddr> {
-    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
-    let ip: IpAddr = match u32::from(u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?)) {
-        AF_INET => <[u8; 4]>::try_from(bytes.get(4..8)?).ok()?.into(),
-        AF_INET6 => <[u8; 16]>::try_from(bytes.get(8..24)?).ok()?.into(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, port))
 }
 
 /// Folder of devices.

@@ -44,8 +44,7 @@ pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{Attribute, HOPELESS, Hopeless, MISSING};
 pub(crate) use io::{
     COUNTERS, DATAGRAMS, Enter, Look, MADE_UP, MOVES_UNSEEN, NETWORK_STREAMS, ON_THIS_BOX, PIPES, RANDOM_FILES,
-    TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, address, connection, is_device, is_stored,
-    may_pass_descriptors,
+    TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, connection, is_device, is_stored, may_pass_descriptors,
 };
 pub(crate) use locks::{FileLock, KernelLock};
 pub(crate) use memory::{Amount, Frees, Loads};
