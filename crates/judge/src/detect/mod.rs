@@ -142,7 +142,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::CALL, Box::new(unserved::window)),
         (Signs::MOVES, Box::new(ready_first::window)),
         (Signs::ENTERS, Box::new(entries::Entries::new(recording))),
-        (Signs::MOVES, Box::new(small_io::SmallIo::new(&rung, recording, &mapped, &signalled, &single))),
+        (Signs::MOVES, Box::new(small_io::SmallIo::new(&rung, (recording, semantics), &mapped, &signalled, &single))),
         (Signs::MOVES_AT, Box::new(near_reads::window)),
         (Signs::RANGED, Box::new(pieces::window)),
         (Signs::SLOW, Box::new(slow_path::SlowPath::new(recording, semantics))),

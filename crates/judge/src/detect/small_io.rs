@@ -8,7 +8,10 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::{Act, COUNTERS, DATAGRAMS, FileLock, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
+use crate::semantics::{
+    Act, COUNTERS, DATAGRAMS, FileLock, Lines, ObservedCall, PIPES, POSITION, RANDOM_FILES, SYNCED, Semantics, Unit,
+    Way,
+};
 use crate::world::barrier::Barrier;
 use crate::world::replay::{Moved, Step};
 use std::sync::Arc;
@@ -58,18 +61,21 @@ pub(super) struct SmallIo<'a> {
     signalled: &'a Set<u32>,
     /// Files that the program maps: it may read there what it writes.
     mapped: &'a Set<File>,
+    /// Pipes that several processes read.
+    shared: Set<&'a str>,
 }
 
 impl<'a> SmallIo<'a> {
     pub(super) fn new(
         rung: &Rung<'a>,
-        recording: &Recording,
+        (recording, semantics): (&'a Recording, &Semantics),
         mapped: &'a Set<File>,
         signalled: &'a Set<u32>,
         single: &'a Set<u32>,
     ) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        Self { bells: Bells::new(rung), stops, single, killed: killed(recording), signalled, mapped }
+        let shared = read_by_several(recording, semantics);
+        Self { bells: Bells::new(rung), stops, single, killed: killed(recording), signalled, mapped, shared }
     }
 
     /// Returns true if a write to a terminal may have been answered before the program could read on.
@@ -92,6 +98,26 @@ fn killed(recording: &Recording) -> Set<u32> {
     let fatal = |call: &WindowCall| call.result.is_none() && sends(recording.row(call.row).syscall);
     let last = recording.windows.iter().filter(|window| window.calls.last().is_some_and(fatal));
     counted.map(|row| row.process.0).chain(last.map(|window| window.process.0)).collect()
+}
+
+/// Returns the pipes from which several processes read, as windows show.
+fn read_by_several<'a>(recording: &'a Recording, semantics: &Semantics) -> Set<&'a str> {
+    let mut readers: Map<&str, u32> = Map::default();
+    let mut several = Set::default();
+    if recording.processes.len() < 2 {
+        return several;
+    }
+    let reads = |observed: &ObservedCall<'_>| {
+        let moved = semantics.lines_of(observed.syscall).transfer(observed);
+        moved.is_some_and(|line| line.way == Way::In) && observed.call.result.is_some_and(|got| got > 0)
+    };
+    for observed in semantics.calls_in_windows(recording, Lines::transfers_in).filter(reads) {
+        let Some(pipe) = observed.call.fd.as_deref().filter(|name| name.starts_with(PIPES)) else { continue };
+        if *readers.entry(pipe).or_insert(observed.window.process.0) != observed.window.process.0 {
+            several.insert(pipe);
+        }
+    }
+    several
 }
 
 /// Transfers in one direction through one descriptor, with nothing in between that requires them to be separate.
@@ -213,6 +239,10 @@ impl Detector for SmallIo<'_> {
                 let is_out = stream.way == Way::Out;
                 let is_mapped = is_out && file().is_some_and(|file| self.mapped.contains(&file));
                 if claims.excuse(at, ReasonId::MappedFile, is_mapped) || is_out && is_answer() {
+                    continue;
+                }
+                let pipe = step.observed.call.fd.as_deref().filter(|_| !is_out);
+                if claims.excuse(at, ReasonId::ReadOn, pipe.is_some_and(|pipe| self.shared.contains(pipe))) {
                     continue;
                 }
                 if let Some(why) = apart.remove(&stream) {

@@ -104,6 +104,7 @@ reasons! {
     StoredBetween "stored-between" [SmallIo] Silent: "what was written is brought to the disk in between" => "A sync before a file gets its name";
     ReadBack "read-back" [SmallIo] Silent: "another descriptor reads the file in between" => "A file is read by another of the program's descriptors";
     MappedFile "mapped-file" [SmallIo] Silent: "the program maps the file that it writes, and may read each piece there" => "Small writes to a file that the program maps";
+    ReadOn "read-on" [SmallIo] Silent: "another process reads on from the same pipe, and what is read ahead would be lost to it" => "Bytes of a pipe that another process reads on from";
     WakesThread "wakes-thread" [SmallIo] Silent: "the bytes are always the same: each write wakes a thread" => "own.rs-pipe-each-item.sick";
     TakenWhenItCame "taken-when-it-came" [SmallIo] Weak: "each message may be taken, or counted by a program of this box, when it comes" => "Datagrams are not joined by a buffer";
     LastWords "last-words" [SmallIo] Weak: "the program ended by its own signal, and the file may be the trace of it" => "third.ok-flight-log.healthy";
