@@ -2,7 +2,7 @@
 
 use super::ends::{Ends, WaitClass};
 use super::least::MOSTLY;
-use crate::semantics::{ObservedCall, Semantics, Way, address, connection};
+use crate::semantics::{ObservedCall, Semantics, Way, connection};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, Sysno, WaitSpan, WindowCall};
 
@@ -17,15 +17,17 @@ const LEAST_SHARE: f64 = 0.2;
 /// Peers that are asked in turn, at most, for a remark: who asks more of them has a list to work off.
 const MOST_PEERS: usize = 8;
 
+/// Bytes of a piece of an answer that is not in the next request by chance.
+const PIECE: usize = 6;
+/// Least share of a peer's requests, 0 to 1, that repeat a piece of the answer before them if each needs it.
+const CHAINED: f64 = 0.5;
+
 /// Calls by which a server takes up clients.
 pub(super) const ACCEPTS: [&str; 2] = ["accept", "accept4"];
 /// The call that names the address to which it sends.
 const SENDS_TO: Sysno = Sysno::named("sendto");
 /// Its argument that points to the address.
 const TO: u8 = 4;
-/// The call that connects a socket, and its argument that points to the address.
-const CONNECTS: Sysno = Sysno::named("connect");
-const CONNECTS_TO: u8 = 1;
 /// Waits in windows, at least, that ran out after requests to a peer of which no answer is seen.
 const LEAST_SILENT: u64 = 2;
 
@@ -38,6 +40,8 @@ pub(super) struct Talks {
     accepts: BTreeSet<ProcessId>,
     /// Peers to which connections were made.
     called: BTreeSet<Peer>,
+    /// Requests after an answer of the same peer, by process and peer: all, and those that repeat a piece of that answer.
+    chained: BTreeMap<(ProcessId, Peer), (u64, u64)>,
 }
 
 /// A peer's address: that of a connected socket by its name, or the bytes that a request was sent to.
@@ -84,12 +88,33 @@ struct Talk {
     of_descriptor: BTreeMap<u64, Peer>,
     /// The peers to which descriptors were connected: a socket that is closed soon has no name.
     connected: BTreeMap<u64, Peer>,
+    /// The newest answer of each peer, and the request before it.
+    said: BTreeMap<Peer, Said>,
+}
+
+/// The beginnings of a peer's newest answer, of the one before it, and of the newest request.
+#[derive(Default)]
+struct Said {
+    answer: Vec<u8>,
+    before: Vec<u8>,
+    request: Vec<u8>,
+}
+
+impl Said {
+    /// Returns true if `request` repeats a piece of the newest answer that is neither in the request nor in the answer before:
+    /// a token or an address that the peer gave.
+    fn leads_to(&self, request: &[u8]) -> bool {
+        let is_in = |piece: &[u8], text: &[u8]| text.windows(piece.len()).any(|part| part == piece);
+        let is_new = |piece: &&[u8]| !is_in(piece, &self.request) && !is_in(piece, &self.before);
+        self.answer.windows(PIECE).filter(is_new).any(|piece| is_in(piece, request))
+    }
 }
 
 impl Talks {
     pub(super) fn of(recording: &Recording, semantics: &Semantics, ends: &Ends) -> Self {
         let mut rows: BTreeMap<RowId, Waits> = BTreeMap::new();
         let (mut answered, mut called): (BTreeSet<Peer>, BTreeSet<Peer>) = Default::default();
+        let mut chained: BTreeMap<(ProcessId, Peer), (u64, u64)> = BTreeMap::new();
         for window in &recording.windows {
             let mut talk = Talk::default();
             for (at, call) in window.calls.iter().enumerate() {
@@ -113,11 +138,10 @@ impl Talks {
                         waits.note(call, asked, window.thread);
                     }
                 }
-                if row.syscall == CONNECTS {
-                    let peer = call.arg_data(CONNECTS_TO, Moment::Entry).and_then(|data| address(&data.bytes));
-                    let peer = peer.map(|peer| Peer::Named(peer.to_string()));
-                    called.extend(peer.clone());
-                    talk.connected.extend(peer.map(|peer| (descriptor, peer)));
+                if let Some(peer) = call.peer(row.syscall) {
+                    let peer = Peer::Named(peer.to_string());
+                    called.insert(peer.clone());
+                    talk.connected.insert(descriptor, peer);
                 }
                 match way.filter(|_| came) {
                     Some(Way::Out) => {
@@ -125,13 +149,25 @@ impl Talks {
                         let to = named.or_else(|| given().filter(|_| row.syscall == SENDS_TO));
                         let to = to.or_else(|| talk.connected.get(&descriptor).cloned());
                         if let Some(to) = to {
+                            let request = call.arg_data(1, Moment::Entry).map_or(&[][..], |data| &data.bytes);
+                            let said = talk.said.entry(to.clone()).or_default();
+                            if !said.answer.is_empty() && !said.request.is_empty() {
+                                let of_peer = chained.entry((window.process, to.clone())).or_default();
+                                *of_peer = (of_peer.0 + 1, of_peer.1 + u64::from(said.leads_to(request)));
+                            }
+                            said.request = request.to_vec();
                             talk.of_descriptor.insert(descriptor, to.clone());
                             talk.asked = Some((to, 0));
                         }
                     }
                     Some(Way::In) => {
-                        answered.extend(talk.of_descriptor.remove(&descriptor));
-                        answered.extend(named);
+                        let asked = talk.of_descriptor.remove(&descriptor);
+                        let from = asked.clone().or_else(|| named.clone());
+                        if let (Some(from), Some(answer)) = (&from, call.arg_data(1, Moment::Exit)) {
+                            let said = talk.said.entry(from.clone()).or_default();
+                            said.before = std::mem::replace(&mut said.answer, answer.bytes.clone());
+                        }
+                        answered.extend(asked.into_iter().chain(named));
                         talk.asked = None;
                     }
                     None => {}
@@ -149,7 +185,7 @@ impl Talks {
         let silent = asked.into_iter().filter(is_silent).map(|(peer, _)| peer.clone()).collect();
         let accepts = |row: &&Row| row.syscall.name().is_some_and(|name| ACCEPTS.contains(&name));
         let accepts = recording.rows.iter().filter(accepts).map(|row| row.process).collect();
-        Self { rows, silent, accepts, called }
+        Self { rows, silent, accepts, called, chained }
     }
 
     /// Returns true if a row's long waits that run out are mostly for peers that were asked and never answered.
@@ -161,15 +197,27 @@ impl Talks {
         self.rows.get(&span.row).is_some_and(of_silent)
     }
 
+    /// Returns true if most requests of a process to these peers repeat what the answer before them said.
+    fn needs_answers(&self, process: ProcessId, peers: &BTreeSet<Peer>) -> bool {
+        let of_peers = peers.iter().filter_map(|peer| self.chained.get(&(process, peer.clone())));
+        let (all, chained) = of_peers.fold((0, 0), |(all, of), (a, c)| (all + a, of + c));
+        chained > 0 && chained as f64 >= CHAINED * all as f64
+    }
+
     /// Returns the rows whose calls wait for peers' answers one after another, with the number of these waits, the time
-    /// that all but one of them took, ns, and the number of peers. Whether a request needs the answer before it is not
-    /// known.
+    /// that all but one of them took, ns, and the number of peers. Requests that repeat a piece of the answer before them need
+    /// it; of others it is not known.
     pub(super) fn in_turn(&self, recording: &Recording, ends: &Ends) -> Vec<(RowId, u64, u64, usize)> {
         let mut ran_out: BTreeMap<RowId, u64> = BTreeMap::new();
+        // Long waits that brought something: their number and time, ns.
+        let mut came: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
         for (at, span) in recording.wait_spans.spans.iter().enumerate() {
             if ends.get(at).class == WaitClass::Clock {
                 let ns = ran_out.entry(span.row).or_default();
                 *ns = ns.saturating_add(span.ns);
+            } else if !matches!(ends.get(at).class, WaitClass::Processor | WaitClass::Kernel) {
+                let (calls, ns) = came.entry(span.row).or_default();
+                (*calls, *ns) = (*calls + 1, ns.saturating_add(span.ns));
             }
         }
         let mut found = Vec::new();
@@ -178,7 +226,7 @@ impl Talks {
             // What comes after a server's answer is the next request. Of connections that were there before a process was
             // entered it is not known which side made them.
             let may_serve = recording.header.attached.is_some() && !waits.peers.is_subset(&self.called);
-            if self.accepts.contains(&row.process) || may_serve {
+            if self.accepts.contains(&row.process) || may_serve || self.needs_answers(row.process, &waits.peers) {
                 continue;
             }
             // An event loop that waits long for answers waits briefly as well: until it may send, and for a connection's end.
@@ -191,7 +239,13 @@ impl Talks {
             let calls = (row.counts.calls as f64 * of.answers as f64 / waits.seen.max(1) as f64).round() as u64;
             let waited = row.counts.waited_ns.unwrap_or(0).saturating_sub(vain_ns);
             let all_ns = brief.all_ns.saturating_add(long.all_ns).max(1);
-            let waited = (waited as f64 * of.answers_ns as f64 / all_ns as f64) as u64;
+            let (mut calls, mut waited) = (calls, (waited as f64 * of.answers_ns as f64 / all_ns as f64) as u64);
+            // Of long waits each is known, while windows show some: where they are the answers, they are counted.
+            let is_known = long.answers_ns > brief.answers_ns && recording.wait_spans.is_complete();
+            if let Some((n, ns)) = came.get(id).filter(|_| is_known) {
+                let share = of.answers as f64 / of.all.max(1) as f64;
+                (calls, waited) = ((*n as f64 * share).round() as u64, (*ns as f64 * share) as u64);
+            }
             let is_long = waited as f64 >= LEAST_SHARE * recording.header.wall_ns as f64;
             if mostly && alone && is_long && calls >= LEAST_REQUESTS {
                 // The requests to different peers can be on their way together, those to one peer too.

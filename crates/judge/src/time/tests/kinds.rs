@@ -64,6 +64,31 @@ fn peers_that_are_asked_in_turn_could_be_asked_together() {
 }
 
 #[test]
+fn a_request_that_repeats_what_the_answer_before_it_said_needs_it() {
+    let peer = Some("TCP:[127.0.0.1:5->10.0.0.1:80]");
+    let of = |token: fn(usize) -> String| {
+        let asks = [("write", 9, peer, 1), ("read", 9, peer, 2 * MS)];
+        let all: Vec<_> = asks.iter().copied().cycle().take(12).collect();
+        let mut run = Run::of(600).process(1, None, (0, 600)).window(1, &all);
+        for (at, call) in run.recording.windows[0].calls.iter_mut().enumerate() {
+            let (moment, text) = match at % 2 {
+                0 => (Moment::Entry, format!("GET /page?after={}", token(at / 2))),
+                _ => (Moment::Exit, format!("200 OK, next is {}", token(at / 2 + 1))),
+            };
+            call.data.push(ArgData { arg: 1, at: moment, bytes: text.into_bytes(), cut: false });
+        }
+        let read = run.row(1, "read");
+        let counts = &mut run.recording.rows[read.0 as usize].counts;
+        (counts.calls, counts.waited_ns) = (200, Some(400 * MS));
+        kinds(&run)
+    };
+    assert_eq!(of(|nth| format!("k{}", nth * 7919 + 100_000)), []);
+    assert_eq!(of(|_| "the same".to_owned()), [(NeedlessKind::InTurn, 200)]);
+    // A number of a few digits may be the next one by chance.
+    assert_eq!(of(|nth| nth.to_string()), [(NeedlessKind::InTurn, 200)]);
+}
+
+#[test]
 fn the_line_of_another_threads_waits_is_not_that_of_a_needless_wait() {
     let (here, there) = ("TCP:[127.0.0.1:5->127.0.0.1:80]", "TCP:[127.0.0.1:80->127.0.0.1:5]");
     let of = |sampled: u32| {
