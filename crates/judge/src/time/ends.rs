@@ -4,7 +4,7 @@
 //! its result, from the processes that use the other end of its pipe or socket, and from which threads were awake.
 
 use super::threads::{BUSY_SLACK_NS, RAN_OUT, ThreadId, Threads, name_of, pid_of};
-use crate::semantics::connection;
+use crate::semantics::{connection, is_stored};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ArgKind, Recording, Signature, WaitSpan};
 
@@ -340,7 +340,12 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
 /// Returns true if a call that does not wait for others may have waited for a processor for most of its time.
 fn may_be_queued(span: &WaitSpan, signature: Option<&Signature>) -> bool {
     let waits = signature.is_some_and(|of| may_wait(of) && !SENDS.contains(&of.name));
-    !waits && span.queued_most_ns.is_some_and(|queued| queued as f64 >= MOSTLY_QUEUED * span.ns as f64)
+    !waits && was_queued(span)
+}
+
+/// Returns true if the thread may have been ready to run, and without a processor, for most of the call's time.
+fn was_queued(span: &WaitSpan) -> bool {
+    span.queued_most_ns.is_some_and(|queued| queued as f64 >= MOSTLY_QUEUED * span.ns as f64)
 }
 
 /// Returns true if a call may wait for others. A close does so with SO_LINGER only (man 7 socket), which is rare.
@@ -397,7 +402,9 @@ fn of_object(
         _ if object.starts_with("anon_inode:[timerfd") => WaitClass::Clock,
         _ if object.starts_with("anon_inode:[signalfd") => WaitClass::Signal,
         _ if object.starts_with("/proc/") || object.starts_with("/sys/") => WaitClass::Kernel,
-        _ if object.starts_with('/') && !object.starts_with("/dev/") => WaitClass::Disk,
+        // A file's bytes come from the disk or from memory, never from others: what was ready to run waited for neither.
+        _ if is_stored(object) && was_queued(span) => WaitClass::Processor,
+        _ if is_stored(object) && !object.starts_with("/dev/") => WaitClass::Disk,
         _ => WaitClass::Unknown,
     };
     WaitEnd::of(class)

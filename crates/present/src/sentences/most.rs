@@ -2,7 +2,7 @@
 //! to know them also where no call is needless.
 
 use super::Sentences;
-use crate::access::rows_of;
+use crate::access::{row, rows_of};
 use crate::units::percent;
 use systoll_judge::{Doubt, Finding, WaitClass};
 use systoll_model::{Process, Row, RowId, Sysno};
@@ -99,7 +99,15 @@ impl<'a> Sentences<'a> {
                 None => sums.push((calls.syscall, calls.calls, ns)),
             }
         }
-        let (syscall, calls, ns) = sums.into_iter().max_by_key(|(_, _, ns)| *ns)?;
+        // A thread that is ready waits for a processor wherever it was: that is not the call's doing.
+        let parts = self.wall_time(false).map_or(&[][..], |wall| &wall.parts);
+        let queued = |of: Sysno| {
+            let queued = parts.iter().filter(|part| part.class == WaitClass::Processor);
+            let of_call = queued.filter(|part| row(self.rec, part.row).is_some_and(|row| row.syscall == of));
+            of_call.fold(0u64, |sum, part| sum.saturating_add(part.ns))
+        };
+        let sums = sums.into_iter().map(|(syscall, calls, ns)| (syscall, calls, ns.saturating_sub(queued(syscall))));
+        let (syscall, calls, ns) = sums.max_by_key(|(_, _, ns)| *ns)?;
         let rows = (0..).map(RowId).zip(&self.rec.rows);
         let rows = rows.filter(|(_, row)| row.syscall == syscall && is_main(row.process.0));
         let row = rows.max_by_key(|(_, row)| row.counts.waited_ns);

@@ -106,3 +106,16 @@ fn who_made_more_processes_than_are_known_waits_for_one_of_them() {
     assert_eq!(reads(9), [(WaitClass::Process, 50)]);
     assert_eq!(reads(1), [(WaitClass::Unknown, 50)]);
 }
+
+#[test]
+fn a_thread_that_was_ready_to_run_waited_for_no_disk() {
+    let of = |object: &'static str, queued_ms: u64| {
+        let mut run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "pread64", (10, 50), nothing);
+        let span = &mut run.recording.wait_spans.spans[0];
+        (span.object, span.queued_most_ns, span.result) = (Some(object.into()), Some(queued_ms * MS), Some(64));
+        run.classes().0
+    };
+    assert_eq!(of("/srv/data", 1), [(WaitClass::Disk, 40)]);
+    assert_eq!(of("/srv/data", 39), [(WaitClass::Processor, 40)]);
+    assert_eq!(of("/dev/shm/data", 39), [(WaitClass::Processor, 40)]);
+}
