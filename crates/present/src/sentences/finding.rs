@@ -15,6 +15,9 @@ pub(crate) const OBJECT: usize = 48;
 /// a longer one.
 const LITTLE_NS: u64 = 1_000_000;
 
+/// Largest share of the waiting of a finding's calls, 0 to 1, that is called a part of it.
+const MOST_OF_WAITS: f64 = 0.9;
+
 /// The cost of a finding, in words.
 pub(crate) struct Cost {
     /// The time: `about 1.9 ms`, `waited 12 ms`, `at a price unknown`.
@@ -74,7 +77,11 @@ impl Sentences<'_> {
         if f.is_about_waiting() {
             let (word, ns) = self.waited(f);
             let of = if self.is_of_steady_wall(f, ns) { "wall since main" } else { "wall" };
-            return cost(format!("{word} {}", time(ns)), true, f.share_of_wall, of);
+            // What a cure may win can be a small part of a long wait.
+            let all_too_long = f.waited_ns.is_some() && self.all_needless(f);
+            let is_part = all_too_long && (ns as f64) < MOST_OF_WAITS * self.waited_in_all(f) as f64;
+            let part = if is_part { " too long" } else { "" };
+            return cost(format!("{word} {}{part}", time(ns)), true, f.share_of_wall, of);
         }
         if let Some(later) = f.later.filter(|l| f.needless_toll_ns == 0 && l.ns.estimate > 0) {
             return cost(format!("about {}", time(later.ns.estimate)), true, later.share_of_cpu, "CPU");
@@ -106,6 +113,12 @@ impl Sentences<'_> {
         }
         let rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
         ("inside for", rows.fold(0, |sum, r| sum.saturating_add(r.counts.elapsed_ns)))
+    }
+
+    /// Returns the time that all calls of a finding's rows waited, ns.
+    fn waited_in_all(&self, f: &Finding) -> u64 {
+        let rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
+        rows.fold(0, |sum, r| sum.saturating_add(r.counts.waited_ns.unwrap_or(0)))
     }
 
     /// Writes the number of needless calls; for starts of programs, the calls that start them.
