@@ -79,7 +79,7 @@ pub use results::finding::{
 };
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 pub use semantics::Sleep;
-pub use time::{EndedWait, Searched, Searcher, StartWork, WaitClass, WallPart, WallTime};
+pub use time::{EndedWait, Searched, Searcher, StartWork, WaitClass, WallPart, WallTime, only_sleeps};
 pub use verdict::silences::Silence;
 pub use words::language_api::node_function;
 

@@ -4,6 +4,7 @@ use crate::cli::ExplainArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::report::read;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,13 +48,18 @@ pub(crate) fn why_not(what: &str, args: &ExplainArgs) -> Result<ExitCode, Failur
 fn rows_of(recording: &Recording, what: &str) -> Vec<RowId> {
     let is_at = is_at(what);
     let has = |frame: &Frame| frame.locations.iter().any(&is_at);
-    let is_of = |row: &Row| {
+    // Of a wait, the line that led to it may be known though no sample of the row shows it.
+    let of_waits = recording.wait_spans.spans.iter();
+    let of_waits = of_waits.filter(|span| span.line.is_some_and(|line| has(recording.frame(line))));
+    let of_waits: BTreeSet<RowId> = of_waits.map(|span| span.row).collect();
+    let is_of = |id: &RowId, row: &Row| {
         row.syscall.name() == Some(what)
             || row.api.as_deref() == Some(what)
             || row.lines.iter().any(|line| has(recording.frame(line.frame)))
             || recording.row_frames(row).any(has)
+            || of_waits.contains(id)
     };
-    let rows = (0u32..).map(RowId).zip(&recording.rows).filter(|(_, row)| row.counts.calls > 0 && is_of(row));
+    let rows = (0u32..).map(RowId).zip(&recording.rows).filter(|(id, row)| row.counts.calls > 0 && is_of(id, row));
     rows.map(|(id, _)| id).collect()
 }
 

@@ -19,6 +19,7 @@ pub use ends::WaitClass;
 pub(crate) use kinds::NeedlessKind;
 pub(crate) use needless::NeedlessWaits;
 pub use path::{EndedWait, WallPart, WallTime};
+pub use sleeps::only_sleeps;
 pub use start::{Searched, Searcher, StartWork};
 
 use crate::semantics::Semantics;

@@ -4,7 +4,7 @@ use super::children::CHILDS_END;
 use super::ends::{Ends, WaitClass};
 use super::least::{LEAST_WAITS, MOSTLY};
 use super::threads::{Threads, name_of};
-use crate::semantics::{Look, ObservedCall, OwnWait, Semantics, Way};
+use crate::semantics::{Look, ObservedCall, OwnWait, Semantics, Sleep, Way};
 use crate::world::step::found_nothing;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{LONG_WAIT_NS, Recording, RowId, Sysno, Window, WindowCall};
@@ -53,6 +53,19 @@ struct Reader<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
     by_children: &'a BTreeSet<RowId>,
+}
+
+/// Returns true if a row's calls do nothing but let time pass, as far as its long waits show: of calls that something may
+/// end, all ran out.
+#[must_use]
+pub fn only_sleeps(recording: &Recording, id: RowId) -> bool {
+    let Some(row) = recording.rows.get(id.0 as usize) else { return false };
+    let mut spans = recording.wait_spans.spans.iter().filter(|span| span.row == id).peekable();
+    match Sleep::of(row.syscall) {
+        Some(Sleep::Always) => true,
+        Some(Sleep::UnlessReady) => spans.peek().is_some() && spans.all(|span| span.result == Some(0)),
+        None => false,
+    }
 }
 
 impl Sleeps {

@@ -3,8 +3,8 @@
 use crate::causes::catalogue::Cause;
 use crate::results::finding::{Finding, Kind};
 use crate::semantics::Sleep;
-use crate::time::NeedlessWaits;
-use systoll_model::{Elision, Frame, Header, Recording, Row, RowLine, short_file};
+use crate::time::{NeedlessWaits, only_sleeps};
+use systoll_model::{Elision, Frame, Header, Recording, Row, RowId, RowLine, short_file};
 
 /// Returns the next command to type, as argv; it is one of this version's commands. If systoll can
 /// apply the cure itself, the command proves its gain.
@@ -87,7 +87,8 @@ fn sleeping_place(finding: &Finding, late: Option<&NeedlessWaits>, recording: &R
         Some(Sleep::UnlessReady) => late.is_some_and(|late| late.kind.is_sleep()),
         None => false,
     };
-    if finding.syscalls.is_empty() || !finding.syscalls.iter().all(sleeps) {
+    let is_sleep = |id: &RowId| only_sleeps(recording, *id);
+    if finding.syscalls.is_empty() || !finding.syscalls.iter().all(sleeps) || !finding.rows.iter().all(is_sleep) {
         return None;
     }
     let row = recording.rows.get(finding.rows.first()?.0 as usize)?;

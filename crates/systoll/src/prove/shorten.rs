@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use systoll_cure::{Shim, reached};
-use systoll_judge::Sleep;
+use systoll_judge::{Sleep, only_sleeps};
 use systoll_model::{EnvChange, Frame, FrameClass, FrameId, Recording, Row, RowId, Sysno, short_file};
 
 /// A call that the library does not know: no C library that it was written for has a function for it alone.
@@ -64,8 +64,8 @@ impl Shortened {
         }
         let mut shortened = Self { what: what.to_owned(), part, calls: 0, waited_ns: 0, places: BTreeSet::new() };
         for (id, row) in &sleeping {
-            if let Some(ready) = ready(recording, *id, row) {
-                return Err(ready);
+            if !only_sleeps(recording, *id) {
+                return Err(format!("not all of its {} calls are sleeps: something becomes ready", row.syscall));
             }
             if !of_call(row)
                 && let Some(other) = row.lines.iter().find(|line| !has(recording.frame(line.frame), what))
@@ -140,15 +140,6 @@ fn is_of(recording: &Recording, row: &Row, what: &str) -> bool {
 fn has(frame: &Frame, what: &str) -> bool {
     let is_at = is_at(what);
     frame.locations.iter().any(is_at)
-}
-
-/// Returns the reason against a row whose waits end because something is ready; `None` if they all ran out.
-fn ready(recording: &Recording, id: RowId, row: &Row) -> Option<String> {
-    let name = row.syscall.name().filter(|_| Sleep::of(row.syscall) == Some(Sleep::UnlessReady))?;
-    let mut of_row = recording.wait_spans.spans.iter().filter(|span| span.row == id);
-    let none = of_row.clone().next().is_none();
-    let comes = of_row.any(|span| span.result != Some(0));
-    (none || comes).then(|| format!("not all of its {name} calls are sleeps: something becomes ready"))
 }
 
 /// Returns the reason against sleeps that another line shares.
