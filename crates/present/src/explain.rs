@@ -219,8 +219,9 @@ impl Page {
         for (what, text) in details.iter().filter(|(_, text)| !text.is_empty()) {
             lines.extend(self.paragraph("", Role::Plain, &format!("{what}: {text}")));
         }
-        let example = cure.example.iter().flat_map(|e| [("before", &e.before), ("after", &e.after)]);
-        lines.extend(example.flat_map(|(what, code)| self.code(what, code)));
+        for (what, code) in [("before", &cure.before), ("after", &cure.after)] {
+            lines.extend(code.iter().flat_map(|code| self.code(what, code)));
+        }
         lines
     }
 

@@ -2,15 +2,14 @@
 
 use crate::causes::builtin::{FILES, File};
 use crate::causes::pattern::{Pattern, glob};
-use crate::causes::pattern_file::PatternFile;
-use crate::causes::upgrade::{Upgrade, UpgradeFile};
+use crate::causes::upgrade::Upgrade;
 use crate::code::author::{ApiShare, Author, HALF};
 use crate::code::language::{CodeLanguage, Version};
 use crate::code::owner::Actor;
 use crate::results::cure_kind::CureKind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// The way in which a cure can be tried without a change of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -28,42 +27,54 @@ pub enum Apply {
 }
 
 /// One way to cure a disease.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cure {
     /// The situation in which this cure is the right one; empty if it always is.
+    #[serde(default)]
     pub situation: String,
     /// The advice in one line.
     pub how: String,
     /// The kind of change.
     pub kind: CureKind,
     /// The drawback of the advice; empty if there is none.
+    #[serde(default)]
     pub gives_up: String,
     /// Environment variables that apply the cure.
+    #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Name of systoll's library that applies the cure.
     pub shim: Option<String>,
     /// A pattern of the calls for which the cure is offered; `None` if it is offered for all.
     pub when: Option<Pattern>,
     /// Languages for which the cure is offered; empty if it is offered for any.
+    #[serde(default)]
     pub languages: Vec<CodeLanguage>,
     /// File names of programs or libraries for which the cure is offered, as patterns with `*`;
     /// empty if it is offered for any.
+    #[serde(default)]
     pub modules: Vec<String>,
     /// Source files of which one must be on the stack, as patterns with `*`; empty if any will do.
+    #[serde(default)]
     pub sources: Vec<String>,
     /// True if the cure leaves out the library function that makes the calls, with everything else that this function
     /// does.
+    #[serde(default)]
     pub whole: bool,
     /// Functions of which one must be on the stack, as patterns with `*`; empty if any will do.
+    #[serde(default)]
     pub functions: Vec<String>,
     /// Functions of the language's library of which the code must have called one, as patterns with
     /// `*`, or with `!` before one that is not meant; empty if any will do. An unknown function may be any of them.
+    #[serde(default)]
     pub called: Vec<String>,
     /// Objects (a path, a program that is started) of which one must be the finding's, as patterns
     /// with `*`; empty if any will do.
+    #[serde(default)]
     pub about: Vec<String>,
     /// Readers who can apply the cure. Empty if the cure changes the code that makes the calls, or if every reader can
     /// apply it.
+    #[serde(default)]
     pub actors: Vec<Actor>,
     /// If given, the cure is offered only for code that each request of a server starts anew (true), or only for
     /// other code (false).
@@ -81,17 +92,10 @@ pub struct Cure {
     pub since: Option<Version>,
     /// The first version of the language that does not need the cure any more.
     pub older_than: Option<Version>,
-    /// A few lines of code before and after the cure.
-    pub example: Option<Example>,
-}
-
-/// A few lines that have a disease, and the same lines without it; in compiled languages the body of `main`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Example {
-    /// The lines with the disease.
-    pub before: String,
+    /// A few lines with the disease; in compiled languages the body of `main`.
+    pub before: Option<String>,
     /// The lines of `before` as the cure leaves them: without the disease, and with the same effect.
-    pub after: String,
+    pub after: Option<String>,
 }
 
 /// The degree to which a cure fits, best first.
@@ -104,29 +108,38 @@ pub(crate) enum Fit {
 }
 
 /// A known disease.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cause {
     /// The cause's id, e.g. `tz-unset`.
-    pub id: Arc<str>,
+    pub id: String,
     /// The disease in one line.
     pub title: String,
     /// The patterns of the cause's calls; one of them must match.
+    #[serde(rename = "match")]
     pub matches: Vec<Pattern>,
     /// The mechanism in a sentence or two. May hold `{api}`, `{syscall}`, `{what}`, `{agree}`, `{windows}`.
     pub why: String,
     /// The signs by which a user recognises the disease without systoll.
+    #[serde(default)]
     pub recognise: String,
     /// The cause's cures, best first.
+    #[serde(rename = "stop")]
     pub cures: Vec<Cure>,
     /// The first versions of programs or libraries that lack the disease, as text.
+    #[serde(default)]
     pub mended: Vec<String>,
     /// Newer versions that lack the disease.
+    #[serde(default, rename = "upgrade")]
     pub upgrades: Vec<Upgrade>,
     /// The way in which a cure can be tried.
+    #[serde(default)]
     pub apply: Apply,
     /// Public reports of the disease.
+    #[serde(default)]
     pub reports: Vec<String>,
     /// Names of the test programs that have the disease.
+    #[serde(default)]
     pub cases: Vec<String>,
 }
 
@@ -146,7 +159,7 @@ pub struct Catalogue {
     /// The built-in causes; `None` if they are left out.
     builtin: Option<Builtin>,
     /// The causes that are not built in, by id.
-    added: BTreeMap<Arc<str>, Cause>,
+    added: BTreeMap<String, Cause>,
 }
 
 impl Catalogue {
@@ -166,16 +179,14 @@ impl Catalogue {
     /// If the text is not TOML, lacks a field, has an unknown one, or names a system call or language that does not
     /// exist.
     pub fn parse(name: &str, text: &str) -> Result<Cause, CauseError> {
-        let fail = |problem: String| CauseError { name: name.to_owned(), problem };
-        let file: CauseFile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
-        file.into_cause().map_err(fail)
+        let cause = toml::from_str(text).map_err(|e| e.to_string());
+        cause.and_then(Cause::checked).map_err(|problem| CauseError { name: name.to_owned(), problem })
     }
 
     /// Reads one built-in cause.
     fn read_builtin(file: &File) -> Result<Cause, CauseError> {
-        let fail = |problem: String| CauseError { name: file.id.to_owned(), problem };
-        let cause: CauseFile = serde_json::from_str(file.json).map_err(|e| fail(e.to_string()))?;
-        cause.into_cause().map_err(fail)
+        let cause = serde_json::from_str(file.json).map_err(|e| e.to_string());
+        cause.and_then(Cause::checked).map_err(|problem| CauseError { name: file.id.to_owned(), problem })
     }
 
     /// Adds causes; an added cause replaces one with the same id.
@@ -191,7 +202,7 @@ impl Catalogue {
     /// Returns all causes, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
         let builtin = self.builtin.iter().flat_map(Builtin::iter);
-        let all: BTreeMap<&str, &Cause> = builtin.chain(self.added.values()).map(|c| (&*c.id, c)).collect();
+        let all: BTreeMap<&str, &Cause> = builtin.chain(self.added.values()).map(|c| (c.id.as_str(), c)).collect();
         all.into_values()
     }
 
@@ -263,68 +274,6 @@ impl Builtin {
     fn iter(&self) -> impl Iterator<Item = &Cause> {
         (0..FILES.len()).filter_map(|at| self.at(at))
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CauseFile {
-    id: String,
-    title: String,
-    why: String,
-    #[serde(default)]
-    recognise: String,
-    #[serde(rename = "match")]
-    matches: Vec<PatternFile>,
-    stop: Vec<CureFile>,
-    #[serde(default)]
-    mended: Vec<String>,
-    #[serde(default, rename = "upgrade")]
-    upgrades: Vec<UpgradeFile>,
-    #[serde(default)]
-    apply: Apply,
-    #[serde(default)]
-    reports: Vec<String>,
-    #[serde(default)]
-    cases: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CureFile {
-    #[serde(default)]
-    situation: String,
-    how: String,
-    kind: CureKind,
-    #[serde(default)]
-    gives_up: String,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    shim: Option<String>,
-    when: Option<PatternFile>,
-    #[serde(default)]
-    languages: Vec<String>,
-    #[serde(default)]
-    modules: Vec<String>,
-    #[serde(default)]
-    sources: Vec<String>,
-    #[serde(default)]
-    whole: bool,
-    #[serde(default)]
-    functions: Vec<String>,
-    #[serde(default)]
-    called: Vec<String>,
-    #[serde(default)]
-    about: Vec<String>,
-    #[serde(default)]
-    actors: Vec<Actor>,
-    served: Option<bool>,
-    several: Option<bool>,
-    listed: Option<bool>,
-    files: Option<bool>,
-    since: Option<String>,
-    older_than: Option<String>,
-    before: Option<String>,
-    after: Option<String>,
 }
 
 impl Cure {
@@ -416,49 +365,7 @@ impl Cure {
     pub fn is_applied(&self) -> bool {
         !self.env.is_empty() || self.shim.is_some()
     }
-}
 
-/// The names that a cause's `why` may hold in braces.
-pub(crate) const PLACEHOLDERS: &[&str] = &["api", "syscall", "what", "agree", "windows"];
-
-impl CauseFile {
-    fn into_cause(self) -> Result<Cause, String> {
-        let id_ok =
-            !self.id.is_empty() && self.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if !id_ok {
-            return Err(format!("id {:?} is not made of a-z, 0-9 and -", self.id));
-        }
-        if self.matches.is_empty() {
-            return Err("no [[match]]: it would never be found".into());
-        }
-        if self.stop.is_empty() {
-            return Err("no [[stop]]: a cause needs a cure".into());
-        }
-        let mut texts = vec![&self.why];
-        texts.extend(self.matches.iter().filter_map(|m| m.why.as_ref()));
-        for text in texts {
-            check_placeholders(text)?;
-        }
-        let matches = self.matches.into_iter().map(PatternFile::into_pattern).collect::<Result<_, _>>()?;
-        let cures = self.stop.into_iter().map(CureFile::into_cure).collect::<Result<_, _>>()?;
-        let upgrades = self.upgrades.into_iter().map(UpgradeFile::into_upgrade).collect::<Result<_, _>>()?;
-        Ok(Cause {
-            id: self.id.into(),
-            title: self.title,
-            matches,
-            why: self.why,
-            recognise: self.recognise,
-            cures,
-            mended: self.mended,
-            upgrades,
-            apply: self.apply,
-            reports: self.reports,
-            cases: self.cases,
-        })
-    }
-}
-
-impl CureFile {
     /// Checks that the fields do not contradict each other.
     fn check(&self) -> Result<(), String> {
         if self.kind == CureKind::Environment && self.env.is_empty() {
@@ -490,43 +397,31 @@ impl CureFile {
             _ => Err(format!("the cure {:?}: before and after go together", self.how)),
         }
     }
+}
 
-    fn into_cure(self) -> Result<Cure, String> {
-        self.check()?;
-        let when = self.when.map(PatternFile::into_pattern).transpose()?;
-        let mut languages =
-            self.languages.iter().map(|name| CodeLanguage::read(name)).collect::<Result<Vec<_>, _>>()?;
-        languages.sort_unstable();
-        let version = |text: Option<String>| {
-            let parse = |text: String| {
-                Version::parse(&text).ok_or_else(|| format!("{text:?} is no version: numbers between dots"))
-            };
-            text.map(parse).transpose()
-        };
-        Ok(Cure {
-            situation: self.situation,
-            how: self.how,
-            kind: self.kind,
-            gives_up: self.gives_up,
-            env: self.env,
-            shim: self.shim,
-            when,
-            languages,
-            modules: self.modules,
-            sources: self.sources,
-            whole: self.whole,
-            functions: self.functions,
-            called: self.called,
-            about: self.about,
-            actors: self.actors,
-            served: self.served,
-            several: self.several,
-            listed: self.listed,
-            files: self.files,
-            since: version(self.since)?,
-            older_than: version(self.older_than)?,
-            example: self.before.zip(self.after).map(|(before, after)| Example { before, after }),
-        })
+/// The names that a cause's `why` may hold in braces.
+pub(crate) const PLACEHOLDERS: &[&str] = &["api", "syscall", "what", "agree", "windows"];
+
+impl Cause {
+    /// Returns the cause if its fields do not contradict each other.
+    fn checked(mut self) -> Result<Self, String> {
+        let id_ok =
+            !self.id.is_empty() && self.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if !id_ok {
+            return Err(format!("id {:?} is not made of a-z, 0-9 and -", self.id));
+        }
+        if self.matches.is_empty() {
+            return Err("no [[match]]: it would never be found".into());
+        }
+        if self.cures.is_empty() {
+            return Err("no [[stop]]: a cause needs a cure".into());
+        }
+        check_placeholders(&self.why)?;
+        self.matches.iter().filter_map(|pattern| pattern.why.as_deref()).try_for_each(check_placeholders)?;
+        self.cures.iter().try_for_each(Cure::check)?;
+        self.upgrades.iter().try_for_each(Upgrade::check)?;
+        self.cures.iter_mut().for_each(|cure| cure.languages.sort_unstable());
+        Ok(self)
     }
 }
 

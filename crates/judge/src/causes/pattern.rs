@@ -5,6 +5,7 @@ use crate::causes::pattern_file::PatternFile;
 use crate::causes::target::Target;
 use crate::code::language::CodeLanguage;
 use crate::results::finding::Kind;
+use serde::Deserialize;
 use std::borrow::Cow;
 use systoll_model::{Sysno, WindowCall};
 
@@ -32,7 +33,8 @@ pub type List<T> = Cow<'static, [T]>;
 pub type ArgValues = (u8, List<i32>);
 
 /// A pattern: every condition given must hold. An empty list allows anything.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(try_from = "PatternFile")]
 pub struct Pattern {
     /// Kinds of waste, one of which the claim must have.
     pub kinds: List<Kind>,
@@ -186,27 +188,29 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     true
 }
 
-impl PatternFile {
-    pub(crate) fn into_pattern(self) -> Result<Pattern, String> {
-        let facts = self.facts();
+impl TryFrom<PatternFile> for Pattern {
+    type Error = String;
+
+    fn try_from(file: PatternFile) -> Result<Self, String> {
+        let facts = file.facts();
         let named = |n: String| Kind::named(&n).ok_or_else(|| format!("there is no kind {n:?}"));
-        let kinds = self.kinds.into_iter().map(named).collect::<Result<_, _>>()?;
+        let kinds = file.kinds.into_iter().map(named).collect::<Result<_, _>>()?;
         let numbered = |n: String| Sysno::from_name(&n).ok_or_else(|| format!("there is no system call {n:?}"));
-        let syscalls = self.syscalls.into_iter().map(numbered).collect::<Result<_, _>>()?;
+        let syscalls = file.syscalls.into_iter().map(numbered).collect::<Result<_, _>>()?;
         let position = |(n, values): (String, Vec<i32>)| match n.parse() {
             Ok(n @ 0..=5) => Ok((n, List::Owned(values))),
             _ => Err(format!("args: {n:?} is no position from 0 to 5")),
         };
-        let args = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
-        let not_args = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
+        let args = file.args.into_iter().map(position).collect::<Result<_, _>>()?;
+        let not_args = file.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
         let texts = |list: Vec<String>| list.into_iter().map(Cow::Owned).collect();
-        let (apis, objects) = (texts(self.apis), texts(self.objects));
+        let (apis, objects) = (texts(file.apis), texts(file.objects));
         let targeted = |n: String| Target::named(&n).ok_or_else(|| format!("there is no target {n:?}"));
-        let on = self.on.into_iter().map(targeted).collect::<Result<_, _>>()?;
-        let languages = self.languages.iter().map(|name| CodeLanguage::read(name)).collect::<Result<_, _>>()?;
-        let (results, remark, why) = (self.results.into(), self.remark, self.why.map(Cow::Owned));
+        let on = file.on.into_iter().map(targeted).collect::<Result<_, _>>()?;
+        let languages = file.languages.into_iter().map(CodeLanguage::try_from).collect::<Result<_, _>>()?;
+        let (results, remark, why) = (file.results.into(), file.remark, file.why.map(Cow::Owned));
         let pattern =
-            Pattern { kinds, syscalls, apis, objects, on, languages, args, not_args, results, facts, remark, why };
+            Self { kinds, syscalls, apis, objects, on, languages, args, not_args, results, facts, remark, why };
         if pattern.asks_nothing() {
             return Err("an empty pattern would match everything".into());
         }

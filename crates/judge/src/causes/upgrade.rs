@@ -5,40 +5,51 @@ use crate::code::author::Author;
 use crate::code::language::Version;
 use crate::results::cure_kind::CureKind;
 use crate::results::finding::Advice;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use systoll_model::{Package, Recording, Row, RowId, Sysno};
 
 /// The placeholder of the version in a pattern.
 const VERSION: &str = "{version}";
 
-/// A newer version of a program or library, which lacks the cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A newer version of a program or library, which lacks the cause. One of `kernel`, `sources` and `modules` says where
+/// the installed version is found.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Upgrade {
     /// Name of the program or library.
+    #[serde(rename = "what")]
     pub name: String,
     /// The first version without the cause.
     pub version: Version,
     /// A further step that the user has to take; empty if there is none.
+    #[serde(default)]
     pub then: String,
     /// The command that tells the installed version if no file name does; may be empty.
+    #[serde(default)]
     pub ask: String,
     /// The public source: the project and its change.
     pub reference: String,
     /// System calls that the upgrade changes; empty if it changes all of the cause's.
+    #[serde(default, deserialize_with = "syscalls")]
     pub syscalls: Vec<Sysno>,
-    installed: Installed,
+    /// True if the version is that of the kernel that the program ran on. If `modules` are given as well, one of them must
+    /// match a file on the stack.
+    #[serde(default)]
+    kernel: bool,
+    /// Source files on the stack, as patterns with `*`; a pattern may hold the version.
+    #[serde(default)]
+    sources: Vec<String>,
+    /// Files of programs and libraries on the stack, as patterns with `*`; a pattern may hold the version.
+    #[serde(default)]
+    modules: Vec<String>,
 }
 
-/// The place where the installed version is found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Installed {
-    /// The kernel that the program ran on. If patterns are given, one of them must match a file on the stack.
-    Kernel(Vec<String>),
-    /// Source files on the stack, as patterns with `*`; a pattern may hold the version.
-    Sources(Vec<String>),
-    /// Files of programs and libraries on the stack, as patterns with `*`; a pattern may hold the
-    /// version.
-    Modules(Vec<String>),
+/// Reads system calls by their names.
+fn syscalls<'de, D: Deserializer<'de>>(file: D) -> Result<Vec<Sysno>, D::Error> {
+    let known = |name: String| Sysno::from_name(&name).ok_or_else(|| format!("there is no system call {name:?}"));
+    let names = Vec::<String>::deserialize(file)?;
+    names.into_iter().map(known).collect::<Result<_, _>>().map_err(Error::custom)
 }
 
 /// The version that a program uses.
@@ -76,16 +87,15 @@ impl Upgrade {
     }
 
     fn used_version(&self, author: &Author, recording: &Recording) -> UsedVersion {
-        let (patterns, names) = match &self.installed {
-            Installed::Kernel(beside) => {
-                let is_there = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
-                let concerns = beside.is_empty() || beside.iter().any(is_there);
-                let version = leading_version(&recording.header.host.kernel).filter(|_| concerns);
-                return version.map_or(UsedVersion::None, |(version, _)| UsedVersion::Version(version));
-            }
-            Installed::Sources(patterns) => (patterns, &author.sources),
-            Installed::Modules(patterns) => (patterns, &author.files),
-        };
+        if self.kernel {
+            let is_there = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
+            let concerns = self.modules.is_empty() || self.modules.iter().any(is_there);
+            let version = leading_version(&recording.header.host.kernel).filter(|_| concerns);
+            return version.map_or(UsedVersion::None, |(version, _)| UsedVersion::Version(version));
+        }
+        let by_source = !self.sources.is_empty();
+        let (patterns, names) =
+            if by_source { (&self.sources, &author.sources) } else { (&self.modules, &author.files) };
         let pairs = || patterns.iter().flat_map(|pattern| names.iter().map(move |name| (pattern, name)));
         if let Some(version) = pairs().find_map(|(pattern, name)| version_in(pattern, name)) {
             return UsedVersion::Version(version);
@@ -95,6 +105,17 @@ impl Upgrade {
             return UsedVersion::None;
         }
         there.find_map(|source| installed(source, recording)).map_or(UsedVersion::Unknown, UsedVersion::Version)
+    }
+
+    /// Checks that the fields do not contradict each other.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.reference.is_empty() {
+            return Err(format!("the upgrade of {}: no reference, and nothing is guessed", self.name));
+        }
+        match (self.kernel, self.sources.is_empty(), self.modules.is_empty()) {
+            (true, true, _) | (false, false, true) | (false, true, false) => Ok(()),
+            _ => Err(format!("the upgrade of {}: kernel, sources or modules tell what is installed", self.name)),
+        }
     }
 
     /// Returns the upgrade in one line, for readers of the cause.
@@ -130,54 +151,13 @@ fn leading_version(text: &str) -> Option<(Version, &str)> {
     Some((Version::parse(numbers)?, text.get(numbers.len()..)?))
 }
 
-/// An upgrade as causes' files write it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct UpgradeFile {
-    what: String,
-    version: String,
-    #[serde(default)]
-    then: String,
-    #[serde(default)]
-    ask: String,
-    #[serde(default)]
-    kernel: bool,
-    #[serde(default)]
-    sources: Vec<String>,
-    #[serde(default)]
-    modules: Vec<String>,
-    #[serde(default)]
-    syscalls: Vec<String>,
-    reference: String,
-}
-
-impl UpgradeFile {
-    pub(crate) fn into_upgrade(self) -> Result<Upgrade, String> {
-        let Self { what, version, then, ask, kernel, sources, modules, syscalls, reference } = self;
-        let version =
-            Version::parse(&version).ok_or_else(|| format!("{version:?} is no version: numbers between dots"))?;
-        if reference.is_empty() {
-            return Err(format!("the upgrade of {what}: no reference, and nothing is guessed"));
-        }
-        let installed = match (kernel, sources.is_empty(), modules.is_empty()) {
-            (true, true, _) => Installed::Kernel(modules),
-            (false, false, true) => Installed::Sources(sources),
-            (false, true, false) => Installed::Modules(modules),
-            _ => return Err(format!("the upgrade of {what}: kernel, sources or modules tell what is installed")),
-        };
-        let known = |name: &String| Sysno::from_name(name).ok_or_else(|| format!("there is no system call {name:?}"));
-        let syscalls = syscalls.iter().map(known).collect::<Result<_, _>>()?;
-        Ok(Upgrade { name: what, version, then, ask, reference, syscalls, installed })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn upgrade(text: &str) -> Upgrade {
-        let file: UpgradeFile = toml::from_str(text).unwrap();
-        file.into_upgrade().unwrap()
+        let upgrade: Upgrade = toml::from_str(text).unwrap();
+        upgrade.check().map(|()| upgrade).unwrap()
     }
 
     fn author(sources: &[&str], files: &[&str]) -> Author {
@@ -283,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_tells_nothing_is_refused() {
-        let refused = |text: &str| toml::from_str::<UpgradeFile>(text).ok().is_none_or(|f| f.into_upgrade().is_err());
+        let refused = |text: &str| toml::from_str::<Upgrade>(text).ok().is_none_or(|of| of.check().is_err());
         assert!(refused("what = 'a'\nversion = '1'\nreference = 'r'"));
         assert!(refused("what = 'a'\nversion = 'x'\nreference = 'r'\nkernel = true"));
         assert!(refused("what = 'a'\nversion = '1'\nreference = ''\nkernel = true"));

@@ -4,6 +4,7 @@
 //! it. A script's language comes from the lines read from its interpreter, from the interpreter's file on the stack,
 //! or from the program that runs; a compiled language from source files and from the form of functions' names.
 
+use serde::Deserialize;
 use std::cmp::Ordering;
 use std::fmt;
 use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Process};
@@ -11,7 +12,8 @@ use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Process};
 macro_rules! languages {
     ($($(#[$doc:meta])* $language:ident = $name:literal, $shown:literal, [$($file:literal),*], [$($also:literal),*];)*) => {
         /// A language of programs and scripts for which there may be cures.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[serde(try_from = "String")]
         pub enum CodeLanguage {
             $($(#[$doc])* $language,)*
         }
@@ -115,14 +117,6 @@ impl CodeLanguage {
         Self::ALL[at]
     }
 
-    /// Reads a language's name in a cause's file.
-    pub(crate) fn read(name: &str) -> Result<Self, String> {
-        Self::named(name).ok_or_else(|| {
-            let known: Vec<&str> = Self::ALL.iter().map(|language| language.name()).collect();
-            format!("{name:?} is no language that cures may be for: {}", known.join(", "))
-        })
-    }
-
     /// Returns true if advice for `general` holds for this language too: bash is a shell.
     pub(crate) fn is_a(self, general: Self) -> bool {
         self == general || (self, general) == (Self::Bash, Self::Shell)
@@ -154,6 +148,18 @@ impl CodeLanguage {
     }
 }
 
+impl TryFrom<String> for CodeLanguage {
+    type Error = String;
+
+    /// Reads a language's name in a cause's file.
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::named(&name).ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|language| language.name()).collect();
+            format!("{name:?} is no language that cures may be for: {}", known.join(", "))
+        })
+    }
+}
+
 /// Returns true if two texts are equal, at compile time.
 const fn same(one: &[u8], other: &[u8]) -> bool {
     let mut at = 0;
@@ -164,8 +170,17 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// A version: numbers between dots.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Version(Vec<u32>);
+
+impl TryFrom<String> for Version {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("{text:?} is no version: numbers between dots"))
+    }
+}
 
 impl Version {
     /// Reads a version such as `3.14`. Returns `None` for any other text.

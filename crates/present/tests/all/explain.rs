@@ -128,7 +128,7 @@ fn every_builtin_cause_fits_a_terminal() {
         }
         // A line may be longer if it has an address, which is one word, or a line of code, which is
         // pasted unchanged.
-        let examples = || cause.cures.iter().filter_map(|c| c.example.as_ref()).flat_map(|e| [&e.before, &e.after]);
+        let examples = || cause.cures.iter().flat_map(|cure| [&cure.before, &cure.after]).flatten();
         let is_code = |line: &str| examples().any(|code| code.lines().any(|l| l.trim() == line.trim()));
         let too_long = |l: &&str| l.chars().count() > 80 && !l.contains("://") && !is_code(l);
         let long: Vec<_> = text.lines().filter(too_long).collect();

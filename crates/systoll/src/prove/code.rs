@@ -50,10 +50,8 @@ fn change(cure: &Cure) -> String {
     if !cure.gives_up.is_empty() {
         text.push_str(&format!("# gives up: {}\n", cure.gives_up));
     }
-    if let Some(example) = &cure.example {
-        for (sign, lines) in [("-", &example.before), ("+", &example.after)] {
-            text.extend(lines.trim_end().lines().map(|line| format!("{sign}{line}\n")));
-        }
+    for (sign, lines) in [("-", &cure.before), ("+", &cure.after)] {
+        text.extend(lines.iter().flat_map(|lines| lines.trim_end().lines()).map(|line| format!("{sign}{line}\n")));
     }
     text
 }
