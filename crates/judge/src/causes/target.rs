@@ -1,51 +1,29 @@
 //! Types of the objects behind calls' descriptors, as far as cures depend on them.
 
+use crate::collections::named::named;
 use systoll_model::{Sysno, WindowCall};
 
-macro_rules! targets {
-    ($($(#[$doc:meta])* $target:ident = $name:literal;)*) => {
-        /// The type of the object behind a call's descriptor.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Target {
-            $($(#[$doc])* $target,)*
-        }
-
-        impl Target {
-            /// All types.
-            pub const ALL: &[Self] = &[$(Self::$target),*];
-
-            /// Returns the type's name in causes' files.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$target => $name,)* }
-            }
-        }
-    };
-}
-
-targets! {
+named! {
+    /// The type of the object behind a call's descriptor.
+    Target:
     /// Standard input or output: descriptor 0 or 1, whatever is behind it.
-    Standard = "standard";
+    Standard = "standard",
     /// Standard error: descriptor 2, whatever is behind it.
-    StandardError = "standard-error";
+    StandardError = "standard-error",
     /// A terminal that is no standard stream.
-    Terminal = "terminal";
+    Terminal = "terminal",
     /// A socket that is no standard stream.
-    Socket = "socket";
+    Socket = "socket",
     /// A pipe that is no standard stream.
-    Pipe = "pipe";
+    Pipe = "pipe",
     /// A file with a path that is none of these.
-    File = "file";
+    File = "file",
 }
 
 /// Beginnings of sockets' names.
 const SOCKETS: &[&str] = &["socket:[", "TCP", "UDP", "UNIX", "NETLINK:", "RAW", "PACKET", "SCTP"];
 
 impl Target {
-    /// Returns the type with this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|target| target.name() == name)
-    }
-
     /// Returns the type of the object behind the call's descriptor; `None` if the call has none, or it is unknown.
     pub(crate) fn of(syscall: Sysno, call: &WindowCall) -> Option<Self> {
         let at = syscall.signature()?.fd_arg()?;
@@ -89,7 +67,7 @@ mod tests {
             assert_eq!(Target::of_name(name), target, "{name}");
         }
         for target in Target::ALL {
-            assert_eq!(Target::named(target.name()), Some(*target));
+            assert_eq!(Target::named(target.name()), Some(target));
         }
     }
 }

@@ -2,4 +2,5 @@
 
 pub(crate) mod bits;
 pub(crate) mod hash;
+pub(crate) mod named;
 pub(crate) mod small_list;

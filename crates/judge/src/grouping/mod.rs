@@ -11,52 +11,29 @@ mod sampled;
 pub use group::{Common, Group};
 pub use sampled::{caller_bounds, line_bounds, unseen_share};
 
+use crate::collections::named::named;
 use group::add;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use systoll_model::{Counts, FrameId, Module, ModuleId, ProcessId, Recording, Row, RowId, Sysno, Thread};
 
-/// The property by which calls are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+named! {
+    /// The property by which calls are grouped.
+    By:
     /// The user's own function.
-    Caller,
+    Caller = "caller",
     /// The public function that the user's own function called, as the language of its code names it.
-    Api,
+    Api = "api",
     /// The file of the user's own function.
-    Library,
+    Library = "library",
     /// The line of the user's own function.
-    Line,
+    Line = "line",
     /// The process image.
-    Process,
+    Process = "process",
     /// The thread.
-    Thread,
+    Thread = "thread",
     /// The target of the descriptor.
-    Fd,
-}
-
-impl By {
-    /// All groupings.
-    pub const ALL: [Self; 7] =
-        [Self::Caller, Self::Api, Self::Library, Self::Line, Self::Process, Self::Thread, Self::Fd];
-
-    /// Returns the grouping with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|by| by.name() == name)
-    }
-
-    /// Returns the grouping's name on the command line and in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Api => "api",
-            Self::Library => "library",
-            Self::Line => "line",
-            Self::Process => "process",
-            Self::Thread => "thread",
-            Self::Fd => "fd",
-        }
-    }
+    Fd = "fd",
 }
 
 /// All calls, regrouped.

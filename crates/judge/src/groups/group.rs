@@ -162,8 +162,8 @@ pub(crate) fn common_target(row: &Row, view: &RowView<'_>) -> Option<Target> {
             *n += 1;
         }
     }
-    let most = Target::ALL.iter().zip(counts).max_by_key(|(_, n)| *n)?;
-    (2 * most.1 > view.claimed.len()).then_some(*most.0)
+    let (most, n) = Target::ALL.into_iter().zip(counts).max_by_key(|(_, n)| *n)?;
+    (2 * n > view.claimed.len()).then_some(most)
 }
 
 /// Returns true if a fact holds for most of a row's claimed calls.

@@ -1,40 +1,30 @@
 //! The kinds of change that cures are.
 
+use crate::collections::named::named;
 use serde::Deserialize;
 
-/// The kind of change that a cure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CureKind {
+named! {
+    /// The kind of change that a cure is.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    CureKind:
     /// A newer version of a program or library.
-    Upgrade,
+    Upgrade = "upgrade",
     /// A setting of the program or the box.
-    Configuration,
+    Configuration = "configuration",
     /// An environment variable.
-    Environment,
+    Environment = "environment",
     /// A library of systoll's that is loaded before the others.
-    Shim,
+    Shim = "shim",
     /// Another build of the same source.
-    BuildFlag,
+    BuildFlag = "build-flag",
     /// A change of the source.
-    Code,
+    Code = "code",
 }
 
 impl CureKind {
     /// Returns true if the cure needs no change of code or build.
     pub fn is_free(self) -> bool {
         matches!(self, Self::Configuration | Self::Environment)
-    }
-
-    /// Returns the kind's name in causes' files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Upgrade => "upgrade",
-            Self::Configuration => "configuration",
-            Self::Environment => "environment",
-            Self::Shim => "shim",
-            Self::BuildFlag => "build-flag",
-            Self::Code => "code",
-        }
     }
 }

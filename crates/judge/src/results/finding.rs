@@ -1,50 +1,35 @@
 //! The judge's result: findings and remarks.
 
 use crate::code::language::CodeLanguage;
+use crate::collections::named::named;
 use crate::results::cure_kind::CureKind;
 use std::sync::Arc;
 use systoll_model::{FrameId, Phase, ProcessId, RowId, RowLine, Sysno};
 
-/// The kinds of waste.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+named! {
+    /// The kinds of waste.
+    #[derive(Default)]
+    Kind:
     /// A question is asked again and gets the same answer.
     #[default]
-    Repeat,
+    Repeat = "repeat",
     /// A setting is set to the value that it has.
-    NoOp,
+    NoOp = "no-op",
     /// Two calls cancel each other.
-    Toggle,
+    Toggle = "toggle",
     /// Calls fail the same way each time.
-    Failing,
+    Failing = "failing",
     /// Many small transfers are made in place of one.
-    SmallIo,
+    SmallIo = "small-io",
     /// A cheaper way to the same result exists.
-    SlowPath,
+    SlowPath = "slow-path",
     /// Calls return at once with nothing, again and again.
-    BusyPoll,
+    BusyPoll = "busy-poll",
     /// The program waits without need.
-    Blocking,
+    Blocking = "blocking",
 }
 
 impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::Repeat,
-        Self::NoOp,
-        Self::Toggle,
-        Self::Failing,
-        Self::SmallIo,
-        Self::SlowPath,
-        Self::BusyPoll,
-        Self::Blocking,
-    ];
-
-    /// Returns the kind with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Returns what calls of this kind do, as a sentence without its period.
     pub fn means(self) -> &'static str {
         match self {
@@ -58,20 +43,6 @@ impl Kind {
             Self::SlowPath => "a cheaper way to the same result exists",
             Self::BusyPoll => "calls return with nothing, again and again",
             Self::Blocking => "the program waits without need",
-        }
-    }
-
-    /// Returns the kind's name in JSON and in causes' files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Repeat => "repeat",
-            Self::NoOp => "no-op",
-            Self::Toggle => "toggle",
-            Self::Failing => "failing",
-            Self::SmallIo => "small-io",
-            Self::SlowPath => "slow-path",
-            Self::BusyPoll => "busy-poll",
-            Self::Blocking => "blocking",
         }
     }
 }
@@ -147,45 +118,25 @@ impl Finding {
     }
 }
 
-/// The work that a program does once a round. Units nearer to the program's purpose come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WorkUnit {
+named! {
+    /// The work that a program does once a round. Units nearer to the program's purpose come first.
+    WorkUnit:
     /// Reading bytes from a socket to which bytes are written back.
-    Request,
+    Request = "request",
     /// Accepting a connection.
-    Connection,
+    Connection = "connection",
     /// Reading bytes from a pipe or terminal, and writing others in answer.
-    Item,
+    Item = "item",
     /// A wait for descriptors that ended with some ready.
-    WakeUp,
+    WakeUp = "wake-up",
     /// Opening a file, another one each time.
-    File,
+    File = "file",
     /// Opening a file, possibly the same again.
-    Opening,
+    Opening = "opening",
     /// Reading bytes from a file.
-    Read,
+    Read = "read",
     /// Writing bytes.
-    Write,
-}
-
-impl WorkUnit {
-    /// All units.
-    pub const ALL: [Self; 8] =
-        [Self::Request, Self::Connection, Self::Item, Self::WakeUp, Self::File, Self::Opening, Self::Read, Self::Write];
-
-    /// Returns the unit's name in JSON and, in the singular, in sentences.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Connection => "connection",
-            Self::Item => "item",
-            Self::WakeUp => "wake-up",
-            Self::File => "file",
-            Self::Opening => "opening",
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
+    Write = "write",
 }
 
 /// The number of a finding's calls in each round of the program's work.
@@ -223,65 +174,34 @@ pub struct RowNeedless {
     pub toll_ns: u64,
 }
 
-/// The observations that a finding rests on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Basis {
+named! {
+    /// The observations that a finding rests on.
+    #[derive(Default)]
+    Basis:
     /// Windows: consecutive calls, recorded whole.
     #[default]
-    Samples,
+    Samples = "samples",
     /// Looks at single calls over the whole run, where windows hold too few of them close together.
-    Looks,
+    Looks = "looks",
     /// Exact counts of programs started or of waits before `main`, which windows don't show.
-    Counts,
+    Counts = "counts",
 }
 
-impl Basis {
-    /// All bases.
-    pub const ALL: [Self; 3] = [Self::Samples, Self::Looks, Self::Counts];
-
-    /// Returns the basis's name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Samples => "samples",
-            Self::Looks => "looks",
-            Self::Counts => "counts",
-        }
-    }
-}
-
-/// The reason for which needless calls are a remark and not a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Doubt {
+named! {
+    /// The reason for which needless calls are a remark and not a finding.
+    Doubt:
     /// The calls cost too little, or are too few.
-    Cheap,
+    Cheap = "cheap",
     /// Each call may have a good reason, as far as is known.
-    Unsure,
+    Unsure = "unsure",
     /// No window shows that most calls of the rows are needless.
-    PartOfRow,
+    PartOfRow = "part-of-row",
     /// Windows hold too few of the rows' calls, or do not agree.
-    FewSamples,
+    FewSamples = "few-samples",
     /// The calls are from an excerpt of a run, which doesn't tell what they cost in the whole run.
-    Excerpt,
+    Excerpt = "excerpt",
     /// The waits may keep a pace that is meant.
-    Pace,
-}
-
-impl Doubt {
-    /// All doubts.
-    pub const ALL: [Self; 6] =
-        [Self::Cheap, Self::Unsure, Self::PartOfRow, Self::FewSamples, Self::Excerpt, Self::Pace];
-
-    /// Returns the doubt's name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cheap => "cheap",
-            Self::Unsure => "unsure",
-            Self::PartOfRow => "part-of-row",
-            Self::FewSamples => "few-samples",
-            Self::Excerpt => "excerpt",
-            Self::Pace => "pace",
-        }
-    }
+    Pace = "pace",
 }
 
 /// The windows behind a finding.

@@ -4,67 +4,37 @@
 //! its result, from the processes that use the other end of its pipe or socket, and from which threads were awake.
 
 use super::threads::{BUSY_SLACK_NS, RAN_OUT, ThreadId, Threads, name_of, pid_of};
+use crate::collections::named::named;
 use crate::semantics::{connection, is_stored};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ArgKind, Recording, Signature, WaitSpan};
 
-/// What ended a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WaitClass {
+named! {
+    /// What ended a wait.
+    WaitClass:
     /// Another thread of the same process.
-    Thread,
+    Thread = "thread",
     /// Another watched process.
-    Process,
+    Process = "process",
     /// Time that passed: a sleep or a timeout.
-    Clock,
+    Clock = "clock",
     /// Storage.
-    Disk,
+    Disk = "disk",
     /// A peer that is not watched, at the other end of a socket.
-    Peer,
+    Peer = "peer",
     /// A person at a terminal.
-    Terminal,
+    Terminal = "terminal",
     /// A signal.
-    Signal,
+    Signal = "signal",
     /// A processor, for at least half of the wait, unless the kernel worked in it: the thread may have been ready.
-    Processor,
+    Processor = "processor",
     /// The kernel's own work.
-    Kernel,
+    Kernel = "kernel",
     /// It is not known.
-    Unknown,
+    Unknown = "unknown",
 }
 
 impl WaitClass {
-    /// All classes.
-    pub const ALL: [Self; 10] = [
-        Self::Thread,
-        Self::Process,
-        Self::Clock,
-        Self::Disk,
-        Self::Peer,
-        Self::Terminal,
-        Self::Signal,
-        Self::Processor,
-        Self::Kernel,
-        Self::Unknown,
-    ];
-
-    /// Returns the class's name in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Thread => "thread",
-            Self::Process => "process",
-            Self::Clock => "clock",
-            Self::Disk => "disk",
-            Self::Peer => "peer",
-            Self::Terminal => "terminal",
-            Self::Signal => "signal",
-            Self::Processor => "processor",
-            Self::Kernel => "kernel",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// Returns what the wait was for, for a sentence: `waiting for the disk`.
     #[must_use]
     pub fn waits_for(self) -> &'static str {

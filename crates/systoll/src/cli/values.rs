@@ -37,7 +37,7 @@ impl Regroup {
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        if name == Self::REQUEST { Some(Self::Request) } else { By::from_name(name).map(Self::By) }
+        if name == Self::REQUEST { Some(Self::Request) } else { By::named(name).map(Self::By) }
     }
 }
 
