@@ -1,10 +1,10 @@
 //! The needless share of a row, from claimed calls in windows: weighted by octave, with an interval from the scatter
 //! of windows.
 
-use crate::collections::hash::Set;
 use crate::collections::small_list::SmallList;
 use crate::evidence::claim::{Claim, Claims, Judged};
 use crate::evidence::ledger::{self, LedgerView};
+use std::collections::BTreeMap;
 use systoll_model::{Before, Recording, RowId, WindowCall};
 
 /// Ratio of two rows' calls from which on the one with fewer is rare beside the other.
@@ -288,42 +288,20 @@ pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<It
     at.into_iter()
 }
 
-/// The set of a row's calls that were counted. A call may be in two windows of a merged recording, and is still one
-/// call.
+/// The set of a row's calls that were counted, as stretches without a gap: the number of the last call by that of the first.
+/// A call may be in two windows of a merged recording, and is still one call.
 #[derive(Default)]
-struct CountedCalls {
-    /// The first and last of the newest calls that are counted without a gap; a row's calls in a
-    /// window mostly are.
-    newest: Option<(u64, u64)>,
-    /// The first and last of earlier calls without a gap, in order.
-    before: Vec<(u64, u64)>,
-    /// All calls counted, once one came out of order.
-    astray: Option<Box<Set<u64>>>,
-}
+struct CountedCalls(BTreeMap<u64, u64>);
 
 impl CountedCalls {
     /// Adds a call. Returns true if it was not in the set.
     fn insert(&mut self, nth: u64) -> bool {
-        if let Some(astray) = &mut self.astray {
-            return astray.insert(nth);
-        }
-        match self.newest {
-            Some((first, last)) if nth == last.saturating_add(1) => self.newest = Some((first, nth)),
-            Some((first, last)) if (first..=last).contains(&nth) => return false,
-            Some((first, _)) if nth < first => return self.go_astray().insert(nth),
-            newest => {
-                self.before.extend(newest);
-                self.newest = Some((nth, nth));
-            }
+        match self.0.range_mut(..=nth).next_back() {
+            Some((_, last)) if nth <= *last => return false,
+            Some((_, last)) if nth == *last + 1 => *last = nth,
+            _ => drop(self.0.insert(nth, nth)),
         }
         true
-    }
-
-    /// Changes to a set of single calls, and returns it.
-    fn go_astray(&mut self) -> &mut Set<u64> {
-        let stretches = self.before.drain(..).chain(self.newest.take());
-        let all: Set<u64> = stretches.flat_map(|(first, last)| first..=last).collect();
-        self.astray.insert(Box::new(all))
     }
 }
 
@@ -450,7 +428,7 @@ mod tests {
         // Blocks of calls in descending order, twice.
         let mut counted = CountedCalls::default();
         let all = || (0..40u64).rev().flat_map(|block| (1..=20).map(move |nth| 20 * block + nth));
-        assert!(all().all(|nth| counted.insert(nth)) && counted.astray.is_some());
+        assert!(all().all(|nth| counted.insert(nth)) && counted.0.len() == 40);
         assert!(!all().any(|nth| counted.insert(nth)));
     }
 
