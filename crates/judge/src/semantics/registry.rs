@@ -10,7 +10,7 @@ use super::memory::{Amount, FREES, Frees, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow, runs_program};
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
-use super::state::{KEPT_UNLESS, NAME, PATH, State, WATCH};
+use super::state::{NAME, PATH, State, WATCH};
 #[cfg(test)]
 use super::state::{POSITION, SIZE, SYNCED};
 use super::state_lines::{STATE_LINES, StateLine};
@@ -284,7 +284,7 @@ impl Lines {
         let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);
         let mut lines = Self {
             waits: signature.waits,
-            ends_answers: KEPT_UNLESS.iter().any(|state| state.ends_with(signature.name)),
+            ends_answers: STATE_LINES.iter().any(|line| line.about.ends_with(signature.name)),
             fd: signature.fd_arg(),
             command: by_command.and_then(|at| at.checked_sub(1)),
             links: Links::of(signature.name),

@@ -30,12 +30,9 @@ pub(crate) enum Across {
     Drop,
 }
 
-/// A kind of state that calls ask for and set.
+/// A kind of state that calls ask for and set. States are compared by address.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Unique name, for tests. States are compared by address.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests say which state they mean"))]
-    pub name: &'static str,
     /// The owner of the state: a thread or a process.
     pub scope: Scope,
     /// Validity of answers between windows.
@@ -107,7 +104,6 @@ impl State {
 
 /// The default of most kinds: state of the process, unknown again between windows.
 const PLAIN: State = State {
-    name: "",
     scope: Scope::Process,
     across: Across::Drop,
     thing: "",
@@ -121,7 +117,6 @@ const PLAIN: State = State {
 
 /// Ids of the process, its user and its groups.
 pub(crate) static IDENTITY: State = State {
-    name: "identity",
     across: Across::Unless(&[
         "setuid",
         "setgid",
@@ -142,7 +137,6 @@ pub(crate) static IDENTITY: State = State {
 
 /// The parent's id: the kernel changes it when the parent dies.
 pub(crate) static PARENT: State = State {
-    name: "parent",
     across: Across::Keep,
     thing: "the parent's id",
     gives_up: "the parent's death is no longer noticed by asking (prctl PR_SET_PDEATHSIG or a pipe tells it)",
@@ -151,7 +145,6 @@ pub(crate) static PARENT: State = State {
 
 /// The thread's id.
 pub(crate) static THREAD_ID: State = State {
-    name: "thread-id",
     scope: Scope::Thread,
     across: Across::Keep,
     thing: "the thread's id",
@@ -160,12 +153,10 @@ pub(crate) static THREAD_ID: State = State {
 };
 
 /// The kernel's name and version.
-pub(crate) static KERNEL: State =
-    State { name: "kernel", across: Across::Keep, thing: "the kernel's name and version", ..PLAIN };
+pub(crate) static KERNEL: State = State { across: Across::Keep, thing: "the kernel's name and version", ..PLAIN };
 
 /// The working directory.
 pub(crate) static CWD: State = State {
-    name: "cwd",
     across: Across::Unless(&["chdir", "fchdir"]),
     thing: "the working directory",
     gives_up: "a directory renamed from outside is no longer noticed",
@@ -173,12 +164,10 @@ pub(crate) static CWD: State = State {
 };
 
 /// The working directory as set, by a path or by a descriptor's name.
-pub(crate) static FOLDER: State =
-    State { name: "folder", thing: "the working directory", undone: Undone::Back, ..PLAIN };
+pub(crate) static FOLDER: State = State { thing: "the working directory", undone: Undone::Back, ..PLAIN };
 
 /// Resource limits.
 pub(crate) static LIMITS: State = State {
-    name: "limits",
     across: Across::Unless(&["setrlimit", "prlimit64"]),
     thing: "a resource limit",
     gives_up: "a limit changed from outside is no longer noticed",
@@ -187,30 +176,23 @@ pub(crate) static LIMITS: State = State {
 };
 
 /// The processors on which a thread may run.
-pub(crate) static AFFINITY: State =
-    State { name: "affinity", across: Across::Unless(&["sched_setaffinity"]), ..SCHEDULING };
+pub(crate) static AFFINITY: State = State { across: Across::Unless(&["sched_setaffinity"]), ..SCHEDULING };
 
 /// The nice value.
-pub(crate) static PRIORITY: State =
-    State { name: "priority", across: Across::Unless(&["setpriority", "sched_setattr"]), ..SCHEDULING };
+pub(crate) static PRIORITY: State = State { across: Across::Unless(&["setpriority", "sched_setattr"]), ..SCHEDULING };
 
 /// The priority of a thread's input and output; where none is set, it follows the nice value.
-pub(crate) static IO_PRIORITY: State = State {
-    name: "io-priority",
-    across: Across::Unless(&["ioprio_set", "setpriority", "sched_setattr"]),
-    ..SCHEDULING
-};
+pub(crate) static IO_PRIORITY: State =
+    State { across: Across::Unless(&["ioprio_set", "setpriority", "sched_setattr"]), ..SCHEDULING };
 
 /// All attributes that sched_setattr sets, the nice value among them.
 pub(crate) static SCHEDULING_ATTRIBUTES: State = State {
-    name: "scheduling-attributes",
     across: Across::Unless(&["sched_setscheduler", "sched_setparam", "sched_setattr", "setpriority"]),
     ..SCHEDULING
 };
 
 /// Scheduling policy and its parameters.
 pub(crate) static SCHEDULING: State = State {
-    name: "scheduling",
     scope: Scope::Thread,
     across: Across::Unless(&["sched_setscheduler", "sched_setparam", "sched_setattr"]),
     thing: "the thread's scheduling",
@@ -227,12 +209,10 @@ pub(crate) static OF_IDENTITY: &[&State] = &[&IDENTITY, &CAPABILITIES, &ATTRIBUT
 pub(crate) static SCHEDULES: &[&State] = &[&SCHEDULING, &AFFINITY, &PRIORITY, &IO_PRIORITY, &SCHEDULING_ATTRIBUTES];
 
 /// Attributes of the thread that prctl sets.
-pub(crate) static ATTRIBUTES: State =
-    State { name: "attributes", scope: Scope::Thread, thing: "an attribute of the thread", ..PLAIN };
+pub(crate) static ATTRIBUTES: State = State { scope: Scope::Thread, thing: "an attribute of the thread", ..PLAIN };
 
 /// Capabilities.
 pub(crate) static CAPABILITIES: State = State {
-    name: "capabilities",
     scope: Scope::Thread,
     across: Across::Unless(&["capset", "setuid", "setresuid", "setreuid"]),
     thing: "the thread's capabilities",
@@ -240,23 +220,19 @@ pub(crate) static CAPABILITIES: State = State {
 };
 
 /// User and group ids, as they were set.
-pub(crate) static CREDENTIALS: State =
-    State { name: "credentials", scope: Scope::Thread, thing: "user and group ids", ..PLAIN };
+pub(crate) static CREDENTIALS: State = State { scope: Scope::Thread, thing: "user and group ids", ..PLAIN };
 
 /// The thread's blocked signals.
-pub(crate) static SIGNAL_MASK: State =
-    State { name: "signal-mask", scope: Scope::Thread, thing: "the signal mask", signals: true, ..PLAIN };
+pub(crate) static SIGNAL_MASK: State = State { scope: Scope::Thread, thing: "the signal mask", signals: true, ..PLAIN };
 
 /// A signal's handler. SA_RESETHAND makes delivery change it.
-pub(crate) static HANDLER: State = State { name: "handler", thing: "a signal's handler", signals: true, ..PLAIN };
+pub(crate) static HANDLER: State = State { thing: "a signal's handler", signals: true, ..PLAIN };
 
 /// The alternate signal stack.
-pub(crate) static ALT_STACK: State =
-    State { name: "alt-stack", scope: Scope::Thread, thing: "the signal stack", signals: true, ..PLAIN };
+pub(crate) static ALT_STACK: State = State { scope: Scope::Thread, thing: "the signal stack", signals: true, ..PLAIN };
 
 /// The status of the file at a path. Answers of stat hold the change time; other answers are compared as they are.
 pub(crate) static PATH: State = State {
-    name: "path",
     across: Across::Keep,
     thing: "the status of the same files",
     gives_up: "a change of the file from outside is noticed later",
@@ -265,7 +241,6 @@ pub(crate) static PATH: State = State {
 
 /// The target and the permissions of a path, in answers without a change time.
 pub(crate) static NAME: State = State {
-    name: "name",
     across: Across::Names,
     thing: "what the same paths lead to",
     gives_up: "a change of the file from outside is noticed later",
@@ -274,7 +249,6 @@ pub(crate) static NAME: State = State {
 
 /// Possibility of an operation on a path or a process.
 pub(crate) static ATTEMPT: State = State {
-    name: "attempt",
     // Another user may be let in.
     across: Across::Unless(&[
         "setuid",
@@ -294,11 +268,10 @@ pub(crate) static ATTEMPT: State = State {
 };
 
 /// Possibility of making a folder, which depends on what stands at the folder's path, and not on its contents.
-pub(crate) static MAKING: State = State { name: "making", ..ATTEMPT };
+pub(crate) static MAKING: State = State { ..ATTEMPT };
 
 /// The room of a file system, which writes of any process change.
 pub(crate) static ROOM: State = State {
-    name: "room",
     across: Across::Keep,
     thing: "how much room a disk has",
     gives_up: "what others take of it meanwhile is noticed later",
@@ -307,7 +280,6 @@ pub(crate) static ROOM: State = State {
 
 /// The status of an open file; reads and writes change it.
 pub(crate) static FILE_STATUS: State = State {
-    name: "file-status",
     thing: "the status of the same open files",
     gives_up: "a change of the file from outside is noticed later",
     ..PLAIN
@@ -315,7 +287,6 @@ pub(crate) static FILE_STATUS: State = State {
 
 /// Mode, owner and named attributes of the file at a path. A set makes them known from then on.
 pub(crate) static RIGHTS: State = State {
-    name: "rights",
     across: Across::Settled,
     thing: "a file's mode, owner or attributes",
     gives_up: "a change by another process is no longer set right",
@@ -323,17 +294,16 @@ pub(crate) static RIGHTS: State = State {
 };
 
 /// Mode, owner and named attributes of the file behind a descriptor.
-pub(crate) static RIGHTS_OF_FILE: State = State { name: "rights-of-file", ..RIGHTS };
+pub(crate) static RIGHTS_OF_FILE: State = State { ..RIGHTS };
 
 /// Times of the file at a path, as far as calls name them.
-pub(crate) static TIMES: State = State { name: "times", thing: "a file's times", ..RIGHTS };
+pub(crate) static TIMES: State = State { thing: "a file's times", ..RIGHTS };
 
 /// Times of the file behind a descriptor.
-pub(crate) static TIMES_OF_FILE: State = State { name: "times-of-file", ..TIMES };
+pub(crate) static TIMES_OF_FILE: State = State { ..TIMES };
 
 /// O_NONBLOCK, O_APPEND and the like of an open file.
 pub(crate) static STATUS_FLAGS: State = State {
-    name: "status-flags",
     thing: "a descriptor's flags",
     gives_up: "flags changed by a process that shares the descriptor are no longer noticed",
     across: Across::SettledOpen,
@@ -342,18 +312,16 @@ pub(crate) static STATUS_FLAGS: State = State {
 };
 
 /// The close-on-exec flag.
-pub(crate) static FD_FLAGS: State = State { name: "fd-flags", thing: "close-on-exec", ..PLAIN };
+pub(crate) static FD_FLAGS: State = State { thing: "close-on-exec", ..PLAIN };
 
 /// The addresses of a socket's two ends.
-pub(crate) static SOCKET_NAME: State = State { name: "socket-name", thing: "a socket's address", ..PLAIN };
+pub(crate) static SOCKET_NAME: State = State { thing: "a socket's address", ..PLAIN };
 
 /// A socket's option.
-pub(crate) static SOCKET_OPTION: State =
-    State { name: "socket-option", thing: "a socket option", across: Across::SettledOpen, ..PLAIN };
+pub(crate) static SOCKET_OPTION: State = State { thing: "a socket option", across: Across::SettledOpen, ..PLAIN };
 
 /// A terminal's settings and size.
 pub(crate) static TERMINAL: State = State {
-    name: "terminal",
     thing: "the terminal's settings",
     gives_up: "settings changed by another process are no longer noticed",
     signals: true,
@@ -362,41 +330,29 @@ pub(crate) static TERMINAL: State = State {
 };
 
 /// The size of a terminal's window: SIGWINCH tells that it changed.
-pub(crate) static TERMINAL_SIZE: State = State {
-    name: "terminal-size",
-    thing: "the terminal's size",
-    gives_up: "nothing, if SIGWINCH is handled",
-    signals: true,
-    ..PLAIN
-};
+pub(crate) static TERMINAL_SIZE: State =
+    State { thing: "the terminal's size", gives_up: "nothing, if SIGWINCH is handled", signals: true, ..PLAIN };
 
 /// The position in an open file.
 pub(crate) static POSITION: State = State {
-    name: "position",
     thing: "the position in a file",
     gives_up: "nothing, unless the descriptor is shared with another process",
     ..PLAIN
 };
 
 /// The size of a file, as ftruncate set it.
-pub(crate) static SIZE: State = State { name: "size", thing: "a file's size", shared: Shared::ByFile, ..PLAIN };
+pub(crate) static SIZE: State = State { thing: "a file's size", shared: Shared::ByFile, ..PLAIN };
 
 /// Written data of an open file, once all of it is on the disk. Stores through a shared mapping are
 /// not seen.
-pub(crate) static SYNCED: State = State { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
+pub(crate) static SYNCED: State = State { thing: "a file on the disk", unsure: true, ..PLAIN };
 
 /// The events for which an epoll descriptor watches a descriptor.
-pub(crate) static INTEREST: State = State {
-    name: "interest",
-    thing: "an epoll interest",
-    undone: Undone::Alternates,
-    across: Across::SettledOpen,
-    ..PLAIN
-};
+pub(crate) static INTEREST: State =
+    State { thing: "an epoll interest", undone: Undone::Alternates, across: Across::SettledOpen, ..PLAIN };
 
 /// The events for which an inotify descriptor watches a path.
 pub(crate) static WATCH: State = State {
-    name: "watch",
     // The kernel gives each watch of a descriptor another number.
     across: Across::Unless(&["inotify_init", "inotify_init1", "inotify_rm_watch"]),
     thing: "a watch on a file",
@@ -405,22 +361,20 @@ pub(crate) static WATCH: State = State {
 
 /// A process's timer (ITIMER_REAL and others). Only a timer that is not set has a known value: the
 /// time left of another would take a clock.
-pub(crate) static ALARM: State = State { name: "alarm", thing: "a timer", shared: Shared::All, ..PLAIN };
+pub(crate) static ALARM: State = State { thing: "a timer", shared: Shared::All, ..PLAIN };
 /// A timer made by timer_create, known like [`ALARM`].
-pub(crate) static TIMER: State = State { name: "timer", thing: "a timer", ..PLAIN };
+pub(crate) static TIMER: State = State { thing: "a timer", ..PLAIN };
 /// A timer descriptor, known like [`ALARM`].
-pub(crate) static TIMER_DESCRIPTOR: State = State { name: "timer-descriptor", thing: "a timer", ..PLAIN };
+pub(crate) static TIMER_DESCRIPTOR: State = State { thing: "a timer", ..PLAIN };
 
 /// Advice about a range of memory.
-pub(crate) static ADVICE: State = State { name: "advice", thing: "what is advised of a range", ranges: true, ..PLAIN };
+pub(crate) static ADVICE: State = State { thing: "what is advised of a range", ranges: true, ..PLAIN };
 
 /// Protection of a range of memory.
-pub(crate) static PROTECTION: State =
-    State { name: "protection", thing: "the protection of a range", ranges: true, ..PLAIN };
+pub(crate) static PROTECTION: State = State { thing: "the protection of a range", ranges: true, ..PLAIN };
 
 /// The end of the heap.
 pub(crate) static BREAK: State = State {
-    name: "break",
     thing: "the end of the heap",
     gives_up: "the program holds more memory between its peaks",
     undone: Undone::Turns,
@@ -429,7 +383,6 @@ pub(crate) static BREAK: State = State {
 
 /// A range of memory that was given back to the kernel, while its addresses stay the program's.
 pub(crate) static GIVEN_BACK: State = State {
-    name: "given-back",
     across: Across::Keep,
     thing: "memory that is given back and needed again",
     gives_up: "the program holds more memory between its peaks",
@@ -438,7 +391,7 @@ pub(crate) static GIVEN_BACK: State = State {
 };
 
 /// The file creation mask.
-pub(crate) static UMASK: State = State { name: "umask", thing: "the file creation mask", ..PLAIN };
+pub(crate) static UMASK: State = State { thing: "the file creation mask", ..PLAIN };
 
 /// Kinds of state whose sets hold from window to window if windows show nothing else, each with the
 /// kind of the same state behind a descriptor.
@@ -452,19 +405,3 @@ pub(crate) static SETTLED_OPEN: &[&State] = &[&STATUS_FLAGS, &SOCKET_OPTION, &IN
 pub(crate) fn names_one(name: &str) -> bool {
     name.contains(":[") && !name.starts_with("anon_inode:")
 }
-
-/// Kinds of state whose answers hold from window to window unless certain calls are made.
-pub(super) static KEPT_UNLESS: &[&State] = &[
-    &IDENTITY,
-    &CWD,
-    &LIMITS,
-    &SCHEDULING,
-    &AFFINITY,
-    &PRIORITY,
-    &IO_PRIORITY,
-    &SCHEDULING_ATTRIBUTES,
-    &CAPABILITIES,
-    &WATCH,
-    &ATTEMPT,
-    &MAKING,
-];
