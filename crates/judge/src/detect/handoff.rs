@@ -6,7 +6,7 @@ use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::{Lines, ObservedCall, Semantics, Wake, Way};
+use crate::semantics::{Lines, ObservedCall, Semantics, Trait, Way};
 use crate::world::bounds::NO_WORK;
 use crate::world::replay::Step;
 use systoll_model::{Recording, Window};
@@ -200,7 +200,7 @@ impl Turns {
 
 /// Returns true if the thread slept in the call until it was woken, or a descriptor was ready.
 fn sleeps(call: &ObservedCall<'_>, lines: &Lines) -> bool {
-    let waits = lines.tells_ready() || lines.may_wake() && lines.line::<Wake>(call).is_none();
+    let waits = lines.tells_ready() || lines.may_wake() && !lines.is(Trait::Wakes, call);
     waits && call.call.result.is_some_and(|result| result >= 0) && call.call.waited_ns.is_none_or(|ns| ns > 0)
 }
 

@@ -4,7 +4,7 @@
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::{NETWORK_STREAMS, ON_THIS_BOX, ObservedCall, Semantics, SendsAtOnce, Way};
+use crate::semantics::{NETWORK_STREAMS, ON_THIS_BOX, Semantics, Trait, Way};
 use crate::world::replay::Step;
 use std::ops::RangeInclusive;
 use systoll_model::{Recording, RowId};
@@ -39,17 +39,9 @@ struct Waits {
 
 impl HeldBack {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let mut at_once: Set<u32> = Set::default();
-        let may = recording.rows.iter().any(|row| semantics.lines_of(row.syscall).has::<SendsAtOnce>());
-        for window in recording.windows.iter().filter(|_| may) {
-            let sends_at_once = window.calls.iter().any(|call| {
-                let syscall = recording.row(call.row).syscall;
-                semantics.lines_of(syscall).line::<SendsAtOnce>(&ObservedCall { window, call, syscall }).is_some()
-            });
-            if sends_at_once {
-                at_once.insert(window.process.0);
-            }
-        }
+        let may_send = semantics.calls_in_windows(recording, |lines| lines.may(Trait::SendsAtOnce));
+        let sends = may_send.filter(|observed| semantics.lines_of(observed.syscall).is(Trait::SendsAtOnce, observed));
+        let at_once = sends.map(|observed| observed.window.process.0).collect();
         let mut waits: Map<RowId, Waits> = Map::default();
         for call in recording.windows.iter().flat_map(|window| &window.calls) {
             let Some(ns) = call.waited_ns else { continue };

@@ -5,7 +5,7 @@ use crate::collections::hash::{Map, Seeded, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::{Effect, NAME, NoFollow, PATH};
+use crate::semantics::{Effect, NAME, PATH, Trait};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::BESIDE;
 use crate::world::replay::Step;
@@ -58,7 +58,7 @@ impl Detector for Missing {
             appeared = before.filter(|_| vain.is_none()).or(appeared);
             let Some(path) = asked_in_vain(step) else { continue };
             claims.excuse(step.index, ReasonId::NameMayAppear, appeared == Some(path));
-            let no_link = step.line::<NoFollow>().is_some();
+            let no_link = step.lines.is(Trait::NotFollows, &step.observed);
             match vain.as_mut().filter(|v| v.path == path) {
                 Some(known) => {
                     if known.no_link || !no_link {

@@ -4,7 +4,7 @@ use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Seeded, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
-use crate::semantics::{Effect, Loads};
+use crate::semantics::{Effect, Trait};
 use crate::world::bounds::REMEMBERED;
 use crate::world::replay::{Opened, Step};
 use std::hash::BuildHasher;
@@ -48,7 +48,7 @@ impl Reload {
         let Some(end) = cycle.iter().position(closes) else { return };
         let cycle = cycle.get(..=end).unwrap_or_default();
         let maps = |s: &&Step<'_>| s.lines.maps() && s.observed.call.errno().is_none();
-        let loads = |s: &Step<'_>| s.line::<Loads>().is_some() && s.observed.call.errno().is_none();
+        let loads = |s: &Step<'_>| s.lines.is(Trait::LoadsCode, &s.observed) && s.observed.call.errno().is_none();
         if !cycle.iter().any(|s| loads(s) && i64::from(s.observed.descriptor(4)) == fd) {
             return;
         }

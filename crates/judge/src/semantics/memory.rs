@@ -1,19 +1,7 @@
-//! Calls that map memory and give it back.
+//! Calls that give memory back.
 
-use super::vocabulary::When::{self, AllBits, NoBits, OneOf};
+use super::vocabulary::When::{self, OneOf};
 use systoll_model::constants::*;
-
-/// A call that maps a file's code.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Loads {
-    /// The system call's name.
-    pub call: &'static str,
-    /// Conditions of the line; all must hold.
-    pub when: &'static [When],
-}
-
-/// The calls that map code.
-pub(crate) static LOADS: &[Loads] = &[Loads { call: "mmap", when: &[AllBits(2, PROT_EXEC), NoBits(3, MAP_ANONYMOUS)] }];
 
 /// The amount of memory that a call gives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod stores;
 mod tests;
 mod things;
 mod threads;
+mod traits;
 mod vocabulary;
 mod waits;
 
@@ -47,8 +48,8 @@ pub(crate) use io::{
     TERMINALS, TIMERS, Transfer, Unit, WAKE_COUNTERS, Way, connection, is_device, is_stored, may_pass_descriptors,
 };
 pub(crate) use locks::{FileLock, KernelLock};
-pub(crate) use memory::{Amount, Frees, Loads};
-pub(crate) use names::{NoFollow, asks_to_run, removes_name};
+pub(crate) use memory::{Amount, Frees};
+pub(crate) use names::{asks_to_run, removes_name};
 pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, first_word, value, word_at};
 pub(crate) use registry::{Followed, Line, Lines, Semantics};
@@ -61,6 +62,7 @@ pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::{EPOLL, IN_MEMORY, SCRATCH, TOKENS, Thing};
 pub(crate) use threads::{ThreadSetup, shares_memory};
+pub(crate) use traits::Trait;
 pub(crate) use vocabulary::{Act, How, Source, When};
 pub use waits::Sleep;
-pub(crate) use waits::{ARMS, Arm, OwnWait, SendsAtOnce, SuspectWait, WAITING_PROGRAMS, Wake, Where};
+pub(crate) use waits::{ARMS, Arm, OwnWait, SuspectWait, WAITING_PROGRAMS, Where};

@@ -1,35 +1,9 @@
-//! Questions about a name that do not follow symbolic links, and the calls that remove a name, run it, or ask whether it
-//! may be run.
+//! The calls that remove a name, run it, or ask whether it may be run.
 
 use super::read::ObservedCall;
-use super::vocabulary::When::{self, AllBits, AnyBits, NoBits};
+use super::vocabulary::When::{self, AllBits, NoBits};
 use systoll_model::Sysno;
-use systoll_model::constants::{AT_SYMLINK_NOFOLLOW, W_OK, X_OK};
-
-/// A call that asks about a symbolic link itself, not about its target.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NoFollow {
-    /// The system call's name.
-    pub call: &'static str,
-    /// Conditions of the line; all must hold.
-    pub when: &'static [When],
-}
-
-const fn no_follow(call: &'static str, when: &'static [When]) -> NoFollow {
-    NoFollow { call, when }
-}
-
-/// The calls that do not follow links.
-pub(crate) static NO_FOLLOWS: &[NoFollow] = &[
-    no_follow("lstat", &[]),
-    no_follow("readlink", &[]),
-    no_follow("readlinkat", &[]),
-    no_follow("lgetxattr", &[]),
-    no_follow("llistxattr", &[]),
-    no_follow("newfstatat", &[AnyBits(3, AT_SYMLINK_NOFOLLOW)]),
-    no_follow("statx", &[AnyBits(2, AT_SYMLINK_NOFOLLOW)]),
-    no_follow("faccessat2", &[AnyBits(3, AT_SYMLINK_NOFOLLOW)]),
-];
+use systoll_model::constants::{W_OK, X_OK};
 
 /// The calls that remove a name.
 const REMOVALS: [&str; 3] = ["unlink", "unlinkat", "rmdir"];

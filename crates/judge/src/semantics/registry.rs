@@ -6,8 +6,8 @@ use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
 use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain, NOT_YETS, NotYet};
 use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::locks::{FILE_LOCKS, FileLock, KERNEL_LOCKS, KernelLock};
-use super::memory::{Amount, FREES, Frees, LOADS, Loads};
-use super::names::{NO_FOLLOWS, NoFollow, runs_program};
+use super::memory::{Amount, FREES, Frees};
+use super::names::runs_program;
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
 use super::state::{NAME, PATH, State, WATCH};
@@ -17,13 +17,11 @@ use super::state_lines::{STATE_LINES, StateLine};
 use super::stores::{STORES, Store};
 use super::things::{End, THINGS, Thing};
 use super::threads::{SPAWNS, Spawn, THREAD_SETUPS, ThreadSetup};
+use super::traits::{TRAITS, Trait, TraitLine};
 #[cfg(test)]
 use super::vocabulary::Eight;
 use super::vocabulary::{Act, When};
-use super::waits::{
-    ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SLEEPS_UNTIL, SUSPECT_WAITS, SendsAtOnce, SleepsUntil, SuspectWait,
-    TELL_READY, TellsReady, WAKES, Wake,
-};
+use super::waits::{ARMS, Arm, OWN_WAITS, OwnWait, SLEEPS_UNTIL, SUSPECT_WAITS, SleepsUntil, SuspectWait};
 use crate::semantics::signs::Signs;
 use std::cell::OnceCell;
 use systoll_model::{ArgKind, Signature, Sysno};
@@ -159,27 +157,23 @@ tables! {
     cheaper: Cheaper(call when when) = CHEAPER,
     transfers: Transfer(call when when) = TRANSFERS,
     looks: Look(call when when) = LOOKS,
-    wakes: Wake(call when when) = WAKES,
     suspect_waits: SuspectWait(call) = SUSPECT_WAITS,
     arms: Arm(call, beside | arm | vec![arm.of]) = ARMS,
     frees: Frees(call when when) = FREES,
-    loads: Loads(call when when) = LOADS,
     makes: Thing(makes when when, beside |thing| thing.moves.into_iter().chain([thing.ends.call]).collect()) = THINGS,
     sequels: Sequel(first when when, beside |sequel| sequel.then.to_vec()) = SEQUELS,
     stores: Store(call when when) = STORES,
     own_waits: OwnWait(call when when) = OWN_WAITS,
-    send_at_once: SendsAtOnce(call when when) = SEND_AT_ONCE,
     in_vain: InVain(call) = IN_VAIN,
     attributes: Attribute(call) = ATTRIBUTE_QUESTIONS,
     not_yets: NotYet(call when when) = NOT_YETS,
-    tell_ready: TellsReady(call) = TELL_READY,
     sleeps_until: SleepsUntil(call when when) = SLEEPS_UNTIL,
     enters: Enter(call) = ENTERS,
     file_locks: FileLock(call when when) = FILE_LOCKS,
     kernel_locks: KernelLock(call when when) = KERNEL_LOCKS,
     ranged: Ranged(call when when) = RANGED,
     spawns: Spawn(call when when) = SPAWNS,
-    no_follows: NoFollow(call when when) = NO_FOLLOWS,
+    traits: TraitLine(call when when) = TRAITS,
     thread_setups: ThreadSetup(call when when) = THREAD_SETUPS,
 }
 
@@ -331,6 +325,16 @@ impl Lines {
         !T::among(self).is_empty()
     }
 
+    /// Returns true if the call has a trait.
+    pub(crate) fn is(&self, of: Trait, call: &ObservedCall<'_>) -> bool {
+        self.traits.iter().any(|line| line.of == of && call.holds(line.when))
+    }
+
+    /// Returns true if calls of the system call may have a trait.
+    pub(crate) fn may(&self, of: Trait) -> bool {
+        self.traits.iter().any(|line| line.of == of)
+    }
+
     /// Returns the side effects of the call.
     pub(crate) fn effects(&self, call: &ObservedCall<'_>) -> Effects<'_> {
         Effects::of(&self.effects, |line| call.holds(line.when))
@@ -348,7 +352,7 @@ impl Lines {
 
     /// Returns true if the call waits until one of several descriptors is ready.
     pub(crate) fn tells_ready(&self) -> bool {
-        !self.tell_ready.is_empty()
+        self.may(Trait::TellsReady)
     }
 
     /// Returns the argument that points to the time until which the call sleeps.
@@ -449,7 +453,7 @@ impl Lines {
 
     /// Returns true if the call maps memory, such as a file's code.
     pub(crate) fn maps(&self) -> bool {
-        !self.loads.is_empty()
+        self.may(Trait::LoadsCode)
     }
 
     /// Returns true if the call may give the processor to another thread, and is useful if it does.
@@ -459,6 +463,6 @@ impl Lines {
 
     /// Returns true if the call may wake waiters.
     pub(crate) fn may_wake(&self) -> bool {
-        !self.wakes.is_empty()
+        self.may(Trait::Wakes)
     }
 }

@@ -1,6 +1,7 @@
-//! Calls that wait, set timers, and wake waiters.
+//! Calls that wait, and set timers.
 
-use super::vocabulary::When::{self, AllBits, Is, OneOf};
+use super::traits::{TRAITS, Trait};
+use super::vocabulary::When::{self, AllBits};
 use systoll_model::Sysno;
 use systoll_model::constants::*;
 
@@ -122,38 +123,6 @@ pub(crate) struct SleepsUntil {
 pub(crate) static SLEEPS_UNTIL: &[SleepsUntil] =
     &[SleepsUntil { call: "clock_nanosleep", when: &[AllBits(1, TIMER_ABSTIME)], moment: 2 }];
 
-/// A call that makes a stream send its data at once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SendsAtOnce {
-    /// The system call's name.
-    pub call: &'static str,
-    /// Conditions of the line; all must hold.
-    pub when: &'static [When],
-}
-
-/// The calls that make streams send. A program removes a cork when its message is complete.
-#[rustfmt::skip]
-pub(crate) static SEND_AT_ONCE: &[SendsAtOnce] =
-    &[SendsAtOnce { call: "setsockopt", when: &[Is(1, SOL_TCP), OneOf(2, &[TCP_NODELAY, TCP_CORK])] }];
-
-/// A call that waits until one of several descriptors is ready.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TellsReady {
-    /// The system call's name.
-    pub call: &'static str,
-}
-
-const fn tells_ready(call: &'static str) -> TellsReady {
-    TellsReady { call }
-}
-
-/// The calls that wait for readiness.
-#[rustfmt::skip]
-pub(crate) static TELL_READY: &[TellsReady] = &[
-    tells_ready("poll"), tells_ready("ppoll"), tells_ready("select"), tells_ready("pselect6"),
-    tells_ready("epoll_wait"), tells_ready("epoll_pwait"), tells_ready("epoll_pwait2"),
-];
-
 /// The way in which a call lets time pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
@@ -171,26 +140,9 @@ impl Sleep {
         if OWN_WAITS.iter().any(|line| line.sleeps && line.call == name) {
             return Some(Self::Always);
         }
-        TELL_READY.iter().any(|line| line.call == name).then_some(Self::UnlessReady)
+        TRAITS.iter().any(|line| line.of == Trait::TellsReady && line.call == name).then_some(Self::UnlessReady)
     }
 }
 
 /// Programs that do nothing but let time pass.
 pub(crate) const WAITING_PROGRAMS: &[&str] = &["sleep", "usleep"];
-
-/// A call that wakes waiters, of which there may be none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wake {
-    /// The system call's name.
-    pub call: &'static str,
-    /// Conditions of the line; all must hold.
-    pub when: &'static [When],
-}
-
-/// Operations of futex that wake.
-const WAKING: &[u32] =
-    &[FUTEX_WAKE, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, FUTEX_WAKE_BITSET, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG];
-
-/// The calls that wake waiters.
-pub(crate) static WAKES: &[Wake] =
-    &[Wake { call: "futex", when: &[OneOf(1, WAKING)] }, Wake { call: "futex_wake", when: &[] }];

@@ -7,9 +7,9 @@ use crate::names::paths::{PathId, Paths};
 use crate::semantics::signs::Signs;
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CWD, Cheaper, Effect, Effects, FILE_STATUS, FOLDER, FileLock,
-    Generations, How, INTEREST, Key, Known, Look, MADE_UP, MAKING, NAME, NoFollow, OF_IDENTITY, ObservedCall, PATH,
-    POSITION, PROTECTION, ROOM, SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine,
-    Thing, Value, Wake, answer, first_word, value,
+    Generations, How, INTEREST, Key, Known, Look, MADE_UP, MAKING, NAME, OF_IDENTITY, ObservedCall, PATH, POSITION,
+    PROTECTION, ROOM, SCHEDULES, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Thing,
+    Trait, Value, answer, first_word, value,
 };
 use crate::world::barrier::Barrier;
 use crate::world::changers::Changers;
@@ -191,7 +191,7 @@ impl<'a> Replay<'a> {
             parts,
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
             pauses: lines.waits && look.is_none_or(|look| look.runs_out),
-            wakes: lines.line::<Wake>(&observed).is_some(),
+            wakes: lines.is(Trait::Wakes, &observed),
             look,
             nothing,
             effects,
@@ -320,7 +320,7 @@ impl<'a> Replay<'a> {
             Before::Same => true,
             // Who did not follow links was told that there is none, but not the reverse.
             Before::OtherWay => {
-                line.about.is(&PATH) && self.semantics.lines_of(observed.syscall).line::<NoFollow>(observed).is_none()
+                line.about.is(&PATH) && !self.semantics.lines_of(observed.syscall).is(Trait::NotFollows, observed)
             }
         };
         about && known && self.is_kept(line, observed) && !self.is_relative(line.key, observed)
