@@ -22,12 +22,19 @@ const REMEMBERED: usize = 1 << 10;
 
 /// Claims all calls on such files but the first.
 pub(super) struct Scratch {
-    /// Folders of files read back that earlier windows show, by process.
-    folders: Set<(u32, String)>,
-    /// Paths of lock files that earlier windows show, by process.
-    locks: Set<(u32, String)>,
+    /// Folders of files read back, and paths of lock files, that earlier windows show, by process and use.
+    known: Set<(u32, Use, String)>,
     /// True if somebody found a file that was to be new: a lock that another holds.
     is_contended: bool,
+}
+
+/// The use of a file that its maker could have done without.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Use {
+    /// It was read back by its maker, and nothing of it remains.
+    Scratch,
+    /// All that it did was to be there: for the others who want it to be new.
+    Lock,
 }
 
 /// The life of a file that was made in the window.
@@ -48,16 +55,16 @@ struct Life {
 }
 
 impl Life {
-    /// Returns true if the file was read back, and nothing of it stays.
-    fn is_over(&self) -> bool {
-        let is_own = self.read_back && (1..=HELD).contains(&self.wrote);
-        is_own && self.removed && self.open == 0 && self.openings > 1
-    }
-
-    /// Returns true if all that the file did was to be there: for the others who want it to be new.
-    fn was_lock(&self) -> bool {
+    /// Returns the use of the file if its life is over.
+    fn was(&self) -> Option<Use> {
+        let is_gone = self.removed && self.open == 0;
+        let is_own = self.read_back && (1..=HELD).contains(&self.wrote) && self.openings > 1;
         let unread = self.exclusive && !self.read_back && self.openings == 1 && self.wrote <= NOTE;
-        unread && self.removed && self.open == 0
+        match () {
+            () if is_gone && is_own => Some(Use::Scratch),
+            () if is_gone && unread => Some(Use::Lock),
+            () => None,
+        }
     }
 }
 
@@ -187,26 +194,7 @@ impl Scratch {
         let finds_it =
             |row: &Row| semantics.lines_of(row.syscall).may_open && row.counts.errors.contains_key(&Errno::EEXIST);
         let is_contended = recording.rows.iter().any(finds_it);
-        Self { folders: Set::default(), locks: Set::default(), is_contended }
-    }
-
-    /// Claims the calls of lock files that were made and removed before.
-    fn claim_locks(&mut self, who: u32, lives: &Lives, steps: &[Step<'_>], claims: &mut Claims) {
-        for life in lives.all.iter().filter(|life| life.was_lock()) {
-            let excuse = |at: &usize| claims.excuse(*at, ReasonId::LockFileIsWanted, self.is_contended);
-            if life.calls.iter().map(excuse).fold(false, |_, holds| holds) {
-                continue;
-            }
-            let key = (who, life.path.clone());
-            if self.locks.contains(&key) {
-                let object = claims.object(&life.path);
-                for step in life.calls.iter().filter_map(|at| steps.get(*at)) {
-                    claims.set(step.index, Claim { object: Some(object.clone()), ..of_lock() });
-                }
-            } else if self.locks.len() < REMEMBERED {
-                self.locks.insert(key);
-            }
-        }
+        Self { known: Set::default(), is_contended }
     }
 }
 
@@ -215,36 +203,35 @@ impl Detector for Scratch {
         let Some(who) = steps.first().map(|step| step.who) else { return };
         let is_making =
             steps.iter().any(|step| step.opened.as_ref().is_some_and(|opened| opened.anew && opened.writes));
-        let any = self.folders.iter().any(|(of, _)| *of == who);
+        let any = self.known.iter().any(|(of, was, _)| *of == who && *was == Use::Scratch);
         if !is_making && !any {
             return;
         }
         let mut lives = Lives::of(steps);
-        self.claim_locks(who, &lives, steps, claims);
         let mut claimed: Set<usize> = Set::default();
-        for life in lives.all.iter_mut().filter(|life| life.is_over()) {
-            let excuse = |at: &usize| claims.excuse(*at, ReasonId::FileIsShared, life.shared);
-            life.shared = life.calls.iter().map(excuse).fold(false, |_, holds| holds);
-            if life.shared {
-                continue;
+        for life in &mut lives.all {
+            let Some(was) = life.was() else { continue };
+            let (reason, holds, name) = match was {
+                Use::Scratch => (ReasonId::FileIsShared, life.shared, folder(&life.path).to_owned()),
+                Use::Lock => (ReasonId::LockFileIsWanted, self.is_contended, life.path.clone()),
+            };
+            let is_excused = life.calls.iter().fold(false, |_, at| claims.excuse(*at, reason, holds));
+            if was == Use::Scratch {
+                life.shared = is_excused;
             }
-            let key = (who, folder(&life.path).to_owned());
-            if !self.folders.contains(&key) {
+            if is_excused {
+            } else if self.known.contains(&(who, was, name.clone())) {
+                let object = Some(claims.object(&name));
+                life.calls.iter().for_each(|at| claims.set(*at, Claim { object: object.clone(), ..claim(was) }));
+                claimed.extend(&life.calls);
+            } else if self.known.len() < REMEMBERED {
                 // One file is needed in the whole run, not one in each window.
-                if self.folders.len() < REMEMBERED {
-                    self.folders.insert(key);
-                }
-                continue;
-            }
-            let object = claims.object(folder(&life.path));
-            for step in life.calls.iter().filter_map(|at| steps.get(*at)) {
-                claims.set(step.index, Claim { object: Some(object.clone()), ..claim() });
-                claimed.insert(step.index);
+                self.known.insert((who, was, name));
             }
         }
         // Of a file whose life a window does not show whole, nothing is known.
-        let is_known = |path: &str| self.folders.contains(&(who, folder(path).to_owned()));
-        let is_cut = |life: &&Life| !life.shared && !life.is_over() && is_known(&life.path);
+        let is_known = |path: &str| self.known.contains(&(who, Use::Scratch, folder(path).to_owned()));
+        let is_cut = |life: &&Life| !life.shared && life.was() != Some(Use::Scratch) && is_known(&life.path);
         let cut: Set<usize> = lives.all.iter().filter(is_cut).flat_map(|life| life.calls.iter().copied()).collect();
         let shown: Set<usize> = lives.all.iter().flat_map(|life| life.calls.iter().copied()).collect();
         for (at, step) in steps.iter().enumerate().filter(|(_, step)| !claimed.contains(&step.index)) {
@@ -256,18 +243,17 @@ impl Detector for Scratch {
     }
 }
 
-fn of_lock() -> Claim {
-    Claim {
-        facts: Fact::LockFile.into(),
-        gives_up: "others wait longer for the lock",
-        ..Claim::of(
-            Kind::Toggle,
-            "a lock file, made and removed around each step, though nobody else in this run was seen to want it",
-            "keep the lock for many steps",
-        )
+fn claim(was: Use) -> Claim {
+    match was {
+        Use::Scratch => Claim { facts: Fact::Scratch.into(), ..Claim::of(Kind::Toggle, SCRATCH, IN_MEMORY) },
+        Use::Lock => Claim {
+            facts: Fact::LockFile.into(),
+            gives_up: "others wait longer for the lock",
+            ..Claim::of(
+                Kind::Toggle,
+                "a lock file, made and removed around each step, though nobody else in this run was seen to want it",
+                "keep the lock for many steps",
+            )
+        },
     }
-}
-
-fn claim() -> Claim {
-    Claim { facts: Fact::Scratch.into(), ..Claim::of(Kind::Toggle, SCRATCH, IN_MEMORY) }
 }
