@@ -89,15 +89,10 @@ struct Life {
     asked: Vec<u8>,
     /// Number of bytes of each answer that the thing brought.
     answers: Vec<u64>,
-    /// True if the thing is of a file, and another of the same description was made right after it ended.
-    made_anew: bool,
     /// Index of the file from which the thing was made, if that was itself made in the window, as a file in memory is.
     of_made: Option<usize>,
     /// The file's descriptor, if the thing can't outlive it.
     of_open: Option<i32>,
-    /// True if the file was opened or closed in the window, or the window shows another thing of it: this one could not
-    /// have been kept.
-    is_bound: bool,
 }
 
 impl Life {
@@ -148,8 +143,6 @@ impl Life {
             of_open: thing.file.filter(|_| thing.of_open).map(|arg| observed.descriptor(arg)),
             asked: Vec::new(),
             answers: Vec::new(),
-            made_anew: false,
-            is_bound: false,
         })
     }
 
@@ -159,10 +152,12 @@ impl Life {
         length.is_some_and(|length| length.saturating_add(PAGE - 1) < self.length)
     }
 
-    fn is_short(&self) -> bool {
-        let soon = self.made_anew || self.ended.last().is_some_and(|end| end - self.made <= self.thing.life);
+    /// Returns true if the thing is of little use for its making. `all` are the things of the window.
+    fn is_short(&self, all: &[Self], steps: &[Step<'_>]) -> bool {
+        let soon = self.ended.last().is_some_and(|end| end - self.made <= self.thing.life) || self.is_made_anew(all);
         let gone = self.name.is_none() || self.unnamed && self.read_back;
-        soon && gone && !self.is_bound && self.held <= HELD && (self.moved_any || !self.thing.used)
+        let is_of_use = self.held > HELD || self.thing.used && !self.moved_any;
+        soon && gone && !is_of_use && !self.is_bound_to_file(all, steps)
     }
 
     /// Returns true if the step needs the thing: it closes the descriptor that the thing
@@ -288,11 +283,6 @@ impl Lives {
                 lives.all.push(life);
             }
         }
-        let anew: Vec<bool> = lives.all.iter().map(|life| life.is_made_anew(&lives.all)).collect();
-        let bound: Vec<bool> = lives.all.iter().map(|life| life.is_bound_to_file(&lives.all, steps)).collect();
-        for ((life, anew), bound) in lives.all.iter_mut().zip(anew).zip(bound) {
-            (life.made_anew, life.is_bound) = (anew, bound);
-        }
         lives
     }
 
@@ -386,10 +376,10 @@ impl Lives {
     }
 
     /// Returns the things that were ended soon after they were made, by description.
-    fn ended(&self) -> Map<&Sort, Vec<&Life>> {
+    fn ended(&self, steps: &[Step<'_>]) -> Map<&Sort, Vec<&Life>> {
         let mut ended: Map<&Sort, Vec<&Life>> = Map::default();
         // What was made from a file that others keep has been of use, too.
-        let is_over = |life: &Life| life.open == 0 && life.is_short();
+        let is_over = |life: &Life| life.open == 0 && life.is_short(&self.all, steps);
         let is_kept =
             |life: &Life| life.of_made.and_then(|place| self.all.get(place)).is_some_and(|made| !is_over(made));
         for life in self.all.iter().filter(|life| is_over(life) && !is_kept(life)) {
@@ -445,7 +435,7 @@ impl<'a> MadeAgain<'a> {
     /// descriptions.
     fn claim<'l>(&mut self, lives: &'l Lives, steps: &[Step<'_>], claims: &mut Claims) -> Vec<&'l Life> {
         let Some(who) = steps.first().map(|step| step.who) else { return Vec::new() };
-        let ended = lives.ended();
+        let ended = lives.ended(steps);
         let mut repeated = Vec::new();
         for (sort, of_sort) in &ended {
             let key = (who, (*sort).clone());

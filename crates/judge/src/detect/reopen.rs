@@ -161,7 +161,7 @@ fn empties(call: &ObservedCall<'_>) -> bool {
 /// may only read it, or only lock it, and it may close another file in its place.
 fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
     let (mut reads, mut locks, mut others) = (false, false, false);
-    for (step, used) in uses(fd, rest) {
+    for (step, _) in uses(fd, rest) {
         let way = step.moved.map(|moved| moved.line.way);
         reads |= way == Some(Way::In);
         locks |= step.line::<FileLock>().is_some();
@@ -170,8 +170,7 @@ fn use_of(fd: i64, rest: &[Step<'_>]) -> Facts {
             || step
                 .effects
                 .iter()
-                .any(|effect| matches!(effect, Effect::Shares | Effect::Redirects(_) | Effect::Writes(_)))
-            || used == Use::None;
+                .any(|effect| matches!(effect, Effect::Shares | Effect::Redirects(_) | Effect::Writes(_)));
     }
     let turn = rest.iter().position(turns).and_then(|next| rest.get(..next)).unwrap_or_default();
     let closes = turn.iter().filter(|step| step.effects.iter().any(|effect| matches!(effect, Effect::Closes(_))));
