@@ -8,14 +8,14 @@ use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::names::paths::PathId;
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::{Act, Effect, Effects, ObservedCall, PATH, Semantics, Source, Way};
+use crate::semantics::{Act, Effect, Effects, PATH, Semantics, Source, Way};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::REMEMBERED;
 use crate::world::replay::Step;
 use std::borrow::Cow;
 use std::ops::Range;
 use systoll_model::constants::{O_RDWR, O_WRONLY};
-use systoll_model::{Moment, Recording, Row, RowId};
+use systoll_model::{Moment, Recording, RowId};
 
 /// Estimated number of a file's openings for writing from which on the program opens it anew now and then.
 const ANEW: f64 = 2.0;
@@ -54,24 +54,17 @@ struct Found<'a> {
 
 impl<'a> OwnWrites<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        let is = |row: &Row| semantics.lines_of(row.syscall).may_open || semantics.lines_of(row.syscall).names();
-        let rows: Vec<bool> = recording.rows.iter().map(is).collect();
         let mut replaced = Set::default();
         // For each path, and row that opens it for writing: the numbers of the calls seen. For each row: all seen.
         let mut opened: Map<(Cow<'a, str>, RowId), Set<u64>> = Map::default();
         let mut seen: Map<RowId, Set<u64>> = Map::default();
-        let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
-        for (window, call) in calls.filter(|(_, call)| rows.get(call.row.0 as usize) == Some(&true)) {
+        for observed in semantics.calls_in_windows(recording, |lines| lines.may_open || lines.names()) {
+            let (call, lines) = (observed.call, semantics.lines_of(observed.syscall));
             seen.entry(call.row).or_default().insert(call.nth);
-            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-            let effects = if call.errno().is_some() {
-                Effects::default()
-            } else {
-                semantics.lines_of(observed.syscall).effects(&observed)
-            };
+            let effects = if call.errno().is_some() { Effects::default() } else { lines.effects(&observed) };
             for effect in effects.iter() {
                 match effect {
-                    Effect::Path { at, path } if semantics.lines_of(observed.syscall).names() => {
+                    Effect::Path { at, path } if lines.names() => {
                         replaced.extend(observed.path(at, path));
                     }
                     // An opening with unknown flags may be one for writing.

@@ -43,11 +43,8 @@ impl TimerHabits {
         if habits.timers.is_empty() {
             return habits;
         }
-        for window in &recording.windows {
-            for call in &window.calls {
-                let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-                habits.note_firing(&observed, semantics.lines_of(observed.syscall));
-            }
+        for observed in semantics.calls_in_windows(recording, |_| true) {
+            habits.note_firing(&observed, semantics.lines_of(observed.syscall));
         }
         habits.count(recording, semantics);
         habits

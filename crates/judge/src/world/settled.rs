@@ -34,11 +34,8 @@ pub(crate) fn settled(recording: &Recording, semantics: &Semantics) -> Set<(u32,
         return Set::default();
     }
     let mut seen = Seen::default();
-    for window in &recording.windows {
-        for call in window.calls.iter().filter(|call| call.errno().is_none()) {
-            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-            seen.note(&observed, semantics, &states);
-        }
+    for observed in semantics.calls_in_windows(recording, |_| true).filter(|observed| observed.call.errno().is_none()) {
+        seen.note(&observed, semantics, &states);
     }
     seen.settled()
 }
