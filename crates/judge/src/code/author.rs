@@ -2,6 +2,7 @@
 
 use crate::code::language::{CodeLanguage, Version, applet, compiled, version_of};
 use crate::code::owner::{Owner, is_served};
+use crate::collections::sums::Sums;
 use crate::pool::requested;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Frame, Module, Recording, Row, RowId, RowLine};
@@ -78,8 +79,7 @@ fn main_sources<'r>(recording: &'r Recording, row: &Row) -> Vec<&'r str> {
     let mut of_function: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for RowLine { frame, weight, .. } in &row.lines {
         for place in &recording.frame(*frame).locations {
-            let known = of_function.entry((place.file.as_deref().unwrap_or_default(), &place.function)).or_default();
-            *known = known.saturating_add(*weight);
+            of_function.add((place.file.as_deref().unwrap_or_default(), &place.function), *weight);
         }
     }
     let least = HALF * row.counts.calls as f64;
@@ -97,8 +97,7 @@ fn called_sources<'r>(recording: &'r Recording, row: &Row) -> BTreeSet<&'r str> 
         let below = recording.stack(trunk.stack).frames.iter().take_while(|frame| Some(**frame) != row.user);
         let places = below.flat_map(|frame| &recording.frame(*frame).locations);
         for file in places.filter_map(|place| place.file.as_deref()).collect::<BTreeSet<_>>() {
-            let known = of_file.entry(file).or_default();
-            *known = known.saturating_add(trunk.weight);
+            of_file.add(file, trunk.weight);
         }
     }
     let all = trunks.iter().fold(0u64, |sum, trunk| sum.saturating_add(trunk.weight));

@@ -4,3 +4,4 @@ pub(crate) mod bits;
 pub(crate) mod hash;
 pub(crate) mod named;
 pub(crate) mod small_list;
+pub(crate) mod sums;

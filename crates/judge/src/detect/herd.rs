@@ -4,6 +4,7 @@ use super::between::Between;
 use super::families::roots;
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
+use crate::collections::sums::Sums;
 use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
 use crate::semantics::{Effect, Semantics};
@@ -43,11 +44,8 @@ pub(super) struct Herd {
 
 impl Herd {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let mut calls: Map<(u32, Sysno), u64> = Map::default();
-        for row in recording.rows.iter().filter(|r| semantics.lines_of(r.syscall).may_wake()) {
-            let sum = calls.entry((row.process.0, row.syscall)).or_default();
-            *sum = sum.saturating_add(row.counts.calls);
-        }
+        let waking = recording.rows.iter().filter(|row| semantics.lines_of(row.syscall).may_wake());
+        let calls: Map<_, u64> = Sums::of(waking.map(|row| ((row.process.0, row.syscall), row.counts.calls)));
         let switch = recording.prices.switch.map_or(0.0, |s| s.min);
         // Each wake-up takes at least two of these calls, the wake and the wait.
         let idle = |((process, _), n): (&(u32, Sysno), &u64)| {
@@ -182,11 +180,8 @@ fn claim(about: &'static str, instead: &'static str) -> Claim {
 /// Returns the processes of several threads, and those of which one forked another.
 fn with_others(recording: &Recording) -> Set<u32> {
     let roots = roots(recording);
-    let mut of_root: Map<ProcessId, u64> = Map::default();
-    for (root, process) in roots.iter().zip(&recording.processes) {
-        let sum = of_root.entry(*root).or_default();
-        *sum = sum.saturating_add(process.instances.max(1));
-    }
+    let processes = roots.iter().zip(&recording.processes);
+    let of_root: Map<ProcessId, u64> = Sums::of(processes.map(|(root, process)| (*root, process.instances.max(1))));
     let is_alone = |root: &ProcessId| of_root.get(root).is_none_or(|processes| *processes <= 1);
     let all = (0u32..).zip(recording.processes.iter().zip(&roots));
     all.filter(|(_, (process, root))| process.threads > process.instances || !is_alone(root))

@@ -4,6 +4,7 @@
 use super::open_file::{OpenFile, Use};
 use super::others_look::OTHERS_LOOK_NS;
 use crate::collections::hash::{Map, Set};
+use crate::collections::sums::Sums;
 use crate::semantics::{
     Act, Effect, FILE_STATUS, FileLock, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way,
     answer, is_device,
@@ -215,8 +216,7 @@ impl<'a> Rereads<'a> {
         {
             let openings = seen.openings.estimate(&any, recording) as u64;
             for row in seen.openings.rows() {
-                let all = in_turn.entry(row).or_default();
-                *all = all.saturating_add(openings);
+                in_turn.add(row, openings);
             }
         }
         let habit = |seen: &Seen<'_>| {

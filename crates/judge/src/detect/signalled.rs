@@ -1,6 +1,7 @@
 //! The processes to which signals come all the time.
 
 use crate::collections::hash::{Map, Set};
+use crate::collections::sums::Sums;
 use systoll_model::{Recording, Row, WindowCall};
 
 /// Calls that send a signal, with the receiver in their first argument and the signal in the second.
@@ -36,10 +37,7 @@ pub(super) fn signalled(recording: &Recording) -> Set<u32> {
 /// Returns the processes whose signal handlers returned at least [`OFTEN`] times: a mask may keep a handler from data that
 /// the program is changing.
 pub(super) fn handling(recording: &Recording) -> Set<u32> {
-    let mut returns: Map<u32, u64> = Map::default();
-    for row in recording.rows.iter().filter(|row| row.syscall.name() == Some("rt_sigreturn")) {
-        let sum = returns.entry(row.process.0).or_default();
-        *sum = sum.saturating_add(row.counts.calls);
-    }
+    let rows = recording.rows.iter().filter(|row| row.syscall.name() == Some("rt_sigreturn"));
+    let returns: Map<u32, u64> = Sums::of(rows.map(|row| (row.process.0, row.counts.calls)));
     returns.into_iter().filter_map(|(process, calls)| (calls >= OFTEN).then_some(process)).collect()
 }

@@ -3,13 +3,14 @@
 use super::signalled::handling;
 use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
+use crate::collections::sums::Sums;
 use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put, put_state};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
 use crate::semantics::{
-    Act, CREDENTIALS, Effect, FILE_STATUS, INTEREST, Key, POSITION, PROTECTION, SIGNAL_MASK, Semantics, State, StateId,
-    Undone,
+    Act, CREDENTIALS, Effect, FILE_STATUS, INTEREST, Key, Lines, POSITION, PROTECTION, SIGNAL_MASK, Semantics, State,
+    StateId, Undone,
 };
 use crate::world::barrier::Barrier;
 use crate::world::bounds::REMEMBERED;
@@ -230,18 +231,12 @@ impl Toggle<'_> {
 /// Returns the processes that made children, or were forked by one that did, and that set their signal mask at least
 /// [`PER_FORK`] times as often.
 fn parents(recording: &Recording, semantics: &Semantics) -> Set<u32> {
-    let (mut forks, mut masks): (Map<u32, u64>, Map<u32, u64>) = (Map::default(), Map::default());
-    for row in &recording.rows {
-        let lines = semantics.lines_of(row.syscall);
-        for (is, counts) in
-            [(lines.does(|e| matches!(e, Effect::Forks)), &mut forks), (lines.sets(&SIGNAL_MASK), &mut masks)]
-        {
-            if is {
-                let sum = counts.entry(row.process.0).or_default();
-                *sum = sum.saturating_add(row.counts.calls);
-            }
-        }
-    }
+    let calls = |is: fn(&Lines) -> bool| -> Map<u32, u64> {
+        let rows = recording.rows.iter().filter(|row| is(semantics.lines_of(row.syscall)));
+        Sums::of(rows.map(|row| (row.process.0, row.counts.calls)))
+    };
+    let forks = calls(|lines| lines.does(|effect| matches!(effect, Effect::Forks)));
+    let masks = calls(|lines| lines.sets(&SIGNAL_MASK));
     let made = |process: u32| forks.get(&process).copied().unwrap_or(0);
     let above = |process: u32| recording.processes.get(process as usize).and_then(|image| image.parent);
     let has = |process: &u32| made(*process) > 0 || above(*process).is_some_and(|parent| made(parent.0) > 0);

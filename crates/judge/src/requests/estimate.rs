@@ -5,6 +5,7 @@
 
 use super::interval::Interval;
 use crate::collections::hash::Map;
+use crate::collections::sums::Sums;
 use crate::results::finding::Estimate;
 use std::collections::BTreeMap;
 use systoll_model::{ProcessId, ReceivedCalls, Recording, RequestKindId, RequestProtocol, RowId};
@@ -55,8 +56,7 @@ impl OfKind {
 
 impl OfRow {
     fn add(&mut self, of: &ReceivedCalls) {
-        let seen = self.parts.entry(of.stands_for.max(1)).or_default().entry(of.kind).or_default();
-        *seen = seen.saturating_add(of.receives);
+        self.parts.entry(of.stands_for.max(1)).or_default().add(of.kind, of.receives);
     }
 
     /// Returns the requests of each kind among `calls` receives, and the number of receives that no look stands for.
@@ -113,10 +113,7 @@ pub(super) fn received(recording: &Recording) -> Received {
         if !is_of_socket && parts.iter().all(|(protocol, _)| *protocol == RequestProtocol::None) {
             continue;
         }
-        for (protocol, n) in parts {
-            let sum = received.calls.entry(protocol).or_default();
-            *sum = sum.saturating_add(n);
-        }
+        parts.into_iter().for_each(|(protocol, n)| received.calls.add(protocol, n));
         let (kinds, unseen) = of_row.requests(row.counts.calls);
         let (all, all_unseen, seen) = processes.entry(row.process).or_default();
         *all_unseen = all_unseen.saturating_add(unseen);

@@ -11,6 +11,7 @@ use super::round::{Round, RoundCall, RoundClaimed, RoundRow, RoundStep, Times};
 use super::shape::shape;
 use super::stretches::{Stretches, ThreadId};
 use crate::collections::hash::{Map, Set};
+use crate::collections::sums::Sums;
 use crate::results::finding::{Estimate, Finding};
 use crate::semantics::Semantics;
 use std::cmp::Reverse;
@@ -282,13 +283,8 @@ impl Scene<'_> {
 
     /// Returns the errno of more than half of a kind's calls.
     fn errno(&self, kind: &Kind) -> Option<Errno> {
-        let mut failed: Map<Errno, u64> = Map::default();
-        for (row, _) in &kind.rows {
-            for (errno, calls) in &self.recording.row(*row).counts.errors {
-                let all = failed.entry(*errno).or_default();
-                *all = all.saturating_add(*calls);
-            }
-        }
+        let errors = kind.rows.iter().flat_map(|(row, _)| &self.recording.row(*row).counts.errors);
+        let failed: Map<Errno, u64> = Sums::of(errors.map(|(errno, calls)| (*errno, *calls)));
         failed.into_iter().find(|(_, calls)| *calls > kind.calls / 2).map(|(errno, _)| errno)
     }
 }

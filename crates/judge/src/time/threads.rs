@@ -1,5 +1,6 @@
 //! The threads of a run, each with its long waits.
 
+use crate::collections::sums::Sums;
 use crate::semantics::{Effect, Semantics};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Process, ProcessId, Recording, Row, RowId, WaitSpan};
@@ -75,8 +76,7 @@ fn with_folded(recording: &Recording, semantics: &Semantics, children: &BTreeMap
     for row in recording.rows.iter().filter(forks) {
         let process = recording.processes.get(row.process.0 as usize).filter(|process| !process.is_many());
         let Some(pid) = process.map(|process| process.pid) else { continue };
-        let of = made.entry(pid).or_default();
-        *of = of.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
+        made.add(pid, row.counts.calls.saturating_sub(row.counts.failed()));
     }
     // A thread is made by the same calls.
     let known = |pid: u32| {

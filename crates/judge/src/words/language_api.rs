@@ -5,9 +5,12 @@ mod known;
 use crate::causes::target::Target;
 use crate::code::author::{ApiShare, Author};
 use crate::code::language::CodeLanguage;
+use crate::collections::sums::Sums;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use systoll_model::{Frame, FrameClass, FrameId, Language as ScriptLanguage, Recording, Row, RowId, Sysno, WholeStack};
+use systoll_model::{
+    Frame, FrameClass, FrameId, Language as ScriptLanguage, Recording, Row, RowId, StackId, Sysno, WholeStack,
+};
 
 /// Returns the name of the function of the language's own library that the user's code called. It comes from the
 /// script's lines if the library is written in the language, from functions of the run-time on the stack, or from the
@@ -57,11 +60,8 @@ const MOST: f64 = 0.75;
 /// Returns the language's function that the run-time's functions on a row's sampled stacks stand for, if most of its
 /// calls come by one.
 fn served(recording: &Recording, id: RowId, language: CodeLanguage) -> Option<&'static str> {
-    let mut by_name: BTreeMap<Option<&'static str>, u64> = BTreeMap::new();
-    for whole in recording.whole_stacks_of(id) {
-        let weight = by_name.entry(by_stack(recording, language, whole)).or_default();
-        *weight = weight.saturating_add(whole.weight);
-    }
+    let stacks = recording.whole_stacks_of(id).iter();
+    let by_name: BTreeMap<_, u64> = Sums::of(stacks.map(|whole| (by_stack(recording, language, whole), whole.weight)));
     let all = by_name.values().fold(0u64, |sum, weight| sum.saturating_add(*weight));
     let (name, weight) = by_name.into_iter().max_by_key(|(_, weight)| *weight)?;
     name.filter(|_| weight as f64 >= all as f64 * MOST)
@@ -141,23 +141,16 @@ fn serves_several(recording: &Recording, id: RowId, language: CodeLanguage) -> b
 
 /// Returns the functions of the language's library on a row's whole stacks, with the number of calls that these stand for.
 fn functions_called(recording: &Recording, id: RowId, language: CodeLanguage) -> BTreeMap<Option<String>, u64> {
-    let mut by_name: BTreeMap<Option<String>, u64> = BTreeMap::new();
     // A shell's own commands are functions of the shell, not of its scripts.
     if language == CodeLanguage::Bash {
-        for whole in recording.whole_stacks_of(id) {
-            let name = by_stack(recording, language, whole).map(str::to_owned);
-            let weight = by_name.entry(name).or_default();
-            *weight = weight.saturating_add(whole.weight);
-        }
-        return by_name;
+        let name = |whole: &WholeStack| by_stack(recording, language, whole).map(str::to_owned);
+        return Sums::of(recording.whole_stacks_of(id).iter().map(|whole| (name(whole), whole.weight)));
     }
-    for trunk in recording.trunks_of(id) {
-        let frames: Vec<&Frame> = recording.stack(trunk.stack).frames.iter().map(|f| recording.frame(*f)).collect();
-        let name = called_by_script(&frames).and_then(|frame| script_name(language, frame));
-        let weight = by_name.entry(name).or_default();
-        *weight = weight.saturating_add(trunk.weight);
-    }
-    by_name
+    let name = |stack: StackId| {
+        let frames: Vec<&Frame> = recording.stack(stack).frames.iter().map(|f| recording.frame(*f)).collect();
+        called_by_script(&frames).and_then(|frame| script_name(language, frame))
+    };
+    Sums::of(recording.trunks_of(id).iter().map(|trunk| (name(trunk.stack), trunk.weight)))
 }
 
 /// Returns the frames above a row's context on which most of its looks agree, if its calls come
