@@ -1,6 +1,6 @@
 //! Detects a program that is started anew for each item. It reads exact counts, since processes leave no windows.
 
-use super::families::{Family, Starting, begins, executed, families};
+use super::families::{Family, Starting, begins, done, executed, families};
 use crate::options::Options;
 use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use systoll_model::{ProcessId, Recording, Row, RowId};
 
 /// System calls that wait for a process.
-const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
+pub(super) const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
 
 /// Least average life of a program, ns, beside which its start is negligible: a hundred times what a start takes.
 const LONG_LIFE: u64 = 100_000_000;
@@ -145,7 +145,7 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     }
     let count = families.iter().fold(0u64, |n, (_, family)| n.saturating_add(family.count));
     // The maker's other forks ran the remaining programs.
-    let forked = count.saturating_sub(done(recording, &spawning));
+    let forked = count.saturating_sub(done_by(recording, &spawning));
     let (mut served, mut toll) = (BTreeMap::new(), 0.0);
     let parts =
         [(&spawning, count, true), (&forking, forked, true), (&beginning, count, false), (&awaiting, count, false)];
@@ -171,14 +171,13 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
 
 /// Returns the share of the rows' calls, 0 to 1, that `count` starts need, one successful call for each.
 fn served_share(recording: &Recording, rows: &[RowId], count: u64) -> f64 {
-    let done = done(recording, rows);
+    let done = done_by(recording, rows);
     if done > count { count as f64 / done as f64 } else { 1.0 }
 }
 
 /// Returns the number of successful calls of the rows.
-fn done(recording: &Recording, rows: &[RowId]) -> u64 {
-    let done = |id: &RowId| recording.row(*id).counts.calls.saturating_sub(recording.row(*id).counts.failed());
-    rows.iter().map(done).fold(0u64, u64::saturating_add)
+fn done_by(recording: &Recording, rows: &[RowId]) -> u64 {
+    rows.iter().map(|id| done(recording.row(*id))).fold(0, u64::saturating_add)
 }
 
 /// Returns true if the row's children share the maker's memory until they run a program, so that they do nothing else.

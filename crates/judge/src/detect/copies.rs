@@ -1,15 +1,14 @@
 //! Detects a process that is forked for each item and ends after a little work, without running another program. Counts of
 //! forks are exact; their price is read from processor times and from windows, which show how long a fork takes.
 
-use super::children::{Children, Copies, Started, rows_of_threads};
-use super::families::{begins, roots, started};
+use super::children::{AWAITS, Children, Copies, Started, rows_of_threads};
+use super::families::{begins, done, roots, started};
+use crate::collections::sums::Sums;
 use crate::semantics::{Effect, Semantics, shares_memory};
 use crate::world::bounds::OFTEN;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{ProblemKind, Process, ProcessId, Recording, RowId, Window};
 
-/// System calls by which a process waits for its children.
-const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
 /// System calls that make a pipe, through which a child hands over what it printed.
 const PIPES: [&str; 2] = ["pipe", "pipe2"];
 /// System calls, besides those that change ids and rights, by which a child gets another root or other limits than its
@@ -167,7 +166,7 @@ fn families(recording: &Recording, semantics: &Semantics, roots: &[ProcessId]) -
         let id = RowId(at);
         let forks = semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks));
         let copies = forks && row.syscall.name() != Some("vfork") && !of_threads.contains(&id) && !shared.contains(&id);
-        let made = row.counts.calls.saturating_sub(row.counts.failed());
+        let made = done(row);
         if let Some(root) = roots.get(row.process.0 as usize).filter(|_| copies && made > 0) {
             let family = families.entry(*root).or_default();
             family.forks.push(id);
@@ -208,12 +207,7 @@ fn families(recording: &Recording, semantics: &Semantics, roots: &[ProcessId]) -
 /// Returns the number of programs that each process began to run, by its exact counts of `execve`. Empty if the recording
 /// has no such calls.
 fn begun(recording: &Recording) -> BTreeMap<ProcessId, u64> {
-    let mut begun: BTreeMap<ProcessId, u64> = BTreeMap::new();
-    for row in recording.rows.iter().filter(|row| begins(row)) {
-        let sum = begun.entry(row.process).or_default();
-        *sum = sum.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
-    }
-    begun
+    Sums::of(recording.rows.iter().filter(|row| begins(row)).map(|row| (row.process, done(row))))
 }
 
 impl Family {
@@ -282,10 +276,8 @@ fn is_confined(recording: &Recording, semantics: &Semantics, family: &Family, by
         changes && name != GROUPS || CONFINES.contains(&name) || by_process.limits.contains(id)
     };
     let copies = family.members.iter().filter(|id| !forks.contains(id));
-    let calls = copies.flat_map(|id| by_process.rows_of(*id)).filter(|id| confines(id)).fold(0u64, |calls, id| {
-        let counts = &recording.row(*id).counts;
-        calls.saturating_add(counts.calls.saturating_sub(counts.failed()))
-    });
+    let rows = copies.flat_map(|id| by_process.rows_of(*id)).filter(|id| confines(id));
+    let calls = rows.map(|id| done(recording.row(*id))).fold(0, u64::saturating_add);
     calls.saturating_mul(2) >= family.count
 }
 

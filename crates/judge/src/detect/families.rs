@@ -1,5 +1,6 @@
 //! Groups the processes of a run by who started them and what program they run.
 
+use crate::collections::sums::Sums;
 use crate::semantics::{Effect, Semantics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -147,8 +148,7 @@ fn add_folded(families: &mut BTreeMap<Starting, Family>, recording: &Recording, 
     let mut begun: BTreeMap<ProcessId, BTreeMap<ProcessId, u64>> = BTreeMap::new();
     for row in recording.rows.iter().filter(|row| begins(row)) {
         if let Some(root) = roots.get(row.process.0 as usize).filter(|root| **root != row.process) {
-            let calls = begun.entry(*root).or_default().entry(row.process).or_default();
-            *calls = calls.saturating_add(row.counts.calls.saturating_sub(row.counts.failed()));
+            begun.entry(*root).or_default().add(row.process, done(row));
         }
     }
     for (root, stubs) in begun {
@@ -163,6 +163,11 @@ fn add_folded(families: &mut BTreeMap<Starting, Family>, recording: &Recording, 
             family.stubs.extend(others);
         }
     }
+}
+
+/// Returns the number of the row's calls that succeeded.
+pub(super) fn done(row: &Row) -> u64 {
+    row.counts.calls.saturating_sub(row.counts.failed())
 }
 
 /// Returns true if the row's calls execute programs.
@@ -202,11 +207,7 @@ pub(super) fn started(recording: &Recording, semantics: &Semantics, at: u32, ima
     }
     let forks =
         |row: &&Row| row.process.0 == at && semantics.lines_of(row.syscall).does(|e| matches!(e, Effect::Forks));
-    let forked = recording
-        .rows
-        .iter()
-        .filter(forks)
-        .fold(0u64, |n, row| n.saturating_add(row.counts.calls.saturating_sub(row.counts.failed())));
+    let forked = recording.rows.iter().filter(forks).map(done).fold(0, u64::saturating_add);
     image.instances.saturating_sub(forked).max(1)
 }
 
@@ -216,12 +217,8 @@ pub(super) fn executed(recording: &Recording, family: &Family) -> u64 {
     let of_family = |process: &ProcessId| {
         family.makers.contains(process) || family.stubs.contains(process) || family.images.contains(process)
     };
-    let began = recording
-        .rows
-        .iter()
-        .filter(|row| of_family(&row.process) && begins(row))
-        .map(|row| row.counts.calls.saturating_sub(row.counts.failed()));
-    match began.fold(0, u64::saturating_add) {
+    let began = recording.rows.iter().filter(|row| of_family(&row.process) && begins(row));
+    match began.map(done).fold(0, u64::saturating_add) {
         0 => u64::MAX,
         calls => calls,
     }

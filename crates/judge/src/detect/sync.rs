@@ -1,6 +1,7 @@
 //! Detects files that are synced again and again, although the program told no other process in between, and files that
 //! are synced and then removed by the program itself.
 
+use super::families::done;
 use super::renamed::{is_path, names};
 use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
@@ -170,11 +171,6 @@ struct Names {
     /// Synced files, each with the calls that synced it: rows, and numbers within them.
     synced: Map<String, Set<(RowId, u64)>>,
     removed: Set<String>,
-}
-
-/// Returns the number of the row's calls that succeeded.
-fn done(row: &Row) -> u64 {
-    row.counts.calls.saturating_sub(row.counts.failed())
 }
 
 /// Returns the last component of a path.
