@@ -2,89 +2,70 @@
 
 use crate::results::finding::Doubt;
 
-/// The kind of a needless wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum NeedlessKind {
+/// Declares the kinds, each with what the calls do and the way to avoid the waits, for sentences.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident: $about:literal, $instead:literal;)*) => {
+        /// The kind of a needless wait.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum NeedlessKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl NeedlessKind {
+            /// Returns what the calls do, for a sentence.
+            pub(crate) fn about(self) -> &'static str {
+                match self { $(Self::$kind => $about,)* }
+            }
+
+            /// Returns the way to avoid the waits.
+            pub(crate) fn instead(self) -> &'static str {
+                match self { $(Self::$kind => $instead,)* }
+            }
+        }
+    };
+}
+
+#[rustfmt::skip]
+kinds! {
     /// A child has ended, and the thread sleeps before it looks.
-    ChildSeenLate,
+    ChildSeenLate: "sleeps before it looks for a child's end again, and the child had ended",
+        "wait for the child's end: waitpid without WNOHANG; with a timeout pidfd_open and poll";
     /// A lock, a file or a process is asked about after each sleep.
-    AskedAgain,
+    AskedAgain: "sleeps before it asks again, and what it asks for may come meanwhile",
+        "wait for it: a call that waits for the lock, inotify for a file, a pipe on which its maker tells it";
     /// An answer has come, and the thread sleeps before it reads.
-    AnswerSeenLate,
+    AnswerSeenLate: "sleeps before it reads an answer, and the answer was there",
+        "read at once: the read waits until the answer is there";
     /// The holder of a lock waits for something else.
-    LockHeld,
+    LockHeld: "waits for a lock, and its holder sleeps or waits for something else meanwhile",
+        "give the lock back before waiting for anything else";
     /// The other end sent the data earlier: the kernel held them back.
-    HeldBack,
+    HeldBack: "waits for data that the other end had sent: the kernel held them back",
+        "send a message in one call, or set TCP_NODELAY";
     /// A peer that never answers is asked, and waited for until the time is over.
-    Unanswered,
+    Unanswered: "asks a peer that never answers, and waits each time until the time is over",
+        "remember that it does not answer, and ask another one first, or both at once";
     /// A corked stream, or a message said to be a part of one, is sent only when the kernel's timer has run out.
-    Corked,
+    Corked: "waits for data that the other end had sent: its stream was corked, until a timer ran out",
+        "take the cork off after a message's last part, or send that without MSG_MORE";
     /// A connection's first message was dropped, and sent again a second later.
-    ConnectedLate,
+    ConnectedLate: "connects, and nobody answers at first: the kernel asks again a second later",
+        "if its server is yours: take up connections sooner, or let more of them wait: listen(fd, 128)";
     /// Requests go to one peer one after another, each when the answer before it is there.
-    InTurn,
+    InTurn: "sends a request to the same peer only when the answer before it is there",
+        "where a request does not need the answer before it: one request for all of them, or several on their way at once";
     /// Requests go to several peers one after another, each when the answer of the one before it is there.
-    PeersInTurn,
+    PeersInTurn: "sends a request to a peer only when the answer of the peer before it is there",
+        "where a request does not need the answer before it: ask all peers, then wait for their answers together";
     /// Children that mostly wait themselves are started one after another, each when the one before it has ended.
-    ChildrenInTurn,
+    ChildrenInTurn: "starts a child only when it has waited for the one before it, and the children mostly wait",
+        "where a child does not need the one before it: start all of them, then wait for all";
     /// Nothing ended the waits but the time that the program set; whether something else could is not known.
-    RanOut,
+    RanOut: "waits until the time that it set itself is over: nothing else ends the wait",
+        "if it waits for something: let that end the wait (a condition variable, a pipe, inotify, a call that waits); if it keeps a pace: leave it";
 }
 
 impl NeedlessKind {
-    /// Returns what the calls do, for a sentence.
-    pub(crate) fn about(self) -> &'static str {
-        match self {
-            Self::ChildSeenLate => "sleeps before it looks for a child's end again, and the child had ended",
-            Self::AskedAgain => "sleeps before it asks again, and what it asks for may come meanwhile",
-            Self::AnswerSeenLate => "sleeps before it reads an answer, and the answer was there",
-            Self::LockHeld => "waits for a lock, and its holder sleeps or waits for something else meanwhile",
-            Self::HeldBack => "waits for data that the other end had sent: the kernel held them back",
-            Self::Unanswered => "asks a peer that never answers, and waits each time until the time is over",
-            Self::Corked => "waits for data that the other end had sent: its stream was corked, until a timer ran out",
-            Self::PeersInTurn => "sends a request to a peer only when the answer of the peer before it is there",
-            Self::ConnectedLate => "connects, and nobody answers at first: the kernel asks again a second later",
-            Self::ChildrenInTurn => {
-                "starts a child only when it has waited for the one before it, and the children mostly wait"
-            }
-            Self::RanOut => "waits until the time that it set itself is over: nothing else ends the wait",
-            Self::InTurn => "sends a request to the same peer only when the answer before it is there",
-        }
-    }
-
-    /// Returns the way to avoid the waits.
-    pub(crate) fn instead(self) -> &'static str {
-        match self {
-            Self::ChildSeenLate => {
-                "wait for the child's end: waitpid without WNOHANG; with a timeout pidfd_open and poll"
-            }
-            Self::AskedAgain => {
-                "wait for it: a call that waits for the lock, inotify for a file, a pipe on which its maker tells it"
-            }
-            Self::AnswerSeenLate => "read at once: the read waits until the answer is there",
-            Self::LockHeld => "give the lock back before waiting for anything else",
-            Self::HeldBack => "send a message in one call, or set TCP_NODELAY",
-            Self::Unanswered => "remember that it does not answer, and ask another one first, or both at once",
-            Self::Corked => "take the cork off after a message's last part, or send that without MSG_MORE",
-            Self::ConnectedLate => {
-                "if its server is yours: take up connections sooner, or let more of them wait: listen(fd, 128)"
-            }
-            Self::PeersInTurn => {
-                "where a request does not need the answer before it: ask all peers, then wait for their answers together"
-            }
-            Self::ChildrenInTurn => {
-                "where a child does not need the one before it: start all of them, then wait for all"
-            }
-            Self::RanOut => {
-                "if it waits for something: let that end the wait (a condition variable, a pipe, inotify, a call that \
-                 waits); if it keeps a pace: leave it"
-            }
-            Self::InTurn => {
-                "where a request does not need the answer before it: one request for all of them, or several on their way at once"
-            }
-        }
-    }
-
     /// Returns true if the time in vain of each wait is known.
     pub(crate) fn is_measured(self) -> bool {
         self != Self::AskedAgain
