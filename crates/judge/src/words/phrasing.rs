@@ -43,12 +43,7 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     leave_to_interpreter(&mut author, cause, finding, recording);
     match cause {
         Some(cause) => {
-            let calls = ClaimedCalls {
-                rows: &finding.rows,
-                kind: finding.kind,
-                started: facts_of(group.children.as_ref()),
-                shown,
-            };
+            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, ..ClaimedCalls::of(group, shown) };
             // The finding has the mechanism of its first row; other rows may have another.
             let lead = ClaimedCalls { rows: finding.rows.get(..1).unwrap_or_default(), ..calls };
             let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
@@ -250,7 +245,7 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
 /// Returns true if a cure that fits the group needs no change of code or build.
 pub(crate) fn offers_free_cure(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     let recording = shown.recording;
-    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, started: facts_of(group.children.as_ref()), shown };
+    let calls = ClaimedCalls::of(group, shown);
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
     let mut cures =
         group.cause.and_then(Suspect::cause).into_iter().flat_map(|c| &c.cures).filter(|c| c.kind.is_free()).peekable();
@@ -263,7 +258,7 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, shown: JudgedView<'_>) -> bool
 
 /// Returns true if the cause's pattern for these calls makes a remark at most.
 pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
-    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, started: facts_of(group.children.as_ref()), shown };
+    let calls = ClaimedCalls::of(group, shown);
     let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
 }
@@ -319,6 +314,10 @@ struct ClaimedCalls<'a> {
 }
 
 impl<'a> ClaimedCalls<'a> {
+    fn of(group: &'a Group<'_>, shown: JudgedView<'a>) -> Self {
+        Self { rows: &group.rows, kind: group.kind, started: facts_of(group.children.as_ref()), shown }
+    }
+
     /// Returns true if the cure's conditions hold for these calls.
     fn ask_for(&self, cure: &Cure) -> bool {
         let of_kind = |when: &Pattern| when.is_of_kind(&[self.kind]);
@@ -387,44 +386,36 @@ impl<'a> ClaimedCalls<'a> {
     fn count(&self, pattern: &Pattern) -> usize {
         let of_row = |id: &RowId| {
             let Some(view) = self.shown.views.get(id.0 as usize) else { return 0 };
-            let of_row = self.symptoms(*id, view, pattern);
+            let of_row = self.symptoms(*id, Some(view), pattern);
             if !pattern.could_match(&of_row) {
                 return 0;
             }
             let claimed = view.claimed.iter().filter(|claimed| pattern.matches(&of_row.with(claimed))).count();
-            let waits = self.waited(view).is_some() && pattern.matches(&of_row);
+            let waits = self.waited(Some(view)).is_some() && pattern.matches(&of_row);
             claimed.max(usize::from(waits))
         };
         self.rows.iter().map(of_row).sum()
     }
 
-    /// Returns true if the pattern holds for a claimed call of the finding.
+    /// Returns true if the pattern holds for a claimed call of the finding, or for one that makes children.
     fn any(&self, pattern: &Pattern) -> bool {
-        self.rows.iter().any(|id| {
-            let Some(view) = self.shown.views.get(id.0 as usize) else { return false };
-            let of_row = self.symptoms(*id, view, pattern);
-            let started = Symptoms { kind: self.kind, facts: of_row.facts.and(self.started), ..of_row };
-            self.started != Facts::default() && pattern.matches(&started)
-                || pattern.could_match(&of_row)
-                    && (view.claimed.iter().any(|claimed| pattern.matches(&of_row.with(claimed)))
-                        || self.waited(view).is_some() && pattern.matches(&of_row))
-        })
+        let makes = |id: &RowId| {
+            let of_row = self.symptoms(*id, self.shown.views.get(id.0 as usize), pattern);
+            pattern.matches(&Symptoms { kind: self.kind, facts: of_row.facts.and(self.started), ..of_row })
+        };
+        self.count(pattern) > 0 || self.started != Facts::default() && self.rows.iter().any(makes)
     }
 
     /// Returns the call that represents a row whose only claim is that it waits.
-    fn waited(&self, view: &RowView<'a>) -> Option<&'a WindowCall> {
-        view.sample.filter(|_| self.kind == Kind::Blocking)
+    fn waited(&self, view: Option<&RowView<'a>>) -> Option<&'a WindowCall> {
+        view?.sample.filter(|_| self.kind == Kind::Blocking)
     }
 
     /// Returns the symptoms of a row's calls for comparison with the pattern.
-    fn symptoms(&self, id: RowId, view: &RowView<'a>, pattern: &Pattern) -> Symptoms<'a> {
-        let row = self.shown.recording.row(id);
-        let asked = !pattern.languages.is_empty();
-        symptoms(self.shown.recording, row, Kind::Blocking, None, self.waited(view)).spoken(
-            self.shown.recording,
-            row,
-            asked,
-        )
+    fn symptoms(&self, id: RowId, view: Option<&RowView<'a>>, pattern: &Pattern) -> Symptoms<'a> {
+        let (recording, row) = (self.shown.recording, self.shown.recording.row(id));
+        let of_row = symptoms(recording, row, Kind::Blocking, None, self.waited(view));
+        of_row.spoken(recording, row, !pattern.languages.is_empty())
     }
 }
 
