@@ -10,7 +10,7 @@ use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{
     Act, COUNTERS, DATAGRAMS, FileLock, Lines, ObservedCall, PIPES, POSITION, RANDOM_FILES, SYNCED, Semantics, Unit,
-    Way,
+    Way, is_stored,
 };
 use crate::world::barrier::Barrier;
 use crate::world::replay::{Moved, Step};
@@ -172,7 +172,12 @@ struct Stream {
 impl Stream {
     fn of(step: &Step<'_>, moved: &Moved) -> Self {
         let (way, terminal) = (moved.line.way, is_terminal(step));
-        Self { fd: moved.fd, way, terminal, stored: way == Way::In && !terminal && is_stored(step) }
+        Self {
+            fd: moved.fd,
+            way,
+            terminal,
+            stored: way == Way::In && !terminal && step.observed.call.fd.as_deref().is_some_and(is_stored),
+        }
     }
 
     /// Returns true if short runs, again and again, are a habit worth changing. On a terminal only the pieces of a
@@ -343,7 +348,7 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         return (Some(ReasonId::WaitedBetween), every(&|p| !p.stored));
     }
     if let Some(moved) = &step.moved {
-        let outside = !step.observed.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
+        let outside = !is_file(step);
         let failed = moved.got.is_none();
         // The end of what can be read; a write of nothing to a stream does nothing (man 2 write).
         let empty = moved.got == Some(0) && (moved.line.way == Way::In || is_message(step, moved));
@@ -421,17 +426,9 @@ fn is_file(step: &Step<'_>) -> bool {
     step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
 }
 
-/// Returns true if the step is about a file whose contents are stored: no device, and nothing that the kernel makes up when it is
-/// read.
-fn is_stored(step: &Step<'_>) -> bool {
-    let file = step.observed.call.fd.as_deref().unwrap_or_default();
-    file.starts_with('/') && !["/dev/", "/proc/", "/sys/"].iter().any(|made_up| file.starts_with(made_up))
-}
-
 /// Returns true if the data did not exist when it was asked for, so that no earlier transfer could have taken it.
 fn came_later(step: &Step<'_>, moved: &Moved) -> bool {
-    let file = step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
-    moved.line.way == Way::In && !file && step.observed.call.waited_ns.is_some_and(|ns| ns > 0)
+    moved.line.way == Way::In && !is_file(step) && step.observed.call.waited_ns.is_some_and(|ns| ns > 0)
 }
 
 /// Returns a claim if the call asks for a few random bytes, unless a pool would have to be filled for them.
