@@ -20,7 +20,7 @@ impl Entries {
         Self { crossing_ns: recording.prices.crossing_ns() }
     }
 
-    fn claim(&self, run: &[&Step<'_>], cut: bool, claims: &mut Claims) {
+    fn claim(&self, run: &[Step<'_>], cut: bool, claims: &mut Claims) {
         if run.len() < OFTEN {
             return;
         }
@@ -38,12 +38,10 @@ impl Entries {
 
 impl Detector for Entries {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut rest = steps.iter().peekable();
-        while rest.peek().is_some() {
-            let run: Vec<&Step<'_>> = std::iter::from_fn(|| rest.next_if(|step| single(step))).collect();
-            let at_edge = run.first().is_some_and(|step| step.index == 0) || rest.peek().is_none();
-            self.claim(&run, at_edge, claims);
-            while rest.next_if(|step| !single(step)).is_some() {}
+        let runs = steps.chunk_by(|before, step| single(before) == single(step));
+        for run in runs.filter(|run| run.first().is_some_and(single)) {
+            let is_at_edge = |step: &Step<'_>| step.index == 0 || step.index + 1 == steps.len();
+            self.claim(run, [run.first(), run.last()].into_iter().flatten().any(is_at_edge), claims);
         }
     }
 }

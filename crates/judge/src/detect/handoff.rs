@@ -256,16 +256,10 @@ impl Detector for Handoff<'_> {
         if !self.idle.contains(&process) {
             return;
         }
-        let mut start = 0;
-        for (at, step) in steps.iter().enumerate() {
-            let before = at.checked_sub(1).and_then(|before| steps.get(before));
-            let goes_on = hands_over(step) && before.is_none_or(|before| at == start || !self.works(before, step));
-            if !goes_on {
-                claim_turns(steps.get(start..at).unwrap_or_default(), claims);
-                start = if hands_over(step) { at } else { at + 1 };
-            }
-        }
-        claim_turns(steps.get(start..).unwrap_or_default(), claims);
+        let goes_on =
+            |before: &Step<'_>, step: &Step<'_>| hands_over(before) && hands_over(step) && !self.works(before, step);
+        let stretches = steps.chunk_by(goes_on).filter(|stretch| stretch.first().is_some_and(hands_over));
+        stretches.for_each(|stretch| claim_turns(stretch, claims));
     }
 }
 

@@ -17,7 +17,6 @@ use crate::world::bounds::{OFTEN, REMEMBERED};
 use crate::world::changers::Changers;
 use crate::world::replay::Step;
 use std::cell::LazyCell;
-use std::ops::Range;
 use std::rc::Rc;
 use systoll_model::{Before, Errno, Ledger, Recording, RowId};
 
@@ -298,28 +297,16 @@ struct Looks<'s> {
 
 impl<'s> Looks<'s> {
     fn of(steps: &'s [Step<'_>]) -> Self {
-        let mut looks = Self { runs: vec![(0, 0); steps.len()], times: Map::default() };
-        let mut start = 0;
-        for (at, step) in steps.iter().enumerate() {
-            if step.asks_directory() {
+        let mut looks = Self { runs: Vec::with_capacity(steps.len()), times: Map::default() };
+        for run in steps.chunk_by(|before, step| before.asks_directory() == step.asks_directory()) {
+            let asks = run.first().is_some_and(Step::asks_directory);
+            let known = || run.iter().filter(|step| asked_before(step)).count();
+            looks.runs.resize(looks.runs.len() + run.len(), if asks { (places(run), known()) } else { (0, 0) });
+            for step in run.iter().filter(|_| asks) {
                 *looks.times.entry(step.object.as_deref().unwrap_or_default()).or_default() += 1;
-            } else {
-                if start < at {
-                    looks.run(start..at, steps);
-                }
-                start = at + 1;
             }
         }
-        looks.run(start..steps.len(), steps);
         looks
-    }
-
-    /// Notes a run of questions about directories.
-    fn run(&mut self, at: Range<usize>, steps: &[Step<'_>]) {
-        if let (Some(run), false) = (steps.get(at.clone()), at.is_empty()) {
-            let known = run.iter().filter(|s| asked_before(s)).count();
-            self.runs.get_mut(at).unwrap_or_default().fill((places(run), known));
-        }
     }
 
     fn search(&self, at: usize) -> bool {
