@@ -146,9 +146,7 @@ impl Newest {
         if overwritten < self.line.habit {
             return;
         }
-        for step in self.overwritten.iter().filter_map(|at| steps.get(*at)) {
-            put(claims, step.index, claim(self.line));
-        }
+        self.overwritten.iter().for_each(|at| put(claims, *at, claim(self.line)));
         // The window ends before it shows whether the last store is overwritten too.
         if let Some(step) = steps.get(self.at).filter(|_| cut && overwritten >= OVERWRITTEN) {
             leave_out_later(step, claims);

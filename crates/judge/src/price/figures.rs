@@ -3,7 +3,7 @@
 use crate::causes::fact::Fact;
 use crate::detect::Children;
 use crate::evidence::phases::{Phases, toll, waited};
-use crate::evidence::survey::{Claimed, Interval, LedgerScatter, RowView, interval};
+use crate::evidence::survey::{Claimed, Interval, LedgerScatter, Needless, RowView, interval};
 use crate::excerpt::InExcerpt;
 use crate::groups::group::Group;
 use crate::groups::judged_view::JudgedView;
@@ -159,15 +159,12 @@ impl Figures {
         let row = recording.row(id);
         let calls = row.counts.calls;
         let toll = toll(recording, row);
-        let needless = if group.startup.is_some() {
-            // These waits are exact: they were counted, not sampled. Later calls of the row may be claimed as well.
-            let startup = row.counts.startup_calls.min(calls) as f64;
-            let counted = crate::evidence::survey::Needless { strong: startup, any: startup, exact: true };
-            let looked_at = views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default();
-            if looked_at.strong > startup { looked_at } else { counted }
-        } else {
-            views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default()
-        };
+        let mut needless = views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default();
+        // Waits before `main` are exact: they were counted, not sampled. Later calls of the row may be claimed as well.
+        let startup = row.counts.startup_calls.min(calls) as f64;
+        if group.startup.is_some() && needless.strong <= startup {
+            needless = Needless { strong: startup, any: startup, exact: true };
+        }
         self.calls = self.calls.saturating_add(calls);
         self.failed = self.failed.saturating_add(row.counts.failed());
         self.strong += needless.strong;
