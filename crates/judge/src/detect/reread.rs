@@ -153,6 +153,24 @@ impl Openings {
     }
 }
 
+/// The name that the descriptors of a file have most often right after it was opened, by process and the path that opened it,
+/// which may lead there by a link.
+type Names<'a> = Map<(u32, Cow<'a, str>), Name<'a>>;
+
+/// The most frequent of names, and by how much it leads (Boyer and Moore's majority vote).
+#[derive(Default)]
+struct Name<'a>(Option<&'a str>, u64);
+
+impl<'a> Name<'a> {
+    fn note(&mut self, name: &'a str) {
+        match self {
+            Self(Some(known), lead) if *known == name => *lead = lead.saturating_add(1),
+            Self(_, 0) => *self = Self(Some(name), 1),
+            Self(_, lead) => *lead -= 1,
+        }
+    }
+}
+
 /// The openings of files in windows, and of any file.
 #[derive(Default)]
 struct Looks<'a> {
@@ -200,15 +218,23 @@ impl<'a> Rereads<'a> {
         let of_many =
             |window: &Window| recording.processes.get(window.process.0 as usize).is_some_and(Process::is_many);
         let mut times: Map<(u32, Part<'a>), u64> = Map::default();
+        let mut names = Names::default();
         for window in recording.windows.iter().filter(|window| !of_many(window)) {
-            each_opening(window, recording, semantics, |_, opening| {
+            each_opening(window, recording, semantics, |at, opening| {
+                let file = (window.process.0, opening.part.path.clone());
+                let later = window.calls.get(at + 1..).unwrap_or_default().iter().take(SOON);
+                let mut of_fd = later.filter(|call| call.args.first() == Some(&(opening.fd as u64)));
+                let name = of_fd.find_map(|call| call.fd.as_deref()).filter(|name| name.starts_with('/'));
+                if let Some(name) = name {
+                    names.entry(file).or_default().note(name);
+                }
                 *times.entry((window.process.0, opening.part)).or_default() += 1;
             });
         }
         times.retain(|_, n| *n >= SEEN);
         let mut looks = Looks::default();
         for (number, window) in recording.windows.iter().enumerate().filter(|_| !times.is_empty()) {
-            look_through((number, window), recording, semantics, &times, &mut looks);
+            look_through((number, window), recording, semantics, (&times, &names), &mut looks);
         }
         let Looks { files, any, written, locked } = looks;
         let mut in_turn: Map<RowId, u64> = Map::default();
@@ -384,7 +410,7 @@ fn look_through<'a>(
     (number, window): (usize, &'a Window),
     recording: &Recording,
     semantics: &Semantics,
-    often: &Map<(u32, Part<'a>), u64>,
+    (often, names): (&Map<(u32, Part<'a>), u64>, &Names<'a>),
     looks: &mut Looks<'a>,
 ) {
     let process = window.process.0;
@@ -423,19 +449,25 @@ fn look_through<'a>(
             bytes_of(call).into_iter().for_each(|content| seen.holds(content));
             return;
         }
+        let of_file = names.get(&(process, name.clone())).and_then(|name| name.0);
+        // Another thread, which a window does not show, may have closed the file and opened another one by the same number.
+        let is_other = |call: &WindowCall| {
+            let leads_to = call.fd.as_deref().filter(|path| path.starts_with('/'));
+            leads_to.zip(of_file).is_some_and(|(one, other)| one != other)
+        };
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
         let mut statuses = soon.iter().filter_map(|next| {
             let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };
             let line = semantics.lines_of(asked.syscall).state(&asked)?;
             let Act::Ask(sources) = line.act else { return None };
-            let of_file = line.about.is(&FILE_STATUS) && i64::from(asked.descriptor(0)) == fd;
-            of_file.then(|| answer(sources, &asked))?
+            let is_asked = line.about.is(&FILE_STATUS) && i64::from(asked.descriptor(0)) == fd && !is_other(next);
+            is_asked.then(|| answer(sources, &asked))?
         });
         // The kernel makes such a file's times up too.
         if let Some(status) = statuses.next().filter(|_| !is_made_up(&name)) {
             seen.has(status);
         }
-        match content(window, at, fd, recording, semantics) {
+        match content(window, at, (fd, &is_other), recording, semantics) {
             Content::Whole(content) => seen.holds(content),
             Content::Part => seen.parts = true,
             Content::Unknown => {}
@@ -483,8 +515,15 @@ enum Content {
     Unknown,
 }
 
-/// Returns what is read of the file that the call at `opening` opens, or returns to the start of, as `fd`.
-fn content(window: &Window, opening: usize, fd: i64, recording: &Recording, semantics: &Semantics) -> Content {
+/// Returns what is read of the file that the call at `opening` opens, or returns to the start of, as `fd`, of which `is_other`
+/// returns true for calls about another file.
+fn content(
+    window: &Window,
+    opening: usize,
+    (fd, is_other): (i64, &dyn Fn(&WindowCall) -> bool),
+    recording: &Recording,
+    semantics: &Semantics,
+) -> Content {
     let (mut content, mut file) = (Vec::new(), OpenFile::new(fd));
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
@@ -492,6 +531,9 @@ fn content(window: &Window, opening: usize, fd: i64, recording: &Recording, sema
         let used = file.next_use(&observed, lines);
         if used == Use::None {
             continue;
+        }
+        if is_other(call) {
+            return Content::Unknown;
         }
         if used == Use::Last || rewound(&observed, lines).is_some() {
             return if content.is_empty() { Content::Unknown } else { Content::Whole(content) };
