@@ -85,6 +85,15 @@ pub struct Cure {
     /// If given, the cure is offered only if the program lists the folder of the finding's names (true), or only if
     /// it does not (false).
     pub listed: Option<bool>,
+    /// If given, the cure is offered only for questions by which the program looks for a name that is free, to make a
+    /// file of that name (true), or only for others (false). If true, cures that do not say so are left out.
+    pub free_name: Option<bool>,
+    /// If given, the cure is offered only for parts of a file that the program changes in place (true), or only for
+    /// others (false). If true, cures that do not say so are left out.
+    pub in_place: Option<bool>,
+    /// Source files of which one must be on some stack of the program's calls, as patterns with `*`; empty if any will
+    /// do.
+    pub program_sources: Vec<String>,
     /// If given, the cure is offered only if the programs of `about` are mostly started with names of files beside
     /// their pattern or script (true), or only if they are not (false).
     pub files: Option<bool>,
@@ -336,7 +345,7 @@ impl Cure {
 
     /// Returns true if the cure names no file or function of the code that makes the calls.
     fn names_no_code(&self) -> bool {
-        [&self.modules, &self.sources, &self.functions].iter().all(|names| names.is_empty())
+        [&self.modules, &self.sources, &self.functions, &self.program_sources].iter().all(|names| names.is_empty())
     }
 
     /// Returns true if the cure names no file, function or object.
@@ -348,6 +357,12 @@ impl Cure {
     pub(crate) fn changes_the_code(&self) -> bool {
         let in_code = matches!(self.kind, CureKind::Code | CureKind::BuildFlag);
         in_code && self.actors.is_empty() && self.names_no_code()
+    }
+
+    /// Returns true if the cure is for a special situation of the program, in which cures that don't know of it would
+    /// break the program.
+    pub(crate) fn is_special(&self) -> bool {
+        self.free_name == Some(true) || self.in_place == Some(true)
     }
 
     /// Returns true if the cure is a sentence for any language, which cures of its kind for one language make

@@ -5,13 +5,16 @@ use crate::evidence::survey::RowView;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use systoll_model::{Process, ProcessId, Recording, RowId, StackId, Sysno, shape};
+use systoll_model::constants::{O_CREAT, SEEK_CUR};
+use systoll_model::{Errno, Moment, Process, ProcessId, Recording, RowId, StackId, Sysno, WindowCall, shape};
 
 /// Objects that a process's claimed calls are about, and folders that it lists. Both are looked up when first asked for.
 #[derive(Default)]
 pub(crate) struct ProgramFacts {
     asked: OnceCell<Map<ProcessId, Map<Arc<str>, Asked>>>,
     listed: OnceCell<Map<ProcessId, Set<Arc<str>>>>,
+    free_names: OnceCell<Set<RowId>>,
+    in_place: OnceCell<Set<RowId>>,
 }
 
 /// The places whose claimed calls are about an object.
@@ -36,6 +39,17 @@ impl ProgramFacts {
     pub(crate) fn is_listed(&self, (process, folder): (ProcessId, &str), recording: &Recording) -> bool {
         let listed = self.listed.get_or_init(|| listed(recording));
         listed.get(&process).is_some_and(|folders| folders.contains(folder))
+    }
+
+    /// Returns true if a window shows that the row's calls look for a name that is free, to make a file of that name.
+    pub(crate) fn seeks_free_name(&self, row: RowId, recording: &Recording) -> bool {
+        self.free_names.get_or_init(|| free_names(recording)).contains(&row)
+    }
+
+    /// Returns true if windows show that the row's calls read or write parts of a file that the program changes in
+    /// place.
+    pub(crate) fn is_in_place(&self, row: RowId, recording: &Recording) -> bool {
+        self.in_place.get_or_init(|| in_place(recording)).contains(&row)
     }
 }
 
@@ -86,6 +100,135 @@ fn listed(recording: &Recording) -> Map<ProcessId, Set<Arc<str>>> {
         }
     }
     all
+}
+
+/// Returns rows that ask whether names of one form exist (`a-1`, `a-2`, …) up to one that does not, of which the program
+/// then makes a file.
+fn free_names(recording: &Recording) -> Set<RowId> {
+    let mut rows = Set::default();
+    for window in &recording.windows {
+        let mut there: Option<(&[u8], Form)> = None;
+        let mut free: Option<(&[u8], RowId)> = None;
+        for call in &window.calls {
+            let sort = recording.row(call.row).syscall.name().unwrap_or_default();
+            let Some(path) = path_of(call) else { continue };
+            if ASKS.contains(&sort) {
+                let form = Form::of(path);
+                match call.result {
+                    Some(0) => there = Some((path, form)),
+                    Some(ENOENT) if free.is_some_and(|(name, _)| name == path) => {}
+                    Some(ENOENT) if there.as_ref().is_some_and(|(name, like)| *name != path && *like == form) => {
+                        free = Some((path, call.row));
+                    }
+                    _ => {}
+                }
+            } else if call.errno().is_none()
+                && makes(sort, call)
+                && let Some((_, row)) = free.take_if(|(name, _)| *name == path)
+            {
+                rows.insert(row);
+            }
+        }
+    }
+    rows
+}
+
+/// Calls that ask whether a name exists.
+const ASKS: &[&str] = &["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2"];
+/// The result of a question about a name that does not exist.
+const ENOENT: i64 = -(Errno::ENOENT.0 as i64);
+
+/// Returns the first path of a call, as the program gave it.
+fn path_of(call: &WindowCall) -> Option<&[u8]> {
+    let path = call.data.iter().find(|data| data.at == Moment::Entry && data.arg <= 1 && !data.cut)?;
+    Some(&path.bytes).map(Vec::as_slice).filter(|path| !path.is_empty())
+}
+
+/// Returns true if a call makes a file or folder of its path, if it succeeds.
+fn makes(sort: &str, call: &WindowCall) -> bool {
+    let creates = |at: usize| call.args[at] & u64::from(O_CREAT) != 0;
+    match sort {
+        "open" => creates(1),
+        "openat" => creates(2),
+        _ => matches!(sort, "creat" | "mkdir" | "mkdirat" | "mknod" | "mknodat"),
+    }
+}
+
+/// A name's form: its text without its numbers.
+#[derive(PartialEq, Eq)]
+struct Form(Vec<u8>);
+
+impl Form {
+    fn of(path: &[u8]) -> Self {
+        Self(path.iter().copied().filter(|byte| !byte.is_ascii_digit()).collect())
+    }
+}
+
+/// One of so many writes to a file, at least, must come at another place than the one before, or after a read of the
+/// file, for it to be changed in place.
+const PLACES: usize = 64;
+
+/// Returns rows that read or write files which the program changes in place: between two writes it reads, or moves the
+/// position elsewhere.
+fn in_place(recording: &Recording) -> Set<RowId> {
+    // By row: all transfers between a file's first write in a window and its last, and those at another place.
+    let mut counts: Map<RowId, (usize, usize)> = Map::default();
+    for window in &recording.windows {
+        let mut files: Map<&str, Place> = Map::default();
+        for call in &window.calls {
+            let Some(file) = call.fd.as_deref().filter(|name| name.starts_with('/') && !name.starts_with("/dev/"))
+            else {
+                continue;
+            };
+            let sort = recording.row(call.row).syscall.name().unwrap_or_default();
+            let Some(moved) = call.result.filter(|result| *result >= 0) else { continue };
+            let place = files.entry(file).or_default();
+            match sort {
+                "lseek" => {
+                    place.left |= place.at.is_some_and(|at| at != moved)
+                        || place.at.is_none() && (call.args[1] != 0 || call.args[2] as u32 != SEEK_CUR);
+                    place.at = Some(moved);
+                }
+                "read" | "readv" | "pread64" | "preadv" => {
+                    place.left |= place.writes;
+                    place.reads.push(call.row);
+                    place.at = place.at.map(|at| at + moved);
+                }
+                "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" => {
+                    if sort.starts_with('p') {
+                        let at = call.args[3] as i64;
+                        place.left |= place.at.is_some_and(|known| known != at);
+                        place.at = Some(at);
+                    }
+                    for row in place.reads.drain(..).filter(|_| place.writes) {
+                        let (all, elsewhere) = counts.entry(row).or_default();
+                        (*all, *elsewhere) = (*all + 1, *elsewhere + 1);
+                    }
+                    let (all, elsewhere) = counts.entry(call.row).or_default();
+                    *all += 1;
+                    *elsewhere += usize::from(place.left && place.writes);
+                    (place.left, place.writes) = (false, true);
+                    place.at = place.at.map(|at| at + moved);
+                }
+                _ => {}
+            }
+        }
+    }
+    let often = counts.into_iter().filter(|(_, (all, elsewhere))| *elsewhere > 1 && elsewhere * PLACES >= *all);
+    often.map(|(row, _)| row).collect()
+}
+
+/// The place in a file that a window's calls have reached.
+#[derive(Default)]
+struct Place {
+    /// The position, where it is known.
+    at: Option<i64>,
+    /// True if the window shows a write to the file.
+    writes: bool,
+    /// True if the place of the last write was left.
+    left: bool,
+    /// Rows that have read the file since the last write.
+    reads: Vec<RowId>,
 }
 
 /// Returns true if a text filter's command line has names of files: a word beside its pattern or script. A number is

@@ -2,14 +2,14 @@
 
 use crate::causes::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::causes::fact::Facts;
-use crate::causes::pattern::{Pattern, Symptoms};
+use crate::causes::pattern::{Pattern, Symptoms, glob};
 use crate::code::author::Author;
 use crate::code::language::CodeLanguage;
 use crate::code::owner::{Actor, Owner};
 use crate::evidence::survey::RowView;
 use crate::groups::group::{Group, common_target, facts_of, symptoms};
 use crate::groups::judged_view::JudgedView;
-use crate::groups::program_facts::is_given_files;
+use crate::groups::program_facts::{ProgramFacts, is_given_files};
 use crate::results::cure_kind::CureKind;
 use crate::results::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::words::language_api::{api_shares, language_api};
@@ -19,6 +19,10 @@ use systoll_model::{Frame, FrameClass, Machine, ProcessId, Recording, RowId, Win
 
 /// Least share of the stacks of single calls, 0 to 1, that have one owner, for it to be that of all.
 const BY_STACKS: f64 = 0.75;
+
+/// Least share of a finding's calls, 0 to 1, that go to an object of the type for which a cure is: a few lines that a
+/// program prints at its end do not make a cure for its log one for standard output.
+const OFTEN: f64 = 0.125;
 
 /// Fills in the finding's words. Returns true if the first cure leaves out the library function that makes the calls.
 pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_>, api: Option<&str>) -> bool {
@@ -49,7 +53,7 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
             let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let about = subjects(finding, group);
-            let cures = offered(cause, &calls, &author, &about, finding.starts);
+            let cures = offered(cause, [&lead, &calls], &author, &about, finding.starts);
             // Environment variables are applied only if they are the first cure: a variable that is
             // right in some situations is no cure in others.
             let first = cures.first().filter(|c| !c.env.is_empty());
@@ -116,7 +120,9 @@ fn call_less(
         cure.fit_of_any_call(author, about).is_some() && !cure.is_for_called(author) && calls.ask_for(cure)
     };
     let is_particular = |cure: &Cure| cure.fit(author, about) == Some(Fit::Particular);
-    let is_for_it = |cure: &&Cure| !cure.called.is_empty() || cure.kind != CureKind::Code || is_particular(cure);
+    let is_for_it = |cure: &&Cure| {
+        cure.is_special() || !cure.called.is_empty() || cure.kind != CureKind::Code || is_particular(cure)
+    };
     // A function that is called for another thing each time has nothing to keep.
     let again = matches!(calls.kind, Kind::Repeat | Kind::NoOp | Kind::Failing | Kind::Toggle);
     let left = again && cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);
@@ -168,19 +174,28 @@ fn subjects<'a>(finding: &'a Finding, group: &'a Group<'_>) -> Vec<&'a str> {
 
 /// Returns the cures that fit the program, best first: those for its files or for the finding's objects, then the
 /// others in the cause's order. If a cure is in the program's language, those in general words are left out. The cure
-/// that the next command tries is among the first two, since a short report shows only these.
+/// that the next command tries is among the first two, since a short report shows only these. A cure for other functions
+/// than the one in the finding's first line, whose calls are `lead`, comes after those for it.
 fn offered<'a>(
     cause: &'a Cause,
-    calls: &ClaimedCalls<'_>,
+    [lead, calls]: [&ClaimedCalls<'_>; 2],
     author: &Author,
     about: &[&str],
     starts: bool,
 ) -> Vec<&'a Cure> {
     let fits = |cure: &'a Cure| Some((cure.fit(author, about)?, cure)).filter(|_| calls.ask_for(cure));
     let mut fitting: Vec<_> = cause.cures.iter().filter_map(fits).collect();
+    if fitting.iter().any(|(_, cure)| cure.is_special()) {
+        fitting.retain(|(_, cure)| cure.is_special());
+    }
+    let names_functions = |cure: &Cure| cure.when.as_ref().is_some_and(|when| !when.apis.is_empty());
+    let for_lead = |cure: &Cure| !names_functions(cure) || lead.ask_for(cure);
     for kind in [CureKind::Code, CureKind::Configuration] {
-        if fitting.iter().any(|(_, cure)| cure.kind == kind && !cure.languages.is_empty()) {
-            fitting.retain(|(_, cure)| cure.kind != kind || !cure.is_general());
+        let of_language = || fitting.iter().filter(|(_, cure)| cure.kind == kind && !cure.languages.is_empty());
+        let (any, any_for_lead) = (of_language().next().is_some(), of_language().any(|(_, cure)| for_lead(cure)));
+        if any {
+            let is_left = |cure: &Cure| !any_for_lead && names_functions(cure) && for_lead(cure);
+            fitting.retain(|(_, cure)| cure.kind != kind || !cure.is_general() || is_left(cure));
         }
     }
     // If each program has a cure of its own, cures for programs in general are left out.
@@ -193,7 +208,7 @@ fn offered<'a>(
     if by_others && fitting.iter().any(|(fit, cure)| *fit == Fit::Particular && !cure.changes_the_code()) {
         fitting.retain(|(_, cure)| !cure.changes_the_code());
     }
-    fitting.sort_by_key(|(fit, cure)| (*fit, by_others && cure.changes_the_code()));
+    fitting.sort_by_key(|(fit, cure)| (*fit, by_others && cure.changes_the_code(), !for_lead(cure)));
     let cures: Vec<&Cure> = fitting.into_iter().map(|(_, cure)| cure).collect();
     let mut cures = one_for_each(cures, about);
     if let Some(at) = cures.iter().position(|c| c.shim.is_some()).filter(|at| *at > 1) {
@@ -321,10 +336,15 @@ impl<'a> ClaimedCalls<'a> {
     /// Returns true if the cure's conditions hold for these calls.
     fn ask_for(&self, cure: &Cure) -> bool {
         let of_kind = |when: &Pattern| when.is_of_kind(&[self.kind]);
-        cure.when.as_ref().is_none_or(|when| of_kind(when) && self.any(when) && self.mostly_lacks(when))
+        cure.when.as_ref().is_none_or(|when| {
+            of_kind(when) && self.any(when) && self.mostly_lacks(when) && self.are_often_on(when)
+        })
             && cure.several.is_none_or(|several| several == self.are_of_several_places())
             && cure.listed.is_none_or(|listed| listed == self.is_listed())
             && cure.files.is_none_or(|files| files == self.are_given_files(cure))
+            && cure.free_name.is_none_or(|free| free == self.any_row(ProgramFacts::seeks_free_name))
+            && cure.in_place.is_none_or(|in_place| in_place == self.any_row(ProgramFacts::is_in_place))
+            && (cure.program_sources.is_empty() || self.are_in_program(&cure.program_sources))
             // The libraries that are loaded before libc are written for x86-64.
             && (cure.shim.is_none() || self.shown.recording.header.machine != Some(Machine::Aarch64))
     }
@@ -335,6 +355,18 @@ impl<'a> ClaimedCalls<'a> {
         let (given, all) =
             started.fold((0, 0), |(given, all), image| (given + i32::from(is_given_files(image)), all + 1));
         2 * given >= all
+    }
+
+    /// Returns true if the fact holds for a row of the calls.
+    fn any_row(&self, fact: impl Fn(&ProgramFacts, RowId, &Recording) -> bool) -> bool {
+        self.rows.iter().any(|row| fact(self.shown.programs, *row, self.shown.recording))
+    }
+
+    /// Returns true if a source file of the recording's stacks is one of these.
+    fn are_in_program(&self, sources: &[String]) -> bool {
+        let places = self.shown.recording.frames.iter().flat_map(|frame| &frame.locations);
+        let mut files = places.filter_map(|place| place.file.as_deref());
+        files.any(|file| sources.iter().any(|pattern| glob(pattern, file)))
     }
 
     /// Returns true if a window shows the program listing a folder that holds a name of the calls.
@@ -365,6 +397,12 @@ impl<'a> ClaimedCalls<'a> {
             last = Some(object);
             !told && is(process, object)
         })
+    }
+
+    /// Returns true if the object behind the descriptor is as asked for in at least [`OFTEN`] of the calls.
+    fn are_often_on(&self, pattern: &Pattern) -> bool {
+        let anywhere = || Pattern { on: Vec::new().into(), ..pattern.clone() };
+        pattern.on.is_empty() || self.count(pattern) as f64 >= OFTEN * self.count(&anywhere()) as f64
     }
 
     /// Returns true if at least half of the calls for which the pattern could hold lack the facts that must be absent.

@@ -163,6 +163,52 @@ fn what_must_be_so_for_a_cure_is_asked_for() {
     assert_eq!(zone.prove.get(..4).map(|words| words.join(" ")).as_deref(), Some("systoll prove --cure tz-unset:2"));
 }
 
+/// Returns the cures of the finding with this cause.
+fn cures_of(rec: &Recording, cause: &str) -> Vec<String> {
+    let judged = judge(rec, &Catalogue::builtin(), &Options::default());
+    let named = |finding: &&Finding| finding.cause.as_deref() == Some(cause);
+    let found = judged.findings.iter().find(named).unwrap_or_else(|| panic!("{cause}: {judged:?}"));
+    found.stop().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_file_changed_in_place_gets_no_buffer() {
+    let name = "/srv/table";
+    let written = |seeks: bool| {
+        rounds(5_000, move |i| {
+            let part = call("write", "write", &[5, 0x1000, 2], 2).fd(name).toll(900);
+            let place = (i * 37 % 4096) as u64 * 8;
+            let seek = call("lseek", "lseek", &[5, place, 0], place as i64).fd(name);
+            let parts = vec![part.clone(), part.clone(), part.clone(), part];
+            if seeks { [vec![seek], parts].concat() } else { parts }
+        })
+    };
+    let one_after_another = cures_of(&run_of("/srv/app", &written(false)), "unbuffered-output");
+    assert!(one_after_another[0].contains("fopen or fdopen"), "{one_after_another:?}");
+    let in_place = cures_of(&run_of("/srv/app", &written(true)), "unbuffered-output");
+    assert!(in_place.len() == 1 && in_place[0].contains("pwrite"), "{in_place:?}");
+}
+
+#[test]
+fn a_search_for_a_free_name_is_not_answered_from_memory() {
+    let asked = |makes: bool| {
+        rounds(1_000, move |i| {
+            let is_there =
+                |n: usize| call("access", "access", &[1, 0], 0).path(0, &format!("/srv/out/a-{n}")).toll(900);
+            let free = format!("/srv/out/a-{}", 20 + i);
+            let last = call("access", "access", &[1, 0], -2).path(0, &free).toll(900);
+            let open = call("openat", "open", &[-100i64 as u32 as u64, 1, 0o101, 0o644], 5).path(1, &free);
+            let close = call("close", "close", &[5], 0).fd("/srv/out/a");
+            let known = (0..20).map(is_there).collect();
+            if makes { [known, vec![last, open, close]].concat() } else { known }
+        })
+    };
+    let kept = cures_of(&run_of("/srv/app", &asked(false)), "stat-per-op");
+    assert!(kept[0].contains("one fstatat"), "{kept:?}");
+    let free = cures_of(&run_of("/srv/app", &asked(true)), "stat-per-op");
+    assert!(free.len() == 1 && free[0].contains("keep the next number"), "{free:?}");
+}
+
 /// Puts script frames on the stack of the first row, innermost first: file, function, and true if it is in the
 /// language's library.
 fn with_script(mut rec: Recording, frames: &[(&str, &str, bool)]) -> Recording {
