@@ -168,7 +168,7 @@ fn status(step: &Step<'_>) -> Option<(Vec<u8>, u64)> {
 fn claim() -> Claim {
     Claim {
         facts: Fact::OwnWrites.into(),
-        gives_up: "that another process moves or cuts the file is noticed later",
+        gives_up: "a file that another process moves or cuts is written to as before until its path is asked for again",
         ..Claim::of(
             Kind::Repeat,
             "the status of a file that is as the program itself has left it",

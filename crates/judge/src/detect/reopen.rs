@@ -123,7 +123,7 @@ fn claim(kind: Kind, opened: &Opened<'_>, weak: bool) -> Claim {
 
 fn anew() -> Claim {
     Claim {
-        gives_up: "a change of the file is noticed later",
+        gives_up: "a change of the file is noticed only when it is asked again",
         ..Claim::of(Kind::Repeat, READ_ANEW, "keep what was read, and look whether the file has changed")
     }
 }
@@ -527,7 +527,7 @@ fn in_parts(step: &Step<'_>, opened: &Opened<'_>, weak: bool, rest: &[Step<'_>],
         weak,
         facts: Fact::Parts.into(),
         object: Some(object.clone()),
-        gives_up: "a file that is put in its place meanwhile is noticed later",
+        gives_up: "a file that is put in its place meanwhile is noticed only when it is opened again",
         ..Claim::of(Kind::Toggle, "a file that is opened for each part of it", "open it once, and pread what is needed")
     };
     let own = claims.get(step.index).is_none_or(|old| old.weak);

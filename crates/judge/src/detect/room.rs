@@ -65,7 +65,7 @@ fn claim() -> Claim {
     Claim {
         weak: true,
         facts: Fact::Room.into(),
-        gives_up: "what others take of it meanwhile is noticed later",
+        gives_up: "what others take of it meanwhile is noticed only when it is asked again",
         ..Claim::of(
             Kind::Repeat,
             "how much room a disk has, of which its own writes take little",

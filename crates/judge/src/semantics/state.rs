@@ -235,7 +235,7 @@ pub(crate) static ALT_STACK: State = State { scope: Scope::Thread, thing: "the s
 pub(crate) static PATH: State = State {
     across: Across::Keep,
     thing: "the status of the same files",
-    gives_up: "a change of the file from outside is noticed later",
+    gives_up: "a change of the file from outside is noticed only when it is asked again",
     ..PLAIN
 };
 
@@ -243,7 +243,7 @@ pub(crate) static PATH: State = State {
 pub(crate) static NAME: State = State {
     across: Across::Names,
     thing: "what the same paths lead to",
-    gives_up: "a change of the file from outside is noticed later",
+    gives_up: "a change of the file from outside is noticed only when it is asked again",
     ..PLAIN
 };
 
@@ -263,7 +263,7 @@ pub(crate) static ATTEMPT: State = State {
         "capset",
     ]),
     thing: "what was refused before",
-    gives_up: "that it has become possible is noticed later",
+    gives_up: "a change that makes it possible is noticed only when it is tried again",
     ..PLAIN
 };
 
@@ -274,14 +274,14 @@ pub(crate) static MAKING: State = State { ..ATTEMPT };
 pub(crate) static ROOM: State = State {
     across: Across::Keep,
     thing: "how much room a disk has",
-    gives_up: "what others take of it meanwhile is noticed later",
+    gives_up: "what others take of it meanwhile is noticed only when it is asked again",
     ..PLAIN
 };
 
 /// The status of an open file; reads and writes change it.
 pub(crate) static FILE_STATUS: State = State {
     thing: "the status of the same open files",
-    gives_up: "a change of the file from outside is noticed later",
+    gives_up: "a change of the file from outside is noticed only when it is asked again",
     ..PLAIN
 };
 

@@ -230,7 +230,7 @@ impl Sentences<'_> {
         Some(match f.doubt? {
             Doubt::Cheap => "they cost too little, or are too few, for a finding".to_owned(),
             Doubt::Unsure if f.gives_up().is_empty() => "the program may have a reason for each of them".to_owned(),
-            Doubt::Unsure => format!("optional, because with the fix {}", sentence(f.gives_up())),
+            Doubt::Unsure => format!("optional, because the fix has a price: {}", sentence(f.gives_up())),
             Doubt::Pace => "they may keep a pace that is meant".to_owned(),
             Doubt::PartOfRow => "most calls from this place may be necessary".to_owned(),
             Doubt::Excerpt => {

@@ -411,7 +411,7 @@ const SENTENCES: &[Sentence] = &[
         fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),
     },
     Sentence {
-        says: "optional, because with the fix a context no longer",
+        says: "optional, because the fix has a price: a context no longer",
         needs: "a remark of calls that may have a reason, and a cure that gives something up",
         holds: || remark(|f| f.doubt = Some(Doubt::Unsure)),
         fails: || remark(|f| f.doubt = Some(Doubt::FewSamples)),
