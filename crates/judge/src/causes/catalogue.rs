@@ -93,6 +93,7 @@ pub struct Cure {
     pub in_place: Option<bool>,
     /// Source files of which one must be on some stack of the program's calls, as patterns with `*`; empty if any will
     /// do.
+    #[serde(default)]
     pub program_sources: Vec<String>,
     /// If given, the cure is offered only if the programs of `about` are mostly started with names of files beside
     /// their pattern or script (true), or only if they are not (false).
