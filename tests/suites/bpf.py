@@ -7,13 +7,17 @@ import ctypes
 import json
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import time
+import tomllib
 
 from harness import Skip, test, tool, wait_for
 from suites.backends_agree import PYTHON, RUNS, strace, table, totals
 
+CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cases", "cases")
 NUMBER_OF_BPF = {"x86_64": 321, "aarch64": 280}
 GET_NEXT_ID, GET_BY_ID, GET_INFO = 11, 13, 15
 
@@ -199,11 +203,74 @@ def what_it_does_not_do_is_refused(box):
         assert r.returncode == 125 and b"bpf" in r.stderr, r.stderr
 
 
+def found(box, argv, cwd):
+    """Returns the findings of a run: the cause of each, and its line."""
+    doc, _ = box.report(argv, cwd=cwd)
+    users = [(f["cause"] or f["kind"], f["user"] or {}) for f in doc["findings"]]
+    return {(cause, os.path.basename(user.get("file") or ""), user.get("line")) for cause, user in users}, doc
+
+
+def findings(case):
+    """Registers a test that the findings of one of cases/ are those of the in-process backend, with their lines."""
+
+    @counted(f"findings_{case}")
+    def check(box):
+        folder = os.path.join(box.dir, case)
+        shutil.copytree(os.path.join(CASES, case), folder)
+        with open(os.path.join(folder, "case.toml"), "rb") as f:
+            told = tomllib.load(f)
+        built = box.run(["/bin/sh", "-c", told["build"]], cwd=folder)
+        assert built.returncode == 0, built.stderr
+        shown = {}
+        # Which calls are sampled is drawn by lot, and a price near a threshold falls on either side of it.
+        for _ in range(3):
+            for box.backend in ("inproc", "bpf"):
+                shown[box.backend], doc = found(box, shlex.split(told["run"]), folder)
+            if shown["inproc"] == shown["bpf"]:
+                break
+        assert shown["inproc"] and shown["inproc"] == shown["bpf"], (shown, doc["problems"])
+
+
+for case in (
+    "c-byte-reader", "c-epoll-ctl-churn", "c-fcntl-toggle", "c-fstat-per-read", "c-getrandom-u32", "c-localtime-log", "c-log-getpid-gettid",
+    "c-lseek-read", "c-malloc-trim", "c-mprotect-toggle", "c-poll-zero-spin", "c-proc-reread", "c-realpath-lookup", "c-sendto-small", "c-swapcontext",
+):
+    findings(case)
+
+
 @counted()
-def the_report_says_what_it_cannot(box):
-    r = box.run(box.watch(["/bin/cat", "/etc/hostname"]))
-    said = " ".join(r.stderr.decode().split())
-    assert "which were needless is not known: systoll run -- CMD shows it" in said, said
+def samples_that_are_lost_are_counted(box):
+    """More processes than samples can be taken of: what is lost is said, no call is, and the counts are exact."""
+    script = "i=0; while [ $i -lt 300 ]; do /bin/true & /bin/cat /dev/null & i=$((i+1)); done; wait"
+    doc, _ = box.report(["/bin/sh", "-c", script])
+    exact(doc)
+    assert calls_of(doc, "execve") == 601, calls_of(doc, "execve")
+    lost = [p for p in doc["problems"] if re.match(r"\d+ of the calls that were to be sampled were lost", p)]
+    print(f"      {lost}")
+
+
+@counted()
+def each_caller_has_its_calls(box):
+    """Calls by two lines of one function of the C library count for each of them, as the in-process backend counts them."""
+    source = """#include <unistd.h>
+    static void often(void) { for (int i = 0; i < 60000; i++) getppid(); }
+    static void rarely(void) { for (int i = 0; i < 20000; i++) getppid(); }
+    int main(void) { sleep(1); for (int i = 0; i < 5; i++) { often(); rarely(); } return 0; }
+    """
+    program = os.path.join(box.dir, "callers")
+    built = box.run([tool("gcc"), "-g", "-O1", "-fno-inline", "-o", program, box.file("callers.c", source)])
+    assert built.returncode == 0, built.stderr
+    doc, _ = box.report([program])
+    exact(doc)
+    calls = {}
+    for row in doc["rows"]:
+        if row["syscall"] == "getppid" and row["user"]:
+            function = row["user"]["function"]
+            calls[function] = calls.get(function, 0) + row["calls"]
+    early = sum(int(m.group(1)) for m in (re.match(r"(\d+) calls came before", p) for p in doc["problems"]) if m)
+    print(f"      {calls}, {early} before their callers were known")
+    assert sum(calls.values()) == 400_000, calls
+    assert abs(calls["often"] - 300_000) <= early and abs(calls["rarely"] - 100_000) <= early, (calls, early)
 
 
 @counted()

@@ -50,6 +50,12 @@ impl BackendKind {
     /// Returns true if the backend records some calls whole, in windows. Without them, it is not known what the calls
     /// were about.
     pub fn samples_calls(self) -> bool {
+        self != Self::Import
+    }
+
+    /// Returns true if the backend reads the lines of scripts from the memory of their interpreters. That takes a thread
+    /// that waits while it is read.
+    pub fn reads_scripts(self) -> bool {
         matches!(self, Self::Inproc | Self::Ptrace)
     }
 

@@ -7,6 +7,11 @@
  * Each thread that is watched has a slot. `slot_of` gives a thread's slot, and 0 to all other threads: it is the filter
  * that every call on the machine passes. Programs at tracepoints run with preemption off, so a slot, whose thread runs
  * them, and a row, whose key holds the processor, have one writer at a time: no counter of these is atomic.
+ *
+ * A row's calls come from one place: the return addresses from the call up to the user's own function. Where on the
+ * stack each of them lies, systoll finds by the program's unwind tables, and leaves it in `rules`: the distance from the
+ * stack pointer at an address of code. A place for which a rule is missing has only the addresses so far. From some
+ * calls, the programs send what systoll needs to learn a rule and to show what the call was about (`struct sample`).
  */
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -20,12 +25,14 @@ typedef long long s64;
 static void *(*const map_lookup)(const void *map, const void *key) = (void *)1;
 static long (*const map_update)(const void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*const clock_ns)(void) = (void *)5;
+static u32 (*const random_number)(void) = (void *)7;
 static u32 (*const processor)(void) = (void *)8;
 static u64 (*const pid_and_tid)(void) = (void *)14;
 static long (*const command_name)(void *to, u32 bytes) = (void *)16;
 static u64 (*const current_task)(void) = (void *)35;
 static long (*const map_push)(const void *map, const void *value, u64 flags) = (void *)87;
 static long (*const map_pop)(const void *map, void *value) = (void *)88;
+static long (*const read_user)(void *to, u32 bytes, const void *from) = (void *)112;
 static long (*const read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
 static long (*const read_user_string)(void *to, u32 bytes, const void *from) = (void *)114;
 static long (*const ring_output)(const void *ring, const void *data, u64 bytes, u64 flags) = (void *)130;
@@ -36,14 +43,21 @@ static long (*const ring_output)(const void *ring, const void *data, u64 bytes, 
 
 /* Maps. */
 extern char slot_of, slots, free_slots, rows, empty_row, full_rows, errors, totals, events, own_task;
+extern char rules, captures, changes, allowance, scratch, samples, mapped;
 
 /* What systoll decides or has found out when it loads the programs: constants to the kernel's verifier. */
 const volatile struct {
     u32 pid_offset;   /* of the thread's number in task_struct */
     u32 timed;        /* 1 if calls are timed */
     u32 follows;      /* 1 if children are watched, too */
-    u32 execve, execveat, sigreturn;
-    u32 number_at, first_argument_at, mode_at; /* in pt_regs: call number, first argument, processor's mode */
+    u32 processors;   /* numbers of processors are lower */
+    u32 samples;      /* 1 if calls are counted by place, and some are sampled */
+    u32 execve, execveat, sigreturn, mmap;
+    u32 number_at, mode_at;  /* in pt_regs: call number, processor's mode */
+    u32 place_at;            /* four words of pt_regs, among which are the next two */
+    u32 ip_word, sp_word;
+    u32 registers;           /* bytes of pt_regs that are sent */
+    u32 argument_at[6];      /* in pt_regs, also after the call */
     u32 mode_mask;    /* bits of it that tell which machine's calls are made */
     u32 mode;         /* those bits of code that makes the machine's own calls */
 } settings SECTION(".rodata");
@@ -53,6 +67,25 @@ const volatile struct {
 #define BUCKETS 40
 #define NONE 0xffffffffu
 #define TEXT 128
+
+/* Addresses of a place, at most, and flag of a rule: the place ends here. */
+#define DEEPEST 10
+#define LAST 0x80000000u
+/* Calls of a window. Calls of a row that are sampled in any case while a rule is missing. Time from which on a call's
+ * wait is reported, ns. */
+#define WINDOW 32
+#define UNKNOWN 16
+/* Calls of a thread that name an object: the first 2^10 are all sampled, and later 2^9 of each octave. */
+#define NAMED_BITS 9
+#define LONG_NS 1000000
+#define PROT_EXEC 4
+/* Pieces of memory of a call, and bytes of one. Bytes of stack, at most, and of a page. Numbers of processors whose
+ * counts are added up. */
+#define PIECES 6
+#define PIECE 256
+#define STACK 12288
+#define PAGE 4096
+#define PROCESSORS 128
 
 /* Flags of a slot. */
 #define IS_NEW 1       /* the thread comes from a fork, of which it sees the end only */
@@ -77,6 +110,15 @@ struct slot {
     u32 generation;  /* makes images of one slot different */
     s64 result;      /* of an interrupted call */
     u64 took;        /* its time, ns; 0 if it was not timed */
+    u64 space;       /* image that made the address space: a fork's child shares the rules of its parent */
+    u64 place;       /* of the call in work */
+    u64 known_place; /* of the call before, which has a row; this and the next are no more than a short cut */
+    u32 known;       /* number of the call before */
+    u32 until;       /* calls like that one until the next is sampled */
+    u32 window;      /* calls that the thread's window has still to take */
+    u32 is_sampled;  /* 1 if the call in work was sent, and its end is to be */
+    u32 depth;       /* addresses of the place of the call in work */
+    u32 named;       /* calls that ask about an object by its name */
 };
 
 struct row_key {
@@ -89,10 +131,12 @@ struct row_key {
 struct row {
     u64 calls, failed, unreturned, timed, bytes, elapsed, longest, shortest;
     u64 histogram[BUCKETS];
+    u64 due;  /* number of the call that is sampled next, or a later one */
 };
 
 struct error_key {
     u64 image;
+    u64 place;
     u32 number;
     u16 errno;
     u16 processor;
@@ -107,7 +151,79 @@ struct totals {
     u64 no_notice;    /* events that found no room */
     u64 foreign;      /* programs of another machine, let go */
     u64 rows;         /* rows made */
+    u64 no_sample;    /* samples that found no room */
+    u64 refused;      /* windows that were not opened */
 };
+
+struct rule_key {
+    u64 space;
+    u64 address;
+};
+
+/* A thread has mapped code. */
+struct mapping {
+    u64 space;
+    u32 tid;
+    u32 unused;
+};
+
+/* Windows that may still be opened, by the highest bit of the call's number in its row. */
+struct allowance {
+    u32 windows[BUCKETS];
+};
+
+/* What is copied of a call's memory: see hooks/src/layout/capture.rs. */
+struct capture {
+    u8 at_entry[6], at_return[6];
+    u8 descriptor;  /* argument that is one, from 1 */
+    u8 flags;
+    u8 unused[2];
+};
+#define CHANGES_ANY 1
+#define NAMES_OBJECT 4
+#define OPENS 8
+#define CLOSES 16
+#define STRING 0xff
+#define UNITS 0x3f
+#define BOUNDED 0x40
+
+/* A sampled call: its stack, then its entry, then its return. */
+enum sampled { ITS_STACK = 1, ITS_ENTRY, ITS_RETURN };
+/* Flags of a sample. */
+#define IS_UNKNOWN 1   /* a rule is missing */
+#define OPENS_WINDOW 2
+#define IN_WINDOW 4
+#define ENDS_WINDOW 8
+#define IS_SAMPLED 16  /* of a return: the call's entry was sent */
+#define IS_LONG 32
+
+struct piece {
+    u32 argument;
+    u32 bytes;
+    u8 data[PIECE];
+};
+
+struct sample {
+    u64 at;   /* time of the entry */
+    u64 image, space, place;
+    u64 nth;  /* of the call in its row; at its return what `took` is at its entry */
+    u32 kind, flags, number, depth;
+    u32 tid, process;
+    s64 result;
+    u64 took;  /* at the entry: number of the call in its thread */
+    u64 changes;  /* of the descriptor: differs if it may be another file */
+    u64 arguments[6];
+    u32 pieces;
+    u32 size;     /* bytes of the stack; of an entry: number of calls for which it stands among those that name an object */
+    union {
+        struct piece piece[PIECES];
+        struct {
+            u64 registers[34];
+            u8 stack_bytes[STACK];
+        };
+    };
+};
+#define SAMPLE 144
 
 enum kind { STARTED = 1, TRIES_EXEC, HAS_EXECUTED, RETURNED_FROM_EXEC, ENDED, IS_FOREIGN };
 
@@ -151,6 +267,13 @@ INLINE void tell(struct event *event, u64 bytes, u64 flags)
         ADD(no_notice, 1);
 }
 
+INLINE void tell_mapped(u64 space, u32 tid)
+{
+    struct mapping mapping = { space, tid, 0 };
+    if (settings.samples && ring_output(&mapped, &mapping, sizeof mapping, 0))
+        ADD(no_sample, 1);
+}
+
 /* Returns the number of the highest bit, without a branch: each would double the paths that the verifier follows. */
 INLINE u32 log2_of(u64 ns)
 {
@@ -169,9 +292,9 @@ INLINE u32 log2_of(u64 ns)
 }
 
 /* Returns the row of a call. If the map is full, returns the row of the call's number alone, and sets the image to 0. */
-INLINE struct row *row_of(u64 *image, u32 number)
+INLINE struct row *row_of(u64 *image, u64 place, u32 number)
 {
-    struct row_key key = { *image, 0, number, processor() };
+    struct row_key key = { *image, place, number, processor() };
     struct row *row = map_lookup(&rows, &key);
     if (row)
         return row;
@@ -189,9 +312,9 @@ INLINE struct row *row_of(u64 *image, u32 number)
     return map_lookup(&full_rows, &at);
 }
 
-INLINE void count_error(u64 image, u32 number, s64 result)
+INLINE void count_error(u64 image, u64 place, u32 number, s64 result)
 {
-    struct error_key key = { image, number, (u16)-result, (u16)processor() };
+    struct error_key key = { image, place, number, (u16)-result, (u16)processor() };
     u64 *count = map_lookup(&errors, &key);
     if (count) {
         *count += 1;
@@ -203,9 +326,9 @@ INLINE void count_error(u64 image, u32 number, s64 result)
     ADD(no_error, 1);
 }
 
-INLINE int count(u64 image, u32 number, s64 result, u64 ns)
+INLINE int count(u64 image, u64 place, u32 number, s64 result, u64 ns)
 {
-    struct row *row = row_of(&image, number);
+    struct row *row = row_of(&image, place, number);
     if (!row)
         return 0;
     row->calls += 1;
@@ -226,11 +349,333 @@ INLINE int count(u64 image, u32 number, s64 result, u64 ns)
         return 0;
     if (result < 0 && result >= -MOST_ERRNO) {
         row->failed += 1;
-        count_error(image, number, result);
+        count_error(image, place, number, result);
     } else if (result > 0) {
         row->bytes += (u64)result;
     }
     return 0;
+}
+
+/* Returns a number that changes when a descriptor of a process may have become another file; 0xffffffff stands for all
+ * its descriptors. Several descriptors may share one. */
+INLINE u32 *changes_of(u64 image, u32 descriptor)
+{
+    u32 at = (((u32)image * 0x9e3779b1u) ^ (descriptor * 0x85ebca6bu)) >> 16;
+    return map_lookup(&changes, &at);
+}
+
+INLINE void change(u64 image, u32 descriptor)
+{
+    u32 *number = changes_of(image, descriptor);
+    if (number)
+        __sync_fetch_and_add(number, 1);
+}
+
+INLINE u64 changes_so_far(u64 image, u32 descriptor)
+{
+    u32 *own = changes_of(image, descriptor), *all = changes_of(image, NONE);
+    return own && all ? (u64)*own + *all : 0;
+}
+
+INLINE struct capture *capture_of(u32 number)
+{
+    return map_lookup(&captures, &number);
+}
+
+INLINE u64 argument(u64 *context, u32 which)
+{
+    u64 word = 0;
+    read_kernel(&word, sizeof word, (void *)(context[0] + settings.argument_at[which]));
+    return word;
+}
+
+/* Keeps the compiler from what it knows of a number, so that a bound that follows stays in the code for the verifier. */
+#define FORGET(number) asm volatile("" : "+r"(number))
+
+INLINE u64 sent_argument(struct sample *s, u64 which)
+{
+    FORGET(which);
+    which &= 7;
+    return which < 6 ? *(u64 *)((u8 *)s->arguments + 8 * which) : 0;
+}
+
+/* Finds the place of a call. Returns 1 if a rule is missing. Numbers that differ by the way through the program are
+ * left in maps: there the verifier does not know them, and so it need not follow each way to the end. */
+INLINE int find_place(u64 *context, struct slot *slot)
+{
+    u64 words[4];
+    if (read_kernel(words, sizeof words, (void *)(context[0] + settings.place_at)))
+        return 0;
+    u64 sp = words[settings.sp_word & 3];
+    struct rule_key key = { slot->space, words[settings.ip_word & 3] };
+    u64 hash = key.address * 0x9e3779b97f4a7c15ull;
+    for (int i = 0; i < DEEPEST; i++) {
+        slot->place = hash;
+        slot->depth = i + 1;
+        u32 *rule = map_lookup(&rules, &key);
+        if (!rule)
+            return 1;
+        if (*rule & LAST)
+            return 0;
+        sp += *rule;
+        if (read_user(&key.address, sizeof key.address, (void *)sp))
+            return 0;
+        sp += 8;
+        hash = ((hash ^ hash >> 29) + key.address) * 0x9e3779b97f4a7c15ull;
+    }
+    return 0;
+}
+
+/* Returns the number of a row's calls on all processors. */
+INLINE u64 calls_of(struct row_key key)
+{
+    u64 calls = 0;
+    for (u32 i = 0; i < PROCESSORS; i++) {
+        if (i >= settings.processors)
+            break;
+        key.processor = i;
+        struct row *row = map_lookup(&rows, &key);
+        if (row)
+            calls += row->calls;
+    }
+    return calls;
+}
+
+/* Draws the number of the call at which a row is sampled after its `n`th: one in each octave, and from the 32nd on one in
+ * each half of an octave. */
+INLINE u64 draw_after(u64 n)
+{
+    u32 octave = log2_of(n | 1);
+    u64 size = octave < 5 ? 1ull << octave : 1ull << (octave - 1);
+    u64 from = (n & ~(size - 1)) + size;
+    if (from >> (octave + 1) && octave >= 4)
+        size = from >> 1;
+    return from + ((((u64)random_number() << 32) | random_number()) & (size - 1));
+}
+
+/* Copies the memory to which a call's arguments point. */
+INLINE void copy_memory(struct sample *s, const u8 *how, int is_return)
+{
+    for (u32 i = 0; i < 6; i++) {
+        u32 what = how[i];
+        u64 from = s->arguments[i], most = PIECE;
+        struct piece *piece = &s->piece[i];
+        piece->argument = i;
+        piece->bytes = 0;
+        if (!what || !from)
+            continue;
+        if (what == STRING) {
+            /* A string that was cut gets a zero at its end, which is not the program's. */
+            long bytes = read_user_string(piece->data, PIECE, (void *)from);
+            piece->bytes = bytes < 0 ? 0 : bytes >= PIECE ? PIECE - 1 : bytes;
+        } else {
+            most = (what & UNITS) * 8;
+            u64 bound = is_return ? (u64)s->result : i < 5 ? s->arguments[i + 1] : 0;
+            if (what & BOUNDED && bound < most)
+                most = bound;
+            if (most > PIECE)
+                most = PIECE;
+            if (read_user(piece->data, (u32)most, (void *)from)) {
+                u64 rest = PAGE - (from & (PAGE - 1));
+                if (rest < most)
+                    most = rest;
+                if (most > PIECE || read_user(piece->data, (u32)most, (void *)from))
+                    most = 0;
+            }
+            piece->bytes = (u32)most;
+        }
+        s->pieces = i + 1;
+    }
+}
+
+INLINE void send(struct sample *s, u64 bytes, u64 flags)
+{
+    if (ring_output(&samples, s, bytes, flags))
+        ADD(no_sample, 1);
+}
+
+INLINE void send_call(struct sample *s, u64 flags)
+{
+    u64 pieces = s->pieces;
+    if (pieces > PIECES)
+        return;
+    send(s, SAMPLE + pieces * sizeof(struct piece), flags);
+}
+
+/* Sends a thread's registers and the part of its stack in which its callers are. */
+INLINE void send_stack(u64 *context, struct sample *s)
+{
+    u64 sp = 0, at = 0;
+    s->kind = ITS_STACK;
+    if (read_kernel(s->registers, settings.registers, (void *)context[0])
+        || read_kernel(&sp, sizeof sp, (void *)(context[0] + settings.place_at + 8 * settings.sp_word)))
+        return;
+    u64 first = PAGE - (sp & (PAGE - 1));
+    if (first > PAGE || read_user(s->stack_bytes, (u32)first, (void *)sp))
+        first = 0;
+    at = first;
+    for (int i = 0; i < 2 && at; i++) {
+        if (at > PAGE * (1 + i) || read_user(s->stack_bytes + at, PAGE, (void *)(sp + at)))
+            break;
+        at += PAGE;
+    }
+    s->size = (u32)at;
+    u64 bytes = SAMPLE + sizeof s->registers + at;
+    if (bytes <= sizeof *s)
+        send(s, bytes, s->flags & IS_UNKNOWN ? 0 : NO_WAKEUP);
+}
+
+/* Finds the place of a call that begins, and sends the call if it is to be sampled. */
+INLINE void begin_call(u64 *context, struct slot *slot, u32 number)
+{
+    u64 nth = 0;
+    u32 flags = 0, wants_stack = 0;
+    if (find_place(context, slot))
+        flags = IS_UNKNOWN;
+    u64 place = slot->place;
+    struct row_key key = { slot->image, place, number, processor() };
+    if (flags || slot->known != number || slot->known_place != place || !slot->until) {
+        struct row *row = map_lookup(&rows, &key);
+        slot->known = number;
+        slot->known_place = place;
+        slot->until = 0;
+        if (!row) {
+            wants_stack = 1;
+        } else {
+            u64 next = row->calls + 1;
+            if (next >= row->due) {
+                row->due = draw_after(next);
+                wants_stack = 1;
+            }
+            u64 left = row->due - next - 1;
+            slot->until = left > 0xffffffff ? 0xffffffff : left;
+            if (flags && next < UNKNOWN)
+                wants_stack = 1;
+        }
+    } else {
+        slot->until -= 1;
+    }
+    struct capture *capture = capture_of(number);
+    if (!capture)
+        return;
+    u32 stands_for = 0;
+    if (capture->flags & NAMES_OBJECT) {
+        slot->named += 1;
+        u32 octave = log2_of(slot->named | 1);
+        stands_for = octave <= NAMED_BITS ? 1 : 1u << ((octave - NAMED_BITS) & 31);
+        if (random_number() & (stands_for - 1))
+            stands_for = 0;
+    }
+    if (!wants_stack && !slot->window && !stands_for)
+        return;
+    u64 calls = calls_of(key);
+    nth = calls + 1;
+    if (!slot->window && wants_stack) {
+        u32 zero = 0, octave = log2_of(nth);
+        struct allowance *allowed = map_lookup(&allowance, &zero);
+        if (octave >= BUCKETS)
+            octave = BUCKETS - 1;
+        if (allowed && allowed->windows[octave]) {
+            allowed->windows[octave] -= 1;
+            slot->window = WINDOW;
+            flags |= OPENS_WINDOW;
+        } else {
+            ADD(refused, 1);
+            /* The stack of a place that is not known yet is sent in any case. */
+            if (calls && !(flags & IS_UNKNOWN))
+                wants_stack = 0;
+            if (!wants_stack && !stands_for)
+                return;
+        }
+    }
+    u32 own = key.processor;
+    struct sample *s = map_lookup(&scratch, &own);
+    if (!s)
+        return;
+    u64 who = pid_and_tid();
+    s->at = clock_ns();
+    s->image = slot->image;
+    s->space = slot->space;
+    s->place = place;
+    s->nth = nth;
+    s->flags = flags | (slot->window ? IN_WINDOW : 0);
+    s->number = number;
+    s->depth = slot->depth;
+    s->tid = (u32)who;
+    s->process = who >> 32;
+    s->result = 0;
+    s->took = slot->entered;
+    if (wants_stack || flags & OPENS_WINDOW)
+        send_stack(context, s);
+    s->kind = ITS_ENTRY;
+    s->size = stands_for;
+    for (u32 i = 0; i < 6; i++)
+        s->arguments[i] = argument(context, i);
+    s->changes = 0;
+    u32 descriptor = capture->descriptor;
+    if (descriptor)
+        s->changes = changes_so_far(slot->image, (u32)sent_argument(s, descriptor - 1));
+    s->pieces = 0;
+    slot->is_sampled = 1;
+    copy_memory(s, capture->at_entry, 0);
+    send_call(s, s->flags & OPENS_WINDOW ? 0 : NO_WAKEUP);
+}
+
+/* Notes what a call that ends has done to descriptors, and sends its end if it was sampled or took long. */
+INLINE void end_call(u64 *context, struct slot *slot, u32 number, u64 image, s64 result, u64 ns)
+{
+    struct capture *capture = capture_of(number);
+    if (!capture)
+        return;
+    if (number == settings.mmap && argument(context, 2) & PROT_EXEC)
+        tell_mapped(slot->space, (u32)pid_and_tid());
+    if (capture->flags & CHANGES_ANY)
+        change(image, NONE);
+    if (capture->flags & OPENS && result >= 0)
+        change(image, (u32)result);
+    if (capture->flags & CLOSES)
+        change(image, (u32)argument(context, 0));
+    u32 flags = slot->is_sampled ? IS_SAMPLED : 0;
+    if (ns >= LONG_NS)
+        flags |= IS_LONG;
+    if (slot->is_sampled && slot->window) {
+        slot->window -= 1;
+        flags |= slot->window ? IN_WINDOW : IN_WINDOW | ENDS_WINDOW;
+    }
+    slot->is_sampled = 0;
+    if (!flags)
+        return;
+    u32 own = processor();
+    struct sample *s = map_lookup(&scratch, &own);
+    if (!s)
+        return;
+    u64 who = pid_and_tid();
+    s->at = slot->since;
+    s->image = image;
+    s->space = slot->space;
+    s->place = slot->place;
+    s->nth = slot->entered;
+    s->kind = ITS_RETURN;
+    s->flags = flags;
+    s->number = number;
+    s->depth = 0;
+    s->tid = (u32)who;
+    s->process = who >> 32;
+    s->result = result;
+    s->took = ns;
+    for (u32 i = 0; i < 6; i++)
+        s->arguments[i] = argument(context, i);
+    u32 descriptor = capture->descriptor;
+    s->changes = 0;
+    if (capture->flags & OPENS)
+        s->changes = changes_so_far(image, (u32)result);
+    else if (descriptor)
+        s->changes = changes_so_far(image, (u32)sent_argument(s, descriptor - 1));
+    s->pieces = 0;
+    /* A call that failed may have written nothing. */
+    if (s->flags & IS_SAMPLED && !(s->result < 0 && s->result >= -MOST_ERRNO))
+        copy_memory(s, capture->at_return, 1);
+    send_call(s, s->flags & ENDS_WINDOW ? 0 : NO_WAKEUP);
 }
 
 SECTION("sys_enter") int on_enter(u64 *context)
@@ -240,26 +685,35 @@ SECTION("sys_enter") int on_enter(u64 *context)
     if (!slot)
         return 0;
     u32 number = (u32)context[1];
-    if (slot->flags) {
-        if (slot->flags & AWAITS_EXEC) {
+    u32 flags = slot->flags;
+    if (flags) {
+        if (flags & AWAITS_EXEC) {
             if (number != settings.execve)
                 return 0;
         }
-        if (slot->flags & INTERRUPTED)
-            count(slot->call_image, slot->number, slot->result, slot->took);
+        if (flags & INTERRUPTED)
+            count(slot->call_image, slot->place, slot->number, slot->result, slot->took);
         slot->flags = 0;
     }
     slot->call_image = slot->image;
     slot->entered += 1;
     slot->number = number;
-    slot->since = settings.timed ? clock_ns() : 0;
+    slot->place = 0;
+    slot->is_sampled = 0;
+    if (settings.samples && !(flags & AWAITS_EXEC)) {
+        struct capture *capture = capture_of(number);
+        begin_call(context, slot, number);
+        if (capture && capture->flags & CLOSES)
+            change(slot->image, (u32)argument(context, 0));
+    }
     if (number == settings.execve) {
         struct event event = { clock_ns(), slot->image, 0, TRIES_EXEC, tid, 0, 0, {} };
         const char *name = 0;
-        if (read_kernel(&name, sizeof name, (void *)(context[0] + settings.first_argument_at)) == 0
+        if (read_kernel(&name, sizeof name, (void *)(context[0] + settings.argument_at[0])) == 0
             && read_user_string(event.text, TEXT, name) > 0)
             tell(&event, sizeof event, NO_WAKEUP);
     }
+    slot->since = settings.timed ? clock_ns() : 0;
     return 0;
 }
 
@@ -308,7 +762,7 @@ SECTION("sys_exit") int on_exit(u64 *context)
     u64 image = slot->call_image, ns = slot->since ? clock_ns() - slot->since : 0;
     u32 flags = slot->flags;
     if (flags & INTERRUPTED) {
-        count(image, number, slot->result, slot->took);
+        count(image, slot->place, number, slot->result, slot->took);
         slot->flags = flags & ~INTERRUPTED;
         number = NONE;
     }
@@ -326,6 +780,8 @@ SECTION("sys_exit") int on_exit(u64 *context)
         number = (u32)denied;
         image = slot->image;
         ns = 0;
+        slot->place = 0;
+        slot->is_sampled = 0;
         slot->entered += 1;
     }
     s64 result = (s64)context[1];
@@ -336,14 +792,17 @@ SECTION("sys_exit") int on_exit(u64 *context)
         slot->result = result;
         slot->took = ns;
         slot->flags |= INTERRUPTED;
-        return 0;
+    } else {
+        slot->number = NONE;
+        count(image, slot->place, number, result, ns);
+        if (slot->flags & EXECUTED && examine_program(context, slot, tid)) {
+            ADD(foreign, 1);
+            give_up(slot, tid);
+            return 0;
+        }
     }
-    slot->number = NONE;
-    count(image, number, result, ns);
-    if (slot->flags & EXECUTED && examine_program(context, slot, tid)) {
-        ADD(foreign, 1);
-        give_up(slot, tid);
-    }
+    if (settings.samples)
+        end_call(context, slot, number, image, result, ns);
     return 0;
 }
 
@@ -373,6 +832,11 @@ SECTION("task_newtask") int on_fork(u64 *context)
     child->number = NONE;
     child->tid = tid;
     child->flags = IS_NEW;
+    child->space = slot->space;
+    child->known = NONE;
+    child->window = 0;
+    child->named = 0;
+    child->is_sampled = 0;
     u16 number = at;
     if (map_update(&slot_of, &tid, &number, ANY)) {
         /* The machine's largest thread number was raised meanwhile. */
@@ -405,9 +869,14 @@ SECTION("sched_process_exec") int on_exec(u64 *context)
     u16 *number = map_lookup(&slot_of, &tid);
     slot->image = (u64)slot->generation << 16 | (number ? *number : 0);
     slot->flags = EXECUTED;
+    slot->space = slot->image;
+    slot->known = NONE;
+    slot->window = 0;
+    slot->is_sampled = 0;
     struct event event = { clock_ns(), slot->image, from, HAS_EXECUTED, tid, former, 1, {} };
     command_name(event.text, 16);
     tell(&event, sizeof event, 0);
+    tell_mapped(slot->space, tid);
     return 0;
 }
 
@@ -420,7 +889,7 @@ SECTION("sched_process_exit") int on_end(u64 *context)
     struct event event = { clock_ns(), slot->image, slot->call_image, ENDED, tid, 0, 0, {} };
     if (slot->number != NONE) {
         u64 image = slot->call_image;
-        struct row *row = row_of(&image, slot->number);
+        struct row *row = row_of(&image, slot->place, slot->number);
         if (row)
             row->unreturned += 1;
     }

@@ -26,10 +26,13 @@ pub fn backend(kind: BackendKind) -> Box<dyn Backend> {
     }
 }
 
-/// Returns the backends to try if the user names none, cheapest first: those that show what calls are about.
+/// Returns the backends to try if the user names none, cheapest first: those that show what calls are about,
+/// and the lines of scripts that make them.
 #[must_use]
 pub fn automatic() -> Vec<Box<dyn Backend>> {
-    let wanted = |kind: BackendKind| kind.samples_calls() && (AUTO_INPROC || kind != BackendKind::Inproc);
+    let wanted = |kind: BackendKind| {
+        kind.samples_calls() && kind.reads_scripts() && (AUTO_INPROC || kind != BackendKind::Inproc)
+    };
     backends().into_iter().filter(|b| wanted(b.kind())).collect()
 }
 

@@ -32,9 +32,6 @@ pub(crate) struct Claimed {
 
 /// What can't be said of a trace that holds counts only.
 const TRACE_SHOWS_COUNTS: &str = "the trace does not show which were needless";
-/// What can't be said of calls that the kernel counted, and the command that says it.
-const KERNEL_COUNTS: &str = "counted in the kernel, where none is sampled, so which were needless is not known: systoll \
-                             run -- CMD shows it, or systoll attach PID";
 
 /// Least share of processor time, 0 to 1, of further processes that `--all` reports where nothing is found.
 const CHILDREN_SHARE: f64 = 0.1;
@@ -170,8 +167,7 @@ impl Sentences<'_> {
         }
         let backend = self.rec.header.backend;
         if !backend.samples_calls() && self.rec.windows.is_empty() && self.judgement.also.is_empty() {
-            let why = if backend.is_trace() { TRACE_SHOWS_COUNTS } else { KERNEL_COUNTS };
-            return bad(format!("{n}{only}{exact}{cost}; {why}"));
+            return bad(format!("{n}{only}{exact}{cost}; {TRACE_SHOWS_COUNTS}"));
         }
         if self.judgement.is_excerpt {
             let also = if self.judgement.also.is_empty() {

@@ -406,18 +406,6 @@ fn a_trace_of_counts_alone_is_not_called_healthy() {
     assert!(!text.contains("nothing found"), "{text}");
 }
 
-#[test]
-fn counts_of_the_kernel_alone_are_not_called_healthy() {
-    let (mut rec, judgement) = stories::healthy();
-    rec.header.backend = systoll_model::BackendKind::Bpf;
-    rec.windows.clear();
-    let text = screen((rec, judgement), 100);
-    let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("93 system calls, exact"), "{text}");
-    assert!(told.contains("which were needless is not known: systoll run -- CMD shows it"), "{text}");
-    assert!(!text.contains("nothing found"), "{text}");
-}
-
 /// Checks that a copy without windows is not called healthy, which would be an invention.
 #[test]
 fn a_copy_by_another_tool_is_not_called_healthy() {

@@ -1,18 +1,22 @@
 //! The counting programs and their maps, loaded into the kernel.
 
-use super::call::{Map, MapType, Program, READ_ONLY_TO_PROGRAMS};
+use super::call::{Map, MapType, Plain, Program, READ_ONLY_TO_PROGRAMS};
 use super::layout::{
-    AWAITS_EXEC, ErrorKey, IS_NEW, NO_CALL, NUMBERS, Nothing, Row, RowKey, Settings, Slot, TASK_BYTES, Task, Totals,
+    AWAITS_EXEC, Allowance, ErrorKey, IS_NEW, LAST, NO_CALL, NUMBERS, Nothing, Row, RowKey, RuleKey, Settings, Slot,
+    TASK_BYTES, Task, Totals,
 };
 use super::object::{self, Compiled};
-use super::ring::Ring;
+use super::ring::{self, Ring};
+use super::sample::{Part, Sample};
 use super::{arch, refusal};
 use crate::{limits, procfs};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use systoll_hooks::layout::capture;
 use systoll_model::{Machine, Sysno};
 
-/// Threads that are watched at a time, at most. Slots cost 64 bytes each.
+/// Threads that are watched at a time, at most. Slots cost 112 bytes each.
 const SLOTS: u32 = 32_767;
 /// Slots that are free before anything is watched. The others are handed out while it runs ([`Counter::hand_out`]), in
 /// pieces of as many: that takes 10 ms in all, in which a thread starts 600 others at most (17 µs each).
@@ -21,6 +25,12 @@ const SLOTS_AT_FIRST: u32 = 2_048;
 pub(super) const ROWS: u32 = 16_384;
 /// Errors by errno, at most.
 const ERRORS: u32 = 8_192;
+/// Addresses of code for which it is known where the return address lies, at most. They take 2 MB.
+const RULES: u32 = 16_384;
+/// Numbers that tell if descriptors are still the same files. Several descriptors may share one.
+const CHANGES: u32 = 1 << 16;
+/// Bytes of a sampled call, at most (`struct sample`).
+const SAMPLE: usize = 144 + 34 * 8 + 12_288;
 /// Largest number of threads that Linux allows (PID_MAX_LIMIT).
 const MOST_THREADS: u32 = 1 << 22;
 /// Entries read by one call.
@@ -42,8 +52,31 @@ struct Maps {
     totals: Map<u32, Totals>,
     own_task: Map<u32, Task>,
     settings: Map<u32, Settings>,
+    rules: Map<RuleKey, u32>,
+    captures: Map<u32, [u8; 16]>,
+    changes: Map<u32, u32>,
+    allowance: Map<u32, Allowance>,
+    scratch: Map<u32, Scratch>,
     events: Ring,
+    samples: Ring,
+    mapped: Arc<Ring>,
 }
+
+/// Room in which a program puts a sampled call together.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Scratch([u8; SAMPLE]);
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self([0; SAMPLE])
+    }
+}
+
+// SAFETY: bytes.
+unsafe impl Plain for Scratch {}
+// SAFETY: bytes.
+unsafe impl Plain for [u8; 16] {}
 
 /// What is asked of the programs.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +84,11 @@ pub(super) struct Wanted {
     pub(super) timed: bool,
     /// True if children are watched, too.
     pub(super) follows: bool,
-    /// Rows by image, at most, and bytes of the ring.
+    /// True if calls are counted by place, and some are sampled.
+    pub(super) samples: bool,
+    /// Rows by image, at most, and bytes of the rings of events and of samples.
     pub(super) rows: u32,
-    pub(super) ring: usize,
+    pub(super) rings: (usize, usize),
 }
 
 /// The programs and maps. Once this is dropped, or its process has ended, the kernel keeps nothing of them.
@@ -85,8 +120,13 @@ impl Counter {
             pid_offset,
             timed: u32::from(wanted.timed),
             follows: u32::from(wanted.follows),
+            processors,
+            samples: u32::from(wanted.samples),
             ..arch::settings()
         };
+        if wanted.samples {
+            maps.set_captures().map_err(|e| refusal::of("setting the programs up", &e, ""))?;
+        }
         let set = maps.settings.set(0, settings).and_then(|()| maps.settings.freeze());
         set.map_err(|e| refusal::of("setting the programs up", &e, ""))?;
         let programs = compiled.into_iter().filter(|p| p.name != LEARN);
@@ -132,8 +172,17 @@ impl Counter {
         let generation = self.maps.slots.get(at).map_err(failed)?.generation.wrapping_add(1);
         let image = image.unwrap_or(u64::from(generation) << 16 | u64::from(at));
         let flags = if awaits_exec { AWAITS_EXEC } else { IS_NEW };
-        let slot =
-            Slot { image, call_image: image, number: NO_CALL, tid: tid as u32, flags, generation, ..Slot::default() };
+        let slot = Slot {
+            image,
+            call_image: image,
+            number: NO_CALL,
+            tid: tid as u32,
+            flags,
+            generation,
+            space: image,
+            known: NO_CALL,
+            ..Slot::default()
+        };
         self.maps.slots.set(at, slot).map_err(failed)?;
         self.maps.slot_of.set(tid as u32, at as u16).map_err(failed)?;
         Ok(image)
@@ -170,6 +219,26 @@ impl Counter {
         self.errors(|key, _| errors.extend((key.image == image).then_some(key)));
         let _ = self.maps.errors.remove(&errors);
         sum
+    }
+
+    /// Learns the place of the call that a thread of ours has made: a function of the C library that leaves the stack
+    /// alone made it, and another function called that.
+    pub(super) fn learn_own(&self, tid: i32) {
+        let place_at = arch::settings();
+        self.maps.samples.read(u64::MAX, |bytes| {
+            let Some(sample) = Sample::read(bytes).filter(|s| s.part == Part::Stack && s.tid == tid) else { return };
+            let (registers, stack) = sample.stack();
+            let ip = registers.get((place_at.place_at + 8 * place_at.ip_word) as usize..).and_then(<[u8]>::first_chunk);
+            let Some((ip, caller)) = ip.zip(stack.first_chunk()) else { return };
+            let key = |address: &[u8; 8]| RuleKey { space: sample.space, address: u64::from_ne_bytes(*address) };
+            self.set_rule(key(ip), 0);
+            self.set_rule(key(caller), LAST);
+        });
+    }
+
+    /// Drops the samples so far.
+    pub(super) fn drop_samples(&self) {
+        self.maps.samples.read(u64::MAX, |_| {});
     }
 
     /// Ends the watching of a thread that has ended.
@@ -257,6 +326,43 @@ impl Counter {
         &self.maps.events
     }
 
+    pub(super) fn samples(&self) -> &Ring {
+        &self.maps.samples
+    }
+
+    /// Returns the ring with the threads that have mapped code.
+    pub(super) fn mapped(&self) -> Arc<Ring> {
+        Arc::clone(&self.maps.mapped)
+    }
+
+    /// Sets where the return address lies at an address of code. Returns false if there is no room.
+    pub(super) fn set_rule(&self, key: RuleKey, rule: u32) -> bool {
+        self.maps.rules.set(key, rule).is_ok()
+    }
+
+    /// Removes rules, some of which may be gone.
+    pub(super) fn remove_rules(&self, keys: &[RuleKey]) {
+        // A key that is gone ends a removal of many.
+        if self.maps.rules.remove(keys).is_err() {
+            keys.iter().for_each(|key| drop(self.maps.rules.remove(&[*key])));
+        }
+    }
+
+    /// Sets the number of windows that may be opened.
+    pub(super) fn allow(&self, windows: Allowance) {
+        let set = self.maps.allowance.set(0, windows);
+        debug_assert!(set.is_ok(), "{set:?}");
+    }
+
+    /// Returns the number that changes when a descriptor of a process, by its image, may have become another file.
+    pub(super) fn changes(&self, image: u64, descriptor: u32) -> Option<u64> {
+        let of = |descriptor: u32| {
+            let at = (image as u32).wrapping_mul(0x9e37_79b1) ^ descriptor.wrapping_mul(0x85eb_ca6b);
+            self.maps.changes.get(at >> 16).ok().map(u64::from)
+        };
+        Some(of(descriptor)? + of(u32::MAX)?)
+    }
+
     /// Returns the number of times that the kernel has left a program out.
     pub(super) fn left_out(&self) -> u64 {
         self.programs.iter().map(|(_, program)| program.left_out()).sum()
@@ -291,8 +397,21 @@ impl Maps {
             totals: Map::new(MapType::Array, "totals", 1, 0)?,
             own_task: Map::new(MapType::Array, "own_task", 1, 0)?,
             settings: Map::new(MapType::Array, SETTINGS, 1, READ_ONLY_TO_PROGRAMS)?,
-            events: Ring::new(wanted.ring)?,
+            rules: Map::new(MapType::Hash, "rules", RULES, 0)?,
+            captures: Map::new(MapType::Array, "captures", NUMBERS, 0)?,
+            changes: Map::new(MapType::Array, "changes", CHANGES, 0)?,
+            allowance: Map::new(MapType::Array, "allowance", 1, 0)?,
+            scratch: Map::new(MapType::Array, "scratch", processors, 0)?,
+            events: Ring::new("events", wanted.rings.0)?,
+            samples: Ring::new("samples", wanted.rings.1)?,
+            mapped: Arc::new(Ring::new("mapped", ring::MAPPED)?),
         })
+    }
+
+    /// Says what is to be copied of calls' memory.
+    fn set_captures(&self) -> std::io::Result<()> {
+        let all = (0..NUMBERS).map(|number| (number, capture::entry(Machine::HERE.call(number).0)));
+        all.filter(|(_, entry)| *entry != [0; 16]).try_for_each(|(number, entry)| self.captures.set(number, entry))
     }
 
     /// Returns the descriptor of a map that a program names, and true if the program wants its value's address.
@@ -307,7 +426,14 @@ impl Maps {
             "errors" => self.errors.fd(),
             "totals" => self.totals.fd(),
             "own_task" => self.own_task.fd(),
+            "rules" => self.rules.fd(),
+            "captures" => self.captures.fd(),
+            "changes" => self.changes.fd(),
+            "allowance" => self.allowance.fd(),
+            "scratch" => self.scratch.fd(),
             "events" => self.events.map.fd(),
+            "samples" => self.samples.map.fd(),
+            "mapped" => self.mapped.map.fd(),
             SETTINGS => self.settings.fd(),
             _ => return None,
         };
@@ -354,14 +480,13 @@ fn possible_processors() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ring;
     use super::*;
     use std::io::Write as _;
     use std::process::Command;
 
     /// Returns programs that count, or says why there are none.
     fn counting(rows: u32, ring: usize) -> Option<Counter> {
-        let wanted = Wanted { timed: true, follows: true, rows, ring };
+        let wanted = Wanted { timed: true, follows: true, samples: false, rows, rings: (ring, 4096) };
         match Counter::load(wanted) {
             Ok(mut counter) => {
                 counter.attach().unwrap();
@@ -412,7 +537,7 @@ mod tests {
             libc::SYS_getpid,
             libc::SYS_getppid,
         ];
-        let Some(mut counter) = counting(3, ring::BYTES) else { return };
+        let Some(mut counter) = counting(3, ring::EVENTS) else { return };
         counter.watch(own_tid(), None, false).unwrap();
         for number in CALLS {
             for _ in 0..100 {
@@ -439,7 +564,7 @@ mod tests {
         assert_eq!((entered(&counter), without), (all, 0));
         assert!(execs >= 40 && counter.totals().no_notice > 0, "{execs} {:?}", counter.totals());
         let mut events = 0;
-        counter.events().read(|_| events += 1);
+        counter.events().read(u64::MAX, |_| events += 1);
         assert!(events > 10, "{events}");
     }
 

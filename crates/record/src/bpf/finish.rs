@@ -4,12 +4,10 @@ use super::session::{Session, Sums};
 use crate::assemble::{self, NamedTable, Parts, Progress};
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::table::Table;
-use crate::windows::Windows;
 use crate::{sys, windows};
 use std::collections::BTreeMap;
 use systoll_model::{Attached, BackendKind, Header, Price, Prices, Problem, ProblemKind, Recording, Row, Sysno};
 use systoll_price::CROSSING_BUDGET;
-use systoll_symbols::Symbols;
 
 /// System calls that are priced by trying them, at most; those with the most calls come first.
 const MAX_PRICED: usize = 40;
@@ -61,6 +59,20 @@ impl Session {
             let text = format!("{} failed calls are counted without their error", sums.unknown_errors);
             problems.note(ProblemKind::Lost, text);
         }
+        if totals.no_sample > 0 {
+            let text = format!(
+                "{} of the calls that were to be sampled were lost: more came at a time than could be read",
+                totals.no_sample
+            );
+            problems.note(ProblemKind::Bounded, text);
+        }
+        if sums.unsure > 0 {
+            let text = format!(
+                "{} calls came before their callers could be found, and are divided among these as their samples are",
+                sums.unsure
+            );
+            problems.note(ProblemKind::Note, text);
+        }
         if totals.no_notice > 0 {
             let text = format!(
                 "{} events of processes were lost: some calls are counted without their process",
@@ -71,9 +83,8 @@ impl Session {
     }
 
     fn recording(&mut self, table: &Table, wall_ns: u64, ended: bool) -> Recording {
-        let no_windows = Windows::new(crate::WindowPolicy::default(), self.facts.seed);
-        let beside = windows::beside(table, &[]).begin();
-        let mut named = NamedTable::of(table, &mut Symbols::new(), self.problems.list.clone());
+        let beside = windows::beside(table, &self.sampling.windows.all()).begin();
+        let mut named = NamedTable::of(table, &mut self.sampling.symbols, self.problems.list.clone());
         // Pricing runs children of our own; their time must not count as the command's, so the times are read before.
         let children = sys::children_times();
         let before = self.facts.crossing_before;
@@ -89,7 +100,7 @@ impl Session {
             Some(_) => Progress::of_left(wall_ns, children, self.processor_time()),
             None => Progress::of(table, wall_ns, self.root.exit, children),
         };
-        let mut header = assemble::header(BackendKind::Bpf, &self.facts, &progress, table, &no_windows);
+        let mut header = assemble::header(BackendKind::Bpf, &self.facts, &progress, table, &self.sampling.windows);
         let used = header.user_ns.saturating_add(header.sys_ns) as f64;
         let own = (used - self.watching.added_ns * calls as f64).max(0.0) as u64;
         let own_cpu_ns = not_below(own, toll).filter(|own| *own > 0);
@@ -107,8 +118,10 @@ impl Session {
         };
         self.facts.leave_out(children, sys::children_times());
         let processes = table.images.iter().map(|image| image.process(wall_ns)).collect();
-        let parts = Parts { header, processes, prices, longest: Vec::new(), in_place: Vec::new(), windows: Vec::new() };
-        named.recording(table, &no_windows, parts)
+        let kept = &mut self.sampling.windows;
+        let windows = if ended { kept.take_all() } else { kept.all().into_iter().cloned().collect() };
+        let parts = Parts { header, processes, prices, longest: table.slowest.listed(), in_place: Vec::new(), windows };
+        named.recording(table, &self.sampling.windows, parts)
     }
 
     /// Returns what a row's calls have cost, ns. Calls that do not wait have cost their time as the kernel's clock

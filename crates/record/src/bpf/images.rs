@@ -12,9 +12,19 @@ const MOST_TRIED: usize = 65_536;
 #[derive(Clone, Copy, Debug)]
 struct Running {
     image: ImageId,
+    /// Number of the image that made the address space.
+    space: u64,
     /// Threads that run the program, or make their last call in it.
     threads: u32,
     start_ns: u64,
+}
+
+/// A program that no thread runs any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EndedImage {
+    pub(super) image: ImageId,
+    /// Number of the image that made its address space.
+    pub(super) space: u64,
 }
 
 /// The programs that are watched.
@@ -22,7 +32,7 @@ struct Running {
 pub(super) struct Images {
     running: HashMap<u64, Running>,
     /// Programs that no thread runs any more, whose rows are not taken yet.
-    ended: HashMap<u64, ImageId>,
+    ended: HashMap<u64, EndedImage>,
     /// By thread: the program that it has left by an execve that has not returned.
     leaving: HashMap<i32, u64>,
     /// By thread: the file that its last execve named.
@@ -41,7 +51,7 @@ impl Images {
     /// Begins with the process in which the command is to be executed.
     pub(super) fn started(root: i32, image: u64, table: &mut Table) -> Self {
         let mut images = Self { root, ..Self::default() };
-        images.add(image, 1, Image { pid: root, ..Image::default() }, table);
+        images.add(image, image, 1, Image { pid: root, ..Image::default() }, table);
         images
     }
 
@@ -53,16 +63,16 @@ impl Images {
             argv: crate::procfs::argv(pid),
             ..Image::default()
         };
-        self.add(image, threads, image_of_process, table);
+        self.add(image, image, threads, image_of_process, table);
     }
 
-    fn add(&mut self, number: u64, threads: u32, image: Image, table: &mut Table) -> ImageId {
+    fn add(&mut self, number: u64, space: u64, threads: u32, image: Image, table: &mut Table) -> ImageId {
         let start_ns = image.start_ns;
         let id = table.image(image);
         if let Some(image) = table.images.get_mut(id.index()) {
             image.threads = image.threads.saturating_add(u64::from(threads.saturating_sub(1)));
         }
-        self.running.insert(number, Running { image: id, threads, start_ns });
+        self.running.insert(number, Running { image: id, space, threads, start_ns });
         id
     }
 
@@ -87,13 +97,24 @@ impl Images {
     }
 
     /// Takes the programs that have ended. No thread adds to their rows any more.
-    pub(super) fn take_ended(&mut self) -> HashMap<u64, ImageId> {
+    pub(super) fn take_ended(&mut self) -> HashMap<u64, EndedImage> {
         std::mem::take(&mut self.ended)
+    }
+
+    /// Returns the number of the image that made the address space of a program; 0 if it is not known.
+    pub(super) fn space_of(&self, number: u64) -> u64 {
+        let running = self.running.get(&number).map(|r| r.space);
+        running.or_else(|| self.ended.get(&number).map(|e| e.space)).unwrap_or(0)
+    }
+
+    /// Returns true if a program runs in an address space, or one that did has rows that are not taken yet.
+    pub(super) fn has_space(&self, space: u64) -> bool {
+        self.running.values().any(|r| r.space == space) || self.ended.values().any(|e| e.space == space)
     }
 
     /// Returns the image of a row's number.
     pub(super) fn of(&mut self, number: u64, table: &mut Table) -> ImageId {
-        let known = self.running.get(&number).map(|r| r.image).or_else(|| self.ended.get(&number).copied());
+        let known = self.running.get(&number).map(|r| r.image).or_else(|| self.ended.get(&number).map(|e| e.image));
         known.unwrap_or_else(|| {
             let unknown = || table.image(Image { exe: "(processes that are not known)".into(), ..Image::default() });
             *self.unknown.get_or_insert_with(unknown)
@@ -140,10 +161,18 @@ impl Images {
             return;
         }
         let parent = self.running.get(&event.from).map(|r| r.image);
+        let space = self.space_of(event.from);
         let like = parent.and_then(|id| table.images.get(id.index())).cloned().unwrap_or_default();
-        let image =
-            Image { pid: event.tid, parent, exe: like.exe, argv: like.argv, start_ns: at_ns, ..Image::default() };
-        self.add(event.image, 1, image, table);
+        let image = Image {
+            pid: event.tid,
+            parent,
+            exe: like.exe,
+            argv: like.argv,
+            start_ns: at_ns,
+            main_at_ns: like.main_at_ns.map(|_| at_ns),
+            ..Image::default()
+        };
+        self.add(event.image, space, 1, image, table);
     }
 
     fn on_exec(&mut self, event: Event, at_ns: u64, table: &mut Table, image_of: impl Fn(i32) -> Option<u64>) {
@@ -172,13 +201,14 @@ impl Images {
             if let Some(image) = table.images.get_mut(id.index()) {
                 (image.exe, image.argv) = (exe, argv);
             }
-            self.running.insert(event.image, Running { image: id, threads: 1, start_ns: at_ns });
+            let space = event.image;
+            self.running.insert(event.image, Running { image: id, space, threads: 1, start_ns: at_ns });
             self.leaving.insert(event.tid, event.from);
             return;
         }
         let parent = self.running.get(&event.from).map(|r| r.image);
         let image = Image { pid: event.tid, parent, exe, argv, start_ns: at_ns, ..Image::default() };
-        self.add(event.image, 1, image, table);
+        self.add(event.image, event.image, 1, image, table);
         self.leaving.insert(event.tid, event.from);
     }
 
@@ -195,9 +225,9 @@ impl Images {
         if running.threads > 0 {
             return;
         }
-        let Running { image, start_ns, .. } = *running;
+        let Running { image, space, start_ns, .. } = *running;
         self.running.remove(&number);
-        self.ended.insert(number, image);
+        self.ended.insert(number, EndedImage { image, space });
         // The command's first image has two numbers: of the child that was held, and of the program.
         let goes_on = image == ImageId::FIRST && self.running.values().any(|r| r.image == image);
         if let Some(image) = table.images.get_mut(image.index()) {
@@ -253,7 +283,10 @@ mod tests {
         images.take(event(Kind::HasExecuted, 8, 4, 3, "other"), &mut table, |_| None);
         assert!(!images.has_ended());
         images.take(event(Kind::ReturnedFromExec, 8, 4, 3, ""), &mut table, |_| None);
-        assert_eq!(images.take_ended().into_iter().collect::<Vec<_>>(), [(3, ImageId::at(1))]);
+        assert_eq!(
+            images.take_ended().into_iter().collect::<Vec<_>>(),
+            [(3, EndedImage { image: ImageId::at(1), space: 2 })]
+        );
         assert_eq!(&*table.images[2].exe, "other");
     }
 

@@ -23,13 +23,25 @@ pub(super) struct Settings {
     pub(super) timed: u32,
     /// 1 if children are watched, too.
     pub(super) follows: u32,
+    /// Numbers of processors are lower.
+    pub(super) processors: u32,
+    /// 1 if calls are counted by place, and some are sampled.
+    pub(super) samples: u32,
     pub(super) execve: u32,
     pub(super) execveat: u32,
     pub(super) sigreturn: u32,
-    /// Offsets in `struct pt_regs`: of the call's number, of its first argument, of the processor's mode.
+    pub(super) mmap: u32,
+    /// Offsets in `struct pt_regs`: of the call's number, of the processor's mode.
     pub(super) number_at: u32,
-    pub(super) first_argument_at: u32,
     pub(super) mode_at: u32,
+    /// Offset of four words of `struct pt_regs`, and places among these of instruction and stack pointer.
+    pub(super) place_at: u32,
+    pub(super) ip_word: u32,
+    pub(super) sp_word: u32,
+    /// Bytes of `struct pt_regs` that are sent with a stack.
+    pub(super) registers: u32,
+    /// Offsets in `struct pt_regs` of the arguments, which are there also after the call.
+    pub(super) argument_at: [u32; 6],
     /// Bits of the mode that tell which machine's calls a program makes, and their value in programs that make this
     /// machine's own.
     pub(super) mode_mask: u32,
@@ -52,6 +64,20 @@ pub(super) struct Slot {
     pub(super) generation: u32,
     pub(super) result: i64,
     pub(super) took: u64,
+    /// Image that made the thread's address space.
+    pub(super) space: u64,
+    /// Place of the call in work.
+    pub(super) place: u64,
+    pub(super) known_place: u64,
+    /// Number of the call before, or [`NO_CALL`].
+    pub(super) known: u32,
+    pub(super) until: u32,
+    /// Calls that the thread's window has still to take.
+    pub(super) window: u32,
+    pub(super) is_sampled: u32,
+    /// Addresses of the place.
+    pub(super) depth: u32,
+    pub(super) named: u32,
 }
 
 /// The key of a row.
@@ -78,6 +104,31 @@ pub(super) struct Row {
     pub(super) longest: u64,
     pub(super) shortest: u64,
     pub(super) histogram: [u64; BUCKETS],
+    /// Number of the call that is sampled next, or a later one.
+    pub(super) due: u64,
+}
+
+impl Row {
+    /// Returns the part of the row from one share to another, of so many: all parts together are the row.
+    pub(super) fn part(&self, from: u64, to: u64, all: u64) -> Self {
+        let of = |n: u64| part(n, from, to, all);
+        Self {
+            calls: of(self.calls),
+            failed: of(self.failed),
+            unreturned: of(self.unreturned),
+            timed: of(self.timed),
+            results: of(self.results),
+            elapsed: of(self.elapsed),
+            histogram: self.histogram.map(of),
+            ..*self
+        }
+    }
+}
+
+/// Returns the part of a number from one share to another, of so many: all parts together are the number.
+pub(super) fn part(n: u64, from: u64, to: u64, all: u64) -> u64 {
+    let up_to = |share: u64| (u128::from(n) * u128::from(share) / u128::from(all.max(1))) as u64;
+    up_to(to) - up_to(from)
 }
 
 impl Default for Row {
@@ -92,6 +143,7 @@ impl Default for Row {
             longest: 0,
             shortest: 0,
             histogram: [0; BUCKETS],
+            due: 0,
         }
     }
 }
@@ -101,6 +153,7 @@ impl Default for Row {
 #[repr(C)]
 pub(super) struct ErrorKey {
     pub(super) image: u64,
+    pub(super) place: u64,
     pub(super) number: u32,
     pub(super) errno: u16,
     pub(super) processor: u16,
@@ -126,6 +179,35 @@ pub(super) struct Totals {
     pub(super) foreign: u64,
     /// Rows made so far.
     pub(super) rows: u64,
+    /// Sampled calls that found no room.
+    pub(super) no_sample: u64,
+    /// Windows that were not opened.
+    pub(super) refused: u64,
+}
+
+/// The key of a rule: an address of code, in an address space by the image that made it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct RuleKey {
+    pub(super) space: u64,
+    pub(super) address: u64,
+}
+
+/// Rule of an address with which a place ends. Other rules are the distance of the return address from the stack
+/// pointer.
+pub(super) const LAST: u32 = 1 << 31;
+/// Addresses of a place, at most.
+pub(super) const DEEPEST: usize = 10;
+
+/// Windows that may still be opened, by octave.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Allowance(pub(super) [u32; BUCKETS]);
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self([0; BUCKETS])
+    }
 }
 
 /// What happened to a thread, as the kernel says it.
@@ -218,6 +300,10 @@ unsafe impl Plain for ErrorKey {}
 // SAFETY: as above.
 unsafe impl Plain for Totals {}
 // SAFETY: as above.
+unsafe impl Plain for RuleKey {}
+// SAFETY: as above.
+unsafe impl Plain for Allowance {}
+// SAFETY: as above.
 unsafe impl Plain for Task {}
 // SAFETY: it has no bytes.
 unsafe impl Plain for Nothing {}
@@ -228,13 +314,24 @@ mod tests {
 
     #[test]
     fn structs_have_no_padding() {
-        assert_eq!(size_of::<Settings>(), 11 * 4);
-        assert_eq!(size_of::<Slot>(), 64);
+        assert_eq!(size_of::<Settings>(), 23 * 4);
+        assert_eq!(size_of::<Slot>(), 112);
         assert_eq!(size_of::<RowKey>(), 24);
-        assert_eq!(size_of::<Row>(), (8 + BUCKETS) * 8);
-        assert_eq!(size_of::<ErrorKey>(), 16);
-        assert_eq!(size_of::<Totals>(), 8 * 8);
+        assert_eq!(size_of::<Row>(), (9 + BUCKETS) * 8);
+        assert_eq!(size_of::<ErrorKey>(), 24);
+        assert_eq!(size_of::<Totals>(), 10 * 8);
+        assert_eq!(size_of::<RuleKey>(), 16);
+        assert_eq!(size_of::<Allowance>(), BUCKETS * 4);
         assert_eq!(size_of::<Task>(), TASK_BYTES);
+    }
+
+    #[test]
+    fn parts_of_a_row_add_up_to_it() {
+        let row = Row { calls: 10, elapsed: 1_001, histogram: [7; BUCKETS], ..Row::default() };
+        let parts = [(0, 1), (1, 3), (3, 7)].map(|(from, to)| row.part(from, to, 7));
+        let sum = |of: fn(&Row) -> u64| parts.iter().map(of).sum::<u64>();
+        assert_eq!((sum(|r| r.calls), sum(|r| r.elapsed), sum(|r| r.histogram[3])), (10, 1_001, 7));
+        assert!(parts[2].calls > parts[0].calls);
     }
 
     #[test]

@@ -7,12 +7,17 @@
 mod arch;
 mod call;
 mod counter;
+mod descriptors;
 mod finish;
 mod images;
 mod layout;
+mod mappings;
 mod object;
+mod places;
 mod refusal;
 mod ring;
+mod sample;
+mod sampling;
 mod session;
 
 use crate::assemble::RunFacts;
@@ -50,6 +55,10 @@ fn refused(reason: String) -> Error {
     Error::refused(BackendKind::Bpf, reason)
 }
 
+fn no_thread(e: std::io::Error) -> Error {
+    Error::own("can't start a thread (ulimit -u, or -v or -d for its stack)", e)
+}
+
 /// Refuses what this backend can't do.
 fn examine(how: &HowToWatch) -> Result<(), Error> {
     if !how.elisions.is_empty() {
@@ -65,8 +74,8 @@ fn examine(how: &HowToWatch) -> Result<(), Error> {
 }
 
 fn load(how: &HowToWatch, follows: bool) -> Result<Counter, Error> {
-    let timed = how.closely != Closely::CountsOnly;
-    let wanted = Wanted { timed, follows, rows: counter::ROWS, ring: ring::BYTES };
+    let (timed, samples) = (how.closely != Closely::CountsOnly, how.closely == Closely::All);
+    let wanted = Wanted { timed, follows, samples, rows: counter::ROWS, rings: (ring::EVENTS, ring::SAMPLES) };
     Counter::load(wanted).map_err(refused)
 }
 
@@ -92,7 +101,7 @@ impl Backend for BpfBackend {
     }
 
     fn cost(&self) -> Result<Spread, Error> {
-        let mut counter = load(&HowToWatch::default(), true)?;
+        let mut counter = load(&HowToWatch { closely: Closely::Totals, ..HowToWatch::default() }, true)?;
         let crossing = systoll_price::crossing(CROSSING_BUDGET);
         counter.attach().map_err(refused)?;
         let mut added = Vec::new();
@@ -123,8 +132,9 @@ impl Backend for BpfBackend {
         control.begins();
         let mut table = Table::default();
         let images = Images::started(held.pid, image, &mut table);
-        let mut session = Session::new(counter, table, images);
+        let mut session = Session::new(counter, table, images, &launch.how);
         (session.facts, session.watching) = (facts, watching);
+        session.sampling.begin(&session.counter).map_err(no_thread)?;
         (session.root.pid, session.root.ends) = (held.pid, process_descriptor(held.pid));
         held.release().map_err(|e| Error::own("can't let the child go", e))?;
         session.wait_for_exec();
@@ -157,8 +167,9 @@ impl Backend for BpfBackend {
         let facts = RunFacts::of_running(running, systoll_price::crossing(CROSSING_BUDGET));
         counter.attach().map_err(refused)?;
         let watching = calibrate(&mut counter, facts.crossing_before.min).map_err(refused)?;
-        let mut session = Session::new(counter, Table::default(), Images::default());
+        let mut session = Session::new(counter, Table::default(), Images::default(), &running.how);
         (session.facts, session.watching) = (facts, watching);
+        session.sampling.begin(&session.counter).map_err(no_thread)?;
         let age_ns = running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0);
         session.attached = Some(Attached { age_ns, longest_stop_ns: 0, left_running: false });
         let mut uncounted = 0;
@@ -206,6 +217,7 @@ impl Session {
         }
         let image = image.ok_or("it has ended")?;
         self.images.add_running(pid, image, entered, &mut self.table);
+        self.sampling.add_running(image, pid);
         Ok(i64::from(entered))
     }
 }
@@ -250,6 +262,12 @@ fn measure(counter: &mut Counter, times: u32) -> Result<(f64, f64), String> {
     let tid = unsafe { libc::gettid() };
     let mut fastest = f64::INFINITY;
     let image = counter.watch(tid, None, false)?;
+    // The place of these calls is learned as those of a program are.
+    for _ in 0..2 {
+        // SAFETY: returns a number.
+        unsafe { libc::getppid() };
+        counter.learn_own(tid);
+    }
     for _ in 0..times.max(1) {
         let begun = Instant::now();
         for _ in 0..MEASURED {
@@ -259,5 +277,6 @@ fn measure(counter: &mut Counter, times: u32) -> Result<(f64, f64), String> {
         fastest = fastest.min(begun.elapsed().as_nanos() as f64 / f64::from(MEASURED));
     }
     let row = counter.forget_own(tid, image, libc::SYS_getppid as u32);
+    counter.drop_samples();
     Ok((fastest, row.elapsed as f64 / row.timed.max(1) as f64))
 }

@@ -1,13 +1,17 @@
 //! Reads the ring in which the programs report what happens to threads.
 
 use super::call::{Map, MapType};
-use super::layout::{Event, Nothing};
+use super::layout::Nothing;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Bytes of the ring: some 25,000 events without text. A fork makes three, and is read within a twentieth of a second.
-pub(super) const BYTES: usize = 1 << 20;
+/// Bytes of the ring of events: some 25,000 without text. A fork makes three, and is read within a twentieth of a second.
+pub(super) const EVENTS: usize = 1 << 20;
+/// Bytes of the ring of sampled calls: some 500 stacks, or 200 windows.
+pub(super) const SAMPLES: usize = 1 << 22;
+/// Bytes of the ring of threads that have mapped code: some 2,700.
+pub(super) const MAPPED: usize = 1 << 16;
 /// Bits of a record's length: the record is being written; it is to be skipped (BPF_RINGBUF_BUSY_BIT, _DISCARD_BIT).
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
@@ -26,13 +30,19 @@ pub(super) struct Ring {
     theirs: *mut libc::c_void,
 }
 
+// SAFETY: both mappings belong to the ring alone, and positions are read and written atomically. Records are read by one
+// thread: the one to which its owner gives it.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
 impl Ring {
     /// Makes a ring of so many bytes: a power of two, of a page or more.
     ///
     /// # Errors
     /// The kernel's: EINVAL before Linux 5.8.
-    pub(super) fn new(bytes: usize) -> Result<Self> {
-        let map = Map::new(MapType::Ring, "events", bytes as u32, 0)?;
+    pub(super) fn new(name: &str, bytes: usize) -> Result<Self> {
+        let map = Map::new(MapType::Ring, name, bytes as u32, 0)?;
         // SAFETY: reads a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let fd = map.fd().as_raw_fd();
@@ -60,13 +70,19 @@ impl Ring {
         self.map.fd().as_fd()
     }
 
-    /// Calls `each` with all events so far.
-    pub(super) fn read(&self, mut each: impl FnMut(Event)) {
+    /// Returns the position behind the newest record.
+    pub(super) fn end(&self) -> u64 {
+        // SAFETY: as in `read`.
+        unsafe { &*self.theirs.cast::<AtomicU64>() }.load(Ordering::Acquire)
+    }
+
+    /// Calls `each` with all records up to a position, and removes them.
+    pub(super) fn read(&self, end: u64, mut each: impl FnMut(&[u8])) {
         // SAFETY: both mappings live as long as `self`, begin with the positions (bpf(2) ring buffers), and are
         // aligned to a page. Positions are written by atomic stores of the kernel and of this function.
         let (ours, theirs) = unsafe { (&*self.ours.cast::<AtomicU64>(), &*self.theirs.cast::<AtomicU64>()) };
         let mut at = ours.load(Ordering::Acquire);
-        while at < theirs.load(Ordering::Acquire) {
+        while at < end.min(theirs.load(Ordering::Acquire)) {
             let place = self.page + (at as usize & (self.bytes - 1));
             // SAFETY: the place is within the data, at a multiple of 8; a record's header is whole there, since the
             // data are mapped twice. The kernel writes the length by atomic stores.
@@ -80,7 +96,7 @@ impl Ring {
                 // write it again until our position is behind it.
                 let bytes =
                     unsafe { std::slice::from_raw_parts(self.theirs.byte_add(place + HEADER).cast::<u8>(), length) };
-                Event::read(bytes).into_iter().for_each(&mut each);
+                each(bytes);
             }
             at += (HEADER + length).next_multiple_of(HEADER) as u64;
             ours.store(at, Ordering::Release);

@@ -2,9 +2,10 @@
 
 use super::counter::{Counter, ROWS};
 use super::images::Images;
-use super::layout::{ErrorKey, NO_CALL, Row, RowKey, Totals};
+use super::layout::{ErrorKey, Event, Kind, NO_CALL, Row, RowKey, Totals, part};
+use super::sampling::Sampling;
 use crate::assemble::RunFacts;
-use crate::backend::Control;
+use crate::backend::{Closely, Control, HowToWatch};
 use crate::ending::Ending;
 use crate::problems::Problems;
 use crate::signals::Signals;
@@ -12,7 +13,7 @@ use crate::table::{ImageId, Table};
 use crate::{procfs, sys};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
-use systoll_model::{Attached, Counts, Errno, Exit, Histogram, Machine, ProblemKind, Sysno};
+use systoll_model::{Attached, Counts, Errno, Exit, Histogram, Machine, ProblemKind};
 
 /// Time for which we wait for an event, at most: slots are handed out and rows taken in between.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -35,6 +36,7 @@ pub(super) struct Session {
     pub(super) counter: Counter,
     pub(super) table: Table,
     pub(super) images: Images,
+    pub(super) sampling: Sampling,
     pub(super) problems: Problems,
     pub(super) facts: RunFacts,
     pub(super) watching: Watching,
@@ -71,6 +73,8 @@ pub(super) struct Sums {
     pub(super) without_image: u64,
     /// Errors that are counted without their errno.
     pub(super) unknown_errors: u64,
+    /// Calls that are counted for one of several contexts.
+    pub(super) unsure: u64,
     rows: u64,
 }
 
@@ -86,14 +90,18 @@ pub(super) struct Limits {
 }
 
 impl Session {
-    pub(super) fn new(counter: Counter, table: Table, mut images: Images) -> Self {
+    pub(super) fn new(counter: Counter, table: Table, mut images: Images, how: &HowToWatch) -> Self {
         let start_ns = sys::now();
         images.start_ns = start_ns;
+        let mut sampling = Sampling::new(how.windows.clone(), how.seed, how.closely == Closely::All);
+        sampling.start_ns = start_ns;
+        sampling.allow(&counter, 0);
         let taken = Sums { rows: counter.totals().rows, ..Sums::default() };
         Self {
             counter,
             table,
             images,
+            sampling,
             problems: Problems::default(),
             facts: RunFacts::default(),
             watching: Watching::default(),
@@ -133,6 +141,7 @@ impl Session {
             self.take_events();
             self.reap(Some(signals));
             let (now, totals) = (sys::now(), self.counter.totals());
+            self.sampling.allow(&self.counter, self.at(now));
             if self.images.has_ended() && totals.rows.saturating_sub(self.taken.rows) > ROWS_BEFORE_TAKING {
                 self.take_rows();
             }
@@ -161,6 +170,7 @@ impl Session {
     fn end(&mut self) {
         self.counter.detach();
         self.take_events();
+        self.sampling.end(&mut self.table);
     }
 
     /// Returns the user and system time of the watched processes that run, ns.
@@ -189,19 +199,30 @@ impl Session {
     fn wait(&self, most: Duration) {
         let ready = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let ends = self.root.ends.as_ref().filter(|_| self.root.exit.is_none()).map_or(-1, AsRawFd::as_raw_fd);
-        let mut fds = [ready(self.counter.events().descriptor().as_raw_fd()), ready(ends)];
+        let rings = [self.counter.events(), self.counter.samples()].map(|ring| ring.descriptor().as_raw_fd());
+        let mut fds = [ready(rings[0]), ready(rings[1]), ready(ends)];
         // SAFETY: the array has as many descriptors as it says; negative ones are left out by the kernel.
-        unsafe { libc::poll(fds.as_mut_ptr(), 2, most.as_millis() as i32) };
+        unsafe { libc::poll(fds.as_mut_ptr(), 3, most.as_millis() as i32) };
     }
 
+    /// Takes the events and the sampled calls so far. A sample is read after the events that came before it.
     fn take_events(&mut self) {
         let (images, table, counter, problems) = (&mut self.images, &mut self.table, &self.counter, &mut self.problems);
-        counter.events().read(|event| {
+        let (sampling, end) = (&mut self.sampling, counter.samples().end());
+        let mut ended = Vec::new();
+        counter.events().read(u64::MAX, |bytes| {
+            let Some(event) = Event::read(bytes) else { return };
+            match event.kind {
+                Kind::HasExecuted | Kind::Ended | Kind::IsForeign => ended.push(event.tid),
+                Kind::Started | Kind::TriesExec | Kind::ReturnedFromExec => {}
+            }
             if let Some(exe) = images.take(event, table, |tid| counter.image_of(tid)) {
                 let text = format!("{exe} is a program of another machine and ran unwatched");
                 problems.note(ProblemKind::Unwatched, text);
             }
         });
+        sampling.take(counter, end, table, images);
+        sampling.end_threads(&ended, table);
     }
 
     /// Reaps the command's own process if it has ended.
@@ -243,11 +264,15 @@ impl Session {
         self.counter.rows(|key, row| rows.extend(ended.get(&key.image).map(|image| (key, *image, row))));
         self.counter.errors(|key, n| errors.extend(ended.get(&key.image).map(|image| (key, *image, n))));
         for (key, image, row) in &rows {
-            add_row(&mut self.table, *image, Machine::HERE.call(key.number), row);
-            self.taken.add(row);
+            let contexts = self.sampling.places.contexts(image.space, key.place);
+            add_row(&mut self.table, &self.sampling, (image.image, contexts), key, row);
+            self.taken.add(row, contexts.len() < 2);
         }
+        let images = &self.images;
+        self.sampling.places.retain(&self.counter, |space| images.has_space(space));
         for (key, image, n) in &errors {
-            add_error(&mut self.table, *image, key, *n);
+            let contexts = self.sampling.places.contexts(image.space, key.place);
+            add_error(&mut self.table, (image.image, contexts), key, *n);
         }
         self.taken.rows += rows.len() as u64;
         let rows: Vec<RowKey> = rows.into_iter().map(|(key, ..)| key).collect();
@@ -263,26 +288,30 @@ impl Session {
         let mut errors = Vec::new();
         self.counter.errors(|key, n| errors.push((key, n)));
         self.counter.rows(|key, row| {
-            sums.add(&row);
-            let image = images.of(key.image, table);
-            add_row(table, image, Machine::HERE.call(key.number), &row);
+            let (image, space) = (images.of(key.image, table), images.space_of(key.image));
+            let contexts = self.sampling.places.contexts(space, key.place);
+            add_row(table, &self.sampling, (image, contexts), &key, &row);
+            sums.add(&row, contexts.len() < 2);
         });
         self.counter.full_rows(|syscall, row| {
-            sums.add(&row);
+            sums.add(&row, true);
             sums.without_image += row.calls + row.unreturned;
             let image = images.of(0, table);
-            add_row(table, image, syscall, &row);
+            let (id, _) = table.row(image, syscall, &[]);
+            add_counts(table, id, &row, false);
         });
         for (key, n) in errors {
-            let image = images.of(key.image, table);
-            add_error(table, image, &key, n);
+            let (image, space) = (images.of(key.image, table), images.space_of(key.image));
+            add_error(table, (image, self.sampling.places.contexts(space, key.place)), &key, n);
         }
         for slot in self.counter.living() {
             if slot.number != NO_CALL {
                 let row = Row { unreturned: 1, ..Row::default() };
-                sums.add(&row);
-                let image = images.of(slot.call_image, table);
-                add_row(table, image, Machine::HERE.call(slot.number), &row);
+                let (image, space) = (images.of(slot.call_image, table), images.space_of(slot.call_image));
+                let key = RowKey { image: slot.call_image, place: slot.place, number: slot.number, processor: 0 };
+                let contexts = self.sampling.places.contexts(space, key.place);
+                add_row(table, &self.sampling, (image, contexts), &key, &row);
+                sums.add(&row, contexts.len() < 2);
             }
         }
         sums.unknown_errors = self.counter.totals().no_error;
@@ -291,15 +320,48 @@ impl Session {
 }
 
 impl Sums {
-    fn add(&mut self, row: &Row) {
+    fn add(&mut self, row: &Row, is_sure: bool) {
+        self.unsure += if is_sure { 0 } else { row.calls };
         self.returned = self.returned.saturating_add(row.calls);
         self.unreturned = self.unreturned.saturating_add(row.unreturned);
     }
 }
 
+/// Returns the rows of a call in these contexts, each with the share of the calls at which it begins and ends, and the
+/// number of shares.
+fn rows_of(table: &mut Table, image: ImageId, number: u32, contexts: &[(u32, u64)]) -> (Vec<(u32, u64, u64)>, u64) {
+    let syscall = Machine::HERE.call(number);
+    let mut sum = 0;
+    let mut rows: Vec<(u32, u64, u64)> = Vec::new();
+    for (stack, samples) in contexts {
+        let frames = table.stacks.get(*stack as usize).map(|stack| stack.frames.to_vec()).unwrap_or_default();
+        rows.push((table.row(image, syscall, &frames).0, sum, sum + samples));
+        sum += samples;
+    }
+    if rows.is_empty() {
+        rows.push((table.row(image, syscall, &[]).0, 0, 1));
+    }
+    (rows, sum.max(1))
+}
+
 /// Adds a row of the kernel's to the table.
-fn add_row(table: &mut Table, image: ImageId, syscall: Sysno, row: &Row) {
-    let transfers = syscall.signature().is_some_and(|s| s.transfers);
+fn add_row(
+    table: &mut Table,
+    sampling: &Sampling,
+    (image, contexts): (ImageId, &[(u32, u64)]),
+    key: &RowKey,
+    row: &Row,
+) {
+    let (rows, all) = rows_of(table, image, key.number, contexts);
+    for (id, from, to) in rows {
+        add_counts(table, id, &row.part(from, to, all), sampling.is_startup(id));
+    }
+}
+
+/// Adds the counts of a row of the kernel's to a row of the table.
+fn add_counts(table: &mut Table, id: u32, row: &Row, is_startup: bool) {
+    let Some(to) = table.rows.get_mut(id as usize) else { return };
+    let transfers = to.syscall.signature().is_some_and(|s| s.transfers);
     let counts = Counts {
         calls: row.calls,
         unreturned: row.unreturned,
@@ -308,22 +370,23 @@ fn add_row(table: &mut Table, image: ImageId, syscall: Sysno, row: &Row) {
         max_ns: row.longest,
         min_ns: (row.timed > 0).then_some(row.shortest),
         histogram: Histogram::from_buckets(row.histogram.to_vec()),
+        startup_calls: if is_startup { row.calls } else { 0 },
         ..Counts::default()
     };
-    let (id, _) = table.row(image, syscall, &[]);
-    if let Some(to) = table.rows.get_mut(id as usize) {
-        to.counts.merge(&counts);
-        to.entered = to.entered.saturating_add(row.calls).saturating_add(row.unreturned);
-    }
+    to.counts.merge(&counts);
+    to.entered = to.entered.saturating_add(row.calls).saturating_add(row.unreturned);
     table.calls = table.calls.saturating_add(row.calls);
 }
 
 /// Adds errors of the kernel's to the table.
-fn add_error(table: &mut Table, image: ImageId, key: &ErrorKey, errors: u64) {
-    let (id, _) = table.row(image, Machine::HERE.call(key.number), &[]);
-    let errno = Errno::from_result(-i64::from(key.errno));
-    if let Some((to, errno)) = table.rows.get_mut(id as usize).zip(errno) {
-        let sum = to.counts.errors.entry(errno).or_default();
-        *sum = sum.saturating_add(errors);
+fn add_error(table: &mut Table, (image, contexts): (ImageId, &[(u32, u64)]), key: &ErrorKey, errors: u64) {
+    let Some(errno) = Errno::from_result(-i64::from(key.errno)) else { return };
+    let (rows, all) = rows_of(table, image, key.number, contexts);
+    for (id, from, to) in rows {
+        let errors = part(errors, from, to, all);
+        if let Some(row) = table.rows.get_mut(id as usize).filter(|_| errors > 0) {
+            let sum = row.counts.errors.entry(errno).or_default();
+            *sum = sum.saturating_add(errors);
+        }
     }
 }
