@@ -203,9 +203,9 @@ def what_it_does_not_do_is_refused(box):
         assert r.returncode == 125 and b"bpf" in r.stderr, r.stderr
 
 
-def found(box, argv, cwd):
+def found(box, argv):
     """Returns the findings of a run: the cause of each, and its line."""
-    doc, _ = box.report(argv, cwd=cwd)
+    doc, _ = box.report(argv)
     users = [(f["cause"] or f["kind"], f["user"] or {}) for f in doc["findings"]]
     return {(cause, os.path.basename(user.get("file") or ""), user.get("line")) for cause, user in users}, doc
 
@@ -215,17 +215,16 @@ def findings(case):
 
     @counted(f"findings_{case}")
     def check(box):
-        folder = os.path.join(box.dir, case)
-        shutil.copytree(os.path.join(CASES, case), folder)
-        with open(os.path.join(folder, "case.toml"), "rb") as f:
+        shutil.copytree(os.path.join(CASES, case), box.dir, dirs_exist_ok=True)
+        with open(os.path.join(box.dir, "case.toml"), "rb") as f:
             told = tomllib.load(f)
-        built = box.run(["/bin/sh", "-c", told["build"]], cwd=folder)
+        built = box.run(["/bin/sh", "-c", told["build"]])
         assert built.returncode == 0, built.stderr
         shown = {}
         # Which calls are sampled is drawn by lot, and a price near a threshold falls on either side of it.
         for _ in range(3):
             for box.backend in ("inproc", "bpf"):
-                shown[box.backend], doc = found(box, shlex.split(told["run"]), folder)
+                shown[box.backend], doc = found(box, shlex.split(told["run"]))
             if shown["inproc"] == shown["bpf"]:
                 break
         assert shown["inproc"] and shown["inproc"] == shown["bpf"], (shown, doc["problems"])
@@ -320,7 +319,7 @@ def killed_systoll_leaves_nothing(box):
     argv = [box.build("parents.c"), "2", "1000", "asked"]
     p = box.start(box.watch(argv, "-q"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n"
-    assert len(ours()) == 5, ours()
+    assert len(ours()) == 6, ours()
     p.kill()
     p.wait(timeout=60)
     wait_for(lambda: not ours(), "the kernel removes the programs", limit=10)
@@ -343,7 +342,7 @@ def attached(box, argv, flags=()):
     assert p.stdout.readline() == b"ready\n"
     out = os.path.join(box.dir, "report.json")
     s = box.start([box.systoll, "attach", "--backend", "bpf", "-q", "--json", "-o", out, *flags, str(p.pid)], stderr=subprocess.PIPE)
-    wait_for(lambda: s.poll() is not None or len(ours()) == 5, "systoll attaches")
+    wait_for(lambda: s.poll() is not None or len(ours()) == 6, "systoll attaches")
     time.sleep(0.5)
     return p, s, out
 

@@ -35,11 +35,13 @@ static long (*const map_pop)(const void *map, void *value) = (void *)88;
 static long (*const read_user)(void *to, u32 bytes, const void *from) = (void *)112;
 static long (*const read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
 static long (*const read_user_string)(void *to, u32 bytes, const void *from) = (void *)114;
+static u64 (*const ring_query)(const void *ring, u64 what) = (void *)134;
 static long (*const ring_output)(const void *ring, const void *data, u64 bytes, u64 flags) = (void *)130;
 
 #define ANY 0
 #define IF_ABSENT 1
 #define NO_WAKEUP 1
+#define UNREAD_BYTES 0
 
 /* Maps. */
 extern char slot_of, slots, free_slots, rows, empty_row, full_rows, errors, totals, events, own_task;
@@ -68,15 +70,21 @@ const volatile struct {
 #define NONE 0xffffffffu
 #define TEXT 128
 
-/* Addresses of a place, at most, and flag of a rule: the place ends here. */
+/* Addresses of a place, at most, and flags of a rule: the place ends here; and it does so only because the caller does
+ * not lie at a constant distance. */
 #define DEEPEST 10
 #define LAST 0x80000000u
-/* Calls of a window. Calls of a row that are sampled in any case while a rule is missing. Time from which on a call's
+#define OPEN 0x40000000u
+/* Calls of a window. Calls of a row that are sampled in any case while a rule is missing or the place is open. Time from which on a call's
  * wait is reported, ns. */
 #define WINDOW 32
 #define UNKNOWN 16
-/* Calls of a thread that name an object: the first 2^10 are all sampled, and later 2^9 of each octave. */
-#define NAMED_BITS 9
+/* Calls of a thread that name an object: the first 2^ALL_BITS are all sampled, and later 2^NAMED_BITS of each octave, as
+ * long as less than a part of the ring is unread. */
+#define ALL_BITS 13
+#define NAMED_BITS 10
+#define MOST_UNREAD (5u << 20)
+#define MOST_UNREAD_OF_STACKS (7u << 20)
 #define LONG_NS 1000000
 #define PROT_EXEC 4
 /* Pieces of memory of a call, and bytes of one. Bytes of stack, at most, and of a page. Numbers of processors whose
@@ -110,6 +118,9 @@ struct slot {
     u32 generation;  /* makes images of one slot different */
     s64 result;      /* of an interrupted call */
     u64 took;        /* its time, ns; 0 if it was not timed */
+    u64 waited;      /* time for which the thread was without a processor in the call in work, ns */
+    u64 left_at;     /* time at which it left the processor; 0 while it has one */
+    u64 was_waiting; /* `waited` of an interrupted call */
     u64 space;       /* image that made the address space: a fork's child shares the rules of its parent */
     u64 place;       /* of the call in work */
     u64 known_place; /* of the call before, which has a row; this and the next are no more than a short cut */
@@ -119,7 +130,11 @@ struct slot {
     u32 is_sampled;  /* 1 if the call in work was sent, and its end is to be */
     u32 depth;       /* addresses of the place of the call in work */
     u32 named;       /* calls that ask about an object by its name */
+    u32 found;       /* what find_place returned; here for the verifier, as is the next */
+    u32 wants;       /* WANTS_STACK, or MUST_HAVE_STACK, of the call in work */
 };
+#define WANTS_STACK 1
+#define MUST_HAVE_STACK 2
 
 struct row_key {
     u64 image;
@@ -129,7 +144,7 @@ struct row_key {
 };
 
 struct row {
-    u64 calls, failed, unreturned, timed, bytes, elapsed, longest, shortest;
+    u64 calls, failed, unreturned, timed, bytes, elapsed, longest, shortest, waited;
     u64 histogram[BUCKETS];
     u64 due;  /* number of the call that is sampled next, or a later one */
 };
@@ -167,8 +182,11 @@ struct mapping {
     u32 unused;
 };
 
-/* Windows that may still be opened, by the highest bit of the call's number in its row. */
+/* What may still be sampled: rows up to whose number each place has one of its own, first stacks of such rows, and windows,
+ * by the highest bit of the call's number in its row. */
 struct allowance {
+    u64 rows;
+    u64 stacks;
     u32 windows[BUCKETS];
 };
 
@@ -177,7 +195,7 @@ struct capture {
     u8 at_entry[6], at_return[6];
     u8 descriptor;  /* argument that is one, from 1 */
     u8 flags;
-    u8 unused[2];
+    u8 first_at_entry, first_at_return;  /* the first argument whose memory is copied */
 };
 #define CHANGES_ANY 1
 #define NAMES_OBJECT 4
@@ -196,6 +214,7 @@ enum sampled { ITS_STACK = 1, ITS_ENTRY, ITS_RETURN };
 #define ENDS_WINDOW 8
 #define IS_SAMPLED 16  /* of a return: the call's entry was sent */
 #define IS_LONG 32
+#define IS_OPEN 64
 
 struct piece {
     u32 argument;
@@ -211,6 +230,7 @@ struct sample {
     u32 tid, process;
     s64 result;
     u64 took;  /* at the entry: number of the call in its thread */
+    u64 waited;
     u64 changes;  /* of the descriptor: differs if it may be another file */
     u64 arguments[6];
     u32 pieces;
@@ -223,7 +243,7 @@ struct sample {
         };
     };
 };
-#define SAMPLE 144
+#define SAMPLE 152
 
 enum kind { STARTED = 1, TRIES_EXEC, HAS_EXECUTED, RETURNED_FROM_EXEC, ENDED, IS_FOREIGN };
 
@@ -326,7 +346,7 @@ INLINE void count_error(u64 image, u64 place, u32 number, s64 result)
     ADD(no_error, 1);
 }
 
-INLINE int count(u64 image, u64 place, u32 number, s64 result, u64 ns)
+INLINE int count(u64 image, u64 place, u32 number, s64 result, u64 ns, u64 waited)
 {
     struct row *row = row_of(&image, place, number);
     if (!row)
@@ -334,6 +354,7 @@ INLINE int count(u64 image, u64 place, u32 number, s64 result, u64 ns)
     row->calls += 1;
     if (ns) {
         row->elapsed += ns;
+        row->waited += waited;
         if (ns > row->longest)
             row->longest = ns;
         if (!row->timed || ns < row->shortest)
@@ -399,9 +420,9 @@ INLINE u64 sent_argument(struct sample *s, u64 which)
     return which < 6 ? *(u64 *)((u8 *)s->arguments + 8 * which) : 0;
 }
 
-/* Finds the place of a call. Returns 1 if a rule is missing. Numbers that differ by the way through the program are
+/* Finds the place of a call. Returns IS_UNKNOWN if a rule is missing, IS_OPEN if the place is open. Numbers that differ by the way through the program are
  * left in maps: there the verifier does not know them, and so it need not follow each way to the end. */
-INLINE int find_place(u64 *context, struct slot *slot)
+INLINE u32 find_place(u64 *context, struct slot *slot)
 {
     u64 words[4];
     if (read_kernel(words, sizeof words, (void *)(context[0] + settings.place_at)))
@@ -414,9 +435,9 @@ INLINE int find_place(u64 *context, struct slot *slot)
         slot->depth = i + 1;
         u32 *rule = map_lookup(&rules, &key);
         if (!rule)
-            return 1;
+            return IS_UNKNOWN;
         if (*rule & LAST)
-            return 0;
+            return *rule & OPEN ? IS_OPEN : 0;
         sp += *rule;
         if (read_user(&key.address, sizeof key.address, (void *)sp))
             return 0;
@@ -454,12 +475,18 @@ INLINE u64 draw_after(u64 n)
 }
 
 /* Copies the memory to which a call's arguments point. */
-INLINE void copy_memory(struct sample *s, const u8 *how, int is_return)
+INLINE void copy_memory(struct sample *s, const u8 *how, u32 first, int is_return)
 {
     for (u32 i = 0; i < 6; i++) {
         u32 what = how[i];
         u64 from = s->arguments[i], most = PIECE;
-        struct piece *piece = &s->piece[i];
+        /* Arguments before the first take places that later ones fill. */
+        u64 at = i - first;
+        FORGET(at);
+        at &= 7;
+        if (at >= PIECES)
+            continue;
+        struct piece *piece = &s->piece[at];
         piece->argument = i;
         piece->bytes = 0;
         if (!what || !from)
@@ -484,7 +511,7 @@ INLINE void copy_memory(struct sample *s, const u8 *how, int is_return)
             }
             piece->bytes = (u32)most;
         }
-        s->pieces = i + 1;
+        s->pieces = at + 1;
     }
 }
 
@@ -529,9 +556,9 @@ INLINE void send_stack(u64 *context, struct sample *s)
 INLINE void begin_call(u64 *context, struct slot *slot, u32 number)
 {
     u64 nth = 0;
-    u32 flags = 0, wants_stack = 0;
-    if (find_place(context, slot))
-        flags = IS_UNKNOWN;
+    slot->found = find_place(context, slot);
+    slot->wants = 0;
+    u32 flags = slot->found;
     u64 place = slot->place;
     struct row_key key = { slot->image, place, number, processor() };
     if (flags || slot->known != number || slot->known_place != place || !slot->until) {
@@ -540,17 +567,29 @@ INLINE void begin_call(u64 *context, struct slot *slot, u32 number)
         slot->known_place = place;
         slot->until = 0;
         if (!row) {
-            wants_stack = 1;
+            u32 zero = 0;
+            struct allowance *allowed = map_lookup(&allowance, &zero);
+            struct totals *t = all();
+            if (allowed && t && allowed->stacks && t->rows < allowed->rows) {
+                allowed->stacks -= 1;
+                slot->wants = MUST_HAVE_STACK;
+            } else {
+                /* Too many short programs for their places to be learned: the call counts without one. */
+                slot->place = 0;
+                place = 0;
+                key.place = 0;
+                slot->found = 0;
+            }
         } else {
             u64 next = row->calls + 1;
             if (next >= row->due) {
                 row->due = draw_after(next);
-                wants_stack = 1;
+                slot->wants = WANTS_STACK;
             }
             u64 left = row->due - next - 1;
             slot->until = left > 0xffffffff ? 0xffffffff : left;
             if (flags && next < UNKNOWN)
-                wants_stack = 1;
+                slot->wants = MUST_HAVE_STACK;
         }
     } else {
         slot->until -= 1;
@@ -558,16 +597,24 @@ INLINE void begin_call(u64 *context, struct slot *slot, u32 number)
     struct capture *capture = capture_of(number);
     if (!capture)
         return;
-    u32 stands_for = 0;
+    u32 stands_for = 0, wants_stack = slot->wants;
     if (capture->flags & NAMES_OBJECT) {
         slot->named += 1;
         u32 octave = log2_of(slot->named | 1);
-        stands_for = octave <= NAMED_BITS ? 1 : 1u << ((octave - NAMED_BITS) & 31);
-        if (random_number() & (stands_for - 1))
+        stands_for = octave < ALL_BITS ? 1 : 1u << ((octave - NAMED_BITS) & 31);
+        if (random_number() & (stands_for - 1)) {
             stands_for = 0;
+        } else if (ring_query(&samples, UNREAD_BYTES) > MOST_UNREAD) {
+            stands_for = 0;
+            ADD(no_sample, 1);
+        }
     }
     if (!wants_stack && !slot->window && !stands_for)
         return;
+    if (wants_stack && !slot->window && ring_query(&samples, UNREAD_BYTES) > MOST_UNREAD_OF_STACKS) {
+        ADD(no_sample, 1);
+        return;
+    }
     u64 calls = calls_of(key);
     nth = calls + 1;
     if (!slot->window && wants_stack) {
@@ -578,12 +625,13 @@ INLINE void begin_call(u64 *context, struct slot *slot, u32 number)
         if (allowed && allowed->windows[octave]) {
             allowed->windows[octave] -= 1;
             slot->window = WINDOW;
-            flags |= OPENS_WINDOW;
+            slot->found |= OPENS_WINDOW;
         } else {
             ADD(refused, 1);
             /* The stack of a place that is not known yet is sent in any case. */
-            if (calls && !(flags & IS_UNKNOWN))
+            if (wants_stack != MUST_HAVE_STACK)
                 wants_stack = 0;
+            slot->wants = wants_stack;
             if (!wants_stack && !stands_for)
                 return;
         }
@@ -598,14 +646,15 @@ INLINE void begin_call(u64 *context, struct slot *slot, u32 number)
     s->space = slot->space;
     s->place = place;
     s->nth = nth;
-    s->flags = flags | (slot->window ? IN_WINDOW : 0);
+    s->flags = slot->found | (slot->window ? IN_WINDOW : 0);
     s->number = number;
     s->depth = slot->depth;
     s->tid = (u32)who;
     s->process = who >> 32;
     s->result = 0;
+    s->waited = 0;
     s->took = slot->entered;
-    if (wants_stack || flags & OPENS_WINDOW)
+    if (slot->wants)
         send_stack(context, s);
     s->kind = ITS_ENTRY;
     s->size = stands_for;
@@ -617,7 +666,7 @@ INLINE void begin_call(u64 *context, struct slot *slot, u32 number)
         s->changes = changes_so_far(slot->image, (u32)sent_argument(s, descriptor - 1));
     s->pieces = 0;
     slot->is_sampled = 1;
-    copy_memory(s, capture->at_entry, 0);
+    copy_memory(s, capture->at_entry, capture->first_at_entry, 0);
     send_call(s, s->flags & OPENS_WINDOW ? 0 : NO_WAKEUP);
 }
 
@@ -636,7 +685,7 @@ INLINE void end_call(u64 *context, struct slot *slot, u32 number, u64 image, s64
     if (capture->flags & CLOSES)
         change(image, (u32)argument(context, 0));
     u32 flags = slot->is_sampled ? IS_SAMPLED : 0;
-    if (ns >= LONG_NS)
+    if (ns >= LONG_NS && slot->waited)
         flags |= IS_LONG;
     if (slot->is_sampled && slot->window) {
         slot->window -= 1;
@@ -663,6 +712,7 @@ INLINE void end_call(u64 *context, struct slot *slot, u32 number, u64 image, s64
     s->process = who >> 32;
     s->result = result;
     s->took = ns;
+    s->waited = slot->waited;
     for (u32 i = 0; i < 6; i++)
         s->arguments[i] = argument(context, i);
     u32 descriptor = capture->descriptor;
@@ -674,7 +724,7 @@ INLINE void end_call(u64 *context, struct slot *slot, u32 number, u64 image, s64
     s->pieces = 0;
     /* A call that failed may have written nothing. */
     if (s->flags & IS_SAMPLED && !(s->result < 0 && s->result >= -MOST_ERRNO))
-        copy_memory(s, capture->at_return, 1);
+        copy_memory(s, capture->at_return, capture->first_at_return, 1);
     send_call(s, s->flags & ENDS_WINDOW ? 0 : NO_WAKEUP);
 }
 
@@ -692,7 +742,7 @@ SECTION("sys_enter") int on_enter(u64 *context)
                 return 0;
         }
         if (flags & INTERRUPTED)
-            count(slot->call_image, slot->place, slot->number, slot->result, slot->took);
+            count(slot->call_image, slot->place, slot->number, slot->result, slot->took, slot->was_waiting);
         slot->flags = 0;
     }
     slot->call_image = slot->image;
@@ -713,6 +763,7 @@ SECTION("sys_enter") int on_enter(u64 *context)
             && read_user_string(event.text, TEXT, name) > 0)
             tell(&event, sizeof event, NO_WAKEUP);
     }
+    slot->waited = 0;
     slot->since = settings.timed ? clock_ns() : 0;
     return 0;
 }
@@ -762,7 +813,7 @@ SECTION("sys_exit") int on_exit(u64 *context)
     u64 image = slot->call_image, ns = slot->since ? clock_ns() - slot->since : 0;
     u32 flags = slot->flags;
     if (flags & INTERRUPTED) {
-        count(image, slot->place, number, slot->result, slot->took);
+        count(image, slot->place, number, slot->result, slot->took, slot->was_waiting);
         slot->flags = flags & ~INTERRUPTED;
         number = NONE;
     }
@@ -781,6 +832,7 @@ SECTION("sys_exit") int on_exit(u64 *context)
         image = slot->image;
         ns = 0;
         slot->place = 0;
+        slot->waited = 0;
         slot->is_sampled = 0;
         slot->entered += 1;
     }
@@ -791,10 +843,11 @@ SECTION("sys_exit") int on_exit(u64 *context)
         slot->number = number;
         slot->result = result;
         slot->took = ns;
+        slot->was_waiting = slot->waited;
         slot->flags |= INTERRUPTED;
     } else {
         slot->number = NONE;
-        count(image, slot->place, number, result, ns);
+        count(image, slot->place, number, result, ns, slot->waited);
         if (slot->flags & EXECUTED && examine_program(context, slot, tid)) {
             ADD(foreign, 1);
             give_up(slot, tid);
@@ -828,6 +881,8 @@ SECTION("task_newtask") int on_fork(u64 *context)
     child->image = is_process ? (u64)child->generation << 16 | at : slot->image;
     child->call_image = child->image;
     child->since = 0;
+    child->waited = 0;
+    child->left_at = 0;
     child->entered = 0;
     child->number = NONE;
     child->tid = tid;
@@ -847,6 +902,23 @@ SECTION("task_newtask") int on_fork(u64 *context)
     ADD(live, 1);
     struct event event = { clock_ns(), child->image, slot->image, STARTED, tid, parent, is_process, {} };
     tell(&event, WITHOUT_TEXT, NO_WAKEUP);
+    return 0;
+}
+
+/* A thread gives the processor to another one. */
+SECTION("sched_switch") int on_switch(u64 *context)
+{
+    struct slot *slot = slot_at((u32)pid_and_tid());
+    if (slot)
+        slot->left_at = clock_ns();
+    u32 next = 0;
+    if (read_kernel(&next, sizeof next, (void *)(context[2] + settings.pid_offset)))
+        return 0;
+    slot = slot_at(next);
+    if (slot && slot->left_at) {
+        slot->waited += clock_ns() - slot->left_at;
+        slot->left_at = 0;
+    }
     return 0;
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use systoll_hooks::layout::capture;
 use systoll_model::{Machine, Sysno};
 
-/// Threads that are watched at a time, at most. Slots cost 112 bytes each.
+/// Threads that are watched at a time, at most. Slots cost 144 bytes each.
 const SLOTS: u32 = 32_767;
 /// Slots that are free before anything is watched. The others are handed out while it runs ([`Counter::hand_out`]), in
 /// pieces of as many: that takes 10 ms in all, in which a thread starts 600 others at most (17 µs each).
@@ -30,7 +30,7 @@ const RULES: u32 = 16_384;
 /// Numbers that tell if descriptors are still the same files. Several descriptors may share one.
 const CHANGES: u32 = 1 << 16;
 /// Bytes of a sampled call, at most (`struct sample`).
-const SAMPLE: usize = 144 + 34 * 8 + 12_288;
+const SAMPLE: usize = 152 + 34 * 8 + 12_288;
 /// Largest number of threads that Linux allows (PID_MAX_LIMIT).
 const MOST_THREADS: u32 = 1 << 22;
 /// Entries read by one call.
@@ -348,7 +348,7 @@ impl Counter {
         }
     }
 
-    /// Sets the number of windows that may be opened.
+    /// Sets what may still be sampled.
     pub(super) fn allow(&self, windows: Allowance) {
         let set = self.maps.allowance.set(0, windows);
         debug_assert!(set.is_ok(), "{set:?}");
@@ -381,6 +381,7 @@ pub(super) fn add(sum: &mut Row, row: &Row) {
         sum.shortest = if sum.timed == 0 { row.shortest } else { sum.shortest.min(row.shortest) };
     }
     sum.timed += row.timed;
+    sum.waited += row.waited;
     sum.histogram.iter_mut().zip(row.histogram).for_each(|(mine, theirs)| *mine += theirs);
 }
 
@@ -410,8 +411,17 @@ impl Maps {
 
     /// Says what is to be copied of calls' memory.
     fn set_captures(&self) -> std::io::Result<()> {
-        let all = (0..NUMBERS).map(|number| (number, capture::entry(Machine::HERE.call(number).0)));
-        all.filter(|(_, entry)| *entry != [0; 16]).try_for_each(|(number, entry)| self.captures.set(number, entry))
+        const ARGUMENTS: usize = capture::AT_RETURN as usize;
+        (0..NUMBERS).try_for_each(|number| {
+            let mut entry = capture::entry(Machine::HERE.call(number).0);
+            if entry == [0; 16] {
+                return Ok(());
+            }
+            // The last two bytes are for threads that copy memory themselves; the programs have others there.
+            let first = |at: usize| entry[at..at + ARGUMENTS].iter().position(|how| *how != 0).unwrap_or(0) as u8;
+            [entry[14], entry[15]] = [first(0), first(ARGUMENTS)];
+            self.captures.set(number, entry)
+        })
     }
 
     /// Returns the descriptor of a map that a program names, and true if the program wants its value's address.

@@ -14,6 +14,9 @@ const MAX_PRICED: usize = 40;
 /// Calls of a row that are priced by trying one, at least. A price takes 2 ms; fewer calls cost less than that.
 const LEAST_PRICED: u64 = 500;
 
+/// Share of calls, as a divisor, that came before their callers were known and are worth a note.
+const UNSURE: u64 = 100;
+
 impl Session {
     /// Returns the recording of a run that has ended, or that is no longer watched.
     pub(super) fn finish(mut self) -> Recording {
@@ -66,7 +69,7 @@ impl Session {
             );
             problems.note(ProblemKind::Bounded, text);
         }
-        if sums.unsure > 0 {
+        if sums.unsure.saturating_mul(UNSURE) > entered {
             let text = format!(
                 "{} calls came before their callers could be found, and are divided among these as their samples are",
                 sums.unsure
@@ -124,15 +127,18 @@ impl Session {
         named.recording(table, &self.sampling.windows, parts)
     }
 
-    /// Returns what a row's calls have cost, ns. Calls that do not wait have cost their time as the kernel's clock
-    /// measured it inside, and the way there and back. Others are priced by trying them, or else as the crossing alone.
+    /// Returns what a row's calls have cost, ns: their time as the kernel's clock measured it inside, less that for which
+    /// their threads had no processor, and the way there and back. Calls that were not timed are priced by trying them,
+    /// or else as the crossing alone.
     fn toll(&self, row: &Row, prices: &Prices) -> u64 {
         let crossing = prices.crossing_ns();
         let calls = row.counts.calls as f64;
-        let waits = row.syscall.signature().is_none_or(|s| s.waits);
         let way = (crossing - self.watching.inside_ns).max(0.0);
         let toll = match prices.calls.get(&row.syscall) {
-            _ if !waits && row.counts.elapsed_ns > 0 => row.counts.elapsed_ns as f64 + calls * way,
+            _ if row.counts.elapsed_ns > 0 => {
+                let waited = row.counts.waited_ns.unwrap_or(0);
+                row.counts.elapsed_ns.saturating_sub(waited) as f64 + calls * way
+            }
             Some(price) => calls * price.ns,
             None => calls * crossing,
         };

@@ -107,6 +107,11 @@ impl Images {
         running.or_else(|| self.ended.get(&number).map(|e| e.space)).unwrap_or(0)
     }
 
+    /// Returns true if a program runs, or has rows that are not taken yet.
+    pub(super) fn knows(&self, number: u64) -> bool {
+        self.running.contains_key(&number) || self.ended.contains_key(&number)
+    }
+
     /// Returns true if a program runs in an address space, or one that did has rows that are not taken yet.
     pub(super) fn has_space(&self, space: u64) -> bool {
         self.running.values().any(|r| r.space == space) || self.ended.values().any(|e| e.space == space)

@@ -64,6 +64,9 @@ pub(super) struct Slot {
     pub(super) generation: u32,
     pub(super) result: i64,
     pub(super) took: u64,
+    pub(super) waited: u64,
+    pub(super) left_at: u64,
+    pub(super) was_waiting: u64,
     /// Image that made the thread's address space.
     pub(super) space: u64,
     /// Place of the call in work.
@@ -78,6 +81,8 @@ pub(super) struct Slot {
     /// Addresses of the place.
     pub(super) depth: u32,
     pub(super) named: u32,
+    pub(super) found: u32,
+    pub(super) wants: u32,
 }
 
 /// The key of a row.
@@ -103,6 +108,8 @@ pub(super) struct Row {
     pub(super) elapsed: u64,
     pub(super) longest: u64,
     pub(super) shortest: u64,
+    /// Time for which threads were without a processor.
+    pub(super) waited: u64,
     pub(super) histogram: [u64; BUCKETS],
     /// Number of the call that is sampled next, or a later one.
     pub(super) due: u64,
@@ -119,6 +126,7 @@ impl Row {
             timed: of(self.timed),
             results: of(self.results),
             elapsed: of(self.elapsed),
+            waited: of(self.waited),
             histogram: self.histogram.map(of),
             ..*self
         }
@@ -142,6 +150,7 @@ impl Default for Row {
             elapsed: 0,
             longest: 0,
             shortest: 0,
+            waited: 0,
             histogram: [0; BUCKETS],
             due: 0,
         }
@@ -196,17 +205,26 @@ pub(super) struct RuleKey {
 /// Rule of an address with which a place ends. Other rules are the distance of the return address from the stack
 /// pointer.
 pub(super) const LAST: u32 = 1 << 31;
+/// With [`LAST`]: the caller does not lie at a constant distance.
+pub(super) const OPEN: u32 = 1 << 30;
 /// Addresses of a place, at most.
 pub(super) const DEEPEST: usize = 10;
 
-/// Windows that may still be opened, by octave.
+/// What may still be sampled.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct Allowance(pub(super) [u32; BUCKETS]);
+pub(super) struct Allowance {
+    /// Number of rows made up to which each place has a row of its own.
+    pub(super) rows: u64,
+    /// First stacks of such rows.
+    pub(super) stacks: u64,
+    /// Windows, by octave.
+    pub(super) windows: [u32; BUCKETS],
+}
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self([0; BUCKETS])
+        Self { rows: 0, stacks: 0, windows: [0; BUCKETS] }
     }
 }
 
@@ -315,13 +333,13 @@ mod tests {
     #[test]
     fn structs_have_no_padding() {
         assert_eq!(size_of::<Settings>(), 23 * 4);
-        assert_eq!(size_of::<Slot>(), 112);
+        assert_eq!(size_of::<Slot>(), 144);
         assert_eq!(size_of::<RowKey>(), 24);
-        assert_eq!(size_of::<Row>(), (9 + BUCKETS) * 8);
+        assert_eq!(size_of::<Row>(), (10 + BUCKETS) * 8);
         assert_eq!(size_of::<ErrorKey>(), 24);
         assert_eq!(size_of::<Totals>(), 10 * 8);
         assert_eq!(size_of::<RuleKey>(), 16);
-        assert_eq!(size_of::<Allowance>(), BUCKETS * 4);
+        assert_eq!(size_of::<Allowance>(), 16 + BUCKETS * 4);
         assert_eq!(size_of::<Task>(), TASK_BYTES);
     }
 

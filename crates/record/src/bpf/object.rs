@@ -87,7 +87,15 @@ mod tests {
         let names: Vec<&str> = programs.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(
             names,
-            ["sys_enter", "sys_exit", "task_newtask", "sched_process_exec", "sched_process_exit", "learn"]
+            [
+                "sys_enter",
+                "sys_exit",
+                "task_newtask",
+                "sched_switch",
+                "sched_process_exec",
+                "sched_process_exit",
+                "learn"
+            ]
         );
         for program in &programs {
             let code = program.linked(|map| Some((0x1234, map == "settings"))).unwrap();

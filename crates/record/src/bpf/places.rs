@@ -6,12 +6,12 @@
 //! among these as its samples are.
 
 use super::counter::Counter;
-use super::layout::{DEEPEST, LAST, RuleKey};
+use super::layout::{DEEPEST, LAST, OPEN, RuleKey};
 use super::mappings::Mapped;
 use super::sample::{IS_UNKNOWN, Sample};
-use crate::procfs;
 use crate::table::Table;
 use crate::tracee::{Regs, arch};
+use crate::{procfs, sys};
 use foldhash::HashMap;
 use std::collections::hash_map::Entry;
 use systoll_model::FrameClass;
@@ -19,6 +19,10 @@ use systoll_symbols::{AddressSpace, PlacedFrame, RawFrame, Symbols, Until};
 
 /// Address spaces with a state of their own, at most; the calls of further ones have no context.
 const MOST_SPACES: usize = 1_024;
+
+/// Distance from a stack pointer below which memory is taken to be the thread's stack, bytes. It may have changed since the
+/// sample.
+const STACK: u64 = 8 << 20;
 
 /// An address space, with what is known of places in it.
 struct Space {
@@ -98,10 +102,10 @@ impl Places {
             return None;
         }
         let mut placed = Vec::new();
-        let mut is_complete = unwind(&mut space.space, symbols, &regs, stack, &mut placed);
+        let mut is_complete = unwind(&mut space.space, symbols, (&regs, stack, sample.process), &mut placed);
         if space.space.ended_outside() {
             space.space.update(symbols, sample.process);
-            is_complete = unwind(&mut space.space, symbols, &regs, stack, &mut placed);
+            is_complete = unwind(&mut space.space, symbols, (&regs, stack, sample.process), &mut placed);
         }
         let ends = |p: &PlacedFrame, symbols: &mut Symbols| {
             matches!(symbols.class(p.frame), FrameClass::User | FrameClass::Unknown)
@@ -173,10 +177,11 @@ fn rules_of(context: &[PlacedFrame]) -> (Vec<(u64, u32)>, usize) {
         let next =
             context.get(at + 1).filter(|next| next.constant && next.frame.is_return && next.frame.module.is_some());
         let distance = next.and_then(|next| next.sp.checked_sub(8)?.checked_sub(frame.sp));
-        match distance.and_then(|d| u32::try_from(d).ok()).filter(|d| *d < LAST && frame.frame.module.is_some()) {
+        match distance.and_then(|d| u32::try_from(d).ok()).filter(|d| *d < OPEN && frame.frame.module.is_some()) {
             Some(distance) => rules.push((frame.ip, distance)),
             None => {
-                rules.push((frame.ip, LAST));
+                let is_open = at + 1 < context.len();
+                rules.push((frame.ip, if is_open { LAST | OPEN } else { LAST }));
                 break;
             }
         }
@@ -189,14 +194,19 @@ fn rules_of(context: &[PlacedFrame]) -> (Vec<(u64, u32)>, usize) {
 fn unwind(
     space: &mut AddressSpace,
     symbols: &mut Symbols,
-    regs: &Regs,
-    stack: &[u8],
+    (regs, stack, pid): (&Regs, &[u8], i32),
     placed: &mut Vec<PlacedFrame>,
 ) -> bool {
     let start = arch::sp(regs);
     let mut word = |address: u64| {
-        let at = usize::try_from(address.checked_sub(start)?).ok()?;
-        stack.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes)
+        let at = address.wrapping_sub(start);
+        if at < STACK || at > STACK.wrapping_neg() {
+            let at = usize::try_from(at).ok()?;
+            return stack.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes);
+        }
+        // Code, which is the same later.
+        let mut word = [0; 8];
+        (sys::read_memory(pid, address, &mut word) == word.len()).then(|| u64::from_ne_bytes(word))
     };
     placed.clear();
     space.unwind_placed(symbols, &arch::for_unwinding(regs), &mut word, Until::Root, placed)

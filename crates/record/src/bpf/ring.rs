@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of the ring of events: some 25,000 without text. A fork makes three, and is read within a twentieth of a second.
 pub(super) const EVENTS: usize = 1 << 20;
-/// Bytes of the ring of sampled calls: some 500 stacks, or 200 windows.
-pub(super) const SAMPLES: usize = 1 << 22;
+/// Bytes of the ring of sampled calls: some 1,000 stacks, or 400 windows.
+pub(super) const SAMPLES: usize = 1 << 23;
 /// Bytes of the ring of threads that have mapped code: some 2,700.
 pub(super) const MAPPED: usize = 1 << 16;
 /// Bits of a record's length: the record is being written; it is to be skipped (BPF_RINGBUF_BUSY_BIT, _DISCARD_BIT).

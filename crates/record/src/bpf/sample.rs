@@ -12,7 +12,7 @@ pub(super) const IS_SAMPLED: u32 = 16;
 pub(super) const IS_LONG: u32 = 32;
 
 /// Bytes of a sample before its pieces, or before its registers and stack; bytes of these registers.
-const HEAD: usize = 144;
+const HEAD: usize = 152;
 pub(super) const REGISTERS: usize = 34 * 8;
 /// Bytes of a piece with its head, and of that head.
 const PIECE: usize = 264;
@@ -48,6 +48,8 @@ pub(super) struct Sample<'b> {
     pub(super) result: i64,
     /// Time of the call, ns; at its entry, its number in its thread.
     pub(super) took: u64,
+    /// Time of the call for which the thread was without a processor, ns.
+    pub(super) waited: u64,
     /// Number that changes when the descriptor may have become another file: the one that the call uses, or at the return
     /// of a call that opens one, that.
     pub(super) changes: u64,
@@ -73,7 +75,7 @@ impl<'b> Sample<'b> {
         };
         let mut args = [0; 6];
         for (at, arg) in args.iter_mut().enumerate() {
-            *arg = long(88 + 8 * at)?;
+            *arg = long(96 + 8 * at)?;
         }
         Some(Self {
             part,
@@ -89,10 +91,11 @@ impl<'b> Sample<'b> {
             process: word(60)? as i32,
             result: long(64)? as i64,
             took: long(72)?,
-            changes: long(80)?,
+            waited: long(80)?,
+            changes: long(88)?,
             args,
-            stands_for: word(140)?.into(),
-            pieces: word(136)?,
+            stands_for: word(148)?.into(),
+            pieces: word(144)?,
             rest,
         })
     }
@@ -127,8 +130,8 @@ mod tests {
         let mut bytes = vec![0; HEAD + PIECE];
         bytes[40] = 2;
         bytes[44] = 5;
-        bytes[88 + 8] = 9;
-        bytes[136] = 1;
+        bytes[96 + 8] = 9;
+        bytes[144] = 1;
         bytes[HEAD] = 1;
         bytes[HEAD + 4] = 3;
         bytes[HEAD + 8..HEAD + 11].copy_from_slice(b"/a\0");
@@ -138,7 +141,7 @@ mod tests {
         let piece = Piece { argument: 1, read: Read::Entry, bytes: b"/a\0" };
         assert_eq!(sample.memory().collect::<Vec<_>>(), [piece]);
         // A piece that says more than there is, and an argument that no call has.
-        (bytes[HEAD + 5], bytes[136]) = (2, 9);
+        (bytes[HEAD + 5], bytes[144]) = (2, 9);
         assert_eq!(Sample::read(&bytes).unwrap().memory().count(), 0);
         (bytes[HEAD + 5], bytes[HEAD]) = (0, 6);
         assert_eq!(Sample::read(&bytes).unwrap().memory().count(), 0);

@@ -17,15 +17,17 @@ use crate::table::{Look, Table};
 use crate::windows::Windows;
 use foldhash::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 use systoll_hooks::assemble::{Piece, Read, WrittenCall};
 use systoll_hooks::layout::capture::{FdsChanged, fds_changed};
 use systoll_model::{ArgKind, Looked, Machine, Moment, RowId, Signature, Sysno, WaitSpan, object_name};
 use systoll_symbols::Symbols;
 
-/// Windows that may be opened until the next look, of each octave.
+/// Windows of each octave, and first stacks of rows, that may be sampled until the allowance is renewed.
 const AT_ONCE: u32 = 8;
-/// Elapsed time below which a call is taken not to have waited, ns.
-const NO_WAIT_NS: u64 = 50_000;
+const STACKS_AT_ONCE: u64 = 1_024;
+/// Time that first stacks of rows may take, and that time as a share of the run's, added to it.
+const FOR_STACKS: (Duration, f64) = (Duration::from_millis(300), 0.1);
 /// Number of rt_sigreturn, whose result is a register of the code that the handler interrupted.
 const RT_SIGRETURN: Sysno = Sysno(15);
 
@@ -63,6 +65,8 @@ pub(super) struct Sampling {
     descriptors: Descriptors,
     threads: HashMap<i32, Thread>,
     ordinals: u32,
+    /// Time that stacks have taken.
+    for_stacks: Duration,
     /// Rows that were sampled before the program's `main` began, and not since.
     startup: HashSet<u32>,
     /// False if calls are only counted.
@@ -82,6 +86,7 @@ impl Sampling {
             descriptors: Descriptors::default(),
             threads: HashMap::default(),
             ordinals: 0,
+            for_stacks: Duration::ZERO,
             startup: HashSet::default(),
             is_on,
             runs_already: false,
@@ -107,7 +112,8 @@ impl Sampling {
     }
 
     /// Tells the kernel how many windows may be opened in a run that has lasted `run_ns`.
-    pub(super) fn allow(&mut self, counter: &Counter, run_ns: u64) {
+    /// `rows` is the number of rows up to which places have rows of their own.
+    pub(super) fn allow(&mut self, counter: &Counter, run_ns: u64, rows: u64) {
         if !self.is_on {
             return;
         }
@@ -115,7 +121,9 @@ impl Sampling {
         for (octave, allowed) in (0u8..).zip(&mut windows) {
             *allowed = if self.windows.affordable(octave, run_ns) { AT_ONCE } else { 0 };
         }
-        counter.allow(Allowance(windows));
+        let (least, share) = FOR_STACKS;
+        let has_time = self.for_stacks < least + Duration::from_nanos(run_ns).mul_f64(share);
+        counter.allow(Allowance { rows, stacks: if has_time { STACKS_AT_ONCE } else { 0 }, windows });
         self.windows.refused = counter.totals().refused;
     }
 
@@ -126,7 +134,8 @@ impl Sampling {
             self.places.note_mapped(mapped);
         }
         counter.samples().read(end, |bytes| {
-            let Some(sample) = Sample::read(bytes).filter(|sample| sample.process != own) else { return };
+            let is_wanted = |sample: &Sample<'_>| sample.process != own && images.knows(sample.image);
+            let Some(sample) = Sample::read(bytes).filter(is_wanted) else { return };
             let began = own_cpu();
             let octave = sample.nth.max(1).ilog2() as u8;
             match sample.part {
@@ -134,8 +143,12 @@ impl Sampling {
                 Part::Entry => self.on_entry(counter, &sample, table, images),
                 Part::Return => self.on_return(counter, &sample, table, images),
             }
+            let took = own_cpu().saturating_sub(began);
             let thread = self.threads.get(&sample.tid).and_then(|thread| thread.window.as_ref());
-            self.windows.spend(thread.map_or(octave, |w| w.octave), own_cpu().saturating_sub(began));
+            match sample.part {
+                Part::Stack => self.for_stacks += took,
+                _ => self.windows.spend(thread.map_or(octave, |w| w.octave), took),
+            }
         });
     }
 
@@ -220,7 +233,7 @@ impl Sampling {
         let signature = syscall.signature();
         let result = if syscall == RT_SIGRETURN { 0 } else { sample.result };
         let result = Machine::HERE.result(syscall, &args, result);
-        if sample.is(IS_LONG) && signature.is_none_or(|s| s.waits) {
+        if sample.is(IS_LONG) {
             self.keep_wait(counter, (sample, signature, &args, result), table, images);
         }
         if !sample.is(IS_SAMPLED) {
@@ -258,11 +271,10 @@ impl Sampling {
             self.note_look(&written, (&entered, sample), signature, (table, images));
             return;
         }
-        let waits = signature.is_none_or(|s| s.waits) && sample.took > NO_WAIT_NS;
         let times = Times {
             entry_ns: entered.at.saturating_sub(self.start_ns),
             elapsed_ns: sample.took,
-            waited_ns: (!waits).then_some(0),
+            waited_ns: Some(sample.waited),
         };
         let bound = self.windows.bytes();
         let mut call = raw_call(entered.row, &written, signature, (times, entered.fd.clone(), bound));
@@ -356,16 +368,18 @@ impl Sampling {
     }
 
     /// Ends the windows of threads that have ended, or have a new program; a call that has not returned is their last.
-    pub(super) fn end_threads(&mut self, ended: &[i32], table: &mut Table) {
-        for tid in ended {
+    pub(super) fn end_threads(&mut self, ended: &[(i32, bool)], table: &mut Table) {
+        for (tid, goes_on) in ended {
             self.end_window(*tid, table);
-            self.threads.remove(tid);
+            if !goes_on {
+                self.threads.remove(tid);
+            }
         }
     }
 
     /// Ends all windows.
     pub(super) fn end(&mut self, table: &mut Table) {
-        let all: Vec<i32> = self.threads.keys().copied().collect();
+        let all: Vec<(i32, bool)> = self.threads.keys().map(|tid| (*tid, false)).collect();
         self.end_threads(&all, table);
     }
 

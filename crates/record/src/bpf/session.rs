@@ -21,6 +21,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const PROGRESS_NS: u64 = 100_000_000;
 /// Rows that are made before those of programs that have ended are taken out of the map: its quarter.
 const ROWS_BEFORE_TAKING: u64 = ROWS as u64 / 4;
+/// Rows in the map up to which each place has one of its own; the others are for calls without their place.
+const ROWS_BY_PLACE: u64 = ROWS as u64 / 2;
 
 /// The figures of watching itself, measured before the run on our own thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,7 +97,7 @@ impl Session {
         images.start_ns = start_ns;
         let mut sampling = Sampling::new(how.windows.clone(), how.seed, how.closely == Closely::All);
         sampling.start_ns = start_ns;
-        sampling.allow(&counter, 0);
+        sampling.allow(&counter, 0, ROWS_BY_PLACE);
         let taken = Sums { rows: counter.totals().rows, ..Sums::default() };
         Self {
             counter,
@@ -141,7 +143,7 @@ impl Session {
             self.take_events();
             self.reap(Some(signals));
             let (now, totals) = (sys::now(), self.counter.totals());
-            self.sampling.allow(&self.counter, self.at(now));
+            self.sampling.allow(&self.counter, self.at(now), self.taken.rows + ROWS_BY_PLACE);
             if self.images.has_ended() && totals.rows.saturating_sub(self.taken.rows) > ROWS_BEFORE_TAKING {
                 self.take_rows();
             }
@@ -213,7 +215,8 @@ impl Session {
         counter.events().read(u64::MAX, |bytes| {
             let Some(event) = Event::read(bytes) else { return };
             match event.kind {
-                Kind::HasExecuted | Kind::Ended | Kind::IsForeign => ended.push(event.tid),
+                Kind::HasExecuted => ended.push((event.tid, true)),
+                Kind::Ended | Kind::IsForeign => ended.push((event.tid, false)),
                 Kind::Started | Kind::TriesExec | Kind::ReturnedFromExec => {}
             }
             if let Some(exe) = images.take(event, table, |tid| counter.image_of(tid)) {
@@ -370,7 +373,9 @@ fn add_counts(table: &mut Table, id: u32, row: &Row, is_startup: bool) {
         max_ns: row.longest,
         min_ns: (row.timed > 0).then_some(row.shortest),
         histogram: Histogram::from_buckets(row.histogram.to_vec()),
+        waited_ns: (row.timed > 0).then_some(row.waited),
         startup_calls: if is_startup { row.calls } else { 0 },
+        startup_waited_ns: if is_startup { row.waited } else { 0 },
         ..Counts::default()
     };
     to.counts.merge(&counts);
