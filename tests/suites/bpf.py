@@ -237,6 +237,59 @@ for case in (
     findings(case)
 
 
+WAITER = r"""
+#include <poll.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+static int there[2], back[2];
+static void *serve(void *none)
+{
+    char c;
+    struct timespec pause = {0, 4000000};
+    while (read(there[0], &c, 1) == 1) {
+        nanosleep(&pause, 0);
+        write(back[1], &c, 1);
+    }
+    return none;
+}
+int main(void)
+{
+    pthread_t thread;
+    char c = 'x';
+    pipe(there);
+    pipe(back);
+    pthread_create(&thread, 0, serve, 0);
+    for (int i = 0; i < 60; i++) {
+        write(there[1], &c, 1);
+        read(back[0], &c, 1);
+        poll(0, 0, 3);
+    }
+    close(there[1]);
+    pthread_join(thread, 0);
+    return 0;
+}
+"""
+
+
+@counted()
+def where_the_wall_went(box):
+    """Long waits, what they are for and where they are, are those that the in-process backend keeps."""
+    program = os.path.join(box.dir, "waiter")
+    built = box.run([tool("gcc"), "-g", "-O1", "-o", program, box.file("waiter.c", WAITER), "-lpthread"])
+    assert built.returncode == 0, built.stderr
+    shown = {}
+    for box.backend in ("inproc", "bpf"):
+        doc, _ = box.report([program])
+        waits = [w for w in doc["wall"]["waits"] if w["ns"] > 0.2 * doc["wall_ns"]]
+        lines = {row["syscall"]: row["user"]["line"] for row in doc["rows"] if row["calls"] >= 50 and row["user"]}
+        shown[box.backend] = {(w["waits_for"], w["syscall"], lines[w["syscall"]]) for w in waits}
+        assert all(abs(w["calls"] - 60) <= 6 for w in waits), waits
+    assert shown["bpf"] == shown["inproc"] and len(shown["bpf"]) == 2, (shown, doc["wall"])
+    # The time that a call waited is none that it cost.
+    assert doc["toll_ns"] < 0.1 * doc["wall_ns"], (doc["toll_ns"], doc["wall_ns"])
+
+
 @counted()
 def samples_that_are_lost_are_counted(box):
     """More processes than samples can be taken of: what is lost is said, no call is, and the counts are exact."""

@@ -20,6 +20,9 @@ pub(super) const READ_ONLY_TO_PROGRAMS: u32 = 1 << 7;
 /// Bytes of the verifier's log that are kept of a program that was refused.
 const LOG: usize = 1 << 16;
 
+/// Times that a program is loaded again if a signal has kept the verifier from its end.
+const TRIES: usize = 5;
+
 /// Numbers of the commands (`enum bpf_cmd`).
 mod command {
     pub(super) const MAP_CREATE: libc::c_long = 0;
@@ -268,7 +271,15 @@ impl Program {
                 .name(48, name)
         };
         // SAFETY: the code has as many instructions as it says, and the licence ends with a zero.
-        let first = unsafe { descriptor(command::PROG_LOAD, &mut arguments(&mut [])) };
+        let load = || unsafe { descriptor(command::PROG_LOAD, &mut arguments(&mut [])) };
+        let mut first = load();
+        // The verifier gives up when a signal is pending (bpf_check in kernel/bpf/verifier.c).
+        for _ in 0..TRIES {
+            match &first {
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => first = load(),
+                _ => break,
+            }
+        }
         first.map(Self).map_err(|error| {
             let mut log = vec![0; LOG];
             // SAFETY: as above; the log has the room that it says.

@@ -1,5 +1,5 @@
-//! The bpf backend: small programs in the kernel count calls where every program enters and leaves it. It takes rights,
-//! and changes nothing in a target: no stop, no code, no memory.
+//! The bpf backend: small programs in the kernel count calls where every program enters and leaves it, and send some of
+//! them whole. It takes rights, and changes nothing in a target: no stop, no code, no memory.
 //!
 //! Invariants: what the programs count is in maps that only this process has; when it ends, however it ends, the kernel
 //! removes programs and maps. Each call that was entered is counted as returned or not, or said to be lost.
@@ -41,7 +41,7 @@ use systoll_price::CROSSING_BUDGET;
 const MEASURED: u32 = 1_000;
 const MEASUREMENTS: u32 = 5;
 
-/// The backend that counts in the kernel.
+/// The backend that watches from the kernel.
 #[derive(Debug, Default)]
 pub struct BpfBackend(());
 
@@ -66,7 +66,7 @@ fn examine(how: &HowToWatch) -> Result<(), Error> {
         return Err(Error::NoElision(BackendKind::Bpf));
     }
     if how.longer.is_some() {
-        return Err(refused("it keeps sums, no single calls, which --longer asks for".into()));
+        return Err(refused("of single calls it keeps those that wait for 1 ms and more, and --longer asks for others, too".into()));
     }
     if how.until.is_some() {
         return Err(refused("it sees neither what is written nor where main begins".into()));

@@ -78,7 +78,7 @@ pub struct AttachArgs {
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
-    /// How to watch: auto enters the process (on aarch64 ptrace stops it at each call), bpf has the kernel count (as root)
+    /// How to watch: auto enters the process (on aarch64 ptrace stops it at each call), bpf watches from the kernel (as root)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: BackendChoice,
     /// Answer these calls in place of the kernel, and make them, in turns that standard input orders: what
