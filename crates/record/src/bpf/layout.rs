@@ -1,4 +1,4 @@
-//! The data that systoll shares with its programs in the kernel: the structs of `bpf/count.c`.
+//! The data that systoll shares with its programs in the kernel: the structs of `bpf/count.c` and `bpf/sample.h`.
 
 use super::call::Plain;
 
@@ -218,7 +218,7 @@ pub(super) struct Allowance {
     pub(super) rows: u64,
     /// First stacks of such rows.
     pub(super) stacks: u64,
-    /// Windows, by octave.
+    /// Windows, by the highest bit of the call's number in its row.
     pub(super) windows: [u32; BUCKETS],
 }
 

@@ -66,7 +66,9 @@ fn examine(how: &HowToWatch) -> Result<(), Error> {
         return Err(Error::NoElision(BackendKind::Bpf));
     }
     if how.longer.is_some() {
-        return Err(refused("of single calls it keeps those that wait for 1 ms and more, and --longer asks for others, too".into()));
+        return Err(refused(
+            "of single calls it keeps those that wait for 1 ms and more, and --longer asks for others, too".into(),
+        ));
     }
     if how.until.is_some() {
         return Err(refused("it sees neither what is written nor where main begins".into()));

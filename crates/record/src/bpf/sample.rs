@@ -1,4 +1,4 @@
-//! Reads the calls that the programs send: `struct sample` of `bpf/count.c`.
+//! Reads the calls that the programs send: `struct sample` of `bpf/sample.h`.
 
 use std::ops::Range;
 use systoll_hooks::assemble::{Piece, Read};

@@ -23,7 +23,7 @@ use systoll_hooks::layout::capture::{FdsChanged, fds_changed};
 use systoll_model::{ArgKind, Looked, Machine, Moment, RowId, Signature, Sysno, WaitSpan, object_name};
 use systoll_symbols::Symbols;
 
-/// Windows of each octave, and first stacks of rows, that may be sampled until the allowance is renewed.
+/// Windows of each doubling of a row's calls, and first stacks of rows, that may be sampled until the allowance is renewed.
 const AT_ONCE: u32 = 8;
 const STACKS_AT_ONCE: u64 = 1_024;
 /// Time that first stacks of rows may take, and that time as a share of the run's, added to it.
