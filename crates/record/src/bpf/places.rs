@@ -31,7 +31,8 @@ struct Space {
     latest: Option<Mapped>,
     /// Addresses that have a rule.
     rules: Vec<u64>,
-    /// By place: the contexts of its samples, as numbers of the table's stacks, each with the number of its samples.
+    /// By place: the contexts of its samples, as numbers of the table's stacks, each with the number of calls for which its
+    /// samples stand.
     places: HashMap<u64, Vec<(u32, u64)>>,
 }
 
@@ -124,16 +125,16 @@ impl Places {
         let context = table.stack(&frames[..length], false);
         let contexts = space.places.entry(sample.place).or_default();
         match contexts.iter_mut().find(|(known, _)| *known == context) {
-            Some((_, samples)) => *samples += 1,
-            None => contexts.push((context, 1)),
+            Some((_, calls)) => *calls += stands_for(sample.nth),
+            None => contexts.push((context, stands_for(sample.nth))),
         }
         self.is_full |= is_full;
         let reaches_main = symbols.reaches_main(&frames);
         Some(SampledStack { place: sample.place, frames, is_complete, reaches_main })
     }
 
-    /// Returns the contexts of a place, as numbers of the table's stacks, each with the number of its samples. Returns
-    /// none if the place is not known.
+    /// Returns the contexts of a place, as numbers of the table's stacks, each with the number of calls for which its
+    /// samples stand. Returns none if the place is not known.
     pub(super) fn contexts(&self, space: u64, place: u64) -> &[(u32, u64)] {
         self.spaces.get(&space).and_then(|space| space.places.get(&place)).map_or(&[], Vec::as_slice)
     }
@@ -167,6 +168,16 @@ impl Space {
         let lives = procfs::tgid(mapped.tid).is_some();
         let pid = if lives { mapped.tid } else { std::process::id() as i32 };
         self.space.update_by(symbols, pid, &mapped.maps);
+    }
+}
+
+/// Returns the number of calls for which the sample of a row's `nth` call stands, while the row's place is not known: the
+/// first calls are all sampled, and later ones once or twice in each doubling of their number.
+fn stands_for(nth: u64) -> u64 {
+    match nth {
+        ..16 => 1,
+        16..32 => 16,
+        _ => 1 << (nth.ilog2() - 1),
     }
 }
 
