@@ -150,7 +150,7 @@ def ten_million_calls_of_four_threads(box):
 
 @counted()
 def a_call_costs_little_more(box):
-    """The price of a call, in multiples of a plain one: some 2.1 on an idle machine."""
+    """The price of a call, counted by caller and timed, in multiples of a plain one: some 4, and more on a busy machine."""
     argv = [box.build("parents.c"), "1", "1000000"]
     plain, watched = [], []
     for _ in range(5):
@@ -161,7 +161,7 @@ def a_call_costs_little_more(box):
     start = min(timed(box, box.watch(["/bin/true"], "-q")) for _ in range(3))
     times = (min(watched) - start) / min(plain)
     print(f"      a counted and timed getppid takes {times:.2f} times as long as a plain one, a start {1e3 * start:.0f} ms")
-    assert times < 6, (times, plain, watched)
+    assert times < 8, (times, plain, watched)
 
 
 def timed(box, argv):

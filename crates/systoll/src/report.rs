@@ -211,8 +211,8 @@ pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
     for backend in systoll_record::backends() {
         match backend.cost() {
             Ok(spread) => survey.watch_ns.push((backend.kind().name().to_owned(), spread)),
-            // It takes rights that most users lack, and they have not asked for it.
-            Err(_) if !backend.kind().samples_calls() => {}
+            // The one that reads no scripts takes rights that most users lack, and they have not asked for it.
+            Err(_) if !backend.kind().reads_scripts() => {}
             Err(e) => to_stderr(&format!("systoll: watching with {} could not be timed: {e}\n", backend.kind().name())),
         }
     }
