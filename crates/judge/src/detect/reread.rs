@@ -225,7 +225,8 @@ impl<'a> Rereads<'a> {
                 let later = window.calls.get(at + 1..).unwrap_or_default().iter().take(SOON);
                 let mut of_fd = later.filter(|call| call.args.first() == Some(&(opening.fd as u64)));
                 let name = of_fd.find_map(|call| call.fd.as_deref()).filter(|name| name.starts_with('/'));
-                if let Some(name) = name {
+                // A relative path is another file's in another folder.
+                if let Some(name) = name.filter(|_| file.1.starts_with('/')) {
                     names.entry(file).or_default().note(name);
                 }
                 *times.entry((window.process.0, opening.part)).or_default() += 1;
@@ -525,6 +526,7 @@ fn content(
     semantics: &Semantics,
 ) -> Content {
     let (mut content, mut file) = (Vec::new(), OpenFile::new(fd));
+    let has_threads = recording.processes.get(window.process.0 as usize).is_some_and(|process| process.threads > 1);
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
         let lines = semantics.lines_of(observed.syscall);
@@ -536,7 +538,9 @@ fn content(
             return Content::Unknown;
         }
         if used == Use::Last || rewound(&observed, lines).is_some() {
-            return if content.is_empty() { Content::Unknown } else { Content::Whole(content) };
+            // Of the end alone it is not known whether another thread has read what lies before it.
+            let is_end = content == 0i64.to_le_bytes() && has_threads;
+            return if content.is_empty() || is_end { Content::Unknown } else { Content::Whole(content) };
         }
         let moved = lines.transfer(&observed);
         if seeks(&observed, lines) || moved.is_some_and(|moved| is_elsewhere(&observed, moved)) {
