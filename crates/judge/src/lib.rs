@@ -59,7 +59,7 @@ mod verdict;
 mod words;
 mod world;
 
-pub use causes::catalogue::{Apply, Catalogue, Cause, CauseError, Cure};
+pub use causes::catalogue::{Apply, Catalogue, Cause, CauseError, Cure, FileUse};
 pub use causes::fact::{AskedFacts, Fact};
 pub use causes::pattern::{ArgValues, List, Pattern};
 pub use causes::target::Target;

@@ -258,7 +258,7 @@ fn only_where(cure: &Cure) -> String {
             "no server starts the code anew for each request",
         ),
         is(cure.several, "several places ask about one thing", "one place asks"),
-        is(cure.listed, "the folder of the names is listed", "the folder of the names is not listed"),
+        cure.program.map(|uses| uses.words().to_owned()),
     ];
     all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

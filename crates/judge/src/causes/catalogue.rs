@@ -26,6 +26,30 @@ pub enum Apply {
     None,
 }
 
+/// What a program does with files, so that it needs cures of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileUse {
+    /// It lists the folder of the finding's names.
+    Lists,
+    /// It looks for a name that is free, to make a file of that name. Cures that do not say so are left out.
+    SeeksFreeName,
+    /// It changes parts of a file in place. Cures that do not say so are left out.
+    ChangesInPlace,
+}
+
+impl FileUse {
+    /// Returns the words for it, after "where".
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Lists => "the folder of the names is listed",
+            Self::SeeksFreeName => "the program looks for a name that is free",
+            Self::ChangesInPlace => "the program changes parts of the file in place",
+        }
+    }
+}
+
 /// One way to cure a disease.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,15 +106,8 @@ pub struct Cure {
     /// If given, the cure is offered only for questions about one thing that several places of the program ask
     /// (true), or only for others (false).
     pub several: Option<bool>,
-    /// If given, the cure is offered only if the program lists the folder of the finding's names (true), or only if
-    /// it does not (false).
-    pub listed: Option<bool>,
-    /// If given, the cure is offered only for questions by which the program looks for a name that is free, to make a
-    /// file of that name (true), or only for others (false). If true, cures that do not say so are left out.
-    pub free_name: Option<bool>,
-    /// If given, the cure is offered only for parts of a file that the program changes in place (true), or only for
-    /// others (false). If true, cures that do not say so are left out.
-    pub in_place: Option<bool>,
+    /// If given, the cure is offered only if this is what the program does with the finding's files.
+    pub program: Option<FileUse>,
     /// Source files of which one must be on some stack of the program's calls, as patterns with `*`; empty if any will
     /// do.
     #[serde(default)]
@@ -363,7 +380,7 @@ impl Cure {
     /// Returns true if the cure is for a special situation of the program, in which cures that don't know of it would
     /// break the program.
     pub(crate) fn is_special(&self) -> bool {
-        self.free_name == Some(true) || self.in_place == Some(true)
+        self.program.is_some_and(|uses| uses != FileUse::Lists)
     }
 
     /// Returns true if the cure is a sentence for any language, which cures of its kind for one language make

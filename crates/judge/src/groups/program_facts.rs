@@ -141,15 +141,15 @@ const ENOENT: i64 = -(Errno::ENOENT.0 as i64);
 /// Returns the first path of a call, as the program gave it.
 fn path_of(call: &WindowCall) -> Option<&[u8]> {
     let path = call.data.iter().find(|data| data.at == Moment::Entry && data.arg <= 1 && !data.cut)?;
-    Some(&path.bytes).map(Vec::as_slice).filter(|path| !path.is_empty())
+    Some(path.bytes.as_slice()).filter(|path| !path.is_empty())
 }
 
 /// Returns true if a call makes a file or folder of its path, if it succeeds.
 fn makes(sort: &str, call: &WindowCall) -> bool {
-    let creates = |at: usize| call.args[at] & u64::from(O_CREAT) != 0;
+    let creates = |flags: u64| flags & u64::from(O_CREAT) != 0;
     match sort {
-        "open" => creates(1),
-        "openat" => creates(2),
+        "open" => creates(call.args[1]),
+        "openat" => creates(call.args[2]),
         _ => matches!(sort, "creat" | "mkdir" | "mkdirat" | "mknod" | "mknodat"),
     }
 }
@@ -192,7 +192,7 @@ fn in_place(recording: &Recording) -> Set<RowId> {
                 "read" | "readv" | "pread64" | "preadv" => {
                     place.left |= place.writes;
                     place.reads.push(call.row);
-                    place.at = place.at.map(|at| at + moved);
+                    place.at = place.at.map(|at| at.saturating_add(moved));
                 }
                 "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" => {
                     if sort.starts_with('p') {
@@ -208,7 +208,7 @@ fn in_place(recording: &Recording) -> Set<RowId> {
                     *all += 1;
                     *elsewhere += usize::from(place.left && place.writes);
                     (place.left, place.writes) = (false, true);
-                    place.at = place.at.map(|at| at + moved);
+                    place.at = place.at.map(|at| at.saturating_add(moved));
                 }
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! A finding's words: the mechanism with its evidence, the cures, the next command.
 
-use crate::causes::catalogue::{Cause, Cure, Fit, Suspect};
+use crate::causes::catalogue::{Cause, Cure, FileUse, Fit, Suspect};
 use crate::causes::fact::Facts;
 use crate::causes::pattern::{Pattern, Symptoms, glob};
 use crate::code::author::Author;
@@ -340,10 +340,12 @@ impl<'a> ClaimedCalls<'a> {
             of_kind(when) && self.any(when) && self.mostly_lacks(when) && self.are_often_on(when)
         })
             && cure.several.is_none_or(|several| several == self.are_of_several_places())
-            && cure.listed.is_none_or(|listed| listed == self.is_listed())
+            && cure.program.is_none_or(|uses| match uses {
+                FileUse::Lists => self.is_listed(),
+                FileUse::SeeksFreeName => self.any_row(ProgramFacts::seeks_free_name),
+                FileUse::ChangesInPlace => self.any_row(ProgramFacts::is_in_place),
+            })
             && cure.files.is_none_or(|files| files == self.are_given_files(cure))
-            && cure.free_name.is_none_or(|free| free == self.any_row(ProgramFacts::seeks_free_name))
-            && cure.in_place.is_none_or(|in_place| in_place == self.any_row(ProgramFacts::is_in_place))
             && (cure.program_sources.is_empty() || self.are_in_program(&cure.program_sources))
             // The libraries that are loaded before libc are written for x86-64.
             && (cure.shim.is_none() || self.shown.recording.header.machine != Some(Machine::Aarch64))

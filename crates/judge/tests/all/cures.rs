@@ -177,7 +177,7 @@ fn a_file_changed_in_place_gets_no_buffer() {
     let written = |seeks: bool| {
         rounds(5_000, move |i| {
             let part = call("write", "write", &[5, 0x1000, 2], 2).fd(name).toll(900);
-            let place = (i * 37 % 4096) as u64 * 8;
+            let place = i * 37 % 4096 * 8;
             let seek = call("lseek", "lseek", &[5, place, 0], place as i64).fd(name);
             let parts = vec![part.clone(), part.clone(), part.clone(), part];
             if seeks { [vec![seek], parts].concat() } else { parts }

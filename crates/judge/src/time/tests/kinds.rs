@@ -1,7 +1,7 @@
 //! Waits at two ends, for locks, and in turn.
 
 use super::*;
-use systoll_model::FrameId;
+use systoll_model::{ArgData, FrameId, Moment};
 
 fn kinds(run: &Run) -> Vec<(NeedlessKind, u64)> {
     run.judged().needless.iter().map(|late| (late.kind, late.calls)).collect()
