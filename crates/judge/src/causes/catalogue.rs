@@ -108,7 +108,7 @@ pub struct Cure {
     pub several: Option<bool>,
     /// If given, the cure is offered only if this is what the program does with the finding's files.
     pub program: Option<FileUse>,
-    /// Source files of which one must be on some stack of the program's calls, as patterns with `*`; empty if any will
+    /// Patterns with `*`, one of which a source file on some stack of the program's calls must match; empty if any will
     /// do.
     #[serde(default)]
     pub program_sources: Vec<String>,

@@ -546,7 +546,7 @@ fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
         Tie::Path | Tie::Question => {
             let name = |made: &mut Made, n: u64| {
                 let arg = Sysno::from_name(made.name).unwrap().signature().unwrap();
-                let Some(at) = arg.args.iter().position(|arg| arg.kind == ArgKind::Path) else {
+                let Some(at) = arg.path_arg() else {
                     made.set(0, made.args[0] + FD + n % 50);
                     return;
                 };

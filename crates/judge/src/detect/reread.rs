@@ -221,13 +221,13 @@ impl<'a> Rereads<'a> {
         let mut names = Names::default();
         for window in recording.windows.iter().filter(|window| !of_many(window)) {
             each_opening(window, recording, semantics, |at, opening| {
-                let file = (window.process.0, opening.part.path.clone());
-                let later = window.calls.get(at + 1..).unwrap_or_default().iter().take(SOON);
-                let mut of_fd = later.filter(|call| call.args.first() == Some(&(opening.fd as u64)));
-                let name = of_fd.find_map(|call| call.fd.as_deref()).filter(|name| name.starts_with('/'));
                 // A relative path is another file's in another folder.
-                if let Some(name) = name.filter(|_| file.1.starts_with('/')) {
-                    names.entry(file).or_default().note(name);
+                if opening.part.place.is_none() && opening.part.path.starts_with('/') {
+                    let later = window.calls.get(at + 1..).unwrap_or_default().iter().take(SOON);
+                    let mut of_fd = later.filter(|call| call.args.first() == Some(&(opening.fd as u64)));
+                    let name = of_fd.find_map(|call| call.fd.as_deref()).filter(|name| name.starts_with('/'));
+                    let file = || (window.process.0, opening.part.path.clone());
+                    name.into_iter().for_each(|name| names.entry(file()).or_default().note(name));
                 }
                 *times.entry((window.process.0, opening.part)).or_default() += 1;
             });
@@ -516,8 +516,8 @@ enum Content {
     Unknown,
 }
 
-/// Returns what is read of the file that the call at `opening` opens, or returns to the start of, as `fd`, of which `is_other`
-/// returns true for calls about another file.
+/// Returns what is read of the file that the call at `opening` opens, or returns to the start of, as `fd`. Calls by the same
+/// number that are about another file have `is_other`.
 fn content(
     window: &Window,
     opening: usize,

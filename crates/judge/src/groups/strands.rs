@@ -13,8 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{
-    ArgKind, FrameId, ObjectSample, ProcessId, Recording, RowId, RowLine, RowTrunk, Signature, Stack, StackId, Sysno,
-    WholeStack, shape,
+    FrameId, ObjectSample, ProcessId, Recording, RowId, RowLine, RowTrunk, Stack, StackId, Sysno, WholeStack, shape,
 };
 
 /// Ending of the name that the kernel gives a deleted file.
@@ -255,8 +254,7 @@ fn objects(
 
 /// Returns true if calls of `syscall` are about a path or a descriptor.
 fn has_object(syscall: Sysno) -> bool {
-    let of_path = |call: &Signature| call.args.iter().any(|arg| arg.kind == ArgKind::Path);
-    syscall.signature().is_none_or(|call| call.fd_arg().is_some() || of_path(call))
+    syscall.signature().is_none_or(|call| call.fd_arg().is_some() || call.path_arg().is_some())
 }
 
 /// Puts samples in place of the rows' lines and callers.

@@ -7,7 +7,7 @@ use super::threads::{BUSY_SLACK_NS, RAN_OUT, ThreadId, Threads, name_of, pid_of}
 use crate::collections::named::named;
 use crate::semantics::{connection, is_stored};
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{ArgKind, Recording, Signature, WaitSpan};
+use systoll_model::{Recording, Signature, WaitSpan};
 
 named! {
     /// What ended a wait.
@@ -332,7 +332,7 @@ fn of_object(
     threads: &Threads<'_>,
 ) -> WaitEnd {
     let name = signature.map_or("", |signature| signature.name);
-    let names_path = signature.is_some_and(|of| of.args.iter().any(|arg| arg.kind == ArgKind::Path));
+    let names_path = signature.is_some_and(|of| of.path_arg().is_some());
     let waits = signature.is_none_or(may_wait);
     // A short wait of a call that sends may be one for room, or for a processor.
     let sends_briefly = SENDS.contains(&name) && span.queued_most_ns.is_none() && span.ns <= BUSY_SLACK_NS;

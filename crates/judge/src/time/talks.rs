@@ -212,11 +212,13 @@ impl Talks {
         let spans = || recording.wait_spans.spans.iter().enumerate();
         let by_clock = spans().filter(|(at, _)| ends.get(*at).class == WaitClass::Clock);
         let ran_out: BTreeMap<RowId, u64> = Sums::of(by_clock.map(|(_, span)| (span.row, span.ns)));
-        // Long waits that brought something.
+        // Number and time, ns, of long waits that brought something.
         let no_peers = [WaitClass::Clock, WaitClass::Processor, WaitClass::Kernel];
-        let came = || spans().filter(|(at, _)| !no_peers.contains(&ends.get(*at).class));
-        let came_ns: BTreeMap<RowId, u64> = Sums::of(came().map(|(_, span)| (span.row, span.ns)));
-        let came: BTreeMap<RowId, u64> = Sums::of(came().map(|(_, span)| (span.row, 1)));
+        let mut came: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
+        for (_, span) in spans().filter(|(at, _)| !no_peers.contains(&ends.get(*at).class)) {
+            let (calls, ns) = came.entry(span.row).or_default();
+            (*calls, *ns) = (*calls + 1, ns.saturating_add(span.ns));
+        }
         let mut found = Vec::new();
         for (id, waits) in &self.rows {
             let Some(row) = recording.rows.get(id.0 as usize) else { continue };
@@ -239,7 +241,7 @@ impl Talks {
             let (mut calls, mut waited) = (calls, (waited as f64 * of.answers_ns as f64 / all_ns as f64) as u64);
             // Of long waits each is known, while windows show some: where they are the answers, they are counted.
             let is_known = long.answers_ns > brief.answers_ns && recording.wait_spans.is_complete();
-            if let Some((n, ns)) = came.get(id).zip(came_ns.get(id)).filter(|_| is_known) {
+            if let Some((n, ns)) = came.get(id).filter(|_| is_known) {
                 let share = of.answers as f64 / of.all.max(1) as f64;
                 (calls, waited) = ((*n as f64 * share).round() as u64, (*ns as f64 * share) as u64);
             }

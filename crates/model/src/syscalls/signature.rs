@@ -38,6 +38,11 @@ impl Signature {
         self.args.iter().position(|a| matches!(a.kind, ArgKind::Fd | ArgKind::DirFd))
     }
 
+    /// Returns the index of the first argument that is a path.
+    pub fn path_arg(&self) -> Option<usize> {
+        self.args.iter().position(|a| a.kind == ArgKind::Path)
+    }
+
     /// Returns the kind of argument `index` in a call with `args`. If a command argument decides
     /// (`fcntl`, `ioctl`, `prctl` …), it is the kind under that command. Returns [`ArgKind::Int`]
     /// beyond the last argument.

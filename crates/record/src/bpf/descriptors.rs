@@ -8,7 +8,7 @@ use super::sample::Sample;
 use crate::procfs;
 use foldhash::HashMap;
 use std::sync::Arc;
-use systoll_model::Signature;
+use systoll_model::{Signature, object_name};
 
 /// Names that are remembered, at most.
 const MOST: usize = 16_384;
@@ -31,14 +31,13 @@ impl Descriptors {
     }
 
     fn certain(&mut self, counter: &Counter, sample: &Sample<'_>, fd: i32) -> Option<Arc<str>> {
-        let (_, name) =
-            self.0.get(&(sample.image, fd)).filter(|(changes, _)| *changes == sample.changes).cloned().or_else(
-                || {
-                    let name = procfs::fd_target(sample.process, fd)?;
-                    let now = counter.changes(sample.image, fd as u32)?;
-                    (now == sample.changes).then_some((now, name))
-                },
-            )?;
+        if let Some((changes, name)) = self.0.get(&(sample.image, fd))
+            && *changes == sample.changes
+        {
+            return Some(name.clone());
+        }
+        let name = procfs::fd_target(sample.process, fd)?;
+        counter.changes(sample.image, fd as u32).filter(|now| *now == sample.changes)?;
         self.keep((sample.image, fd), (sample.changes, name.clone()));
         Some(name)
     }
@@ -49,12 +48,10 @@ impl Descriptors {
         if fd < 0 || self.certain(counter, sample, fd).is_some() {
             return;
         }
-        let whole = match (path.starts_with('/'), folder) {
-            (true, _) => path.to_owned(),
-            (false, Some(folder)) if folder.starts_with('/') => format!("{}/{path}", folder.trim_end_matches('/')),
-            (false, _) => return,
-        };
-        self.keep((sample.image, fd), (sample.changes, whole.into()));
+        let whole = object_name(Some(path), folder).filter(|name| name.starts_with('/'));
+        if let Some(whole) = whole {
+            self.keep((sample.image, fd), (sample.changes, whole.into()));
+        }
     }
 
     fn keep(&mut self, key: (u64, i32), name: (u64, Arc<str>)) {

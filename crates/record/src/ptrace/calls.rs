@@ -89,7 +89,7 @@ impl Engine {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         thread.ahead.forget();
         let known = if look_up && process.main_seen && !process.maps_stale {
-            let path = signature.filter(|s| capture::is_looked_at(s)).and_then(path_arg);
+            let path = signature.filter(|s| capture::is_looked_at(s)).and_then(Signature::path_arg);
             let string = path.map(|arg| thread.ahead.expect(args[arg]));
             process.contexts.find(tid, at, syscall, string)
         } else {
@@ -497,11 +497,6 @@ impl Engine {
 /// Returns true if an argument is a path.
 fn is_path(signature: &Signature, arg: u8) -> bool {
     signature.args.get(usize::from(arg)).is_some_and(|a| a.kind == ArgKind::Path)
-}
-
-/// Returns the number of the argument that is a path.
-fn path_arg(signature: &Signature) -> Option<usize> {
-    signature.args.iter().position(|a| a.kind == ArgKind::Path)
 }
 
 /// Returns the time for which the thread was neither running nor queued inside the call, ns.
