@@ -45,8 +45,8 @@ pub(super) struct Reopen<'a> {
     moved: Vec<Cow<'a, str>>,
     /// Names of files that any process removed.
     removed: Vec<Cow<'a, str>>,
-    /// Files that a process empties after it has opened them, by its number.
-    emptied: Set<(u32, &'a str)>,
+    /// Files whose size a process sets after it has opened them, by its number.
+    resized: Set<(u32, &'a str)>,
     /// Bytes last read from each path, by process. Reading the same bytes again is needless.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
@@ -62,7 +62,7 @@ impl<'a> Reopen<'a> {
             rereads: Rereads::new(recording, semantics),
             moved: first_paths(semantics.calls_in_windows(recording, Lines::names), semantics),
             removed: first_paths(removes, semantics),
-            emptied: emptied(recording, semantics),
+            resized: resized(recording, semantics),
             contents: Map::default(),
             size: 0,
             rotating: Set::default(),
@@ -144,17 +144,21 @@ fn first_paths<'a>(calls: impl Iterator<Item = ObservedCall<'a>>, semantics: &Se
     names
 }
 
-/// Returns the files that processes empty by their descriptors, as far as windows show.
-fn emptied<'a>(recording: &'a Recording, semantics: &Semantics) -> Set<(u32, &'a str)> {
-    let sets = semantics.calls_in_windows(recording, |lines| lines.sets(&SIZE));
-    let empties = sets.filter(|o| empties(o) && o.call.errno().is_none());
-    let named = empties.filter_map(|o| Some((o.window.process.0, o.call.fd.as_deref()?)));
-    named.take(MOVED).collect()
+/// Returns the files whose size processes set by their descriptors, as far as windows show.
+fn resized<'a>(recording: &'a Recording, semantics: &Semantics) -> Set<(u32, &'a str)> {
+    let sets = semantics.calls_in_windows(recording, |lines| lines.sets(&SIZE)).filter(|o| o.call.errno().is_none());
+    sets.filter_map(|o| Some((o.window.process.0, o.call.fd.as_deref()?))).take(MOVED).collect()
 }
 
-/// Returns true if a call that sets a file's size leaves nothing of it.
-fn empties(call: &ObservedCall<'_>) -> bool {
-    call.call.args[1] == 0
+/// Returns true if what is written to the file that has just been opened as `fd` takes the place of all that was there,
+/// as after an opening that empties it: its size is set to what had been written by then, or to nothing.
+fn replaces_all(fd: i64, rest: &[Step<'_>]) -> bool {
+    let mut written = 0_u64;
+    uses(fd, rest).any(|(step, _)| {
+        let put = step.moved.filter(|moved| moved.line.way == Way::Out).and_then(|moved| moved.got);
+        written = written.saturating_add(put.unwrap_or(0));
+        step.lines.sets(&SIZE) && step.observed.call.args[1] <= written
+    })
 }
 
 /// Returns what the program does with a file that it has just opened to write to as `fd`, as far as the window goes: it
@@ -288,13 +292,11 @@ impl Reopen<'_> {
         if claims.excuse(step.index, ReasonId::SharedCounter, updates_locked(fd, rest)) {
             return;
         }
-        // What is written takes the place of all that was there, as after an opening that makes the file anew.
-        let empties = |(step, _): (&Step<'_>, Use)| step.lines.sets(&SIZE) && empties(&step.observed);
-        if uses(fd, rest).any(empties) {
+        if replaces_all(fd, rest) {
             return;
         }
-        if self.emptied.contains(&(process, &*opened.path)) && !uses(fd, rest).any(|(_, used)| used == Use::Last) {
-            // The window may end before it is emptied.
+        if self.resized.contains(&(process, &*opened.path)) && !uses(fd, rest).any(|(_, used)| used == Use::Last) {
+            // The window may end before its size is set.
             claims.leave_out(step.index);
             return;
         }
