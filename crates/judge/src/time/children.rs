@@ -3,8 +3,7 @@
 use super::ends::{Ends, WaitClass};
 use super::least::MOSTLY;
 use super::threads::{SLACK_NS, ThreadId, Threads};
-use crate::semantics::WAITING_PROGRAMS;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use systoll_model::{Recording, RowId, WaitSpan};
 
 /// The calls that wait for a child's end.
@@ -23,10 +22,9 @@ struct Awaited {
 /// wait themselves meanwhile, with their number and the time that all but the longest of these waits took, ns. Whether a child
 /// needs what the one before it did is not known.
 pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> Vec<(RowId, u64, u64)> {
-    let sleepers = sleepers(recording);
     let mut of_rows: BTreeMap<RowId, Vec<Awaited>> = BTreeMap::new();
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
-        let is_child = |by: &ThreadId| threads.is_child(by.pid, span.pid) && !sleepers.contains(&by.pid);
+        let is_child = |by: &ThreadId| threads.is_child(by.pid, span.pid);
         let Some(child) = ends.get(at).by.filter(is_child) else { continue };
         let Some(life) = threads.life(child.pid) else { continue };
         let of_row = of_rows.entry(span.row).or_default();
@@ -59,12 +57,6 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
         mostly(idle).then_some((row, all as u64, sum - longest))
     };
     of_rows.into_iter().filter_map(in_turn).collect()
-}
-
-/// Returns the processes that run a program which does nothing but let time pass.
-fn sleepers(recording: &Recording) -> BTreeSet<u32> {
-    let name = |exe: &str| WAITING_PROGRAMS.contains(&exe.rsplit('/').next().unwrap_or_default());
-    recording.processes.iter().filter(|process| name(&process.exe)).map(|process| process.pid).collect()
 }
 
 /// Returns the time between two moments that a thread waited, but for the disk and for a processor, which it may keep busy, ns.

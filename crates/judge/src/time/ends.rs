@@ -290,6 +290,9 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
         "wait4" | "waitid" => {
             let child = if name == "wait4" { result } else { span.args[1] as i64 };
             let child = u32::try_from(child).ok().filter(|pid| *pid > 0 && threads.life(*pid).is_some());
+            if child.is_some_and(|pid| threads.is_sleeper(pid)) {
+                return WaitEnd::of(WaitClass::Clock);
+            }
             WaitEnd { class: WaitClass::Process, by: child.map(|pid| ThreadId { pid, tid: pid }) }
         }
         "flock" | "fcntl" if name == "flock" || LOCKS.contains(&span.args[1]) => {

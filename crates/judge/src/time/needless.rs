@@ -57,14 +57,16 @@ pub(super) fn needless(
     wall: &WallTime,
 ) -> Vec<NeedlessWaits> {
     let mut found = Found { recording, sums: BTreeMap::new(), threads: BTreeMap::new(), held_back: Vec::new() };
-    let sleeps = Sleeps::of(recording, semantics, threads, ends);
+    let sleeps = Sleeps::of(recording, semantics, ends);
     let talks = Talks::of(recording, semantics, ends);
     let locks = Locks::of(recording, ends);
     let may_run_out = may_run_out(recording);
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
         match ends.get(at).class {
             WaitClass::Clock if talks.is_unanswered(span) => found.add(NeedlessKind::Unanswered, span, span.ns),
-            class if class == WaitClass::Clock || sleeps.by_children.contains(&span.row) => {
+            // Who waits for such a process lets its time pass.
+            WaitClass::Clock if threads.is_sleeper(span.pid) => {}
+            WaitClass::Clock => {
                 match sleeps.after.get(&span.row) {
                     // The thing comes at any time of the last sleep: half of it was in vain, as a mean.
                     Some(After::Asked { found: share }) => {
@@ -120,10 +122,9 @@ pub(super) fn needless(
     let any = found.surely().any(|sum| sum.calls >= LEAST_WAITS);
     let is_alone = |sum: &NeedlessWaits| sum.kind != NeedlessKind::RanOut || !any;
     let claimed = found.sums.into_iter().filter(|(_, sum)| sum.calls >= LEAST_WAITS && is_alone(sum));
-    let beside = Beside { held_back: &found.held_back, by_children: &sleeps.by_children };
     // Threads that wait at the same time hold the run up together.
     let held_up = |(place, sum): (Place<'_>, NeedlessWaits)| {
-        let share_of_wall = share_of_wall(recording, wall, &sum, &beside);
+        let share_of_wall = share_of_wall(recording, wall, &sum, &found.held_back);
         let ns = sum.ns.min((share_of_wall * wall.wall_ns as f64).round() as u64);
         let of_threads = || only_line(recording, &sum.rows, found.threads.get(&place));
         let lines = if sum.lines.is_empty() { of_threads() } else { sum.lines.clone() };
@@ -199,18 +200,11 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What the time on the path does not show of needless waits.
-struct Beside<'a> {
-    /// Waits for data held back, by rising time.
-    held_back: &'a [&'a WaitSpan],
-    /// Rows of waits for children that sleep, whose time on the path is the children's.
-    by_children: &'a BTreeSet<RowId>,
-}
-
 /// Returns the part of the elapsed time that needless waits held up: their part of the time in which their rows held the
 /// run up. A lock's waits, data held back and answers hold up their threads, for all of which the run may wait: they have
-/// at least the share of these threads' time. While data are held back nobody at either end goes on.
-fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, beside: &Beside<'_>) -> f64 {
+/// at least the share of these threads' time. While data are held back nobody at either end goes on: `held_back` are all such waits, by
+/// rising time.
+fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, held_back: &[&WaitSpan]) -> f64 {
     let of_rows = || recording.wait_spans.spans.iter().filter(|span| waits.rows.contains(&span.row));
     let all = of_rows().fold(0u64, |sum, span| sum.saturating_add(span.ns));
     let on_path: u64 = wall.parts.iter().filter(|part| waits.rows.contains(&part.row)).map(|part| part.ns).sum();
@@ -218,10 +212,9 @@ fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, 
     let of_path = if all == 0 { 0.0 } else { on_path as f64 / wall_ns * (ns / all as f64).min(1.0) };
     match waits.kind {
         NeedlessKind::LockHeld | NeedlessKind::InTurn | NeedlessKind::PeersInTurn | NeedlessKind::ChildrenInTurn => {}
-        _ if waits.rows.iter().any(|row| beside.by_children.contains(row)) => {}
         NeedlessKind::HeldBack | NeedlessKind::Corked => {
             let mut until = 0;
-            let of_kind = beside.held_back.iter().filter(|span| waits.rows.contains(&span.row));
+            let of_kind = held_back.iter().filter(|span| waits.rows.contains(&span.row));
             let joint: u64 = of_kind
                 .map(|span| {
                     let alone = span.end_ns().saturating_sub(span.begin_ns.max(until));

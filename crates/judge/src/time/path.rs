@@ -102,7 +102,6 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
         ends,
         others: BTreeMap::new(),
         parts: BTreeMap::new(),
-        lines: BTreeMap::new(),
         waiters: BTreeMap::new(),
         visited: 0,
     };
@@ -114,17 +113,16 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
     walk.follow(last, (since, wall_ns), &mut Vec::new());
     walk.follow(ThreadId { pid: main, tid: main }, (0, since), &mut Vec::new());
     let other = Other::of(recording, &walk.others);
-    let (lines, waiters) = (walk.lines, walk.waiters);
+    let waiters = walk.waiters;
     let sampled = sampled(recording);
-    let with_line = |(key, part): (_, WallPart)| {
-        let known = lines.get(&key);
-        let is_of_others = || sampled.get(&part.row).zip(waiters.get(&key)).is_some_and(|(s, w)| s.is_disjoint(w));
-        let line = known.and_then(|known| most_of(known, &part));
-        // The only line that is known of a row stands for many waits, not for a few.
-        let is_of_few = known.is_some() && part.calls < LEAST_WAITS;
-        WallPart { line, unsampled: line.is_none() && (is_of_few || is_of_others()), ..part }
-    };
-    let mut parts: Vec<WallPart> = walk.parts.into_iter().map(with_line).collect();
+    let mut places: BTreeMap<(WaitClass, RowId), Vec<WallPart>> = BTreeMap::new();
+    for part in walk.parts.into_values() {
+        places.entry((part.class, part.row)).or_default().push(part);
+    }
+    let is_of_others =
+        |key: &(WaitClass, RowId)| sampled.get(&key.1).zip(waiters.get(key)).is_some_and(|(s, w)| s.is_disjoint(w));
+    let mut parts: Vec<WallPart> =
+        places.into_iter().flat_map(|(key, parts)| of_place(parts, is_of_others(&key))).collect();
     let held_up_ns = correct(&mut parts, recording.header.watching_ns.saturating_sub(other.systoll));
     parts.sort_by_key(|part| (Reverse(part.ns), part.row, part.class));
     let ended = |end: &WaitEnd| EndedWait { class: end.class, by: end.by.map(|by| (by.pid, by.tid)) };
@@ -204,21 +202,36 @@ const MOST_OF: f64 = 0.6;
 /// Waits whose line is known, at least, for that line to stand for all of a part.
 const LEAST_KNOWN: u64 = 2;
 
-/// Waits at a line, and their time, ns.
-#[derive(Default)]
-struct Known {
-    waits: u64,
-    ns: u64,
+/// Returns the parts of one row's waits of a class, given by line: as they are if the line of each wait is known, else one
+/// with all of them. `of_others` is true if the row's lines are those of other waits.
+fn of_place(parts: Vec<WallPart>, of_others: bool) -> Vec<WallPart> {
+    if parts.iter().all(|part| part.line.is_some()) {
+        return parts;
+    }
+    let is_known = parts.iter().any(|part| part.line.is_some());
+    let line = most_of(&parts);
+    let sum = parts.into_iter().reduce(|sum, part| WallPart {
+        calls: sum.calls + part.calls,
+        ns: sum.ns.saturating_add(part.ns),
+        longest_ns: sum.longest_ns.max(part.longest_ns),
+        ..sum
+    });
+    // The only line that is known of a row stands for many waits, not for a few.
+    let is_of_few = |sum: &WallPart| is_known && sum.calls < LEAST_WAITS;
+    let with_line =
+        |sum: WallPart| WallPart { line, unsampled: line.is_none() && (is_of_few(&sum) || of_others), ..sum };
+    sum.map(with_line).into_iter().collect()
 }
 
-/// Returns the line with most of the known time of a part. A few known waits stand for the others only if they took most of
-/// the part's time: of two sleeps at two lines one may be sampled.
-fn most_of(lines: &BTreeMap<FrameId, Known>, part: &WallPart) -> Option<FrameId> {
-    let (waits, ns) =
-        lines.values().fold((0, 0u64), |(waits, ns), line| (waits + line.waits, ns.saturating_add(line.ns)));
-    let (line, most) = lines.iter().max_by_key(|(_, line)| line.ns)?;
-    let stand_for_all = waits >= LEAST_KNOWN || ns as f64 >= MOST_OF * part.ns as f64;
-    (stand_for_all && most.ns as f64 >= MOST_OF * ns as f64).then_some(*line)
+/// Returns the line with most of the known time of a row's parts. A few known waits stand for the others only if they took
+/// most of the time: of two sleeps at two lines one may be sampled.
+fn most_of(parts: &[WallPart]) -> Option<FrameId> {
+    let all = parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns));
+    let known = || parts.iter().filter(|part| part.line.is_some());
+    let (waits, ns) = known().fold((0, 0u64), |(waits, ns), part| (waits + part.calls, ns.saturating_add(part.ns)));
+    let most = known().max_by_key(|part| part.ns)?;
+    let stand_for_all = waits >= LEAST_KNOWN || ns as f64 >= MOST_OF * all as f64;
+    most.line.filter(|_| stand_for_all && most.ns as f64 >= MOST_OF * ns as f64)
 }
 
 struct Walk<'a> {
@@ -227,9 +240,8 @@ struct Walk<'a> {
     ends: &'a Ends,
     /// Time in no long wait, ns, by process id.
     others: BTreeMap<u32, u64>,
-    parts: BTreeMap<(WaitClass, RowId), WallPart>,
-    /// Waits whose lines are known.
-    lines: BTreeMap<(WaitClass, RowId), BTreeMap<FrameId, Known>>,
+    /// Waits by their line, if it is known.
+    parts: BTreeMap<(WaitClass, RowId, Option<FrameId>), WallPart>,
     /// The threads that waited.
     waiters: BTreeMap<(WaitClass, RowId), BTreeSet<ThreadId>>,
     visited: usize,
@@ -281,17 +293,12 @@ impl Walk<'_> {
             return;
         }
         let Some(span) = self.recording.wait_spans.spans.get(at) else { return };
-        let (class, row) = (ended.class, span.row);
-        let empty =
-            WallPart { class, row, calls: 0, ns: 0, longest_ns: 0, line: None, unsampled: false, corrected: false };
-        let part = self.parts.entry((class, row)).or_insert(empty);
+        let (class, row, line) = (ended.class, span.row, span.line);
+        let empty = WallPart { class, row, calls: 0, ns: 0, longest_ns: 0, line, unsampled: false, corrected: false };
+        let part = self.parts.entry((class, row, line)).or_insert(empty);
         self.waiters.entry((class, row)).or_default().insert(thread);
         part.calls += 1;
         part.ns += waited;
         part.longest_ns = part.longest_ns.max(waited);
-        if let Some(line) = span.line {
-            let known = self.lines.entry((class, row)).or_default().entry(line).or_default();
-            (known.ns, known.waits) = (known.ns + waited, known.waits + 1);
-        }
     }
 }

@@ -3,7 +3,7 @@
 use super::children::CHILDS_END;
 use super::ends::{Ends, WaitClass};
 use super::least::{LEAST_WAITS, MOSTLY};
-use super::threads::{Threads, name_of};
+use super::threads::name_of;
 use crate::semantics::{Look, ObservedCall, OwnWait, Semantics, Sleep, Way};
 use crate::world::step::found_nothing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,8 +31,6 @@ pub(super) enum After {
 /// The rows of sleeps that come after looks, by windows.
 pub(super) struct Sleeps {
     pub(super) after: BTreeMap<RowId, After>,
-    /// Rows of waits for children that do nothing but sleep, as `sleep 1` in a shell's loop.
-    pub(super) by_children: BTreeSet<RowId>,
 }
 
 /// Numbers of a row's sleeps in windows.
@@ -52,6 +50,7 @@ struct Seen {
 struct Reader<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
+    /// Rows of waits for children that do nothing but sleep, as `sleep 1` in a shell's loop.
     by_children: &'a BTreeSet<RowId>,
 }
 
@@ -69,8 +68,8 @@ pub fn only_sleeps(recording: &Recording, id: RowId) -> bool {
 }
 
 impl Sleeps {
-    pub(super) fn of(recording: &Recording, semantics: &Semantics, threads: &Threads<'_>, ends: &Ends) -> Self {
-        let by_children = by_children(recording, threads, ends);
+    pub(super) fn of(recording: &Recording, semantics: &Semantics, ends: &Ends) -> Self {
+        let by_children = by_children(recording, ends);
         let reader = Reader { recording, semantics, by_children: &by_children };
         let mut seen: BTreeMap<RowId, Seen> = BTreeMap::new();
         for window in &recording.windows {
@@ -92,7 +91,7 @@ impl Sleeps {
             }
         }
         let after = seen.into_iter().filter_map(|(row, seen)| Some((row, seen.after()?))).collect();
-        Self { after, by_children }
+        Self { after }
     }
 
     pub(super) fn pids(&self, recording: &Recording) -> BTreeSet<u32> {
@@ -101,23 +100,14 @@ impl Sleeps {
     }
 }
 
-/// Returns the rows of waits for children that slept for most of that time.
-fn by_children(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> BTreeSet<RowId> {
-    let spans = &recording.wait_spans.spans;
+/// Returns the rows of waits for children that did nothing but sleep for most of that time.
+fn by_children(recording: &Recording, ends: &Ends) -> BTreeSet<RowId> {
     let mut sums: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
-    // Each child is waited for once; a hostile recording may say otherwise.
-    let mut known = BTreeSet::new();
-    for (at, span) in spans.iter().enumerate() {
-        let for_child = CHILDS_END.contains(&name_of(recording, span.row));
-        let Some(child) = ends.get(at).by.filter(|by| for_child && known.insert(*by)) else { continue };
+    let spans = recording.wait_spans.spans.iter().enumerate();
+    for (at, span) in spans.filter(|(_, span)| CHILDS_END.contains(&name_of(recording, span.row))) {
         let (all, slept) = sums.entry(span.row).or_default();
         *all = all.saturating_add(span.ns);
-        for of_child in threads.waits(child).iter().filter(|at| ends.get(**at).class == WaitClass::Clock) {
-            let within = spans
-                .get(*of_child)
-                .map_or(0, |other| other.end_ns().min(span.end_ns()).saturating_sub(other.begin_ns.max(span.begin_ns)));
-            *slept = slept.saturating_add(within);
-        }
+        *slept = slept.saturating_add(if ends.get(at).class == WaitClass::Clock { span.ns } else { 0 });
     }
     let mostly = |(_, (all, slept)): &(RowId, (u64, u64))| *slept as f64 >= MOSTLY * *all as f64 && *slept > 0;
     sums.into_iter().filter(mostly).map(|(row, _)| row).collect()

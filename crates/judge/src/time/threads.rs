@@ -1,7 +1,7 @@
 //! The threads of a run, each with its long waits.
 
 use crate::collections::sums::Sums;
-use crate::semantics::{Effect, Semantics};
+use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Process, ProcessId, Recording, Row, RowId, WaitSpan};
 
@@ -113,6 +113,8 @@ pub(super) struct Threads<'a> {
     children: BTreeMap<u32, BTreeSet<u32>>,
     /// Processes with children that are not known one by one, as they were many.
     with_folded: BTreeSet<u32>,
+    /// Processes that another watched one started, and that do nothing but let time pass.
+    sleepers: BTreeSet<u32>,
     /// The system calls of the threads of which these are known.
     calls: BTreeMap<ThreadId, BTreeSet<&'static str>>,
     recording: &'a Recording,
@@ -167,10 +169,30 @@ impl<'a> Threads<'a> {
             let parent = process.parent.and_then(|id| pid_of(recording, id)).filter(|parent| *parent != process.pid);
             parent.map(|parent| children.entry(parent).or_default().insert(process.pid));
         }
+        let is_child = |pid: &u32| children.values().any(|of| of.contains(pid));
+        let sleeps = |process: &&Process| {
+            let named = process.argv.first().unwrap_or(&process.exe);
+            let mut names = [&process.exe, named].into_iter().map(|path| path.rsplit('/').next().unwrap_or_default());
+            names.any(|name| WAITING_PROGRAMS.contains(&name))
+        };
+        let sleepers = recording.processes.iter().filter(alone).filter(sleeps).map(|process| process.pid);
+        let sleepers = sleepers.filter(is_child).collect();
         let with_folded = with_folded(recording, semantics, &children);
         let ended_by = exits.into_iter().map(|(pid, (_, thread))| (pid, thread)).collect();
         let monitors = monitors(recording);
-        Self { waits, of_process, ended_ns, ended_by, monitors, lives, children, with_folded, calls, recording }
+        Self {
+            waits,
+            of_process,
+            ended_ns,
+            ended_by,
+            monitors,
+            lives,
+            children,
+            with_folded,
+            sleepers,
+            calls,
+            recording,
+        }
     }
 
     /// Returns the thread that ended a process, and the moment, ns, from which on it is followed: its first long wait, or the
@@ -282,6 +304,11 @@ impl<'a> Threads<'a> {
             0 => call.is_some_and(|call| call.waits).then_some(By::Clock),
             errno => RAN_OUT.contains(&errno).then_some(By::Clock),
         }
+    }
+
+    /// Returns true for a process that another one started, and that does nothing but let time pass.
+    pub(super) fn is_sleeper(&self, pid: u32) -> bool {
+        self.sleepers.contains(&pid)
     }
 
     /// Returns true if a process made another one.
