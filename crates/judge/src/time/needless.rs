@@ -108,9 +108,12 @@ pub(super) fn needless(
             found.add(NeedlessKind::ChildSeenLate, span, ns);
         }
     }
-    for (row, calls, ns, peers) in talks.in_turn(recording, ends) {
-        let kind = if peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
-        found.add_all(kind, row, calls, ns);
+    for turns in talks.in_turn(recording, ends) {
+        let kind = if turns.peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
+        let place = found.add_all(kind, turns.row, turns.calls, turns.ns);
+        if let Some(sum) = place.and_then(|place| found.sums.get_mut(&place)) {
+            sum.lines.extend(turns.asked_at);
+        }
     }
     let claimed: BTreeSet<RowId> = found.surely().flat_map(|sum| sum.rows.clone()).collect();
     for (row, children, ns) in children::in_turn(recording, threads, ends) {

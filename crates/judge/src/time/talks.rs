@@ -5,7 +5,7 @@ use super::least::MOSTLY;
 use crate::collections::sums::Sums;
 use crate::semantics::{ObservedCall, Semantics, Way, connection};
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, Sysno, WaitSpan, WindowCall};
+use systoll_model::{FrameId, LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, Sysno, WaitSpan, WindowCall};
 
 /// Calls between a request and the wait for its answer, at most: a library that sets a timer or asks for its socket's
 /// state makes a few.
@@ -31,6 +31,19 @@ const SENDS_TO: Sysno = Sysno::named("sendto");
 const TO: u8 = 4;
 /// Waits in windows, at least, that ran out after requests to a peer of which no answer is seen.
 const LEAST_SILENT: u64 = 2;
+
+/// Waits for peers' answers one after another.
+pub(super) struct InTurn {
+    pub(super) row: RowId,
+    /// Number of the waits.
+    pub(super) calls: u64,
+    /// Time that all but one of them took, ns.
+    pub(super) ns: u64,
+    /// Number of the peers.
+    pub(super) peers: usize,
+    /// Lines that sent the requests, with their samples, where the waits are an event loop's, for whatever comes.
+    pub(super) asked_at: BTreeMap<FrameId, u64>,
+}
 
 /// What windows show of requests and answers.
 pub(super) struct Talks {
@@ -67,12 +80,16 @@ struct Found {
 /// Numbers of a row's waits in windows.
 #[derive(Default)]
 struct Waits {
+    /// True if they wait for several descriptors.
+    for_several: bool,
     /// Calls, whether they waited or not.
     seen: u64,
     /// Calls that waited and found something: brief waits, then waits of [`LONG_WAIT_NS`] or more.
     found: [Found; 2],
     /// The peers that answered.
     peers: BTreeSet<Peer>,
+    /// The rows that sent these requests, with the number of them.
+    requests: BTreeMap<RowId, u64>,
     threads: BTreeSet<u32>,
     /// Long waits that ran out.
     ran_out: u64,
@@ -83,14 +100,20 @@ struct Waits {
 /// The talk that one window shows.
 #[derive(Default)]
 struct Talk {
-    /// The peer of the last request, and the number of calls since then.
-    asked: Option<(Peer, usize)>,
+    /// The last request, and the number of calls since then.
+    asked: Option<(Request, usize)>,
     /// The peers to which requests were sent by descriptors.
     of_descriptor: BTreeMap<u64, Peer>,
     /// The peers to which descriptors were connected: a socket that is closed soon has no name.
     connected: BTreeMap<u64, Peer>,
     /// The newest answer of each peer, and the request before it.
     said: BTreeMap<Peer, Said>,
+}
+
+/// A request that was sent.
+struct Request {
+    peer: Peer,
+    row: RowId,
 }
 
 /// The beginnings of a peer's newest answer, of the one before it, and of the newest request.
@@ -119,13 +142,14 @@ impl Talks {
         for window in &recording.windows {
             let mut talk = Talk::default();
             for (at, call) in window.calls.iter().enumerate() {
-                talk.asked = talk.asked.map(|(peer, since)| (peer, since + 1)).filter(|(_, since)| *since <= BETWEEN);
+                talk.asked = talk.asked.map(|(of, since)| (of, since + 1)).filter(|(_, since)| *since <= BETWEEN);
                 let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
                 let observed = ObservedCall { window, call, syscall: row.syscall };
                 let lines = semantics.lines_of(row.syscall);
                 let way = lines.transfer(&observed).map(|line| line.way);
                 let came = call.result.is_some_and(|n| n > 0);
-                let waits = (way == Some(Way::In) || lines.tells_ready()).then(|| rows.entry(call.row).or_default());
+                let for_several = lines.tells_ready();
+                let waits = (way == Some(Way::In) || for_several).then(|| rows.entry(call.row).or_default());
                 let descriptor = call.args.first().copied().unwrap_or_default();
                 let named = call.fd.as_deref().and_then(peer_of).map(|peer| Peer::Named(peer.to_owned()));
                 if let Some(waits) = waits {
@@ -133,7 +157,8 @@ impl Talks {
                     let is_other = |peer: &Peer| {
                         named.as_ref().is_some_and(|named| named != peer && matches!(peer, Peer::Named(_)))
                     };
-                    let asked = talk.asked.as_ref().map(|(peer, _)| peer).filter(|peer| !is_other(peer));
+                    let asked = talk.asked.as_ref().map(|(of, _)| of).filter(|of| !is_other(&of.peer));
+                    waits.for_several = for_several;
                     // A request that was sent right before the window is not seen.
                     if talk.asked.is_some() || at >= BETWEEN {
                         waits.note(call, asked, window.thread);
@@ -158,7 +183,7 @@ impl Talks {
                             }
                             said.request = request.to_vec();
                             talk.of_descriptor.insert(descriptor, to.clone());
-                            talk.asked = Some((to, 0));
+                            talk.asked = Some((Request { peer: to, row: call.row }, 0));
                         }
                     }
                     Some(Way::In) => {
@@ -205,10 +230,9 @@ impl Talks {
         chained > 0 && chained as f64 >= CHAINED * all as f64
     }
 
-    /// Returns the rows whose calls wait for peers' answers one after another, with the number of these waits, the time
-    /// that all but one of them took, ns, and the number of peers. Requests that repeat a piece of the answer before them need
-    /// it; of others it is not known.
-    pub(super) fn in_turn(&self, recording: &Recording, ends: &Ends) -> Vec<(RowId, u64, u64, usize)> {
+    /// Returns the rows whose calls wait for peers' answers one after another. Requests that repeat a piece of the answer before
+    /// them need it; of others it is not known.
+    pub(super) fn in_turn(&self, recording: &Recording, ends: &Ends) -> Vec<InTurn> {
         let spans = || recording.wait_spans.spans.iter().enumerate();
         let by_clock = spans().filter(|(at, _)| ends.get(*at).class == WaitClass::Clock);
         let ran_out: BTreeMap<RowId, u64> = Sums::of(by_clock.map(|(_, span)| (span.row, span.ns)));
@@ -248,7 +272,14 @@ impl Talks {
             let is_long = waited as f64 >= LEAST_SHARE * recording.header.wall_ns as f64;
             if mostly && alone && is_long && calls >= LEAST_REQUESTS {
                 // The requests to different peers can be on their way together, those to one peer too.
-                found.push((*id, calls, waited - waited / calls.max(1), waits.peers.len()));
+                let ns = waited - waited / calls.max(1);
+                found.push(InTurn {
+                    row: *id,
+                    calls,
+                    ns,
+                    peers: waits.peers.len(),
+                    asked_at: waits.asked_at(*id, recording),
+                });
             }
         }
         found
@@ -256,23 +287,40 @@ impl Talks {
 }
 
 impl Waits {
-    /// Counts a wait; `asked` is the peer to which a request was sent right before.
-    fn note(&mut self, call: &WindowCall, asked: Option<&Peer>, thread: u32) {
+    /// Returns the lines that sent the requests, with their samples, if the waits are for several descriptors and in none of
+    /// these lines' functions: a library that waits for one answer does both in one.
+    fn asked_at(&self, id: RowId, recording: &Recording) -> BTreeMap<FrameId, u64> {
+        let of_row = |id: &RowId| recording.rows.get(id.0 as usize).filter(|_| self.for_several);
+        let lines = |row: &Row| match row.lines.is_empty() {
+            true => row.user.map(|line| (line, 1)).into_iter().collect::<Vec<_>>(),
+            false => row.lines.iter().map(|line| (line.frame, line.looks)).collect(),
+        };
+        let function = |line: &FrameId| recording.frames.get(line.0 as usize).map(|frame| frame.function());
+        let waits: BTreeSet<Option<&str>> =
+            of_row(&id).into_iter().flat_map(lines).map(|(line, _)| function(&line)).collect();
+        let requests: BTreeMap<FrameId, u64> = Sums::of(self.requests.keys().filter_map(of_row).flat_map(lines));
+        let apart = requests.keys().all(|line| !waits.contains(&function(line)));
+        if apart { requests } else { BTreeMap::new() }
+    }
+
+    /// Counts a wait; `asked` is the request that was sent right before.
+    fn note(&mut self, call: &WindowCall, asked: Option<&Request>, thread: u32) {
         self.seen += 1;
         let Some(waited) = call.waited_ns.filter(|ns| *ns > 0) else { return };
         if call.result.is_some_and(|n| n > 0) {
             let [brief, long] = &mut self.found;
             let found = if waited >= LONG_WAIT_NS { long } else { brief };
             (found.all, found.all_ns) = (found.all + 1, found.all_ns.saturating_add(waited));
-            if let Some(peer) = asked {
+            if let Some(of) = asked {
                 (found.answers, found.answers_ns) = (found.answers + 1, found.answers_ns.saturating_add(waited));
-                self.peers.insert(peer.clone());
+                self.peers.insert(of.peer.clone());
+                *self.requests.entry(of.row).or_default() += 1;
                 self.threads.insert(thread);
             }
         } else if waited >= LONG_WAIT_NS {
             self.ran_out += 1;
-            if let Some(peer) = asked {
-                *self.asked.entry(peer.clone()).or_default() += 1;
+            if let Some(of) = asked {
+                *self.asked.entry(of.peer.clone()).or_default() += 1;
             }
         }
     }
