@@ -9,8 +9,8 @@ use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::signs::Signs;
 use crate::semantics::{
-    Act, CREDENTIALS, Effect, FILE_STATUS, INTEREST, Key, Lines, POSITION, PROTECTION, SIGNAL_MASK, Semantics, State,
-    StateId, Undone,
+    Act, CREDENTIALS, Effect, FILE_STATUS, INTEREST, Key, Lines, ObservedCall, POSITION, PROTECTION, SIGNAL_MASK,
+    Semantics, State, StateId, Undone,
 };
 use crate::world::barrier::Barrier;
 use crate::world::bounds::REMEMBERED;
@@ -45,8 +45,10 @@ pub(super) struct Toggle<'a> {
     handling: Set<u32>,
     /// Processes whose toggles of SIGCHLD are not those around a fork.
     parents: Set<u32>,
-    /// Ranges of memory that were changed and changed back in earlier windows.
-    ranges: Set<Turn>,
+    /// Sets of descriptors of which several threads wait: what is taken out of one is kept from the other threads.
+    shared: Set<(u32, i32)>,
+    /// Objects that were changed and changed back in earlier windows.
+    turned: Set<Turn>,
     /// Heights of numbers that go up and down, by process and kind of state.
     heights: Map<(u32, StateId), Height>,
 }
@@ -60,8 +62,8 @@ struct Height {
     again: usize,
 }
 
-/// Key of a range that was set to one value and then to another: the process, the range's address
-/// and length, and the two values.
+/// Key of an object that was set to one value and then to another: the process, the two numbers that name the object, as a
+/// range's address and length, and the two values.
 type Turn = (u32, [u64; 2], [u64; 2]);
 
 impl Detector for Toggle<'_> {
@@ -119,6 +121,9 @@ impl Detector for Toggle<'_> {
         done.extend(histories.into_values());
         done.retain(|history| !excuse(ReasonId::KeepsSignalsAway, history, self.keeps_away(history, steps), claims));
         done.retain(|history| {
+            !excuse(ReasonId::KeptFromOthers, history, self.keeps_from_others(history, steps), claims)
+        });
+        done.retain(|history| {
             !excuse(ReasonId::HandlerOpensMemory, history, is_opened_by_handler(history, steps), claims)
         });
         self.in_turns(&done, steps, claims);
@@ -168,7 +173,14 @@ impl<'a> Toggle<'a> {
     pub(super) fn new(recording: &Recording, semantics: &Semantics, signalled: &'a Set<u32>) -> Self {
         let parents = parents(recording, semantics);
         let handling = handling(recording);
-        Self { signalled, handling, parents, ranges: Set::default(), heights: Map::default() }
+        let shared = shared_sets(recording, semantics);
+        Self { signalled, handling, parents, shared, turned: Set::default(), heights: Map::default() }
+    }
+
+    /// Returns true if a history sets for which events a descriptor is watched in a set for which several threads wait.
+    fn keeps_from_others(&self, history: &History<'_>, steps: &[Step<'_>]) -> bool {
+        let first = history.first().and_then(|(at, _)| steps.get(*at)).filter(|step| step.is_about(&INTEREST));
+        first.is_some_and(|step| self.shared.contains(&(step.observed.window.process.0, step.observed.descriptor(0))))
     }
 
     /// Returns true if a history of signal masks keeps signals away that come all the time.
@@ -180,26 +192,21 @@ impl<'a> Toggle<'a> {
         is_mask && has_signals && !is_child_signal(first, history)
     }
 
-    /// Claims changes of ranges that are undone at once, one range after the other, if most of
-    /// these ranges were changed so in an earlier window. A change that each range needs once, as
-    /// with loaded or generated code, is not claimed.
+    /// Claims changes that are undone at once, of one object after the other, if most of these objects were changed so in an
+    /// earlier window. A change that each needs once, as of loaded or generated code, is not claimed.
     fn in_turns(&mut self, done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
-        // After a mapping, other memory may lie at the address.
-        if steps.iter().any(maps_anew) {
-            return;
-        }
         let turns: Vec<(Turn, &History<'_>)> =
             done.iter().filter_map(|history| Some((turn(history, steps)?, history))).collect();
         let Some((first, _)) = turns.first() else { return };
         let alike: Vec<_> = turns.iter().filter(|(turn, _)| (turn.0, turn.2) == (first.0, first.2)).collect();
-        let known = alike.iter().filter(|(turn, _)| self.ranges.contains(turn)).count();
+        let known = alike.iter().filter(|(turn, _)| self.turned.contains(turn)).count();
         if alike.len() >= PERIODS && 2 * known >= alike.len() {
             for step in alike.iter().flat_map(|(_, history)| history.iter()).filter_map(|(at, _)| steps.get(*at)) {
                 put_state(Kind::Toggle, step, claims);
             }
         }
-        let room = REMEMBERED.saturating_sub(self.ranges.len());
-        self.ranges.extend(turns.iter().take(room).map(|(turn, _)| *turn));
+        let room = REMEMBERED.saturating_sub(self.turned.len());
+        self.turned.extend(turns.iter().take(room).map(|(turn, _)| *turn));
     }
 }
 
@@ -313,10 +320,25 @@ fn may_need_identity(step: &Step<'_>) -> bool {
     !(of_file || state || own || step.lines.may_wake())
 }
 
+/// Returns the events for which a descriptor is watched (struct epoll_event); none where it is not.
+fn events(value: &[u8]) -> u32 {
+    value.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// Returns the sets of descriptors for which several threads wait, by process and descriptor, as windows show.
+fn shared_sets(recording: &Recording, semantics: &Semantics) -> Set<(u32, i32)> {
+    let waits = semantics.calls_in_windows(recording, |lines| lines.tells_ready() && lines.fd == Some(0));
+    let mut waiters: Map<(u32, i32), u32> = Map::default();
+    let by_another = |o: ObservedCall<'_>| {
+        let set = (o.window.process.0, o.descriptor(0));
+        (*waiters.entry(set).or_insert(o.window.thread) != o.window.thread).then_some(set)
+    };
+    waits.filter_map(by_another).collect()
+}
+
 /// Returns true if a history sets for which events a descriptor is watched, room to write is one of them, and the window
 /// shows that there was none: it is wanted while there is something left to write.
 fn waits_to_write(history: &History<'_>, steps: &[Step<'_>]) -> bool {
-    let events = |value: &[u8]| value.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     history.iter().filter(|(_, value)| events(value) & EPOLLOUT != 0).any(|(at, _)| {
         let Some(step) = steps.get(*at) else { return false };
         let watched = step.observed.descriptor(2);
@@ -341,15 +363,22 @@ fn maps_anew(step: &Step<'_>) -> bool {
     step.effects.iter().any(|effect| matches!(effect, Effect::Memory)) && !step.signs.any(Signs::SETS)
 }
 
-/// Returns the range whose protection a history sets exactly twice, to two different values.
+/// Returns the range of memory whose protection a history sets exactly twice, to two different values, or the descriptor
+/// that it takes out of a set and puts back.
 fn turn(history: &History<'_>, steps: &[Step<'_>]) -> Option<Turn> {
     let [(first, one), (_, other)] = history.as_slice() else { return None };
     let step = steps.get(*first)?;
-    let meaning = step.meaning.as_ref().filter(|meaning| meaning.line.about.is(&PROTECTION))?;
-    let Act::Set { .. } = meaning.line.act else { return None };
-    let word = |value: &[u8]| value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-    let range = [step.observed.arg(0), step.observed.arg(1)];
-    Some((step.who, range, [word(one)?, word(other)?])).filter(|_| one != other)
+    let about = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. }))?.line.about;
+    let (object, from, to) = if about.is(&PROTECTION) {
+        let word = |value: &[u8]| value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        // After a mapping, other memory may lie at the address.
+        let stays = !steps.iter().any(maps_anew);
+        ([0, 1], word(one).filter(|_| stays)?, word(other)?)
+    } else {
+        let is_put_back = about.is(&INTEREST) && one.is_empty() && !other.is_empty();
+        ([0, 2], 0, is_put_back.then(|| events(other))?.into())
+    };
+    Some((step.who, object.map(|arg| step.observed.arg(arg)), [from, to])).filter(|_| from != to)
 }
 
 /// Values that a piece of state was set to, each with the index of its step.

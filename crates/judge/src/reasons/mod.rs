@@ -73,6 +73,7 @@ reasons! {
     NameMayAppear "name-may-appear" [Repeat] Silent: "the program waited since the name was missing, so that others may have made it" => "A missing name is asked about four times before it is made";
     // State.
     KeepsSignalsAway "keeps-signals-away" [Toggle] Silent: "signals come all the time, and the mask keeps them away from a piece of work" => "A mask is needed where handlers run";
+    KeptFromOthers "kept-from-others" [Toggle] Silent: "several threads wait for the set: none but this one gets what it took out" => "Connections taken out of a set, one after the other";
     WaitsForRoom "waits-for-room" [Toggle] Silent: "room to write is waited for only while something is left to write" => "Interests taken away and given back in turn";
     ActsAsAnother "acts-as-another" [Toggle] Silent: "calls in between depend on whose the process is" => "A process takes another user's ids for each step, and gives them back";
     AroundFork "around-fork" [Toggle] Silent: "the state is set around making a child, which gets it" => "A working folder set and set back around each step";
