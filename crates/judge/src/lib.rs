@@ -139,6 +139,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     all.extend(found);
     let claimed_cpu_ns = joint_bounds::hold_together(&mut all, recording);
     all.sort_by_key(|f| (Reverse(f.confidence), Reverse(f.time_to_win_ns()), f.rows.first().copied()));
+    joined::leave_explained_waits(&mut all);
     joined::leave_one_end(&mut all, recording);
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (untold, beneath) = unreported::untold(strands, all.iter(), catalogue);

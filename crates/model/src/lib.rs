@@ -84,4 +84,4 @@ pub use syscalls::{Arg, ArgKind, Audit, AuditDecision, Class, Classes, Moment, S
 pub use sysno::Sysno;
 pub use thread::{Thread, ThreadCalls};
 pub use wait_span::{DroppedWaits, LONG_WAIT_NS, WaitSpan, WaitSpans};
-pub use window::{ArgData, Window, WindowCall, object_name};
+pub use window::{ArgData, Window, WindowCall, object_name, object_of};

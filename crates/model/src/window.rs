@@ -6,8 +6,9 @@ use crate::names::StackId;
 use crate::process::ProcessId;
 use crate::request::RequestKindId;
 use crate::row::RowId;
-use crate::syscalls::{ArgKind, Moment};
+use crate::syscalls::{ArgKind, Moment, Signature};
 use crate::sysno::Sysno;
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -71,13 +72,8 @@ impl WindowCall {
     /// behind a descriptor if it starts there; or the peer's address to which it connects; otherwise the file behind the
     /// call's descriptor.
     pub fn object(&self, syscall: Sysno) -> Option<String> {
-        if let Some(peer) = self.peer(syscall) {
-            return Some(peer.to_string());
-        }
-        let named = syscall.signature()?.memory(Moment::Entry, &self.args).find(|(_, kind)| *kind == ArgKind::Path);
-        let path =
-            named.and_then(|(arg, _)| self.arg_data(arg, Moment::Entry)).map(|d| String::from_utf8_lossy(&d.bytes));
-        object_name(path.as_deref(), self.fd.as_deref())
+        let bytes = |arg, _| Some(self.arg_data(arg, Moment::Entry)?.bytes.as_slice().into());
+        object_of(syscall.signature()?, &self.args, bytes, || self.fd.clone())
     }
 
     /// Returns the address of the internet to which the call, one of `syscall`, connects its socket.
@@ -89,6 +85,26 @@ impl WindowCall {
     pub fn arg_data(&self, arg: u8, at: Moment) -> Option<&ArgData> {
         self.data.iter().find(|d| d.arg == arg && d.at == at)
     }
+}
+
+/// Returns the object that a call is about, as [`WindowCall::object`] names it. `bytes` gives what an argument points to at
+/// entry, a path without its NUL; `fd` gives the file behind the call's descriptor.
+pub fn object_of<'b>(
+    signature: &Signature,
+    args: &[u64; 6],
+    bytes: impl Fn(u8, ArgKind) -> Option<Cow<'b, [u8]>>,
+    fd: impl FnOnce() -> Option<Arc<str>>,
+) -> Option<String> {
+    let mut memory = signature.memory(Moment::Entry, args);
+    if let Some(of_peer) = peer_argument(signature.sysno) {
+        let (arg, kind) = memory.find(|(arg, _)| *arg == of_peer)?;
+        return match bytes(arg, kind).and_then(|bytes| address(&bytes)) {
+            Some(peer) => Some(peer.to_string()),
+            None => fd().as_deref().map(str::to_owned),
+        };
+    }
+    let path = memory.find(|(_, kind)| *kind == ArgKind::Path).and_then(|(arg, kind)| bytes(arg, kind));
+    object_name(path.as_deref().map(String::from_utf8_lossy).as_deref(), fd().as_deref())
 }
 
 /// Returns the name of the file that a call is about: the `path` that it names, joined to the folder behind its

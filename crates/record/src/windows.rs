@@ -13,7 +13,7 @@ use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgKind, Moment, Random, Signature, address, object_name, peer_argument};
+use systoll_model::{ArgKind, Moment, Random, Signature, object_of};
 use systoll_price::FaultAndSwitch;
 
 /// First octave that gets two windows, since a row's newest octave has half of its calls.
@@ -230,18 +230,17 @@ impl Windows {
     /// Returns the name of the object that a call is about, which thread `tid` is about to make.
     pub(crate) fn object(&mut self, tid: i32, signature: &Signature, args: &[u64; 6]) -> Option<String> {
         let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
-        let path = signature.memory(Moment::Entry, args).find(|(_, kind)| *kind == ArgKind::Path);
-        let path = path.map(|(arg, _)| string(args[usize::from(arg)], &read).0);
-        let path = path.as_deref().map(String::from_utf8_lossy);
-        let peer = || {
-            let mut bytes = [0; SOCKET_ADDRESS];
-            let got = read(*args.get(usize::from(peer_argument(signature.sysno)?))?, &mut bytes);
-            address(bytes.get(..got)?)
+        let bytes = |arg, kind| {
+            let at = *args.get(usize::from(arg))?;
+            if kind == ArgKind::Path {
+                return Some(string(at, &read).0.into());
+            }
+            let mut bytes = vec![0; SOCKET_ADDRESS];
+            let got = read(at, &mut bytes);
+            bytes.truncate(got);
+            Some(bytes.into())
         };
-        match peer() {
-            Some(peer) => Some(peer.to_string()),
-            None => object_name(path.as_deref(), self.descriptor(tid, signature, args).as_deref()),
-        }
+        object_of(signature, args, bytes, || self.descriptor(tid, signature, args))
     }
 
     /// Returns true if a window is due at the `nth` call of `row`. Draws the next octave's places when it begins.

@@ -3,8 +3,9 @@
 use super::ends::{Ends, WaitClass};
 use super::least::MOSTLY;
 use super::threads::{SLACK_NS, ThreadId, Threads};
+use crate::collections::sums::Sums;
 use std::collections::BTreeMap;
-use systoll_model::{Recording, RowId, WaitSpan};
+use systoll_model::{FrameId, Recording, RowId, WaitSpan};
 
 /// The calls that wait for a child's end.
 pub(super) const CHILDS_END: [&str; 2] = ["wait4", "waitid"];
@@ -16,12 +17,24 @@ struct Awaited {
     /// End of the last wait for it.
     until_ns: u64,
     waited_ns: u64,
+    /// The script's line that waited, if it is known.
+    line: Option<FrameId>,
+}
+
+/// Waits for children of which each begins when the one before it was waited for.
+pub(super) struct InTurn {
+    pub(super) row: RowId,
+    /// Number of the children.
+    pub(super) children: u64,
+    /// Time that all but the longest of the waits took, ns.
+    pub(super) ns: u64,
+    /// Scripts' lines that waited, with the number of children of which it is known.
+    pub(super) lines: BTreeMap<FrameId, u64>,
 }
 
 /// Returns the rows whose waits are for children of which each begins when the one before it was waited for and that mostly
-/// wait themselves meanwhile, with their number and the time that all but the longest of these waits took, ns. Whether a child
-/// needs what the one before it did is not known.
-pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> Vec<(RowId, u64, u64)> {
+/// wait themselves meanwhile. Whether a child needs what the one before it did is not known.
+pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> Vec<InTurn> {
     let mut of_rows: BTreeMap<RowId, Vec<Awaited>> = BTreeMap::new();
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
         let is_child = |by: &ThreadId| threads.is_child(by.pid, span.pid);
@@ -35,7 +48,7 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
             }
             None => {
                 let (start_ns, until_ns, waited_ns) = (life.start_ns, span.end_ns(), span.ns);
-                of_row.push(Awaited { child, start_ns, until_ns, waited_ns });
+                of_row.push(Awaited { child, start_ns, until_ns, waited_ns, line: span.line });
             }
         }
     }
@@ -54,7 +67,8 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
         let idle = children.iter().filter(idles).count();
         let sum = children.iter().fold(0u64, |sum, child| sum.saturating_add(child.waited_ns));
         let longest = children.iter().map(|child| child.waited_ns).max().unwrap_or(0);
-        mostly(idle).then_some((row, all as u64, sum - longest))
+        let lines = Sums::of(children.iter().filter_map(|child| Some((child.line?, 1))));
+        mostly(idle).then_some(InTurn { row, children: all as u64, ns: sum - longest, lines })
     };
     of_rows.into_iter().filter_map(in_turn).collect()
 }

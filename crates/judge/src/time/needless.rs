@@ -13,6 +13,7 @@ use super::path::WallTime;
 use super::sleeps::{After, Sleeps};
 use super::talks::{ACCEPTS, Talks};
 use super::threads::{ThreadId, Threads, name_of, pid_of};
+use crate::collections::sums::Sums;
 use crate::semantics::Semantics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -108,18 +109,14 @@ pub(super) fn needless(
             found.add(NeedlessKind::ChildSeenLate, span, ns);
         }
     }
-    for turns in talks.in_turn(recording, ends) {
+    let claimed: BTreeSet<RowId> = found.surely().flat_map(|sum| sum.rows.clone()).collect();
+    for turns in talks.in_turn(recording, ends).into_iter().filter(|turns| !claimed.contains(&turns.row)) {
         let kind = if turns.peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
-        let place = found.add_all(kind, turns.row, turns.calls, turns.ns);
-        if let Some(sum) = place.and_then(|place| found.sums.get_mut(&place)) {
-            sum.lines.extend(turns.asked_at);
-        }
+        found.add_all(kind, turns.row, turns.calls, turns.ns, turns.asked_at);
     }
     let claimed: BTreeSet<RowId> = found.surely().flat_map(|sum| sum.rows.clone()).collect();
-    for (row, children, ns) in children::in_turn(recording, threads, ends) {
-        if !claimed.contains(&row) {
-            found.add_all(NeedlessKind::ChildrenInTurn, row, children, ns);
-        }
+    for turns in children::in_turn(recording, threads, ends).into_iter().filter(|turns| !claimed.contains(&turns.row)) {
+        found.add_all(NeedlessKind::ChildrenInTurn, turns.row, turns.children, turns.ns, turns.lines);
     }
     // Waits in vain have other waits behind them, as those of a lock's holder: without them, little may be left of these.
     let any = found.surely().any(|sum| sum.calls >= LEAST_WAITS);
@@ -180,15 +177,19 @@ impl<'a> Found<'a> {
     }
 
     fn add(&mut self, kind: NeedlessKind, span: &WaitSpan, ns: u64) {
-        let Some(place) = self.add_all(kind, span.row, 1, ns) else { return };
+        let Some(place) = self.add_all(kind, span.row, 1, ns, span.line.map(|line| (line, 1))) else { return };
         self.threads.entry(place).or_default().insert(ThreadId::of(span));
-        if let Some((sum, line)) = self.sums.get_mut(&place).zip(span.line) {
-            *sum.lines.entry(line).or_default() += 1;
-        }
     }
 
-    /// Adds waits of a row. Returns their place, if they took time.
-    fn add_all(&mut self, kind: NeedlessKind, id: RowId, calls: u64, ns: u64) -> Option<Place<'a>> {
+    /// Adds waits of a row, with the numbers of those whose scripts' line is known. Returns their place, if they took time.
+    fn add_all(
+        &mut self,
+        kind: NeedlessKind,
+        id: RowId,
+        calls: u64,
+        ns: u64,
+        lines: impl IntoIterator<Item = (FrameId, u64)>,
+    ) -> Option<Place<'a>> {
         let row = self.recording.rows.get(id.0 as usize).filter(|_| ns > 0)?;
         let empty =
             NeedlessWaits { kind, rows: Vec::new(), calls: 0, ns: 0, share_of_wall: 0.0, lines: BTreeMap::new() };
@@ -199,6 +200,7 @@ impl<'a> Found<'a> {
         if !sum.rows.contains(&id) {
             sum.rows.push(id);
         }
+        lines.into_iter().for_each(|(line, waits)| sum.lines.add(line, waits));
         Some(place)
     }
 }

@@ -155,6 +155,10 @@ impl<'a> Threads<'a> {
             life.start_ns = life.start_ns.min(process.start_ns);
             life.end_ns = life.end_ns.max(end_ns);
         }
+        // On a busy box a process may be known only after it has waited.
+        for span in &recording.wait_spans.spans {
+            lives.entry(span.pid).and_modify(|life| life.start_ns = life.start_ns.min(span.begin_ns));
+        }
         // A process may be known to have ended only after it was waited for; one that makes hardly a call but its last is known
         // to have begun only then.
         for (pid, (end_ns, _)) in &exits {

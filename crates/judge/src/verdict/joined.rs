@@ -3,12 +3,12 @@
 //! Groups are made by cause and object, since two objects may have different cures. If their cures are the same, the reader
 //! has one thing to do, and gets one finding.
 
-use crate::collections::hash::Map;
+use crate::collections::hash::{Map, Set};
 use crate::evidence::phases::{Phases, toll};
 use crate::groups::group::Group;
 use crate::groups::judged_view::JudgedView;
 use crate::options::Options;
-use crate::results::finding::Finding;
+use crate::results::finding::{Confidence, Finding};
 use crate::semantics::connection;
 use crate::verdict::of_group::verdict;
 use systoll_model::{FrameId, Recording, RowId};
@@ -48,6 +48,14 @@ pub(crate) fn verdicts(
         }
     }
     findings
+}
+
+/// Removes remarks on long waits of calls that a finding explains.
+pub(crate) fn leave_explained_waits(all: &mut Vec<Finding>) {
+    let explains = |finding: &&Finding| finding.confidence != Confidence::Low && finding.is_about_waiting();
+    let explained: Set<RowId> = all.iter().filter(explains).flat_map(|finding| finding.rows.iter().copied()).collect();
+    let is_remark = |finding: &Finding| finding.confidence == Confidence::Low && finding.waits_at.is_some();
+    all.retain(|finding| !is_remark(finding) || finding.rows.iter().all(|row| !explained.contains(row)));
 }
 
 /// Leaves one of two findings that show the same waits at the two ends of a connection: the one whose line is known, or else

@@ -16,11 +16,12 @@ use crate::sys::own_cpu;
 use crate::table::{Look, Table};
 use crate::windows::Windows;
 use foldhash::{HashMap, HashSet};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use systoll_hooks::assemble::{Piece, Read, WrittenCall};
 use systoll_hooks::layout::capture::{FdsChanged, fds_changed};
-use systoll_model::{ArgKind, Looked, Machine, Moment, RowId, Signature, Sysno, WaitSpan, object_name};
+use systoll_model::{ArgKind, Looked, Machine, RowId, Signature, Sysno, WaitSpan, object_of};
 use systoll_symbols::Symbols;
 
 /// Windows of each doubling of a row's calls, and first stacks of rows, that may be sampled until the allowance is renewed.
@@ -181,8 +182,8 @@ impl Sampling {
         }
         let (place, tid) = (sample.place, sample.tid);
         let sampled = self.thread(tid).stack.take().filter(|stack| stack.place == place);
-        let path = signature.and_then(|s| path_of(s, &args, sample));
-        let object = object_name(path.as_deref(), fd.as_deref());
+        let object =
+            signature.and_then(|s| object_of(s, &args, |arg, kind| bytes_of(sample, arg, kind), || fd.clone()));
         let stack = sampled.filter(|s| !s.frames.is_empty() && table.has_room_for_stacks()).map(|stack| {
             let symbols = &self.symbols;
             let is_interpreter = |f| symbols.is_interpreter(f);
@@ -246,9 +247,9 @@ impl Sampling {
         if let Some(signature) = signature
             && matches!(fds_changed(signature, &args, Some(result)), FdsChanged::One(_))
             && signature.name != "close"
-            && let Some(path) = path_in(signature, &args, |arg| {
-                entered.memory.iter().find(|(at, _)| *at == arg).map(|(_, bytes)| bytes.as_slice())
-            })
+            && let Some(of_path) = signature.path_arg()
+            && let Some((_, bytes)) = entered.memory.iter().find(|(at, _)| usize::from(*at) == of_path)
+            && let Some(path) = path(bytes).map(String::from_utf8_lossy)
         {
             let has_folder = signature.fd_arg().is_some_and(|at| args[at] as i32 >= 0);
             let folder = match has_folder {
@@ -428,15 +429,13 @@ fn call_of(sample: &Sample<'_>) -> (Sysno, [u64; 6]) {
     (syscall, Machine::HERE.args(syscall, sample.args))
 }
 
-/// Returns the path that a call is about.
-fn path_of(signature: &Signature, args: &[u64; 6], sample: &Sample<'_>) -> Option<String> {
-    path_in(signature, args, |arg| sample.memory().find(|piece| piece.argument == arg).map(|piece| piece.bytes))
+/// Returns what an argument of a sampled call points to, a path without its NUL.
+fn bytes_of<'b>(sample: &Sample<'b>, arg: u8, kind: ArgKind) -> Option<Cow<'b, [u8]>> {
+    let bytes = sample.memory().find(|piece| piece.argument == arg)?.bytes;
+    if kind == ArgKind::Path { Some(path(bytes)?.into()) } else { Some(bytes.into()) }
 }
 
-/// Returns the path that a call is about; `bytes` returns what an argument points to.
-fn path_in<'b>(signature: &Signature, args: &[u64; 6], bytes: impl Fn(u8) -> Option<&'b [u8]>) -> Option<String> {
-    let (arg, _) = signature.memory(Moment::Entry, args).find(|(_, kind)| *kind == ArgKind::Path)?;
-    let text = bytes(arg)?;
-    let end = text.iter().position(|byte| *byte == 0)?;
-    Some(String::from_utf8_lossy(text.get(..end)?).into_owned())
+/// Returns a path without its NUL; `None` if it is cut.
+fn path(bytes: &[u8]) -> Option<&[u8]> {
+    bytes.get(..bytes.iter().position(|byte| *byte == 0)?)
 }
