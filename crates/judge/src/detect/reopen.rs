@@ -2,7 +2,7 @@
 
 use super::open_file::{Use, names_below, uses};
 use super::renamed::{is_path, names};
-use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, read_at, rewound, seeks};
+use super::reread::{Reread, Rereads, is_made_up as made_up, read_at, rewound};
 use super::walk::walks;
 use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
@@ -376,27 +376,25 @@ impl Reopen<'_> {
             claims.leave_out(step.index);
         }
         let mut read = Vec::new();
-        let (mut reads, mut elsewhere) = (Vec::new(), false);
+        let mut reads = Vec::new();
         for (step, used) in uses(fd, rest) {
             let reading = step.moved.as_ref().is_some_and(|m| m.line.way == Way::In);
-            elsewhere |=
-                step.moved.is_some_and(|m| is_elsewhere(&step.observed, m.line)) || seeks(&step.observed, step.lines);
             if reading {
                 read.extend_from_slice(&step.observed.call.result.unwrap_or(0).to_le_bytes());
                 let bytes = step.observed.call.arg_data(1, systoll_model::Moment::Exit);
                 read.extend_from_slice(bytes.map_or(&[], |data| &data.bytes));
                 reads.push(step.index);
-            } else if made_up(&opened.path) && is_listing(step) {
+            } else if made_up(&opened.path) && step.lines.lists() {
                 // The kernel makes the list up anew each time: with the folder kept open, it is taken as often.
-            } else if opened.again && !goes_to(step) {
+            } else if opened.again && !step.lines.goes(&step.observed) {
                 // The opening drags along what comes before the first read, and the closing.
                 let dragged = reads.is_empty() || used == Use::Last;
                 put_with(claims, step.index, of(weak), own && dragged);
-            } else if known && !goes_to(step) {
+            } else if known && !step.lines.goes(&step.observed) {
                 claims.leave_out(step.index);
             }
             if used == Use::Last {
-                if self.same_bytes(step.who, opened, read) || opened.again && often && !elsewhere {
+                if self.same_bytes(step.who, opened, read) || opened.again && often {
                     reads.iter().for_each(|at| put(claims, *at, of(weak)));
                 } else if known && !opened.again {
                     reads.iter().for_each(|at| claims.leave_out(*at));
@@ -441,7 +439,7 @@ impl Reopen<'_> {
         }
         let fd = i64::from(step.observed.descriptor(0));
         let own = rest.iter().filter(|step| step.descriptor().map(i64::from) == Some(fd));
-        let taken = own.take_while(|step| is_listing(step) || step.moved.is_some_and(|m| m.line.way == Way::In));
+        let taken = own.take_while(|step| step.lines.lists() || step.moved.is_some_and(|m| m.line.way == Way::In));
         let reads: Vec<usize> = taken.map(|step| step.index).collect();
         let weak = !file.quick || file.asked_for;
         for at in std::iter::once(step.index).filter(|_| !reads.is_empty()).chain(reads.iter().copied()) {
@@ -493,7 +491,7 @@ impl Reopen<'_> {
 /// the window ends.
 fn bytes_of(fd: i64, rest: &[Step<'_>]) -> u64 {
     let listed =
-        |s: &Step<'_>| s.observed.call.result.filter(|_| is_listing(s)).and_then(|got| u64::try_from(got).ok());
+        |s: &Step<'_>| s.observed.call.result.filter(|_| s.lines.lists()).and_then(|got| u64::try_from(got).ok());
     uses(fd, rest).filter_map(|(s, _)| s.moved.and_then(|m| m.got).or_else(|| listed(s))).fold(0, u64::saturating_add)
 }
 
@@ -504,18 +502,7 @@ fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
 
 /// Returns true if a folder's entries are taken from a descriptor, as far as the window goes.
 fn lists(fd: i64, rest: &[Step<'_>]) -> bool {
-    uses(fd, rest).any(|(step, _)| is_listing(step))
-}
-
-/// Returns true if the step takes entries of a folder.
-fn is_listing(step: &Step<'_>) -> bool {
-    step.moved.is_none() && step.lines.always_does(|effect| matches!(effect, Effect::Reads(0)))
-}
-
-/// Returns true if the step goes to a place in the file.
-fn goes_to(step: &Step<'_>) -> bool {
-    let sets = |m: &Meaning<'_>| matches!(m.line.act, Act::Set { .. });
-    step.lines.sets(&POSITION) && step.meaning.as_ref().is_none_or(sets)
+    uses(fd, rest).any(|(step, _)| step.lines.lists())
 }
 
 /// Claims the opening of a file of which another part is read each time, and the calls that go with it but the reads.
@@ -536,7 +523,7 @@ fn in_parts(step: &Step<'_>, opened: &Opened<'_>, weak: bool, rest: &[Step<'_>],
     put(claims, step.index, claim());
     for (step, _) in uses(fd, rest) {
         let reading = step.moved.is_some_and(|m| m.line.way == Way::In);
-        if !reading && !goes_to(step) {
+        if !reading && !step.lines.goes(&step.observed) {
             put_with(claims, step.index, claim(), own);
         }
     }

@@ -6,8 +6,8 @@ use super::others_look::OTHERS_LOOK_NS;
 use crate::collections::hash::{Map, Set};
 use crate::collections::sums::Sums;
 use crate::semantics::{
-    Act, Effect, FILE_STATUS, FileLock, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way,
-    answer, is_device,
+    Act, Effect, FILE_STATUS, FileLock, Lines, MADE_UP, ObservedCall, Semantics, Transfer, Value, Way, answer,
+    is_device,
 };
 use crate::world::dirents::append_entries;
 use std::borrow::Cow;
@@ -258,12 +258,13 @@ impl<'a> Rereads<'a> {
             let (changed, parts) = (seen.changed, seen.parts);
             Reread { openings, unchanged, changed, parts, asked_for: seen.is_asked_for(), many, turn, quick }
         };
-        let unseen = LazyCell::new(|| unseen_writers(recording, semantics));
-        let mut writers: Map<&str, Writers> = Map::default();
-        written.keys().for_each(|(process, path)| writers.entry(path).or_default().add(*process));
+        let mut writers: Map<&str, Set<u32>> = Map::default();
+        for (process, path) in written.keys() {
+            writers.entry(path).or_default().insert(*process);
+        }
         // Another process may change what lies at a place between two reads of it.
         let is_others = |process: u32, part: &Part<'_>| {
-            writers.get(&*part.path).is_some_and(|of| of.has_other(process)) || unseen.has_other(process)
+            writers.get(&*part.path).is_some_and(|of| of.iter().any(|other| *other != process))
         };
         let again = |process: u32, part: &Part<'_>, seen: &Seen<'_>, opened: &Set<Cow<'a, str>>| {
             let file = (process, &*part.path);
@@ -301,34 +302,6 @@ impl<'a> Rereads<'a> {
     }
 }
 
-/// The processes that write something: none, one, or several.
-#[derive(Default)]
-struct Writers {
-    first: Option<u32>,
-    several: bool,
-}
-
-impl Writers {
-    fn add(&mut self, process: u32) {
-        self.several |= *self.first.get_or_insert(process) != process;
-    }
-
-    /// Returns true if another process than this one is among them.
-    fn has_other(&self, process: u32) -> bool {
-        self.several || self.first.is_some_and(|first| first != process)
-    }
-}
-
-/// Returns the processes that write something of which no window tells what it is.
-fn unseen_writers(recording: &Recording, semantics: &Semantics) -> Writers {
-    let seen: Set<RowId> = recording.windows.iter().flat_map(|window| &window.calls).map(|call| call.row).collect();
-    let rows = (0..).map(RowId).zip(&recording.rows);
-    let unseen = rows.filter(|(id, row)| semantics.lines_of(row.syscall).transfers_out() && !seen.contains(id));
-    let mut writers = Writers::default();
-    unseen.for_each(|(_, row)| writers.add(row.process.0));
-    writers
-}
-
 /// Returns true if the kernel makes the file up at each reading.
 pub(super) fn is_made_up(path: &str) -> bool {
     MADE_UP.iter().any(|folder| path.starts_with(folder))
@@ -345,7 +318,7 @@ struct Opening<'a> {
 /// Returns the path of a file whose position the call set to its start; `None` for a file that the kernel makes up,
 /// which is to be read in this way.
 pub(super) fn rewound<'a>(call: &ObservedCall<'a>, lines: &Lines) -> Option<&'a str> {
-    let returns = call.call.result == Some(0) && goes(call, lines);
+    let returns = call.call.result == Some(0) && lines.goes(call);
     call.call.fd.as_deref().filter(|path| returns && path.starts_with('/') && !is_made_up(path))
 }
 
@@ -359,13 +332,7 @@ pub(super) fn read_at<'a>(call: &ObservedCall<'a>, lines: &Lines) -> Option<(&'a
 
 /// Returns true if the call takes bytes of a file, or entries of a folder.
 fn takes(call: &ObservedCall<'_>, lines: &Lines) -> bool {
-    let moved = lines.transfer(call);
-    lists(lines, moved) || moved.is_some_and(|moved| moved.way == Way::In)
-}
-
-/// Returns true if the call takes entries of a folder.
-fn lists(lines: &Lines, moved: Option<&Transfer>) -> bool {
-    moved.is_none() && lines.always_does(|effect| matches!(effect, Effect::Reads(0)))
+    lines.lists() || lines.transfer(call).is_some_and(|moved| moved.way == Way::In)
 }
 
 /// Calls `each` for every opening of a window, every return to the start of a file, and every read at a place in one, with
@@ -477,17 +444,12 @@ fn look_through<'a>(
 }
 
 /// Returns true if the call goes to another place in a file than its start.
-pub(super) fn seeks(call: &ObservedCall<'_>, lines: &Lines) -> bool {
-    goes(call, lines) && call.call.result.is_some_and(|at| at > 0)
-}
-
-/// Returns true if the call sets the position in a file, rather than asking for it.
-fn goes(call: &ObservedCall<'_>, lines: &Lines) -> bool {
-    lines.sets(&POSITION) && lines.state(call).is_none_or(|line| matches!(line.act, Act::Set { .. }))
+fn seeks(call: &ObservedCall<'_>, lines: &Lines) -> bool {
+    lines.goes(call) && call.call.result.is_some_and(|at| at > 0)
 }
 
 /// Returns true if a transfer is from or to another place in the file than its start.
-pub(super) fn is_elsewhere(call: &ObservedCall<'_>, moved: &Transfer) -> bool {
+fn is_elsewhere(call: &ObservedCall<'_>, moved: &Transfer) -> bool {
     moved.at.is_some_and(|at| call.arg(at) > 0)
 }
 
@@ -526,7 +488,6 @@ fn content(
     semantics: &Semantics,
 ) -> Content {
     let (mut content, mut file) = (Vec::new(), OpenFile::new(fd));
-    let has_threads = recording.processes.get(window.process.0 as usize).is_some_and(|process| process.threads > 1);
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
         let lines = semantics.lines_of(observed.syscall);
@@ -538,9 +499,7 @@ fn content(
             return Content::Unknown;
         }
         if used == Use::Last || rewound(&observed, lines).is_some() {
-            // Of the end alone it is not known whether another thread has read what lies before it.
-            let is_end = content == 0i64.to_le_bytes() && has_threads;
-            return if content.is_empty() || is_end { Content::Unknown } else { Content::Whole(content) };
+            return if content.is_empty() { Content::Unknown } else { Content::Whole(content) };
         }
         let moved = lines.transfer(&observed);
         if seeks(&observed, lines) || moved.is_some_and(|moved| is_elsewhere(&observed, moved)) {
@@ -548,7 +507,7 @@ fn content(
             return Content::Part;
         }
         // A folder's entries count as what it holds.
-        let lists = lists(lines, moved);
+        let lists = lines.lists();
         if lists || moved.is_some_and(|moved| moved.way == Way::In) {
             match call.arg_data(1, Moment::Exit).map(|data| data.bytes.as_slice()) {
                 Some(bytes) if lists && call.result.is_some_and(|got| got > 0) => {

@@ -2,17 +2,17 @@
 
 use crate::collections::hash::{Map, Set};
 use crate::evidence::survey::RowView;
+use crate::semantics::{Effect, Lines, ObservedCall, Semantics, Way, is_stored};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use systoll_model::constants::{O_CREAT, SEEK_CUR};
-use systoll_model::{Errno, Moment, Process, ProcessId, Recording, RowId, StackId, Sysno, WindowCall, shape};
+use systoll_model::{Errno, Process, ProcessId, Recording, RowId, StackId, shape};
 
 /// Objects that a process's claimed calls are about, and folders that it lists. Both are looked up when first asked for.
 #[derive(Default)]
 pub(crate) struct ProgramFacts {
-    asked: OnceCell<Map<ProcessId, Map<Arc<str>, Asked>>>,
-    listed: OnceCell<Map<ProcessId, Set<Arc<str>>>>,
+    asked: OnceCell<Map<(ProcessId, Arc<str>), Asked>>,
+    listed: OnceCell<Set<(ProcessId, Arc<str>)>>,
     free_names: OnceCell<Set<RowId>>,
     in_place: OnceCell<Set<RowId>>,
 }
@@ -32,32 +32,35 @@ impl ProgramFacts {
         views: &[RowView<'_>],
     ) -> bool {
         let asked = self.asked.get_or_init(|| asked(recording, views));
-        asked.get(&process).and_then(|of| of.get(object)).is_some_and(|asked| asked.several)
+        asked.get(&(process, object.into())).is_some_and(|asked| asked.several)
     }
 
     /// Returns true if a window shows the process listing the folder.
-    pub(crate) fn is_listed(&self, (process, folder): (ProcessId, &str), recording: &Recording) -> bool {
-        let listed = self.listed.get_or_init(|| listed(recording));
-        listed.get(&process).is_some_and(|folders| folders.contains(folder))
+    pub(crate) fn is_listed(
+        &self,
+        (process, folder): (ProcessId, &str),
+        recording: &Recording,
+        semantics: &Semantics,
+    ) -> bool {
+        self.listed.get_or_init(|| listed(recording, semantics)).contains(&(process, folder.into()))
     }
 
     /// Returns true if a window shows that the row's calls look for a name that is free, to make a file of that name.
-    pub(crate) fn seeks_free_name(&self, row: RowId, recording: &Recording) -> bool {
-        self.free_names.get_or_init(|| free_names(recording)).contains(&row)
+    pub(crate) fn seeks_free_name(&self, row: RowId, recording: &Recording, semantics: &Semantics) -> bool {
+        self.free_names.get_or_init(|| free_names(recording, semantics)).contains(&row)
     }
 
     /// Returns true if windows show that the row's calls read or write parts of a file that the program changes in
     /// place.
-    pub(crate) fn is_in_place(&self, row: RowId, recording: &Recording) -> bool {
-        self.in_place.get_or_init(|| in_place(recording)).contains(&row)
+    pub(crate) fn is_in_place(&self, row: RowId, recording: &Recording, semantics: &Semantics) -> bool {
+        self.in_place.get_or_init(|| in_place(recording, semantics)).contains(&row)
     }
 }
 
-fn asked(recording: &Recording, views: &[RowView<'_>]) -> Map<ProcessId, Map<Arc<str>, Asked>> {
-    let mut all: Map<ProcessId, Map<Arc<str>, Asked>> = Map::default();
+fn asked(recording: &Recording, views: &[RowView<'_>]) -> Map<(ProcessId, Arc<str>), Asked> {
+    let mut all: Map<(ProcessId, Arc<str>), Asked> = Map::default();
     let rows = (0u32..).zip(&recording.rows).zip(views).filter(|(_, view)| !view.claimed.is_empty());
     for ((id, row), view) in rows {
-        let of_process = all.entry(row.process).or_default();
         let mut last: Option<&Arc<str>> = None;
         for object in view.claimed.iter().filter_map(|claimed| claimed.claim.object.as_ref()) {
             // Most claims of a row are about the object of the one before.
@@ -66,7 +69,7 @@ fn asked(recording: &Recording, views: &[RowView<'_>]) -> Map<ProcessId, Map<Arc
             }
             last = Some(object);
             let new = || Asked { first: row.context, several: has_several_lines(recording, RowId(id), object) };
-            let asked = of_process.entry(object.clone()).or_insert_with(new);
+            let asked = all.entry((row.process, object.clone())).or_insert_with(new);
             asked.several |= asked.first != row.context;
         }
     }
@@ -84,47 +87,33 @@ fn has_several_lines(recording: &Recording, row: RowId, object: &str) -> bool {
     samples.len() > 1 && (lines(object) > 1 || lines(&shape(object)) > 1)
 }
 
-fn listed(recording: &Recording) -> Map<ProcessId, Set<Arc<str>>> {
-    let lists: Vec<bool> = recording.rows.iter().map(|row| row.syscall == Sysno::named("getdents64")).collect();
-    let mut all: Map<ProcessId, Set<Arc<str>>> = Map::default();
-    if !lists.contains(&true) {
-        return all;
-    }
-    for window in &recording.windows {
-        let listings = window.calls.iter().filter(|call| lists.get(call.row.0 as usize) == Some(&true));
-        for folder in listings.filter_map(|call| call.fd.as_ref()) {
-            let of_process = all.entry(window.process).or_default();
-            if !of_process.contains(folder) {
-                of_process.insert(folder.clone());
-            }
-        }
-    }
-    all
+fn listed(recording: &Recording, semantics: &Semantics) -> Set<(ProcessId, Arc<str>)> {
+    let lists = semantics.calls_in_windows(recording, Lines::lists);
+    lists.filter_map(|listing| Some((listing.window.process, listing.call.fd.clone()?))).collect()
 }
 
 /// Returns rows that ask whether names of one form exist (`a-1`, `a-2`, …) up to one that does not, of which the program
 /// then makes a file.
-fn free_names(recording: &Recording) -> Set<RowId> {
+fn free_names(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
     let mut rows = Set::default();
     for window in &recording.windows {
-        let mut there: Option<(&[u8], Form)> = None;
-        let mut free: Option<(&[u8], RowId)> = None;
+        let mut there: Option<String> = None;
+        let mut free: Option<(String, RowId)> = None;
         for call in &window.calls {
-            let sort = recording.row(call.row).syscall.name().unwrap_or_default();
-            let Some(path) = path_of(call) else { continue };
-            if ASKS.contains(&sort) {
-                let form = Form::of(path);
-                match call.result {
-                    Some(0) => there = Some((path, form)),
-                    Some(ENOENT) if free.is_some_and(|(name, _)| name == path) => {}
-                    Some(ENOENT) if there.as_ref().is_some_and(|(name, like)| *name != path && *like == form) => {
-                        free = Some((path, call.row));
-                    }
-                    _ => {}
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            let lines = semantics.lines_of(observed.syscall);
+            let makes = || lines.effects(&observed).iter().any(|effect| matches!(effect, Effect::Path { .. }));
+            if lines.asks_about_paths() {
+                let Some(path) = call.object(observed.syscall) else { continue };
+                if call.result == Some(0) {
+                    there = Some(path);
+                } else if call.errno() == Some(Errno::ENOENT)
+                    && there.as_ref().is_some_and(|name| *name != path && form(name).eq(form(&path)))
+                {
+                    free = Some((path, call.row));
                 }
-            } else if call.errno().is_none()
-                && makes(sort, call)
-                && let Some((_, row)) = free.take_if(|(name, _)| *name == path)
+            } else if let Some((_, row)) =
+                free.take_if(|(name, _)| makes() && call.object(observed.syscall).as_ref() == Some(name))
             {
                 rows.insert(row);
             }
@@ -133,35 +122,9 @@ fn free_names(recording: &Recording) -> Set<RowId> {
     rows
 }
 
-/// Calls that ask whether a name exists.
-const ASKS: &[&str] = &["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2"];
-/// The result of a question about a name that does not exist.
-const ENOENT: i64 = -(Errno::ENOENT.0 as i64);
-
-/// Returns the first path of a call, as the program gave it.
-fn path_of(call: &WindowCall) -> Option<&[u8]> {
-    let path = call.data.iter().find(|data| data.at == Moment::Entry && data.arg <= 1 && !data.cut)?;
-    Some(path.bytes.as_slice()).filter(|path| !path.is_empty())
-}
-
-/// Returns true if a call makes a file or folder of its path, if it succeeds.
-fn makes(sort: &str, call: &WindowCall) -> bool {
-    let creates = |flags: u64| flags & u64::from(O_CREAT) != 0;
-    match sort {
-        "open" => creates(call.args[1]),
-        "openat" => creates(call.args[2]),
-        _ => matches!(sort, "creat" | "mkdir" | "mkdirat" | "mknod" | "mknodat"),
-    }
-}
-
-/// A name's form: its text without its numbers.
-#[derive(PartialEq, Eq)]
-struct Form(Vec<u8>);
-
-impl Form {
-    fn of(path: &[u8]) -> Self {
-        Self(path.iter().copied().filter(|byte| !byte.is_ascii_digit()).collect())
-    }
+/// Returns a name's form: its text without its numbers.
+fn form(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|letter| !letter.is_ascii_digit())
 }
 
 /// One of so many writes to a file, at least, must come at another place than the one before, or after a read of the
@@ -170,48 +133,42 @@ const PLACES: usize = 64;
 
 /// Returns rows that read or write files which the program changes in place: between two writes it reads, or moves the
 /// position elsewhere.
-fn in_place(recording: &Recording) -> Set<RowId> {
+fn in_place(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
     // By row: all transfers between a file's first write in a window and its last, and those at another place.
     let mut counts: Map<RowId, (usize, usize)> = Map::default();
     for window in &recording.windows {
         let mut files: Map<&str, Place> = Map::default();
         for call in &window.calls {
-            let Some(file) = call.fd.as_deref().filter(|name| name.starts_with('/') && !name.starts_with("/dev/"))
-            else {
-                continue;
-            };
-            let sort = recording.row(call.row).syscall.name().unwrap_or_default();
+            let Some(file) = call.fd.as_deref().filter(|name| is_stored(name)) else { continue };
             let Some(moved) = call.result.filter(|result| *result >= 0) else { continue };
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            let lines = semantics.lines_of(observed.syscall);
             let place = files.entry(file).or_default();
-            match sort {
-                "lseek" => {
-                    place.left |= place.at.is_some_and(|at| at != moved)
-                        || place.at.is_none() && (call.args[1] != 0 || call.args[2] as u32 != SEEK_CUR);
+            let Some(transfer) = lines.transfer(&observed) else {
+                if lines.goes(&observed) {
+                    place.left |= place.at != Some(moved);
                     place.at = Some(moved);
                 }
-                "read" | "readv" | "pread64" | "preadv" => {
-                    place.left |= place.writes;
-                    place.reads.push(call.row);
-                    place.at = place.at.map(|at| at.saturating_add(moved));
+                continue;
+            };
+            if transfer.way == Way::In {
+                place.left |= place.writes;
+                place.reads.push(call.row);
+            } else {
+                if let Some(at) = transfer.at.map(|at| observed.arg(at) as i64) {
+                    place.left |= place.at.is_some_and(|known| known != at);
+                    place.at = Some(at);
                 }
-                "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" => {
-                    if sort.starts_with('p') {
-                        let at = call.args[3] as i64;
-                        place.left |= place.at.is_some_and(|known| known != at);
-                        place.at = Some(at);
-                    }
-                    for row in place.reads.drain(..).filter(|_| place.writes) {
-                        let (all, elsewhere) = counts.entry(row).or_default();
-                        (*all, *elsewhere) = (*all + 1, *elsewhere + 1);
-                    }
-                    let (all, elsewhere) = counts.entry(call.row).or_default();
-                    *all += 1;
-                    *elsewhere += usize::from(place.left && place.writes);
-                    (place.left, place.writes) = (false, true);
-                    place.at = place.at.map(|at| at.saturating_add(moved));
+                for row in place.reads.drain(..).filter(|_| place.writes) {
+                    let (all, elsewhere) = counts.entry(row).or_default();
+                    (*all, *elsewhere) = (*all + 1, *elsewhere + 1);
                 }
-                _ => {}
+                let (all, elsewhere) = counts.entry(call.row).or_default();
+                *all += 1;
+                *elsewhere += usize::from(place.left && place.writes);
+                (place.left, place.writes) = (false, true);
             }
+            place.at = place.at.map(|at| at.saturating_add(moved));
         }
     }
     let often = counts.into_iter().filter(|(_, (all, elsewhere))| *elsewhere > 1 && elsewhere * PLACES >= *all);

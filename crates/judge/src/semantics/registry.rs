@@ -10,9 +10,9 @@ use super::memory::{Amount, FREES, Frees};
 use super::names::runs_program;
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
-use super::state::{NAME, PATH, State, WATCH};
+use super::state::{NAME, PATH, POSITION, State, WATCH};
 #[cfg(test)]
-use super::state::{POSITION, SIZE, SYNCED};
+use super::state::{SIZE, SYNCED};
 use super::state_lines::{STATE_LINES, StateLine};
 use super::stores::{STORES, Store};
 use super::things::{End, THINGS, Thing};
@@ -429,6 +429,16 @@ impl Lines {
     /// Returns true if the call reads a file or a folder, or maps a file.
     pub(crate) fn may_read_files(&self) -> bool {
         self.transfers_in() || self.maps() || self.does(|effect| matches!(effect, Effect::Reads(_)))
+    }
+
+    /// Returns true if the call takes entries of a folder.
+    pub(crate) fn lists(&self) -> bool {
+        self.transfers.is_empty() && self.always_does(|effect| matches!(effect, Effect::Reads(0)))
+    }
+
+    /// Returns true if the call sets the position in a file, rather than asking for it.
+    pub(crate) fn goes(&self, call: &ObservedCall<'_>) -> bool {
+        self.sets(&POSITION) && self.state(call).is_none_or(|line| matches!(line.act, Act::Set { .. }))
     }
 
     /// Returns true if the call may set state of this kind.

@@ -12,6 +12,7 @@ use crate::groups::judged_view::JudgedView;
 use crate::groups::program_facts::{ProgramFacts, is_given_files};
 use crate::results::cure_kind::CureKind;
 use crate::results::finding::{Advice, Basis, Evidence, Finding, Kind};
+use crate::semantics::Semantics;
 use crate::words::language_api::{api_shares, language_api};
 use crate::words::next_command::next_command;
 use std::sync::Arc;
@@ -360,8 +361,9 @@ impl<'a> ClaimedCalls<'a> {
     }
 
     /// Returns true if the fact holds for a row of the calls.
-    fn any_row(&self, fact: impl Fn(&ProgramFacts, RowId, &Recording) -> bool) -> bool {
-        self.rows.iter().any(|row| fact(self.shown.programs, *row, self.shown.recording))
+    fn any_row(&self, fact: impl Fn(&ProgramFacts, RowId, &Recording, &Semantics) -> bool) -> bool {
+        let JudgedView { recording, semantics, programs, .. } = self.shown;
+        self.rows.iter().any(|row| fact(programs, *row, recording, semantics))
     }
 
     /// Returns true if a source file of the recording's stacks is one of these.
@@ -373,9 +375,10 @@ impl<'a> ClaimedCalls<'a> {
 
     /// Returns true if a window shows the program listing a folder that holds a name of the calls.
     fn is_listed(&self) -> bool {
+        let JudgedView { recording, semantics, programs, .. } = self.shown;
         self.any_object(|process, object| {
             let folder = object.rsplit_once('/').map(|(folder, _)| folder);
-            folder.is_some_and(|folder| self.shown.programs.is_listed((process, folder), self.shown.recording))
+            folder.is_some_and(|folder| programs.is_listed((process, folder), recording, semantics))
         })
     }
 
