@@ -48,7 +48,7 @@ pub(super) enum Within {
 pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
 
 /// Beginning of the names of local streams.
-pub(super) const LOCAL_STREAMS: &str = "UNIX-STREAM:";
+const LOCAL_STREAMS: &str = "UNIX-STREAM:";
 
 impl<'a> Bells<'a> {
     pub(super) fn new(rung: &Rung<'a>) -> Self {

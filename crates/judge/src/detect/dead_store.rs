@@ -15,9 +15,6 @@ use crate::world::replay::Step;
 use std::sync::Arc;
 use systoll_model::{Recording, Sysno};
 
-/// Least number of overwritten stores in a window for which its last store is left out.
-const OVERWRITTEN: usize = 2;
-
 /// Claims stores that were overwritten before they were used.
 pub(super) struct DeadStore<'a> {
     recording: &'a Recording,
@@ -148,7 +145,7 @@ impl Newest {
         }
         self.overwritten.iter().for_each(|at| put(claims, *at, claim(self.line)));
         // The window ends before it shows whether the last store is overwritten too.
-        if let Some(step) = steps.get(self.at).filter(|_| cut && overwritten >= OVERWRITTEN) {
+        if let Some(step) = steps.get(self.at).filter(|_| cut) {
             leave_out_later(step, claims);
         }
     }

@@ -5,23 +5,18 @@ use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way, removes_name};
+use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::BESIDE;
 use crate::world::replay::Step;
 use std::cell::LazyCell;
 use systoll_model::constants::{EPOLLET, EPOLLRDHUP, O_EXCL};
-use systoll_model::{Errno, Recording, Row, RowId, Sysno};
+use systoll_model::{Errno, Recording, RowId, Sysno};
 
 /// Number of equal errors from which on another one is claimed.
 const SEEN: u64 = 4;
 /// Least share of wakes without a waiter, 0 to 1, for a claim: locks that count their waiters make hardly any.
 const EMPTY: f64 = 0.9;
-
-/// Least number of removals by one row that all find nothing: one may be meant for what an earlier run left.
-const VAIN: u64 = 500;
-/// Object of such a removal, for a sentence.
-const NOT_THERE: &str = "a file that is not there";
 
 /// Beginnings of the names of the C library's lock functions (pthreads(7), sem_overview(7), threads.h of C11).
 const LOCKS: [&str; 4] = ["pthread_", "sem_", "mtx_", "cnd_"];
@@ -42,8 +37,6 @@ pub(super) struct Failing {
     /// Rows of the C library's own locks. The library decides when these wake, and the thread to be woken may have
     /// found the lock free.
     locks: Set<RowId>,
-    /// Rows that remove names, [`VAIN`] or more, of which none was there.
-    never_there: Set<RowId>,
     /// Processes that use edge-triggered epoll: of several connections that wait, it tells once.
     edges: Set<u32>,
     /// Processes that use edge-triggered epoll without being told of a stream's end: that may come with the last bytes,
@@ -70,13 +63,6 @@ impl Detector for Failing {
             } else if let Some(claim) = stood_there.take().filter(|claim| asks_about(step, claim)) {
                 // The refused call tells that something stands there, the question whether it is a folder.
                 claims.set(step.index, claim);
-            }
-            if self.never_there.contains(&step.observed.call.row) && step.observed.call.nth > SEEN {
-                put(
-                    claims,
-                    step.index,
-                    claim(NOT_THERE, "remove what was made; a folder that is new holds nothing", true),
-                );
             }
             if let Some(claim) = self.hopeless(step, || in_order.get(at).copied().unwrap_or_default()) {
                 put(claims, step.index, claim);
@@ -138,10 +124,7 @@ impl Failing {
         let is_lock = |api: &str| LOCKS.iter().any(|prefix| api.starts_with(prefix));
         let rows = (0..).map(RowId).zip(&recording.rows);
         let locks = rows.filter(|(_, row)| row.api.as_deref().is_some_and(is_lock)).map(|(id, _)| id).collect();
-        let in_vain =
-            |row: &Row| row.counts.calls >= VAIN && row.counts.errors.get(&Errno::ENOENT) == Some(&row.counts.calls);
-        let vain = (0..).map(RowId).zip(&recording.rows).filter(|(_, row)| removes_name(row.syscall) && in_vain(row));
-        Self { locks, never_there: vain.map(|(id, _)| id).collect(), ..Self::default() }
+        Self { locks, ..Self::default() }
     }
 
     fn note_edges(&mut self, step: &Step<'_>) {

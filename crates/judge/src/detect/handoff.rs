@@ -1,6 +1,6 @@
 //! Detects threads that wait for each other for each little step: items handed over one by one, and meetings of all.
 
-use super::awake::{Bells, LOCAL_STREAMS, Rung};
+use super::awake::{Bells, Rung};
 use super::between::Between;
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
@@ -149,20 +149,8 @@ impl Bells<'_> {
         if lines.may_wake() || lines.hands_over() || lines.tells_ready() {
             return By::Waiting;
         }
-        let Some(moved) = lines.transfer(call) else { return By::Nothing };
-        // Of a pair of local sockets, only the end that is written to is known to wake.
-        let takes = || {
-            let local = call.call.fd.as_deref().is_some_and(|name| name.starts_with(LOCAL_STREAMS));
-            local && moved.way == Way::In && is_token(call)
-        };
-        if self.carries_wakes(call) || takes() { By::Bell } else { By::Nothing }
+        if lines.transfer(call).is_some() && self.carries_wakes(call) { By::Bell } else { By::Nothing }
     }
-}
-
-/// Returns true if a read took nothing but wakes: the same byte again and again, or nothing.
-fn is_token(call: &ObservedCall<'_>) -> bool {
-    let bytes = call.call.arg_data(1, systoll_model::Moment::Exit).map_or(&[][..], |data| &data.bytes);
-    call.call.result.is_none_or(|got| got < 0) || bytes.first().is_some_and(|first| bytes.iter().all(|b| b == first))
 }
 
 impl Turns {

@@ -206,20 +206,6 @@ impl<'a> Reconnect<'a> {
         let of_fd = || open.get(&step.observed.descriptor(0)).copied().filter(|_| step.lines.fd == Some(0));
         named().or_else(of_fd).or_else(offered).filter(|peer| self.habits.contains_key(peer))
     }
-
-    /// Returns true if a step may be about a connection to such a peer, of which no window shows to whom it was made: on
-    /// a socket without a known peer that was not `made` in the window, or offering it to epoll.
-    fn is_unknown(&self, step: &Step<'_>, made: &Set<i32>) -> bool {
-        let process = step.observed.window.process.0;
-        if step.moved.is_some() || !self.habits.keys().any(|(of, _)| *of == process) {
-            return false;
-        }
-        let call = step.observed.call;
-        let socket = || call.fd.as_deref().filter(|name| name.starts_with("socket:") && step.lines.fd == Some(0));
-        let unnamed = socket().is_some_and(|name| !self.names.contains_key(&(process, name)));
-        let arg = if step.lines.sets(&INTEREST) { 2 } else { 0 };
-        (unnamed || arg == 2) && !made.contains(&step.observed.descriptor(arg))
-    }
 }
 
 /// Returns true if the bytes are a request of HTTP after whose answer the connection is to end (RFC 9112, 9.6).
@@ -254,17 +240,9 @@ impl Detector for Reconnect<'_> {
         if self.habits.is_empty() {
             return;
         }
-        let (mut open, mut made) = (Map::default(), Set::default());
+        let mut open = Map::default();
         for (at, step) in steps.iter().enumerate() {
-            let Some(peer) = self.peer_of(step, &open) else {
-                if self.is_unknown(step, &made) {
-                    claims.leave_out(step.index);
-                }
-                let new = step.observed.call.result.and_then(|fd| i32::try_from(fd).ok());
-                made.retain(|fd| !step.lets_go(*fd));
-                made.extend(new.filter(|fd| step.makes_descriptor(*fd)));
-                continue;
-            };
+            let Some(peer) = self.peer_of(step, &open) else { continue };
             let Some(habit) = self.habits.get(&peer).copied() else { continue };
             let claim = || claim(habit);
             let fd = step.observed.descriptor(0);

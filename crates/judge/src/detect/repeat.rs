@@ -156,12 +156,10 @@ impl Detector for Repeat<'_> {
                 }
             } else if chained(step) {
                 walk.push(at);
-            } else if is_about_room(claims, step) {
-                // The answer may have changed by what was written, and it did not matter.
             } else if let is_news = self.is_news(step)
                 && claims.excuse(at, ReasonId::AnswerDiffers, is_news)
             {
-            } else if (asked_before(step) || looks.same_search(at))
+            } else if asked_before(step)
                 && !claims.excuse(at, ReasonId::ListingChecked, !looks.enough(at, step) && !self.is_habit(step))
                 && !claims.excuse(at, ReasonId::FollowedFile, is_followed(step, &followed))
                 && !claims.excuse(at, ReasonId::CheckedAfterReading, after_reads.contains_key(&at))
@@ -199,11 +197,6 @@ fn may_have_appeared(steps: &[Step<'_>], at: usize) -> bool {
         ran_out || other.line::<OwnWait>().is_some_and(|line| line.sleeps)
     };
     is_missing && before.iter().rev().take_while(|other| !is_same(other)).any(slept)
-}
-
-/// Returns true if the step asks how much room there is, of which the program's writes take little.
-fn is_about_room(claims: &Claims, step: &Step<'_>) -> bool {
-    claims.get(step.index).is_some_and(|claim| claim.facts.contains(Fact::Room))
 }
 
 /// Returns the descriptors that a window shows to be made or given up.
@@ -289,9 +282,8 @@ fn is_of_file(name: Option<&str>) -> bool {
 /// whether it is still good; asking about many directories in a row, or about one all the time, is
 /// a habit.
 struct Looks<'s> {
-    /// For each step: the numbers of different directories and of repeated questions in the run of
-    /// questions that it belongs to.
-    runs: Vec<(usize, usize)>,
+    /// For each step: the number of different directories in the run of questions that it belongs to.
+    runs: Vec<usize>,
     times: Map<&'s str, usize>,
 }
 
@@ -300,8 +292,7 @@ impl<'s> Looks<'s> {
         let mut looks = Self { runs: Vec::with_capacity(steps.len()), times: Map::default() };
         for run in steps.chunk_by(|before, step| before.asks_directory() == step.asks_directory()) {
             let asks = run.first().is_some_and(Step::asks_directory);
-            let known = || run.iter().filter(|step| asked_before(step)).count();
-            looks.runs.resize(looks.runs.len() + run.len(), if asks { (places(run), known()) } else { (0, 0) });
+            looks.runs.resize(looks.runs.len() + run.len(), if asks { places(run) } else { 0 });
             for step in run.iter().filter(|_| asks) {
                 *looks.times.entry(step.object.as_deref().unwrap_or_default()).or_default() += 1;
             }
@@ -310,13 +301,7 @@ impl<'s> Looks<'s> {
     }
 
     fn search(&self, at: usize) -> bool {
-        self.runs.get(at).is_some_and(|run| run.0 >= SEARCH)
-    }
-
-    /// Returns true if the step belongs to a search through a list that was searched before. Windows are too short to
-    /// show a long list whole, but a part of it identifies it.
-    fn same_search(&self, at: usize) -> bool {
-        self.search(at) && self.runs.get(at).is_some_and(|run| run.1 >= OFTEN)
+        self.runs.get(at).is_some_and(|places| *places >= SEARCH)
     }
 
     fn enough(&self, at: usize, step: &Step<'_>) -> bool {
