@@ -64,8 +64,6 @@ struct Life {
     sort: Sort,
     /// Number of the thing's handles that are not ended yet.
     open: usize,
-    /// The result of the call that made the thing: its descriptor, if it is one.
-    descriptor: i32,
     /// Length of the thing, bytes; 0 if it has none.
     length: u64,
     /// Number of bytes written to the thing.
@@ -128,7 +126,6 @@ impl Life {
             thing,
             sort: (thing.makes, thing.thing, bytes),
             open: thing.handles(observed).len(),
-            descriptor: observed.call.result.unwrap_or(-1) as i32,
             length,
             held: 0,
             taken: 0,
@@ -388,36 +385,16 @@ impl Lives {
         ended
     }
 
-    /// Leaves out calls at the window's start that prepare a thing made before it, or end it, where things of the same
-    /// handle carry messages.
-    fn leave_out_preparing(&self, repeated: &[&Life], steps: &[Step<'_>], claims: &mut Claims) {
-        let carrying = || repeated.iter().filter(|life| life.thing.carries);
-        let Some(first) = carrying().map(|life| life.made).min() else { return };
-        let is_of = |step: &Step<'_>| {
-            step.moved.is_none() && step.descriptor().is_some_and(|fd| carrying().any(|life| life.descriptor == fd))
-        };
-        let before = steps.get(..first).unwrap_or_default();
-        before.iter().filter(|step| is_of(step)).for_each(|step| claims.leave_out(step.index));
-    }
-
     /// Leaves out calls whose other half is beyond the window's edges: their things may belong to the `repeated`
     /// ones, or be of a description that is `known` from earlier windows.
     fn leave_out(&self, repeated: &[&Life], known: impl Fn(&Sort) -> bool, steps: &[Step<'_>], claims: &mut Claims) {
-        self.leave_out_preparing(repeated, steps, claims);
         let is_of = |step: &Step<'_>, thing: &Thing| {
             let name = step.observed.syscall.name();
             name == Some(thing.ends.call) || (name.is_some() && name == thing.moves)
         };
-        let ends_repeated = |step: &Step<'_>| repeated.iter().find(|life| is_of(step, life.thing));
-        for (at, step) in self.older.iter().filter_map(|at| Some((*at, steps.get(*at)?))) {
-            let Some(life) = ends_repeated(step) else { continue };
-            claims.leave_out(step.index);
-            // What was done with a thing that ends with its content, or with what it was asked.
-            let is_descriptor = step.ends && step.descriptor().is_some() && (life.thing.holds || life.thing.asks);
-            let uses = |other: &&Step<'_>| other.descriptor() == step.descriptor();
-            let before = steps.get(..at).unwrap_or_default().iter().filter(|_| is_descriptor).filter(uses);
-            before.for_each(|other| leave_out_later(other, claims));
-        }
+        let ends_repeated = |step: &&Step<'_>| repeated.iter().any(|life| is_of(step, life.thing));
+        let older = self.older.iter().filter_map(|at| steps.get(*at)).filter(ends_repeated);
+        older.for_each(|step| claims.leave_out(step.index));
         let goes_on = self.all.iter().filter(|life| life.open > 0 && life.made + life.thing.life >= steps.len());
         let is_known = |life: &Life| life.thing.file.is_none() && known(&life.sort);
         for life in goes_on.filter(|life| is_known(life) || repeated.iter().any(|other| other.sort == life.sort)) {

@@ -122,9 +122,6 @@ fn leave_out(
         let disarms = first.lines.arm().and_then(|arm| time(arm, &first.observed)) == Some(0);
         let within = disarms || pair.first() == Some(&first.index);
         pair.iter().filter(|_| within).filter_map(|at| steps.get(*at)).for_each(|s| leave_out_later(s, claims));
-        if !pair.is_empty() {
-            leave_out_later(first, claims);
-        }
     }
     // If the window's last call armed the timer, it may have been disarmed right afterwards.
     let open = last.filter(|(timer, at)| at + 1 == steps.len() && moments.contains_key(timer));

@@ -59,14 +59,8 @@ pub(super) fn window(steps: &[Step<'_>], claims: &mut Claims) {
             asked.iter_mut().filter(|((_, of), _)| *of == fd).for_each(|(_, before)| before.read = true);
         }
     }
-    let goes_on: Vec<Asked<'_>> = asked.into_values().collect();
-    for asked in done.iter().chain(&goes_on).filter(|asked| asked.again.len() >= ALIKE) {
-        asked.claim(steps, claims);
-    }
-    // Of a series that goes on beyond the window, too little may be seen to claim it.
-    for asked in goes_on.iter().filter(|asked| (1..ALIKE).contains(&asked.again.len())) {
-        asked.leave_out(steps, claims);
-    }
+    done.extend(asked.into_values());
+    done.iter().filter(|asked| asked.again.len() >= ALIKE).for_each(|asked| asked.claim(steps, claims));
 }
 
 impl Asked<'_> {
@@ -88,12 +82,6 @@ impl Asked<'_> {
         if !steps.get(..self.first).unwrap_or_default().iter().any(|s| ends(s, fd)) {
             leave_out_later(first, claims);
         }
-    }
-
-    /// Leaves out the questions of a series that the window does not show whole.
-    fn leave_out(&self, steps: &[Step<'_>], claims: &mut Claims) {
-        self.again.iter().filter_map(|at| steps.get(*at)).for_each(|step| leave_out_later(step, claims));
-        self.leave_out_first(steps, claims);
     }
 }
 
