@@ -2,7 +2,7 @@
 
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
-use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
 use crate::semantics::{FileLock, Lines, Semantics, Way, word_at};
@@ -137,8 +137,6 @@ struct Held {
     again: Vec<Again>,
     /// Indices of the calls under the lock the first time.
     first: Vec<usize>,
-    /// Indices of the calls on the lock before the first release that the thread took back.
-    opening: Vec<usize>,
 }
 
 impl Held {
@@ -165,9 +163,8 @@ impl Held {
 
     /// Notes a call on the lock of which the thread holds a part before and after.
     fn locks(&mut self, at: usize) {
-        match self.again.last_mut() {
-            Some(again) => again.locks.push(at),
-            None => self.opening.push(at),
+        if let Some(again) = self.again.last_mut() {
+            again.locks.push(at);
         }
     }
 
@@ -182,8 +179,7 @@ impl Held {
         match (self.again.last_mut(), under) {
             (Some(again), Some(calls)) => again.under = calls,
             (None, Some(calls)) => self.first = calls,
-            (None, None) => self.opening.push(at),
-            (Some(_), None) => {}
+            (_, None) => {}
         }
     }
 
@@ -192,16 +188,6 @@ impl Held {
         if let Some((again, calls)) = self.again.last_mut().zip(self.under.take()) {
             again.under = calls.into_iter().take(UNDER).collect();
         }
-    }
-
-    /// Leaves out the calls on the lock of which the window does not show the release before, and what is read anew
-    /// under it as far as it shows that.
-    fn leave_out_first(&self, steps: &[Step<'_>], claims: &mut Claims) {
-        let later = || self.again.iter().flat_map(|again| &again.under).filter_map(|at| steps.get(*at));
-        let again = |step: &&Step<'_>| later().any(|other| reads_alike(step, other));
-        let under = self.first.iter().filter_map(|at| steps.get(*at)).filter(again);
-        let locks = self.opening.iter().filter_map(|at| steps.get(*at));
-        locks.chain(under).for_each(|step| leave_out_later(step, claims));
     }
 
     fn breaks(&mut self) {
@@ -312,7 +298,6 @@ impl Detector for Relock {
         for mut held in locks.into_values().filter(|held| held.again.len() >= AGAIN) {
             held.ends();
             held.claim(steps, claims);
-            held.leave_out_first(steps, claims);
         }
     }
 }
