@@ -6,7 +6,7 @@ use crate::evidence::claim::{Claim, Claims, Detector, put};
 use crate::results::finding::Kind;
 use crate::semantics::{INTEREST, ObservedCall, PIPES, Semantics, TOKENS, Thing, WAKE_COUNTERS, Way};
 use crate::world::replay::Step;
-use systoll_model::constants::EPOLLET;
+use systoll_model::constants::{EPOLLET, EPOLLRDHUP};
 use systoll_model::{Moment, Recording, RowId};
 
 /// Least ratio of wakeups to reads for a claim. At a lower one it is open which of two successive
@@ -109,7 +109,10 @@ pub(super) struct Rung<'a> {
     /// The rows that write to each local socket.
     sockets: Map<Bell<'a>, Rows<'a>>,
     /// Processes that use edge-triggered epoll: each wakeup matters there, even if the one before was not read.
-    edges: Set<u32>,
+    pub(super) edges: Set<u32>,
+    /// Those of them that are not told of a stream's end: it may come with the last bytes, and tells itself only to a read
+    /// more.
+    pub(super) ends_untold: Set<u32>,
     /// Descriptors that they wait for, by process; true if only by their edges.
     waited_for: Map<(u32, i32), bool>,
     /// Processes with an event descriptor that hands its count out one by one (EFD_SEMAPHORE).
@@ -120,38 +123,37 @@ impl<'a> Rung<'a> {
     pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut bells: Map<Bell<'a>, Rows<'a>> = Map::default();
         let mut sockets: Map<Bell<'a>, Rows<'a>> = Map::default();
-        let (mut edges, mut semaphores) = (Set::default(), Set::default());
+        let (mut edges, mut ends_untold, mut semaphores) = (Set::default(), Set::default(), Set::default());
         let mut waited_for: Map<(u32, i32), bool> = Map::default();
-        for window in &recording.windows {
-            for call in &window.calls {
-                let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-                if let Some(by_edge) = by_edge(&observed, semantics) {
-                    let only = waited_for.entry((window.process.0, observed.descriptor(2))).or_insert(true);
-                    *only &= by_edge;
-                    edges.extend(by_edge.then_some(window.process.0));
-                }
-                semaphores.extend(is_semaphore(&observed, semantics).then_some(window.process.0));
-                let Some(name) = call.fd.as_deref() else { continue };
-                let bell = bell(window.process.0, Some(name));
-                if bell.is_none() && !name.starts_with(LOCAL_STREAMS) {
-                    continue;
-                }
-                let Some(transfer) = semantics.lines_of(observed.syscall).transfer(&observed) else { continue };
-                let rows = match bell {
-                    Some(bell) => bells.entry(bell).or_default(),
-                    None if transfer.way == Way::Out => sockets.entry((window.process.0, name)).or_default(),
-                    None => continue,
-                };
-                if transfer.way == Way::In {
-                    rows.read.insert(call.row);
-                    rows.behind |= found(&observed).is_some_and(|wakes| wakes > 1);
-                } else {
-                    rows.out.insert(call.row);
-                    rows.sends(observed.data(1, Moment::Entry));
-                }
+        for observed in semantics.calls_in_windows(recording, |_| true) {
+            let (process, call) = (observed.window.process.0, observed.call);
+            if let Some(events) = watched(&observed, semantics) {
+                let by_edge = events & EPOLLET != 0;
+                *waited_for.entry((process, observed.descriptor(2))).or_insert(true) &= by_edge;
+                edges.extend(by_edge.then_some(process));
+                ends_untold.extend((by_edge && events & EPOLLRDHUP == 0).then_some(process));
+            }
+            semaphores.extend(is_semaphore(&observed, semantics).then_some(process));
+            let Some(name) = call.fd.as_deref() else { continue };
+            let bell = bell(process, Some(name));
+            if bell.is_none() && !name.starts_with(LOCAL_STREAMS) {
+                continue;
+            }
+            let Some(transfer) = semantics.lines_of(observed.syscall).transfer(&observed) else { continue };
+            let rows = match bell {
+                Some(bell) => bells.entry(bell).or_default(),
+                None if transfer.way == Way::Out => sockets.entry((process, name)).or_default(),
+                None => continue,
+            };
+            if transfer.way == Way::In {
+                rows.read.insert(call.row);
+                rows.behind |= found(&observed).is_some_and(|wakes| wakes > 1);
+            } else {
+                rows.out.insert(call.row);
+                rows.sends(observed.data(1, Moment::Entry));
             }
         }
-        Self { bells, sockets, edges, waited_for, semaphores }
+        Self { bells, sockets, edges, ends_untold, waited_for, semaphores }
     }
 
     /// Returns true if all that is written there is the same one or eight bytes, and a read takes all of it.
@@ -171,14 +173,11 @@ fn is_semaphore(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     semantics.lines_of(call.syscall).line::<Thing>(call).is_some_and(|thing| thing.thing == TOKENS)
 }
 
-/// Returns whether the call registers for edge-triggered events; `None` if it registers for none.
-fn by_edge(call: &ObservedCall<'_>, semantics: &Semantics) -> Option<bool> {
+/// Returns the events that the call registers for; `None` if it registers for none.
+fn watched(call: &ObservedCall<'_>, semantics: &Semantics) -> Option<u32> {
     let line = semantics.lines_of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
-    line.and_then(|_| call.data(3, Moment::Entry)).map(edge)
-}
-
-fn edge(event: &[u8]) -> bool {
-    event.first_chunk().is_some_and(|events| u32::from_le_bytes(*events) & EPOLLET != 0)
+    let event = line.and_then(|_| call.data(3, Moment::Entry))?;
+    Some(event.first_chunk().map_or(0, |events| u32::from_le_bytes(*events)))
 }
 
 /// Returns the number of wakeups that a read returned: an eventfd's value, or a pipe's bytes.

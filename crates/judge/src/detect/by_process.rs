@@ -39,21 +39,19 @@ impl FilesByProcess {
         }
         let mut files: Map<String, Map<u32, Caller>> = Map::default();
         let mut firsts: Map<RowId, u64> = Map::default();
-        for window in &recording.windows {
-            for call in &window.calls {
-                let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-                let lines = semantics.lines_of(observed.syscall);
-                if call.nth == 1 {
-                    firsts.insert(call.row, call.entry_ns);
-                }
-                if !is_such(lines, &observed) {
-                    continue;
-                }
-                for file in named(lines, &observed) {
-                    let caller = files.entry(file).or_default().entry(window.process.0).or_default();
-                    if caller.rows.insert(call.row) {
-                        caller.calls = caller.calls.saturating_add(recording.row(call.row).counts.calls);
-                    }
+        for observed in semantics.calls_in_windows(recording, |_| true) {
+            let call = observed.call;
+            let lines = semantics.lines_of(observed.syscall);
+            if call.nth == 1 {
+                firsts.insert(call.row, call.entry_ns);
+            }
+            if !is_such(lines, &observed) {
+                continue;
+            }
+            for file in named(lines, &observed) {
+                let caller = files.entry(file).or_default().entry(observed.window.process.0).or_default();
+                if caller.rows.insert(call.row) {
+                    caller.calls = caller.calls.saturating_add(recording.row(call.row).counts.calls);
                 }
             }
         }

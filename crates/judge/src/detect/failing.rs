@@ -1,16 +1,17 @@
 //! Detects calls that fail the same way each time, and wakes that wake no thread.
 
+use super::awake::Rung;
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use crate::reasons::ReasonId;
 use crate::results::finding::Kind;
-use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, MAKING, PATH, Unit, Way};
+use crate::semantics::{Act, HOPELESS, Hopeless, MAKING, PATH, Unit, Way};
 use crate::world::barrier::Barrier;
 use crate::world::bounds::BESIDE;
 use crate::world::replay::Step;
 use std::cell::LazyCell;
-use systoll_model::constants::{EPOLLET, EPOLLRDHUP, O_EXCL};
+use systoll_model::constants::O_EXCL;
 use systoll_model::{Errno, Recording, RowId, Sysno};
 
 /// Number of equal errors from which on another one is claimed.
@@ -29,28 +30,22 @@ struct Tally {
 }
 
 /// Claims calls whose failure was known beforehand.
-#[derive(Default)]
-pub(super) struct Failing {
+pub(super) struct Failing<'r> {
+    rung: &'r Rung<'r>,
     /// By process, call and command: for each futile error how often it came, and how often the call succeeded.
     hopeless: Map<(u32, Sysno, u64), Vec<(Errno, Tally)>>,
     wakes: Map<(u32, u64), Tally>,
     /// Rows of the C library's own locks. The library decides when these wake, and the thread to be woken may have
     /// found the lock free.
     locks: Set<RowId>,
-    /// Processes that use edge-triggered epoll: of several connections that wait, it tells once.
-    edges: Set<u32>,
-    /// Processes that use edge-triggered epoll without being told of a stream's end: that may come with the last bytes,
-    /// and tells itself only to a read more.
-    ends_untold: Set<u32>,
 }
 
-impl Detector for Failing {
+impl Detector for Failing<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut drained: Map<i32, bool> = Map::default();
         let mut stood_there: Option<Claim> = None;
         let in_order = LazyCell::new(|| in_order(steps));
         for (at, step) in steps.iter().enumerate() {
-            self.note_edges(step);
             if refused_before(step)
                 && !claims.excuse(step.index, ReasonId::LockHeld, is_held(step))
                 && let Some(claim) = about_state(Kind::Failing, step, claims)
@@ -119,26 +114,12 @@ fn claim(about: &'static str, instead: &'static str, weak: bool) -> Claim {
     Claim { weak, ..Claim::of(Kind::Failing, about, instead) }
 }
 
-impl Failing {
-    pub(super) fn new(recording: &Recording) -> Self {
+impl<'r> Failing<'r> {
+    pub(super) fn new(rung: &'r Rung<'r>, recording: &Recording) -> Self {
         let is_lock = |api: &str| LOCKS.iter().any(|prefix| api.starts_with(prefix));
         let rows = (0..).map(RowId).zip(&recording.rows);
         let locks = rows.filter(|(_, row)| row.api.as_deref().is_some_and(is_lock)).map(|(id, _)| id).collect();
-        Self { locks, ..Self::default() }
-    }
-
-    fn note_edges(&mut self, step: &Step<'_>) {
-        let Some(meaning) = &step.meaning else { return };
-        let Act::Set { .. } = meaning.line.act else { return };
-        let events = meaning.now.as_deref().and_then(|now| now.first_chunk()).map(|b| u32::from_le_bytes(*b));
-        let Some(events) = events.filter(|events| meaning.line.about.is(&INTEREST) && events & EPOLLET != 0) else {
-            return;
-        };
-        let process = step.observed.window.process.0;
-        self.edges.insert(process);
-        if events & EPOLLRDHUP == 0 {
-            self.ends_untold.insert(process);
-        }
+        Self { rung, hopeless: Map::default(), wakes: Map::default(), locks }
     }
 
     /// Returns a claim if the call failed with an error that comes again, and never succeeded; for descriptors that are
@@ -201,8 +182,8 @@ impl Failing {
             if call.errno().is_some_and(|e| e == Errno::EAGAIN) && before {
                 let process = step.observed.window.process.0;
                 let weak = match moved.line.unit {
-                    Unit::Item => self.edges.contains(&process),
-                    _ => self.ends_untold.contains(&process) || moved.line.asked.is_none(),
+                    Unit::Item => self.rung.edges.contains(&process),
+                    _ => self.rung.ends_untold.contains(&process) || moved.line.asked.is_none(),
                 };
                 return Some(claim(
                     "reads or accepts once more although there was no more",

@@ -132,7 +132,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::ARMS, Box::new(rearm::Rearm::new(recording, semantics))),
         (Signs::CALL, Box::new(search::Search::new(recording, semantics))),
         (Signs::NOTHING.and(Signs::WAKES), Box::new(herd::Herd::new(recording, semantics))),
-        (Signs::CALL, Box::new(failing::Failing::new(recording))),
+        (Signs::CALL, Box::new(failing::Failing::new(&rung, recording))),
         (Signs::ATTRIBUTE.and(Signs::PATH), Box::new(nowhere::Nowhere::new(recording))),
         (Signs::MOVES, Box::new(awake::Awake::new(&rung, recording))),
         (Signs::MOVES, Box::new(self_wake::SelfWake { rung: &rung })),
