@@ -1,7 +1,7 @@
 //! Detects sets of state to the value that it has (redundant stores).
 
 use super::mapped::File;
-use super::renamed::{is_path, names};
+use super::renamed::{folder, is_path, names};
 use crate::causes::fact::Fact;
 use crate::collections::hash::Set;
 use crate::evidence::claim::{Claims, Detector, about_state, leave_out_later, put};
@@ -69,8 +69,7 @@ impl NoOp {
             }
             if let Some([from, _]) = names(before).filter(|[_, to]| is_of(to)) {
                 // A relative name is that of an entry of a folder on the same way.
-                let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-                name = if from.starts_with('/') { from.into() } else { [folder, "/", &from].concat().into() };
+                name = if from.starts_with('/') { from.into() } else { [folder(&name), "/", &from].concat().into() };
                 is_renamed = true;
             }
         }

@@ -17,3 +17,8 @@ pub(super) fn names(step: &Step<'_>) -> Option<[String; 2]> {
 pub(super) fn is_path(path: &str, file: &str) -> bool {
     path == file || !path.starts_with('/') && file.ends_with(&*["/", path].concat())
 }
+
+/// Returns the folder of a path.
+pub(super) fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}

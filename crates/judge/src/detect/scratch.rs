@@ -2,6 +2,7 @@
 //! which its own memory would have held, and those that it makes to hold a lock. A file of which only one descriptor is
 //! used is a line of the table of things ([`super::made_again`]).
 
+use super::renamed::folder;
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, leave_out_later};
@@ -182,11 +183,6 @@ impl Lives {
             }
         }
     }
-}
-
-/// Returns the folder of a path.
-fn folder(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 impl Scratch {

@@ -2,7 +2,7 @@
 //! are synced and then removed by the program itself.
 
 use super::families::done;
-use super::renamed::{is_path, names};
+use super::renamed::{folder, is_path, names};
 use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
 use crate::evidence::claim::{Claim, Claims, Detector, put};
@@ -43,11 +43,6 @@ pub(super) struct Sync {
     replaced: Set<(u32, String)>,
     /// Processes that remove the files that they synced, each with the folders of such files.
     removing: Map<u32, Set<String>>,
-}
-
-/// Returns the folder of a path.
-fn folder(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 impl Sync {
