@@ -106,13 +106,6 @@ impl Detector for HeldBack {
                 to.near = call.fd.as_deref().is_some_and(|f| ON_THIS_BOX.iter().any(|prefix| f.starts_with(prefix)));
             }
         }
-        // Beside such a wait, it is nothing that other calls of the row read a few bytes.
-        let small = |claims: &Claims, at| claims.get(at).is_some_and(|claim: &Claim| claim.kind == Kind::SmallIo);
-        for step in steps.iter().filter(|step| rows.contains(&step.observed.call.row)) {
-            if small(claims, step.index) {
-                claims.drop(step.index);
-            }
-        }
     }
 }
 

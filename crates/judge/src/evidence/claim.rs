@@ -209,13 +209,6 @@ impl Claims {
         *place = claimed;
     }
 
-    /// Takes the claim on a call of the newest window back.
-    pub(crate) fn drop(&mut self, index: usize) {
-        if let Some(place) = self.places.get_mut(self.window + index) {
-            *place = 0;
-        }
-    }
-
     /// Excludes a call of the newest window from the share, unless it has a claim.
     pub(crate) fn leave_out(&mut self, index: usize) {
         if let Some(place) = self.places.get_mut(self.window + index).filter(|place| **place == 0) {
