@@ -488,6 +488,7 @@ fn content(
     semantics: &Semantics,
 ) -> Content {
     let (mut content, mut file) = (Vec::new(), OpenFile::new(fd));
+    let has_threads = recording.processes.get(window.process.0 as usize).is_some_and(|process| process.threads > 1);
     for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
         let lines = semantics.lines_of(observed.syscall);
@@ -499,7 +500,9 @@ fn content(
             return Content::Unknown;
         }
         if used == Use::Last || rewound(&observed, lines).is_some() {
-            return if content.is_empty() { Content::Unknown } else { Content::Whole(content) };
+            // Of the end alone it is not known whether another thread has read what lies before it.
+            let is_end = content == 0i64.to_le_bytes() && has_threads;
+            return if content.is_empty() || is_end { Content::Unknown } else { Content::Whole(content) };
         }
         let moved = lines.transfer(&observed);
         if seeks(&observed, lines) || moved.is_some_and(|moved| is_elsewhere(&observed, moved)) {
