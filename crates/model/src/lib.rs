@@ -43,6 +43,7 @@ mod random;
 mod recording;
 mod request;
 mod row;
+mod service;
 mod shape;
 mod shown_frames;
 mod syscalls;

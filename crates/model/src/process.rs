@@ -39,6 +39,9 @@ pub struct Process {
     pub exe: Arc<str>,
     /// Command line of the program, cut to the first 16 words and 1,024 bytes.
     pub argv: Vec<Arc<str>>,
+    /// Name of the service to which the process belongs, by its control group, or else by its program; empty unless all
+    /// processes of a box were watched.
+    pub service: Arc<str>,
     /// Number of images that this entry stands for, at least 1.
     pub instances: u64,
     /// Number of threads that the process ever had, the first one included.

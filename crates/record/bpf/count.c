@@ -119,7 +119,7 @@ struct slot {
     s64 result;      /* of an interrupted call */
     u64 took;        /* its time, ns; 0 if it was not timed */
     u64 waited;      /* time for which the thread was without a processor in the call in work, ns */
-    u64 left_at;     /* time at which it left the processor; 0 while it has one */
+    u64 switched_at; /* time at which it left the processor or got it; the lowest bit is 1 if it has one. 0 before */
     u64 was_waiting; /* `waited` of an interrupted call */
     u64 space;       /* image that made the address space: a fork's child shares the rules of its parent */
     u64 place;       /* of the call in work */
@@ -132,6 +132,7 @@ struct slot {
     u32 named;       /* calls that ask about an object by its name */
     u32 found;       /* what find_place returned; here for the verifier, as is the next */
     u32 wants;       /* WANTS_STACK, or MUST_HAVE_STACK, of the call in work */
+    u64 ran;         /* time for which it had a processor, ns, from the first time that it got one */
 };
 #define WANTS_STACK 1
 #define MUST_HAVE_STACK 2
@@ -180,9 +181,11 @@ struct event {
     u32 tid;
     u32 parent; /* thread that made this one, or its former number */
     u32 is_process;
+    u64 ran;    /* of a thread that has ended */
     char text[TEXT];
 };
-#define WITHOUT_TEXT 40
+#define WITHOUT_TEXT 48
+#define ON_PROCESSOR 1ull
 
 INLINE struct totals *all(void)
 {
@@ -326,7 +329,7 @@ SECTION("sys_enter") int on_enter(u64 *context)
             change(slot->image, (u32)argument(context, 0));
     }
     if (number == settings.execve) {
-        struct event event = { clock_ns(), slot->image, 0, TRIES_EXEC, tid, 0, 0, {} };
+        struct event event = { clock_ns(), slot->image, 0, TRIES_EXEC, tid, 0, 0, 0, {} };
         const char *name = 0;
         if (read_kernel(&name, sizeof name, (void *)(context[0] + settings.argument_at[0])) == 0
             && read_user_string(event.text, TEXT, name) > 0)
@@ -340,7 +343,7 @@ SECTION("sys_enter") int on_enter(u64 *context)
 /* Lets a program of another machine go: its calls have other numbers. Returns 1 if it was one. */
 INLINE int examine_program(u64 *context, struct slot *slot, u32 tid)
 {
-    struct event event = { clock_ns(), slot->image, slot->call_image, RETURNED_FROM_EXEC, tid, 0, 0, {} };
+    struct event event = { clock_ns(), slot->image, slot->call_image, RETURNED_FROM_EXEC, tid, 0, 0, 0, {} };
     u16 mode = 0;
     u64 flags = NO_WAKEUP;
     int is_foreign = 0;
@@ -451,7 +454,8 @@ SECTION("task_newtask") int on_fork(u64 *context)
     child->call_image = child->image;
     child->since = 0;
     child->waited = 0;
-    child->left_at = 0;
+    child->switched_at = 0;
+    child->ran = 0;
     child->entered = 0;
     child->number = NONE;
     child->tid = tid;
@@ -469,7 +473,7 @@ SECTION("task_newtask") int on_fork(u64 *context)
         return 0;
     }
     ADD(live, 1);
-    struct event event = { clock_ns(), child->image, slot->image, STARTED, tid, parent, is_process, {} };
+    struct event event = { clock_ns(), child->image, slot->image, STARTED, tid, parent, is_process, 0, {} };
     tell(&event, WITHOUT_TEXT, NO_WAKEUP);
     return 0;
 }
@@ -477,16 +481,24 @@ SECTION("task_newtask") int on_fork(u64 *context)
 /* A thread gives the processor to another one. */
 SECTION("sched_switch") int on_switch(u64 *context)
 {
+    u64 now = 0;
     struct slot *slot = slot_at((u32)pid_and_tid());
-    if (slot)
-        slot->left_at = clock_ns();
+    if (slot) {
+        now = clock_ns() & ~ON_PROCESSOR;
+        if (slot->switched_at & ON_PROCESSOR)
+            slot->ran += now - slot->switched_at;
+        slot->switched_at = now;
+    }
     u32 next = 0;
     if (read_kernel(&next, sizeof next, (void *)(context[2] + settings.pid_offset)))
         return 0;
     slot = slot_at(next);
-    if (slot && slot->left_at) {
-        slot->waited += clock_ns() - slot->left_at;
-        slot->left_at = 0;
+    if (slot) {
+        if (!now)
+            now = clock_ns() & ~ON_PROCESSOR;
+        if (slot->switched_at && !(slot->switched_at & ON_PROCESSOR))
+            slot->waited += now - slot->switched_at;
+        slot->switched_at = now | ON_PROCESSOR;
     }
     return 0;
 }
@@ -514,7 +526,7 @@ SECTION("sched_process_exec") int on_exec(u64 *context)
     slot->known = NONE;
     slot->window = 0;
     slot->is_sampled = 0;
-    struct event event = { clock_ns(), slot->image, from, HAS_EXECUTED, tid, former, 1, {} };
+    struct event event = { clock_ns(), slot->image, from, HAS_EXECUTED, tid, former, 1, 0, {} };
     command_name(event.text, 16);
     tell(&event, sizeof event, 0);
     tell_mapped(slot->space, tid);
@@ -527,7 +539,9 @@ SECTION("sched_process_exit") int on_end(u64 *context)
     struct slot *slot = slot_at(tid);
     if (!slot)
         return 0;
-    struct event event = { clock_ns(), slot->image, slot->call_image, ENDED, tid, 0, 0, {} };
+    struct event event = { clock_ns(), slot->image, slot->call_image, ENDED, tid, 0, 0, slot->ran, {} };
+    if (slot->switched_at & ON_PROCESSOR)
+        event.ran += event.at - slot->switched_at;
     if (slot->number != NONE) {
         u64 image = slot->call_image;
         struct row *row = row_of(&image, slot->place, slot->number);

@@ -22,6 +22,9 @@ pub struct WindowPolicy {
     pub allowance: Duration,
     /// Share of the run's time that windows may cost, added to `allowance`.
     pub share: f64,
+    /// Time that unwinding the first stacks of places may take where the kernel samples, and that time as a share of the
+    /// run's, added to it.
+    pub first_stacks: (Duration, f64),
     /// Bytes read of one argument, at most.
     pub bytes: usize,
     /// True if some windows open where threads receive, to tell requests. What calls read and write is not kept then.
@@ -36,6 +39,7 @@ impl Default for WindowPolicy {
             kept: 2_048,
             allowance: Duration::from_millis(20),
             share: 0.01,
+            first_stacks: (Duration::from_millis(300), 0.1),
             bytes: 256,
             tells_requests: false,
         }
@@ -122,6 +126,9 @@ pub struct Launch {
 pub struct Running {
     /// Ids of the processes to watch.
     pub pids: Vec<i32>,
+    /// True if all processes of the box are watched, except this one and the kernel's own threads; `pids` is empty then. Only
+    /// bpf can do this.
+    pub whole_box: bool,
     /// The way to watch the processes.
     pub how: HowToWatch,
     /// Time after which watching ends; if `None`, when all processes have ended, or when this process is told to end.

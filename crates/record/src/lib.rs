@@ -52,6 +52,7 @@ mod sampled_calls;
 mod samples;
 mod sandbox;
 mod served_pages;
+mod service;
 mod setid;
 mod signals;
 mod sockets;

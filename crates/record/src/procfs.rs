@@ -112,13 +112,23 @@ pub(crate) fn running() -> Option<usize> {
     text.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }
 
-/// Returns true if a thread is gone, or is on its way out in the kernel (PF_EXITING among the flags of proc(5)).
+/// Returns true if a thread is gone, or is on its way out in the kernel.
 pub(crate) fn is_ending(tid: i32) -> bool {
     const PF_EXITING: u64 = 0x4;
-    let Some(stat) = text(format!("/proc/{tid}/stat")) else { return true };
+    flags(tid).is_none_or(|flags| flags & PF_EXITING != 0)
+}
+
+/// Returns true if a process is gone, or is a thread of the kernel's own.
+pub(crate) fn is_of_kernel(pid: i32) -> bool {
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    flags(pid).is_none_or(|flags| flags & PF_KTHREAD != 0)
+}
+
+/// Returns a thread's flags (PF_* of the kernel's sched.h).
+fn flags(tid: i32) -> Option<u64> {
+    let stat = text(format!("/proc/{tid}/stat"))?;
     // Counted from behind the name, which may hold any byte, the flags are the 7th field (9 in proc(5)).
-    let flags = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
-    flags.is_none_or(|flags| flags & PF_EXITING != 0)
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(6)?.parse().ok()
 }
 
 /// Returns true if a thread has been killed but has not begun to end yet.

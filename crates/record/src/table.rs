@@ -15,6 +15,8 @@ use systoll_symbols::RawFrame;
 
 /// Images with an entry of their own; further ones are folded by program.
 const MAX_IMAGES: usize = 96;
+/// Entries of folded images, at most; further programs share one.
+const MAX_FOLDED: usize = 512;
 /// Rows of the table, at most. Further calls go to one row per system call, without context.
 const MAX_ROWS: usize = 20_000;
 /// Contexts of calls into the vDSO, at most. Further calls are counted without context.
@@ -55,6 +57,8 @@ pub(crate) struct Image {
     pub(crate) parent: Option<ImageId>,
     pub(crate) exe: Arc<str>,
     pub(crate) argv: Vec<Arc<str>>,
+    /// Service of the process; empty unless all of a box are watched.
+    pub(crate) service: Arc<str>,
     pub(crate) instances: u64,
     pub(crate) threads: u64,
     pub(crate) start_ns: u64,
@@ -76,6 +80,7 @@ impl Image {
             parent: self.parent.map(ImageId::process),
             exe: self.exe.clone(),
             argv: self.argv.clone(),
+            service: self.service.clone(),
             instances: self.instances,
             threads: self.threads,
             start_ns: self.start_ns,
@@ -170,7 +175,8 @@ pub(crate) struct RawThread {
 #[derive(Clone, Default)]
 pub(crate) struct Table {
     pub(crate) images: Vec<Image>,
-    folded: HashMap<Arc<str>, ImageId>,
+    /// Folded images by program and service.
+    folded: HashMap<(Arc<str>, Arc<str>), ImageId>,
     pub(crate) stacks: Stacks,
     pub(crate) rows: Vec<RawRow>,
     row_index: foldhash::HashMap<(ImageId, Sysno, u32), u32>,
@@ -212,23 +218,19 @@ impl Table {
             self.images.push(image);
             return ImageId::at(self.images.len() - 1);
         }
-        if let Some(id) = self.folded.get(&image.exe) {
+        let own = (image.exe.clone(), image.service.clone());
+        let is_full = self.folded.len() >= MAX_FOLDED && !self.folded.contains_key(&own);
+        let key = if is_full { (Arc::from("(others)"), Arc::from("")) } else { own };
+        if let Some(id) = self.folded.get(&key) {
             let shared = &mut self.images[id.index()];
             shared.instances += 1;
             shared.threads += 1;
             return *id;
         }
-        let exe = if self.folded.len() < MAX_IMAGES { image.exe.clone() } else { Arc::from("(others)") };
-        if let Some(id) = self.folded.get(&exe) {
-            let shared = &mut self.images[id.index()];
-            shared.instances += 1;
-            shared.threads += 1;
-            return *id;
-        }
-        image.exe = exe.clone();
+        (image.exe, image.service) = key.clone();
         self.images.push(image);
         let id = ImageId::at(self.images.len() - 1);
-        self.folded.insert(exe, id);
+        self.folded.insert(key, id);
         id
     }
 

@@ -1,6 +1,6 @@
 //! Implements `systoll attach`.
 
-use crate::cli::{AttachArgs, BackendChoice, Timed};
+use crate::cli::{AttachArgs, BackendChoice, SelectArgs, Timed};
 use crate::control::Live;
 use crate::failure::{EXIT_OF_SYSTOLL, Failure};
 use crate::output::{Output, to_stderr};
@@ -13,6 +13,7 @@ use systoll_record::{Backend, Closely, ENTERING, HowToWatch, Running, backend};
 
 /// Watches running processes for a while, and shows the requested report.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
+    let backend = backend_for(&args.select, args.backend)?;
     let pids = processes::found(&args.select)?;
     if args.clean {
         return clean(&pids);
@@ -22,8 +23,8 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     }
     let limits = systoll_record::Raised::new();
     let mut places = Places::open(&args.show, &args.keep, args.quiet, Output::Stdout)?;
-    let left_out = if args.select.no_children { None } else { processes::left_out(&pids) };
-    let mut recording = record(args, pids, &places)?;
+    let left_out = if args.select.no_children || args.select.whole_box { None } else { processes::left_out(&pids) };
+    let mut recording = record(args, backend, pids, &places)?;
     recording.problems.extend(left_out.map(|text| Problem::new(ProblemKind::Note, text)));
     let kept = places.keep(&recording);
     let labels = args.labels.labels(args.select.units.first().map(String::as_str));
@@ -37,7 +38,12 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recording, Failure> {
+fn record(
+    args: &AttachArgs,
+    mut backend: Box<dyn Backend>,
+    pids: Vec<i32>,
+    places: &Places,
+) -> Result<Recording, Failure> {
     let how = HowToWatch {
         windows: windows(&args.show),
         longer: args.show.longer,
@@ -49,13 +55,13 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
     };
     let running = Running {
         pids,
+        whole_box: args.select.whole_box,
         how,
         limit: args.window,
         calls: args.calls,
         no_children: args.select.no_children,
         in_turns: false,
     };
-    let mut backend = entering(args.backend);
     let recording = match places.shown() {
         Some(shown) => {
             let mut live = Live::new(shown, args.every, args.quiet > 0, false);
@@ -68,8 +74,17 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
     Ok(recording?)
 }
 
+/// Returns the backend that watches the requested processes.
+pub(crate) fn backend_for(select: &SelectArgs, choice: BackendChoice) -> Result<Box<dyn Backend>, Failure> {
+    match choice {
+        BackendChoice::Auto | BackendChoice::Bpf if select.whole_box => Ok(backend(BackendKind::Bpf)),
+        _ if select.whole_box => Err(Failure::Usage("only bpf watches a whole box: --box without --backend")),
+        _ => Ok(entering(choice)),
+    }
+}
+
 /// Returns the backend that enters running processes.
-pub(crate) fn entering(choice: BackendChoice) -> Box<dyn Backend> {
+fn entering(choice: BackendChoice) -> Box<dyn Backend> {
     match choice {
         BackendChoice::Bpf => backend(BackendKind::Bpf),
         BackendChoice::Ptrace => backend(BackendKind::Ptrace),
@@ -87,7 +102,7 @@ fn in_turns(args: &AttachArgs, pids: Vec<i32>) -> ExitCode {
         ends_process: true,
         ..HowToWatch::default()
     };
-    let running = Running { pids, how, limit: None, calls: None, no_children: false, in_turns: true };
+    let running = Running { pids, how, in_turns: true, ..Running::default() };
     let (answer, code) = match backend(BackendKind::Inproc).attach(&running, &mut turns::Obeying::new()) {
         Ok(recording) => (Answer::Left(left(&recording)), ExitCode::SUCCESS),
         Err(error) => {

@@ -30,6 +30,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::NoTerminal);
     }
     let catalogue = catalogue(args.causes.folder.as_deref())?;
+    let mut backend = attach::backend_for(&args.select, args.backend)?;
     let pids = if args.command.is_empty() { processes::found(&args.select)? } else { Vec::new() };
     let launch = launch(args)?;
     let limits = systoll_record::Raised::new();
@@ -40,13 +41,14 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let recording = if args.command.is_empty() {
         let running = Running {
             pids: pids.clone(),
+            whole_box: args.select.whole_box,
             how: launch.how,
             limit: args.window,
             calls: None,
             no_children: args.select.no_children,
             in_turns: false,
         };
-        attach::entering(args.backend).attach(&running, &mut watcher)
+        backend.attach(&running, &mut watcher)
     } else {
         run_with_first(&mut run::choose(args.backend), &launch, &mut watcher)
     };

@@ -159,6 +159,7 @@ fn process(p: wire::Process, strings: &Strings) -> Result<Process, FileError> {
         parent: p.parent.map(ProcessId),
         exe: strings.get(p.exe)?,
         argv: p.argv.into_iter().map(|a| strings.get(a)).collect::<Result<_, _>>()?,
+        service: strings.get(p.service)?,
         instances: p.instances,
         threads: p.threads,
         start_ns: p.start_ns,

@@ -77,6 +77,7 @@ impl Encoder {
             parent: p.parent.map(|p| p.0),
             exe: self.string(&p.exe),
             argv: p.argv.iter().map(|a| self.string(a)).collect(),
+            service: self.string(&p.service),
             instances: p.instances,
             threads: p.threads,
             start_ns: p.start_ns,

@@ -282,6 +282,8 @@ pub(super) struct Process {
     pub(super) exit_signal: Option<i32>,
     #[prost(uint64, optional, tag = "15")]
     pub(super) queued_ns: Option<u64>,
+    #[prost(uint32, tag = "16")]
+    pub(super) service: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]

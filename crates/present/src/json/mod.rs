@@ -167,6 +167,7 @@ fn process(i: usize, p: &systoll_model::Process) -> Process<'_> {
         pid: p.pid,
         exe: &p.exe,
         argv: p.argv.iter().map(|a| &**a).collect(),
+        service: &p.service,
         instances: p.instances,
         threads: p.threads,
         start_ns: p.start_ns,

@@ -198,6 +198,8 @@ pub(super) struct Process<'a> {
     pub(super) pid: u32,
     pub(super) exe: &'a str,
     pub(super) argv: Vec<&'a str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) service: &'a str,
     pub(super) instances: u64,
     pub(super) threads: u64,
     pub(super) start_ns: u64,

@@ -16,13 +16,15 @@ use std::sync::Arc;
 use systoll_hooks::layout::capture;
 use systoll_model::{Machine, Sysno};
 
-/// Threads that are watched at a time, at most. Slots cost 144 bytes each.
+/// Threads that are watched at a time, at most. Slots cost 152 bytes each.
 const SLOTS: u32 = 32_767;
 /// Slots that are free before anything is watched. The others are handed out while it runs ([`Counter::hand_out`]), in
 /// pieces of as many: that takes 10 ms in all, in which a thread starts 600 others at most (17 µs each).
 const SLOTS_AT_FIRST: u32 = 2_048;
 /// Rows, at most: an image makes some 40 on each processor. They take 6 MB.
 pub(super) const ROWS: u32 = 16_384;
+/// Rows of a whole box, at most. They take 26 MB.
+pub(super) const ROWS_OF_BOX: u32 = 65_536;
 /// Errors by errno, at most.
 const ERRORS: u32 = 8_192;
 /// Addresses of code for which it is known where the return address lies, at most. They take 2 MB.
@@ -98,6 +100,8 @@ pub(super) struct Counter {
     /// Attachments of the programs to their tracepoints.
     attached: Vec<OwnedFd>,
     slots_made: u32,
+    /// Rows by image, at most.
+    pub(super) most_rows: u32,
 }
 
 impl Counter {
@@ -131,7 +135,7 @@ impl Counter {
         set.map_err(|e| refusal::of("setting the programs up", &e, ""))?;
         let programs = compiled.into_iter().filter(|p| p.name != LEARN);
         let programs = programs.map(|p| Ok((p.clone(), maps.load(&p)?))).collect::<Result<Vec<_>, String>>()?;
-        let mut counter = Self { maps, programs, attached: Vec::new(), slots_made: 0 };
+        let mut counter = Self { maps, programs, attached: Vec::new(), slots_made: 0, most_rows: wanted.rows };
         counter.add_slots(SLOTS_AT_FIRST);
         Ok(counter)
     }
@@ -168,7 +172,9 @@ impl Counter {
     /// The reason, as text for the user.
     pub(super) fn watch(&mut self, tid: i32, image: Option<u64>, awaits_exec: bool) -> Result<u64, String> {
         let failed = |e: std::io::Error| refusal::of("watching a thread", &e, "");
-        let at = self.maps.free_slots.pop().map_err(|_| "more threads than can be watched".to_owned())?;
+        let free =
+            self.maps.free_slots.pop().or_else(|e| if self.hand_out() { self.maps.free_slots.pop() } else { Err(e) });
+        let at = free.map_err(|_| "more threads than can be watched".to_owned())?;
         let generation = self.maps.slots.get(at).map_err(failed)?.generation.wrapping_add(1);
         let image = image.unwrap_or(u64::from(generation) << 16 | u64::from(at));
         let flags = if awaits_exec { AWAITS_EXEC } else { IS_NEW };

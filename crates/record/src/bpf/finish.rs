@@ -6,8 +6,11 @@ use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::table::Table;
 use crate::{sys, windows};
 use std::collections::BTreeMap;
-use systoll_model::{Attached, BackendKind, Header, Price, Prices, Problem, ProblemKind, Recording, Row, Sysno};
+use systoll_model::{
+    Attached, BackendKind, Header, Price, Prices, Problem, ProblemKind, Process, Recording, Row, Sysno,
+};
 use systoll_price::CROSSING_BUDGET;
+use systoll_symbols::Symbols;
 
 /// System calls that are priced by trying them, at most; those with the most calls come first.
 const MAX_PRICED: usize = 40;
@@ -18,13 +21,15 @@ const LEAST_PRICED: u64 = 500;
 const UNSURE: u64 = 100;
 
 impl Session {
-    /// Returns the recording of a run that has ended, or that is no longer watched.
-    pub(super) fn finish(mut self) -> Recording {
+    /// Returns the recording of a run that has ended, or that is no longer watched, and what was read of files.
+    pub(super) fn finish(mut self) -> (Recording, Symbols) {
         let wall_ns = self.at(sys::now());
         let mut table = self.table.clone();
         let sums = self.add_rows(&mut table);
         self.note_losses(&sums);
-        self.recording(&table, wall_ns, true)
+        let used = self.add_processor_times(&mut table);
+        let recording = self.recording(&table, wall_ns, true, used);
+        (recording, self.sampling.symbols)
     }
 
     /// Returns the recording of a run that goes on.
@@ -32,7 +37,8 @@ impl Session {
         let wall_ns = self.at(sys::now());
         let mut table = self.table.clone();
         self.add_rows(&mut table);
-        self.recording(&table, wall_ns, false)
+        let used = self.add_processor_times(&mut table);
+        self.recording(&table, wall_ns, false, used)
     }
 
     /// Notes everything that was not counted, or not in full. Each call that was entered must have been counted as
@@ -85,7 +91,8 @@ impl Session {
         }
     }
 
-    fn recording(&mut self, table: &Table, wall_ns: u64, ended: bool) -> Recording {
+    /// Makes the recording. `used` is the user and system time of a whole box.
+    fn recording(&mut self, table: &Table, wall_ns: u64, ended: bool, used: Option<(u64, u64)>) -> Recording {
         let beside = windows::beside(table, &self.sampling.windows.all()).begin();
         let mut named = NamedTable::of(table, &mut self.sampling.symbols, self.problems.list.clone());
         // Pricing runs children of our own; their time must not count as the command's, so the times are read before.
@@ -93,13 +100,17 @@ impl Session {
         let before = self.facts.crossing_before;
         let crossing_after = if ended { systoll_price::crossing(CROSSING_BUDGET) } else { before };
         let mut prices = self.facts.prices(crossing_after, beside);
-        prices.calls = prices_of(&named.rows);
+        // Of a whole box all calls are timed, and trying some of them again would cost more than watching it.
+        if used.is_none() {
+            prices.calls = prices_of(&named.rows);
+        }
         for row in &mut named.rows {
             row.counts.toll_ns = Some(self.toll(row, &prices));
         }
         let toll = named.rows.iter().filter_map(|r| r.counts.toll_ns).fold(0u64, u64::saturating_add);
         let calls = named.rows.iter().fold(0u64, |sum, r| sum.saturating_add(r.counts.calls));
         let progress = match self.attached.filter(|_| self.left_running) {
+            Some(_) if let Some(used) = used => Progress::of_left(wall_ns, self.facts.children_before, used),
             Some(_) => Progress::of_left(wall_ns, children, self.processor_time()),
             None => Progress::of(table, wall_ns, self.root.exit, children),
         };
@@ -120,7 +131,12 @@ impl Session {
             ..header
         };
         self.facts.leave_out(children, sys::children_times());
-        let processes = table.images.iter().map(|image| image.process(wall_ns)).collect();
+        let mut processes: Vec<Process> = table.images.iter().map(|image| image.process(wall_ns)).collect();
+        for row in &named.rows {
+            if let Some(ns) = processes.get_mut(row.process.0 as usize).and_then(|process| process.cpu_ns.as_mut()) {
+                *ns = ns.saturating_sub((self.watching.added_ns * row.counts.calls as f64) as u64);
+            }
+        }
         let kept = &mut self.sampling.windows;
         let windows = if ended { kept.take_all() } else { kept.all().into_iter().cloned().collect() };
         let parts = Parts { header, processes, prices, longest: table.slowest.listed(), in_place: Vec::new(), windows };

@@ -17,6 +17,8 @@ struct Running {
     /// Threads that run the program, or make their last call in it.
     threads: u32,
     start_ns: u64,
+    /// Processor time of its threads that have ended, ns.
+    ran_ns: u64,
 }
 
 /// A program that no thread runs any more.
@@ -42,6 +44,8 @@ pub(super) struct Images {
     /// The image of calls whose program is not known.
     unknown: Option<ImageId>,
     root: i32,
+    /// True if all processes of the box are watched: they have names of services and processor times then.
+    pub(super) is_whole_box: bool,
     /// True once the command's own process has executed the command.
     pub(super) has_begun: bool,
     pub(super) start_ns: u64,
@@ -57,12 +61,9 @@ impl Images {
 
     /// Adds a process that runs already, with a number of threads.
     pub(super) fn add_running(&mut self, pid: i32, image: u64, threads: u32, table: &mut Table) {
-        let image_of_process = Image {
-            pid,
-            exe: crate::procfs::exe(pid).unwrap_or_default(),
-            argv: crate::procfs::argv(pid),
-            ..Image::default()
-        };
+        let exe = crate::procfs::exe(pid).unwrap_or_default();
+        let service = if self.is_whole_box { crate::service::of(pid, &exe) } else { Arc::default() };
+        let image_of_process = Image { pid, exe, argv: crate::procfs::argv(pid), service, ..Image::default() };
         self.add(image, image, threads, image_of_process, table);
     }
 
@@ -72,7 +73,7 @@ impl Images {
         if let Some(image) = table.images.get_mut(id.index()) {
             image.threads = image.threads.saturating_add(u64::from(threads.saturating_sub(1)));
         }
-        self.running.insert(number, Running { image: id, space, threads, start_ns });
+        self.running.insert(number, Running { image: id, space, threads, start_ns, ran_ns: 0 });
         id
     }
 
@@ -84,6 +85,11 @@ impl Images {
                 image.threads += 1;
             }
         }
+    }
+
+    /// Returns the processor time of a program's threads that have ended, ns.
+    pub(super) fn ran_ns(&self, number: u64) -> u64 {
+        self.running.get(&number).map_or(0, |running| running.ran_ns)
     }
 
     /// Returns the number of processes that run.
@@ -147,6 +153,9 @@ impl Images {
             Kind::Ended => {
                 self.has_left(event.tid, at_ns, table);
                 self.tried.remove(&event.tid);
+                if let Some(running) = self.running.get_mut(&event.image) {
+                    running.ran_ns = running.ran_ns.saturating_add(event.ran);
+                }
                 self.leave(event.image, at_ns, table);
             }
             Kind::IsForeign => {
@@ -173,6 +182,7 @@ impl Images {
             parent,
             exe: like.exe,
             argv: like.argv,
+            service: like.service,
             start_ns: at_ns,
             main_at_ns: like.main_at_ns.map(|_| at_ns),
             ..Image::default()
@@ -207,12 +217,20 @@ impl Images {
                 (image.exe, image.argv) = (exe, argv);
             }
             let space = event.image;
-            self.running.insert(event.image, Running { image: id, space, threads: 1, start_ns: at_ns });
+            self.running.insert(event.image, Running { image: id, space, threads: 1, start_ns: at_ns, ran_ns: 0 });
             self.leaving.insert(event.tid, event.from);
             return;
         }
         let parent = self.running.get(&event.from).map(|r| r.image);
-        let image = Image { pid: event.tid, parent, exe, argv, start_ns: at_ns, ..Image::default() };
+        let before = parent.and_then(|id| table.images.get(id.index()));
+        let service = match before {
+            _ if !self.is_whole_box => Arc::default(),
+            _ if is_still_there => crate::service::of(event.tid, &exe),
+            // A service that has a name of its own is that of its programs, too.
+            Some(before) if before.service != crate::service::of_program(&before.exe) => before.service.clone(),
+            _ => crate::service::of_program(&exe),
+        };
+        let image = Image { pid: event.tid, parent, exe, argv, service, start_ns: at_ns, ..Image::default() };
         self.add(event.image, event.image, 1, image, table);
         self.leaving.insert(event.tid, event.from);
     }
@@ -230,7 +248,7 @@ impl Images {
         if running.threads > 0 {
             return;
         }
-        let Running { image, space, start_ns, .. } = *running;
+        let Running { image, space, start_ns, ran_ns, .. } = *running;
         self.running.remove(&number);
         self.ended.insert(number, EndedImage { image, space });
         // The command's first image has two numbers: of the child that was held, and of the program.
@@ -238,6 +256,7 @@ impl Images {
         if let Some(image) = table.images.get_mut(image.index()) {
             image.end_ns = if goes_on { 0 } else { at_ns };
             image.life_ns += at_ns.saturating_sub(start_ns);
+            image.cpu_ns += if self.is_whole_box { ran_ns } else { 0 };
         }
     }
 }
@@ -247,7 +266,7 @@ mod tests {
     use super::*;
 
     fn event(kind: Kind, tid: i32, image: u64, from: u64, text: &str) -> Event {
-        Event { at: 10, image, from, kind, tid, is_process: kind == Kind::Started, text: text.into() }
+        Event { at: 10, image, from, kind, tid, is_process: kind == Kind::Started, ran: 0, text: text.into() }
     }
 
     /// Returns the images of a command, number 1, that has executed its program, number 2.

@@ -62,10 +62,10 @@ pub(super) struct Slot {
     pub(super) tid: u32,
     pub(super) flags: u32,
     pub(super) generation: u32,
-    pub(super) result: i64,
-    pub(super) took: u64,
+    /// Result of an interrupted call, and its time.
+    pub(super) interrupted: [u64; 2],
     pub(super) waited: u64,
-    pub(super) left_at: u64,
+    pub(super) switched_at: u64,
     pub(super) was_waiting: u64,
     /// Image that made the thread's address space.
     pub(super) space: u64,
@@ -83,6 +83,14 @@ pub(super) struct Slot {
     pub(super) named: u32,
     pub(super) found: u32,
     pub(super) wants: u32,
+    pub(super) ran: u64,
+}
+
+impl Slot {
+    /// Returns true if the thread was last seen to be given a processor.
+    pub(super) fn is_on_processor(&self) -> bool {
+        self.switched_at & 1 != 0
+    }
 }
 
 /// The key of a row.
@@ -259,12 +267,14 @@ pub(super) struct Event {
     pub(super) tid: i32,
     /// True if a new thread is a process of its own.
     pub(super) is_process: bool,
+    /// Processor time of a thread that has ended, ns, from the first time that it was given a processor.
+    pub(super) ran: u64,
     /// File that an execve names, or the name of the new program.
     pub(super) text: String,
 }
 
 /// Bytes of an event before its text.
-const HEAD: usize = 40;
+const HEAD: usize = 48;
 
 impl Event {
     /// Reads an event; `None` if it is none of the programs'.
@@ -281,6 +291,7 @@ impl Event {
             kind: Kind::from_number(word(24)?)?,
             tid: word(28)? as i32,
             is_process: word(36)? != 0,
+            ran: long(40)?,
             text: String::from_utf8_lossy(text.get(..end)?).into_owned(),
         })
     }
@@ -333,7 +344,7 @@ mod tests {
     #[test]
     fn structs_have_no_padding() {
         assert_eq!(size_of::<Settings>(), 23 * 4);
-        assert_eq!(size_of::<Slot>(), 144);
+        assert_eq!(size_of::<Slot>(), 152);
         assert_eq!(size_of::<RowKey>(), 24);
         assert_eq!(size_of::<Row>(), (10 + BUCKETS) * 8);
         assert_eq!(size_of::<ErrorKey>(), 24);

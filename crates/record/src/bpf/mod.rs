@@ -19,6 +19,7 @@ mod ring;
 mod sample;
 mod sampling;
 mod session;
+mod whole_box;
 
 use crate::assemble::RunFacts;
 use crate::backend::{Backend, Closely, Control, HowToWatch, Launch, Probe, Running};
@@ -27,15 +28,16 @@ use crate::launch::{self, Held};
 use crate::procfs;
 use crate::signals::Signals;
 use crate::table::Table;
-use counter::{Counter, Wanted};
+use counter::{Counter, ROWS, ROWS_OF_BOX, Wanted};
 use images::Images;
 use layout::Allowance;
 use session::{Limits, Session, Watching};
 use std::collections::BTreeSet;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Instant;
-use systoll_model::{Attached, BackendKind, Recording, Spread};
+use systoll_model::{Attached, BackendKind, Recording, Spread, TimeZone};
 use systoll_price::CROSSING_BUDGET;
+use systoll_symbols::Symbols;
 
 /// Calls of one measurement of what watching adds, and measurements, of which the fastest counts.
 const MEASURED: u32 = 1_000;
@@ -43,7 +45,10 @@ const MEASUREMENTS: u32 = 5;
 
 /// The backend that watches from the kernel.
 #[derive(Debug, Default)]
-pub struct BpfBackend(());
+pub struct BpfBackend {
+    /// What was read of files while a whole box was watched: the next time, most of them are the same.
+    of_box: Symbols,
+}
 
 impl BpfBackend {
     /// Creates a backend that has probed nothing yet.
@@ -76,9 +81,10 @@ fn examine(how: &HowToWatch) -> Result<(), Error> {
     crate::sandbox::kills(BackendKind::Bpf).map_or(Ok(()), |why| Err(refused(why)))
 }
 
-fn load(how: &HowToWatch, follows: bool) -> Result<Counter, Error> {
+/// Loads the programs, with room for so many rows.
+fn load(how: &HowToWatch, follows: bool, rows: u32) -> Result<Counter, Error> {
     let (timed, samples) = (how.closely != Closely::CountsOnly, how.closely == Closely::All);
-    let wanted = Wanted { timed, follows, samples, rows: counter::ROWS, rings: (ring::EVENTS, ring::SAMPLES) };
+    let wanted = Wanted { timed, follows, samples, rows, rings: (ring::EVENTS, ring::SAMPLES) };
     Counter::load(wanted).map_err(refused)
 }
 
@@ -104,7 +110,7 @@ impl Backend for BpfBackend {
     }
 
     fn cost(&self) -> Result<Spread, Error> {
-        let mut counter = load(&HowToWatch { closely: Closely::Totals, ..HowToWatch::default() }, true)?;
+        let mut counter = load(&HowToWatch { closely: Closely::Totals, ..HowToWatch::default() }, true, ROWS)?;
         let crossing = systoll_price::crossing(CROSSING_BUDGET);
         counter.attach().map_err(refused)?;
         let mut added = Vec::new();
@@ -119,7 +125,7 @@ impl Backend for BpfBackend {
         examine(&launch.how)?;
         let prepared = launch::prepare(launch)?;
         let _limits = crate::limits::Raised::new();
-        let mut counter = load(&launch.how, true)?;
+        let mut counter = load(&launch.how, true, ROWS)?;
         let signals = Signals::of(&launch.how, launch.grace)?;
         let facts = RunFacts::of(launch, systoll_price::crossing(CROSSING_BUDGET));
         let mut held = prepared.start(&signals.original_mask())?;
@@ -147,7 +153,7 @@ impl Backend for BpfBackend {
         let limits = Limits { linger: launch.linger, deadline: None, calls: None, uncounted: 0 };
         session.watch(&signals, control, &limits);
         signals.release();
-        Ok(session.finish())
+        Ok(session.finish().0)
     }
 
     fn attach(&mut self, running: &Running, control: &mut dyn Control) -> Result<Recording, Error> {
@@ -165,17 +171,26 @@ impl Backend for BpfBackend {
             return Err(not_entered(*gone, "there is no such process"));
         }
         let _limits = crate::limits::Raised::new();
-        let mut counter = load(&running.how, !running.no_children)?;
+        let rows = if running.whole_box { ROWS_OF_BOX } else { ROWS };
+        let mut counter = load(&running.how, !running.no_children, rows)?;
         let signals = Signals::of(&running.how, None)?;
-        let facts = RunFacts::of_running(running, systoll_price::crossing(CROSSING_BUDGET));
+        let mut facts = RunFacts::of_running(running, systoll_price::crossing(CROSSING_BUDGET));
+        if running.whole_box {
+            (facts.command, facts.time_zone) = (vec![WHOLE_BOX.into()], TimeZone::Unknown);
+        }
         counter.attach().map_err(refused)?;
         let watching = calibrate(&mut counter, facts.crossing_before.min).map_err(refused)?;
         let mut session = Session::new(counter, Table::default(), Images::default(), &running.how);
         (session.facts, session.watching) = (facts, watching);
         session.sampling.begin(&session.counter).map_err(no_thread)?;
-        let age_ns = running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0);
+        let oldest = running.whole_box.then_some(1);
+        let age_ns = running.pids.iter().chain(&oldest).filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0);
         session.attached = Some(Attached { age_ns, longest_stop_ns: 0, left_running: false });
-        let mut uncounted = 0;
+        session.images.is_whole_box = running.whole_box;
+        if running.whole_box {
+            session.sampling.symbols = std::mem::take(&mut self.of_box);
+        }
+        let mut uncounted = if running.whole_box { session.enter_all() } else { 0 };
         for pid in &running.pids {
             uncounted += session.enter(*pid).map_err(|reason| not_entered(*pid, &reason))?;
         }
@@ -185,10 +200,16 @@ impl Backend for BpfBackend {
         let limits = Limits { linger: std::time::Duration::ZERO, deadline, calls: running.calls, uncounted };
         session.watch(&signals, control, &limits);
         signals.release();
-        Ok(session.finish())
+        let (recording, symbols) = session.finish();
+        if running.whole_box {
+            self.of_box = symbols;
+        }
+        Ok(recording)
     }
 }
 
+/// The command of a recording in which all of a box was watched.
+const WHOLE_BOX: &str = "(all processes)";
 /// The command that has the rights.
 const RUN_AS_ROOT: &str = "sudo systoll run --backend bpf -- CMD";
 
@@ -220,7 +241,7 @@ impl Session {
         }
         let image = image.ok_or("it has ended")?;
         self.images.add_running(pid, image, entered, &mut self.table);
-        self.sampling.add_running(image, pid);
+        self.sampling.add_running(image);
         Ok(i64::from(entered))
     }
 }

@@ -55,11 +55,10 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Adds the address space of a process that runs already.
-    pub(super) fn add_running(&mut self, symbols: &mut Symbols, number: u64, pid: i32) {
+    /// Adds the address space of a process that runs already. What it has mapped is read with its first stack.
+    pub(super) fn add_running(&mut self, number: u64) {
         if let Some(space) = self.space(number) {
             space.space = AddressSpace::of_running();
-            space.space.update(symbols, pid);
         }
     }
 

@@ -27,8 +27,6 @@ use systoll_symbols::Symbols;
 /// Windows of each doubling of a row's calls, and first stacks of rows, that may be sampled until the allowance is renewed.
 const AT_ONCE: u32 = 8;
 const STACKS_AT_ONCE: u64 = 1_024;
-/// Time that first stacks of rows may take, and that time as a share of the run's, added to it.
-const FOR_STACKS: (Duration, f64) = (Duration::from_millis(300), 0.1);
 /// Number of rt_sigreturn, whose result is a register of the code that the handler interrupted.
 const RT_SIGRETURN: Sysno = Sysno(15);
 
@@ -66,8 +64,9 @@ pub(super) struct Sampling {
     descriptors: Descriptors,
     threads: HashMap<i32, Thread>,
     ordinals: u32,
-    /// Time that stacks have taken.
+    /// Time that stacks have taken, and may take: that much, and a share of the run's time added to it.
     for_stacks: Duration,
+    first_stacks: (Duration, f64),
     /// Rows that were sampled before the program's `main` began, and not since.
     startup: HashSet<u32>,
     /// False if calls are only counted.
@@ -80,6 +79,7 @@ pub(super) struct Sampling {
 impl Sampling {
     pub(super) fn new(policy: WindowPolicy, seed: u64, is_on: bool) -> Self {
         Self {
+            first_stacks: policy.first_stacks,
             windows: Windows::new(policy, seed),
             symbols: Symbols::new(),
             places: Places::default(),
@@ -96,10 +96,10 @@ impl Sampling {
     }
 
     /// Adds the address space of a process that runs already.
-    pub(super) fn add_running(&mut self, space: u64, pid: i32) {
+    pub(super) fn add_running(&mut self, space: u64) {
         self.runs_already = true;
         if self.is_on {
-            self.places.add_running(&mut self.symbols, space, pid);
+            self.places.add_running(space);
         }
     }
 
@@ -122,7 +122,7 @@ impl Sampling {
         for (octave, allowed) in (0u8..).zip(&mut windows) {
             *allowed = if self.windows.affordable(octave, run_ns) { AT_ONCE } else { 0 };
         }
-        let (least, share) = FOR_STACKS;
+        let (least, share) = self.first_stacks;
         let has_time = self.for_stacks < least + Duration::from_nanos(run_ns).mul_f64(share);
         counter.allow(Allowance { rows, stacks: if has_time { STACKS_AT_ONCE } else { 0 }, windows });
         self.windows.refused = counter.totals().refused;

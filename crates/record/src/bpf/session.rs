@@ -1,6 +1,6 @@
 //! A run that is counted in the kernel: its events, its rows, its end.
 
-use super::counter::{Counter, ROWS};
+use super::counter::Counter;
 use super::images::Images;
 use super::layout::{ErrorKey, Event, Kind, NO_CALL, Row, RowKey, Totals, part};
 use super::sampling::Sampling;
@@ -11,18 +11,20 @@ use crate::problems::Problems;
 use crate::signals::Signals;
 use crate::table::{ImageId, Table};
 use crate::{procfs, sys};
+use foldhash::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 use systoll_model::{Attached, Counts, Errno, Exit, Histogram, Machine, ProblemKind};
 
 /// Time for which we wait for an event, at most: slots are handed out and rows taken in between.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Interval between progress reports, ns.
+/// Interval between progress reports, ns, and that where all of a box is watched: there, counting takes 2 ms.
 const PROGRESS_NS: u64 = 100_000_000;
-/// Rows that are made before those of programs that have ended are taken out of the map: its quarter.
-const ROWS_BEFORE_TAKING: u64 = ROWS as u64 / 4;
-/// Rows in the map up to which each place has one of its own; the others are for calls without their place.
-const ROWS_BY_PLACE: u64 = ROWS as u64 / 2;
+const PROGRESS_OF_BOX_NS: u64 = 1_000_000_000;
+/// Part of the rows' room, as a divisor, that is used before the rows of programs that have ended are taken out of the map.
+const BEFORE_TAKING: u32 = 4;
+/// Part, as a divisor, up to which each place has a row of its own; the others are for calls without their place.
+const BY_PLACE: u32 = 2;
 
 /// The figures of watching itself, measured before the run on our own thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,6 +55,8 @@ pub(super) struct Session {
     pub(super) attached: Option<Attached>,
     /// True if processes were left running.
     pub(super) left_running: bool,
+    /// User and system time of each process when watching began, ns, if all of a box are watched.
+    pub(super) times_before: Option<HashMap<i32, (u64, u64)>>,
 }
 
 /// The command's own process.
@@ -97,7 +101,7 @@ impl Session {
         images.start_ns = start_ns;
         let mut sampling = Sampling::new(how.windows.clone(), how.seed, how.closely == Closely::All);
         sampling.start_ns = start_ns;
-        sampling.allow(&counter, 0, ROWS_BY_PLACE);
+        sampling.allow(&counter, 0, u64::from(counter.most_rows / BY_PLACE));
         let taken = Sums { rows: counter.totals().rows, ..Sums::default() };
         Self {
             counter,
@@ -115,6 +119,7 @@ impl Session {
             last_progress_ns: 0,
             attached: None,
             left_running: false,
+            times_before: None,
         }
     }
 
@@ -143,15 +148,17 @@ impl Session {
             self.take_events();
             self.reap(Some(signals));
             let (now, totals) = (sys::now(), self.counter.totals());
-            self.sampling.allow(&self.counter, self.at(now), self.taken.rows + ROWS_BY_PLACE);
-            if self.images.has_ended() && totals.rows.saturating_sub(self.taken.rows) > ROWS_BEFORE_TAKING {
+            let by_place = u64::from(self.counter.most_rows / BY_PLACE);
+            self.sampling.allow(&self.counter, self.at(now), self.taken.rows + by_place);
+            if self.images.has_ended() && self.has_many_rows(&totals) {
                 self.take_rows();
             }
             let ended = self.root.pid == 0 || self.root.exit.is_some();
             if ended && (totals.live as i64).saturating_add(limits.uncounted) <= 0 {
                 break;
             }
-            if now.saturating_sub(self.last_progress_ns) >= PROGRESS_NS {
+            let every_ns = if self.times_before.is_some() { PROGRESS_OF_BOX_NS } else { PROGRESS_NS };
+            if now.saturating_sub(self.last_progress_ns) >= every_ns {
                 self.last_progress_ns = now;
                 let calls = self.calls(&totals);
                 control.progress(calls, self.images.processes(), self.root.exit.is_some());
@@ -252,12 +259,21 @@ impl Session {
     /// Returns the number of calls that have returned so far. Where there are very many rows, returns those of ended
     /// threads only: reading all rows takes long.
     fn calls(&self, totals: &Totals) -> u64 {
-        if totals.rows.saturating_sub(self.taken.rows) > ROWS_BEFORE_TAKING {
+        if self.times_before.is_some() {
+            let of_living = self.counter.living().iter().fold(0u64, |sum, slot| sum.saturating_add(slot.entered));
+            return totals.entered.saturating_add(of_living);
+        }
+        if self.has_many_rows(totals) {
             return totals.entered;
         }
         let mut calls = self.taken.returned;
         self.counter.rows(|_, row| calls = calls.saturating_add(row.calls));
         calls
+    }
+
+    /// Returns true if so many rows are in the map that those of ended programs are to be taken out.
+    fn has_many_rows(&self, totals: &Totals) -> bool {
+        totals.rows.saturating_sub(self.taken.rows) > u64::from(self.counter.most_rows / BEFORE_TAKING)
     }
 
     /// Takes the rows of programs that have ended out of the kernel's maps, so that there is room for others.

@@ -12,6 +12,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   systoll attach redis-server -c --for 5s  all processes of that name, as strace's table
   systoll attach --tree 4711               with all its descendants
   systoll attach --service nginx --for 1m --save a.systoll
+  sudo systoll attach --box --for 10s      everything that runs on this box
   systoll attach --clean 4711              take out what a killed systoll has left
 
 They run on as they were: docs/use/attach.md tells what it does to a process, and what it costs";
@@ -25,6 +26,9 @@ pub struct SelectArgs {
     /// Also watch all descendants
     #[arg(long)]
     pub tree: bool,
+    /// All processes of the box, and those that start meanwhile, from the kernel (as root): docs/use/box.md
+    #[arg(long = "box", conflicts_with_all = ["pids", "tree", "units", "cgroup", "containers", "no_children", "processes"])]
+    pub whole_box: bool,
     /// All processes of a systemd unit, whose name is the service's in a fleet
     #[arg(long = "service", value_name = "UNIT")]
     pub units: Vec<String>,
@@ -45,7 +49,7 @@ pub struct SelectArgs {
 
 impl SelectArgs {
     /// The options that name processes, besides the arguments.
-    pub const OPTIONS: [&str; 4] = ["pids", "units", "cgroup", "containers"];
+    pub const OPTIONS: [&str; 5] = ["pids", "units", "cgroup", "containers", "whole_box"];
 
     /// Returns true if neither an argument nor one of [`Self::OPTIONS`] names a process.
     pub fn is_empty(&self) -> bool {
@@ -54,6 +58,7 @@ impl SelectArgs {
             && self.cgroup.is_empty()
             && self.containers.is_empty()
             && self.processes.is_empty()
+            && !self.whole_box
     }
 }
 
@@ -105,7 +110,9 @@ mod tests {
 
     #[test]
     fn each_way_to_name_processes_is_enough() {
-        for words in [&["-p", "7"][..], &["--service", "a"], &["--cgroup", "/a"], &["--container", "a"], &["7"]] {
+        for words in
+            [&["-p", "7"][..], &["--service", "a"], &["--cgroup", "/a"], &["--container", "a"], &["--box"], &["7"]]
+        {
             let all = |command| ["systoll", command].into_iter().chain(words.iter().copied());
             let Ok(Cli { command: Command::Attach(args), .. }) = Cli::try_parse_from(all("attach")) else {
                 panic!("{words:?}")

@@ -11,6 +11,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   systoll top redis-server                 what all processes of that name do, until q
   systoll top :8080                        whoever listens on that port
   systoll top --tree 4711 --by process     with the processes that it has made, one line each
+  sudo systoll top --box --by process      everything that runs on this box
   systoll top -- ./app --its --flags       a program from its start on; its output goes nowhere
   systoll top --batch 3 --every 10s 4711   three screens as plain text, one every ten seconds
 
@@ -85,6 +86,6 @@ pub struct TopArgs {
     #[arg(long, value_name = "HOW", default_value = "auto", hide = true)]
     pub backend: BackendChoice,
     /// A program to start and watch, with its arguments
-    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pids", "tree", "units", "cgroup", "containers", "no_children", "processes"], value_hint = ValueHint::CommandWithArguments)]
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pids", "tree", "units", "cgroup", "containers", "whole_box", "no_children", "processes"], value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
