@@ -34,6 +34,7 @@ NOT_TYPED = {
     "systoll prove --shorten": "takes a program that sleeps; the suite prove_waiting has some",
     "systoll run --until": "takes a server that gets ready; the suite until has one",
     "systoll run --prove": "takes up to a minute; the suite of proofs types it",
+    "systoll agent": "watches the box, as root; the suite box_agent types it", "systoll fleet /var/lib/systoll": "takes the folder of an agent; the same suite has one",
     "systoll attach": "watches what runs already; the suite of attaching types it", "kill -CONT": "the same", "nsenter ": "takes a namespace",
     "kill -USR1": "to a systoll that runs; the suite of controls sends it",
     "systoll bisect --build 'cargo": "builds with cargo",

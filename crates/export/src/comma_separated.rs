@@ -12,7 +12,7 @@ use systoll_fleet::{Answer, Cell as Answered};
 use systoll_model::acts_on_terminals;
 
 /// A cell, with the types that typed formats need.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cell {
     Text(String),
     /// A number, or `None` if it is not known.

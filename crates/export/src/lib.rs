@@ -26,6 +26,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod box_metrics;
 mod collapsed;
 mod comma_separated;
 mod error;
@@ -39,12 +40,15 @@ mod parquet;
 mod perfetto;
 mod pprof;
 mod speedscope;
+#[cfg(test)]
+mod test_recordings;
 
+pub use box_metrics::{BoxMetrics, MetricsFormat};
 pub use comma_separated::answer_csv;
 pub use error::ExportError;
 pub use flamegraph::compared as flamegraph_compared;
 pub use judged_recording::{JudgedRecording, Value};
-pub use parquet::{Labels, for_fleet};
+pub use parquet::{Labels, SummedRuns, day, for_fleet};
 
 use std::io::Write;
 

@@ -108,7 +108,7 @@ fn families(judged: &JudgedRecording<'_>) -> [Family; 6] {
 }
 
 /// Returns a label's value: short, on one line, with `\`, `"` and line ends escaped.
-fn label(text: &str) -> String {
+pub(crate) fn label(text: &str) -> String {
     let cut: String = systoll_present::clean(text).chars().take(LABEL).collect();
     cut.replace('\\', "\\\\").replace('"', "\\\"")
 }

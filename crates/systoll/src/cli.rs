@@ -1,6 +1,7 @@
 //! Defines the command line. One definition produces the parser, `--help`, the man page and
 //! completions.
 
+mod agent;
 mod attach;
 mod bisect;
 mod check;
@@ -15,6 +16,7 @@ mod top;
 mod until;
 mod values;
 
+pub use agent::AgentArgs;
 pub use attach::{AttachArgs, SelectArgs};
 pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
@@ -171,6 +173,9 @@ pub enum Command {
     #[command(after_help = attach::EXAMPLES)]
     #[command(mut_arg("processes", |arg| arg.required_unless_present_any(attach::SelectArgs::OPTIONS)))]
     Attach(Box<AttachArgs>),
+    /// Watch this whole box all the time, within a budget, and keep what services waste
+    #[command(after_help = agent::EXAMPLES)]
+    Agent(Box<AgentArgs>),
     /// Show what system calls cost a second, live: by caller, with findings and their cures
     #[command(
         override_usage = "systoll top [OPTIONS] PID|NAME|:PORT...\n       systoll top [OPTIONS] -- CMD [ARGS]..."

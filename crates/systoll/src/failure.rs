@@ -68,6 +68,8 @@ pub(crate) enum Failure {
     NotEntered { reason: String, advice: Option<String> },
     /// A query over many recordings failed.
     Fleet(systoll_fleet::FleetError),
+    /// The agent could not begin.
+    Agent(systoll_agent::AgentError),
     /// The folder has no tables.
     NoTables(PathBuf),
     /// The arguments do not go together.
@@ -162,6 +164,7 @@ impl Failure {
             Self::Unreached { program, why, cure, .. } => {
                 vec![format!("{cure} can't be cured by a library here: {} {why}", program.display())]
             }
+            Self::Agent(e) => vec![e.to_string()],
             Self::Fleet(e) => vec![with_sources(e)],
             Self::NoTables(path) => vec![format!("there is no table (*.parquet) below {}", path.display())],
             Self::Usage(text) => vec![(*text).to_owned()],

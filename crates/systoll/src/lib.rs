@@ -1,6 +1,7 @@
 //! Parses the command line and calls the command's implementation. Has no logic of its own.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod attach;
 mod bisect;
 mod call_set;
@@ -76,6 +77,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Attach(args) => attach::attach(&args),
+        Command::Agent(args) => agent::agent(&args),
         Command::Top(args) => top::top(&args),
         Command::Report(args) => report::report(&args),
         Command::Export(args) => export::write(&args),

@@ -85,7 +85,7 @@ const LAST_SECOND: u64 = 253_402_300_799;
 /// Returns the day of a time in seconds since 1970, in UTC, as ISO 8601 writes it. The formulas are
 /// Hinnant's (<https://howardhinnant.github.io/date_algorithms.html>): years start in March, which
 /// puts leap days last.
-fn day(unix: u64) -> String {
+pub fn day(unix: u64) -> String {
     let days = unix.min(LAST_SECOND) / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

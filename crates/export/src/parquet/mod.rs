@@ -7,9 +7,11 @@
 mod column;
 mod folders;
 mod run;
+mod summed;
 mod thrift;
 
-pub use folders::Labels;
+pub use folders::{Labels, day};
+pub use summed::SummedRuns;
 
 use crate::comma_separated::{COLUMNS, Cell, Column, cells};
 use crate::error::ExportError;
@@ -40,25 +42,49 @@ pub fn for_fleet(judged: &JudgedRecording<'_>, labels: &Labels) -> Result<(PathB
 
 /// Writes the table.
 pub(crate) fn write(judged: &JudgedRecording<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(), ExportError> {
-    let columns: Vec<Column> = COLUMNS.iter().chain(&run::OF_ROWS).chain(&run::OF_RUNS).copied().collect();
     let of_run = run::of_run(judged, labels);
-    let told: Vec<JudgedRow<'_>> = judged.rows().collect();
+    let rows = judged.rows().map(|row| row_of(judged, &row));
+    write_table(rows, &of_run, &judged.command(), out)
+}
+
+/// Returns the cells of a row, without those of the run.
+fn row_of(judged: &JudgedRecording<'_>, row: &JudgedRow<'_>) -> Vec<Cell> {
+    [cells(judged, row), run::of_row(row)].concat()
+}
+
+/// Writes a table of rows that have the cells of one run.
+fn write_table(
+    mut rows: impl Iterator<Item = Vec<Cell>>,
+    of_run: &[Cell],
+    command: &str,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    let columns: Vec<Column> = of_rows().chain(run::OF_RUNS).collect();
     let mut file = File { out, written: 0 };
     file.put(MAGIC)?;
-    let mut groups = Vec::new();
-    for some in told.chunks(GROUP) {
-        let table: Vec<Vec<Cell>> = some.iter().map(|row| [cells(judged, row), run::of_row(row)].concat()).collect();
-        groups.push(group(&mut file, &columns, &table, &of_run, groups.len())?);
+    let (mut groups, mut count) = (Vec::new(), 0);
+    loop {
+        let table: Vec<Vec<Cell>> = rows.by_ref().take(GROUP).collect();
+        if table.is_empty() {
+            break;
+        }
+        count += table.len() as i64;
+        groups.push(group(&mut file, &columns, &table, of_run, groups.len())?);
     }
     let mut schema = vec![Struct::default().text(4, "systoll").i32(5, columns.len() as i32)];
     schema.extend(columns.iter().map(described));
     let key = |key: &str, value: &str| Struct::default().text(1, key).text(2, value);
-    let about = vec![key("systoll.schema", VERSION), key("systoll.command", &judged.command())];
-    let footer = Struct::default().i32(1, 2).structs(2, schema).i64(3, told.len() as i64).structs(4, groups);
+    let about = vec![key("systoll.schema", VERSION), key("systoll.command", command)];
+    let footer = Struct::default().i32(1, 2).structs(2, schema).i64(3, count).structs(4, groups);
     let footer = footer.structs(5, about).text(6, concat!("systoll ", env!("CARGO_PKG_VERSION"))).end();
     file.put(&footer)?;
     file.put(&(footer.len() as u32).to_le_bytes())?;
     file.put(MAGIC)
+}
+
+/// Returns the columns of rows, without those of the run.
+fn of_rows() -> impl Iterator<Item = Column> {
+    COLUMNS.iter().chain(&run::OF_ROWS).copied()
 }
 
 /// A file, and the number of bytes written so far.

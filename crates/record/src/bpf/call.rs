@@ -191,11 +191,19 @@ impl<K: Plain, V: Plain> Map<K, V> {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn read(&self, batch: usize, mut each: impl FnMut(K, V)) -> Result<()> {
+    pub(super) fn read(&self, batch: usize, each: impl FnMut(K, V)) -> Result<()> {
+        self.read_first(usize::MAX, batch, each)
+    }
+
+    /// Does the same with the first `most` entries, or some more, of an array.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn read_first(&self, most: usize, batch: usize, mut each: impl FnMut(K, V)) -> Result<()> {
         let (mut keys, mut values) = (vec![K::default(); batch], vec![V::default(); batch]);
         // The kernel keeps its place in the map here: a number of a bucket, or a key.
         let (mut place, mut next) = ([0u64; 8], [0u64; 8]);
-        let mut begun = false;
+        let (mut begun, mut all) = (false, 0);
         loop {
             let from = if begun { &raw const place as u64 } else { 0 };
             let mut arguments = Arguments::new()
@@ -214,7 +222,8 @@ impl<K: Plain, V: Plain> Map<K, V> {
             };
             let got = (arguments.word_at(32) as usize).min(batch);
             keys.iter().zip(&values).take(got).for_each(|(key, value)| each(*key, *value));
-            if ended {
+            all += got;
+            if ended || all >= most {
                 return Ok(());
             }
             (place, begun) = (next, true);

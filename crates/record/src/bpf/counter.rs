@@ -21,6 +21,9 @@ const SLOTS: u32 = 32_767;
 /// Slots that are free before anything is watched. The others are handed out while it runs ([`Counter::hand_out`]), in
 /// pieces of as many: that takes 10 ms in all, in which a thread starts 600 others at most (17 µs each).
 const SLOTS_AT_FIRST: u32 = 2_048;
+/// Slots that are free beside those in use where a whole box is watched. All of them take 30 ms to hand out, for each of an
+/// agent's spans.
+const SPARE: u64 = 8_192;
 /// Rows, at most: an image makes some 40 on each processor. They take 6 MB.
 pub(super) const ROWS: u32 = 16_384;
 /// Rows of a whole box, at most. They take 26 MB.
@@ -216,7 +219,7 @@ impl Counter {
             if key.image == image {
                 gone.push(key);
                 if key.number == number {
-                    add(&mut sum, &row);
+                    sum.add(&row);
                 }
             }
         });
@@ -279,6 +282,13 @@ impl Counter {
         self.slots_made < SLOTS
     }
 
+    /// Makes more slots free if there are less than [`SPARE`] beyond those of so many threads.
+    pub(super) fn keep_spare(&mut self, threads: u64) {
+        if u64::from(self.slots_made) < threads.saturating_add(SPARE) {
+            self.hand_out();
+        }
+    }
+
     fn add_slots(&mut self, slots: u32) {
         let to = SLOTS.min(self.slots_made + slots);
         // Slot 0 stands for none.
@@ -290,7 +300,10 @@ impl Counter {
     /// Returns the slots of all threads that are watched.
     pub(super) fn living(&self) -> Vec<Slot> {
         let mut living = Vec::new();
-        let read = self.maps.slots.read(BATCH, |_, slot| living.extend((slot.tid != 0).then_some(slot)));
+        let read = self
+            .maps
+            .slots
+            .read_first(self.slots_made as usize + 1, BATCH, |_, slot| living.extend((slot.tid != 0).then_some(slot)));
         debug_assert!(read.is_ok(), "{read:?}");
         living
     }
@@ -373,22 +386,6 @@ impl Counter {
     pub(super) fn left_out(&self) -> u64 {
         self.programs.iter().map(|(_, program)| program.left_out()).sum()
     }
-}
-
-/// Adds up two rows of the kernel.
-pub(super) fn add(sum: &mut Row, row: &Row) {
-    sum.calls += row.calls;
-    sum.failed += row.failed;
-    sum.unreturned += row.unreturned;
-    sum.results = sum.results.wrapping_add(row.results);
-    sum.elapsed += row.elapsed;
-    sum.longest = sum.longest.max(row.longest);
-    if row.timed > 0 {
-        sum.shortest = if sum.timed == 0 { row.shortest } else { sum.shortest.min(row.shortest) };
-    }
-    sum.timed += row.timed;
-    sum.waited += row.waited;
-    sum.histogram.iter_mut().zip(row.histogram).for_each(|(mine, theirs)| *mine += theirs);
 }
 
 impl Maps {
@@ -582,15 +579,5 @@ mod tests {
         let mut events = 0;
         counter.events().read(u64::MAX, |_| events += 1);
         assert!(events > 10, "{events}");
-    }
-
-    #[test]
-    fn rows_of_two_processors_add_up() {
-        let row = |calls, timed, shortest, longest| Row { calls, timed, shortest, longest, ..Row::default() };
-        let mut sum = Row::default();
-        add(&mut sum, &row(1, 0, 0, 0));
-        add(&mut sum, &row(2, 2, 30, 40));
-        add(&mut sum, &row(3, 1, 20, 20));
-        assert_eq!((sum.calls, sum.timed, sum.shortest, sum.longest), (6, 3, 20, 40));
     }
 }

@@ -124,6 +124,22 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Adds another row of the same call.
+    pub(super) fn add(&mut self, row: &Self) {
+        self.calls += row.calls;
+        self.failed += row.failed;
+        self.unreturned += row.unreturned;
+        self.results = self.results.wrapping_add(row.results);
+        self.elapsed += row.elapsed;
+        self.longest = self.longest.max(row.longest);
+        if row.timed > 0 {
+            self.shortest = if self.timed == 0 { row.shortest } else { self.shortest.min(row.shortest) };
+        }
+        self.timed += row.timed;
+        self.waited += row.waited;
+        self.histogram.iter_mut().zip(row.histogram).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
     /// Returns the part of the row from one share to another, of so many: all parts together are the row.
     pub(super) fn part(&self, from: u64, to: u64, all: u64) -> Self {
         let of = |n: u64| part(n, from, to, all);
@@ -361,6 +377,16 @@ mod tests {
         let sum = |of: fn(&Row) -> u64| parts.iter().map(of).sum::<u64>();
         assert_eq!((sum(|r| r.calls), sum(|r| r.elapsed), sum(|r| r.histogram[3])), (10, 1_001, 7));
         assert!(parts[2].calls > parts[0].calls);
+    }
+
+    #[test]
+    fn rows_of_two_processors_add_up() {
+        let row = |calls, timed, shortest, longest| Row { calls, timed, shortest, longest, ..Row::default() };
+        let mut sum = Row::default();
+        sum.add(&row(1, 0, 0, 0));
+        sum.add(&row(2, 2, 30, 40));
+        sum.add(&row(3, 1, 20, 20));
+        assert_eq!((sum.calls, sum.timed, sum.shortest, sum.longest), (6, 3, 20, 40));
     }
 
     #[test]

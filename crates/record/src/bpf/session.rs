@@ -141,13 +141,17 @@ impl Session {
     /// Watches until every thread has ended, or until there is a reason to leave the others.
     pub(super) fn watch(&mut self, signals: &Signals, control: &mut dyn Control, limits: &Limits) {
         loop {
-            if !self.has_all_slots {
+            let is_whole_box = self.times_before.is_some();
+            if !self.has_all_slots && !is_whole_box {
                 self.has_all_slots = !self.counter.hand_out();
             }
-            self.wait(if self.has_all_slots { PAUSE } else { Duration::ZERO });
+            self.wait(if self.has_all_slots || is_whole_box { PAUSE } else { Duration::ZERO });
             self.take_events();
             self.reap(Some(signals));
             let (now, totals) = (sys::now(), self.counter.totals());
+            if is_whole_box {
+                self.counter.keep_spare((totals.live as i64).saturating_add(limits.uncounted).max(0) as u64);
+            }
             let by_place = u64::from(self.counter.most_rows / BY_PLACE);
             self.sampling.allow(&self.counter, self.at(now), self.taken.rows + by_place);
             if self.images.has_ended() && self.has_many_rows(&totals) {
@@ -157,7 +161,7 @@ impl Session {
             if ended && (totals.live as i64).saturating_add(limits.uncounted) <= 0 {
                 break;
             }
-            let every_ns = if self.times_before.is_some() { PROGRESS_OF_BOX_NS } else { PROGRESS_NS };
+            let every_ns = if is_whole_box { PROGRESS_OF_BOX_NS } else { PROGRESS_NS };
             if now.saturating_sub(self.last_progress_ns) >= every_ns {
                 self.last_progress_ns = now;
                 let calls = self.calls(&totals);

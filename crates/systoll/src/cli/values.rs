@@ -93,6 +93,29 @@ fn in_unit(text: &str, usual: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| "too long".to_owned())
 }
 
+/// Parses a share of a whole: `0.5%`, or a number from 0 to 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+    let share = number.parse::<f64>().ok().map(|number| number / whole);
+    share.filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| "a share, e.g. 0.5%, or 0.005".to_owned())
+}
+
+/// Parses a number of bytes: `500M`, `2G`, or a plain number.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let shift = match unit {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(format!("{unit} is no unit of bytes: K, M, G or T")),
+    };
+    let number: u64 = number.parse().map_err(|_| "a number and a unit, e.g. 500M".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too much".to_owned())
+}
+
 /// Parses a day as fleets' folders are named. Any other word would sort before or after all of
 /// them.
 pub(super) fn day(text: &str) -> Result<String, String> {
@@ -180,6 +203,14 @@ mod tests {
         }
         assert_eq!(money("0.04"), Ok(0.04));
         assert!(["nan", "inf", "-1", "free", ""].iter().all(|wrong| money(wrong).is_err()));
+    }
+
+    #[test]
+    fn shares_and_sizes_have_units() {
+        assert_eq!((share("0.5%"), share("0.02")), (Ok(0.005), Ok(0.02)));
+        assert!(["0", "0%", "101%", "-1%", "nan", "%", ""].iter().all(|text| share(text).is_err()));
+        assert_eq!((bytes("500M"), bytes("7")), (Ok(500 << 20), Ok(7)));
+        assert!(["", "M", "1.5G", "9999999999T", "1 G"].iter().all(|text| bytes(text).is_err()));
     }
 
     #[test]

@@ -76,13 +76,14 @@ fn header() -> impl Strategy<Value = Header> {
 }
 
 fn process(processes: u32) -> impl Strategy<Value = Process> {
-    let names = (any::<u32>(), option::of(0..processes), name(), vec(name(), 0..3));
+    let names = (any::<u32>(), option::of(0..processes), name(), vec(name(), 0..3), name());
     (names, vec(number(), 7), option::of(number()), exit()).prop_map(
-        |((pid, parent, exe, argv), n, main_at_ns, exit)| Process {
+        |((pid, parent, exe, argv, service), n, main_at_ns, exit)| Process {
             pid,
             parent: parent.map(ProcessId),
             exe,
             argv,
+            service,
             instances: n[0],
             threads: n[1],
             start_ns: n[2],

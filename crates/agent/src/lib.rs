@@ -1,0 +1,15 @@
+//! Watches a whole box all the time: in spans, with rests between them by which it keeps to a budget.
+//!
+//! Invariants: what watching costs is measured, in the kernel as well, and never forgotten by a rest; memory and the number
+//! of a scraper's series are bounded; a file appears whole or not at all; a full disk, a slow reader or a clock that is set
+//! ends nothing.
+#![forbid(unsafe_code)]
+
+mod cost;
+mod interval;
+mod pace;
+mod serve;
+mod store;
+mod watch;
+
+pub use watch::{AgentError, Options, watch_box};

@@ -1,0 +1,34 @@
+//! Implements `systoll agent`.
+
+use crate::cli::AgentArgs;
+use crate::explain::catalogue;
+use crate::failure::Failure;
+use crate::output::to_stderr;
+use std::process::ExitCode;
+use std::time::Instant;
+use systoll_agent::{Options, watch_box};
+
+/// Watches the box until a signal, or the requested time, ends that.
+pub(crate) fn agent(args: &AgentArgs) -> Result<ExitCode, Failure> {
+    let catalogue = catalogue(args.causes.folder.as_deref())?;
+    let _limits = systoll_record::Raised::new();
+    let options = Options {
+        budget: args.budget,
+        folder: args.dir.clone(),
+        interval: args.interval,
+        keep_days: args.keep_days,
+        keep_bytes: args.keep_size,
+        listen: args.listen,
+        host: args.host.clone(),
+        seed: args.seed.unwrap_or_else(crate::seed::fresh),
+    };
+    let began = Instant::now();
+    let stop = || systoll_cure::interrupted().is_some() || args.window.is_some_and(|window| began.elapsed() >= window);
+    let mut log = |line: &str| to_stderr(&format!("systoll agent: {}\n", systoll_present::clean(line)));
+    watch_box(&options, &catalogue, &stop, &mut log).map_err(|e| match e {
+        systoll_agent::AgentError::Record(e) => Failure::Record(e),
+        other => Failure::Agent(other),
+    })?;
+    // Whoever keeps services tells them to end by a signal: that is no failure.
+    Ok(ExitCode::SUCCESS)
+}
