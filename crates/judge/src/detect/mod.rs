@@ -71,6 +71,7 @@ pub(crate) use blocking::{StartupWait, startup_waits};
 pub(crate) use children::{Children, Started, children};
 pub(crate) use copies::copies;
 pub(crate) use reopen::READ_ANEW;
+pub(crate) use walk::leads_to;
 
 use crate::collections::hash::Set;
 use crate::evidence::claim::{Claims, Detector};

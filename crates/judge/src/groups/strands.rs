@@ -5,12 +5,16 @@
 //! others.
 
 use crate::collections::hash::Set;
+use crate::detect::leads_to;
 use crate::evidence::claim::{Claims, Judged};
 use crate::results::finding::Kind;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{FrameId, ObjectSample, Recording, RowId, RowLine, RowTrunk, Stack, StackId, WholeStack, shape};
+use std::sync::Arc;
+use systoll_model::{
+    FrameId, ObjectSample, ProcessId, Recording, RowId, RowLine, RowTrunk, Stack, StackId, Sysno, WholeStack, shape,
+};
 
 /// Ending of the name that the kernel gives a deleted file.
 const DELETED: &str = " (deleted)";
@@ -19,10 +23,15 @@ const DELETED: &str = " (deleted)";
 #[derive(Default)]
 struct RowObjects {
     /// The claimed objects, with the kinds of their claims, as in `votes`.
-    claimed: BTreeMap<Option<String>, BTreeSet<Kind>>,
+    claimed: BTreeMap<Option<String>, BTreeSet<Option<Kind>>>,
     others: BTreeSet<Option<String>>,
-    /// Votes of the claims of each kind. As with a row's cause, the most votes decide.
-    votes: BTreeMap<Kind, usize>,
+    /// The files of claims on calls about something else, which go with the file: a shell's copies of standard output.
+    goes_with: BTreeSet<Arc<str>>,
+    /// The files of claims on calls about the files themselves.
+    is_about: BTreeSet<Arc<str>>,
+    /// Votes of the claims of each kind, and under `None` of those that only go with a file. As with a row's cause, the
+    /// most votes decide.
+    votes: BTreeMap<Option<Kind>, usize>,
 }
 
 /// Distinguishes samples about claimed objects from others.
@@ -32,11 +41,17 @@ struct SampleFilter {
 }
 
 impl RowObjects {
+    /// Returns true if the claims that only go with a file have the most votes, and no claim is about one.
+    fn is_companion(&self) -> bool {
+        let most = self.votes.values().max();
+        self.is_about.is_empty() && most.is_some() && self.votes.get(&None) == most
+    }
+
     /// Returns the objects of the claims that decide about the row's cause. A row that was not split may have claims of another
     /// kind about other objects, which other lines may touch.
     fn deciding(&self) -> BTreeSet<&Option<String>> {
         let most = self.votes.values().max();
-        let decides = |kind: &Kind| self.votes.get(kind) == most;
+        let decides = |kind: &Option<Kind>| self.votes.get(kind) == most;
         self.claimed.iter().filter(|(_, kinds)| kinds.iter().any(decides)).map(|(name, _)| name).collect()
     }
 }
@@ -118,7 +133,7 @@ pub(crate) fn narrow(
     }
     let mut new: Narrowed<'_> = BTreeMap::new();
     for (origin, parts_of_row) in &siblings {
-        for (row, objects) in parts_of_row {
+        for (row, objects) in parts_of_row.iter().filter(|(_, objects)| !objects.is_companion()) {
             let of_others = parts_of_row.iter().filter(|(of, _)| of != row);
             let of_others = of_others.flat_map(|(_, sibling)| sibling.claimed.keys().chain(&sibling.others));
             // What is claimed now and then is claimed.
@@ -135,7 +150,66 @@ pub(crate) fn narrow(
             }
         }
     }
+    let users = users(&of_rows, &new, parts);
+    for (origin, (row, objects)) in siblings.iter().flat_map(|(origin, rows)| rows.iter().map(move |row| (origin, row)))
+    {
+        if objects.is_companion() {
+            let process = parts.row(*row).process;
+            let of_objects: Vec<&Users<'_>> =
+                objects.goes_with.iter().filter_map(|object| users.get(&(process, &**object))).collect();
+            if of_objects.is_empty() {
+                continue;
+            }
+            let uses = |sample: &&ObjectSample| of_objects.iter().any(|users| users.contain(sample, parts));
+            new.insert(*row, recording.object_samples_of(*origin).iter().filter(uses).collect());
+        }
+    }
     put(parts, &new, recording, origins);
+}
+
+/// The lines of scripts that use an object, and the callers of code without such lines.
+#[derive(Default)]
+struct Users<'a> {
+    lines: BTreeSet<FrameId>,
+    callers: BTreeSet<&'a [FrameId]>,
+}
+
+impl Users<'_> {
+    /// Returns true if a sample came by one of them.
+    fn contain(&self, sample: &ObjectSample, parts: &Recording) -> bool {
+        match sample.line {
+            Some(line) => self.lines.contains(&line),
+            None => self.callers.contains(&*parts.stack(sample.above).frames),
+        }
+    }
+}
+
+/// Returns the users of each object that claims are about, by process.
+fn users<'a>(
+    of_rows: &'a BTreeMap<RowId, RowObjects>,
+    narrowed: &Narrowed<'_>,
+    parts: &'a Recording,
+) -> BTreeMap<(ProcessId, &'a str), Users<'a>> {
+    let mut users: BTreeMap<(ProcessId, &str), Users<'a>> = BTreeMap::new();
+    for (id, objects) in of_rows {
+        let row = parts.row(*id);
+        let (lines, callers): (Vec<FrameId>, Vec<StackId>) = match narrowed.get(id) {
+            Some(samples) => {
+                let lines = samples.iter().filter_map(|sample| sample.line);
+                (lines.collect(), samples.iter().map(|sample| sample.above).collect())
+            }
+            None => {
+                let trunks = parts.trunks_of(*id).iter().map(|trunk| trunk.stack);
+                (row.lines.iter().map(|line| line.frame).collect(), trunks.collect())
+            }
+        };
+        for object in &objects.is_about {
+            let of_object = users.entry((row.process, object)).or_default();
+            of_object.lines.extend(&lines);
+            of_object.callers.extend(callers.iter().map(|caller| &*parts.stack(*caller).frames));
+        }
+    }
+    users
 }
 
 /// Returns the objects of the rows that have samples, as windows show them.
@@ -154,13 +228,33 @@ fn objects(
         let syscall = parts.row(call.row).syscall;
         let name = call.object(syscall).map(|name| living(&name).to_owned());
         if let Judged::Claimed(claim) = judged {
-            *objects.votes.entry(claim.kind).or_default() += claim.votes();
-            objects.claimed.entry(name).or_default().insert(claim.kind);
+            let is_about = |object: &str| match &name {
+                Some(name) => leads_to(name, object) || leads_to(object, name),
+                // What windows don't show may be the object; a call that makes a socket for it is not about it.
+                None => has_object(syscall),
+            };
+            let sort = match &claim.object {
+                Some(object) if !is_about(object) => {
+                    objects.goes_with.insert(Arc::clone(object));
+                    None
+                }
+                object => {
+                    objects.is_about.extend(object.clone());
+                    Some(claim.kind)
+                }
+            };
+            *objects.votes.entry(sort).or_default() += claim.votes();
+            objects.claimed.entry(name).or_default().insert(sort);
         } else if matches!(judged, Judged::Unclaimed) {
             objects.others.insert(name);
         }
     }
     of_rows
+}
+
+/// Returns true if calls of `syscall` are about a path or a descriptor.
+fn has_object(syscall: Sysno) -> bool {
+    syscall.signature().is_none_or(|call| call.fd_arg().is_some() || call.path_arg().is_some())
 }
 
 /// Puts samples in place of the rows' lines and callers.
