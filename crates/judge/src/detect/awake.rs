@@ -177,7 +177,12 @@ fn is_semaphore(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
 fn watched(call: &ObservedCall<'_>, semantics: &Semantics) -> Option<u32> {
     let line = semantics.lines_of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
     let event = line.and_then(|_| call.data(3, Moment::Entry))?;
-    Some(event.first_chunk().map_or(0, |events| u32::from_le_bytes(*events)))
+    Some(events(event))
+}
+
+/// Returns the events of a `struct epoll_event`; none where it is empty or cut.
+pub(super) fn events(event: &[u8]) -> u32 {
+    event.first_chunk().map_or(0, |events| u32::from_le_bytes(*events))
 }
 
 /// Returns the number of wakeups that a read returned: an eventfd's value, or a pipe's bytes.

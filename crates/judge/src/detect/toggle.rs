@@ -1,5 +1,6 @@
 //! Detects sets that cancel each other, again and again (inverse pairs).
 
+use super::awake::events;
 use super::signalled::handling;
 use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
@@ -15,6 +16,7 @@ use crate::semantics::{
 use crate::world::barrier::Barrier;
 use crate::world::bounds::REMEMBERED;
 use crate::world::replay::Step;
+use std::cell::LazyCell;
 use std::ops::Range;
 use systoll_model::constants::EPOLLOUT;
 use systoll_model::{Errno, Recording};
@@ -195,8 +197,11 @@ impl<'a> Toggle<'a> {
     /// Claims changes that are undone at once, of one object after the other, if most of these objects were changed so in an
     /// earlier window. A change that each needs once, as of loaded or generated code, is not claimed.
     fn in_turns(&mut self, done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
+        // After a mapping, other memory may lie at the address.
+        let stays = LazyCell::new(|| !steps.iter().any(maps_anew));
+        let turn = |history| turn(history, steps, || *stays);
         let turns: Vec<(Turn, &History<'_>)> =
-            done.iter().filter_map(|history| Some((turn(history, steps)?, history))).collect();
+            done.iter().filter_map(|history| Some((turn(history)?, history))).collect();
         let Some((first, _)) = turns.first() else { return };
         let alike: Vec<_> = turns.iter().filter(|(turn, _)| (turn.0, turn.2) == (first.0, first.2)).collect();
         let known = alike.iter().filter(|(turn, _)| self.turned.contains(turn)).count();
@@ -320,11 +325,6 @@ fn may_need_identity(step: &Step<'_>) -> bool {
     !(of_file || state || own || step.lines.may_wake())
 }
 
-/// Returns the events for which a descriptor is watched (struct epoll_event); none where it is not.
-fn events(value: &[u8]) -> u32 {
-    value.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
 /// Returns the sets of descriptors for which several threads wait, by process and descriptor, as windows show.
 fn shared_sets(recording: &Recording, semantics: &Semantics) -> Set<(u32, i32)> {
     let waits = semantics.calls_in_windows(recording, |lines| lines.tells_ready() && lines.fd == Some(0));
@@ -364,16 +364,14 @@ fn maps_anew(step: &Step<'_>) -> bool {
 }
 
 /// Returns the range of memory whose protection a history sets exactly twice, to two different values, or the descriptor
-/// that it takes out of a set and puts back.
-fn turn(history: &History<'_>, steps: &[Step<'_>]) -> Option<Turn> {
+/// that it takes out of a set and puts back. `memory_stays` is false if the window maps memory anew.
+fn turn(history: &History<'_>, steps: &[Step<'_>], memory_stays: impl Fn() -> bool) -> Option<Turn> {
     let [(first, one), (_, other)] = history.as_slice() else { return None };
     let step = steps.get(*first)?;
     let about = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. }))?.line.about;
     let (object, from, to) = if about.is(&PROTECTION) {
         let word = |value: &[u8]| value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-        // After a mapping, other memory may lie at the address.
-        let stays = !steps.iter().any(maps_anew);
-        ([0, 1], word(one).filter(|_| stays)?, word(other)?)
+        ([0, 1], word(one).filter(|_| memory_stays())?, word(other)?)
     } else {
         let is_put_back = about.is(&INTEREST) && one.is_empty() && !other.is_empty();
         ([0, 2], 0, is_put_back.then(|| events(other))?.into())
