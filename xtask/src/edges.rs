@@ -37,7 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove", "systoll-compare", "systoll-fleet"]),
     ("systoll-top", &["systoll-model", "systoll-judge", "systoll-present"]),
     ("systoll-export", &["systoll-model", "systoll-judge", "systoll-present", "systoll-fleet"]),
-    ("systoll-agent", &["systoll-model", "systoll-record", "systoll-judge", "systoll-export"]),
+    ("systoll-agent", &["systoll-files", "systoll-model", "systoll-record", "systoll-judge", "systoll-export"]),
     (
         "systoll",
         &[

@@ -5,11 +5,11 @@ use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// Time that a context switch takes longer while it is watched, ns. Two processes that wake each other through pipes on one
-/// processor took 2,660 ns there and back, and 3,920 ns watched, of which 950 ns are for its four calls (least of 100 to 150
+/// processor took 2,660 ns there and back, and 3,920 ns watched; 950 ns of the difference are for its four calls (least of 100 to 150
 /// batches, six runs each, 2026-11-30).
 const SWITCH_NS: u64 = 150;
 
-/// What a time has cost, ns of processors.
+/// The cost of watching for some time, ns of processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
     /// Time of this process, all its threads and its children.

@@ -15,7 +15,7 @@ const ROWS: usize = 60_000;
 /// The service of all others.
 const OTHER: &str = "other";
 
-/// What is known of an interval so far.
+/// The counts and the cost of an interval so far.
 pub(crate) struct Interval {
     pub(crate) began: Instant,
     services: BTreeMap<Arc<str>, SummedRuns>,

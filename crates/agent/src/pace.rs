@@ -22,7 +22,7 @@ const NEW: f64 = 0.5;
 /// Factor by which a span may be longer than the one before.
 const GROWS: f64 = 4.0;
 
-/// How a span is to be watched.
+/// The plan of a span: how long, and how closely it is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) length: Duration,
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) most_ns: u64,
 }
 
-/// What is known of the cost of a kind of span.
+/// The cost of a kind of span, as spans before it have shown.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     fixed_ns: f64,
@@ -60,8 +60,8 @@ impl Pace {
     /// Creates the pace for a share of so many processors.
     pub(crate) fn new(share: f64, processors: f64, interval: Duration) -> Self {
         let rate = (share * processors).max(1e-6);
-        let round = CYCLE.min(interval / SPANS);
-        let target_ns = rate * round.as_nanos() as f64;
+        let cycle = CYCLE.min(interval / SPANS);
+        let target_ns = rate * cycle.as_nanos() as f64;
         Self { rate, target_ns, debt_ns: 0.0, sampled: None, counted: None, only_counts: 0 }
     }
 

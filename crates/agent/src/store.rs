@@ -1,11 +1,14 @@
 //! Keeps tables in a folder: each file whole or not at all, and no more of them than was asked for.
 
-use std::fs::{self, File};
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Beginning of the name of a file that is being written.
 const UNFINISHED: &str = ".systoll-";
+/// Rights to a file, of which the umask takes some away: who reads tables and counters need not be the agent's user.
+const MODE: u32 = 0o666;
 /// Folders below the one for the day.
 const DEPTH: usize = 3;
 
@@ -14,7 +17,7 @@ pub(crate) struct Store {
     folder: PathBuf,
 }
 
-/// What [`Store::prune`] removed and left, bytes.
+/// The files that [`Store::prune`] removed, their bytes, and the bytes of those that are left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pruned {
     pub(crate) files: usize,
@@ -77,21 +80,18 @@ impl Store {
 /// # Errors
 /// The system's; nothing is left then.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
-    // It does not end as tables do: DuckDB reads hidden ones, too.
-    let unfinished = folder.join(format!("{UNFINISHED}{}.part", name.to_string_lossy()));
-    let written = File::create(&unfinished).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    let kept = written.and_then(|()| fs::rename(&unfinished, path));
-    if kept.is_err() {
-        let _ = fs::remove_file(&unfinished);
-    }
-    kept
+    // A name that nobody can foresee, so that no link stands there. It does not end as tables do: DuckDB reads hidden ones, too.
+    let mut unfinished = tempfile::Builder::new()
+        .prefix(UNFINISHED)
+        .suffix(".part")
+        .permissions(Permissions::from_mode(MODE))
+        .tempfile_in(folder)?;
+    unfinished.write_all(bytes)?;
+    unfinished.as_file().sync_all()?;
+    unfinished.persist(path)?;
+    Ok(())
 }
 
 /// Returns the files below a folder with their sizes. Links are not followed.
@@ -139,5 +139,16 @@ mod tests {
         // A folder can't be replaced by a file.
         assert!(write_whole(&place.path().join("a"), b"x").is_err());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_what_it_leads_to_is_left() {
+        let place = tempfile::tempdir().unwrap();
+        let (link, file) = (place.path().join("systoll.prom"), place.path().join("other"));
+        fs::write(&file, "theirs").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_whole(&link, b"ours").unwrap();
+        assert_eq!((fs::read(&file).unwrap(), fs::read(&link).unwrap()), (b"theirs".to_vec(), b"ours".to_vec()));
+        assert!(fs::symlink_metadata(&link).unwrap().is_file());
     }
 }

@@ -31,9 +31,11 @@ const FOR_SAMPLES: f64 = 0.2;
 const SET: Duration = Duration::from_secs(2);
 /// The file of the counters, which continue from it after a start. node_exporter's textfile collector reads it.
 const COUNTERS: &str = "systoll.prom";
+/// Bytes of that file that are read, at most: 5,000 series of some 150 bytes are less than a tenth.
+const MOST_COUNTERS: u64 = 16 << 20;
 const DAY_S: u64 = 86_400;
 
-/// What is asked of the agent.
+/// The settings of the agent.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Share of the box's processors that watching may take.
@@ -91,7 +93,9 @@ pub fn watch_box(
     let folder = |why| AgentError::Folder { folder: options.folder.clone(), why };
     let store = Store::open(&options.folder).map_err(folder)?;
     let counters = options.folder.join(COUNTERS);
-    let metrics = BoxMetrics::read(&std::fs::read_to_string(&counters).unwrap_or_default());
+    // Whoever may write to the folder must not make the agent wait, or fill its memory.
+    let kept = systoll_files::head(&counters, MOST_COUNTERS).unwrap_or_default();
+    let metrics = BoxMetrics::read(&String::from_utf8_lossy(&kept));
     let published = Arc::new(Mutex::new(metrics.clone()));
     if let Some(address) = options.listen {
         let at = serve(address, Arc::clone(&published)).map_err(|why| AgentError::Listen { address, why })?;
@@ -134,7 +138,7 @@ impl Moment {
     }
 }
 
-/// What is written about troubles: each once until it changes or is over.
+/// The troubles that the log has named: each is named once until it changes or is over.
 #[derive(Default)]
 struct Troubles {
     watching: Option<String>,

@@ -104,18 +104,18 @@ impl BoxMetrics {
         let service = admitted(&label(service), &self.services, SERVICES);
         let cpu_ns = judged.recording.processes.iter().filter_map(|p| p.cpu_ns).fold(0, u64::saturating_add);
         self.count(Family::Cpu, format!("service=\"{service}\""), cpu_ns);
-        // Those that cost most come first, and get what room there is.
-        let mut rows: Vec<_> = judged.rows().filter(|told| told.row.counts.calls > 0).collect();
-        rows.sort_by_key(|told| std::cmp::Reverse(told.row.counts.toll_ns));
-        for told in rows {
+        // The most expensive rows come first, and get what room there is.
+        let mut rows: Vec<_> = judged.rows().filter(|of| of.row.counts.calls > 0).collect();
+        rows.sort_by_key(|of| std::cmp::Reverse(of.row.counts.toll_ns));
+        for judged in rows {
             let known = self.services.entry(service.clone()).or_default();
-            let call = among(&label(&told.row.syscall.to_string()), &mut known.calls, CALLS);
-            let cause = told.cause.map(|cause| among(&label(cause), &mut known.causes, CAUSES));
-            let (labels, counts) = (format!("service=\"{service}\",syscall=\"{call}\""), &told.row.counts);
+            let call = among(&label(&judged.row.syscall.to_string()), &mut known.calls, CALLS);
+            let cause = judged.cause.map(|cause| among(&label(cause), &mut known.causes, CAUSES));
+            let (labels, counts) = (format!("service=\"{service}\",syscall=\"{call}\""), &judged.row.counts);
             if let Some(cause) = cause {
                 let labels = format!("{labels},cause=\"{cause}\"");
-                self.count(Family::NeedlessCalls, labels.clone(), told.needless_calls);
-                self.count(Family::Needless, labels, told.needless_ns);
+                self.count(Family::NeedlessCalls, labels.clone(), judged.needless_calls);
+                self.count(Family::Needless, labels, judged.needless_ns);
             }
             self.count(Family::Errors, labels.clone(), counts.failed());
             self.count(Family::Toll, labels.clone(), counts.toll_ns.unwrap_or(0));
