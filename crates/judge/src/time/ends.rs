@@ -141,6 +141,8 @@ impl Ends {
 pub(super) struct Users {
     /// Process ids that write into a pipe, by its name.
     writers: BTreeMap<String, BTreeSet<u32>>,
+    /// Process ids that read from a pipe, by its name.
+    readers: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that use a socket, by its name.
     sockets: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that use sockets with an address, by the kind of the socket and its address here.
@@ -186,6 +188,9 @@ impl Users {
             let syscall = name_of(recording, call.row);
             if RECEIVES.contains(&syscall) && (is_pipe(name) || is_socket(name)) {
                 names.entry(pid(window.process)).or_default().insert(name);
+                if name.starts_with("pipe:") {
+                    users.readers.entry(name.to_owned()).or_default().insert(pid(window.process));
+                }
             }
             let of = match name {
                 _ if is_pipe(name) && WRITES.contains(&syscall) => &mut users.writers,
@@ -361,6 +366,11 @@ fn of_object(
             true if !sends_briefly => WaitClass::Peer,
             _ => WaitClass::Unknown,
         };
+        // Who writes into a full pipe waits for those who read from it.
+        let is_full = SENDS.contains(&name) && !sends_briefly && !was_queued(span);
+        if let Some(readers) = users.readers.get(object).filter(|pids| is_full && !pids.contains(&span.pid)) {
+            return self::by_one_of(readers, span, threads, &RECEIVES);
+        }
         let others = users.at_other_end(span.pid, object).filter(|_| receives);
         // Who reads the output of its own children waits for them, or for their ends.
         let is_pipe = object.starts_with("pipe:") && receives;
