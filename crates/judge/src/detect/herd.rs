@@ -5,7 +5,7 @@ use super::families::roots;
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::collections::sums::Sums;
-use crate::evidence::claim::{Claim, Claims, Detector, put};
+use crate::evidence::claim::{Claim, Claims, Detector, Saving, put};
 use crate::results::finding::Kind;
 use crate::semantics::{Effect, Semantics};
 use crate::world::bounds::NO_WORK;
@@ -103,6 +103,15 @@ impl Herd {
         }
     }
 
+    /// Claims the calls that wake a herd.
+    fn wakers(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        let several = |step: &&Step<'_>| step.wakes && step.observed.call.result.is_some_and(|n| n as f64 >= TOGETHER);
+        let wakes_herd = |step: &&Step<'_>| self.woken.get(&address(step)).and_then(Woken::together).is_some();
+        for step in steps.iter().filter(several).filter(wakes_herd) {
+            claims.set(step.index, wakes_all());
+        }
+    }
+
     /// Returns true if the thread spent no more time between the calls than it takes to look at an empty queue. Without
     /// times in the recording it is taken to have worked.
     fn found_nothing(&self, round: &[Step<'_>]) -> bool {
@@ -170,11 +179,17 @@ impl Woken {
 }
 
 const WAITERS: &str = "is woken together with others and waits again after hardly any work";
+const WAKER: &str = "wakes all for what one of them gets";
 const ONE: &str = "wake one for one thing (signal, not broadcast), or give each more to do before it waits again";
 const READY: &str = "is woken for what another has taken already, and waits again";
 
 fn claim(about: &'static str, instead: &'static str) -> Claim {
     Claim { facts: Fact::Herd.into(), ..Claim::of(Kind::BusyPoll, about, instead) }
+}
+
+/// Returns the claim on a call that wakes a herd: its caller is where to wake one alone.
+fn wakes_all() -> Claim {
+    Claim { saves: Saving::OfOthers, ..claim(WAKER, ONE) }
 }
 
 /// Returns the processes of several threads, and those of which one forked another.
@@ -234,6 +249,7 @@ impl Detector for Herd {
         } else {
             self.without_work(steps, claims);
         }
+        self.wakers(steps, claims);
         ready(steps, &self.shared, claims);
     }
 }

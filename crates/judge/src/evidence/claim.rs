@@ -19,6 +19,8 @@ pub(crate) enum Saving {
     All,
     /// Only this time, ns, since another call is made in its place.
     Ns(f64),
+    /// Nothing: the call is the one to change, which saves others.
+    OfOthers,
 }
 
 impl Saving {
@@ -27,7 +29,7 @@ impl Saving {
         match self {
             Self::All => 1.0,
             Self::Ns(ns) if price > 0.0 => (ns / price).clamp(0.0, 1.0),
-            Self::Ns(_) => 0.0,
+            Self::Ns(_) | Self::OfOthers => 0.0,
         }
     }
 }

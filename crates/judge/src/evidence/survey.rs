@@ -2,7 +2,7 @@
 //! of windows.
 
 use crate::collections::small_list::SmallList;
-use crate::evidence::claim::{Claim, Claims, Judged};
+use crate::evidence::claim::{Claim, Claims, Judged, Saving};
 use crate::evidence::ledger::{self, LedgerView};
 use std::collections::BTreeMap;
 use systoll_model::{Before, Recording, RowId, WindowCall};
@@ -96,6 +96,21 @@ impl RowView<'_> {
         self.octaves.iter().map(|o| o.calls).sum()
     }
 
+    /// Returns true if some of the row's calls are the ones to change, which saves others.
+    pub(crate) fn leads(&self) -> bool {
+        self.claimed.iter().any(|of| of.claim.saves == Saving::OfOthers)
+    }
+
+    /// Returns true if the row leads, and none of its own calls is needless.
+    pub(crate) fn only_leads(&self) -> bool {
+        self.leads() && self.claimed() == 0
+    }
+
+    /// Returns the number of the row's calls that are claimed as needless.
+    pub(crate) fn claimed(&self) -> u64 {
+        self.claimed.iter().filter(|of| of.claim.saves != Saving::OfOthers).count() as u64
+    }
+
     /// Returns the octaves that hold strongly claimed calls.
     pub(crate) fn agreeing_octaves(&self) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.octaves).filter(|(_, o)| o.strong > 0).map(|(at, _)| at)
@@ -178,11 +193,12 @@ impl<'a> RowView<'a> {
         if rare && self.unbiased.is_none() {
             self.unbiased = Some(self.octaves.clone());
         }
-        tally(&mut self.octaves, call, claim);
+        let needless = claim.filter(|claim| claim.saves != Saving::OfOthers);
+        tally(&mut self.octaves, call, needless);
         if let Some(unbiased) = self.unbiased.as_mut().filter(|_| !rare) {
-            tally(unbiased, call, claim);
+            tally(unbiased, call, needless);
         }
-        self.ledger.show(call, claim);
+        self.ledger.show(call, needless);
         let first = call.nth == 1 && claim.is_none();
         if !first {
             if self.windows.last_mut().is_none_or(|(at, _)| *at != window) {
@@ -190,7 +206,7 @@ impl<'a> RowView<'a> {
             }
             if let Some((_, here)) = self.windows.last_mut() {
                 here.calls += 1;
-                here.claimed += u64::from(claim.is_some());
+                here.claimed += u64::from(needless.is_some());
             }
         }
         if self.threads.last_mut().is_none_or(|last| *last != thread) {

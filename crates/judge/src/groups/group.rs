@@ -401,7 +401,8 @@ fn strong_rows(rows: Vec<RowId>, recording: &Recording, views: &[RowView<'_>], o
     }
     let least = options.faint_row.min(options.min_row_share);
     let counts = |(any, share): &(f64, f64)| *share >= least && *any >= most * options.crumb;
-    rows.into_iter().zip(&of_rows).filter(|(_, row)| counts(row)).map(|(id, _)| id).collect()
+    let leads = |id: &RowId| views.get(id.0 as usize).is_some_and(RowView::leads);
+    rows.into_iter().zip(&of_rows).filter(|(id, row)| counts(row) || leads(id)).map(|(id, _)| id).collect()
 }
 
 /// A property that ties rows of one program together.

@@ -76,7 +76,7 @@ pub(crate) fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases)
     let JudgedView { recording, views, semantics, .. } = shown;
     let of_group: Vec<&RowView<'_>> = group.rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
     let calls = |id: &RowId| Some((views.get(id.0 as usize)?, recording.row(*id).counts.calls));
-    let with_calls: Vec<_> = group.rows.iter().filter_map(calls).collect();
+    let with_calls: Vec<_> = group.rows.iter().filter_map(calls).filter(|(view, _)| !view.only_leads()).collect();
     let mut octaves: Vec<u32> = of_group.iter().flat_map(|v| v.agreeing_octaves()).collect();
     octaves.sort_unstable();
     octaves.dedup();
@@ -87,8 +87,8 @@ pub(crate) fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases)
         interval: interval(&with_calls),
         agreeing: of_group.iter().map(|v| v.strong()).sum(),
         octaves: octaves.len(),
-        seen: of_group.iter().map(|v| v.seen()).sum(),
-        claimed: of_group.iter().map(|v| v.claimed.len() as u64).sum(),
+        seen: with_calls.iter().map(|(view, _)| view.seen()).sum(),
+        claimed: of_group.iter().map(|view| view.claimed()).sum(),
         single_thread: single && threads.len() <= 1,
         several: group
             .rows
