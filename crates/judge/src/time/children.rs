@@ -1,8 +1,8 @@
-//! Children that are waited for one after another.
+//! Children, and threads that end, that are waited for one after another.
 
 use super::ends::{Ends, WaitClass};
 use super::least::MOSTLY;
-use super::threads::{SLACK_NS, ThreadId, Threads};
+use super::threads::{SLACK_NS, ThreadId, Threads, name_of, pid_of};
 use crate::collections::sums::Sums;
 use std::collections::BTreeMap;
 use systoll_model::{FrameId, Recording, RowId, WaitSpan};
@@ -10,9 +10,10 @@ use systoll_model::{FrameId, Recording, RowId, WaitSpan};
 /// The calls that wait for a child's end.
 pub(super) const CHILDS_END: [&str; 2] = ["wait4", "waitid"];
 
-/// A child that was waited for: its end, or something that it did.
+/// A child, or a thread that ended, that was waited for: its end, or something that it did.
 struct Awaited {
     child: ThreadId,
+    /// Its start; of a thread the begin of its first long wait.
     start_ns: u64,
     /// End of the last wait for it.
     until_ns: u64,
@@ -21,9 +22,11 @@ struct Awaited {
     line: Option<FrameId>,
 }
 
-/// Waits for children of which each begins when the one before it was waited for.
+/// Waits for children, or for threads, of which each begins when the one before it was waited for.
 pub(super) struct InTurn {
     pub(super) row: RowId,
+    /// True if they are threads of the process.
+    pub(super) threads: bool,
     /// Number of the children.
     pub(super) children: u64,
     /// Time that all but the longest of the waits took, ns.
@@ -32,14 +35,19 @@ pub(super) struct InTurn {
     pub(super) lines: BTreeMap<FrameId, u64>,
 }
 
-/// Returns the rows whose waits are for children of which each begins when the one before it was waited for and that mostly
+/// Returns the rows whose waits are for children, or for threads, of which each begins when the one before it was waited for and that mostly
 /// wait themselves meanwhile. Whether a child needs what the one before it did is not known.
 pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> Vec<InTurn> {
     let mut of_rows: BTreeMap<RowId, Vec<Awaited>> = BTreeMap::new();
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
-        let is_child = |by: &ThreadId| threads.is_child(by.pid, span.pid);
-        let Some(child) = ends.get(at).by.filter(is_child) else { continue };
-        let Some(life) = threads.life(child.pid) else { continue };
+        let Some(child) = ends.get(at).by else { continue };
+        let start_ns = match child.pid == span.pid {
+            true => threads.first_wait_ns(child).filter(|_| threads.has_ended(child)),
+            false => {
+                threads.life(child.pid).filter(|_| threads.is_child(child.pid, span.pid)).map(|life| life.start_ns)
+            }
+        };
+        let Some(start_ns) = start_ns else { continue };
         let of_row = of_rows.entry(span.row).or_default();
         match of_row.last_mut().filter(|last| last.child == child) {
             Some(last) => {
@@ -47,12 +55,14 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
                 last.waited_ns = last.waited_ns.saturating_add(span.ns);
             }
             None => {
-                let (start_ns, until_ns, waited_ns) = (life.start_ns, span.end_ns(), span.ns);
+                let (until_ns, waited_ns) = (span.end_ns(), span.ns);
                 of_row.push(Awaited { child, start_ns, until_ns, waited_ns, line: span.line });
             }
         }
     }
     let in_turn = |(row, children): (RowId, Vec<Awaited>)| {
+        let of_process = recording.rows.get(row.0 as usize).and_then(|row| pid_of(recording, row.process));
+        let threads_of_it = children.iter().all(|child| Some(child.child.pid) == of_process);
         let is_later = |two: &&[Awaited]| matches!(two, [a, b] if b.start_ns.saturating_add(SLACK_NS) >= a.until_ns);
         let (all, later) = (children.len(), children.windows(2).filter(is_later).count() + 1);
         let mostly = |n: usize| n as f64 >= MOSTLY * all as f64;
@@ -68,7 +78,7 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
         let sum = children.iter().fold(0u64, |sum, child| sum.saturating_add(child.waited_ns));
         let longest = children.iter().map(|child| child.waited_ns).max().unwrap_or(0);
         let lines = Sums::of(children.iter().filter_map(|child| Some((child.line?, 1))));
-        mostly(idle).then_some(InTurn { row, children: all as u64, ns: sum - longest, lines })
+        mostly(idle).then_some(InTurn { row, threads: threads_of_it, children: all as u64, ns: sum - longest, lines })
     };
     of_rows.into_iter().filter_map(in_turn).collect()
 }

@@ -60,6 +60,9 @@ kinds! {
     /// Children that mostly wait themselves are started one after another, each when the one before it has ended.
     ChildrenInTurn: "starts a child only when it has waited for the one before it, and the children mostly wait",
         "where a child does not need the one before it: start all of them, then wait for all";
+    /// Threads that mostly wait themselves are started one after another, each when the one before it has ended.
+    ThreadsInTurn: "starts a thread only when it has waited for the one before it, and the threads mostly wait",
+        "where a thread does not need the one before it: start all of them, or a few at a time, then wait for all";
     /// Nothing ended the waits but the time that the program set; whether something else could is not known.
     RanOut: "waits until the time that it set itself is over: nothing else ends the wait",
         "if it waits for something: let that end the wait (a condition variable, a pipe, inotify, a call that waits); if it keeps a pace: leave it";
@@ -74,7 +77,7 @@ impl NeedlessKind {
     /// Returns why the waits may not be in vain; `None` if they show themselves that they are.
     pub(crate) fn doubt(self) -> Option<Doubt> {
         match self {
-            Self::InTurn | Self::PeersInTurn | Self::ChildrenInTurn => Some(Doubt::Unsure),
+            Self::InTurn | Self::PeersInTurn | Self::ChildrenInTurn | Self::ThreadsInTurn => Some(Doubt::Unsure),
             Self::RanOut => Some(Doubt::Pace),
             _ => None,
         }

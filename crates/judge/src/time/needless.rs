@@ -116,7 +116,8 @@ pub(super) fn needless(
     }
     let claimed: BTreeSet<RowId> = found.surely().flat_map(|sum| sum.rows.clone()).collect();
     for turns in children::in_turn(recording, threads, ends).into_iter().filter(|turns| !claimed.contains(&turns.row)) {
-        found.add_all(NeedlessKind::ChildrenInTurn, turns.row, turns.children, turns.ns, turns.lines);
+        let kind = if turns.threads { NeedlessKind::ThreadsInTurn } else { NeedlessKind::ChildrenInTurn };
+        found.add_all(kind, turns.row, turns.children, turns.ns, turns.lines);
     }
     // Waits in vain have other waits behind them, as those of a lock's holder: without them, little may be left of these.
     let any = found.surely().any(|sum| sum.calls >= LEAST_WAITS);
@@ -216,7 +217,11 @@ fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, 
     let (wall_ns, ns) = (wall.wall_ns.max(1) as f64, waits.ns as f64);
     let of_path = if all == 0 { 0.0 } else { on_path as f64 / wall_ns * (ns / all as f64).min(1.0) };
     match waits.kind {
-        NeedlessKind::LockHeld | NeedlessKind::InTurn | NeedlessKind::PeersInTurn | NeedlessKind::ChildrenInTurn => {}
+        NeedlessKind::LockHeld
+        | NeedlessKind::InTurn
+        | NeedlessKind::PeersInTurn
+        | NeedlessKind::ChildrenInTurn
+        | NeedlessKind::ThreadsInTurn => {}
         NeedlessKind::HeldBack | NeedlessKind::Corked => {
             let mut until = 0;
             let of_kind = held_back.iter().filter(|span| waits.rows.contains(&span.row));

@@ -244,6 +244,17 @@ impl<'a> Threads<'a> {
         self.of_process.get(&pid)?.contains(&tid).then_some(ThreadId { pid, tid })
     }
 
+    /// Returns true if the thread's end is known.
+    pub(super) fn has_ended(&self, thread: ThreadId) -> bool {
+        self.ended_ns.contains_key(&thread)
+    }
+
+    /// Returns the begin of a thread's first long wait, ns.
+    pub(super) fn first_wait_ns(&self, thread: ThreadId) -> Option<u64> {
+        let first = self.waits(thread).first()?;
+        self.recording.wait_spans.spans.get(*first).map(|span| span.begin_ns)
+    }
+
     /// Returns the indices of a thread's long waits, by rising time.
     pub(super) fn waits(&self, thread: ThreadId) -> &[usize] {
         self.waits.get(&thread).map_or(&[], Vec::as_slice)
