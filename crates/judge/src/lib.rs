@@ -104,6 +104,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let mut children = detect::children(recording, &semantics, options);
     let copies = detect::copies(recording, &semantics, &mut children);
     children.extend(copies);
+    children.iter_mut().for_each(|children| children.note_lines(recording, &time.awaited_at));
     let phases = phases::Phases::of(recording);
     let (programs, of_parts) = (ProgramFacts::default(), ProgramFacts::default());
     let shown = judged_view::JudgedView {

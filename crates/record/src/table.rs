@@ -13,8 +13,12 @@ use std::time::Duration;
 use systoll_model::{Counts, Errno, Exit, KeptWaits, Process, ProcessId, Sysno, ThreadCalls, WaitSpan};
 use systoll_symbols::RawFrame;
 
-/// Images with an entry of their own; further ones are folded by program.
+/// Images with an entry of their own; further ones are folded by program, but for the first of programs that begin late.
 const MAX_IMAGES: usize = 96;
+/// Further images with an entry of their own, at most: who waits for a program, and where, is known of such images only.
+const MAX_LATE_IMAGES: usize = 64;
+/// Images of [`MAX_LATE_IMAGES`] of one program, at most.
+const LATE_OF_PROGRAM: u32 = 8;
 /// Entries of folded images, at most; further programs share one.
 const MAX_FOLDED: usize = 512;
 /// Rows of the table, at most. Further calls go to one row per system call, without context.
@@ -60,6 +64,8 @@ pub(crate) struct Image {
     /// Service of the process; empty unless all of a box are watched.
     pub(crate) service: Arc<str>,
     pub(crate) instances: u64,
+    /// True if later images of the program are folded into this one.
+    pub(crate) is_folded: bool,
     pub(crate) threads: u64,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
@@ -177,6 +183,8 @@ pub(crate) struct Table {
     pub(crate) images: Vec<Image>,
     /// Folded images by program and service.
     folded: HashMap<(Arc<str>, Arc<str>), ImageId>,
+    /// Number of images beyond [`MAX_IMAGES`] with an entry of their own, by program and service.
+    late: HashMap<(Arc<str>, Arc<str>), u32>,
     pub(crate) stacks: Stacks,
     pub(crate) rows: Vec<RawRow>,
     row_index: foldhash::HashMap<(ImageId, Sysno, u32), u32>,
@@ -214,11 +222,11 @@ impl Table {
     pub(crate) fn image(&mut self, mut image: Image) -> ImageId {
         image.instances = 1;
         image.threads = 1;
-        if self.images.len() < MAX_IMAGES {
+        let own = (image.exe.clone(), image.service.clone());
+        if self.images.len() < MAX_IMAGES || self.has_room_for_late(&own) {
             self.images.push(image);
             return ImageId::at(self.images.len() - 1);
         }
-        let own = (image.exe.clone(), image.service.clone());
         let is_full = self.folded.len() >= MAX_FOLDED && !self.folded.contains_key(&own);
         let key = if is_full { (Arc::from("(others)"), Arc::from("")) } else { own };
         if let Some(id) = self.folded.get(&key) {
@@ -228,10 +236,22 @@ impl Table {
             return *id;
         }
         (image.exe, image.service) = key.clone();
+        image.is_folded = true;
         self.images.push(image);
         let id = ImageId::at(self.images.len() - 1);
         self.folded.insert(key, id);
         id
+    }
+
+    /// Counts an image beyond [`MAX_IMAGES`]. Returns true if it gets an entry of its own.
+    fn has_room_for_late(&mut self, program: &(Arc<str>, Arc<str>)) -> bool {
+        let all = self.late.values().fold(0, |sum, of| sum + *of as usize);
+        let of_program = self.late.get(program).copied().unwrap_or(0);
+        let has_room = all < MAX_LATE_IMAGES && of_program < LATE_OF_PROGRAM;
+        if has_room {
+            self.late.insert(program.clone(), of_program + 1);
+        }
+        has_room
     }
 
     /// Returns the number that stands for a process of `image` in the ledger, which keeps the questions of processes
@@ -239,7 +259,8 @@ impl Table {
     /// process.
     pub(crate) fn process(&self, image: ImageId, own: u32) -> u32 {
         const OF_FOLDED: u32 = 1 << 31;
-        if image.index() < MAX_IMAGES { image.index() as u32 } else { OF_FOLDED | own }
+        let is_folded = self.images.get(image.index()).is_some_and(|image| image.is_folded);
+        if is_folded { OF_FOLDED | own } else { image.index() as u32 }
     }
 
     /// Returns the number of threads of all images: a thread that continues in another program by `execve` counts once.
@@ -449,8 +470,9 @@ mod tests {
         for pid in 0..1000 {
             last = table.image(Image { pid, exe: "/bin/true".into(), ..Image::default() });
         }
-        assert_eq!(table.images.len(), MAX_IMAGES + 1);
-        assert_eq!(table.images[last.index()].instances, 1000 - MAX_IMAGES as u64);
+        let single = MAX_IMAGES + LATE_OF_PROGRAM as usize;
+        assert_eq!(table.images.len(), single + 1);
+        assert_eq!(table.images[last.index()].instances, 1000 - single as u64);
         assert!(table.images_folded());
         // Processes folded into one image do not know what others of them have asked.
         let own = ImageId::at(3);

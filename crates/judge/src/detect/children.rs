@@ -1,11 +1,13 @@
 //! Detects a program that is started anew for each item. It reads exact counts, since processes leave no windows.
 
 use super::families::{Family, Starting, begins, done, executed, families};
+use crate::collections::sums::Sums;
 use crate::options::Options;
 use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use systoll_model::{ProcessId, Recording, Row, RowId};
+use systoll_model::{FrameId, ProcessId, Recording, Row, RowId, RowLine};
 
 /// System calls that wait for a process.
 pub(super) const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
@@ -33,6 +35,9 @@ pub(crate) struct Children {
     pub copies: Option<Copies>,
     /// True if the programs' own work costs more than their starts.
     pub works: bool,
+    /// Scripts' lines that waited for the children, those for the first program first, the most first; empty if only lines
+    /// are known that waited for other programs. `None` if no line is known.
+    pub lines: Option<Vec<RowLine>>,
 }
 
 /// Facts of children that are copies of their maker and run no program of their own.
@@ -50,6 +55,34 @@ impl Children {
     /// Returns the program if all children run the same one.
     pub(crate) fn single(&self) -> Option<&Started> {
         self.programs.first().filter(|_| self.programs.len() == 1)
+    }
+
+    /// Notes the lines that made the children and waited for them, of those by which each process was waited for. A line that
+    /// runs other programs by the same calls is none of them.
+    pub(crate) fn note_lines(&mut self, recording: &Recording, awaited_at: &BTreeMap<u32, FrameId>) {
+        let makes = |row: &&Row| !begins(row) && !row.syscall.name().is_some_and(|name| AWAITS.contains(&name));
+        let makers = self.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize)).filter(makes);
+        let makers: BTreeSet<FrameId> = makers.flat_map(|row| &row.lines).map(|line| line.frame).collect();
+        let first = self.programs.first().map(|started| &started.program);
+        let of_image = |image: &ProcessId| {
+            let image = recording.processes.get(image.0 as usize)?;
+            let line = awaited_at.get(&image.pid).filter(|line| makers.contains(line))?;
+            Some(((Some(&image.exe) != first, *line), 1))
+        };
+        let awaited: BTreeMap<(bool, FrameId), u64> = Sums::of(self.images.iter().filter_map(of_image));
+        let known = awaited.values().fold(0u64, |sum, n| sum.saturating_add(*n)).max(1);
+        let mut by_use: Vec<_> = awaited.into_iter().collect();
+        by_use.sort_by_key(|((is_other, frame), looks)| (*is_other, Reverse(*looks), *frame));
+        let of_others = by_use.first().is_some_and(|((is_other, _), _)| *is_other);
+        let mut lines: Vec<RowLine> = Vec::new();
+        for ((_, frame), looks) in by_use.iter().copied().filter(|_| !of_others) {
+            let weight = (self.count as f64 * looks as f64 / known as f64).round() as u64;
+            match lines.iter_mut().find(|line| line.frame == frame) {
+                Some(line) => (line.looks, line.weight) = (line.looks + looks, line.weight.saturating_add(weight)),
+                None => lines.push(RowLine { frame, looks, weight }),
+            }
+        }
+        self.lines = (!by_use.is_empty()).then_some(lines);
     }
 }
 
@@ -74,6 +107,8 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     let many = |f: &Family| f.count >= options.min_children && is_short(f);
     let idle = idle(recording, semantics, &families);
     let runs: Vec<(ProcessId, Arc<str>)> = families.keys().cloned().collect();
+    let started: BTreeMap<ProcessId, u64> =
+        Sums::of(families.iter().map(|((maker, _), family)| (*maker, family.count)));
     families.retain(|family, f| many(f) && !idle.contains(family));
     let images: Vec<(ProcessId, u64)> =
         families.values().flat_map(|f| f.images.iter().map(|image| (*image, f.count))).collect();
@@ -88,13 +123,14 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
             by_maker.entry(maker).or_default().push((program, family));
         }
     }
-    let of_maker = |mut of_one: Vec<(Arc<str>, Family)>| {
+    let of_maker = |(maker, mut of_one): (ProcessId, Vec<(Arc<str>, Family)>)| {
         // Programs that do much work have a reason to be started: they do not count towards a finding about those that do little.
         let works = of_one.iter().all(|(_, family)| family.works());
         of_one.retain(|(_, family)| works || !family.works());
-        Children { works, ..gather(recording, semantics, of_one) }
+        let all = started.get(&maker).copied().unwrap_or(0);
+        Children { works, ..gather(recording, semantics, of_one, all) }
     };
-    let mut all: Vec<Children> = by_maker.into_values().map(of_maker).collect();
+    let mut all: Vec<Children> = by_maker.into_iter().map(of_maker).collect();
     for children in &mut all {
         let within = runs.iter().filter(|(maker, _)| children.images.contains(maker));
         children.within = within.map(|(_, program)| program.clone()).collect();
@@ -125,8 +161,9 @@ fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starti
     families.iter().filter(is_idle).map(|(family, _)| family.clone()).collect()
 }
 
-/// Returns all children of one process, with the rows that made them.
-fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>, Family)>) -> Children {
+/// Returns all children of one process, with the rows that made them. The process started `all` programs, some of
+/// which may be none of them; which of its calls served those is not known.
+fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>, Family)>, all: u64) -> Children {
     let makers = |p: &ProcessId| families.iter().any(|(_, f)| f.makers.contains(p));
     let stubs = |p: &ProcessId| families.iter().any(|(_, f)| f.stubs.contains(p));
     let of_threads = rows_of_threads(recording, semantics);
@@ -144,13 +181,19 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
         }
     }
     let count = families.iter().fold(0u64, |n, (_, family)| n.saturating_add(family.count));
+    let all = all.max(count);
     // The maker's other forks ran the remaining programs.
-    let forked = count.saturating_sub(done_by(recording, &spawning));
+    let forked = all.saturating_sub(done_by(recording, &spawning));
     let (mut served, mut toll) = (BTreeMap::new(), 0.0);
-    let parts =
-        [(&spawning, count, true), (&forking, forked, true), (&beginning, count, false), (&awaiting, count, false)];
-    for (of, starts, forks) in parts {
-        let share = served_share(recording, of, starts);
+    let of_these = count as f64 / all.max(1) as f64;
+    let parts = [
+        (&spawning, all, of_these, true),
+        (&forking, forked, of_these, true),
+        (&beginning, count, 1.0, false),
+        (&awaiting, all, of_these, false),
+    ];
+    for (of, starts, of_these, forks) in parts {
+        let share = served_share(recording, of, starts) * of_these;
         for id in of.iter().filter(|_| share > 0.0) {
             let counts = &recording.row(*id).counts;
             served.insert(*id, (counts.calls as f64 * share).round() as u64);
@@ -166,7 +209,18 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     let mut programs: Vec<Started> =
         families.into_iter().map(|(program, f)| Started { program, count: f.count }).collect();
     programs.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.program.cmp(&b.program)));
-    Children { programs, images, within: BTreeSet::new(), count, start_ns, rows, served, copies: None, works: false }
+    Children {
+        programs,
+        images,
+        within: BTreeSet::new(),
+        count,
+        start_ns,
+        rows,
+        served,
+        copies: None,
+        works: false,
+        lines: None,
+    }
 }
 
 /// Returns the share of the rows' calls, 0 to 1, that `count` starts need, one successful call for each.

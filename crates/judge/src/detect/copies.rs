@@ -374,6 +374,7 @@ fn told(recording: &Recording, root: ProcessId, family: &Family, price: Price, b
             gain: price.gain,
         }),
         works: false,
+        lines: None,
     }
 }
 

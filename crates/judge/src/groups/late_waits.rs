@@ -59,17 +59,17 @@ pub(crate) fn lines(late: &NeedlessWaits) -> Vec<RowLine> {
 
 /// Returns true if the first of a finding's lines makes none of its waits: it sent the requests that they are for.
 fn is_asked_elsewhere(finding: &Finding, recording: &Recording) -> bool {
-    let line = finding.waits_at.iter().flatten().next().map(|line| line.frame);
+    let line = finding.at_lines.iter().flatten().next().map(|line| line.frame);
     let Some((lead, line)) = finding.rows.first().zip(line) else { return false };
     let row = recording.row(*lead);
     let waits = || recording.wait_spans.spans.iter().any(|span| span.row == *lead && span.line == Some(line));
     row.user != Some(line) && row.lines.iter().all(|of| of.frame != line) && !waits()
 }
 
-/// Returns true if a finding is about waits of a row that several lines share, or whose known line is that of other waits or
-/// of the requests.
+/// Returns true if a finding is about waits or starts of a row that several lines share, or whose known line is that of other
+/// calls.
 pub(crate) fn needs_lines(finding: &Finding, recording: &Recording) -> bool {
-    let (Some(lead), Some(lines)) = (finding.rows.first(), &finding.waits_at) else { return false };
+    let (Some(lead), Some(lines)) = (finding.rows.first(), &finding.at_lines) else { return false };
     let is_others = || recording.wait_spans.spans.iter().any(|span| span.row == *lead && span.line.is_some());
     let shared = recording.row(*lead).lines.len() > 1;
     shared || lines.is_empty() && is_others() || is_asked_elsewhere(finding, recording)
@@ -79,7 +79,7 @@ pub(crate) fn needs_lines(finding: &Finding, recording: &Recording) -> bool {
 /// calls: no line if none is known.
 pub(crate) fn narrow(finding: &mut Finding, strands: &mut Recording) {
     let is_asked_elsewhere = is_asked_elsewhere(finding, strands);
-    let (Some(lead), Some(lines)) = (finding.strands.first_mut(), &finding.waits_at) else { return };
+    let (Some(lead), Some(lines)) = (finding.strands.first_mut(), &finding.at_lines) else { return };
     let Some(mut row) = strands.rows.get(lead.0 as usize).cloned() else { return };
     if is_asked_elsewhere {
         row.api = None;

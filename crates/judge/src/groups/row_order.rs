@@ -20,7 +20,10 @@ pub(crate) fn ordered_rows(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowI
     match &group.children {
         // The line that forks is the one to change; a program may wait somewhere else.
         Some(children) => {
-            rows.sort_by_key(|id| (!forks(id), Reverse(children.served.get(id).copied())));
+            let line = children.lines.iter().flatten().next().map(|line| line.frame);
+            let has_line =
+                |id: &RowId| line.is_some_and(|line| recording.row(*id).lines.iter().any(|of| of.frame == line));
+            rows.sort_by_key(|id| (!forks(id), !has_line(id), Reverse(children.served.get(id).copied())));
         }
         // A line that makes a thread comes first for the same reason: calls at the thread's beginning have no line of
         // the program.

@@ -252,9 +252,10 @@ pub struct Finding {
     /// For each of `rows` the row of [`crate::Judgement::strands`] that holds the calls about the finding's objects: its
     /// lines, callers and API are those of these calls.
     pub strands: Vec<RowId>,
-    /// Lines of scripts whose waits were longer than they had to be, the most first; empty if none of their stacks was
-    /// sampled. `None` if the finding is not about such waits.
-    pub waits_at: Option<Vec<RowLine>>,
+    /// Lines of scripts whose waits were longer than they had to be, or that waited for the processes that are started, the
+    /// most first; empty if none of the stacks of such waits was sampled. `None` if the finding is about other calls, or no
+    /// line is known that waited for the processes.
+    pub at_lines: Option<Vec<RowLine>>,
     /// The system calls, most calls first.
     pub syscalls: Vec<Sysno>,
     /// The public APIs of the rows, most calls first.

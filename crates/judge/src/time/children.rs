@@ -83,6 +83,26 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
     of_rows.into_iter().filter_map(in_turn).collect()
 }
 
+/// Returns the script's line that first waited for each child, by process id, where it is known.
+pub(super) fn awaited_at(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> BTreeMap<u32, FrameId> {
+    let mut lines = BTreeMap::new();
+    for (at, span) in recording.wait_spans.spans.iter().enumerate() {
+        // A child that only lets time pass is waited for as the clock is.
+        let is_of_clock = ends.get(at).class == WaitClass::Clock && CHILDS_END.contains(&name_of(recording, span.row));
+        let Some(line) = span.line.filter(|_| is_of_clock || ends.get(at).class == WaitClass::Process) else {
+            continue;
+        };
+        // Who reads the output of its only child waits for it, whatever it was that ended the wait.
+        let only = || Some(threads.descendants(span)).filter(|pids| pids.len() == 1)?.pop_first();
+        let of_call = || span.result.filter(|_| is_of_clock).and_then(|child| u32::try_from(child).ok());
+        let by = ends.get(at).by.map(|by| by.pid).or_else(of_call).or_else(only);
+        if let Some(child) = by.filter(|pid| threads.is_child(*pid, span.pid)) {
+            lines.entry(child).or_insert(line);
+        }
+    }
+    lines
+}
+
 /// Returns the time between two moments that a thread waited, but for the disk and for a processor, which it may keep busy, ns.
 fn idle_ns(recording: &Recording, threads: &Threads<'_>, ends: &Ends, thread: ThreadId, (from, to): (u64, u64)) -> u64 {
     let idles = |at: &&usize| !matches!(ends.get(**at).class, WaitClass::Disk | WaitClass::Processor);

@@ -24,7 +24,8 @@ pub use start::{Searched, Searcher, StartWork};
 
 use crate::semantics::Semantics;
 use ends::Ends;
-use systoll_model::Recording;
+use std::collections::BTreeMap;
+use systoll_model::{FrameId, Recording};
 use threads::Threads;
 
 /// The long waits of a run, judged.
@@ -36,6 +37,8 @@ pub(crate) struct JudgedTime {
     pub(crate) start: Option<StartWork>,
     /// Waits that served no one.
     pub(crate) needless: Vec<NeedlessWaits>,
+    /// The script's line that first waited for each process, by process id, where it is known.
+    pub(crate) awaited_at: BTreeMap<u32, FrameId>,
 }
 
 /// Judges the long waits of a recording.
@@ -48,5 +51,6 @@ pub(crate) fn judged(recording: &Recording, semantics: &Semantics) -> JudgedTime
     let ends = Ends::of(recording, &threads);
     let wall = path::wall_time(recording, &threads, &ends);
     let needless = needless::needless(recording, semantics, &threads, &ends, &wall);
-    JudgedTime { wall: Some(wall), start, needless }
+    let awaited_at = children::awaited_at(recording, &threads, &ends);
+    JudgedTime { wall: Some(wall), start, needless, awaited_at }
 }

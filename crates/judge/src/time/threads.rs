@@ -55,6 +55,16 @@ pub(super) fn pid_of(recording: &Recording, process: ProcessId) -> Option<u32> {
     recording.processes.get(process.0 as usize).map(|process| process.pid)
 }
 
+/// Returns the process that made this one, or that it was before it ran its program. Of processes between fork and exec that
+/// are many, it is the one that made the first of them.
+fn made_by<'a>(recording: &'a Recording, process: &Process) -> Option<&'a Process> {
+    let of = |process: &Process| process.parent.and_then(|id| recording.processes.get(id.0 as usize));
+    match of(process) {
+        Some(stub) if stub.is_many() => of(stub).filter(|maker| !maker.is_many()),
+        parent => parent,
+    }
+}
+
 /// Returns true if a process made this call to end.
 fn is_exit(recording: &Recording, span: &WaitSpan) -> bool {
     let name = name_of(recording, span.row);
@@ -170,7 +180,7 @@ impl<'a> Threads<'a> {
         }
         let mut children: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for process in recording.processes.iter().filter(alone) {
-            let parent = process.parent.and_then(|id| pid_of(recording, id)).filter(|parent| *parent != process.pid);
+            let parent = made_by(recording, process).map(|parent| parent.pid).filter(|parent| *parent != process.pid);
             parent.map(|parent| children.entry(parent).or_default().insert(process.pid));
         }
         let is_child = |pid: &u32| children.values().any(|of| of.contains(pid));

@@ -54,7 +54,8 @@ pub(crate) fn verdicts(
 pub(crate) fn leave_explained_waits(all: &mut Vec<Finding>) {
     let explains = |finding: &&Finding| finding.confidence != Confidence::Low && finding.is_about_waiting();
     let explained: Set<RowId> = all.iter().filter(explains).flat_map(|finding| finding.rows.iter().copied()).collect();
-    let is_remark = |finding: &Finding| finding.confidence == Confidence::Low && finding.waits_at.is_some();
+    let is_remark =
+        |finding: &Finding| finding.confidence == Confidence::Low && !finding.starts && finding.at_lines.is_some();
     all.retain(|finding| !is_remark(finding) || finding.rows.iter().all(|row| !explained.contains(row)));
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn leave_one_end(all: &mut Vec<Finding>, recording: &Recording) {
     // A script's caller is its interpreter, which has lines of its own only where it was built with them.
     let is_line = |id: FrameId| recording.frame(id).locations.iter().any(|at| at.line.is_some());
     let of_row = |id: &RowId| !recording.row(*id).lines.is_empty();
-    let has_line = |finding: &Finding| match &finding.waits_at {
+    let has_line = |finding: &Finding| match &finding.at_lines {
         Some(lines) => !lines.is_empty(),
         None => finding.rows.first().is_some_and(of_row) || finding.user.is_some_and(is_line),
     };

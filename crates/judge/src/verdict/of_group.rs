@@ -273,7 +273,10 @@ fn wordless(group: &Group<'_>, f: &Figures, shares: &Shares, certainty: &Certain
         },
         doubt: certainty.doubt,
         strands: rows.clone(),
-        waits_at: group.late.as_ref().map(crate::groups::late_waits::lines),
+        at_lines: match &group.children {
+            Some(children) => children.lines.clone(),
+            None => group.late.as_ref().map(crate::groups::late_waits::lines),
+        },
         rows,
         ..Finding::default()
     }

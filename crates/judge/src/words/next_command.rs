@@ -92,7 +92,7 @@ fn sleeping_place(finding: &Finding, late: Option<&NeedlessWaits>, recording: &R
         return None;
     }
     let row = recording.rows.get(finding.rows.first()?.0 as usize)?;
-    let waiting = finding.waits_at.as_ref().filter(|lines| !lines.is_empty()).unwrap_or(&row.lines);
+    let waiting = finding.at_lines.as_ref().filter(|lines| !lines.is_empty()).unwrap_or(&row.lines);
     // The sleeps of lines that share a call can't be shortened apart.
     if waiting.len() > 1 || row.lines.len() > 1 {
         return None;
