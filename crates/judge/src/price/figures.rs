@@ -53,6 +53,8 @@ pub(crate) struct Figures {
     pub several: bool,
     /// Share of the rows' waiting time that claimed calls have, 0 to 1; `None` if it is unknown.
     pub waits_claimed: Option<f64>,
+    /// True if all rows wait at locks or give them back: who comes too late there does not poll.
+    pub of_locks: bool,
     /// True if each claimed call is a wait for something, and timed out.
     pub wakes_up: bool,
     /// Cost that the needless calls cause after they return.
@@ -95,6 +97,7 @@ pub(crate) fn figures(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases)
             .windows(2)
             .any(|two| matches!(two, [a, b] if recording.row(*a).syscall != recording.row(*b).syscall)),
         waits_claimed: waits_claimed(group, &of_group),
+        of_locks: group.rows.iter().all(|id| semantics.lines_of(recording.row(*id).syscall).may_wake()),
         wakes_up: of_group.iter().flat_map(|v| &v.claimed).all(|c| wakes_up(c, recording, semantics)),
         ..Figures::default()
     };

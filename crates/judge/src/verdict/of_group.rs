@@ -397,7 +397,7 @@ fn confidence(
     if spins && f.wakes_up && often && f.any >= options.low_calls as f64 && f.waited <= f.calls as f64 * WAKE_UP_NS {
         return Some(Confidence::Low);
     }
-    let least = if spins && !looks { options.dear_share } else { options.min_price };
+    let least = if spins && !looks && !f.of_locks { options.dear_share } else { options.min_price };
     let some = f.is_some(options);
     // Failures are counted exactly. Sampled calls only tell their reason, so half as many suffice.
     let fails = group.kind == crate::results::finding::Kind::Failing
