@@ -5,7 +5,7 @@ use crate::evidence::claim::Claim;
 use crate::evidence::survey::RowView;
 use crate::groups::group::{Group, explain, symptoms};
 use crate::groups::strands::stack;
-use crate::results::finding::{Finding, Kind};
+use crate::results::finding::{Advice, Finding, Kind};
 use crate::time::{NeedlessKind, NeedlessWaits};
 use std::cmp::Reverse;
 use systoll_model::{Recording, RowId, RowLine};
@@ -24,12 +24,7 @@ pub(crate) fn group<'a>(
     let row = recording.row(first);
     let call = views.get(first.0 as usize).and_then(|view| view.sample);
     let waits = symptoms(recording, row, Kind::Blocking, None, call).spoken(recording, row, true);
-    let is_make = || recording.processes.get(row.process.0 as usize).is_some_and(|p| MAKES.contains(&p.name()));
-    let instead = match late.kind {
-        NeedlessKind::ChildrenInTurn if is_make() => "make -j: several jobs at the same time",
-        kind => kind.instead(),
-    };
-    let claim = Claim { by_wait: true, ..Claim::of(Kind::Blocking, late.kind.about(), instead) };
+    let claim = Claim { by_wait: true, ..Claim::of(Kind::Blocking, late.kind.about(), late.kind.instead()) };
     Group {
         cause: explain(catalogue, &waits).filter(|_| late.kind == NeedlessKind::HeldBack),
         rows: late.rows.clone(),
@@ -45,6 +40,15 @@ pub(crate) fn group<'a>(
 pub(crate) fn why(finding: &Finding, group: &Group<'_>) -> String {
     let about = group.claim.as_ref().map_or("waits longer than it has to", |claim| claim.about);
     format!("{about}: {} of {} waits", finding.needless.estimate, finding.calls)
+}
+
+/// Gives a finding about the jobs of make the advice for who runs it: nothing in its code has to change.
+pub(crate) fn advise_users(finding: &mut Finding, late: &NeedlessWaits, recording: &Recording) {
+    let process = finding.rows.first().map(|id| recording.row(*id).process.0 as usize);
+    let process = process.and_then(|process| recording.processes.get(process));
+    if late.kind == NeedlessKind::ChildrenInTurn && process.is_some_and(|process| MAKES.contains(&process.name())) {
+        finding.cures = vec![Advice::general("make -j: several jobs at the same time")];
+    }
 }
 
 /// Returns the lines that made such waits, the most first; the known ones stand for all.

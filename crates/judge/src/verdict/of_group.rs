@@ -106,8 +106,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     if is_for_others_and_cheap(&finding) {
         (finding.confidence, finding.doubt) = (Confidence::Low, Some(Doubt::Cheap));
     }
-    if group.late.is_some() {
+    if let Some(late) = &group.late {
         finding.why = late_waits::why(&finding, group);
+        late_waits::advise_users(&mut finding, late, recording);
     }
     if certainty.is_handed_over {
         finding.why = phrasing::handed_to_somebody(&finding);

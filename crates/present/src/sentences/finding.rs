@@ -79,7 +79,8 @@ impl Sentences<'_> {
             let of = if self.is_of_steady_wall(f, ns) { "wall since main" } else { "wall" };
             // What a cure may win can be a small part of a long wait.
             let all_too_long = f.waited_ns.is_some() && self.all_needless(f);
-            let is_part = all_too_long && (ns as f64) < MOST_OF_WAITS * self.waited_in_all(f) as f64;
+            let is_sure = f.confidence != Confidence::Low;
+            let is_part = is_sure && all_too_long && (ns as f64) < MOST_OF_WAITS * self.waited_in_all(f) as f64;
             let part = if is_part { " too long" } else { "" };
             return cost(format!("{word} {}{part}", time(ns)), true, f.share_of_wall, of);
         }
