@@ -79,7 +79,7 @@ pub(crate) fn needs_lines(finding: &Finding, recording: &Recording) -> bool {
     shared || lines.is_empty() && is_others() || is_asked_elsewhere(finding, recording)
 }
 
-/// Gives a finding about waits a strand whose lines are those of its waits, since other lines may make most of the row's
+/// Gives a finding about waits or starts a strand whose lines are those of them, since other lines may make most of the row's
 /// calls: no line if none is known.
 pub(crate) fn narrow(finding: &mut Finding, strands: &mut Recording) {
     let is_asked_elsewhere = is_asked_elsewhere(finding, strands);

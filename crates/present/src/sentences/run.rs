@@ -5,7 +5,7 @@ use crate::access::processes;
 use crate::narrowing::Narrowing;
 use crate::units::{calls, counted, percent, percent_of_cpu, time};
 use systoll_judge::Finding;
-use systoll_model::{Exit, Phase, ProblemKind, Process, signal_name};
+use systoll_model::{Exit, Phase, ProblemKind, Process, RowId, signal_name};
 
 /// The verdict on a run without findings.
 pub(crate) struct Nothing {
@@ -95,7 +95,8 @@ impl Sentences<'_> {
     }
 
     /// Returns the time, ns, that findings about waiting say is waited in vain, and a word before it. Several threads may wait at
-    /// the same time: where the sum is longer than the run, it is at least the longest of them.
+    /// the same time: where the sum is longer than the run, it is at least what held the run up, or the longest of those whose
+    /// share of the elapsed time is known.
     fn waited_by<'f>(&self, waits: impl Iterator<Item = &'f Finding> + Clone) -> (&'static str, u64) {
         let wall_ns = self.rec.header.wall_ns;
         let each = || waits.clone().map(|f| self.waited(f).1);
@@ -103,7 +104,13 @@ impl Sentences<'_> {
         if wall_ns == 0 || sum <= wall_ns {
             return ("", sum);
         }
-        ("at least ", each().max().unwrap_or(0).min(wall_ns))
+        let is_meant = |row: RowId| waits.clone().any(|f| f.rows.contains(&row));
+        let parts = self.judgement.wall_time.iter().flat_map(|wall| &wall.parts).filter(|part| is_meant(part.row));
+        let held_up = parts.fold(0u64, |sum, part| sum.saturating_add(part.ns));
+        let shared = waits.clone().filter(|f| f.share_of_wall.is_some()).map(|f| self.waited(f).1).max();
+        let least = held_up.max(shared.unwrap_or(0));
+        let least = if least > 0 { least } else { each().max().unwrap_or(0) };
+        ("at least ", least.min(wall_ns))
     }
 
     /// Returns waiting as a share of the run, if one thread after another holds the program up. If
