@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import threading
@@ -351,6 +352,38 @@ def lines_of_two_peers(box):
             if finding["cause"] == "connection-per-request":
                 assert finding["user"]["line"] == line, f"{language}: {finding['user']}"
                 assert str(ends) not in (finding["what"] or ""), f"{language}: {finding['what']}"
+
+
+# Each program runs by one line. By then, more processes were made than are kept one by one.
+PROGRAMS = """mkdir in
+i=0
+while [ $i -lt 60 ]; do
+    cat /etc/passwd > in/$i.txt # @cat
+    i=$((i + 1))
+done
+for f in in/*.txt in/1*.txt; do
+    base=$(basename "$f" .txt) # @basename
+    gzip -n < "$f" > "in/$base.gz" # @gzip
+done
+"""
+
+
+@test()
+def lines_of_programs(box):
+    lines = marked_lines(PROGRAMS, ("cat", "basename", "gzip"))
+    for shell in ("dash", "bash"):
+        name = os.path.basename(box.file(f"{shell}.sh", PROGRAMS))
+        report = watched(box, [*installed([shell]), name])
+        shutil.rmtree(os.path.join(box.dir, "in"))
+        about = [f for f in report["findings"] + report["also"] if f["starts"]]
+        assert about, f"{shell}: {[(f['cause'], f['what']) for f in report['also']]}"
+        for finding in about:
+            programs = [finding["what"]] if finding["what"] else [of["name"] for of in finding["objects"]]
+            names = [os.path.basename(program) for program in programs]
+            user = finding["user"] and finding["user"]["line"]
+            assert user in (lines[names[0]], None), f"{shell}: {user} for {names}"
+            if "basename" == names[0]:
+                assert user == lines["basename"], f"{shell}: {user}"
 
 
 @test()

@@ -95,6 +95,17 @@ pub(crate) fn narrow(finding: &mut Finding, strands: &mut Recording) {
         row.outer = stack(strands, row.user.into_iter().collect());
     }
     row.lines.clone_from(lines);
+    finding.user = row.user;
     strands.rows.push(row);
     *lead = RowId(strands.rows.len() as u32 - 1);
+    // What starts and awaits one program serves the others of its maker as well.
+    for strand in finding.strands.iter_mut().skip(1).filter(|_| finding.starts) {
+        let Some(row) = strands.rows.get(strand.0 as usize).filter(|row| !row.lines.is_empty()) else { continue };
+        let mut row = row.clone();
+        row.lines.retain(|line| lines.iter().any(|of| of.frame == line.frame));
+        row.user = row.lines.first().map(|line| line.frame);
+        row.outer = stack(strands, row.user.into_iter().collect());
+        strands.rows.push(row);
+        *strand = RowId(strands.rows.len() as u32 - 1);
+    }
 }

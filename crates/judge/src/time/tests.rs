@@ -137,6 +137,19 @@ fn a_join_waits_for_the_thread_whose_id_it_names() {
 }
 
 #[test]
+fn a_write_into_a_full_pipe_waits_for_who_reads_from_it() {
+    let of = |queued_most_ns: u64| {
+        let run = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (0, 100));
+        let run = run.window(2, &[("read", 10, Some("pipe:[7]"), 9)]);
+        let mut run = run.wait((1, 1), "write", (10, 60), |span| span.object = Some("pipe:[7]".into()));
+        run.recording.wait_spans.spans[0].queued_most_ns = Some(queued_most_ns);
+        run.classes()
+    };
+    assert_eq!(of(0), (vec![(WaitClass::Process, 50)], 50));
+    assert_eq!(of(50 * MS), (vec![(WaitClass::Processor, 50)], 50));
+}
+
+#[test]
 fn threads_that_wait_for_each_other_are_not_followed_without_end() {
     let mut run = Run::of(400).process(1, None, (0, 400));
     for at in 0..100 {
