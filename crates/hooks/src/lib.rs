@@ -34,3 +34,4 @@ pub mod layout;
 pub mod numbers;
 #[cfg(target_arch = "x86_64")]
 pub mod plan;
+pub mod ring_reader;

@@ -8,7 +8,7 @@ use crate::ring_windows::{self, Names};
 #[cfg(target_arch = "x86_64")]
 use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
-use systoll_hooks::assemble::WrittenCall;
+use systoll_hooks::ring_reader::WrittenCall;
 use systoll_model::{Moment, Sysno};
 
 /// Address at which the target's memory holds the caller's bytes.

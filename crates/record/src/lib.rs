@@ -45,7 +45,6 @@ mod ptrace;
 mod queued;
 mod raw_window;
 mod request_windows;
-#[cfg(target_arch = "x86_64")]
 mod ring_windows;
 mod row_lines;
 mod sampled_calls;

@@ -6,9 +6,9 @@ use crate::request_windows::Receive;
 use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
 use std::sync::Arc;
-use systoll_hooks::assemble::{Piece, Read, WrittenCall};
 use systoll_hooks::layout::capture::{self, FdsChanged};
 use systoll_hooks::layout::ring;
+use systoll_hooks::ring_reader::{Piece, Read, WrittenCall};
 use systoll_model::{ArgData, ArgKind, Moment, Question, Signature};
 
 /// Ending of the name that the kernel gives a deleted file.
@@ -232,8 +232,8 @@ mod tests {
     use super::*;
     use crate::arguments::argument_data;
     use proptest::prelude::*;
-    use systoll_hooks::assemble::{read_used, written_calls};
     use systoll_hooks::layout::look;
+    use systoll_hooks::ring_reader::{read_used, written_calls};
     use systoll_model::Sysno;
 
     fn call<'b>(number: u32, args: [u64; 6], result: Option<i64>, pieces: Vec<Piece<'b>>) -> WrittenCall<'b> {

@@ -51,7 +51,6 @@ mod relocate;
 mod ring;
 mod ring_buffer;
 mod ring_data;
-mod ring_reader;
 mod room;
 mod rseq_areas;
 mod sampling;
@@ -76,7 +75,6 @@ pub use encoding::{SIZE as CODE_SIZE_LEN, code_size};
 pub use find_fde::origins_table;
 pub use long_reader::{LongCall, LongCalls, long_calls};
 pub use new_image::{new_image, number_roots, own_words};
-pub use ring_reader::{Piece, Pieces, Read, WrittenCall, read_used, written_calls};
 pub use room::{CountingPlace, Room};
 pub use sampling::start_of_pending;
 pub use slot_reader::{

@@ -4,8 +4,8 @@ use crate::lab::{apart, image_words};
 use crate::ring::{BAD, GETPPID, STAT, drain, in_state, lab, piece, word};
 use crate::server::Server;
 use std::sync::atomic::Ordering::SeqCst;
-use systoll_hooks::assemble::{Read, WrittenCall};
 use systoll_hooks::layout::{Question, image, ring, slot, want};
+use systoll_hooks::ring_reader::{Read, WrittenCall};
 
 #[test]
 fn without_a_free_buffer_windows_are_refused() {

@@ -6,8 +6,9 @@ use crate::server::Server;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::SeqCst;
-use systoll_hooks::assemble::{Options, Read, WrittenCall};
+use systoll_hooks::assemble::Options;
 use systoll_hooks::layout::{IMAGE, image, look, ring, slot, want, windows};
+use systoll_hooks::ring_reader::{Read, WrittenCall};
 
 /// Returns the samples written since the last reading, without a window's calls.
 fn looks() -> Vec<WrittenCall<'static>> {

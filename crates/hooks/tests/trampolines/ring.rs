@@ -8,8 +8,9 @@ use crate::threads::wait;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use systoll_hooks::assemble::{Losses, Options, Read, WrittenCall, written_calls};
+use systoll_hooks::assemble::{Losses, Options};
 use systoll_hooks::layout::{IMAGE, Question, image, ring, slot, slot_address, want, windows};
+use systoll_hooks::ring_reader::{Read, WrittenCall, written_calls};
 
 pub(crate) const WINDOWS: Options = Options { windows: true, ..TIMED };
 pub(crate) const READ: u32 = 0;

@@ -1,7 +1,7 @@
 //! Reads the calls that the programs send: `struct sample` of `bpf/sample.h`.
 
 use std::ops::Range;
-use systoll_hooks::assemble::{Piece, Read};
+use systoll_hooks::ring_reader::{Piece, Read};
 
 /// Flags of a sample.
 pub(super) const IS_UNKNOWN: u32 = 1;

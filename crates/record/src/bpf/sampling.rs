@@ -19,8 +19,8 @@ use foldhash::{HashMap, HashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_hooks::assemble::{Piece, Read, WrittenCall};
 use systoll_hooks::layout::capture::{FdsChanged, fds_changed};
+use systoll_hooks::ring_reader::{Piece, Read, WrittenCall};
 use systoll_model::{ArgKind, Looked, Machine, RowId, Signature, Sysno, WaitSpan, object_of};
 use systoll_symbols::Symbols;
 

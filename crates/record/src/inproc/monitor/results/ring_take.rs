@@ -17,8 +17,8 @@ use crate::table::{ImageId, Table};
 use foldhash::HashMap;
 use std::ops::Range;
 use std::time::Duration;
-use systoll_hooks::assemble::{WrittenCall, read_used, written_calls};
 use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, ring, slot};
+use systoll_hooks::ring_reader::{WrittenCall, read_used, written_calls};
 use systoll_model::{Looked, Sysno};
 
 /// Time that a thread takes to write a call and the data that its arguments point to, as measured.
