@@ -45,9 +45,18 @@ static double now(void) {
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* Keeps words below the stack pointer, in vector registers and in flags across a system call, as leaf functions do. */
-static long with_red_zone(long a, long b) {
+/* Keeps words below the stack pointer, in vector registers and in flags across a system call, as leaf functions do; on aarch64
+ * in registers other than x0 instead of below the stack pointer, where handlers of signals may write there. */
+static long across_a_call(long a, long b) {
     long got_a, got_b, lost;
+#ifdef __aarch64__
+    __asm__ volatile(
+        "mov x9, %3\n mov x17, %4\n fmov d13, %3\n mov x8, #173\n svc #0\n"
+        "mov %0, x9\n mov %1, x17\n fmov %2, d13\n sub %2, %2, %3\n"
+        : "=&r"(got_a), "=&r"(got_b), "=&r"(lost)
+        : "r"(a), "r"(b)
+        : "x0", "x8", "x9", "x17", "memory", "v13", "cc");
+#else
     __asm__ volatile(
         "mov %3, -8(%%rsp)\n mov %4, -128(%%rsp)\n movq %3, %%xmm13\n"
         "mov $110, %%eax\n syscall\n nop\n nop\n nop\n nop\n nop\n"
@@ -55,6 +64,7 @@ static long with_red_zone(long a, long b) {
         : "=&r"(got_a), "=&r"(got_b), "=&r"(lost)
         : "r"(a), "r"(b)
         : "rax", "rcx", "r11", "memory", "xmm13", "cc");
+#endif
     return (got_a != a) + (got_b != b) * 2 + (lost != 0) * 4;
 }
 
@@ -68,9 +78,9 @@ static void *work(void *number) {
             made[n]++;
         }
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        long bad = with_red_zone(x, ~x);
+        long bad = across_a_call(x, ~x);
         if (bad)
-            complain("what lay below the stack pointer has changed", bad);
+            complain("what a call must leave has changed", bad);
         rounds++;
         if (x % 8 == 0)
             usleep(50);
@@ -81,7 +91,12 @@ static void *work(void *number) {
 static void tick(int signal, siginfo_t *info, void *context) {
     ucontext_t *u = context;
     int kept = errno;
-    if (u->uc_mcontext.gregs[REG_RSP] == 0 || u->uc_mcontext.gregs[REG_RIP] == 0)
+#ifdef __aarch64__
+    int empty = u->uc_mcontext.sp == 0 || u->uc_mcontext.pc == 0;
+#else
+    int empty = u->uc_mcontext.gregs[REG_RSP] == 0 || u->uc_mcontext.gregs[REG_RIP] == 0;
+#endif
+    if (empty)
         complain("a handler's context", signal);
     syscall(SYS_getuid);
     ticks++;

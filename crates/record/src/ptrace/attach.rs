@@ -6,10 +6,11 @@ use super::family::foreign_program;
 use super::state::{Attachment, IoAudit, Process};
 use crate::backend::Running;
 use crate::error::Error;
+use crate::procfs;
 use crate::table::Image;
-use crate::{procfs, tracee};
+use crate::tracee::{self, Waits};
 use nix::errno::Errno;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use systoll_model::{Attached, ProblemKind};
 use systoll_symbols::AddressSpace;
 
@@ -65,16 +66,16 @@ impl Engine {
             true => tracee::ALL & !NEW_PROCESSES,
             false => tracee::ALL,
         };
-        let mut seized = BTreeSet::new();
+        let mut seized = BTreeMap::new();
         // A thread that is seized has those that it makes seized by the kernel, so at some point no new ones appear.
         loop {
             let before = seized.len();
             for tid in procfs::threads(pid) {
-                if self.threads.contains_key(&tid) || seized.contains(&tid) {
+                if self.threads.contains_key(&tid) || seized.contains_key(&tid) {
                     continue;
                 }
-                match tracee::seize(tid, options).and_then(|()| tracee::interrupt(tid)) {
-                    Ok(()) => drop(seized.insert(tid)),
+                match enter(tid, options) {
+                    Ok(waits) => drop(seized.insert(tid, waits)),
                     // It has ended, or the kernel has seized it for a thread that made it.
                     Err(Errno::ESRCH) => {}
                     Err(Errno::EPERM) if tracer(tid) == std::process::id() as i32 => {}
@@ -94,10 +95,11 @@ impl Engine {
             return Err(Refusal::new("it has ended"));
         }
         self.add_running(pid);
-        for tid in seized {
+        for (tid, waits) in seized {
             self.add_thread(tid, pid);
-            // What it has used before is not part of the run.
             if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.entered = Some(waits);
+                // What it has used before is not part of the run.
                 thread.cpu_base_ns = thread.ran(tid).map_or(0, |ran| ran.cpu_ns);
             }
         }
@@ -144,6 +146,14 @@ impl Engine {
         }
         self.let_everything_go();
     }
+}
+
+/// Attaches to a thread and asks it to stop. Returns the call in which it waits.
+fn enter(tid: i32, options: i32) -> Result<Waits, Errno> {
+    tracee::seize(tid, options)?;
+    let waits = Waits::of(tid);
+    tracee::interrupt(tid)?;
+    Ok(waits)
 }
 
 /// Returns the obstacle to entering process `pid` that /proc shows.

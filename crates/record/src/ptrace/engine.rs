@@ -13,7 +13,7 @@ use crate::procfs::IoCalls;
 use crate::signals::{LETTING_GO_NS, Signals};
 use crate::sys;
 use crate::table::Table;
-use crate::tracee::{self, Stop, Waited};
+use crate::tracee::{self, Call, Stop, Waited};
 use crate::windows::Windows;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -356,6 +356,9 @@ impl Engine {
             }
             libc::PTRACE_EVENT_STOP => {
                 self.adopt_unknown(tid);
+                if let Some(waits) = self.threads.get_mut(&tid).and_then(|thread| thread.entered.take()) {
+                    waits.restart(tid);
+                }
                 self.resume(tid, 0);
             }
             _ => self.resume(tid, 0),
@@ -380,13 +383,26 @@ impl Engine {
             match stop {
                 Stop::Exited { tid, code } => self.on_gone(tid, Exit::Code(code), None),
                 Stop::Killed { tid, signal } => self.on_gone(tid, Exit::Signal(signal), None),
-                stop => self.release(stop.tid(), stop.signal_to_leave_with().unwrap_or(0)),
+                stop => self.leave_stopped(stop),
             }
             waiting.retain(|tid| self.threads.contains_key(tid));
         }
         for tid in self.threads.keys().copied().collect::<Vec<_>>() {
             self.release(tid, 0);
         }
+    }
+
+    /// Detaches from a thread that has stopped, as if nothing had stopped it.
+    pub(super) fn leave_stopped(&mut self, stop: Stop) {
+        let tid = stop.tid();
+        let call = self.threads.get(&tid).and_then(|thread| thread.pending.as_ref());
+        if call.is_some_and(|call| tracee::is_cut_off(call.syscall))
+            && tracee::call(tid) == Ok(Call::Exit { result: tracee::CUT_OFF })
+        {
+            // A thread that was killed meanwhile has no result.
+            let _ = tracee::set_result(tid, tracee::RESTART_UNLESS_HANDLED);
+        }
+        self.release(tid, stop.signal_to_leave_with().unwrap_or(0));
     }
 
     /// Detaches from one thread and forgets it.

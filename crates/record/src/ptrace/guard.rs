@@ -103,7 +103,7 @@ impl Engine {
             match stop {
                 Stop::Exited { tid, code } => return self.on_gone(tid, Exit::Code(code), None),
                 Stop::Killed { tid, signal } => return self.on_gone(tid, Exit::Signal(signal), None),
-                stop => return self.release(stop.tid(), stop.signal_to_leave_with().unwrap_or(0)),
+                stop => return self.leave_stopped(stop),
             }
         }
     }

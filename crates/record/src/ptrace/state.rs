@@ -4,6 +4,7 @@ use super::contexts::{Contexts, ReadAhead};
 use crate::procfs::{self, IoCalls, SchedTimes, Schedstat};
 use crate::raw_window::RawWindow;
 use crate::table::ImageId;
+use crate::tracee::Waits;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::RangeInclusive;
@@ -93,6 +94,8 @@ pub(super) struct Thread {
     let_go_ns: Option<u64>,
     /// The thread's processor time that is already accounted for, ns.
     pub(super) cpu_base_ns: u64,
+    /// The call in which the thread waited when it was entered, until it has stopped.
+    pub(super) entered: Option<Waits>,
 }
 
 /// A call that a thread has entered and not left.
@@ -125,6 +128,7 @@ impl Thread {
             last_ran: LastTimes::default(),
             let_go_ns: None,
             cpu_base_ns: 0,
+            entered: None,
         }
     }
 

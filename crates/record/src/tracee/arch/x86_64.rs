@@ -1,8 +1,10 @@
 //! Registers of x86-64.
 
+use crate::tracee::{CUT_OFF, RESTART_UNLESS_HANDLED, is_cut_off};
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
+use systoll_model::Sysno;
 use systoll_symbols::Registers;
 
 /// The general registers of a stopped thread.
@@ -28,6 +30,39 @@ pub(crate) fn set_gs_base(tid: i32, base: u64) -> Result<(), Errno> {
 pub(crate) fn with_call(regs: &Regs, at: u64, (number, args): (i64, [u64; 6])) -> Regs {
     let [rdi, rsi, rdx, r10, r8, r9] = args;
     Regs { rip: at, rax: number as u64, orig_rax: u64::MAX, rdi, rsi, rdx, r10, r8, r9, ..*regs }
+}
+
+/// Sets the result of a thread's call: of the one at whose end it has stopped.
+pub(crate) fn set_result(tid: i32, result: i64) -> Result<(), Errno> {
+    set_registers(tid, &Regs { rax: result as u64, ..registers(tid)? })
+}
+
+/// Makes a stopped thread restart a call that the stop has cut off.
+pub(crate) fn undisturbed(tid: i32, regs: &mut Regs) {
+    let number = u32::try_from(regs.orig_rax).ok();
+    if regs.rax as i64 == CUT_OFF && number.is_some_and(|number| is_cut_off(Sysno(number))) {
+        let again = Regs { rax: RESTART_UNLESS_HANDLED as u64, ..*regs };
+        if set_registers(tid, &again).is_ok() {
+            *regs = again;
+        }
+    }
+}
+
+/// The call in which a thread waits when it is asked to stop. Here its registers have it afterwards, too.
+#[derive(Clone, Copy)]
+pub(crate) struct Waits;
+
+impl Waits {
+    pub(crate) fn of(_tid: i32) -> Self {
+        Self
+    }
+
+    /// Makes the thread, which has stopped, restart its call if the stop has cut it off.
+    pub(crate) fn restart(self, tid: i32) {
+        if let Ok(mut regs) = registers(tid) {
+            undisturbed(tid, &mut regs);
+        }
+    }
 }
 
 /// Returns the address of the next instruction.

@@ -144,7 +144,7 @@ impl AllStopped {
             let since = seized.forget(*tid);
             // A thread that was killed meanwhile has no registers.
             if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(*tid)) {
-                undisturbed(*tid, &mut regs);
+                tracee::undisturbed(*tid, &mut regs);
                 self.threads.push(Stopped { tid: *tid, regs, since });
             }
         }
@@ -229,41 +229,10 @@ impl Drop for Hurry {
     }
 }
 
-/// Calls that return EINTR after a stop instead of being restarted by the kernel (signal(7)). The program would see
-/// EINTR although nobody has sent it a signal.
-const NOT_MADE_AGAIN: [i64; 13] = [
-    libc::SYS_epoll_wait,
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-    libc::SYS_rt_sigtimedwait,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_io_getevents,
-    libc::SYS_io_uring_enter,
-    libc::SYS_recvfrom,
-    libc::SYS_recvmsg,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_msgrcv,
-];
-
-/// Makes a stopped thread restart a call of [`NOT_MADE_AGAIN`], unless a handler runs first (ERESTARTNOHAND of
-/// include/linux/errno.h).
-fn undisturbed(tid: i32, regs: &mut crate::tracee::Regs) {
-    const INTERRUPTED: i64 = -(libc::EINTR as i64);
-    const RESTART_UNLESS_HANDLED: i64 = -514;
-    if regs.rax as i64 == INTERRUPTED && NOT_MADE_AGAIN.contains(&(regs.orig_rax as i64)) {
-        let again = crate::tracee::Regs { rax: RESTART_UNLESS_HANDLED as u64, ..*regs };
-        if tracee::set_registers(tid, &again).is_ok() {
-            *regs = again;
-        }
-    }
-}
-
 /// Lets a stopped thread go, as if nothing had stopped it.
 fn let_go(tid: i32, stop: Stop) {
     if let Ok(mut regs) = tracee::registers(tid) {
-        undisturbed(tid, &mut regs);
+        tracee::undisturbed(tid, &mut regs);
     }
     let _ = tracee::detach(tid, stop.signal_to_leave_with().unwrap_or(0));
 }
@@ -320,7 +289,7 @@ pub(crate) fn stop_again(tid: i32) -> Option<()> {
         Ok(stopped) => {
             // The thread may have restarted its call by itself.
             if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(tid)) {
-                undisturbed(tid, &mut regs);
+                tracee::undisturbed(tid, &mut regs);
             }
             stopped
         }
