@@ -9,8 +9,8 @@ use std::time::Duration;
 use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
 
 /// True if [`automatic`] tries the in-process backend first; otherwise that backend watches only when asked for by
-/// name.
-pub const AUTO_INPROC: bool = true;
+/// name. Its counting code is written for x86-64.
+pub const AUTO_INPROC: bool = cfg!(target_arch = "x86_64");
 
 /// The backend that enters running processes if the user names none: the cheapest one that shows what calls are about.
 pub const ENTERING: BackendKind = if cfg!(target_arch = "x86_64") { BackendKind::Inproc } else { BackendKind::Ptrace };

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use systoll_model::BackendKind;
 
+/// The architecture whose programs are watched.
+const HERE: &str = if cfg!(target_arch = "x86_64") { "x86-64" } else { "aarch64" };
+
 /// The reason why nothing was recorded. Each has a documented exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -29,7 +32,7 @@ pub enum Error {
         what: String,
     },
     /// A program of another architecture.
-    #[error("{}: {what}; systoll watches x86-64 programs only", .program.display())]
+    #[error("{}: {what}; systoll watches {HERE} programs only", .program.display())]
     Architecture {
         /// The foreign program's file.
         program: PathBuf,

@@ -72,7 +72,7 @@ pub use backend::{
 pub use bpf::BpfBackend;
 pub use choose::{AUTO_INPROC, ENTERING, automatic, backend, backends, run_with_first};
 pub use error::Error;
-pub use inproc::clean;
+pub use inproc::{can_answer, clean};
 pub use limits::{Raised, prepare as prepare_limits};
 pub use ptrace::PtraceBackend;
 pub use signals::{let_signals_through, look_now};

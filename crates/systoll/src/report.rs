@@ -211,8 +211,9 @@ pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
     for backend in systoll_record::backends() {
         match backend.cost() {
             Ok(spread) => survey.watch_ns.push((backend.kind().name().to_owned(), spread)),
-            // The one that reads no scripts takes rights that most users lack, and they have not asked for it.
-            Err(_) if !backend.kind().reads_scripts() => {}
+            // Users have not asked for one that is not tried by itself: it takes rights that most of them lack, or is not
+            // written for this machine.
+            Err(_) if !systoll_record::automatic().iter().any(|tried| tried.kind() == backend.kind()) => {}
             Err(e) => to_stderr(&format!("systoll: watching with {} could not be timed: {e}\n", backend.kind().name())),
         }
     }

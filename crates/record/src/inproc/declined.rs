@@ -24,8 +24,20 @@ fn why() -> String {
 fn refused(how: &HowToWatch) -> Error {
     match how.elisions.is_empty() {
         true => Error::refused(BackendKind::Inproc, why()),
-        false => Error::refused(BackendKind::Inproc, format!("{}, and {STOPS}", why())),
+        false => no_answers(),
     }
+}
+
+fn no_answers() -> Error {
+    Error::refused(BackendKind::Inproc, format!("{}, and {STOPS}", why()))
+}
+
+/// Refuses to answer calls in place.
+///
+/// # Errors
+/// Always.
+pub fn can_answer() -> Result<(), Error> {
+    Err(no_answers())
 }
 
 /// Why no other backend answers calls in place.

@@ -11,8 +11,17 @@ mod declined;
 mod monitor;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub use declined::{InprocBackend, clean};
+pub use declined::{InprocBackend, can_answer, clean};
 #[cfg(target_arch = "x86_64")]
 pub use monitor::{InprocBackend, OwnShare, clean, own_share};
 #[cfg(all(target_arch = "x86_64", any(test, feature = "any-target")))]
 pub(crate) use monitor::{use_image, use_proc};
+
+/// Accepts to answer calls in place.
+///
+/// # Errors
+/// None here.
+#[cfg(target_arch = "x86_64")]
+pub const fn can_answer() -> Result<(), crate::Error> {
+    Ok(())
+}

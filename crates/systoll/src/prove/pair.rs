@@ -59,6 +59,9 @@ impl Pair {
     }
 
     pub(super) fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<PairCounts>), Failure> {
+        if !self.b.elisions.is_empty() {
+            systoll_record::can_answer()?;
+        }
         let options = options(args);
         let around = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
         // The hooks of watching answer calls in place: both sides are then watched.
