@@ -15,7 +15,7 @@ mirror=${ARM64_MIRROR:-http://deb.debian.org/debian} cpu=${ARM64_CPU:-neoverse-n
 # Crates whose unit tests run: those with folders `arch`, and the one that translates numbers, flags and structs.
 crates=(model price symbols record)
 suites=("$@")
-[ $# = 0 ] && suites=(counts names. names_scripts names_perl_php names_lua names_node go_and_musl)
+[ $# = 0 ] && suites=(counts. counts_everyday. attach_ptrace. names. names_scripts names_perl_php names_lua names_node go_and_musl)
 
 skip() {
     echo "$*"
