@@ -356,9 +356,7 @@ impl Engine {
             }
             libc::PTRACE_EVENT_STOP => {
                 self.adopt_unknown(tid);
-                if let Some(waits) = self.threads.get_mut(&tid).and_then(|thread| thread.entered.take()) {
-                    waits.restart(tid);
-                }
+                self.restart_at_entering(tid);
                 self.resume(tid, 0);
             }
             _ => self.resume(tid, 0),
@@ -392,9 +390,20 @@ impl Engine {
         }
     }
 
+    /// Makes a thread restart its call if it stops for the first time, and entering it has cut the call off.
+    fn restart_at_entering(&mut self, tid: i32) {
+        if let Some(waits) = self.threads.get_mut(&tid).and_then(|thread| thread.entered.take()) {
+            waits.restart(tid);
+        }
+    }
+
     /// Detaches from a thread that has stopped, as if nothing had stopped it.
     pub(super) fn leave_stopped(&mut self, stop: Stop) {
         let tid = stop.tid();
+        // Watching may end before the stop of entering has been seen.
+        if matches!(stop, Stop::Event { event: libc::PTRACE_EVENT_STOP, .. }) && !stop.is_group_stop() {
+            self.restart_at_entering(tid);
+        }
         let call = self.threads.get(&tid).and_then(|thread| thread.pending.as_ref());
         if call.is_some_and(|call| tracee::is_cut_off(call.syscall))
             && tracee::call(tid) == Ok(Call::Exit { result: tracee::CUT_OFF })
