@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use systoll_hooks::assemble::{
     Blob, FramePointer, Options, Room, Step, Words, assemble, grow, long_calls, number_site, read_slot, slots_drawn,
-    written_calls,
 };
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, ring, slot};
 use systoll_hooks::plan::{Plan, build_id, plan as plan_of};
+use systoll_hooks::ring_reader::written_calls;
 use systoll_record::any_target::{use_arguments, use_image, use_proc, use_written};
 use systoll_symbols::fuzzing::{use_heap, use_maps, use_perf_map, use_stack};
 
