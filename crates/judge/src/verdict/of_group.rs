@@ -4,6 +4,7 @@ use crate::code::author::Author;
 use crate::code::owner::Actor;
 use crate::detect::{Children, READ_ANEW, Started};
 use crate::evidence::phases::{Phases, startup_calls};
+use crate::evidence::survey::RowView;
 use crate::excerpt::Excerpt;
 use crate::groups::group::Group;
 use crate::groups::judged_view::JudgedView;
@@ -95,8 +96,11 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     let recording = shown.recording;
     let mut f = figures(group, shown, phases);
     // If the price is waiting, or a child, switches are part of it.
+    // Calls that lead others cost nothing later.
+    let only_leads = |id: &RowId| shown.views.get(id.0 as usize).is_some_and(RowView::only_leads);
+    let rows: Vec<RowId> = group.rows.iter().copied().filter(|id| !only_leads(id)).collect();
     f.later = (!group.by_wait && group.children.is_none())
-        .then(|| deferred_cost(&group.rows, f.needless(), f.strong > 0.0, shown))
+        .then(|| deferred_cost(&rows, f.needless(), f.strong > 0.0, shown))
         .flatten();
     let shares = Shares::new(group, &f, phases, recording);
     let certainty = certainty(group, &f, &shares, shown, options)?;

@@ -64,8 +64,10 @@ fn judgement(rec: &Recording) -> Judgement {
 fn workers_woken_together_for_one_item_are_a_herd() {
     let f = only(judgement(&workers(4)));
     assert_eq!(f.cause.as_deref(), Some("thundering-herd"), "{f:?}");
+    // The call that wakes all is where to change something; the calls that it makes needless are the workers'.
+    assert_eq!(f.apis.first().map(|api| &**api), Some("main"), "{f:?}");
     // One of four rounds gets the item.
-    let share = f.needless.estimate as f64 / f.calls as f64;
+    let share = f.needless.estimate as f64 / (f.calls - 12 * 400) as f64;
     assert!((0.6..0.85).contains(&share), "{f:?}");
     // The wait and the contended lock switch, the unlocking does not.
     let later = f.later.unwrap();
