@@ -158,14 +158,15 @@ fn children_that_idle_could_be_started_together() {
 #[test]
 fn threads_that_idle_could_be_started_together() {
     let of = |step: u64, ends: bool| {
-        let mut run = Run::of(700).process(1, None, (0, 700));
+        let (mut run, mut until) = (Run::of(700).process(1, None, (0, 700)), 0);
         for at in 0..7u32 {
             let (tid, start) = (100 + at, step * u64::from(at));
             run = run.wait((1, tid), "read", (start + 1, start + 56), |span| span.result = Some(8));
             if ends {
                 run = run.wait((1, tid), "exit", (start + 57, start + 58), |span| span.result = None);
             }
-            let joined = (start.max(60 * u64::from(at)), start + 58);
+            let joined = (start.max(until), start + 58);
+            until = joined.1;
             run = run.wait((1, 1), "futex", joined, |span| span.result = Some(0));
             let spans = run.recording.wait_spans.spans.iter_mut();
             spans.filter(|span| span.tid == 1 && span.args[2] == 0).for_each(|span| span.args[2] = u64::from(tid));
