@@ -124,6 +124,15 @@ fn a_futex_is_ended_by_the_only_thread_that_is_awake() {
 }
 
 #[test]
+fn a_thread_that_waits_to_the_end_has_woken_nobody() {
+    let ends = |span: &mut WaitSpan| (span.args[1], span.result) = (128, None);
+    // Thread 2 ends the process, in which the others wait.
+    let run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "futex", (10, 100), ends);
+    let run = run.wait((1, 2), "nanosleep", (20, 90), nothing).wait((1, 3), "futex", (50, 100), ends);
+    assert_eq!(run.classes(), (vec![(WaitClass::Clock, 70)], 30));
+}
+
+#[test]
 fn a_join_waits_for_the_thread_whose_id_it_names() {
     let joins = |tid: u64| {
         let run = Run::of(100).process(1, None, (0, 100));

@@ -275,14 +275,15 @@ impl<'a> Threads<'a> {
         self.asleep_since(thread, at_ns).is_some()
     }
 
-    /// Returns the beginning of the wait in which a thread was at `at_ns`, if that was longer than [`SLACK_NS`] ago.
+    /// Returns the beginning of the wait in which a thread was at `at_ns`, if that was longer than [`SLACK_NS`] ago. A call that
+    /// never returned lasts for ever.
     fn asleep_since(&self, thread: ThreadId, at_ns: u64) -> Option<u64> {
         let waits = self.waits(thread);
         let span = |at: &usize| self.recording.wait_spans.spans.get(*at);
         let later =
             waits.partition_point(|at| span(at).is_some_and(|span| span.begin_ns.saturating_add(SLACK_NS) < at_ns));
         let before = later.checked_sub(1).and_then(|last| span(waits.get(last)?));
-        before.filter(|span| span.end_ns() > at_ns).map(|span| span.begin_ns)
+        before.filter(|span| span.end_ns() > at_ns || span.result.is_none()).map(|span| span.begin_ns)
     }
 
     /// Returns the ends of watched processes that `parent` made and that are known by their ids, by rising time.
