@@ -7,7 +7,7 @@ use super::threads::{BUSY_SLACK_NS, RAN_OUT, ThreadId, Threads, name_of, pid_of}
 use crate::collections::named::named;
 use crate::semantics::{connection, is_stored};
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{Recording, Signature, WaitSpan};
+use systoll_model::{Recording, RowId, Signature, WaitSpan};
 
 named! {
     /// What ended a wait.
@@ -143,6 +143,8 @@ pub(super) struct Users {
     writers: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that read from a pipe, by its name.
     readers: BTreeMap<String, BTreeSet<u32>>,
+    /// Rows that are about pipes alone, as far as windows show, and true for each; false for other rows.
+    only_pipes: BTreeMap<RowId, bool>,
     /// Process ids that use a socket, by its name.
     sockets: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that use sockets with an address, by the kind of the socket and its address here.
@@ -185,6 +187,7 @@ impl Users {
         }
         for (window, call) in recording.windows.iter().flat_map(|w| w.calls.iter().map(move |call| (w, call))) {
             let Some(name) = call.fd.as_deref() else { continue };
+            *users.only_pipes.entry(call.row).or_insert(true) &= name.starts_with("pipe:");
             let syscall = name_of(recording, call.row);
             if RECEIVES.contains(&syscall) && (is_pipe(name) || is_socket(name)) {
                 names.entry(pid(window.process)).or_default().insert(name);
@@ -282,7 +285,7 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
     let by_one_of = |pids: &BTreeSet<u32>| by_one_of(pids, span, threads, &FEEDS);
     match name {
         _ if SLEEPS.contains(&name) => WaitEnd::of(WaitClass::Clock),
-        _ if ON_DESCRIPTORS.contains(&name) && result == 0 => WaitEnd::of(WaitClass::Clock),
+        _ if ON_DESCRIPTORS.contains(&name) && span.result == Some(0) => WaitEnd::of(WaitClass::Clock),
         "futex" if FUTEX_WAITS.contains(&(span.args[1] & FUTEX_CMD)) => match result {
             -110 => WaitEnd::of(WaitClass::Clock),
             // A thread's end wakes those who wait at the word that holds its id: pthread_join (man 2 set_tid_address).
@@ -344,8 +347,11 @@ fn of_object(
     let waits = signature.is_none_or(may_wait);
     // A short wait of a call that sends may be one for room, or for a processor.
     let sends_briefly = SENDS.contains(&name) && span.queued_most_ns.is_none() && span.ns <= BUSY_SLACK_NS;
+    // A pipe that was closed soon after the wait has no name.
+    let is_pipes = users.only_pipes.get(&span.row).is_some_and(|only| *only);
+    let object = span.object.as_deref().or_else(|| is_pipes.then_some("pipe:"));
     // A set of descriptors is no file: what is ready is one of them.
-    let Some(object) = span.object.as_deref().filter(|object| !object.starts_with("anon_inode:[eventpoll")) else {
+    let Some(object) = object.filter(|object| !object.starts_with("anon_inode:[eventpoll")) else {
         let class = match name {
             _ if sends_briefly => WaitClass::Unknown,
             "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg" | "sendto" | "sendmsg" => WaitClass::Peer,

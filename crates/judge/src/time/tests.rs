@@ -159,6 +159,26 @@ fn a_write_into_a_full_pipe_waits_for_who_reads_from_it() {
 }
 
 #[test]
+fn a_poll_is_ended_by_the_clock_only_if_it_came_back() {
+    let of = |result: Option<i64>| {
+        let mut run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "poll", (10, 60), nothing);
+        run.recording.wait_spans.spans[0].result = result;
+        run.classes()
+    };
+    assert_eq!(of(Some(0)), (vec![(WaitClass::Clock, 50)], 50));
+    assert_eq!(of(None), (vec![(WaitClass::Unknown, 50)], 50));
+}
+
+#[test]
+fn who_reads_from_a_pipe_without_a_name_waits_for_its_children() {
+    let run = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (10, 90));
+    let run = run.wait((1, 1), "read", (20, 90), nothing);
+    let class = |run: &Run| run.classes().0.into_iter().map(|(class, _)| class).collect::<Vec<_>>();
+    assert_eq!(class(&run), [WaitClass::Unknown]);
+    assert_eq!(class(&run.window(1, &[("read", 10, Some("pipe:[7]"), 9)])), [WaitClass::Process]);
+}
+
+#[test]
 fn threads_that_wait_for_each_other_are_not_followed_without_end() {
     let mut run = Run::of(400).process(1, None, (0, 400));
     for at in 0..100 {
