@@ -132,7 +132,13 @@ impl Report<'_> {
         let segment = |p: &CallingPlace| match f.starts {
             // Samples show who starts programs, and too few of them how many.
             true => self.place_and_api(p.row),
-            false => self.place_and_api(p.row).with(Role::Faint, format!(", {about}{}", calls(p.calls))),
+            false => {
+                let lines = p.row.lines.iter().filter(|line| p.row.share(line) >= FAINT_LINE).count() as u64;
+                let others = lines.checked_sub(1).filter(|others| *others > 0);
+                let others = others.map(|others| format!(" and {}", counted(others, "more line", "more lines")));
+                let number = format!("{}, {about}{}", others.unwrap_or_default(), calls(p.calls));
+                self.place_and_api(p.row).with(Role::Faint, number)
+            }
         };
         let more = places.len().checked_sub(limit).filter(|more| *more > 0);
         let more = more.map(|more| Line::of(Role::Faint, counted(more as u64, "more place", "more places")));
