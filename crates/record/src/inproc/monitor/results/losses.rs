@@ -55,7 +55,7 @@ pub(crate) fn note_losses(
         let n = tally.untold;
         draft.problems.note(
             ProblemKind::Price,
-            format!("{exe}: {n} calls that may wait have no price: how long they waited could not be measured"),
+            format!("{exe}: calls that may wait have no price: how long they waited could not be measured ({n})"),
         );
     }
     if program.contexts.times_shortened > 0 {
