@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures what watching costs services under load: nine kinds of servers, beside the same server unwatched.
 
-    bench/services.py [--systoll PATH] [--minutes N] [--turn SECONDS] [--busy] [go] [puma] [node] [gunicorn] [uvicorn]
+    bench/services.py [--systoll PATH] [--minutes N] [--servers N] [--turn SECONDS] [--busy] [go] [puma] [node] [gunicorn] [uvicorn]
                       [java] [redis] [nginx] [postgres]         about N minutes for each service; without names, for all
 
 Three servers of a kind run on loopback: one that is unwatched, one that was started by `systoll run`, and one that is
 entered and left by turns by `systoll attach`, `attach --by request`, and now and then by `strace -c -f -p` and
 `perf trace -s -p`. The same load drives them in turns. Each watched turn has an unwatched one beside it, on the same
-server where an observer is attached, and comes first every other time. It prints for each observer the geometric mean of
+server where an observer is attached, and comes first every other time. New servers take their place several times. It prints for each observer the geometric mean of
 the pairs' ratios, watched to unwatched, of requests a second and of the latency that 99 % of the requests kept, the
 longest request, the servers' processor time a request, and systoll's own processor time as a share of the servers'. With
 `--busy`, one spinning process for each processor runs meanwhile, at the same priority. What is not installed is left out
@@ -326,7 +326,8 @@ def mean(ratios):
     return f"{middle:.3f} ({min(of):.2f} to {max(of):.2f})"
 
 
-def measure(name, opts):
+def take_turns(name, opts, minutes, pairs):
+    """Adds pairs of turns to those of each observer: on new servers, since of two that are alike one is a tenth faster."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as begun:
         os.chmod(folder, 0o755)
         plain = Server(name, os.path.join(folder, "plain"))
@@ -337,11 +338,12 @@ def measure(name, opts):
         every = observers(opts.systoll, folder)
         ours = [n for n in every if n.startswith(("systoll", "…"))]
         others = [n for n in every if n not in ours]
-        pairs = {n: [] for n in ["systoll run", *every]}
+        for observer in ["systoll run", *every]:
+            pairs.setdefault(observer, [])
         with spinners(opts.busy):
             for server in (plain, started):
                 server.turn(opts.turn)
-            until, turns = time.monotonic() + opts.minutes * 60, 0
+            until, turns = time.monotonic() + minutes * 60, 0
             while time.monotonic() < until or turns < 3:
                 round_of = ["systoll run", *ours, *(others if turns % SELDOM == 0 else [])]
                 for observer in round_of:
@@ -357,25 +359,32 @@ def measure(name, opts):
                             of[False] = plain.turn(opts.turn)
                     pairs[observer].append((of[True], of[False]))
                 turns += 1
-        unwatched = [p[1][0] for all_ in pairs.values() for p in all_]
-        median = lambda of: statistics.median(of)  # noqa: E731
-        print(f"{name}: unwatched {median([o.rate for o in unwatched]):,.0f} requests a second, p50 {median([o.p50 for o in unwatched]):.3g} ms, "
-              f"p99 {median([o.p99 for o in unwatched]):.3g} ms, longest {max(o.longest for o in unwatched):.3g} ms")
-        for observer, of in pairs.items():
-            if not of:
-                continue
-            used = sum(w[2] for w, _ in of) / max(1, sum(w[1] for w, _ in of))
-            each = [(w[1] / w[0].requests) / (p[1] / p[0].requests) for w, p in of]
-            print(f"  {observer:17} {len(of):3} pairs   requests a second {mean([w[0].rate / p[0].rate for w, p in of])}   "
-                  f"p50 {mean([w[0].p50 / p[0].p50 if p[0].p50 else 1.0 for w, p in of])}   p99 {mean([w[0].p99 / p[0].p99 if p[0].p99 else 1.0 for w, p in of])}")
-            print(f"  {'':17}             processor time a request {mean(each)}   longest {max(w[0].longest for w, _ in of):.3g} ms   "
-                  f"the observer's own {100 * used:.2f} % of the server's", flush=True)
+
+
+def measure(name, opts):
+    pairs = {}
+    for _ in range(opts.servers):
+        take_turns(name, opts, opts.minutes / opts.servers, pairs)
+    unwatched = [p[1][0] for all_ in pairs.values() for p in all_]
+    median = lambda of: statistics.median(of)  # noqa: E731
+    print(f"{name}: unwatched {median([o.rate for o in unwatched]):,.0f} requests a second, p50 {median([o.p50 for o in unwatched]):.3g} ms, "
+          f"p99 {median([o.p99 for o in unwatched]):.3g} ms, longest {max(o.longest for o in unwatched):.3g} ms")
+    for observer, of in pairs.items():
+        if not of:
+            continue
+        used = sum(w[2] for w, _ in of) / max(1, sum(w[1] for w, _ in of))
+        each = [(w[1] / w[0].requests) / (p[1] / p[0].requests) for w, p in of]
+        print(f"  {observer:17} {len(of):3} pairs   requests a second {mean([w[0].rate / p[0].rate for w, p in of])}   "
+              f"p50 {mean([w[0].p50 / p[0].p50 if p[0].p50 else 1.0 for w, p in of])}   p99 {mean([w[0].p99 / p[0].p99 if p[0].p99 else 1.0 for w, p in of])}")
+        print(f"  {'':17}             processor time a request {mean(each)}   longest {max(w[0].longest for w, _ in of):.3g} ms   "
+              f"the observer's own {100 * used:.2f} % of the server's", flush=True)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", default=os.path.join(HERE, "..", "target", "release", "systoll"))
     p.add_argument("--minutes", type=float, default=2.0)
+    p.add_argument("--servers", type=int, default=4, help="new servers so often, within these minutes")
     p.add_argument("--turn", type=float, default=3.0, help="length of a turn's load, s")
     p.add_argument("--busy", action="store_true", help="with all processors taken by spinning processes")
     p.add_argument("which", nargs="*", choices=[*SERVICES, []], default=[])
