@@ -1,8 +1,9 @@
 """What ended waits, and which thread, held against the kernel's own events of the same run.
 
 bpftrace notes each time that a thread of the program is woken (sched_waking), by whom, and whether a timer or an interrupt
-did it. A wait of systoll's is right if its class is that of the last waking before its end; the thread is right if it is
-the one that the kernel names. Shares are of the time waited.
+did it. A wait of systoll's is right if its class is that of the last waking before its end, or if it is for a processor and
+the thread was ready to run for most of it, by sched_switch; the thread is right if it is the one that the kernel names. Shares
+are of the time waited.
 """
 import collections
 import json
@@ -14,14 +15,16 @@ from suites.kernel_counts import quote, usable_bpftrace
 # Least part of the waited time whose class is right, and whose waking thread is right where a watched one woke it.
 LEAST_CLASS = 0.95
 LEAST_THREAD = 0.90
-# Part of the waited time, at most, that is not held against the kernel: no call of its thread began there within a fifth of a
-# millisecond, because a busy box had the thread wait for a processor between the two readings of the clock.
+# Part of the waited time, at most, that is not held against the kernel: no long call of its thread lies within it, because a
+# busy box had the thread wait for a processor between the readings of the clock and the call.
 MOST_UNMATCHED = 0.15
+# Part of a wait for which its thread is ready to run, at least, if it is one for a processor: the judge's MOSTLY_QUEUED.
+LEAST_QUEUED = 0.5
 KINDS = ("futex", "pipe", "pair", "tcp", "flock", "child", "sleep", "fsync", "epoll", "signal")
 
 # The clocks are aligned to this, ns.
 BIN_NS = 20_000
-# Difference between systoll's begin or time of a call and the kernel's, ns, at most.
+# Difference between systoll's begin, end or time of a call and the kernel's, ns, at most.
 ALIKE_NS = 200_000
 # Time from the start of the run's clock to the exec, ns, at most.
 MOST_LEAD_NS = 30_000_000
@@ -30,9 +33,19 @@ SCRIPT = """
 BEGIN { @in_tree[cpid] = 1; }
 tracepoint:sched:sched_process_fork /@in_tree[args->parent_pid]/ { @in_tree[args->child_pid] = 1; }
 tracepoint:sched:sched_process_exec /@in_tree[args->pid]/ { printf("exec %llu %d %d\\n", nsecs, pid, tid); }
-tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ { @entered[tid] = nsecs; }
+tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ { @entered[tid] = nsecs; @queued[tid] = 0; }
 tracepoint:raw_syscalls:sys_exit /@entered[tid]/ {
-  if (nsecs - @entered[tid] > 900000) { printf("returned %llu %d %llu\\n", nsecs, tid, nsecs - @entered[tid]); }
+  if (nsecs - @entered[tid] > 900000) {
+    printf("returned %llu %d %llu %llu\\n", nsecs, tid, nsecs - @entered[tid], @queued[tid]);
+  }
+}
+// States below 256 are those of a thread that waits for something.
+tracepoint:sched:sched_switch /@in_tree[args->prev_pid]/ {
+  @ready[args->prev_pid] = (args->prev_state & 255) == 0 ? nsecs : 0;
+}
+tracepoint:sched:sched_switch /@ready[args->next_pid]/ {
+  @queued[args->next_pid] += nsecs - @ready[args->next_pid];
+  @ready[args->next_pid] = 0;
 }
 tracepoint:timer:hrtimer_expire_entry { @timer[cpu] = 1; }
 tracepoint:timer:hrtimer_expire_exit { @timer[cpu] = 0; }
@@ -44,9 +57,10 @@ tracepoint:irq:softirq_exit /args->vec == 1/ { @timer[cpu] = 0; }
 tracepoint:irq:softirq_entry /args->vec == 4/ { @interrupt[cpu] = 1; }
 tracepoint:irq:softirq_exit /args->vec == 4/ { @interrupt[cpu] = 0; }
 tracepoint:sched:sched_waking /@in_tree[args->pid]/ {
+  @ready[args->pid] = nsecs;
   printf("woken %llu %d %d %d %d %d\\n", nsecs, args->pid, pid, tid, @timer[cpu], @interrupt[cpu]);
 }
-END { clear(@in_tree); clear(@entered); clear(@timer); clear(@interrupt); }
+END { clear(@in_tree); clear(@entered); clear(@queued); clear(@ready); clear(@timer); clear(@interrupt); }
 """
 
 # Classes of systoll's that each kind of waker of the kernel's fits.
@@ -59,6 +73,8 @@ FITS = {
 }
 
 Waking = collections.namedtuple("Waking", "at woken pid tid timer interrupt")
+# A long call: when it returned, its time, and for how much of it its thread was ready to run; ns.
+Call = collections.namedtuple("Call", "at ns queued")
 
 
 def traced(box, argv):
@@ -87,7 +103,8 @@ def traced(box, argv):
                 waking = Waking(*map(int, words))
                 wakings[waking.woken].append(waking)
             elif kind == "returned":
-                returns[int(words[1])].append((int(words[0]), int(words[2])))
+                at, tid, *times = map(int, words)
+                returns[tid].append(Call(at, *times))
     main = report["processes"][0]["pid"]
     begun = min(at for at, pid, _ in execs if pid == main)
     return report, begun, wakings, returns
@@ -114,16 +131,16 @@ def lead(waits, begun, returns):
 
 def as_long(wait, returns):
     """Returns when calls of the wait's thread returned that took as long."""
-    return [at for at, ns in returns[wait["tid"]] if abs(ns - wait["ns"]) < ALIKE_NS]
+    return [call.at for call in returns[wait["tid"]] if abs(call.ns - wait["ns"]) < ALIKE_NS]
 
 
 def same_call(wait, begun, returns):
-    """Returns when the wait's call was entered and returned, by the kernel; zeros if it shows no such call. On a busy box the
-    thread may wait for a processor between the return and systoll's reading of the clock, so the call may be shorter."""
+    """Returns the wait's call, by the kernel: the longest of its thread within the wait, as systoll reads the clock before the
+    call and after it; of no time if there is none."""
     begin = begun + wait["begin_ns"]
-    calls = [(at - ns, at) for at, ns in returns[wait["tid"]] if ns < wait["ns"] + ALIKE_NS]
-    nearest = min(calls, key=lambda call: abs(call[0] - begin), default=(0, 0))
-    return nearest if abs(nearest[0] - begin) < ALIKE_NS else (0, 0)
+    end = begin + wait["ns"]
+    calls = [call for call in returns[wait["tid"]] if call.at - call.ns > begin - ALIKE_NS and call.at < end + ALIKE_NS]
+    return max(calls, key=lambda call: call.ns, default=Call(0, 0, 0))
 
 
 def agreement(box, argv):
@@ -138,8 +155,8 @@ def agreement(box, argv):
     waits = [wait for wait in waits if row_of(wait) not in ("exit", "exit_group", "execve")]
     begun -= lead(waits, begun, returns)
     for wait in waits:
-        entered, returned = same_call(wait, begun, returns)
-        of_wait = [w for w in wakings[wait["tid"]] if entered - ALIKE_NS < w.at < returned]
+        call = same_call(wait, begun, returns)
+        of_wait = [w for w in wakings[wait["tid"]] if call.at - call.ns - ALIKE_NS < w.at < call.at]
         row = row_of(wait)
         if not of_wait:
             right["unmatched"] += wait["ns"]
@@ -149,8 +166,11 @@ def agreement(box, argv):
         right["all"] += wait["ns"]
         if wait["waits_for"] in FITS[kind]:
             right["class"] += wait["ns"]
+        elif wait["waits_for"] == "processor" and call.queued >= LEAST_QUEUED * call.ns:
+            right["class"] += wait["ns"]
+            right["queued"] += wait["ns"]
         else:
-            wrong[f"{row} is {wait['waits_for']} and not {kind}"] += wait["ns"]
+            wrong[f"{row} is {wait['waits_for']} and not {kind}, ready {call.queued / call.ns:.2f}"] += wait["ns"]
         if kind in ("same", "other"):
             right["woken"] += wait["ns"]
             by = wait["by"] and wait["by"]["tid"]
@@ -164,7 +184,7 @@ def agreement(box, argv):
 
 def agrees(box, kind, *more):
     by_class, by_thread, right, wrong = agreement(box, [box.build("known_wakers.c"), kind, *more])
-    said = f"class {by_class:.3f}, thread {by_thread:.3f} of {right['all'] / 1e6:.0f} ms, {right['unmatched'] / 1e6:.0f} ms unmatched; {dict(wrong)}"
+    said = f"class {by_class:.3f}, thread {by_thread:.3f} of {right['all'] / 1e6:.0f} ms, {right['unmatched'] / 1e6:.0f} ms unmatched, {right['queued'] / 1e6:.0f} ms queued; {dict(wrong)}"
     if os.environ.get("SYSTOLL_TEST_FIGURES"):
         with open(os.environ["SYSTOLL_TEST_FIGURES"], "a") as f:
             f.write(f"{kind} {' '.join(more)}: {said}\n")
