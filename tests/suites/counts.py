@@ -140,7 +140,8 @@ def gcc_compile(box):
 def printed(box, argv):
     """Returns {syscall: (calls, errors)} of the table that `systoll run -c` prints."""
     out = os.path.join(box.dir, "table")
-    r = box.run([box.systoll, "run", "-q", "-c", "-o", out, "--", *argv])
+    r = box.run(box.watch(argv, "-q", "-c", "-o", out))
+    assert os.path.exists(out), (r.returncode, r.stderr[-300:])
     with open(out) as f:
         lines = f.read().splitlines()
     head = next((n for n, line in enumerate(lines) if line.startswith("------")), None)

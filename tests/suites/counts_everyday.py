@@ -6,23 +6,10 @@ any of a few runs of either may be the one that agrees, as in `counts`, which ho
 import os
 
 from harness import test, tool
-from suites.counts import TRIES, differences, strace_table
+from suites.counts import TRIES, differences, printed, strace_table
 
 # A call whose result depends on which of two processes ends first.
 WAITS = {"wait4"}
-
-
-def printed(box, argv):
-    """Returns {syscall: (calls, errors)} of the table that `systoll run -c` prints."""
-    out = os.path.join(box.dir, "table")
-    r = box.run(box.watch(argv, "-q", "-c", "-o", out))
-    assert os.path.exists(out), (r.returncode, r.stderr[-300:])
-    with open(out) as f:
-        lines = f.read().splitlines()
-    head = next((n for n, line in enumerate(lines) if line.startswith("------")), None)
-    assert head is not None and not any("not exact" in line for line in lines), (r.returncode, lines)
-    rows = [line.split() for line in lines[head + 1:] if line and not line.startswith("------")]
-    return {w[-1]: (int(w[3]), int(w[4]) if len(w) == 6 else 0) for w in rows if w[-1] != "total"}
 
 
 def files(box):
