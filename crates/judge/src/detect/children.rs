@@ -2,6 +2,7 @@
 
 use super::families::{Family, Starting, begins, done, executed, families};
 use crate::collections::sums::Sums;
+use crate::evidence::standing_for;
 use crate::options::Options;
 use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
 use std::cmp::Reverse;
@@ -35,8 +36,8 @@ pub(crate) struct Children {
     pub copies: Option<Copies>,
     /// True if the programs' own work costs more than their starts.
     pub works: bool,
-    /// Scripts' lines that waited for the children, those for the first program first, the most first; empty if only lines
-    /// are known that waited for other programs. `None` if no line is known.
+    /// Scripts' lines that waited for the children, program by program; empty if none is known for the first program. `None` if
+    /// no line is known.
     pub lines: Option<Vec<RowLine>>,
 }
 
@@ -63,26 +64,29 @@ impl Children {
         let makes = |row: &&Row| !begins(row) && !row.syscall.name().is_some_and(|name| AWAITS.contains(&name));
         let makers = self.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize)).filter(makes);
         let makers: BTreeSet<FrameId> = makers.flat_map(|row| &row.lines).map(|line| line.frame).collect();
-        let first = self.programs.first().map(|started| &started.program);
         let of_image = |image: &ProcessId| {
             let image = recording.processes.get(image.0 as usize)?;
             let line = awaited_at.get(&image.pid).filter(|line| makers.contains(line))?;
-            Some(((Some(&image.exe) != first, *line), 1))
+            Some((&image.exe, *line))
         };
-        let awaited: BTreeMap<(bool, FrameId), u64> = Sums::of(self.images.iter().filter_map(of_image));
-        let known = awaited.values().fold(0u64, |sum, n| sum.saturating_add(*n)).max(1);
-        let mut by_use: Vec<_> = awaited.into_iter().collect();
-        by_use.sort_by_key(|((is_other, frame), looks)| (*is_other, Reverse(*looks), *frame));
-        let of_others = by_use.first().is_some_and(|((is_other, _), _)| *is_other);
+        let mut known: BTreeMap<&Arc<str>, BTreeMap<FrameId, u64>> = BTreeMap::new();
+        for (program, line) in self.images.iter().filter_map(of_image) {
+            known.entry(program).or_default().add(line, 1);
+        }
+        // Of programs that are started as often, one whose line is known comes first.
+        self.programs.sort_by_key(|started| (Reverse(started.count), !known.contains_key(&started.program)));
+        let is_first_known = self.programs.first().is_some_and(|first| known.contains_key(&first.program));
         let mut lines: Vec<RowLine> = Vec::new();
-        for ((_, frame), looks) in by_use.iter().copied().filter(|_| !of_others) {
-            let weight = (self.count as f64 * looks as f64 / known as f64).round() as u64;
-            match lines.iter_mut().find(|line| line.frame == frame) {
-                Some(line) => (line.looks, line.weight) = (line.looks + looks, line.weight.saturating_add(weight)),
-                None => lines.push(RowLine { frame, looks, weight }),
+        for started in self.programs.iter().filter(|_| is_first_known) {
+            let of_program = known.get(&started.program).map(|lines| standing_for(started.count, lines));
+            for line in of_program.into_iter().flatten() {
+                match lines.iter_mut().find(|of| of.frame == line.frame) {
+                    Some(of) => (of.looks, of.weight) = (of.looks + line.looks, of.weight.saturating_add(line.weight)),
+                    None => lines.push(line),
+                }
             }
         }
-        self.lines = (!by_use.is_empty()).then_some(lines);
+        self.lines = (!known.is_empty()).then_some(lines);
     }
 }
 
@@ -281,6 +285,32 @@ mod tests {
             recording.processes.push(image(101 + 2 * n, "/bin/date", Some(at + 1)));
         }
         recording
+    }
+
+    #[test]
+    fn lines_are_those_of_the_first_program_whose_line_is_known() {
+        let of = |counts: [u64; 3], awaited: &[(u32, u32)]| {
+            let image = |pid: u32, exe: &str| Process { pid, exe: exe.into(), ..Process::default() };
+            let line = |frame: u32| RowLine { frame: FrameId(frame), looks: 1, weight: 1 };
+            let recording = Recording {
+                processes: vec![image(1, "/bin/a"), image(2, "/bin/b"), image(3, "/bin/b"), image(4, "/bin/c")],
+                rows: vec![Row { lines: (1..5).map(line).collect(), ..row(ProcessId(0), "vfork", 60) }],
+                ..Recording::default()
+            };
+            let mut children = gather(&recording, &Semantics::new(), Vec::new(), 0);
+            children.rows = vec![RowId(0)];
+            children.images = (0..4).map(ProcessId).collect();
+            let programs = ["/bin/a", "/bin/b", "/bin/c"].into_iter().zip(counts);
+            children.programs = programs.map(|(program, count)| Started { program: program.into(), count }).collect();
+            let awaited = awaited.iter().map(|(pid, line)| (*pid, FrameId(*line))).collect();
+            children.note_lines(&recording, &awaited);
+            children.lines.map(|lines| lines.iter().map(|line| (line.frame.0, line.weight)).collect::<Vec<_>>())
+        };
+        assert_eq!(of([20; 3], &[]), None);
+        // Of programs that are started as often, one whose line is known comes first; each line stands for its program.
+        assert_eq!(of([20; 3], &[(2, 3), (3, 3), (4, 1)]), Some(vec![(3, 20), (1, 20)]));
+        assert_eq!(of([21, 20, 20], &[(2, 3)]), Some(vec![]), "the line of another program");
+        assert_eq!(of([20; 3], &[(1, 9)]), None, "a line that makes no process");
     }
 
     #[test]

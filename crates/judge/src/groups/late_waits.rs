@@ -2,13 +2,13 @@
 
 use crate::causes::catalogue::Catalogue;
 use crate::evidence::claim::Claim;
+use crate::evidence::standing_for;
 use crate::evidence::survey::RowView;
 use crate::groups::group::{Group, explain, symptoms};
 use crate::groups::strands::stack;
 use crate::results::finding::{Advice, Finding, Kind};
 use crate::time::{NeedlessKind, NeedlessWaits};
-use std::cmp::Reverse;
-use systoll_model::{Recording, RowId, RowLine};
+use systoll_model::{Recording, Row, RowId, RowLine};
 
 /// Names of programs that start one job after another unless `-j` says otherwise.
 const MAKES: [&str; 3] = ["make", "gmake", "bmake"];
@@ -53,12 +53,7 @@ pub(crate) fn advise_users(finding: &mut Finding, late: &NeedlessWaits, recordin
 
 /// Returns the lines that made such waits, the most first; the known ones stand for all.
 pub(crate) fn lines(late: &NeedlessWaits) -> Vec<RowLine> {
-    let known = late.lines.values().fold(0u64, |sum, n| sum.saturating_add(*n)).max(1);
-    let weight = |looks: u64| (late.calls as f64 * looks as f64 / known as f64).round() as u64;
-    let of = |(frame, looks): (&_, &u64)| RowLine { frame: *frame, looks: *looks, weight: weight(*looks) };
-    let mut lines: Vec<RowLine> = late.lines.iter().map(of).collect();
-    lines.sort_by_key(|line| (Reverse(line.looks), line.frame));
-    lines
+    standing_for(late.calls, &late.lines)
 }
 
 /// Returns true if the first of a finding's lines makes none of its waits: it sent the requests that they are for.
@@ -79,33 +74,36 @@ pub(crate) fn needs_lines(finding: &Finding, recording: &Recording) -> bool {
     shared || lines.is_empty() && is_others() || is_asked_elsewhere(finding, recording)
 }
 
-/// Gives a finding about waits or starts a strand whose lines are those of them, since other lines may make most of the row's
-/// calls: no line if none is known.
+/// Gives a finding about waits or starts a strand with the lines that made these calls, since other lines may make most of the
+/// row's calls: no line if none is known.
 pub(crate) fn narrow(finding: &mut Finding, strands: &mut Recording) {
     let is_asked_elsewhere = is_asked_elsewhere(finding, strands);
-    let (Some(lead), Some(lines)) = (finding.strands.first_mut(), &finding.at_lines) else { return };
+    let (Some((lead, others)), Some(lines)) = (finding.strands.split_first_mut(), &finding.at_lines) else { return };
     let Some(mut row) = strands.rows.get(lead.0 as usize).cloned() else { return };
     if is_asked_elsewhere {
         row.api = None;
     }
+    finding.user = lines.first().map(|line| line.frame);
+    *lead = put_with_lines(row, lines.clone(), strands);
+    // What starts and awaits one program serves the others of its maker as well.
+    for strand in others.iter_mut().filter(|_| finding.starts) {
+        let Some(row) = strands.rows.get(strand.0 as usize).filter(|row| !row.lines.is_empty()).cloned() else {
+            continue;
+        };
+        let of_these = |line: &&RowLine| lines.iter().any(|of| of.frame == line.frame);
+        let lines = row.lines.iter().filter(of_these).copied().collect();
+        *strand = put_with_lines(row, lines, strands);
+    }
+}
+
+/// Adds a row to the strands with these lines in place of its own, and returns its id.
+fn put_with_lines(mut row: Row, lines: Vec<RowLine>, strands: &mut Recording) -> RowId {
     row.user = lines.first().map(|line| line.frame);
     // The frames above are those of the line with most calls.
-    let same = row.lines.first().map(|line| line.frame) == row.user;
-    if !same {
+    if row.lines.first().map(|line| line.frame) != row.user {
         row.outer = stack(strands, row.user.into_iter().collect());
     }
-    row.lines.clone_from(lines);
-    finding.user = row.user;
+    row.lines = lines;
     strands.rows.push(row);
-    *lead = RowId(strands.rows.len() as u32 - 1);
-    // What starts and awaits one program serves the others of its maker as well.
-    for strand in finding.strands.iter_mut().skip(1).filter(|_| finding.starts) {
-        let Some(row) = strands.rows.get(strand.0 as usize).filter(|row| !row.lines.is_empty()) else { continue };
-        let mut row = row.clone();
-        row.lines.retain(|line| lines.iter().any(|of| of.frame == line.frame));
-        row.user = row.lines.first().map(|line| line.frame);
-        row.outer = stack(strands, row.user.into_iter().collect());
-        strands.rows.push(row);
-        *strand = RowId(strands.rows.len() as u32 - 1);
-    }
+    RowId(strands.rows.len() as u32 - 1)
 }

@@ -29,9 +29,9 @@ pub(crate) fn ordered_rows(group: &Group<'_>, shown: JudgedView<'_>) -> Vec<RowI
         // the program.
         None => rows.sort_by_key(|id| !(forks(id) && recording.row(*id).user.is_some())),
     }
-    // The call to change comes before those that it saves.
+    // The call to change comes before the calls that it saves.
     let leads = |id: &RowId| shown.views.get(id.0 as usize).is_some_and(RowView::leads);
-    rows.sort_by_key(|id| !leads(id));
+    rows.sort_by_cached_key(|id| !leads(id));
     // Rows without a user's frame come last: a fork that shares its parent's stack often shows no caller, and of a row that
     // several lines share no sample may show the line of the finding's object. Any other call shows it.
     rows.sort_by_key(|id| recording.row(*id).user.is_none());
