@@ -327,7 +327,7 @@ def mean(ratios):
 
 
 def take_turns(name, opts, minutes, pairs):
-    """Adds pairs of turns to those of each observer: on new servers, since of two that are alike one is a tenth faster."""
+    """Adds turns to the pairs of each observer, on new servers: of two that are alike, one is a tenth faster."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as begun:
         os.chmod(folder, 0o755)
         plain = Server(name, os.path.join(folder, "plain"))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Beginning of the name of a file that is being written.
 const UNFINISHED: &str = ".systoll-";
-/// Rights to a file, of which the umask takes some away: who reads tables and counters need not be the agent's user.
+/// Rights to a file before the umask takes some away: who reads tables and counters need not be the agent's user.
 const MODE: u32 = 0o666;
 /// Folders below the one for the day.
 const DEPTH: usize = 3;
@@ -17,7 +17,7 @@ pub(crate) struct Store {
     folder: PathBuf,
 }
 
-/// The files that [`Store::prune`] removed, their bytes, and the bytes of those that are left.
+/// The number and bytes of the files that [`Store::prune`] removed, and the bytes of the files that are left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pruned {
     pub(crate) files: usize,

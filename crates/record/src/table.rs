@@ -17,7 +17,8 @@ use systoll_symbols::RawFrame;
 const MAX_IMAGES: usize = 96;
 /// Further images with an entry of their own, at most: who waits for a program, and where, is known of such images only.
 const MAX_LATE_IMAGES: usize = 64;
-/// Images of [`MAX_LATE_IMAGES`] of one program, at most.
+/// Images of [`MAX_LATE_IMAGES`] of one program, at most. Of a dash that ran three programs in two loops, the second after these
+/// 96, the line of the first program was then known in five of six runs (`shared_lines.lines_of_programs`).
 const LATE_OF_PROGRAM: u32 = 8;
 /// Entries of folded images, at most; further programs share one.
 const MAX_FOLDED: usize = 512;
