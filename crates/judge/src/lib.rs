@@ -137,6 +137,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     if let Some(parts) = &parts {
         found.iter_mut().for_each(|finding| parts.restore(finding, recording));
     }
+    found.iter_mut().for_each(|finding| by_object::note_shared(finding, recording));
     all.extend(found);
     let claimed_cpu_ns = joint_bounds::hold_together(&mut all, recording);
     all.sort_by_key(|f| (Reverse(f.confidence), Reverse(f.time_to_win_ns()), f.rows.first().copied()));

@@ -223,7 +223,7 @@ impl Names {
             trunks.filter_map(|trunk| whole_part(row, &trunk, table)).collect::<Vec<_>>()
         });
         let samples = table.rows.iter().flat_map(|row| {
-            let stacks = row.samples.weighed(row.entered).into_iter();
+            let stacks = row.weighed_samples().into_iter();
             stacks.filter_map(|sample| part_above(row, sample.stack.whole, table)).collect::<Vec<_>>()
         });
         for part in outers.chain(trunks).chain(samples) {
@@ -307,7 +307,7 @@ impl Names {
                     squares: sample.squares,
                 })
             };
-            source.samples.weighed(source.entered).into_iter().filter_map(sample).collect::<Vec<_>>()
+            source.weighed_samples().into_iter().filter_map(sample).collect::<Vec<_>>()
         };
         table.rows.iter().enumerate().flat_map(of_row).collect()
     }

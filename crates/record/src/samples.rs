@@ -142,13 +142,8 @@ impl Samples {
     }
 
     /// Returns the samples of a row whose `calls` were entered, each with the number of calls for which it stands: each
-    /// octave's calls are divided between the samples in it. None if all of them have one stack, or one object that no
-    /// script's lines share.
+    /// octave's calls are divided between the samples in it.
     pub(crate) fn weighed(&self, calls: u64) -> Vec<WeighedSample> {
-        let is_shared = self.has_several_lines() || self.objects.len() > 1 && self.has_several_callers();
-        if !is_shared {
-            return Vec::new();
-        }
         let seen = self.objects.iter().flat_map(|known| &known.seen.0);
         let in_octave = |octave: u32| seen.clone().filter(|(of, _)| *of == octave).map(|(_, n)| n).sum::<u64>();
         let sizes: Vec<(u32, f64)> = octaves(calls, seen.clone().map(|(octave, _)| *octave))
@@ -242,13 +237,6 @@ mod tests {
             |line| all.iter().filter(|s| s.stack.whole == line).map(|s| (s.looks, s.weight)).collect::<Vec<_>>();
         assert_eq!(of_line(1).iter().map(|(looks, _)| looks).sum::<u64>(), 1);
         assert!(of_line(1)[0].1 < 10 && of_line(2).iter().map(|(_, weight)| weight).sum::<u64>() > 2_000, "{all:?}");
-    }
-
-    #[test]
-    fn a_row_of_one_line_needs_no_objects() {
-        let mut samples = Samples::default();
-        ["/a", "/b"].iter().for_each(|name| samples.note(1, Some(name), Some(stack(2))));
-        assert!(samples.weighed(2).is_empty() && !samples.has_several_lines());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::long_calls::SlowestCalls;
 use crate::queued::QueuedTimes;
 use crate::row_lines::{self, Line};
 use crate::sampled_calls::SampledCalls;
-use crate::samples::{SampledStack, Samples};
+use crate::samples::{SampledStack, Samples, WeighedSample};
 use crate::stacks::Stacks;
 use crate::trunks::Trunks;
 use std::collections::{BTreeMap, HashMap};
@@ -136,6 +136,12 @@ impl RawRow {
     /// Returns true if the sampled lines show the code that made the row's calls.
     pub(crate) fn lines_tell(&self) -> bool {
         row_lines::tell(&self.lines, self.entered)
+    }
+
+    /// Returns the samples by object of a row that serves several lines or callers; none of another, which needs no objects.
+    pub(crate) fn weighed_samples(&self) -> Vec<WeighedSample> {
+        let is_shared = self.samples.has_several_callers() || self.trunks.all.len() > 1;
+        if is_shared { self.samples.weighed(self.entered) } else { Vec::new() }
     }
 
     /// Attributes the calls between the last sampled octave and this one, if at most [`SKIPPED`] octaves lie between:

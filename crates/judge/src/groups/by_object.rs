@@ -245,7 +245,7 @@ fn measure(shares: &mut [RowPart], row: &RowSeen<'_>, recording: &Recording, vie
             (Some(ledger), Some(told)) => by_ledger(ledger, told, calls, by_windows(row, &is, calls)),
             _ => by_windows(row, &is, calls),
         };
-        let of_calls = match by_samples(row, &names, recording, calls) {
+        let of_calls = match by_samples(row.id, &names, 0, recording, calls) {
             Some(sampled) if sampled.high - sampled.low < of_calls.high - of_calls.low => sampled,
             _ => of_calls,
         };
@@ -334,10 +334,28 @@ fn by_ledger(part: &Ledger, told: &Ledger, calls: u64, by_windows: Estimate) -> 
     Estimate { estimate: within(by_windows.estimate), low: within(by_windows.low), high: within(by_windows.high) }
 }
 
-/// Returns the number of the calls about the objects `names`, estimated from samples by object; `None` if the row has none,
-/// or more objects than samples tell apart.
-fn by_samples(row: &RowSeen<'_>, names: &[&str], recording: &Recording, calls: u64) -> Option<Estimate> {
-    let samples = recording.object_samples_of(row.id);
+/// Sets the number of calls about a finding's one object, where one of its rows may serve others: a script's row holds the calls
+/// of all lines that use a function of the interpreter, and samples show whether one of compiled code has several callers. That
+/// all of its calls are about the object is not known of those that no window shows.
+pub(crate) fn note_shared(finding: &mut Finding, recording: &Recording) {
+    let Some(name) = finding.what.as_deref().filter(|_| finding.calls_about.is_none()) else { return };
+    let windows = finding.evidence.windows;
+    let about = |id: &RowId| {
+        let row = recording.row(*id);
+        let calls = row.counts.calls;
+        let is_shared = !row.lines.is_empty() || !recording.trunks_of(*id).is_empty();
+        by_samples(*id, &[name], windows, recording, calls)
+            .or_else(|| (is_shared && windows > 0).then(|| of_equal_samples(1.0, windows as f64, calls)))
+            .unwrap_or(Estimate { estimate: calls, low: calls, high: calls })
+    };
+    let all = finding.rows.iter().map(about).fold(Estimate::default(), Estimate::and);
+    finding.calls_about = (all.low < finding.calls).then_some(all);
+}
+
+/// Returns the number of the calls about the objects `names`, estimated from samples by object, and from `more` windows that
+/// show such calls only; `None` if the row has no samples, or more objects than these distinguish.
+fn by_samples(row: RowId, names: &[&str], more: u64, recording: &Recording, calls: u64) -> Option<Estimate> {
+    let samples = recording.object_samples_of(row);
     let sum = |of: &dyn Fn(&ObjectSample) -> u64| samples.iter().map(of).fold(0u64, u64::saturating_add) as f64;
     let is_part = |sample: &ObjectSample| sample.object.as_deref().is_some_and(|name| names.contains(&name));
     let (all, squares) = (sum(&|sample| sample.weight), sum(&|sample| sample.squares));
@@ -346,10 +364,16 @@ fn by_samples(row: &RowSeen<'_>, names: &[&str], recording: &Recording, calls: u
         return None;
     }
     let share = sum(&|sample| if is_part(sample) { sample.weight } else { 0 }) / all;
-    // So many samples of equal weight say as much as these. The share is kept from 0 and 1, where it would seem exact.
-    let n = all * all / squares;
+    // So many samples of equal weight say as much as these.
+    let sampled = all * all / squares;
+    let n = sampled + more as f64;
+    Some(of_equal_samples((share * sampled + more as f64) / n, n, calls))
+}
+
+/// Returns the number of calls with a share that `n` samples show. The share is kept from 0 and 1, where it would seem exact.
+fn of_equal_samples(share: f64, n: f64, calls: u64) -> Estimate {
     let safe = (share * n + 1.0) / (n + 2.0);
-    Some(estimate(share, 2.0 * (safe * (1.0 - safe) / n).sqrt(), calls))
+    estimate(share, 2.0 * (safe * (1.0 - safe) / n).sqrt(), calls)
 }
 
 /// Returns the number of a part's calls, estimated from windows. Each octave of the row's count has the weight of its

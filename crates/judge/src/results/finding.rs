@@ -271,8 +271,8 @@ pub struct Finding {
     /// Number of all calls of the rows.
     pub calls: u64,
     /// Number of the rows' calls that are about the finding's objects, if they have calls about
-    /// other objects too; `None` if all are. Of starts: of the calls that served them, if the rows
-    /// have others.
+    /// other objects too, or may have, as they serve several lines or callers; `None` if all are. Of
+    /// starts: of the calls that served them, if the rows have others.
     pub calls_about: Option<Estimate>,
     /// Number of calls that are claimed needless.
     pub needless: Estimate,

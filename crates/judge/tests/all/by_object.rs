@@ -164,3 +164,22 @@ fn lines_have_the_shares_of_all_samples_where_all_calls_are_needless() {
         assert_eq!(row.lines.iter().map(|line| line.weight).collect::<Vec<_>>(), [1_000, 1_000]);
     }
 }
+
+#[test]
+fn calls_of_a_place_with_several_callers_are_about_its_one_object_as_far_as_is_known() {
+    let trace = rounds(4_000, |_| append("/var/log/access.log"));
+    let about = |lines: &[&str]| {
+        let mut rec = recording(&trace, BUSY);
+        with_lines(&mut rec, lines, |object| usize::from(!object.ends_with("access.log")));
+        let log = judge(&rec, &Catalogue::builtin(), &Options::default());
+        let log = cause(&log, "reopen-per-write");
+        (log.calls, log.calls_about.map(|about| (about.low < about.estimate, about.estimate, about.high)))
+    };
+    let judgement = judge(&recording(&trace, BUSY), &Catalogue::builtin(), &Options::default());
+    assert_eq!(cause(&judgement, "reopen-per-write").calls_about, None, "one caller");
+    assert_eq!(about(&["/var/log/access.log"]), (8_000, Some((true, 8_000, 8_000))));
+    // Samples show what no window does: one line appends to another log.
+    let (calls, about_one) = about(&["/var/log/access.log", "/srv/other"]);
+    let (is_open, estimate, high) = about_one.expect("an estimate");
+    assert!(calls == 8_000 && is_open && (5_000..8_000).contains(&estimate) && high <= 8_000, "{about_one:?}");
+}

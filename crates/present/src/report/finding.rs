@@ -183,7 +183,8 @@ impl Report<'_> {
             segments.push(Line::of(Role::Faint, format!("{more} more")));
         }
         // Samples are of all calls of a line, also of those about other objects.
-        let others = if f.calls_about.is_some() && !f.starts { ", calls about others among them" } else { "" };
+        let has_others = !f.starts && f.calls_about.is_some_and(|about| about.high < f.calls);
+        let others = if has_others { ", calls about others among them" } else { "" };
         let too_few = if vague { ", too few for shares" } else { "" };
         segments.push(Line::of(Role::Faint, format!("{}{too_few}{others}", counted(looks, "sample", "samples"))));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
