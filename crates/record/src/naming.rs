@@ -367,7 +367,7 @@ fn part_above(row: &RawRow, whole: u32, table: &Table) -> Option<Part> {
 }
 
 /// Returns the part above a row's context that all its whole stacks share. If they already differ below the script's
-/// line, returns that line alone.
+/// line, returns that line and the callers that all stacks with it share.
 fn outer_part(row: &RawRow, told: Option<&MergedTrunks>, table: &Table) -> Option<Part> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
     if let Some((told, first)) = told.and_then(|told| Some((told, told.trunks.all.first()?))) {
@@ -377,6 +377,14 @@ fn outer_part(row: &RawRow, told: Option<&MergedTrunks>, table: &Table) -> Optio
     let line = line.filter(|_| row.lines_tell());
     let stack = table.stacks.get(whole as usize)?;
     let at = line.and_then(|line| stack.frames.iter().position(|f| *f == line));
-    let (from, to) = at.filter(|at| *at >= shared).map_or((context, shared), |at| (at, at + 1));
-    Some((whole, from, to))
+    let Some(at) = at.filter(|at| *at >= shared) else { return Some((whole, context, shared)) };
+    let outwards = stack.frames.get(at..)?;
+    let of_trunk = |trunk: &RawTrunk| {
+        let frames = &table.stacks.get(trunk.whole as usize)?.frames;
+        let from = frames.iter().position(|frame| Some(frame) == outwards.first())?;
+        Some(frames.get(from..)?.iter().zip(outwards).take_while(|(a, b)| a == b).count())
+    };
+    // Of stacks that were not kept, the callers are unknown.
+    let shared = if row.trunks.others > 0 { None } else { row.trunks.all.iter().filter_map(of_trunk).min() };
+    Some((whole, at, at + shared.unwrap_or(1)))
 }

@@ -313,18 +313,28 @@ fn lines(samples: &[&ObjectSample]) -> Vec<RowLine> {
     lines
 }
 
-/// Returns the frames above the row's context that all samples of `line` have in common; only the line, if they differ
-/// below it.
+/// Returns the frames above the row's context that all samples of `line` have in common; the line and its callers that all have
+/// in common, if they differ below it.
 fn outer<'a>(parts: &'a Recording, samples: &[&ObjectSample], line: Option<FrameId>) -> Cow<'a, [FrameId]> {
-    let mut stacks =
-        samples.iter().filter(|sample| sample.line == line).map(|sample| &parts.stack(sample.above).frames);
-    let Some(first) = stacks.next() else { return Cow::Borrowed(&[]) };
-    let alike = |other: &Vec<FrameId>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
-    let shared = stacks.map(alike).min().unwrap_or(first.len());
-    match line.filter(|line| !first.iter().take(shared).any(|frame| frame == line)) {
-        Some(line) => Cow::Owned(vec![line]),
-        None => Cow::Borrowed(first.get(..shared).unwrap_or_default()),
+    let of_line = samples.iter().filter(|sample| sample.line == line);
+    let stacks = || of_line.clone().map(|sample| &*parts.stack(sample.above).frames);
+    let whole = in_common(stacks());
+    match line.filter(|line| !whole.contains(line)) {
+        Some(line) => {
+            let from_line = |frames: &'a [FrameId]| frames.get(frames.iter().position(|frame| *frame == line)?..);
+            let outwards = in_common(stacks().filter_map(from_line));
+            if outwards.is_empty() { Cow::Owned(vec![line]) } else { Cow::Borrowed(outwards) }
+        }
+        None => Cow::Borrowed(whole),
     }
+}
+
+/// Returns the innermost frames that all stacks have in common.
+fn in_common<'a>(mut stacks: impl Iterator<Item = &'a [FrameId]>) -> &'a [FrameId] {
+    let Some(first) = stacks.next() else { return &[] };
+    let alike = |other: &[FrameId]| first.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let shared = stacks.map(alike).min().unwrap_or(first.len());
+    first.get(..shared).unwrap_or_default()
 }
 
 /// Adds a stack to a recording. Returns its id.
