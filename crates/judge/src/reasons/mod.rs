@@ -96,6 +96,7 @@ reasons! {
     SharedCounter "shared-counter" [Toggle] Silent: "it is opened, locked, read, written and left: others change the same file" => "A counter that is locked, read and written";
     MovedLog "moved-log" [Toggle] Weak: "the file is moved away now and then, and only opening it anew finds the new one" => "A log that is moved away is opened anew";
     OwesOthers "owes-others" [Blocking] Silent: "the program answers others in between, who may rely on what was stored" => "A flush of what was just flushed";
+    SharedSync "shared-sync" [Blocking] Silent: "several threads wait for it together: what they wrote is stored at once" => "One sync for several threads";
     ReplacesFile "replaces-file" [Blocking] Silent: "the bytes are stored before the file gets its name, so that the name never stands for half a file" => "A sync before a file gets its name";
     // Transfers.
     SignalBetween "signal-between" [SmallIo] Silent: "a signal or a ready descriptor came in between, and may be the answer to what was written" => "A signal comes before each write";
@@ -111,6 +112,7 @@ reasons! {
     LastWords "last-words" [SmallIo] Weak: "the program ended by its own signal, and the file may be the trace of it" => "third.ok-flight-log.healthy";
     OneResultEach "one-result-each" [SmallIo] Weak: "each piece is the result of one input, for which a reader may wait" => "A result for each input goes out when it is known";
     // Waiting.
+    ServesSeveral "serves-several" [BusyPoll] Silent: "most of the threads that are woken together find work" => "Threads that are woken together, each for its own";
     GaveProcessorAway "gave-processor-away" [BusyPoll] Silent: "most of the polls gave the processor to another thread" => "own.rs-rendezvous-channel.sick";
     SentByOthers "sent-by-others" [NoOp] Silent: "a signal's handler or a child may have sent the wake" => "A thread that wakes itself";
 }
