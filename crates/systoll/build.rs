@@ -23,15 +23,19 @@ fn main() {
     // anyway.
     println!("cargo::rustc-link-arg-bins=-Wl,--build-id=sha1");
     let is = |what: &str, value: &str| std::env::var(what).is_ok_and(|is| is == value);
-    let here = is("CARGO_CFG_TARGET_ENV", "gnu") && is("CARGO_CFG_TARGET_ARCH", "x86_64");
+    let x86_64 = is("CARGO_CFG_TARGET_ARCH", "x86_64");
+    let here = is("CARGO_CFG_TARGET_ENV", "gnu") && (x86_64 || is("CARGO_CFG_TARGET_ARCH", "aarch64"));
     let out = std::env::var_os("OUT_DIR").map(PathBuf::from);
     if let Some(out) = out.filter(|_| here)
         && stand_ins(&out).is_some()
     {
         // The folder is an argument for the linker. A search path of the package would also apply to packages that link
         // with it.
-        for arg in [format!("-L{}", out.display()), "-static".into(), "-no-pie".into(), "-Wl,-e,systoll_start".into()] {
+        for arg in [&format!("-L{}", out.display()), "-static", "-no-pie"] {
             println!("cargo::rustc-link-arg-bins={arg}");
+        }
+        if x86_64 {
+            println!("cargo::rustc-link-arg-bins=-Wl,-e,systoll_start");
         }
     }
 }
