@@ -9,6 +9,10 @@ from archives import ROOT, Entry
 LIBRARY = "libsystoll_block.so"
 # Bytes of a program header that asks for a loader (elf.h: PT_INTERP), and where headers lie.
 PT_INTERP = 3
+# Names of a machine, Linux's and Debian's, by its number in ELF files (elf.h: EM_X86_64, EM_AARCH64).
+MACHINES = {62: ("x86_64", "amd64"), 183: ("aarch64", "arm64")}
+# The machine whose libraries for tests there are.
+TESTED = "x86_64"
 
 
 def workspace(field):
@@ -38,20 +42,27 @@ def cargo(*words, extra=()):
     return target
 
 
-def build(folder, sysroot=None):
-    """Builds all pieces and puts them into `folder`. The library is linked against the C library of `sysroot`, an older
-    system's folder with its libc6-dev, where one is given."""
-    target = cargo("build", "--locked", "--profile", "dist", "-p", "systoll")
-    keep(folder, "systoll", read(target, "dist", "systoll"), 0o755)
-    library(folder, sysroot)
-    for what in ("man", "completions"):
-        cargo("run", "--quiet", "--locked", "--profile", "dist", "-p", "xtask", "--", what, os.path.join(folder, what))
+def pieces(folder, target=None):
+    """The names of what `folder` has to hold for packages of its command's machine; of the target's, or of this one,
+    where there is no command yet."""
+    if os.path.exists(os.path.join(folder, "systoll")):
+        name = machine(folder)[0]
+    else:
+        name = (target or os.uname().machine).split("-")[0]
+    return ("systoll", *([LIBRARY] if name == TESTED else []), "man", "completions")
 
 
-def library(folder, sysroot=None):
+def build(folder, wanted, sysroot=None, target=None):
+    """Builds pieces and puts them into `folder`. The library is linked against the C library of `sysroot`, an older system's
+    folder with its libc6-dev, where one is given."""
     extra = [f"-Clink-arg=--sysroot={sysroot}"] if sysroot else []
-    target = cargo("build", "--locked", "--profile", "dist", "-p", "systoll-test-c", extra=extra)
-    keep(folder, LIBRARY, read(target, "dist", LIBRARY), 0o755)
+    for name, package, flags in (("systoll", "systoll", []), (LIBRARY, "systoll-test-c", extra)):
+        if name in wanted:
+            into = cargo("build", "--locked", "--profile", "dist", "-p", package, *(["--target", target] if target else []), extra=flags)
+            keep(folder, name, read(into, target or "", "dist", name), 0o755)
+    for what in ("man", "completions"):
+        if what in wanted:
+            cargo("run", "--quiet", "--locked", "--profile", "dist", "-p", "xtask", "--", what, os.path.join(folder, what))
 
 
 def keep(folder, name, data, mode):
@@ -70,6 +81,11 @@ def command(folder):
     if data[:4] != b"\x7fELF" or any(word(headers + n * size, 4) == PT_INTERP for n in range(count)):
         raise SystemExit(f"{folder}/systoll is not static: build it where the C library's archives are (glibc 2.34 or later, libc6-dev)")
     return data
+
+
+def machine(folder):
+    """The names of the machine that the command was built for: Linux's, Debian's."""
+    return MACHINES[int.from_bytes(read(folder, "systoll")[18:20], "little")]
 
 
 def needs_glibc(data):

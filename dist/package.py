@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packages of systoll for x86-64 Linux, each by one command, the same bytes from the same pieces.
+"""Packages of systoll for Linux, each by one command, the same bytes from the same pieces.
 
   package.py build            the static command, the tests' library, man pages, completions
   package.py tar              systoll-VERSION-x86_64-linux.tar.gz: the command, its pages, the library for tests in C
@@ -10,6 +10,8 @@
   package.py home [URL]       where the project lives: says it, or sets it everywhere
 
 Python's own library is all it needs. What is not in --from DIR yet is built there by cargo first.
+Packages are for the machine that the command there was built for, x86-64 or aarch64; --target builds for another than this.
+Packages for aarch64 have no libraries for tests, which are x86-64's, and so there is none for npm.
 """
 import argparse
 import hashlib
@@ -50,18 +52,20 @@ HEADER = os.path.join(ROOT, "crates", "test-c", "include", "systoll_block.h")
 
 def for_c(folder, libraries):
     """What tests in C and C++ include and link."""
+    if built.machine(folder)[0] != built.TESTED:
+        return []
     return [Entry("include/systoll_block.h", built.read(HEADER)), Entry(f"{libraries}/{built.LIBRARY}", built.read(folder, built.LIBRARY), 0o755)]
 
 
 def make_tar(folder):
-    name = f"systoll-{built.workspace('version')}-x86_64-linux"
+    name = f"systoll-{built.workspace('version')}-{built.machine(folder)[0]}-linux"
     files = [Entry("bin/systoll", built.command(folder), 0o755), *pages(folder), *for_c(folder, "lib"), *built.licences()]
     files += [Entry(n, built.read(ROOT, n)) for n in ("README.md", "CHANGELOG.md")]
     return f"{name}.tar.gz", gz(tar([Entry(f"{name}/{e.name}", e.data, e.mode) for e in files]))
 
 
 def make_deb(folder):
-    version = built.workspace("version")
+    version, (machine, debian) = built.workspace("version"), built.machine(folder)
     copyright = (
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: systoll\n"
         f"Source: {built.workspace('repository')}\n\nFiles: *\nCopyright: the authors of systoll\nLicense: Expat or Apache-2.0\n"
@@ -69,18 +73,18 @@ def make_deb(folder):
     )
     doc = "usr/share/doc/systoll"
     files = [Entry("usr/bin/systoll", built.command(folder), 0o755), Entry(f"{doc}/copyright", copyright)]
-    files += [Entry(f"usr/{e.name}", e.data, e.mode) for e in (*pages(folder), *for_c(folder, "lib/x86_64-linux-gnu"))]
+    files += [Entry(f"usr/{e.name}", e.data, e.mode) for e in (*pages(folder), *for_c(folder, f"lib/{machine}-linux-gnu"))]
     files += [Entry(f"{doc}/{e.name}", e.data) for e in built.licences()]
     files += [Entry(f"{doc}/changelog.gz", gz(built.read(ROOT, "CHANGELOG.md"))), Entry(f"{doc}/SKILL.md", built.read(ROOT, "skills", "systoll", "SKILL.md"))]
     control = (
-        f"Package: systoll\nVersion: {version}\nArchitecture: amd64\nMaintainer: the authors of systoll <systoll@{home_host()}>\n"
+        f"Package: systoll\nVersion: {version}\nArchitecture: {debian}\nMaintainer: the authors of systoll <systoll@{home_host()}>\n"
         f"Installed-Size: {sum(len(e.data) for e in files) // 1024 + 1}\nSection: devel\nPriority: optional\n"
         f"Suggests: gcc, debuginfod\nHomepage: {built.workspace('repository')}\nDescription: {SUMMARY}\n{ABOUT}"
     )
     sums = "".join(f"{hashlib.md5(e.data).hexdigest()}  {e.name}\n" for e in sorted(files, key=lambda e: e.name))
     inside = lambda entries: lzma.compress(tar([Entry(f"./{e.name}", e.data, e.mode) for e in entries]), preset=level())
     parts = [("debian-binary", b"2.0\n"), ("control.tar.xz", inside([Entry("control", control), Entry("md5sums", sums)])), ("data.tar.xz", inside(files))]
-    return f"systoll_{version}_amd64.deb", ar(parts)
+    return f"systoll_{version}_{debian}.deb", ar(parts)
 
 
 def metadata():
@@ -96,12 +100,14 @@ def metadata():
 
 def make_wheel(folder):
     """The command as a script, the plugin as a package. It runs on musl too; there the plugin says that it can't count."""
-    version, library = built.workspace("version"), built.read(folder, built.LIBRARY)
-    tag = f"py3-none-manylinux_2_{built.needs_glibc(library)}_x86_64.musllinux_1_1_x86_64"
+    version, machine = built.workspace("version"), built.machine(folder)[0]
+    library = built.read(folder, built.LIBRARY) if machine == built.TESTED else b""
+    tag = f"py3-none-manylinux_2_{built.needs_glibc(library)}_{machine}.musllinux_1_1_{machine}"
     info = f"systoll-{version}.dist-info"
     source = os.path.join(PLUGIN, "src", "systoll")
     files = [Entry(f"systoll/{n}", built.read(source, n)) for n in sorted(os.listdir(source)) if n.endswith(".py")]
-    files.append(Entry(f"systoll/{built.LIBRARY}", library, 0o755))
+    if library:
+        files.append(Entry(f"systoll/{built.LIBRARY}", library, 0o755))
     files.append(Entry(f"systoll-{version}.data/scripts/systoll", built.command(folder), 0o755))
     # Below the environment's own prefix, where man finds pages by the PATH; zsh's folder there has another name than Debian's.
     places = [(e.name.replace("zsh/vendor-completions", "zsh/site-functions"), e.data) for e in pages(folder)]
@@ -116,6 +122,8 @@ def make_wheel(folder):
 
 
 def make_npm(folder):
+    if built.machine(folder)[0] != built.TESTED:
+        raise SystemExit("the npm package is for x86-64 only, as the library of its plugin is")
     source = os.path.join(ROOT, "plugins", "node")
     package = json.loads(built.read(source, "package.json"))
     package.pop("scripts")
@@ -159,20 +167,22 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("what", choices=["build", *MAKES, "all", "home"])
     p.add_argument("url", nargs="?")
-    p.add_argument("--from", dest="folder", metavar="DIR", default=os.path.join(ROOT, "target", "dist-pieces"))
+    p.add_argument("--from", dest="folder", metavar="DIR", help="what has been built: target/dist-pieces, and a folder beside it for another machine")
     p.add_argument("--out", metavar="DIR", default=os.path.join(ROOT, "target", "packages"))
+    p.add_argument("--target", metavar="TRIPLE", help="build for another machine: aarch64-unknown-linux-gnu, with its linker named to cargo")
     p.add_argument("--sysroot", metavar="DIR", help="link the library against this system's C library: Debian 11's, for wheels that old systems take")
     opts = p.parse_args()
     if opts.what == "home":
         return home(opts.url) if opts.url else print(built.workspace("repository"))
-    pieces = ("systoll", built.LIBRARY, "man", "completions")
-    if opts.what == "build" or not all(os.path.exists(os.path.join(opts.folder, n)) for n in pieces):
-        built.build(opts.folder, opts.sysroot)
+    opts.folder = opts.folder or os.path.join(ROOT, "target", "-".join(filter(None, ("dist-pieces", opts.target))))
+    lacking = [n for n in built.pieces(opts.folder, opts.target) if opts.what == "build" or not os.path.exists(os.path.join(opts.folder, n))]
+    built.build(opts.folder, lacking, opts.sysroot, opts.target)
     if opts.what == "build":
         return print(opts.folder)
     os.makedirs(opts.out, exist_ok=True)
     sums = []
-    for what in MAKES if opts.what == "all" else [opts.what]:
+    made = [m for m in MAKES if m != "npm" or built.machine(opts.folder)[0] == built.TESTED]
+    for what in made if opts.what == "all" else [opts.what]:
         name, data = MAKES[what](opts.folder)
         built.keep(opts.out, name, data, 0o644)
         sums.append(f"{hashlib.sha256(data).hexdigest()}  {name}")

@@ -11,8 +11,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     import package
 
     pieces = os.environ.get("SYSTOLL_PIECES") or os.path.join(ROOT, "target", "dist-pieces")
-    if not all(os.path.exists(os.path.join(pieces, name)) for name in ("systoll", built.LIBRARY)):
-        built.build(pieces)
+    built.build(pieces, [name for name in built.pieces(pieces) if not os.path.exists(os.path.join(pieces, name))])
     name, data = package.make_wheel(pieces)
     built.keep(wheel_directory, name, data, 0o644)
     return name

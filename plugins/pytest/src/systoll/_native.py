@@ -35,6 +35,8 @@ try:
 except OSError as error:
     # Another architecture or system, or a checkout without a built library.
     library, why_not = None, f"the counter's library can't be loaded: {error}"
+    if os.uname().machine != "x86_64":
+        why_not = f"calls of a block are counted on x86-64 only, and this machine is {os.uname().machine}"
 
 
 def text(pointer):
