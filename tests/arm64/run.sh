@@ -1,22 +1,33 @@
 #!/bin/bash
 # Builds systoll for arm64 and runs unit tests and suites in a Debian for arm64 that this machine emulates:
-#   tests/arm64/run.sh [SUITE…]
-# Without SUITEs: the unit tests of the crates with code of their own for aarch64, and the suites of ptrace and of names that
-# end in minutes there. The whole suite `counts.` takes far longer, and so does `go_and_musl`, for which Go builds its library.
+#   tests/arm64/run.sh [--packages | SUITE…]
+# Without SUITEs: the packages are made, installed and run, and so are the unit tests of the crates with code of their own for
+# aarch64 and some tests of counts, attaching and names. A whole suite takes long there; name it to run it.
 # Each part ends with the time that it took. What was built stays in target/arm64 (4 GB; `rm -r` it to begin anew).
+# --packages builds them as for a release, in target/arm64/packages, and runs nothing else.
 # Ends with status 77 and a reason if the emulator or the packages can't be had.
 #
 # ARM64_MIRROR names another mirror of Debian's, ARM64_CPU another processor: the default has no pointer authentication and
 # boots in 40 % of the time that `max,pauth-impdef=on` takes, which has. ARM64_GUEST names a script to run in the guest instead:
-# it finds systoll and the repository in its folder.
+# it finds systoll and the repository in its folder. Times that are said in the guest are by its own clock, which counts
+# instructions.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/tests/arm64 bed=$PWD/target/arm64 target=aarch64-unknown-linux-gnu
 mirror=${ARM64_MIRROR:-http://deb.debian.org/debian} cpu=${ARM64_CPU:-neoverse-n1}
 # Crates whose unit tests run: those with folders `arch`, and the one that translates numbers, flags and structs.
 crates=(model price symbols record)
-suites=("$@")
-[ $# = 0 ] && suites=(counts_everyday. counts.mix counts.spawn counts.signals attach_ptrace. names. names_scripts names_perl_php names_lua names_node)
+# One of so many scripts of the suites of names.
+scripts=1 units=0 packages=0 folder=debug suites=("$@")
+if [ $# = 0 ]; then
+    units=1 packages=1 scripts=6
+    # A few of each kind: all of `counts.`, of the forty commands and of attaching took three times as long as all these.
+    suites=(counts.{mix,spawn,signals} counts_everyday.{ls,sort,find_exec,tar,bash,zsh,php,sqlite3}
+        attach_ptrace.{what_it_does,threads,functions,a_stopped,systoll_is,the_watching}
+        names.names_are names_scripts.lines_of_scripts names_perl_php names_lua names_node.lines)
+elif [ "$1" = --packages ]; then
+    packages=1 folder=dist suites=()
+fi
 
 skip() {
     echo "$*"
@@ -31,30 +42,37 @@ done
 [ ${#missing[@]} = 0 ] || skip "not installed: ${missing[*]} (apt-get install --no-install-recommends ${missing[*]})"
 mkdir -p "$bed"
 
-# timed NAME COMMAND...: runs a part, and says how long it took.
+# cpu: processor time of all commands that have ended, s (proc(5): cutime and cstime, in hundredths).
+cpu() {
+    awk '{ print int(($16 + $17) / 100) }' "/proc/$$/stat"
+}
+
+# timed NAME COMMAND...: runs a part, and says how long it took; on a busy machine, the processor's time says more.
 timed() {
-    local name=$1 begun=$SECONDS
+    local name=$1 begun=$SECONDS used
+    used=$(cpu)
     shift
     "$@"
-    echo "$name: $((SECONDS - begun)) s"
+    echo "$name: $((SECONDS - begun)) s, $(($(cpu) - used)) s of processor"
 }
 
 # unpack NAME SUITE OPTIONS...: packages in a folder, without running any of their code.
 unpack() {
     local name=$1 suite=$2
     shift 2
-    [ -e "$bed/$name.done" ] && return
-    rm -rf "${bed:?}/$name"
+    # A list that has changed since is another folder's.
+    [ -e "$bed/$name.done" ] && [ "$(cat "$bed/$name.done")" = "$*" ] && return
+    rm -rf "${bed:?}/$name" "$bed/$name.done"
     mmdebstrap --quiet --variant=extract "$@" "$suite" "$bed/$name" "deb $mirror $suite main" >"$bed/$name.log" 2>&1 || return
     rm -rf "$bed/$name"/usr/share/{doc,locale,man} "$bed/$name"/var/cache/apt
-    touch "$bed/$name.done"
+    echo "$*" >"$bed/$name.done"
 }
 
 # What is watched, and what counts beside systoll.
 unpack_guest() {
     unpack guest trixie --architectures=arm64 --include=linux-image-arm64,bash,coreutils,util-linux,procps,findutils,grep,sed,tar,\
-python3,strace,gcc,g++,libc6-dev,binutils,busybox-static,nodejs,perl,ruby,lua5.4,php-cli,dash,zsh,golang-go,musl-tools,iproute2,\
-kmod,libc-bin,gdb,git,sqlite3,mawk,make,libc6-dbg
+python3,strace,gcc,g++,libc6-dev,binutils,busybox-static,nodejs,perl,ruby,lua5.1,lua5.2,lua5.3,lua5.4,php-cli,dash,zsh,golang-go,musl-tools,iproute2,\
+kmod,libc-bin,gdb,git,sqlite3,mawk,make,libc6-dbg,luajit,dpkg,diffutils,python3-pip-whl
 }
 
 # The compiler: Debian's own Rust has a standard library for other machines. Its list of packages may be older than it says.
@@ -95,7 +113,7 @@ cross() {
 }
 
 # Crates that work for each call, or on each name: emulated, they are too slow unoptimised. Optimising the others, which judge
-# and show, takes longer than it saves.
+# and show, takes longer than it saves: `judge` alone two minutes of processor.
 quick=(binfile hooks model record symbols)
 slow=(import prove)
 profile=(--config 'profile.dev.opt-level=0' --config 'profile.dev.package."*".opt-level=1')
@@ -104,10 +122,45 @@ for name in "${quick[@]}"; do profile+=(--config "profile.dev.package.systoll-$n
 profile+=(--config 'profile.dev.package.systoll-symbols.debug="line-tables-only"')
 for name in "${slow[@]}"; do profile+=(--config "profile.dev.package.systoll-$name.opt-level=0"); done
 
-build() {
+fetch() {
     mkdir -p "$bed/cargo"
     CARGO_HOME=$bed/cargo cargo fetch --quiet --locked || skip "the crates can't be fetched"
-    cross cargo build --quiet --locked "${profile[@]}" --target "$target" --package systoll --bin systoll
+}
+
+# quietly COMMAND...: shows what a command wrote to standard error only where it fails: the linker warns of each function that is
+# linked statically and may load a library.
+quietly() {
+    "$@" 2>"$bed/errors" || { cat "$bed/errors" >&2; return 1; }
+}
+
+build() {
+    fetch
+    quietly cross cargo build --quiet --locked "${profile[@]}" --target "$target" --package systoll --bin systoll
+}
+
+# Builds as releases are built (dist/built.py), without the name of any folder in it.
+build_dist() {
+    local crates
+    fetch
+    crates=$(cd "$bed/cargo/registry/src" && echo *)
+    quietly cross env RUSTFLAGS="--remap-path-prefix=/w/main=/systoll --remap-path-prefix=/w/cargo/registry/src/$crates=/crates" \
+        cargo build --quiet --locked --profile dist --target "$target" --package systoll --bin systoll
+}
+
+# make_packages FOLDER: makes the packages of a command that was built, with pages by the tool that ./test has built.
+make_packages() {
+    local what
+    rm -rf "$bed/packages" "$bed/pieces"
+    mkdir -p "$bed/packages"
+    if [ ! -x target/tests/xtask ]; then
+        echo "packages: skipped, there is no target/tests/xtask yet, which makes their pages (./test builds it)"
+        return
+    fi
+    install -D -m 755 "$bed/target/$target/$1/systoll" "$bed/pieces/systoll"
+    for what in man completions; do target/tests/xtask $what "$bed/pieces/$what"; done
+    # What is not given away need not be small.
+    [ "$1" = dist ] || export SYSTOLL_PACKAGE_LEVEL=1
+    dist/package.py all --from "$bed/pieces" --out "$bed/packages"
 }
 
 # Builds the unit tests, and lists them: crate, path.
@@ -154,7 +207,7 @@ share() {
     local share=$bed/share name path
     rm -rf "$share"
     mkdir -p "$share"/{repository,units}
-    cp "$bed/target/$target/debug/systoll" "$share/systoll"
+    cp "$bed/target/$target/$folder/systoll" "$share/systoll"
     # Suites beside those that run read other files of the repository.
     git ls-files -z -- ':!reports' ':!fuzz' ':!docs/evidence' | tar -c --ignore-failed-read --null -T - | tar -x -C "$share/repository"
     if [ -n "${ARM64_GUEST:-}" ]; then
@@ -163,6 +216,11 @@ share() {
     fi
     {
         echo "status=0"
+        if [ $packages = 1 ] && [ -e "$bed/packages/SHA256SUMS" ]; then
+            cp -r "$bed/packages" "$here/packages.sh" "$share"
+            echo "begun=\$SECONDS; bash packages.sh || status=1"
+            echo "echo \"packages: \$((SECONDS - begun)) s\""
+        fi
         if [ $units = 1 ]; then
             while read -r name path; do
                 cp "$bed/target/$path" "$share/units/$name"
@@ -171,18 +229,22 @@ share() {
                 echo "echo \"unit tests of $name: \$((SECONDS - begun)) s\""
             done <"$bed/units"
         fi
-        echo "begun=\$SECONDS"
-        echo "/usr/bin/python3 repository/tests/run.py --systoll systoll --user nobody --jobs 1 ${suites[*]} || status=1"
-        echo "echo \"suites: \$((SECONDS - begun)) s\""
+        if [ ${#suites[@]} != 0 ]; then
+            echo "begun=\$SECONDS"
+            echo "SYSTOLL_TEST_SCRIPTS=$scripts /usr/bin/python3 repository/tests/run.py --systoll systoll --user nobody --jobs 1 ${suites[*]} || status=1"
+            echo "echo \"suites: \$((SECONDS - begun)) s\""
+        fi
         echo "exit \$status"
     } >"$share/in-guest"
 }
 
 # Boots the guest on a copy of the disk that is thrown away; with one processor, since hand-overs between emulated processors
-# take long.
+# take long. Its clock counts instructions, 1 ns each, while there is work: the emulator's own slowness, and other work of this
+# machine, would otherwise be the guest's time, of which sampling may take a share only and tests have a limit. By this machine's
+# clock, watching `true` took 5 to 12 s there on a busy machine, and most cases had 1 to 15 samples; by that clock, 0.11 s.
 boot() {
     timeout "${ARM64_SECONDS:-900}" qemu-system-aarch64 -M virt,gic-version=3 -cpu "$cpu" -smp 1 -m 3072 \
-        -accel tcg,thread=multi,tb-size=512 -kernel "$bed/vmlinuz" -initrd "$bed/initrd.gz" \
+        -accel tcg,thread=single,tb-size=512 -icount shift=0 -kernel "$bed/vmlinuz" -initrd "$bed/initrd.gz" \
         -append "console=hvc0 quiet panic=-1 mitigations=off nokaslr" \
         -drive "file=$bed/disk.img,if=none,id=disk,format=raw,snapshot=on" -device virtio-blk-pci,drive=disk \
         -fsdev "local,id=host,path=$bed/share,security_model=none" -device virtio-9p-pci,fsdev=host,mount_tag=host \
@@ -190,12 +252,11 @@ boot() {
         -device virtio-rng-pci -display none -monitor none -serial none -nodefaults -no-reboot
 }
 
-units=1
-[ $# = 0 ] || units=0
-timed "packages" unpack_both
+timed "packages had" unpack_both
 disk &
 disk=$!
-timed "build" build
+if [ $folder = dist ]; then timed "build" build_dist; else timed "build" build; fi
+[ $packages = 0 ] || timed "packages made" make_packages $folder
 [ $units = 0 ] || timed "unit tests built" build_units
 timed "disk" wait $disk
 share

@@ -5,7 +5,7 @@ other Luas, with colons between them; each then runs every case."""
 import os
 
 from harness import BOTH, test, tool
-from suites.names_scripts import CALLS
+from suites.names_scripts import CALLS, to_run
 
 CASES = []
 ASK = 'os.remove("gone")'
@@ -161,7 +161,7 @@ def wrong(box, name, defined, body, lua, shown, run):
 def lines_of_lua(box):
     others = [lua for lua in os.environ.get("SYSTOLL_TEST_LUAS", "").split(":") if lua]
     failed = {}
-    runs = [(lua, case) for case in CASES for lua in others or [tool(case[3])]]
+    runs = [(lua, case) for case in to_run(CASES) for lua in others or [tool(case[3])]]
     for lua, (name, defined, body, _, shown, run) in runs:
         why = wrong(box, name, defined, body, lua, shown, run)
         if why:

@@ -20,6 +20,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "direct.h"
+
 #define OWN __attribute__((noinline, noclone, used))
 static volatile long sink;
 static int (*volatile pointer)(int) = getpgid;
@@ -135,9 +137,7 @@ OWN void numbered(void)
 }
 OWN void direct(void)
 {
-	long r;
-	__asm__ volatile("syscall" : "=a"(r) : "a"(SYS_sched_get_priority_min), "D"(1) : "rcx", "r11", "memory"); //= sched_get_priority_min - direct
-	sink += r;
+	sink += CALL_DIRECTLY(SYS_sched_get_priority_min, 1); //= sched_get_priority_min - direct
 }
 
 /* gcc turns these into jumps, whatever comes before them on the way. */
