@@ -17,16 +17,17 @@ here=$PWD/tests/arm64 bed=$PWD/target/arm64 target=aarch64-unknown-linux-gnu
 mirror=${ARM64_MIRROR:-http://deb.debian.org/debian} cpu=${ARM64_CPU:-neoverse-n1}
 # Crates whose unit tests run: those with folders `arch`, and the one that translates numbers, flags and structs.
 crates=(model price symbols record)
-# One of so many scripts of the suites of names.
-scripts=1 units=0 packages=0 folder=debug suites=("$@")
+# One of so many scripts and programs of the suites of names: a variable of theirs.
+scripts=${SYSTOLL_TEST_SCRIPTS:-1} units=0 packages=0 build=build suites=("$@")
 if [ $# = 0 ]; then
-    units=1 packages=1 scripts=6
-    # A few of each kind: all of `counts.`, of the forty commands and of attaching took three times as long as all these.
-    suites=(counts.{mix,spawn,signals} counts_everyday.{ls,sort,find_exec,tar,bash,zsh,php,sqlite3}
+    units=1 packages=1 scripts=10
+    # A few of each kind: all of `counts.`, of the forty commands and of attaching take many times as long. Not `names.names_are`:
+    # there, Go builds its library, and the call that `swapcontext` makes has no name yet (the other 30 of `calls.c` have).
+    suites=(counts.{mix_musl_static,spawn,signals} counts_everyday.{ls,sort,find_exec,tar,bash,zsh,php,sqlite3}
         attach_ptrace.{what_it_does,threads,functions,a_stopped,systoll_is,the_watching}
-        names.names_are names_scripts.lines_of_scripts names_perl_php names_lua names_node.lines)
+        names_scripts.lines_of_scripts names_perl_php names_lua names_node.lines)
 elif [ "$1" = --packages ]; then
-    packages=1 folder=dist suites=()
+    packages=1 build=build_dist suites=()
 fi
 
 skip() {
@@ -136,6 +137,8 @@ quietly() {
 build() {
     fetch
     quietly cross cargo build --quiet --locked "${profile[@]}" --target "$target" --package systoll --bin systoll
+    # Half of the bytes that the guest copies and unpacks.
+    cross aarch64-linux-gnu-strip -o /w/target/systoll "/w/target/$target/debug/systoll"
 }
 
 # Builds as releases are built (dist/built.py), without the name of any folder in it.
@@ -145,9 +148,10 @@ build_dist() {
     crates=$(cd "$bed/cargo/registry/src" && echo *)
     quietly cross env RUSTFLAGS="--remap-path-prefix=/w/main=/systoll --remap-path-prefix=/w/cargo/registry/src/$crates=/crates" \
         cargo build --quiet --locked --profile dist --target "$target" --package systoll --bin systoll
+    cp "$bed/target/$target/dist/systoll" "$bed/target/systoll"
 }
 
-# make_packages FOLDER: makes the packages of a command that was built, with pages by the tool that ./test has built.
+# make_packages: makes the packages of the command that was built, with pages by the tool that ./test has built.
 make_packages() {
     local what
     rm -rf "$bed/packages" "$bed/pieces"
@@ -156,10 +160,10 @@ make_packages() {
         echo "packages: skipped, there is no target/tests/xtask yet, which makes their pages (./test builds it)"
         return
     fi
-    install -D -m 755 "$bed/target/$target/$1/systoll" "$bed/pieces/systoll"
+    install -D -m 755 "$bed/target/systoll" "$bed/pieces/systoll"
     for what in man completions; do target/tests/xtask $what "$bed/pieces/$what"; done
     # What is not given away need not be small.
-    [ "$1" = dist ] || export SYSTOLL_PACKAGE_LEVEL=1
+    [ $build = build_dist ] || export SYSTOLL_PACKAGE_LEVEL=1
     dist/package.py all --from "$bed/pieces" --out "$bed/packages"
 }
 
@@ -207,7 +211,7 @@ share() {
     local share=$bed/share name path
     rm -rf "$share"
     mkdir -p "$share"/{repository,units}
-    cp "$bed/target/$target/$folder/systoll" "$share/systoll"
+    cp "$bed/target/systoll" "$share/systoll"
     # Suites beside those that run read other files of the repository.
     git ls-files -z -- ':!reports' ':!fuzz' ':!docs/evidence' | tar -c --ignore-failed-read --null -T - | tar -x -C "$share/repository"
     if [ -n "${ARM64_GUEST:-}" ]; then
@@ -255,8 +259,8 @@ boot() {
 timed "packages had" unpack_both
 disk &
 disk=$!
-if [ $folder = dist ]; then timed "build" build_dist; else timed "build" build; fi
-[ $packages = 0 ] || timed "packages made" make_packages $folder
+timed "build" $build
+[ $packages = 0 ] || timed "packages made" make_packages
 [ $units = 0 ] || timed "unit tests built" build_units
 timed "disk" wait $disk
 share
