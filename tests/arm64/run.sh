@@ -253,7 +253,8 @@ boot() {
         -drive "file=$bed/disk.img,if=none,id=disk,format=raw,snapshot=on" -device virtio-blk-pci,drive=disk \
         -fsdev "local,id=host,path=$bed/share,security_model=none" -device virtio-9p-pci,fsdev=host,mount_tag=host \
         -device virtio-serial-pci -chardev stdio,id=console,signal=off -device virtconsole,chardev=console \
-        -device virtio-rng-pci -display none -monitor none -serial none -nodefaults -no-reboot
+        -device virtio-rng-pci -display none -monitor none -serial none -nodefaults -no-reboot ||
+        echo "the guest was ended after ${ARM64_SECONDS:-900} s (ARM64_SECONDS)"
 }
 
 timed "packages had" unpack_both
@@ -264,6 +265,6 @@ timed "build" $build
 [ $units = 0 ] || timed "unit tests built" build_units
 timed "disk" wait $disk
 share
-timed "guest" boot || echo "the guest was ended after ${ARM64_SECONDS:-900} s (ARM64_SECONDS)"
+timed "guest" boot
 # A guest that did not come that far has failed.
 grep -qs 'with 0$' "$bed/share/ended"
