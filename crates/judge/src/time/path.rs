@@ -279,8 +279,12 @@ impl Walk<'_> {
         let may_follow = held.len() < DEPTH && self.visited < MOST_VISITED;
         let by = ended.by.filter(|by| may_follow && *by != thread && !held.contains(by));
         let life = by.and_then(|by| Some((by, self.threads.life(by.pid)?)));
-        let mut waited = end - begin;
-        if let Some((by, life)) = life {
+        let Some(span) = self.recording.wait_spans.spans.get(at) else { return };
+        let unused = self.threads.unused(span, (begin, end));
+        let mut waited = unused.iter().fold(0, |sum, (from, to)| sum + (to - from));
+        *self.others.entry(thread.pid).or_default() += (end - begin) - waited;
+        for (begin, end) in unused {
+            let Some((by, life)) = life else { break };
             let lived = (life.start_ns.clamp(begin, end), life.end_ns.clamp(begin, end));
             if lived.0 < lived.1 {
                 held.push(thread);
@@ -292,7 +296,6 @@ impl Walk<'_> {
         if waited == 0 {
             return;
         }
-        let Some(span) = self.recording.wait_spans.spans.get(at) else { return };
         let (class, row, line) = (ended.class, span.row, span.line);
         let empty = WallPart { class, row, calls: 0, ns: 0, longest_ns: 0, line, unsampled: false, corrected: false };
         let part = self.parts.entry((class, row, line)).or_insert(empty);

@@ -512,3 +512,25 @@ fn a_damaged_recording_is_judged_without_harm() {
     run.recording.wait_spans.kept = false;
     assert!(run.judged().wall.is_none());
 }
+
+#[test]
+fn what_a_schedulers_idle_thread_waits_for_another_thread_may_run() {
+    let idle = |function: &str| {
+        let mut run = Run::of(100).process(1, None, (0, 100));
+        run.recording.processes[0].cpu_ns = Some(100 * MS);
+        let run = run.wait((1, 1), "epoll_pwait", (10, 90), nothing).wait((1, 2), "futex", (10, 30), nothing);
+        let run = run.wait((1, 3), "ppoll", (10, 90), nothing);
+        let mut run = run.wait((1, 2), "futex", (70, 80), |span| span.args[1] = 128);
+        run.recording.frames = vec![systoll_model::Frame {
+            locations: vec![systoll_model::Location { function: function.into(), file: None, line: None }],
+            ..systoll_model::Frame::default()
+        }];
+        run.recording.stacks.push(Stack { frames: vec![systoll_model::FrameId(0)], complete: true });
+        let row = run.recording.rows.iter_mut().find(|row| row.syscall.name() == Some("epoll_pwait")).unwrap();
+        row.context = systoll_model::StackId(1);
+        run.classes()
+    };
+    // Thread 2 is not known to be there after 80 ms.
+    assert_eq!(idle("runtime.findRunnable"), (vec![(WaitClass::Clock, 40)], 60));
+    assert_eq!(idle("main.wait"), (vec![(WaitClass::Clock, 80)], 20));
+}

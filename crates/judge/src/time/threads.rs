@@ -107,6 +107,15 @@ fn monitors(recording: &Recording) -> BTreeSet<ThreadId> {
     recording.wait_spans.spans.iter().filter(of_monitor).map(ThreadId::of).collect()
 }
 
+/// Functions of Go's run-time in a thread that has nothing to run, and waits for work or for what goroutines wait for.
+const IDLE: [&str; 2] = ["runtime.stopm", "runtime.findRunnable"];
+
+/// Returns for each row whether its calls are those of a scheduler's thread that has nothing to run.
+fn idle_rows(recording: &Recording) -> Vec<bool> {
+    let is_idle = |row: &Row| recording.row_frames(row).any(|frame| IDLE.contains(&frame.function()));
+    recording.rows.iter().map(is_idle).collect()
+}
+
 /// All threads of a run that are known by their ids.
 pub(super) struct Threads<'a> {
     /// Indices of each thread's long waits, by rising time.
@@ -118,6 +127,8 @@ pub(super) struct Threads<'a> {
     ended_by: BTreeMap<u32, ThreadId>,
     /// Threads without work of the program, which watch the others.
     monitors: BTreeSet<ThreadId>,
+    /// For each row, whether its calls are those of a scheduler's thread that has nothing to run.
+    idle_rows: Vec<bool>,
     lives: BTreeMap<u32, Life>,
     /// The processes that each process made.
     children: BTreeMap<u32, BTreeSet<u32>>,
@@ -200,6 +211,7 @@ impl<'a> Threads<'a> {
             ended_ns,
             ended_by,
             monitors,
+            idle_rows: idle_rows(recording),
             lives,
             children,
             with_folded,
@@ -218,6 +230,54 @@ impl<'a> Threads<'a> {
         let begin = span(self.waits(last).first()).map_or(u64::MAX, |wait| wait.begin_ns);
         let left = span(self.waits(first).last()).filter(|wait| wait.result.is_none());
         (last, left.map_or(begin, |wait| wait.begin_ns.min(begin)))
+    }
+
+    /// Returns the parts of a wait in which no other thread of the process ran, if a scheduler's thread had nothing to run then:
+    /// what it ran before, another thread may run. The whole wait, if it is another one. A thread is known to be there from its
+    /// first long wait to its last.
+    pub(super) fn unused(&self, wait: &WaitSpan, (begin, end): (u64, u64)) -> Vec<(u64, u64)> {
+        let mut left = vec![(begin, end)];
+        if !self.idle_rows.get(wait.row.0 as usize).is_some_and(|idle| *idle) {
+            return left;
+        }
+        let tids = self.of_process.get(&wait.pid).into_iter().flatten();
+        let others = tids.map(|tid| ThreadId { pid: wait.pid, tid: *tid });
+        for other in others.filter(|other| *other != ThreadId::of(wait) && !self.monitors.contains(other)) {
+            let asleep = self.asleep_within(other, (begin, end));
+            let common = |(from, to): &(u64, u64)| {
+                let within = asleep.iter().map(|(since, until)| ((*since).max(*from), (*until).min(*to)));
+                within.filter(|(from, to)| from < to).collect::<Vec<_>>()
+            };
+            left = left.iter().flat_map(common).collect();
+        }
+        left
+    }
+
+    /// Returns the times within an interval in which a thread waited, or was not known to be there.
+    fn asleep_within(&self, thread: ThreadId, (begin, end): (u64, u64)) -> Vec<(u64, u64)> {
+        let waits = self.waits(thread);
+        let span = |at: usize| waits.get(at).and_then(|at| self.recording.wait_spans.spans.get(*at));
+        let begun = |at: &usize| self.recording.wait_spans.spans.get(*at).is_some_and(|span| span.begin_ns <= begin);
+        let from = waits.partition_point(begun);
+        let first = span(0).map_or(u64::MAX, |span| span.begin_ns);
+        let mut asleep = vec![(begin, first.clamp(begin, end))];
+        for span in (from.saturating_sub(1)..waits.len()).map_while(span).take_while(|span| span.begin_ns < end) {
+            let until = if span.result.is_none() { end } else { span.end_ns().min(end) };
+            asleep.push((span.begin_ns.max(begin), until));
+        }
+        let last = span(waits.len().wrapping_sub(1)).map_or(0, WaitSpan::end_ns);
+        asleep.push((last.clamp(begin, end), end));
+        asleep.sort_unstable();
+        asleep.into_iter().filter(|(since, until)| since < until).fold(
+            Vec::new(),
+            |mut joined: Vec<(u64, u64)>, next| {
+                match joined.last_mut() {
+                    Some(before) if next.0 <= before.1 => before.1 = before.1.max(next.1),
+                    _ => joined.push(next),
+                }
+                joined
+            },
+        )
     }
 
     /// Returns true if a process made children that are not known one by one.
