@@ -15,7 +15,7 @@ use crate::names::{FrameId, ModuleId};
 use crate::recording::Recording;
 use crate::row::{Row, RowId};
 use crate::shown_frames::shares;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Name of the mapping whose functions are the system calls.
 pub(super) const KERNEL: &str = "[kernel]";
@@ -32,11 +32,11 @@ pub(super) fn profile(rec: &Recording, more: &[PprofColumn<'_>]) -> Profile {
         strings: Interner::with(String::new()),
         functions: HashMap::new(),
         leaves: HashMap::new(),
+        frames: HashSet::new(),
         profile: Profile::default(),
     };
     b.types_and_comments();
     b.mappings();
-    b.locations();
     b.samples();
     b.profile.string_table = b.strings.into_values();
     b.profile
@@ -50,6 +50,8 @@ struct Builder<'a> {
     functions: HashMap<(i64, i64), u64>,
     /// Locations of system calls and APIs, by mapping and function id.
     leaves: HashMap<(u64, u64), u64>,
+    /// Frames that have a location.
+    frames: HashSet<FrameId>,
     profile: Profile,
 }
 
@@ -110,21 +112,25 @@ impl Builder<'_> {
         self.rec.modules.len() as u64 + 1
     }
 
-    /// Adds the locations: frame `i` is location `i + 1`. System calls and APIs come after them.
-    fn locations(&mut self) {
-        for (index, frame) in self.rec.frames.iter().enumerate() {
+    /// Returns the location of a frame: that of frame `i` is `i + 1`. Those of system calls and APIs come after them all. A
+    /// frame that no stack has gets none: a service's part of a box has the frames of all.
+    fn frame(&mut self, id: FrameId) -> u64 {
+        let location_id = u64::from(id.0) + 1;
+        if self.frames.insert(id) {
+            let frame = self.rec.frame(id);
             let line = |l: &crate::names::Location| Line {
                 function_id: self.function(&l.function, l.file.as_deref().unwrap_or("")),
                 line: l.line.unwrap_or(0).into(),
             };
             let location = Location {
-                id: index as u64 + 1,
+                id: location_id,
                 mapping_id: frame.module.map_or(0, mapping_id),
                 address: frame.address,
                 line: frame.locations.iter().map(line).collect(),
             };
             self.profile.location.push(location);
         }
+        location_id
     }
 
     fn function(&mut self, name: &str, file: &str) -> u64 {
@@ -140,7 +146,7 @@ impl Builder<'_> {
     /// Returns a location of `mapping` that is only a function's name.
     fn leaf(&mut self, mapping: u64, name: &str) -> u64 {
         let function_id = self.function(name, "");
-        let next = self.profile.location.len() as u64 + 1;
+        let next = (self.rec.frames.len() + self.leaves.len()) as u64 + 1;
         *self.leaves.entry((mapping, function_id)).or_insert_with(|| {
             let line = vec![Line { function_id, line: 0 }];
             // Tools merge locations with the same mapping and address, so each gets an address of
@@ -176,7 +182,7 @@ impl Builder<'_> {
         if let Some(api) = &row.api {
             chain.push(self.leaf(row.api_module.map_or(0, mapping_id), api));
         }
-        chain.extend(frames.iter().map(|f| u64::from(f.0) + 1));
+        chain.extend(frames.iter().map(|f| self.frame(*f)));
         chain
     }
 
