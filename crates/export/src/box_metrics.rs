@@ -4,6 +4,8 @@
 //! comes when there is no room is counted as [`OTHER`]. The text that is written can be read again, so that counters go on
 //! where another process left them.
 
+mod otlp;
+
 use crate::error::ExportError;
 use crate::judged_recording::JudgedRecording;
 use crate::open_metrics::label;
@@ -75,6 +77,8 @@ families! {
     Spans = "systoll_agent_spans", true, "Spans in which calls were sampled and counted, or counted only.";
     Lost = "systoll_agent_lost_calls", true, "Calls that are known not to have been counted.";
     Troubles = "systoll_agent_troubles", true, "What went wrong: watching, keeping files, a clock that was set.";
+    Dropped = "systoll_agent_dropped_messages", true, "Messages that no receiver took in time, or that it refused.";
+    Since = "systoll_agent_counting_since_seconds", false, "Time since 1970 at which the counters began.";
     Budget = "systoll_agent_budget_ratio", false, "Share of the box's processors that the agent may take.";
     Processors = "systoll_agent_processors", false, "Processors of the box.";
 }
@@ -146,6 +150,16 @@ impl BoxMetrics {
         self.count(Family::Troubles, format!("what=\"{}\"", label(what)), 1);
     }
 
+    /// Counts messages for a receiver that were dropped.
+    pub fn dropped(&mut self, what: &str, messages: u64) {
+        self.count(Family::Dropped, format!("what=\"{}\"", label(what)), messages);
+    }
+
+    /// Notes the time since 1970 at which the counters begin, unless they began before.
+    pub fn begin(&mut self, now: Duration) {
+        self.values.entry((Family::Since, String::new())).or_insert(ns(now));
+    }
+
     fn count(&mut self, family: Family, labels: String, by: u64) {
         let value = self.values.entry((family, labels)).or_default();
         *value = value.saturating_add(by);
@@ -165,8 +179,7 @@ impl BoxMetrics {
             if let (true, Some((_, unit @ ("seconds" | "ratio")))) = (is_open, name.rsplit_once('_')) {
                 writeln!(out, "# UNIT {declared} {unit}")?;
             }
-            let all = (*family, String::new())..;
-            for ((_, labels), value) in self.values.range(all).take_while(|((of, _), _)| of == family) {
+            for (labels, value) in self.of_family(*family) {
                 let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
                 match family.parts() {
                     1 => writeln!(out, "{sample}{labels} {value}")?,
@@ -186,13 +199,22 @@ impl BoxMetrics {
         Ok(())
     }
 
+    /// Returns the labels and values of a family.
+    fn of_family(&self, family: Family) -> impl Iterator<Item = (&str, u64)> {
+        let all = self.values.range((family, String::new())..).take_while(move |((of, _), _)| *of == family);
+        all.map(|((_, labels), value)| (labels.as_str(), *value))
+    }
+
     /// Reads what [`BoxMetrics::write`] wrote; passes over all else.
     pub fn read(text: &str) -> Self {
         let mut read = Self::default();
         for line in text.lines() {
             let Some((series, value)) = line.rsplit_once(' ') else { continue };
             let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
-            let of_name = |family: &&Family| family.counts() && name.strip_suffix("_total") == Some(family.name());
+            let of_name = |family: &&Family| match family {
+                Family::Since => name == family.name(),
+                _ => family.counts() && name.strip_suffix("_total") == Some(family.name()),
+            };
             let Some((family, labels)) = Family::ALL.iter().find(of_name).zip(labels.strip_suffix('}')) else {
                 continue;
             };
@@ -237,14 +259,22 @@ fn in_parts(text: &str, parts: u64) -> Option<u64> {
 
 /// Returns a label's value among labels, as it is written.
 fn value_of<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = labels.split_once(&format!("{name}=\""))?;
-    let mut is_escaped = false;
-    let end = rest.find(|c| {
-        let ends = c == '"' && !is_escaped;
-        is_escaped = c == '\\' && !is_escaped;
-        ends
-    })?;
-    rest.get(..end)
+    pairs(labels).find(|(of, _)| *of == name).map(|(_, value)| value)
+}
+
+/// Returns the names and values of labels, as they are written.
+fn pairs(mut labels: &str) -> impl Iterator<Item = (&str, &str)> {
+    std::iter::from_fn(move || {
+        let (name, rest) = labels.split_once("=\"")?;
+        let mut is_escaped = false;
+        let end = rest.find(|c| {
+            let ends = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            ends
+        })?;
+        labels = rest.get(end..)?;
+        Some((name.trim_start_matches("\","), rest.get(..end)?))
+    })
 }
 
 /// Returns a service's label, or [`OTHER`] if there is no room for another one.

@@ -36,6 +36,7 @@ pub mod html;
 mod judged_recording;
 mod lanes;
 mod open_metrics;
+mod otlp;
 mod parquet;
 mod perfetto;
 mod pprof;
@@ -48,6 +49,7 @@ pub use comma_separated::answer_csv;
 pub use error::ExportError;
 pub use flamegraph::compared as flamegraph_compared;
 pub use judged_recording::{JudgedRecording, Value};
+pub use otlp::OtlpProfiles;
 pub use parquet::{Labels, SummedRuns, day, for_fleet};
 
 use std::io::Write;
