@@ -1,6 +1,7 @@
 //! An interval: what its spans have counted, by service, and what they have cost.
 
 use crate::cost::Cost;
+use crate::sinks::Sinks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,13 +36,14 @@ impl Interval {
         }
     }
 
-    /// Adds a span's recording, service by service. Calls are judged if some were sampled.
+    /// Adds a span's recording, service by service, each of which `sinks` get as well. Calls are judged if some were sampled.
     pub(crate) fn add(
         &mut self,
         recording: &Recording,
         samples: Option<&Catalogue>,
         host: &str,
         metrics: &mut BoxMetrics,
+        sinks: &mut Sinks,
     ) {
         for service in recording.services() {
             let part = recording.of_service(&service);
@@ -49,6 +51,7 @@ impl Interval {
                 samples.map_or_else(Judgement::default, |catalogue| judge(&part, catalogue, &Options::default()));
             let judged = JudgedRecording::new(&part, &judgement);
             metrics.add(&service, &judged);
+            sinks.add(&service, &judged, &part);
             let has_room = self.services.len() < SERVICES || self.services.contains_key(&service);
             let service = if has_room { service } else { OTHER.into() };
             let used: usize = self.services.values().map(SummedRuns::rows).sum();

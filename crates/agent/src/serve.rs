@@ -72,7 +72,11 @@ fn read_head(stream: &mut TcpStream, end: Instant) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-fn left(end: Instant) -> io::Result<Duration> {
+/// Returns the time until `end`.
+///
+/// # Errors
+/// If it has come.
+pub(crate) fn left(end: Instant) -> io::Result<Duration> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }

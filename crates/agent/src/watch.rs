@@ -4,6 +4,7 @@ use crate::cost::{Cost, in_kernel_ns, own_ns, switches};
 use crate::interval::Interval;
 use crate::pace::{Pace, Plan, SHORTEST};
 use crate::serve::serve;
+use crate::sinks::{Receivers, Sinks};
 use crate::store::{Store, write_whole};
 use std::cell::Cell;
 use std::io;
@@ -50,7 +51,9 @@ pub struct Options {
     pub keep_bytes: u64,
     /// Address at which scrapers are answered.
     pub listen: Option<SocketAddr>,
-    /// Name of the box in the folder; empty for its own.
+    /// Receivers to which counters and profiles are sent.
+    pub receivers: Receivers,
+    /// Name of the box in the folder and for receivers; empty for its own.
     pub host: String,
     /// Seed of the windows' random places.
     pub seed: u64,
@@ -75,6 +78,9 @@ pub enum AgentError {
         /// The system's reason.
         why: io::Error,
     },
+    /// No thread that sends can be started.
+    #[error("can't start to send: {0}")]
+    Send(io::Error),
     /// The box can't be watched.
     #[error(transparent)]
     Record(#[from] systoll_record::Error),
@@ -95,7 +101,8 @@ pub fn watch_box(
     let counters = options.folder.join(COUNTERS);
     // Whoever may write to the folder must not make the agent wait, or fill its memory.
     let kept = systoll_files::head(&counters, MOST_COUNTERS).unwrap_or_default();
-    let metrics = BoxMetrics::read(&String::from_utf8_lossy(&kept));
+    let mut metrics = BoxMetrics::read(&String::from_utf8_lossy(&kept));
+    metrics.begin(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     let published = Arc::new(Mutex::new(metrics.clone()));
     if let Some(address) = options.listen {
         let at = serve(address, Arc::clone(&published)).map_err(|why| AgentError::Listen { address, why })?;
@@ -109,6 +116,7 @@ pub fn watch_box(
         store,
         metrics,
         published,
+        sinks: Sinks::start(&options.receivers, &options.host).map_err(AgentError::Send)?,
         pace: Pace::new(options.budget, processors(), options.interval),
         interval: Interval::new(),
         added_ns: ADDED_NS,
@@ -121,6 +129,8 @@ pub fn watch_box(
     };
     agent.run()?;
     agent.end_interval();
+    agent.sinks.finish();
+    agent.keep_counters();
     Ok(())
 }
 
@@ -154,6 +164,7 @@ struct Agent<'a> {
     metrics: BoxMetrics,
     /// The counters that scrapers see: those that were written to the file, so that none goes back over a kill.
     published: Arc<Mutex<BoxMetrics>>,
+    sinks: Sinks,
     pace: Pace,
     interval: Interval,
     added_ns: f64,
@@ -253,11 +264,14 @@ impl Agent<'_> {
         let after_ns = own_ns().saturating_sub(own_before).saturating_sub(own_while);
         self.pace.learn(plan, length, own_while.saturating_add(in_kernel), after_ns);
         self.keep_counters();
+        self.sinks.send_counters(&self.metrics, false);
         Ok(())
     }
 
     fn add(&mut self, recording: &Recording, samples: bool, length: Duration) {
-        self.interval.add(recording, samples.then_some(self.catalogue), &self.options.host, &mut self.metrics);
+        let catalogue = samples.then_some(self.catalogue);
+        self.interval.add(recording, catalogue, &self.options.host, &mut self.metrics, &mut self.sinks);
+        self.sinks.end_span();
         self.interval.watched += length;
         self.interval.spans += 1;
         self.metrics.watched(length, samples, recording.header.lost);
@@ -301,6 +315,7 @@ impl Agent<'_> {
             self.metrics.trouble("keeping");
         }
         self.keep_counters();
+        self.sinks.send_counters(&self.metrics, true);
         let elapsed = interval.began.elapsed();
         let share = |ns: u64| 100.0 * ns as f64 / (processors() * elapsed.as_nanos().max(1) as f64);
         (self.log)(&format!(
@@ -325,6 +340,7 @@ impl Agent<'_> {
 
     /// Writes the counters, from which they go on after a start, and shows them to scrapers.
     fn keep_counters(&mut self) {
+        self.sinks.count_dropped(&mut self.metrics, self.log);
         let mut text = Vec::new();
         let written = self.metrics.write(MetricsFormat::Prometheus, &mut text).map_err(reason);
         let kept = written.and_then(|()| write_whole(&self.options.folder.join(COUNTERS), &text));

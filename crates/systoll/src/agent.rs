@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::to_stderr;
 use std::process::ExitCode;
 use std::time::Instant;
-use systoll_agent::{Options, watch_box};
+use systoll_agent::{Options, Receivers, watch_box};
 
 /// Watches the box until a signal, or the requested time, ends that.
 pub(crate) fn agent(args: &AgentArgs) -> Result<ExitCode, Failure> {
@@ -19,6 +19,11 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<ExitCode, Failure> {
         keep_days: args.keep_days,
         keep_bytes: args.keep_size,
         listen: args.listen,
+        receivers: Receivers {
+            otlp: args.otlp.clone(),
+            otlp_profiles: args.otlp_profiles,
+            pprof: args.pprof_push.clone(),
+        },
         host: args.host.clone(),
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
     };

@@ -6,11 +6,13 @@ use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use systoll_agent::Receiver;
 
 pub(super) const EXAMPLES: &str = "Examples:
   sudo systoll agent --dir /var/lib/systoll            this box, all the time, for half a percent of it
   sudo systoll agent --dir /var/lib/systoll --listen 127.0.0.1:9811    with counters for Prometheus
   sudo systoll agent --dir x --for 10m --interval 1m --budget 2%       a first look, in ten minutes
+  sudo systoll agent --dir /var/lib/systoll --otlp http://localhost:4318    to an OpenTelemetry collector
   systoll fleet /var/lib/systoll                       what it has found, by service and cause
 
 It takes root, or CAP_BPF and CAP_PERFMON, and ends on SIGTERM. From an empty host to answers about a fleet:
@@ -37,10 +39,20 @@ pub struct AgentArgs {
     /// Answer scrapers at this address, at /metrics; without it, only the file has the counters
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
+    /// Send the counters to an OpenTelemetry collector (OTLP over HTTP, to URL/v1/metrics), each minute and interval
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub otlp: Option<Receiver>,
+    /// Send it profiles as well, after each span: what calls cost by caller. OTLP's profiles are in development
+    /// (URL/v1development/profiles): the collector needs --feature-gates=service.profilesSupport
+    #[arg(long, requires = "otlp")]
+    pub otlp_profiles: bool,
+    /// Send profiles in pprof's format, after each span and for each service, as Pyroscope takes them (to URL/ingest)
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub pprof_push: Option<Receiver>,
     /// Watch for this long; without it until a signal ends it
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub window: Option<Duration>,
-    /// The box's name in the folder [default: its own]
+    /// The box's name in the folder and for receivers [default: its own]
     #[arg(
         long,
         value_name = "NAME",
