@@ -284,7 +284,7 @@ FURTHER = 4
 
 
 # Suites whose tests all run as root each time, because they are about what root may do.
-OF_RIGHTS = ("attach", "attach_faults", "attach_pitfalls", "backends_agree", "box_agent", "bpf", "counts", "fidelity", "hostile", "identity", "kernel_counts", "namespaces_and_tracers", "requests", "rights", "systoll_killed", "systoll_terminated", "untraced")
+OF_RIGHTS = ("attach", "attach_faults", "attach_pitfalls", "backends_agree", "box_agent", "box_push", "bpf", "counts", "fidelity", "hostile", "identity", "kernel_counts", "namespaces_and_tracers", "requests", "rights", "systoll_killed", "systoll_terminated", "untraced")
 # Of these suites an ordinary user runs one of so many tests that root runs too, another one at the next commit. Each test
 # of the other suites runs as one of both users, as the other one at the next commit.
 TURNS = 3

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Judges of our formats: programs that open exports, schemas, and an agent's client. They come from PyPI, npm and crates.io, pinned, and
+"""Judges of our formats: programs that open exports, schemas, and an agent's client. They come from PyPI, npm, crates.io and Go's proxy, pinned, and
 promtool out of Debian's package.
 
   readers.py            puts them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
   readers.py --spark    and Spark, 450 MB; it needs Java
+  readers.py --collector    and OpenTelemetry's collector, built from its modules by Go
 
 The package of promtool is unpacked and not installed: it would start a server. Schemas are taken from packages that have a copy: JUnit's, as
 Jenkins validates with it, from pytest's source, SARIF's from the crate serde-sarif.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -19,9 +21,10 @@ import venv
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = ("duckdb==1.4.2", "mcp==2.3.0")
 SPARK = ("duckdb==1.4.2", "pyspark==4.0.1")
-FORMATS = ("jsonschema==4.26.0", "perfetto==0.59.1", "xmlschema==4.3.2")
+FORMATS = ("jsonschema==4.26.0", "opentelemetry-proto==1.45.2", "perfetto==0.59.1", "xmlschema==4.3.2")
 JUNIT = ("pytest==8.4.2", "pytest-8.4.2/testing/example_scripts/junit-10.xsd")
 SARIF = ("serde-sarif", "0.8.0", "src/schema.json")
+COLLECTOR = ("go.opentelemetry.io/collector", "0.165.0", ("receiver/otlpreceiver", "exporter/debugexporter", "exporter/otlphttpexporter"))
 NODE = ("speedscope@1.25.0", "@firefox-devtools/profiler-cli@0.10.0")
 
 
@@ -44,7 +47,7 @@ def python():
 
 
 def formats():
-    """Returns a Python that validates and has Perfetto's messages, or nothing."""
+    """Returns a Python that validates and has Perfetto's and OpenTelemetry's messages, or nothing."""
     return python_with("formats", FORMATS)
 
 
@@ -81,6 +84,21 @@ def unpack_promtool():
         shutil.copy(os.path.join(folder, "out", "usr", "bin", "promtool"), os.path.join(place(), "bin", "promtool"))
     finally:
         shutil.rmtree(folder)
+
+
+def build_collector():
+    module, version, parts = COLLECTOR
+    kinds = {}
+    for part in parts:
+        kinds.setdefault(part.partition("/")[0] + "s", []).append({"gomod": f"{module}/{part} v{version}"})
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = os.path.join(folder, "manifest.json")
+        with open(manifest, "w") as f:
+            # JSON is YAML.
+            json.dump({"dist": {"name": "otelcol", "version": version, "output_path": folder}, **kinds}, f)
+        subprocess.run(["go", "run", f"{module}/cmd/builder@v{version}", "--config", manifest], cwd=folder, check=True)
+        os.makedirs(os.path.join(place(), "bin"), exist_ok=True)
+        shutil.copy(os.path.join(folder, "otelcol"), os.path.join(place(), "bin", "otelcol"))
 
 
 def take_junits_schema():
@@ -120,7 +138,7 @@ def make_python(name, packages):
         f.write("\n".join(packages))
 
 
-def install(with_spark=False):
+def install(with_spark=False, with_collector=False):
     """Installs all of it. What can't be had is left out: the test that wants it says so."""
     failed = []
     for name, packages, found in (("python", PYTHON, python()), ("formats", FORMATS, formats()), ("spark", SPARK, spark() or not with_spark)):
@@ -142,6 +160,11 @@ def install(with_spark=False):
             unpack_promtool()
         except (OSError, ValueError, subprocess.CalledProcessError) as e:
             failed.append(f"promtool ({e})")
+    if with_collector and not program("otelcol"):
+        try:
+            build_collector()
+        except (OSError, subprocess.CalledProcessError) as e:
+            failed.append(f"OpenTelemetry's collector ({e})")
     for name, take in (("junit.xsd", take_junits_schema), ("sarif.json", take_sarifs_schema)):
         if not schema(name):
             try:
@@ -153,6 +176,6 @@ def install(with_spark=False):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in ([], ["--spark"]):
+    if not set(sys.argv[1:]) <= {"--spark", "--collector"}:
         sys.exit(__doc__)
-    install(with_spark=sys.argv[1:] == ["--spark"])
+    install(with_spark="--spark" in sys.argv, with_collector="--collector" in sys.argv)
