@@ -116,7 +116,9 @@ impl Pusher {
     }
 
     /// Puts a message into the queue.
-    pub(crate) fn push(&self, message: Message) {
+    pub(crate) fn push(&self, mut message: Message) {
+        // What a body has room for is memory too: as it was written, up to twice its bytes.
+        message.body.shrink_to_fit();
         let mut queue = self.queue();
         queue.bytes += message.body.len();
         queue.waiting.push_back(message);
