@@ -213,7 +213,8 @@ def receivers_get_what_scrapers_get(box):
     assert calls == counted, (calls, counted)
 
 
-@watched()
+# The collector takes three minutes of processor time to build.
+@watched(long=True)
 def a_real_collector_takes_it(box):
     otelcol = readers.program("otelcol")
     if not otelcol:
