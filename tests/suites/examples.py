@@ -20,7 +20,7 @@ C_HEADERS = "".join(
     f"#include <{name}.h>\n"
     for name in ("errno", "fcntl", "limits", "stdio", "stdlib", "string", "time", "unistd", "sys/stat", "sys/types")
 )
-GO_PACKAGES = ("bufio", "errors", "fmt", "io/fs", "os", "path/filepath", "strings")
+GO_PACKAGES = ("bufio", "errors", "fmt", "io/fs", "os", "path/filepath", "strings", "syscall")
 
 
 def go_file(code):
