@@ -1,8 +1,8 @@
 """What ended waits, and which thread, held against the kernel's own events of the same run.
 
 bpftrace notes each time that a thread of the program is woken (sched_waking), by whom, and whether a timer or an interrupt
-did it. A wait of systoll's is right if its class is that of the last waking before its end, or if it is for a processor and
-the thread was ready to run for most of it, by sched_switch; the thread is right if it is the one that the kernel names. Shares
+did it. A wait of systoll's is right if its class is that of the last waking before its end, or if it is for a processor or
+the kernel and the thread did not sleep for most of it, by sched_switch; the thread is right if it is the one that the kernel names. Shares
 are of the time waited.
 """
 import collections
@@ -18,8 +18,9 @@ LEAST_THREAD = 0.90
 # Part of the waited time, at most, that is not held against the kernel: no long call of its thread lies within it, because a
 # busy box had the thread wait for a processor between the readings of the clock and the call.
 MOST_UNMATCHED = 0.15
-# Part of a wait for which its thread is ready to run, at least, if it is one for a processor: the judge's MOSTLY_QUEUED.
-LEAST_QUEUED = 0.5
+# Part of a wait for which its thread is ready to run or runs in the kernel, at least, if it is one for a processor or the
+# kernel: the judge's MOSTLY_QUEUED.
+LEAST_AWAKE = 0.5
 KINDS = ("futex", "pipe", "pair", "tcp", "flock", "child", "sleep", "fsync", "epoll", "signal")
 
 # The clocks are aligned to this, ns.
@@ -33,19 +34,19 @@ SCRIPT = """
 BEGIN { @in_tree[cpid] = 1; }
 tracepoint:sched:sched_process_fork /@in_tree[args->parent_pid]/ { @in_tree[args->child_pid] = 1; }
 tracepoint:sched:sched_process_exec /@in_tree[args->pid]/ { printf("exec %llu %d %d\\n", nsecs, pid, tid); }
-tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ { @entered[tid] = nsecs; @queued[tid] = 0; }
+tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ { @entered[tid] = nsecs; @slept[tid] = 0; }
 tracepoint:raw_syscalls:sys_exit /@entered[tid]/ {
   if (nsecs - @entered[tid] > 900000) {
-    printf("returned %llu %d %llu %llu\\n", nsecs, tid, nsecs - @entered[tid], @queued[tid]);
+    printf("returned %llu %d %llu %llu\\n", nsecs, tid, nsecs - @entered[tid], @slept[tid]);
   }
 }
 // States below 256 are those of a thread that waits for something.
 tracepoint:sched:sched_switch /@in_tree[args->prev_pid]/ {
-  @ready[args->prev_pid] = (args->prev_state & 255) == 0 ? nsecs : 0;
+  @asleep[args->prev_pid] = (args->prev_state & 255) == 0 ? 0 : nsecs;
 }
-tracepoint:sched:sched_switch /@ready[args->next_pid]/ {
-  @queued[args->next_pid] += nsecs - @ready[args->next_pid];
-  @ready[args->next_pid] = 0;
+tracepoint:sched:sched_waking /@asleep[args->pid]/ {
+  @slept[args->pid] += nsecs - @asleep[args->pid];
+  @asleep[args->pid] = 0;
 }
 tracepoint:timer:hrtimer_expire_entry { @timer[cpu] = 1; }
 tracepoint:timer:hrtimer_expire_exit { @timer[cpu] = 0; }
@@ -57,10 +58,9 @@ tracepoint:irq:softirq_exit /args->vec == 1/ { @timer[cpu] = 0; }
 tracepoint:irq:softirq_entry /args->vec == 4/ { @interrupt[cpu] = 1; }
 tracepoint:irq:softirq_exit /args->vec == 4/ { @interrupt[cpu] = 0; }
 tracepoint:sched:sched_waking /@in_tree[args->pid]/ {
-  @ready[args->pid] = nsecs;
   printf("woken %llu %d %d %d %d %d\\n", nsecs, args->pid, pid, tid, @timer[cpu], @interrupt[cpu]);
 }
-END { clear(@in_tree); clear(@entered); clear(@queued); clear(@ready); clear(@timer); clear(@interrupt); }
+END { clear(@in_tree); clear(@entered); clear(@slept); clear(@asleep); clear(@timer); clear(@interrupt); }
 """
 
 # Classes of systoll's that each kind of waker of the kernel's fits.
@@ -73,8 +73,8 @@ FITS = {
 }
 
 Waking = collections.namedtuple("Waking", "at woken pid tid timer interrupt")
-# A long call: when it returned, its time, and for how much of it its thread was ready to run; ns.
-Call = collections.namedtuple("Call", "at ns queued")
+# A long call: when it returned, its time, and for how much of it its thread slept; ns.
+Call = collections.namedtuple("Call", "at ns slept")
 
 
 def traced(box, argv):
@@ -166,11 +166,11 @@ def agreement(box, argv):
         right["all"] += wait["ns"]
         if wait["waits_for"] in FITS[kind]:
             right["class"] += wait["ns"]
-        elif wait["waits_for"] == "processor" and call.queued >= LEAST_QUEUED * call.ns:
+        elif wait["waits_for"] == "processor" and call.ns - call.slept >= LEAST_AWAKE * call.ns:
             right["class"] += wait["ns"]
-            right["queued"] += wait["ns"]
+            right["awake"] += wait["ns"]
         else:
-            wrong[f"{row} is {wait['waits_for']} and not {kind}, ready {call.queued / call.ns:.2f}"] += wait["ns"]
+            wrong[f"{row} is {wait['waits_for']} and not {kind}, slept {call.slept / call.ns:.2f}"] += wait["ns"]
         if kind in ("same", "other"):
             right["woken"] += wait["ns"]
             by = wait["by"] and wait["by"]["tid"]
@@ -184,7 +184,7 @@ def agreement(box, argv):
 
 def agrees(box, kind, *more):
     by_class, by_thread, right, wrong = agreement(box, [box.build("known_wakers.c"), kind, *more])
-    said = f"class {by_class:.3f}, thread {by_thread:.3f} of {right['all'] / 1e6:.0f} ms, {right['unmatched'] / 1e6:.0f} ms unmatched, {right['queued'] / 1e6:.0f} ms queued; {dict(wrong)}"
+    said = f"class {by_class:.3f}, thread {by_thread:.3f} of {right['all'] / 1e6:.0f} ms, {right['unmatched'] / 1e6:.0f} ms unmatched, {right['awake'] / 1e6:.0f} ms awake; {dict(wrong)}"
     if os.environ.get("SYSTOLL_TEST_FIGURES"):
         with open(os.environ["SYSTOLL_TEST_FIGURES"], "a") as f:
             f.write(f"{kind} {' '.join(more)}: {said}\n")
