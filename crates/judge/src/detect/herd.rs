@@ -18,8 +18,8 @@ const SEEN: u64 = 4;
 /// Least mean number of waiters that a wake at a herd's address wakes.
 const TOGETHER: f64 = 2.0;
 
-/// Least share of those woken together, 0 to 1, that find work, if they are no herd, and the same as a number of waiters: of a herd
-/// one in so many does, and a busy box makes some of the others seem to. Six writers that wait for one sync were accused in two
+/// Share of the threads woken together, 0 to 1, and their number, that find work in a herd, at most; the larger of both holds. One
+/// does, and a busy box makes some of the others seem to. Six writers that wait for one sync were accused in two
 /// of five runs without this, in none of 15 with it: one signal for all of them leaves the others waiting for ever.
 const MOST_SERVED: (f64, f64) = (0.4, 1.5);
 
@@ -102,10 +102,7 @@ impl Herd {
             let [from, to] = *pair else { continue };
             let round = steps.get(from..=to).unwrap_or_default();
             let Some(first) = round.first() else { continue };
-            if first.observed.call.result == Some(0)
-                && round.iter().all(|step| step.lines.may_wake())
-                && self.found_nothing(round)
-            {
+            if first.observed.call.result == Some(0) && self.found_nothing(round) {
                 for step in round.iter().rev().skip(1) {
                     if !self.is_excused(address(first), step.index, claims) {
                         put(claims, step.index, claim(WAITERS, ONE));
@@ -123,14 +120,14 @@ impl Herd {
             let round = steps.get(from..=at).unwrap_or_default();
             let has_times = round.iter().all(|step| step.observed.call.entry_ns > 0);
             if has_times && round.first().is_some_and(|wait| wait.observed.call.result == Some(0)) {
-                let is_idle = round.iter().all(|step| step.lines.may_wake()) && self.found_nothing(round);
+                let works = !self.found_nothing(round);
                 let woken = self.woken.entry(address(step)).or_default();
-                (woken.waits, woken.works) = (woken.waits + 1, woken.works + u64::from(!is_idle));
+                (woken.waits, woken.works) = (woken.waits + 1, woken.works + u64::from(works));
             }
         }
     }
 
-    /// Returns true, and notes the reason, if most of those that are woken at the address find work.
+    /// Returns true, and notes the reason, if most threads that are woken at the address find work.
     fn is_excused(&self, at: Address, index: usize, claims: &mut Claims) -> bool {
         let serves = self.woken.get(&at).is_some_and(Woken::serves_several);
         claims.excuse(index, ReasonId::ServesSeveral, serves)
@@ -147,15 +144,16 @@ impl Herd {
         }
     }
 
-    /// Returns true if the thread spent no more time between the calls than it takes to look at an empty queue. Without
-    /// times in the recording it is taken to have worked.
+    /// Returns true if all calls wait or wake, and the thread spent no more time between them than it takes to look at an empty
+    /// queue. Without times in the recording it is taken to have worked.
     fn found_nothing(&self, round: &[Step<'_>]) -> bool {
         let gaps = round.windows(2).map(|two| match two {
             [before, next] => self.between.ns(before, next),
             _ => u64::MAX,
         });
         let has_times = round.iter().all(|step| step.observed.call.entry_ns > 0);
-        has_times && gaps.fold(0, u64::saturating_add) <= NO_WORK_NS
+        let only_meets = round.iter().all(|step| step.lines.may_wake());
+        only_meets && has_times && gaps.fold(0, u64::saturating_add) <= NO_WORK_NS
     }
 
     fn note(&mut self, step: &Step<'_>) {
@@ -193,7 +191,7 @@ struct Woken {
     of: Set<u32>,
     /// Number of times that a thread waited again after it was woken, as far as windows show both waits and times.
     waits: u64,
-    /// Number of times, of those, that it found work in between.
+    /// Number of these times at which it found work in between.
     works: u64,
 }
 
@@ -209,10 +207,10 @@ impl Woken {
         self.of.insert(thread);
     }
 
-    /// Returns true if more of those woken together find work than of a herd.
+    /// Returns true if more of the threads woken together find work than in a herd.
     fn serves_several(&self) -> bool {
-        let (least, served) = MOST_SERVED;
-        let most = self.together().map_or(1.0, |together| (served / together).max(least));
+        let (share, number) = MOST_SERVED;
+        let most = self.together().map_or(1.0, |together| (number / together).max(share));
         self.waits >= SEEN && self.works as f64 > most * self.waits as f64
     }
 

@@ -280,7 +280,7 @@ impl Walk<'_> {
         let by = ended.by.filter(|by| may_follow && *by != thread && !held.contains(by));
         let life = by.and_then(|by| Some((by, self.threads.life(by.pid)?)));
         let Some(span) = self.recording.wait_spans.spans.get(at) else { return };
-        let unused = self.threads.unused(span, (begin, end));
+        let unused = if may_follow { self.threads.unused(span, (begin, end)) } else { vec![(begin, end)] };
         let mut waited = unused.iter().fold(0, |sum, (from, to)| sum + (to - from));
         *self.others.entry(thread.pid).or_default() += (end - begin) - waited;
         for (begin, end) in unused {

@@ -101,8 +101,7 @@ const MONITOR: &str = "runtime.sysmon";
 
 /// Returns the threads that wait in [`MONITOR`].
 fn monitors(recording: &Recording) -> BTreeSet<ThreadId> {
-    let is_monitors = |row: &Row| recording.row_frames(row).any(|frame| frame.function() == MONITOR);
-    let rows: Vec<bool> = recording.rows.iter().map(is_monitors).collect();
+    let rows = rows_in(recording, &[MONITOR]);
     let of_monitor = |span: &&WaitSpan| rows.get(span.row.0 as usize) == Some(&true);
     recording.wait_spans.spans.iter().filter(of_monitor).map(ThreadId::of).collect()
 }
@@ -110,10 +109,37 @@ fn monitors(recording: &Recording) -> BTreeSet<ThreadId> {
 /// Functions of Go's run-time in a thread that has nothing to run, and waits for work or for what goroutines wait for.
 const IDLE: [&str; 2] = ["runtime.stopm", "runtime.findRunnable"];
 
-/// Returns for each row whether its calls are those of a scheduler's thread that has nothing to run.
-fn idle_rows(recording: &Recording) -> Vec<bool> {
-    let is_idle = |row: &Row| recording.row_frames(row).any(|frame| IDLE.contains(&frame.function()));
-    recording.rows.iter().map(is_idle).collect()
+/// Returns for each row whether one of these functions makes its calls.
+fn rows_in(recording: &Recording, functions: &[&str]) -> Vec<bool> {
+    let is_in = |row: &Row| recording.row_frames(row).any(|frame| functions.contains(&frame.function()));
+    recording.rows.iter().map(is_in).collect()
+}
+
+/// Times, ns: each from its beginning to its end, in order and apart.
+type Times = Vec<(u64, u64)>;
+
+/// Adds a time that begins no earlier than the last one.
+fn join(times: &mut Times, (from, to): (u64, u64)) {
+    match times.last_mut() {
+        _ if from >= to => {}
+        Some(last) if from <= last.1 => last.1 = last.1.max(to),
+        _ => times.push((from, to)),
+    }
+}
+
+/// Returns the times that are in both.
+fn in_both(one: &Times, other: &Times) -> Times {
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let mut both = Times::new();
+    while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
+        join(&mut both, (a.0.max(b.0), a.1.min(b.1)));
+        if a.1 <= b.1 {
+            one.next()
+        } else {
+            other.next()
+        };
+    }
+    both
 }
 
 /// All threads of a run that are known by their ids.
@@ -211,7 +237,7 @@ impl<'a> Threads<'a> {
             ended_ns,
             ended_by,
             monitors,
-            idle_rows: idle_rows(recording),
+            idle_rows: rows_in(recording, &IDLE),
             lives,
             children,
             with_folded,
@@ -235,7 +261,7 @@ impl<'a> Threads<'a> {
     /// Returns the parts of a wait in which no other thread of the process ran, if a scheduler's thread had nothing to run then:
     /// what it ran before, another thread may run. The whole wait, if it is another one. A thread is known to be there from its
     /// first long wait to its last.
-    pub(super) fn unused(&self, wait: &WaitSpan, (begin, end): (u64, u64)) -> Vec<(u64, u64)> {
+    pub(super) fn unused(&self, wait: &WaitSpan, (begin, end): (u64, u64)) -> Times {
         let mut left = vec![(begin, end)];
         if !self.idle_rows.get(wait.row.0 as usize).is_some_and(|idle| *idle) {
             return left;
@@ -243,41 +269,27 @@ impl<'a> Threads<'a> {
         let tids = self.of_process.get(&wait.pid).into_iter().flatten();
         let others = tids.map(|tid| ThreadId { pid: wait.pid, tid: *tid });
         for other in others.filter(|other| *other != ThreadId::of(wait) && !self.monitors.contains(other)) {
-            let asleep = self.asleep_within(other, (begin, end));
-            let common = |(from, to): &(u64, u64)| {
-                let within = asleep.iter().map(|(since, until)| ((*since).max(*from), (*until).min(*to)));
-                within.filter(|(from, to)| from < to).collect::<Vec<_>>()
-            };
-            left = left.iter().flat_map(common).collect();
+            left = in_both(&left, &self.asleep_within(other, (begin, end)));
         }
         left
     }
 
     /// Returns the times within an interval in which a thread waited, or was not known to be there.
-    fn asleep_within(&self, thread: ThreadId, (begin, end): (u64, u64)) -> Vec<(u64, u64)> {
+    fn asleep_within(&self, thread: ThreadId, (begin, end): (u64, u64)) -> Times {
         let waits = self.waits(thread);
-        let span = |at: usize| waits.get(at).and_then(|at| self.recording.wait_spans.spans.get(*at));
-        let begun = |at: &usize| self.recording.wait_spans.spans.get(*at).is_some_and(|span| span.begin_ns <= begin);
-        let from = waits.partition_point(begun);
-        let first = span(0).map_or(u64::MAX, |span| span.begin_ns);
-        let mut asleep = vec![(begin, first.clamp(begin, end))];
-        for span in (from.saturating_sub(1)..waits.len()).map_while(span).take_while(|span| span.begin_ns < end) {
+        let span = |at: &usize| self.recording.wait_spans.spans.get(*at);
+        let before = waits.partition_point(|at| span(at).is_some_and(|span| span.begin_ns <= begin));
+        let within = waits.get(before.saturating_sub(1)..).into_iter().flatten().filter_map(span);
+        let mut asleep = Times::new();
+        let first = waits.first().and_then(span).map_or(u64::MAX, |span| span.begin_ns);
+        join(&mut asleep, (begin, first.clamp(begin, end)));
+        for span in within.take_while(|span| span.begin_ns < end) {
             let until = if span.result.is_none() { end } else { span.end_ns().min(end) };
-            asleep.push((span.begin_ns.max(begin), until));
+            join(&mut asleep, (span.begin_ns.max(begin), until));
         }
-        let last = span(waits.len().wrapping_sub(1)).map_or(0, WaitSpan::end_ns);
-        asleep.push((last.clamp(begin, end), end));
-        asleep.sort_unstable();
-        asleep.into_iter().filter(|(since, until)| since < until).fold(
-            Vec::new(),
-            |mut joined: Vec<(u64, u64)>, next| {
-                match joined.last_mut() {
-                    Some(before) if next.0 <= before.1 => before.1 = before.1.max(next.1),
-                    _ => joined.push(next),
-                }
-                joined
-            },
-        )
+        let last = waits.last().and_then(span).map_or(0, WaitSpan::end_ns);
+        join(&mut asleep, (last.clamp(begin, end), end));
+        asleep
     }
 
     /// Returns true if a process made children that are not known one by one.
