@@ -36,7 +36,7 @@ impl Interval {
         }
     }
 
-    /// Adds a span's recording, service by service, each of which `sinks` get as well. Calls are judged if some were sampled.
+    /// Adds a span's recording service by service, also to what `sinks` send. Calls are judged if some were sampled.
     pub(crate) fn add(
         &mut self,
         recording: &Recording,

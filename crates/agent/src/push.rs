@@ -29,7 +29,7 @@ pub struct Receiver {
     authority: String,
     host: String,
     port: u16,
-    /// Path before those of the messages, without a slash at its end.
+    /// Path that each message's own path follows, without a slash at its end.
     path: String,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
 }
 
-/// What waits for a receiver, and what became of it.
+/// The messages that wait for a receiver, and the number that was dropped.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Message>,

@@ -1,4 +1,4 @@
-//! What goes to receivers: counters and profiles as OTLP, profiles as pprof.
+//! Makes the messages for receivers: counters and profiles as OTLP, profiles as pprof.
 //!
 //! Profiles are of spans, not of intervals: receivers add them up, and a span's whole stacks are not kept here.
 

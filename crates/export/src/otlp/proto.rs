@@ -1,7 +1,7 @@
 //! The messages of OTLP that systoll sends, as far as it fills them.
 //!
-//! Numbers and meanings: github.com/open-telemetry/opentelemetry-proto v1.10.0, of which profiles are `v1development`:
-//! their numbers change from version to version. Invariant: nothing but these structs knows OTLP's numbers.
+//! Numbers and meanings: github.com/open-telemetry/opentelemetry-proto v1.10.0. Its profiles are `v1development`: their
+//! numbers change from version to version. Invariant: nothing but these structs knows OTLP's numbers.
 
 use prost::Message;
 

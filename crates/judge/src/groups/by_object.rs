@@ -336,7 +336,7 @@ fn by_ledger(part: &Ledger, told: &Ledger, calls: u64, by_windows: Estimate) -> 
 
 /// Sets the number of calls about a finding's one object, where one of its rows may serve others: a script's row holds the calls
 /// of all lines that use a function of the interpreter, and samples show whether one of compiled code has several callers. That
-/// all of its calls are about the object is not known of those that no window shows.
+/// calls are about the object is not known where no window shows them.
 pub(crate) fn note_shared(finding: &mut Finding, recording: &Recording) {
     let Some(name) = finding.what.as_deref().filter(|_| finding.calls_about.is_none()) else { return };
     let windows = finding.evidence.windows;

@@ -35,8 +35,8 @@ pub(super) struct InTurn {
     pub(super) lines: BTreeMap<FrameId, u64>,
 }
 
-/// Returns the rows whose waits are for children, or for threads, of which each begins when the one before it was waited for
-/// and that mostly wait themselves meanwhile. Whether a child needs what the one before it did is not known.
+/// Returns the rows whose waits are for children, or for threads, if each begins when the one before it was waited for and
+/// mostly waits itself meanwhile. Whether a child needs what the one before it did is not known.
 pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> Vec<InTurn> {
     let mut of_rows: BTreeMap<RowId, Vec<Awaited>> = BTreeMap::new();
     for (at, span) in recording.wait_spans.spans.iter().enumerate() {
