@@ -158,7 +158,7 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
     session.traced.root.before_exec_ns = sys::process_cpu(pid).unwrap_or(0);
     session.draft.stats.facts.children_before = sys::children_times();
     session.draft.stats.facts.ours_before = crate::sys::launcher_times();
-    session.draft.clock.start_ns = sys::now();
+    session.draft.clock.restart();
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
     while !session.traced.root.exec_done && session.traced.root.exit.is_none() {
         match tracee::wait_any(true) {

@@ -102,7 +102,7 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
         }
         if session.traced.root.attached.is_some_and(|attached| attached.processes == 0) {
             // What came before took time in which nothing was counted.
-            session.draft.clock.start_ns = sys::now();
+            session.draft.clock.restart();
         }
         if n > 0 {
             std::thread::sleep(PAUSE * n);

@@ -69,9 +69,9 @@ impl Clock {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunClock {
     /// Start of the run by CLOCK_MONOTONIC, ns.
-    pub(crate) start_ns: u64,
+    start_ns: u64,
     /// Start of the run by the time stamp counter.
-    pub(crate) start_cycles: u64,
+    start_cycles: u64,
     pub(crate) ratio: Ratio,
 }
 
@@ -79,6 +79,11 @@ impl RunClock {
     /// Starts the clock of a run that begins now.
     pub(crate) fn begin(ratio: Ratio) -> Self {
         Self { start_ns: sys::now(), start_cycles: sys::tsc(), ratio }
+    }
+
+    /// Makes this moment the run's start.
+    pub(crate) fn restart(&mut self) {
+        *self = Self::begin(self.ratio);
     }
 
     /// Returns the time from the run's start to `now`, ns.
@@ -152,6 +157,18 @@ pub(crate) fn is_constant() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_clocks_begin_with_the_run() {
+        let ratio = Ratio::begin();
+        let mut clock = RunClock::begin(ratio);
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        clock.restart();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let (stamp, now) = both();
+        let by_stamp = clock.reading(0.0).at_ns(stamp).unwrap();
+        assert!(by_stamp.abs_diff(clock.at(now)) < 1_000_000, "{by_stamp} {}", clock.at(now));
+    }
 
     #[test]
     fn the_kernel_agrees() {
