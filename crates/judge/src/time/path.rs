@@ -284,7 +284,17 @@ impl Walk<'_> {
         let mut waited = unused.iter().fold(0, |sum, (from, to)| sum + (to - from));
         *self.others.entry(thread.pid).or_default() += (end - begin) - waited;
         for (begin, end) in unused {
-            let Some((by, life)) = life else { break };
+            let Some((by, life)) = life else {
+                // Any of its threads may have begun to run what the scheduler waited for.
+                for (poll, (from, to)) in self.threads.polls(span, (begin, end)) {
+                    let Some(tid) = self.recording.wait_spans.spans.get(poll).map(|span| span.tid) else { continue };
+                    held.push(thread);
+                    self.wait(poll, ThreadId { pid: thread.pid, tid }, (from, to), held);
+                    held.pop();
+                    waited -= to - from;
+                }
+                continue;
+            };
             let lived = (life.start_ns.clamp(begin, end), life.end_ns.clamp(begin, end));
             if lived.0 < lived.1 {
                 held.push(thread);

@@ -91,6 +91,20 @@ impl Run {
     }
 
     /// Returns the time of each class of waits, ms, and that of the rest.
+    /// Has a function make these calls.
+    fn called_by(&mut self, function: &str, calls: &[&str]) {
+        self.recording.frames = vec![systoll_model::Frame {
+            locations: vec![systoll_model::Location { function: function.into(), file: None, line: None }],
+            ..systoll_model::Frame::default()
+        }];
+        self.recording.stacks.push(Stack { frames: vec![systoll_model::FrameId(0)], complete: true });
+        for row in
+            self.recording.rows.iter_mut().filter(|row| row.syscall.name().is_some_and(|name| calls.contains(&name)))
+        {
+            row.context = systoll_model::StackId(1);
+        }
+    }
+
     fn classes(&self) -> (Vec<(WaitClass, u64)>, u64) {
         let wall = self.judged().wall.unwrap();
         let classes: Vec<_> = wall.by_class().into_iter().map(|(class, ns)| (class, ns / MS)).collect();
@@ -521,16 +535,29 @@ fn what_a_schedulers_idle_thread_waits_for_another_thread_may_run() {
         let run = run.wait((1, 1), "epoll_pwait", (10, 90), nothing).wait((1, 2), "futex", (10, 30), nothing);
         let run = run.wait((1, 3), "ppoll", (10, 90), nothing);
         let mut run = run.wait((1, 2), "futex", (70, 80), |span| span.args[1] = 128);
-        run.recording.frames = vec![systoll_model::Frame {
-            locations: vec![systoll_model::Location { function: function.into(), file: None, line: None }],
-            ..systoll_model::Frame::default()
-        }];
-        run.recording.stacks.push(Stack { frames: vec![systoll_model::FrameId(0)], complete: true });
-        let row = run.recording.rows.iter_mut().find(|row| row.syscall.name() == Some("epoll_pwait")).unwrap();
-        row.context = systoll_model::StackId(1);
+        run.called_by(function, &["epoll_pwait"]);
         run.classes()
     };
     // Thread 2 is not known to be there after 80 ms.
     assert_eq!(idle("runtime.findRunnable"), (vec![(WaitClass::Clock, 40)], 60));
     assert_eq!(idle("main.wait"), (vec![(WaitClass::Clock, 80)], 20));
+}
+
+#[test]
+fn a_schedulers_idle_thread_waits_for_what_its_poller_waits_for() {
+    let idle =
+        |calls: &[&str]| {
+            let wait = |span: &mut WaitSpan| span.args[1] = 128;
+            let run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "futex", (10, 90), wait);
+            let mut run = run
+                .wait((1, 2), "futex", (50, 100), wait)
+                .wait((1, 2), "epoll_pwait", (0, 50), nothing)
+                .wait((1, 3), "epoll_pwait", (50, 100), nothing);
+            run.called_by("runtime.findRunnable", calls);
+            run.classes().0
+        };
+    assert_eq!(idle(&["futex", "epoll_pwait"]), [(WaitClass::Clock, 80)]);
+    // The futex wait had begun before the process was watched.
+    assert_eq!(idle(&["epoll_pwait"]), [(WaitClass::Clock, 80)]);
+    assert_eq!(idle(&[]), [(WaitClass::Thread, 80)]);
 }

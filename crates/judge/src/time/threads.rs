@@ -109,10 +109,37 @@ fn monitors(recording: &Recording) -> BTreeSet<ThreadId> {
 /// Functions of Go's run-time in a thread that has nothing to run, and waits for work or for what goroutines wait for.
 const IDLE: [&str; 2] = ["runtime.stopm", "runtime.findRunnable"];
 
+/// Returns for each row whether a scheduler's thread that has nothing to run makes its calls. The callers of a call that had
+/// begun before its process was watched are unknown: most of a scheduler's threads have nothing to run then.
+fn idle_rows(recording: &Recording) -> Vec<bool> {
+    let mut idle = rows_in(recording, &IDLE);
+    let with_scheduler: BTreeSet<ProcessId> =
+        recording.rows.iter().zip(&idle).filter(|(_, idle)| **idle).map(|(row, _)| row.process).collect();
+    let may_be_idle = |row: &Row| {
+        let waits = matches!(row.syscall.name(), Some("futex" | "epoll_pwait" | "epoll_wait"));
+        waits && with_scheduler.contains(&row.process) && recording.row_frames(row).nth(1).is_none()
+    };
+    for (row, idle) in recording.rows.iter().zip(&mut idle) {
+        *idle |= may_be_idle(row);
+    }
+    idle
+}
+
 /// Returns for each row whether one of these functions makes its calls.
 fn rows_in(recording: &Recording, functions: &[&str]) -> Vec<bool> {
     let is_in = |row: &Row| recording.row_frames(row).any(|frame| functions.contains(&frame.function()));
     recording.rows.iter().map(is_in).collect()
+}
+
+/// Returns the indices of the waits in these rows that another thread does not end by a futex, by process and rising time.
+fn polls(recording: &Recording, idle_rows: &[bool]) -> BTreeMap<u32, Vec<usize>> {
+    let mut polls: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, span) in recording.wait_spans.spans.iter().enumerate() {
+        if idle_rows.get(span.row.0 as usize) == Some(&true) && name_of(recording, span.row) != "futex" {
+            polls.entry(span.pid).or_default().push(at);
+        }
+    }
+    polls
 }
 
 /// Times, ns: each from its beginning to its end, in order and apart.
@@ -155,6 +182,9 @@ pub(super) struct Threads<'a> {
     monitors: BTreeSet<ThreadId>,
     /// For each row, whether its calls are those of a scheduler's thread that has nothing to run.
     idle_rows: Vec<bool>,
+    /// Indices of the long waits of such threads, by process and rising time, in which one of them waited for files, peers and
+    /// timers on behalf of all.
+    polls: BTreeMap<u32, Vec<usize>>,
     lives: BTreeMap<u32, Life>,
     /// The processes that each process made.
     children: BTreeMap<u32, BTreeSet<u32>>,
@@ -231,13 +261,16 @@ impl<'a> Threads<'a> {
         let with_folded = with_folded(recording, semantics, &children);
         let ended_by = exits.into_iter().map(|(pid, (_, thread))| (pid, thread)).collect();
         let monitors = monitors(recording);
+        let idle_rows = idle_rows(recording);
+        let polls = polls(recording, &idle_rows);
         Self {
             waits,
             of_process,
             ended_ns,
             ended_by,
             monitors,
-            idle_rows: rows_in(recording, &IDLE),
+            idle_rows,
+            polls,
             lives,
             children,
             with_folded,
@@ -263,7 +296,7 @@ impl<'a> Threads<'a> {
     /// first long wait to its last.
     pub(super) fn unused(&self, wait: &WaitSpan, (begin, end): (u64, u64)) -> Times {
         let mut left = vec![(begin, end)];
-        if !self.idle_rows.get(wait.row.0 as usize).is_some_and(|idle| *idle) {
+        if !self.is_idle(wait) {
             return left;
         }
         let tids = self.of_process.get(&wait.pid).into_iter().flatten();
@@ -272,6 +305,36 @@ impl<'a> Threads<'a> {
             left = in_both(&left, &self.asleep_within(other, (begin, end)));
         }
         left
+    }
+
+    /// Returns the parts of a time in which a thread of the process's scheduler waited for files, peers and timers, each with the
+    /// index of that wait, if another thread of the scheduler had nothing to run then. No parts for any other wait.
+    pub(super) fn polls(&self, wait: &WaitSpan, (begin, end): (u64, u64)) -> Vec<(usize, (u64, u64))> {
+        if !self.is_idle(wait) {
+            return Vec::new();
+        }
+        let polls = self.polls.get(&wait.pid).map_or(&[][..], Vec::as_slice);
+        let span = |at: &usize| self.recording.wait_spans.spans.get(*at);
+        let before = polls.partition_point(|at| span(at).is_some_and(|span| span.begin_ns <= begin));
+        let (mut parts, mut now) = (Vec::new(), begin);
+        for at in polls.get(before.saturating_sub(1)..).into_iter().flatten() {
+            let Some(span) = span(at).filter(|span| span.tid != wait.tid) else { continue };
+            if span.begin_ns >= end {
+                break;
+            }
+            let until = if span.result.is_none() { end } else { span.end_ns().min(end) };
+            let from = span.begin_ns.max(now);
+            if from < until {
+                parts.push((*at, (from, until)));
+                now = until;
+            }
+        }
+        parts
+    }
+
+    /// Returns true for a wait of a scheduler's thread that had nothing to run.
+    fn is_idle(&self, wait: &WaitSpan) -> bool {
+        self.idle_rows.get(wait.row.0 as usize).is_some_and(|idle| *idle)
     }
 
     /// Returns the times within an interval in which a thread waited, or was not known to be there.
