@@ -29,7 +29,7 @@ macro_rules! kinds {
 kinds! {
     /// A child has ended, and the thread sleeps before it looks.
     ChildSeenLate: "sleeps before it looks for a child's end again, and the child had ended",
-        "wait for the child's end: waitpid without WNOHANG; with a timeout pidfd_open and poll";
+        "wait for the child's end: a shell's wait, waitpid without WNOHANG; with a timeout pidfd_open and poll";
     /// A lock, a file or a process is asked about after each sleep.
     AskedAgain: "sleeps before it asks again, and what it asks for may come meanwhile",
         "wait for it: a call that waits for the lock, inotify for a file, a pipe on which its maker tells it";

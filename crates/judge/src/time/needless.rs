@@ -58,7 +58,7 @@ pub(super) fn needless(
     wall: &WallTime,
 ) -> Vec<NeedlessWaits> {
     let mut found = Found { recording, sums: BTreeMap::new(), threads: BTreeMap::new(), held_back: Vec::new() };
-    let sleeps = Sleeps::of(recording, semantics, ends);
+    let sleeps = Sleeps::of(recording, semantics, threads, ends);
     let talks = Talks::of(recording, semantics, ends);
     let locks = Locks::of(recording, ends);
     let may_run_out = may_run_out(recording);
@@ -97,11 +97,21 @@ pub(super) fn needless(
         }
     }
     for pid in sleeps.pids(recording) {
-        let of_process = |span: &&WaitSpan| span.pid == pid && sleeps.after.get(&span.row) == Some(&After::Child);
-        let polls: Vec<&WaitSpan> = recording.wait_spans.spans.iter().filter(of_process).collect();
+        let is_child_poll = |span: &&WaitSpan| sleeps.after.get(&span.row) == Some(&After::Child);
+        let of_process = recording.wait_spans.spans.iter().enumerate().filter(|(_, span)| span.pid == pid);
+        let polls: Vec<&WaitSpan> = of_process
+            .filter(|(at, span)| is_child_poll(span) || ends.get(*at).class == WaitClass::Clock)
+            .map(|(_, span)| span)
+            .collect();
         // Several children may end in one sleep: it is late by the first of them.
         let mut late: BTreeMap<usize, u64> = BTreeMap::new();
-        for (at, ns) in threads.ends_of_children(pid).into_iter().filter_map(|end_ns| seen_late(&polls, end_ns)) {
+        let seen = |(child, end_ns)| {
+            // What lets time pass for its parent is not waited for.
+            let asked = sleeps.asks(pid) && !threads.is_sleeper(child);
+            let is_poll = |span: &&WaitSpan| is_child_poll(span) || asked;
+            seen_late(&polls, end_ns).filter(|(at, _)| polls.get(*at).is_some_and(is_poll))
+        };
+        for (at, ns) in threads.ends_of_children(pid).into_iter().filter_map(seen) {
             let of_sleep = late.entry(at).or_default();
             *of_sleep = ns.max(*of_sleep);
         }

@@ -3,7 +3,7 @@
 use super::children::CHILDS_END;
 use super::ends::{Ends, WaitClass};
 use super::least::{LEAST_WAITS, MOSTLY};
-use super::threads::name_of;
+use super::threads::{Threads, name_of, pid_of};
 use crate::semantics::{Look, ObservedCall, OwnWait, Semantics, Sleep, Way};
 use crate::world::step::found_nothing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,8 @@ const BETWEEN: usize = 12;
 const AT_ONCE_NS: u64 = 100_000;
 /// The call that asks for a child's end.
 const ASKS_FOR_CHILD: Sysno = Sysno::named("wait4");
+/// The call that asks whether a process runs.
+const ASKS_FOR_PROCESS: Sysno = Sysno::named("kill");
 
 /// What a row's sleeps come after, mostly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +33,9 @@ pub(super) enum After {
 /// The rows of sleeps that come after looks, by windows.
 pub(super) struct Sleeps {
     pub(super) after: BTreeMap<RowId, After>,
+    /// Processes that asked whether a child of theirs runs, which did. Between such a question and the sleep a shell finds and
+    /// starts the program that sleeps, so that both may lie in different windows, or in none.
+    asked: BTreeSet<u32>,
 }
 
 /// Numbers of a row's sleeps in windows.
@@ -50,8 +55,9 @@ struct Seen {
 struct Reader<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
-    /// Rows of waits for children that do nothing but sleep, as `sleep 1` in a shell's loop.
-    by_children: &'a BTreeSet<RowId>,
+    threads: &'a Threads<'a>,
+    /// Waits for children that do nothing but sleep, as `sleep 1` in a shell's loop: their rows and results.
+    by_children: &'a BTreeSet<(RowId, i64)>,
 }
 
 /// Returns true if a row's calls do nothing but let time pass, as far as its long waits show: of calls that something may
@@ -68,12 +74,14 @@ pub fn only_sleeps(recording: &Recording, id: RowId) -> bool {
 }
 
 impl Sleeps {
-    pub(super) fn of(recording: &Recording, semantics: &Semantics, ends: &Ends) -> Self {
+    pub(super) fn of(recording: &Recording, semantics: &Semantics, threads: &Threads<'_>, ends: &Ends) -> Self {
         let by_children = by_children(recording, ends);
-        let reader = Reader { recording, semantics, by_children: &by_children };
+        let reader = Reader { recording, semantics, threads, by_children: &by_children };
         let mut seen: BTreeMap<RowId, Seen> = BTreeMap::new();
+        let mut asked = BTreeSet::new();
         for window in &recording.windows {
             for (at, call) in window.calls.iter().enumerate() {
+                asked.extend(reader.asks_for_child(window, call));
                 if !reader.is_sleep(window, call) {
                     continue;
                 }
@@ -91,26 +99,29 @@ impl Sleeps {
             }
         }
         let after = seen.into_iter().filter_map(|(row, seen)| Some((row, seen.after()?))).collect();
-        Self { after }
+        Self { after, asked }
     }
 
+    /// Returns the processes that sleep before they ask again for a child's end.
     pub(super) fn pids(&self, recording: &Recording) -> BTreeSet<u32> {
-        let spans = &recording.wait_spans.spans;
-        spans.iter().filter(|span| self.after.contains_key(&span.row)).map(|span| span.pid).collect()
+        let of_child =
+            recording.wait_spans.spans.iter().filter(|span| self.after.get(&span.row) == Some(&After::Child));
+        of_child.map(|span| span.pid).chain(self.asked.iter().copied()).collect()
+    }
+
+    /// Returns true if a process asks whether children of it run.
+    pub(super) fn asks(&self, parent: u32) -> bool {
+        self.asked.contains(&parent)
     }
 }
 
-/// Returns the rows of waits for children that did nothing but sleep for most of that time.
-fn by_children(recording: &Recording, ends: &Ends) -> BTreeSet<RowId> {
-    let mut sums: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
+/// Returns the rows and results of waits for children that did nothing but sleep.
+fn by_children(recording: &Recording, ends: &Ends) -> BTreeSet<(RowId, i64)> {
     let spans = recording.wait_spans.spans.iter().enumerate();
-    for (at, span) in spans.filter(|(_, span)| CHILDS_END.contains(&name_of(recording, span.row))) {
-        let (all, slept) = sums.entry(span.row).or_default();
-        *all = all.saturating_add(span.ns);
-        *slept = slept.saturating_add(if ends.get(at).class == WaitClass::Clock { span.ns } else { 0 });
-    }
-    let mostly = |(_, (all, slept)): &(RowId, (u64, u64))| *slept as f64 >= MOSTLY * *all as f64 && *slept > 0;
-    sums.into_iter().filter(mostly).map(|(row, _)| row).collect()
+    let slept = spans.filter(|(at, span)| {
+        ends.get(*at).class == WaitClass::Clock && CHILDS_END.contains(&name_of(recording, span.row))
+    });
+    slept.filter_map(|(_, span)| Some((span.row, span.result?))).collect()
 }
 
 impl Seen {
@@ -175,7 +186,7 @@ impl Reader<'_> {
         };
         let lines = self.semantics.lines_of(observed.syscall);
         let passes = lines.tells_ready() || lines.line::<OwnWait>(&observed).is_some_and(|line| line.sleeps);
-        let by_child = self.by_children.contains(&call.row) && call.result.is_some_and(|child| child > 0);
+        let by_child = call.result.is_some_and(|child| child > 0 && self.by_children.contains(&(call.row, child)));
         passes && call.result == Some(0) || by_child
     }
 
@@ -185,8 +196,16 @@ impl Reader<'_> {
         let lines = self.semantics.lines_of(observed.syscall);
         let look = lines.line::<Look>(&observed).filter(|look| !look.sleeps && !look.hands_over);
         let nothing = look.is_some_and(|look| found_nothing(look, &observed)) || lines.is_not_yet(&observed);
-        let of = if observed.syscall == ASKS_FOR_CHILD { Nothing::Child } else { Nothing::Other };
-        nothing.then_some(of)
+        let is_of_child = observed.syscall == ASKS_FOR_CHILD || self.asks_for_child(window, call).is_some();
+        nothing.then_some(if is_of_child { Nothing::Child } else { Nothing::Other })
+    }
+
+    /// Returns the process of a call that asked whether its own child runs, if it does.
+    fn asks_for_child(&self, window: &Window, call: &WindowCall) -> Option<u32> {
+        let observed = self.observed(window, call).filter(|observed| observed.syscall == ASKS_FOR_PROCESS)?;
+        let runs = self.semantics.lines_of(observed.syscall).is_not_yet(&observed);
+        let (pid, child) = (pid_of(self.recording, window.process)?, u32::try_from(*call.args.first()?).ok()?);
+        (runs && self.threads.is_child(child, pid)).then_some(pid)
     }
 
     /// Returns true if a call asks what `look` asked.

@@ -279,6 +279,33 @@ fn a_child_that_ended_is_seen_late() {
 }
 
 #[test]
+fn a_child_that_is_asked_about_by_its_id_is_seen_late() {
+    // A shell finds the program that sleeps between the question and the sleep.
+    let run = |asked: u64| {
+        let mut run = Run::of(600).process(1, None, (0, 600));
+        for at in 0..10 {
+            let (child, begin) = (100 + at, 60 * u64::from(at));
+            run = run.process(child, Some(0), (begin, begin + 5)).process(200 + at, Some(0), (begin, begin + 50));
+            let sleeper = run.recording.processes.last_mut().unwrap();
+            sleeper.exe = "/usr/bin/sleep".into();
+            run = run.wait((200 + at, 200 + at), "nanosleep", (begin + 1, begin + 49), nothing);
+            run = run.wait((1, 1), "wait4", (begin, begin + 50), |span| {
+                span.result = Some(200 + (span.begin_ns / MS / 60) as i64)
+            });
+        }
+        let mut run = run.window(1, &[("kill", 0, None, 1), ("getpid", 1, None, 1)]);
+        run.recording.windows[0].calls[0].args[0] = asked;
+        run.judged().needless
+    };
+    let needless = run(103);
+    let [late] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((late.kind, late.calls, late.ns), (NeedlessKind::ChildSeenLate, 10, 450 * MS));
+    // A question about somebody else's process shows nothing.
+    let seen_late = |needless: Vec<NeedlessWaits>| needless.iter().any(|late| late.kind == NeedlessKind::ChildSeenLate);
+    assert!(!seen_late(run(1)));
+}
+
+#[test]
 fn half_of_a_sleep_before_a_question_is_asked_again_is_in_vain() {
     let run = polling(("flock", -11, Some("/run/lock"), 1), ("flock", 0, Some("/run/lock"), 1));
     let needless = run.judged().needless;

@@ -421,12 +421,10 @@ impl<'a> Threads<'a> {
         before.filter(|span| span.end_ns() > at_ns || span.result.is_none()).map(|span| span.begin_ns)
     }
 
-    /// Returns the ends of watched processes that `parent` made and that are known by their ids, by rising time.
-    pub(super) fn ends_of_children(&self, parent: u32) -> Vec<u64> {
+    /// Returns the watched processes that `parent` made and that are known by their ids, each with its end.
+    pub(super) fn ends_of_children(&self, parent: u32) -> Vec<(u32, u64)> {
         let children = self.children.get(&parent).into_iter().flatten();
-        let mut ends: Vec<u64> = children.filter_map(|pid| Some(self.life(*pid)?.end_ns)).collect();
-        ends.sort_unstable();
-        ends
+        children.filter_map(|pid| Some((*pid, self.life(*pid)?.end_ns))).collect()
     }
 
     /// Returns true if all threads of a process but `waiter` waited at `at_ns`, and had done so for some time.
