@@ -2,6 +2,7 @@
 
 mod classes;
 mod kinds;
+mod schedulers;
 
 use super::*;
 use systoll_model::{
@@ -279,33 +280,6 @@ fn a_child_that_ended_is_seen_late() {
 }
 
 #[test]
-fn a_child_that_is_asked_about_by_its_id_is_seen_late() {
-    // A shell finds the program that sleeps between the question and the sleep.
-    let run = |asked: u64| {
-        let mut run = Run::of(600).process(1, None, (0, 600));
-        for at in 0..10 {
-            let (child, begin) = (100 + at, 60 * u64::from(at));
-            run = run.process(child, Some(0), (begin, begin + 5)).process(200 + at, Some(0), (begin, begin + 50));
-            let sleeper = run.recording.processes.last_mut().unwrap();
-            sleeper.exe = "/usr/bin/sleep".into();
-            run = run.wait((200 + at, 200 + at), "nanosleep", (begin + 1, begin + 49), nothing);
-            run = run.wait((1, 1), "wait4", (begin, begin + 50), |span| {
-                span.result = Some(200 + (span.begin_ns / MS / 60) as i64)
-            });
-        }
-        let mut run = run.window(1, &[("kill", 0, None, 1), ("getpid", 1, None, 1)]);
-        run.recording.windows[0].calls[0].args[0] = asked;
-        run.judged().needless
-    };
-    let needless = run(103);
-    let [late] = &needless[..] else { panic!("{needless:?}") };
-    assert_eq!((late.kind, late.calls, late.ns), (NeedlessKind::ChildSeenLate, 10, 450 * MS));
-    // A question about somebody else's process shows nothing.
-    let seen_late = |needless: Vec<NeedlessWaits>| needless.iter().any(|late| late.kind == NeedlessKind::ChildSeenLate);
-    assert!(!seen_late(run(1)));
-}
-
-#[test]
 fn half_of_a_sleep_before_a_question_is_asked_again_is_in_vain() {
     let run = polling(("flock", -11, Some("/run/lock"), 1), ("flock", 0, Some("/run/lock"), 1));
     let needless = run.judged().needless;
@@ -552,39 +526,4 @@ fn a_damaged_recording_is_judged_without_harm() {
     assert!(run.judged().wall.is_some());
     run.recording.wait_spans.kept = false;
     assert!(run.judged().wall.is_none());
-}
-
-#[test]
-fn what_a_schedulers_idle_thread_waits_for_another_thread_may_run() {
-    let idle = |function: &str| {
-        let mut run = Run::of(100).process(1, None, (0, 100));
-        run.recording.processes[0].cpu_ns = Some(100 * MS);
-        let run = run.wait((1, 1), "epoll_pwait", (10, 90), nothing).wait((1, 2), "futex", (10, 30), nothing);
-        let run = run.wait((1, 3), "ppoll", (10, 90), nothing);
-        let mut run = run.wait((1, 2), "futex", (70, 80), |span| span.args[1] = 128);
-        run.called_by(function, &["epoll_pwait"]);
-        run.classes()
-    };
-    // Thread 2 is not known to be there after 80 ms.
-    assert_eq!(idle("runtime.findRunnable"), (vec![(WaitClass::Clock, 40)], 60));
-    assert_eq!(idle("main.wait"), (vec![(WaitClass::Clock, 80)], 20));
-}
-
-#[test]
-fn a_schedulers_idle_thread_waits_for_what_its_poller_waits_for() {
-    let idle =
-        |calls: &[&str]| {
-            let wait = |span: &mut WaitSpan| span.args[1] = 128;
-            let run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "futex", (10, 90), wait);
-            let mut run = run
-                .wait((1, 2), "futex", (50, 100), wait)
-                .wait((1, 2), "epoll_pwait", (0, 50), nothing)
-                .wait((1, 3), "epoll_pwait", (50, 100), nothing);
-            run.called_by("runtime.findRunnable", calls);
-            run.classes().0
-        };
-    assert_eq!(idle(&["futex", "epoll_pwait"]), [(WaitClass::Clock, 80)]);
-    // The futex wait had begun before the process was watched.
-    assert_eq!(idle(&["epoll_pwait"]), [(WaitClass::Clock, 80)]);
-    assert_eq!(idle(&[]), [(WaitClass::Thread, 80)]);
 }

@@ -1,5 +1,6 @@
 //! The threads of a run, each with its long waits.
 
+use super::least::MOSTLY;
 use crate::collections::sums::Sums;
 use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,12 +99,27 @@ fn with_folded(recording: &Recording, semantics: &Semantics, children: &BTreeMap
 
 /// Function of Go's run-time in a thread that has no work of the program: what it wakes is because of what others do.
 const MONITOR: &str = "runtime.sysmon";
+/// Function of Java's machine in which its own threads wait for most of their time: those that compile, collect, and watch.
+const OF_MACHINE: &str = "os::PlatformMonitor::wait";
 
-/// Returns the threads that wait in [`MONITOR`].
+/// Returns the threads that have no work of the program: those that wait in [`MONITOR`], and for most of their time in
+/// [`OF_MACHINE`].
 fn monitors(recording: &Recording) -> BTreeSet<ThreadId> {
-    let rows = rows_in(recording, &[MONITOR]);
-    let of_monitor = |span: &&WaitSpan| rows.get(span.row.0 as usize) == Some(&true);
-    recording.wait_spans.spans.iter().filter(of_monitor).map(ThreadId::of).collect()
+    let (of_monitor, of_machine) = (rows_in(recording, &[MONITOR]), rows_in(recording, &[OF_MACHINE]));
+    let mut times: BTreeMap<ThreadId, (u64, u64)> = BTreeMap::new();
+    for span in &recording.wait_spans.spans {
+        let is_in = |rows: &[bool]| rows.get(span.row.0 as usize) == Some(&true);
+        let (all, of_its_own) = times.entry(ThreadId::of(span)).or_default();
+        *all = all.saturating_add(span.ns);
+        *of_its_own = if is_in(&of_monitor) {
+            u64::MAX
+        } else {
+            of_its_own.saturating_add(if is_in(&of_machine) { span.ns } else { 0 })
+        };
+    }
+    let mostly =
+        |(_, (all, of_its_own)): &(ThreadId, (u64, u64))| *of_its_own as f64 >= MOSTLY * *all as f64 && *of_its_own > 0;
+    times.into_iter().filter(mostly).map(|(thread, _)| thread).collect()
 }
 
 /// Functions of Go's run-time in a thread that has nothing to run, and waits for work or for what goroutines wait for.
