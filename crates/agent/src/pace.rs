@@ -14,7 +14,7 @@ const SPANS: u32 = 10;
 pub(crate) const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Length of the first span, from which the costs are learned.
-const FIRST: Duration = Duration::from_secs(2);
+pub(crate) const FIRST: Duration = Duration::from_secs(2);
 /// Number of spans that only count between two that sample, at most.
 const MOST_COUNTED: u32 = 20;
 /// Part of a new measurement in what is known of costs.

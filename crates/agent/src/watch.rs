@@ -2,7 +2,7 @@
 
 use crate::cost::{Cost, in_kernel_ns, own_ns, switches};
 use crate::interval::Interval;
-use crate::pace::{Pace, Plan, SHORTEST};
+use crate::pace::{FIRST, Pace, Plan, SHORTEST};
 use crate::serve::serve;
 use crate::sinks::{Receivers, Sinks};
 use crate::store::{Store, write_whole};
@@ -123,7 +123,7 @@ pub fn watch_box(
         troubles: Troubles::default(),
         at: Moment::now(),
         own_ns: 0,
-        has_watched: false,
+        watched: Duration::ZERO,
         backend: backend(BackendKind::Bpf),
         used: 0,
     };
@@ -172,7 +172,8 @@ struct Agent<'a> {
     /// The moment up to which costs are accounted for, and the processor time at it.
     at: Moment,
     own_ns: u64,
-    has_watched: bool,
+    /// Time that was watched since the start.
+    watched: Duration,
     backend: Box<dyn Backend>,
     /// Spans for which the backend was used.
     used: u32,
@@ -195,12 +196,11 @@ impl Agent<'_> {
             }
             match self.span(left) {
                 Ok(()) => {
-                    self.has_watched = true;
                     if self.troubles.watching.take().is_some() {
                         (self.log)("watching again");
                     }
                 }
-                Err(error) if !self.has_watched => return Err(error.into()),
+                Err(error) if self.watched.is_zero() => return Err(error.into()),
                 Err(error) => {
                     let text = error.to_string();
                     if self.troubles.watching.as_ref() != Some(&text) {
@@ -273,6 +273,7 @@ impl Agent<'_> {
         self.interval.add(recording, catalogue, &self.options.host, &mut self.metrics, &mut self.sinks);
         self.sinks.end_span();
         self.interval.watched += length;
+        self.watched += length;
         self.interval.spans += 1;
         self.metrics.watched(length, samples, recording.header.lost);
     }
@@ -333,6 +334,12 @@ impl Agent<'_> {
             pruned.files,
             pruned.left >> 10,
         ));
+        if self.watched < SHORTEST {
+            (self.log)(&format!(
+                "hardly anything was watched: the first span takes {} s and what the budget gives it; --for or --interval can be longer, --budget larger",
+                FIRST.as_secs()
+            ));
+        }
         if let Some(error) = failed {
             (self.log)(&format!("{} tables are lost: {error}", interval.services() - files));
         }

@@ -113,9 +113,6 @@ impl Error {
             Self::Refused { backend: BackendKind::Inproc, reason } if !reason.contains("it answers") => {
                 Some("--backend ptrace watches whatever may be debugged, slowly".into())
             }
-            Self::Refused { backend: BackendKind::Bpf, reason } if reason.contains("CAP_") => {
-                Some("as root: sudo systoll run --backend bpf -- CMD; systoll run -- CMD watches without rights".into())
-            }
             Self::Refused { .. } => Some("systoll doctor says what can be watched here".into()),
             Self::NotEntered { advice, .. } => advice.clone(),
             Self::Directory(_) | Self::NotFound(_) => None,

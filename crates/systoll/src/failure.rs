@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_cure::RunError;
 use systoll_import::ImportError;
+use systoll_model::BackendKind;
 use systoll_prove::ProveError;
 
 /// Exit code of systoll's own failures.
@@ -209,6 +210,12 @@ impl Failure {
             {
                 crate::suggest::program(program)
             }
+            Self::Record(systoll_record::Error::Refused { backend: BackendKind::Bpf, reason })
+                if reason.contains("CAP_") =>
+            {
+                let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+                Some(as_root(words.get(1..).unwrap_or_default()))
+            }
             Self::Record(e) => e.advice(),
             Self::Trace(_, ImportError::Read(_) | ImportError::Foreign { .. }) => None,
             Self::Trace(path, ImportError::Profile) => {
@@ -283,6 +290,13 @@ impl Failure {
 
 /// Indent of all lines of a failure except the first, which starts with `systoll: `.
 const INDENT: &str = "         ";
+
+/// Returns the line that suggests the command that was typed, with these words behind `systoll`, as root.
+fn as_root(words: &[String]) -> String {
+    let otherwise =
+        if words.first().is_some_and(|word| word == "run") { "; without --backend bpf it takes no rights" } else { "" };
+    format!("as root: sudo systoll {}{otherwise}", systoll_present::shell_words(words))
+}
 
 /// Returns a path as a user types it in a shell.
 fn typed(path: &Path) -> String {

@@ -176,7 +176,7 @@ impl Backend for BpfBackend {
         let signals = Signals::of(&running.how, None)?;
         let mut facts = RunFacts::of_running(running, systoll_price::crossing(CROSSING_BUDGET));
         if running.whole_box {
-            (facts.command, facts.time_zone) = (vec![WHOLE_BOX.into()], TimeZone::Unknown);
+            (facts.command, facts.time_zone) = (WHOLE_BOX.map(String::from).to_vec(), TimeZone::Unknown);
         }
         counter.attach().map_err(refused)?;
         let watching = calibrate(&mut counter, facts.crossing_before.min).map_err(refused)?;
@@ -208,8 +208,8 @@ impl Backend for BpfBackend {
     }
 }
 
-/// The command of a recording in which all of a box was watched.
-const WHOLE_BOX: &str = "(all processes)";
+/// The command of a recording in which all of a box was watched; a word that had blanks would be quoted in reports.
+const WHOLE_BOX: [&str; 5] = ["all", "processes", "of", "this", "box"];
 /// The command that has the rights.
 const RUN_AS_ROOT: &str = "sudo systoll run --backend bpf -- CMD";
 

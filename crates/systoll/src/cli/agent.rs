@@ -1,7 +1,7 @@
 //! Defines the command line of `systoll agent`.
 
 use super::ExtraCauses;
-use super::values::{bytes, duration, period, share};
+use super::values::{bytes, duration, interval, share};
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "SHARE", default_value = "0.5%", value_parser = share)]
     pub budget: f64,
     /// Time after which what was found is written to the folder; a kill loses no more than that
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = period)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = interval)]
     pub interval: Duration,
     /// Remove what is older than so many days
     #[arg(long, value_name = "DAYS", default_value_t = 30)]

@@ -6,6 +6,9 @@ use systoll_judge::{By, CodeLanguage};
 use systoll_model::EnvChange;
 use systoll_present::{TableColumn, TableSort};
 
+/// Shortest interval of the agent, in which two of its shortest spans have room.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The columns of the `-c` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns(pub Vec<TableColumn>);
@@ -70,6 +73,12 @@ pub(super) fn period(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err("a time from one report to the next, e.g. 10s".to_owned()),
         period => Ok(period),
     }
+}
+
+/// Parses the agent's interval, in which a span must have room.
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
+    let interval = duration(text)?;
+    if interval < SHORTEST_INTERVAL { Err("at least 1s: a span takes half a second".to_owned()) } else { Ok(interval) }
 }
 
 /// Parses a time; without a unit it is in microseconds, as in strace.
@@ -219,6 +228,7 @@ mod tests {
         assert_eq!(duration("2.5s"), Ok(Duration::from_millis(2500)));
         assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
         assert!(period("0").is_err() && period("0ms").is_err() && period("1ms").is_ok());
+        assert!(interval("999ms").is_err() && interval("1s").is_ok());
         assert!(duration("ms").is_err() && duration("1 day").is_err() && duration("-1s").is_err());
     }
 }
