@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -156,6 +157,9 @@ def top_shows_a_box(box):
     load.kill()
     load.wait()
     assert r.returncode == 0 and b"parents-of-top" in r.stdout, (r.stderr, r.stdout[-600:])
+    assert b" all processes of this box " in r.stdout.splitlines()[0], r.stdout[:200]
+    r = box.run([box.systoll, "attach", "--box", "--for", "1s"])
+    assert r.stdout.startswith(b"systoll  all processes of this box "), r.stdout[:200]
 
 
 @watched()
@@ -392,6 +396,66 @@ def a_sick_service_is_found_among_healthy_ones(box):
 
 
 @watched()
+def a_service_is_looked_at_closely_when_asked(box):
+    """All processes of a unit are watched from inside, beside an agent and without one, and no other process of the program."""
+    program = box.build("served.c", name="looked")
+    env = {k: v for k, v in box.env.items() if k != "TZ"}
+    service, other = "systoll-test-look", "systoll-test-other"
+
+    def look(unit, *words):
+        r = box.run([box.systoll, "agent", "look", unit, "--for", "3s", *words])
+        assert r.returncode == 0, text(r.stderr)
+        return text(r.stdout)
+
+    with unit(service) as enter, unit(other) as enter_other:
+        running = []
+        try:
+            running += [box.start([program, "100000000"], env=env, preexec_fn=place) for place in (enter, enter, enter_other)]
+            pids = [process.pid for process in running]
+            with Agent(box, "--budget", "20%", "--interval", "1h") as agent:
+                agent.wait_for_spans(1)
+                doc = json.loads(look(f"{service}.service", "--json"))
+                before = agent.sums("systoll_agent_spans_total")
+                agent.wait_for_spans(before + 1)
+                code = agent.end()
+                assert code == 0, (code, agent.said())
+            assert doc["backend"] == "inproc" and sorted(p["pid"] for p in doc["processes"]) == sorted(pids[:2]), doc["processes"]
+            assert [f["cause"] for f in doc["findings"]][:1] == ["tz-unset"], doc["findings"]
+            assert "tz-unset" in look(service)
+            assert [p["pid"] for p in json.loads(look(str(pids[0]), "--json"))["processes"]] == pids[:1]
+            assert not [process for process in running if process.poll() is not None], "a process has ended"
+            r = box.run([box.systoll, "agent", "look", "systoll-test-lok"])
+            said = " ".join(text(r.stderr).split())
+            assert r.returncode == 125 and "there is no service systoll-test-lok" in said and service in said and other in said, said
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+
+
+@watched()
+def a_fifo_in_place_of_the_counters_holds_nothing_up(box):
+    folder = os.path.join(box.dir, "kept")
+    os.mkdir(folder)
+    counters = os.path.join(folder, "systoll.prom")
+    os.mkfifo(counters)
+    with Agent(box, "--budget", "100%", "--interval", "1h", folder=folder) as agent:
+        agent.wait_for_spans(1)
+        assert agent.end() == 0, agent.said()
+    with open(counters) as f:
+        assert "systoll_agent_spans_total" in f.read()
+
+
+@test(users=("root",))
+def a_time_too_short_to_watch_is_named(box):
+    folder = os.path.join(box.dir, "kept")
+    r = box.run([box.systoll, "agent", "--dir", folder, "--for", "0s"])
+    assert r.returncode == 0 and b"hardly anything was watched: the first span takes 2 s" in r.stderr, text(r.stderr)
+    r = box.run([box.systoll, "agent", "--dir", folder, "--interval", "900ms"])
+    assert r.returncode == 125 and b"at least 1s" in r.stderr, text(r.stderr)
+
+
+@watched()
 def a_service_manager_ends_it_cleanly(box):
     """SIGTERM ends it with 0 in the middle of a span, with what it has so far; no program stays in the kernel."""
     with Agent(box, "--budget", "100%", "--interval", "1h") as agent:
@@ -408,3 +472,7 @@ def a_service_manager_ends_it_cleanly(box):
 def without_rights_it_says_which(box):
     r = box.run([box.systoll, "agent", "--dir", os.path.join(box.dir, "kept"), "--for", "1s"])
     assert r.returncode == 125 and b"CAP_BPF and CAP_PERFMON" in r.stderr, r.stderr
+    # The advice is the command that was typed.
+    for words in (["agent", "--dir", "a b", "--for", "1s"], ["attach", "--box", "--for", "1s"], ["top", "--box", "--batch", "1"]):
+        r = box.run([box.systoll, *words])
+        assert f"as root: sudo systoll {shlex.join(words)}\n" in text(r.stderr), text(r.stderr)

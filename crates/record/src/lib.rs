@@ -75,5 +75,6 @@ pub use error::Error;
 pub use inproc::{can_answer, clean};
 pub use limits::{Raised, prepare as prepare_limits};
 pub use ptrace::PtraceBackend;
+pub use service::services;
 pub use signals::{let_signals_through, look_now};
 pub use startup::{end_by_signal, keep_memory, was_closed};

@@ -131,6 +131,14 @@ fn flags(tid: i32) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(6)?.parse().ok()
 }
 
+/// Returns the processes of the box, except this one and the kernel's own threads.
+pub(crate) fn processes() -> Vec<i32> {
+    let own = std::process::id() as i32;
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    all.filter(|pid| *pid != own && !is_of_kernel(*pid)).collect()
+}
+
 /// Returns true if a thread has been killed but has not begun to end yet.
 pub(crate) fn is_killed(tid: i32) -> bool {
     const KILL: u64 = 1 << (libc::SIGKILL - 1);

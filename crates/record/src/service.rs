@@ -1,6 +1,7 @@
 //! Names the service to which a process belongs, by its control groups.
 
 use crate::procfs;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Digits of a container's id that its name has, as `docker ps` shows it.
@@ -17,6 +18,15 @@ pub(crate) fn of(pid: i32, exe: &str) -> Arc<str> {
     // A program may be hidden from this user, but no process's name is.
     let own = || if exe.is_empty() { of_program(&procfs::comm(pid)) } else { of_program(exe) };
     of_groups(&String::from_utf8_lossy(&groups)).map_or_else(own, Arc::from)
+}
+
+/// Returns the processes of the box by service, except this one and the kernel's own threads.
+pub fn services() -> BTreeMap<Arc<str>, Vec<i32>> {
+    let mut services = BTreeMap::<Arc<str>, Vec<i32>>::new();
+    for pid in procfs::processes() {
+        services.entry(of(pid, &procfs::exe(pid).unwrap_or_default())).or_default().push(pid);
+    }
+    services
 }
 
 /// Returns the service of a program that runs in no unit and no container.

@@ -1,6 +1,6 @@
 //! Implements `systoll agent`.
 
-use crate::cli::AgentArgs;
+use crate::cli::{AgentArgs, AgentCommand};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::to_stderr;
@@ -10,11 +10,14 @@ use systoll_agent::{Options, Receivers, watch_box};
 
 /// Watches the box until a signal, or the requested time, ends that.
 pub(crate) fn agent(args: &AgentArgs) -> Result<ExitCode, Failure> {
+    if let Some(AgentCommand::Look(look)) = &args.command {
+        return crate::attach::look(look);
+    }
     let catalogue = catalogue(args.causes.folder.as_deref())?;
     let _limits = systoll_record::Raised::new();
     let options = Options {
         budget: args.budget,
-        folder: args.dir.clone(),
+        folder: args.dir.clone().unwrap_or_default(),
         interval: args.interval,
         keep_days: args.keep_days,
         keep_bytes: args.keep_size,

@@ -1,6 +1,6 @@
 //! Implements `systoll attach`.
 
-use crate::cli::{AttachArgs, BackendChoice, SelectArgs, Timed};
+use crate::cli::{AttachArgs, BackendChoice, LookArgs, SelectArgs, Timed, WatchArgs};
 use crate::control::Live;
 use crate::failure::{EXIT_OF_SYSTOLL, Failure};
 use crate::output::{Output, to_stderr};
@@ -13,7 +13,7 @@ use systoll_record::{Backend, Closely, ENTERING, HowToWatch, Running, backend};
 
 /// Watches running processes for a while, and shows the requested report.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
-    let backend = backend_for(&args.select, args.backend)?;
+    let backend = backend_for(&args.select, args.watch.backend)?;
     let pids = processes::found(&args.select)?;
     if args.clean {
         return clean(&pids);
@@ -21,13 +21,35 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     if !args.elide.is_empty() {
         return Ok(in_turns(args, pids));
     }
+    let left_out = if args.select.no_children || args.select.whole_box { None } else { processes::left_out(&pids) };
+    let note = left_out.map(|text| Problem::new(ProblemKind::Note, text));
+    let unit = args.select.units.first().map(String::as_str);
+    let which =
+        Running { pids, whole_box: args.select.whole_box, no_children: args.select.no_children, ..Running::default() };
+    watch(&args.watch, backend, which, note, unit)
+}
+
+/// Watches all processes of a service, by the name that the agent gives it, and shows the requested report.
+pub(crate) fn look(args: &LookArgs) -> Result<ExitCode, Failure> {
+    let (service, pids) = processes::of_service(&args.unit)?;
+    let which = Running { pids, ..Running::default() };
+    watch(&args.watch, entering(args.watch.backend), which, None, service.as_deref())
+}
+
+/// Watches processes, adds `note` to what is to be known of the recording, and shows the requested report.
+fn watch(
+    args: &WatchArgs,
+    backend: Box<dyn Backend>,
+    which: Running,
+    note: Option<Problem>,
+    unit: Option<&str>,
+) -> Result<ExitCode, Failure> {
     let limits = systoll_record::Raised::new();
     let mut places = Places::open(&args.show, &args.keep, args.quiet, Output::Stdout)?;
-    let left_out = if args.select.no_children || args.select.whole_box { None } else { processes::left_out(&pids) };
-    let mut recording = record(args, backend, pids, &places)?;
-    recording.problems.extend(left_out.map(|text| Problem::new(ProblemKind::Note, text)));
+    let mut recording = record(args, backend, which, &places)?;
+    recording.problems.extend(note);
     let kept = places.keep(&recording);
-    let labels = args.labels.labels(args.select.units.first().map(String::as_str));
+    let labels = args.labels.labels(unit);
     let added = add(&args.keep, &args.show, &recording, &labels, args.quiet);
     let told = places.tell(&recording);
     drop(limits);
@@ -39,9 +61,9 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
 }
 
 fn record(
-    args: &AttachArgs,
+    args: &WatchArgs,
     mut backend: Box<dyn Backend>,
-    pids: Vec<i32>,
+    which: Running,
     places: &Places,
 ) -> Result<Recording, Failure> {
     let how = HowToWatch {
@@ -53,15 +75,7 @@ fn record(
         ends_process: true,
         ..HowToWatch::default()
     };
-    let running = Running {
-        pids,
-        whole_box: args.select.whole_box,
-        how,
-        limit: args.window,
-        calls: args.calls,
-        no_children: args.select.no_children,
-        in_turns: false,
-    };
+    let running = Running { how, limit: args.window, calls: args.calls, ..which };
     let recording = match places.shown() {
         Some(shown) => {
             let mut live = Live::new(shown, args.every, args.quiet > 0, false);

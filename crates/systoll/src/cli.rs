@@ -16,8 +16,8 @@ mod top;
 mod until;
 mod values;
 
-pub use agent::AgentArgs;
-pub use attach::{AttachArgs, SelectArgs};
+pub use agent::{AgentArgs, AgentCommand, LookArgs};
+pub use attach::{AttachArgs, SelectArgs, WatchArgs};
 pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
 pub use color::{ColorArgs, When};
@@ -174,6 +174,7 @@ pub enum Command {
     #[command(mut_arg("processes", |arg| arg.required_unless_present_any(attach::SelectArgs::OPTIONS)))]
     Attach(Box<AttachArgs>),
     /// Watch this whole box all the time, within a budget, and keep what services waste
+    #[command(override_usage = "systoll agent [OPTIONS] --dir FOLDER\n       systoll agent look [OPTIONS] UNIT")]
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<AgentArgs>),
     /// Show what system calls cost a second, live: by caller, with findings and their cures

@@ -1,9 +1,11 @@
 //! Suggests names that resemble an unknown one.
 
+/// Names that a sentence lists, at most.
+pub(crate) const FEW: usize = 12;
+
 /// Lists the known names as the end of a sentence: all if they are few, else the nearest, or
 /// nothing.
 pub(crate) fn others(name: &str, known: &[String]) -> String {
-    const FEW: usize = 12;
     if known.is_empty() {
         return String::new();
     }

@@ -2,10 +2,16 @@
 
 use crate::cli::SelectArgs;
 use crate::failure::Failure;
+use crate::nearest::FEW;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+
+/// Services that a failure lists, at most: 60 of 12 letters are ten lines.
+const MAX_LISTED_SERVICES: usize = 60;
+/// What no name selects.
+const OWN: &str = "but systoll's own and those that it came of";
 
 /// The kernel's tables of TCP sockets.
 const TCP_TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -37,7 +43,35 @@ pub(crate) fn found(args: &SelectArgs) -> Result<Vec<i32>, Failure> {
         all = with_descendants(&all);
     }
     without_own_line(&mut all, &numbers(args));
-    some(all, "but systoll's own and those that it came of")
+    some(all, OWN)
+}
+
+/// Returns the name and the processes of a service, which `name` names as the agent does; for a process id, no name, and the
+/// process with its descendants.
+pub(crate) fn of_service(name: &str) -> Result<(Option<String>, Vec<i32>), Failure> {
+    if name.parse::<i32>().is_ok() {
+        let select = SelectArgs { processes: vec![name.to_owned()], tree: true, ..SelectArgs::default() };
+        return Ok((None, found(&select)?));
+    }
+    let mut services = systoll_record::services();
+    let service = name.strip_suffix(".service").unwrap_or(name);
+    let Some(mut pids) = services.remove(service) else {
+        return Err(no_service(service, services.keys().map(ToString::to_string).collect()));
+    };
+    without_own_line(&mut pids, &[]);
+    Ok((Some(service.to_owned()), some(pids, &format!("of the service {service}, {OWN}"))?))
+}
+
+/// Creates the failure that names the services that there are.
+fn no_service(name: &str, known: Vec<String>) -> Failure {
+    let listed = known.iter().take(MAX_LISTED_SERVICES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = known.len().saturating_sub(MAX_LISTED_SERVICES);
+    let help = match (known.len(), more) {
+        (0..=FEW, _) => String::new(),
+        (_, 0) => format!("services that run: {listed}"),
+        _ => format!("services that run: {listed} and {more} more"),
+    };
+    Failure::Unknown { what: "service", name: name.to_owned(), known, help: help.into() }
 }
 
 /// Returns the processes requested by number.

@@ -6,14 +6,6 @@ use crate::{procfs, sys};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
-/// Returns the processes of the box, except this one and the kernel's own threads.
-pub(super) fn processes() -> Vec<i32> {
-    let own = std::process::id() as i32;
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    all.filter(|pid| *pid != own && !procfs::is_of_kernel(*pid)).collect()
-}
-
 impl Session {
     /// Watches all processes that run; the kernel watches those that they make from then on. Returns the number of
     /// their threads.
@@ -24,7 +16,7 @@ impl Session {
         // A process that is watched has its children watched, so at some point no new ones appear.
         loop {
             let before = known.len();
-            for pid in processes() {
+            for pid in procfs::processes() {
                 if !known.insert(pid) || self.counter.watches(pid) {
                     continue;
                 }
@@ -53,7 +45,7 @@ impl Session {
             *ran.entry(slot.image).or_default() += slot.ran.saturating_add(since);
         }
         let mut all = (table.images.iter().fold(0u64, |sum, image| sum.saturating_add(image.cpu_ns)), 0u64);
-        for pid in processes() {
+        for pid in procfs::processes() {
             let Some(number) = self.counter.image_of(pid) else { continue };
             let (was, is) = (before.get(&pid).copied().unwrap_or_default(), procfs::own_times([pid]));
             // A process of the same number may have ended before this one began.

@@ -1,8 +1,9 @@
 //! Defines the command line of `systoll agent`.
 
 use super::ExtraCauses;
+use super::attach::WatchArgs;
 use super::values::{bytes, duration, interval, share};
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,16 +15,50 @@ pub(super) const EXAMPLES: &str = "Examples:
   sudo systoll agent --dir x --for 10m --interval 1m --budget 2%       a first look, in ten minutes
   sudo systoll agent --dir /var/lib/systoll --otlp http://localhost:4318    to an OpenTelemetry collector
   systoll fleet /var/lib/systoll                       what it has found, by service and cause
+  sudo systoll agent look nginx --for 30s              one service closely, now, from inside
 
 It takes root, or CAP_BPF and CAP_PERFMON, and ends on SIGTERM. From an empty host to answers about a fleet:
 docs/use/box.md; files for systemd, Kubernetes, Prometheus and Grafana: dist/box";
 
+const LOOK_EXAMPLES: &str = "Examples:
+  sudo systoll agent look nginx --for 30s              all processes of a systemd unit, from inside
+  sudo systoll agent look container-3f2a9c0d17be --for 10s      of a container
+  sudo systoll agent look pod-0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0 --for 10s    of a pod
+  systoll agent look redis-server --for 10s -c         of a program that runs in no unit, as strace's table
+  sudo systoll agent look 4711 --for 10s               a process and its descendants
+
+UNIT is the service's name in what the agent keeps: systoll fleet FOLDER services. No agent needs to run, and one that runs
+is not disturbed. It enters the processes as systoll attach does, which docs/use/attach.md describes; the agent's budget does not
+hold for it";
+
+/// What is asked of the agent besides watching the box.
+#[derive(Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Look closely at one service, for a while: watch all its processes from inside, as attach does
+    #[command(after_help = LOOK_EXAMPLES)]
+    Look(Box<LookArgs>),
+}
+
+/// The arguments of `systoll agent look`.
+#[derive(Debug, Args)]
+pub struct LookArgs {
+    /// The service: a systemd unit, container, pod or program, by the agent's name for it; or a process id
+    #[arg(value_name = "UNIT")]
+    pub unit: String,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+}
+
 /// The arguments of `systoll agent`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
 pub struct AgentArgs {
+    /// What is asked of it besides watching the box.
+    #[command(subcommand)]
+    pub command: Option<AgentCommand>,
     /// Folder for what is found, which `systoll fleet` reads, and for the counters (systoll.prom)
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    pub dir: PathBuf,
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, required = true)]
+    pub dir: Option<PathBuf>,
     /// Share of the box's processors that watching may take, in the kernel as well
     #[arg(long, value_name = "SHARE", default_value = "0.5%", value_parser = share)]
     pub budget: f64,

@@ -66,6 +66,22 @@ impl SelectArgs {
 #[derive(Debug, Args)]
 pub struct AttachArgs {
     #[command(flatten)]
+    pub(crate) select: SelectArgs,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+    /// Take out what a systoll that was killed has left in these processes
+    #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
+    pub clean: bool,
+    /// Answer these calls in place of the kernel, and make them, in turns that standard input orders: what
+    /// `prove --live` starts
+    #[arg(long, hide = true, value_name = "CALLS", value_parser = super::prove::elision, value_delimiter = ',')]
+    pub elide: Vec<Elision>,
+}
+
+/// How running processes are watched, and what is reported and kept.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    #[command(flatten)]
     pub(crate) show: ShowArgs,
     /// Watch for this long, e.g. 30s; without it until Ctrl-C, or until all have ended
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
@@ -74,11 +90,6 @@ pub struct AttachArgs {
     #[arg(long, value_name = "N")]
     pub calls: Option<u64>,
     #[command(flatten)]
-    pub(crate) select: SelectArgs,
-    /// Take out what a systoll that was killed has left in these processes
-    #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
-    pub clean: bool,
-    #[command(flatten)]
     pub(crate) keep: KeepArgs,
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
@@ -86,10 +97,6 @@ pub struct AttachArgs {
     /// How to watch: auto enters the process (on aarch64 ptrace stops it at each call), bpf watches from the kernel (as root)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: BackendChoice,
-    /// Answer these calls in place of the kernel, and make them, in turns that standard input orders: what
-    /// `prove --live` starts
-    #[arg(long, hide = true, value_name = "CALLS", value_parser = super::prove::elision, value_delimiter = ',')]
-    pub elide: Vec<Elision>,
     /// Print the report so far every so often, e.g. 10s (a file has the last one); SIGUSR1 asks for one at any time
     #[arg(long, value_name = "TIME", value_parser = super::values::period)]
     pub every: Option<Duration>,
