@@ -83,15 +83,22 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
     // A name that nobody can foresee, so that no link stands there. It does not end as tables do: DuckDB reads hidden ones, too.
-    let mut unfinished = tempfile::Builder::new()
+    let unfinished = tempfile::Builder::new()
         .prefix(UNFINISHED)
         .suffix(".part")
         .permissions(Permissions::from_mode(MODE))
-        .tempfile_in(folder)?;
-    unfinished.write_all(bytes)?;
+        .tempfile_in(folder)
+        .map_err(without_path)?;
+    unfinished.as_file().write_all(bytes)?;
     unfinished.as_file().sync_all()?;
     unfinished.persist(path)?;
     Ok(())
+}
+
+/// Removes the path from an error of the crate tempfile: a name of its own in each would make the same error look new.
+fn without_path(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    text.split_once(" at path ").map_or(error, |(why, _)| io::Error::other(why.to_owned()))
 }
 
 /// Returns the files below a folder with their sizes. Links are not followed.

@@ -105,7 +105,8 @@ fn kill_started() {
     children(std::process::id()).into_iter().filter(|pid| !spared.contains(pid)).for_each(kill_tree);
 }
 
-/// Lets programs started from now on run to their end, e.g. the user's own command that cleans up.
+/// Lets programs started from now on, and the work of this process, run to their end, e.g. the user's own command that
+/// cleans up. A second signal ends them.
 pub fn settle() {
     *settled() = true;
 }

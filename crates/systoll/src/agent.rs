@@ -30,6 +30,8 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<ExitCode, Failure> {
         host: args.host.clone(),
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
     };
+    // At a signal, what was found is written, however long that takes on a busy box; a second signal ends it at once.
+    systoll_cure::settle();
     let began = Instant::now();
     let stop = || systoll_cure::interrupted().is_some() || args.window.is_some_and(|window| began.elapsed() >= window);
     let mut log = |line: &str| to_stderr(&format!("systoll agent: {}\n", systoll_present::clean(line)));
