@@ -38,13 +38,17 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
     let mut all = systoll::cli::command().disable_help_subcommand(true);
     all.build();
     let day = day();
-    let commands: Vec<Command> = all.get_subcommands().cloned().collect();
-    for command in commands.iter().chain([&all]) {
+    for command in with_commands(&all) {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let path = dir.join(format!("{name}.1"));
         std::fs::write(&path, page(command, &day)?).with_context(|| format!("can't write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Returns a command and all below it.
+fn with_commands(command: &Command) -> Vec<&Command> {
+    std::iter::once(command).chain(command.get_subcommands().flat_map(with_commands)).collect()
 }
 
 fn page(command: &Command, day: &str) -> Result<Vec<u8>> {
@@ -68,7 +72,8 @@ fn page(command: &Command, day: &str) -> Result<Vec<u8>> {
     let variables: Vec<(&str, &str)> = VARIABLES.iter().map(|v| (v.names, v.about)).collect();
     entries(&mut out, "ENVIRONMENT", &variables)?;
     entries(&mut out, "FILES", FILES)?;
-    let others = if command.has_subcommands() { "systoll-run(1), systoll-prove(1), strace(1)" } else { "systoll(1)" };
+    let others =
+        if command.get_name() == "systoll" { "systoll-run(1), systoll-prove(1), strace(1)" } else { "systoll(1)" };
     writeln!(out, ".SH \"SEE ALSO\"\n{others}")?;
     Ok(tidied(&String::from_utf8(out)?).into_bytes())
 }
@@ -214,6 +219,8 @@ mod tests {
         all.build();
         let dir = tempfile::tempdir().unwrap();
         write(dir.path()).unwrap();
+        let look = std::fs::read_to_string(dir.path().join("systoll-agent-look.1")).unwrap();
+        assert!(look.contains("\nsudo systoll agent look nginx \\-\\-for 30s"), "{look}");
         for command in all.get_subcommands().map(Command::get_name).chain([""]) {
             let page = page_of(command);
             let title =

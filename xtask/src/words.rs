@@ -71,7 +71,8 @@ pub(crate) fn shown(file: &Path, text: &str) -> Vec<String> {
 pub(crate) fn in_help() -> Vec<String> {
     let command = systoll::cli::command();
     let mut broken = Vec::new();
-    for command in command.get_subcommands().chain([&command]) {
+    let below = command.get_subcommands().flat_map(|command| command.get_subcommands());
+    for command in command.get_subcommands().chain(below).chain([&command]) {
         let own = [command.get_about(), command.get_after_help()].map(|text| text.map(ToString::to_string));
         // The names of values are a contract with scripts.
         let of_options = command.get_arguments().map(|option| {

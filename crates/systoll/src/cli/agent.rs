@@ -34,7 +34,7 @@ hold for it";
 /// What is asked of the agent besides watching the box.
 #[derive(Debug, Subcommand)]
 pub enum AgentCommand {
-    /// Look closely at one service, for a while: watch all its processes from inside, as attach does
+    /// Watch one service closely, for a while: all its processes, from inside, as attach does
     #[command(after_help = LOOK_EXAMPLES)]
     Look(Box<LookArgs>),
 }
