@@ -3,6 +3,7 @@
 
   fleet.py --systoll PATH FOLDER                     500 hosts, 20 services on each, a week: 70,000 files
   fleet.py --systoll PATH --hosts 12 --services 3 --days 3 FOLDER
+  fleet.py --systoll PATH --agent --services 50 FOLDER   the same out of tables of an agent, as root (see below)
   fleet.py --systoll PATH --measure FOLDER           asks it all questions, and tells time and memory
 
 Each service is a program that is really run and recorded, by `systoll run --save-to`, in each state that matters. A host's
@@ -12,6 +13,9 @@ run of a day is one of these with all its figures by up to a fifth more or less.
             half of its days on
   ODD_ZONE  runs without TZ where all others have one, so that its services pay for it where they ask for local time
   ODD_CLOCK has a clock that the vDSO can't read
+
+With --agent, services are copies of one program, which all run here for a few seconds while `systoll agent` watches the box, and
+the first of them, PLANTED, lacks TZ, on every host and day. --files N makes N tables a day, as an agent with an interval of 24 h / N does.
 """
 import argparse
 import glob
@@ -32,7 +36,7 @@ import readers
 FIRST_DAY = 1_795_305_600  # 2026-11-22, UTC
 PLANTED, OLD, NEW = "checkout", "2.3.1", "2.4.0"
 ODD_ZONE, ODD_CLOCK = 7, 9
-QUESTIONS = ("dearest", "new", "odd-hosts", "history", "savings", "services", "releases", "totals")
+QUESTIONS = ("expensive", "new", "odd-hosts", "history", "savings", "services", "releases", "totals")
 # The services' real programs: served.c, which answers so many requests, or a program of the machine.
 SERVICES = {
     PLANTED: 3000, "search": 2000, "mail": 1000, "login": 1500, "pictures": 800,
@@ -80,36 +84,60 @@ select seed.* exclude (day, service, host) replace (
     one.run as run, one.started_unix as started_unix, one.host as node,
     case when one.number = {odd_clock} then 'hpet' else 'kvm-clock' end as clock_source),
   one.day, seed.service, one.host
-from instances one join seeds seed on seed.service = one.service and seed.release = one.release and (seed.time_zone = '(unset)') = one.is_odd
+from instances one join seeds seed on seed.service = one.service and {which}
 """
+# Seeds of a run's release and zone, and those of an agent, which knows neither.
+OF_RUN, OF_AGENT = "seed.release = one.release and (seed.time_zone = '(unset)') = one.is_odd", "true"
 
 
-def multiply(folder, seeds_folder, hosts, services, days):
+def watched(systoll, folder, services):
+    """Runs `services` programs beside an agent that writes its tables to `folder`/seeds. Returns the services' names."""
+    names = [PLANTED, *(f"service-{n:02}" for n in range(1, services))]
+    env = {name: value for name, value in os.environ.items() if name != "TZ"}
+    running = []
+    try:
+        for name in names:
+            program = os.path.join(folder, name)
+            subprocess.run(["cc", "-O1", "-g", "-o", program, os.path.join(HERE, "programs", "served.c")], check=True)
+            own = env if name == PLANTED else {**env, "TZ": "UTC"}
+            running.append(subprocess.Popen(["nice", "-n", "19", program, "1000000000"], env=own, stdout=subprocess.DEVNULL))
+        subprocess.run([systoll, "agent", "--dir", os.path.join(folder, "seeds"), "--budget", "100%", "--for", "15s"], check=True)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    return names
+
+
+def multiply(folder, seeds_folder, hosts, services, days, files=1, which=OF_RUN):
     """Writes the fleet. DuckDB does the copying, one service's day at a time, because each open file takes it a MiB."""
     import duckdb
     con = duckdb.connect(config={"memory_limit": "2GB"})
     con.execute(f"create table seeds as select * from read_parquet('{seeds_folder}/**/*.parquet', hive_partitioning = true, hive_types_autocast = false)")
-    for day, service in itertools.product(range(days), services):
+    for day, part, service in itertools.product(range(days), range(files), services):
         con.execute(f"""create or replace table instances as
             select number, 'h' || lpad(number::varchar, 4, '0') as host, service, number = {ODD_ZONE} as is_odd,
               case when {day} >= {days} // 2 then '{NEW}' else '{OLD}' end as release,
               strftime(make_timestamp(({FIRST_DAY} + {day} * 86400) * 1000000::bigint), '%Y-%m-%d') as day,
-              cast({FIRST_DAY} + {day} * 86400 + hash(number, service) % 80000 as bigint) as started_unix,
-              md5(number || service || {day}) as run,
-              0.8 + 0.4 * ((hash(service, number, {day}) % 1000)::double / 1000) as factor
+              cast({FIRST_DAY} + {day} * 86400 + ({part} * 80000 + hash(number, service) % 80000) // {files} as bigint) as started_unix,
+              md5(number || service || {day} || '/{part}') as run,
+              0.8 + 0.4 * ((hash(service, number, {day}, {part}) % 1000)::double / 1000) as factor
             from range({hosts}) t(number), (select '{service}' as service)""")
-        con.execute(f"copy ({VARIED.format(odd_clock=ODD_CLOCK)} order by one.service, one.host) to '{folder}' "
+        con.execute(f"copy ({VARIED.format(odd_clock=ODD_CLOCK, which=which)} order by one.service, one.host) to '{folder}' "
                     "(format parquet, compression gzip, partition_by (day, service, host), filename_pattern 'run_{uuid}', overwrite_or_ignore)")
 
 
-def simulate(systoll, folder, hosts=500, services=20, days=7):
+def simulate(systoll, folder, hosts=500, services=20, days=7, agent=False, files=1):
     """Makes the fleet in `folder`; this Python must have DuckDB (readers.python)."""
     os.makedirs(folder, exist_ok=True)
     chosen = list(SERVICES)[:services]
     work = tempfile.mkdtemp()
     try:
-        seeds(systoll, work, chosen)
-        multiply(folder, os.path.join(work, "seeds"), hosts, chosen, days)
+        if agent:
+            chosen = watched(systoll, work, services)
+        else:
+            seeds(systoll, work, chosen)
+        multiply(folder, os.path.join(work, "seeds"), hosts, chosen, days, files, OF_AGENT if agent else OF_RUN)
     finally:
         shutil.rmtree(work)
 
@@ -143,6 +171,8 @@ def main():
     parser.add_argument("--hosts", type=int, default=500)
     parser.add_argument("--services", type=int, default=20)
     parser.add_argument("--days", type=int, default=7)
+    parser.add_argument("--agent", action="store_true")
+    parser.add_argument("--files", type=int, default=1)
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--engines", default="duckdb,spark")
     parser.add_argument("folder")
@@ -156,7 +186,7 @@ def main():
         if not python or os.environ.get("FLEET_AGAIN"):
             sys.exit("duckdb is not installed: tests/readers.py")
         os.execve(python, [python, *sys.argv], {**os.environ, "FLEET_AGAIN": "1"})
-    simulate(args.systoll, args.folder, args.hosts, args.services, args.days)
+    simulate(args.systoll, args.folder, args.hosts, args.services, args.days, args.agent, args.files)
 
 
 if __name__ == "__main__":
