@@ -123,7 +123,9 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
     let mut all = told(&started, shown);
     let late: Vec<_> = time.needless.iter().map(|late| late_waits::group(late, recording, &views, catalogue)).collect();
-    all.extend(told(&late, shown));
+    let mut of_waits = told(&late, shown);
+    of_waits.iter_mut().for_each(|finding| late_waits::add_senders(finding, &time.needless));
+    all.extend(of_waits);
     let parts = by_object::split(shown, catalogue, &whole, options);
     let of_strands = parts.as_ref().map(|parts| parts.views(shown));
     let strands = match (&parts, &of_strands) {

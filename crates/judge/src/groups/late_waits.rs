@@ -51,6 +51,13 @@ pub(crate) fn advise_users(finding: &mut Finding, late: &NeedlessWaits, recordin
     }
 }
 
+/// Names the calls that sent what was held back beside the waits for it: what has to change is there.
+pub(crate) fn add_senders(finding: &mut Finding, all: &[NeedlessWaits]) {
+    let of_finding = all.iter().find(|late| late.rows == finding.rows && !late.senders.is_empty());
+    let senders = of_finding.iter().flat_map(|late| &late.senders).filter(|id| !finding.rows.contains(id));
+    finding.strands.extend(senders.copied().collect::<Vec<_>>());
+}
+
 /// Returns the lines that made such waits, the most first; the known ones stand for all.
 pub(crate) fn lines(late: &NeedlessWaits) -> Vec<RowLine> {
     standing_for(late.calls, &late.lines)

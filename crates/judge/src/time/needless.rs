@@ -8,10 +8,10 @@ use super::children;
 use super::ends::{Ends, WaitClass};
 use super::held::Locks;
 use super::kinds::NeedlessKind;
-use super::least::LEAST_WAITS;
+use super::least::{LEAST_WAITS, MOSTLY};
 use super::path::WallTime;
 use super::sleeps::{After, Sleeps};
-use super::talks::{ACCEPTS, Talks};
+use super::talks::{ACCEPTS, Talks, senders};
 use super::threads::{ThreadId, Threads, name_of, pid_of};
 use crate::collections::sums::Sums;
 use crate::semantics::Semantics;
@@ -32,6 +32,8 @@ pub(crate) struct NeedlessWaits {
     pub(crate) share_of_wall: f64,
     /// Lines of scripts that made them, with the number of waits of which it is known.
     pub(crate) lines: BTreeMap<FrameId, u64>,
+    /// Rows that sent the data that were held back.
+    pub(crate) senders: Vec<RowId>,
 }
 
 /// Ranges of waits for data that the kernel holds back, ns: until a corked stream's timer runs out after 200 ms (man 7 tcp),
@@ -120,7 +122,10 @@ pub(super) fn needless(
         }
     }
     let claimed: BTreeSet<RowId> = found.surely().flat_map(|sum| sum.rows.clone()).collect();
-    for turns in talks.in_turn(recording, ends).into_iter().filter(|turns| !claimed.contains(&turns.row)) {
+    let turns = talks.in_turn(recording, ends).into_iter().filter(|turns| !claimed.contains(&turns.row));
+    // Who sent what was held back waits for the answer as long.
+    let turns: Vec<_> = turns.filter(|turns| !found.are_held_back(turns.row)).collect();
+    for turns in turns {
         let kind = if turns.peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
         found.add_all(kind, turns.row, turns.calls, turns.ns, turns.asked_at);
     }
@@ -139,7 +144,11 @@ pub(super) fn needless(
         let ns = sum.ns.min((share_of_wall * wall.wall_ns as f64).round() as u64);
         let of_threads = || only_line(recording, &sum.rows, found.threads.get(&place));
         let lines = if sum.lines.is_empty() { of_threads() } else { sum.lines.clone() };
-        NeedlessWaits { share_of_wall, ns, lines, ..sum }
+        let of_these = |span: &&&WaitSpan| {
+            matches!(sum.kind, NeedlessKind::HeldBack | NeedlessKind::Corked) && sum.rows.contains(&span.row)
+        };
+        let senders = senders(recording, semantics, found.held_back.iter().filter(of_these).copied());
+        NeedlessWaits { share_of_wall, ns, lines, senders, ..sum }
     };
     let is_long = |late: &NeedlessWaits| late.kind != NeedlessKind::RanOut || late.share_of_wall >= LEAST_RAN_OUT;
     claimed.map(held_up).filter(is_long).collect()
@@ -192,6 +201,20 @@ impl<'a> Found<'a> {
         self.threads.entry(place).or_default().insert(ThreadId::of(span));
     }
 
+    /// Returns true if data were held back for most of the time of a row's long waits.
+    fn are_held_back(&self, row: RowId) -> bool {
+        let of_row = self.recording.wait_spans.spans.iter().filter(|span| span.row == row);
+        let (all, held) = of_row.fold((0u64, 0u64), |(all, held), span| {
+            let begun = self.held_back.partition_point(|other| other.begin_ns < span.end_ns());
+            // At both ends one wait goes with one other.
+            let last = begun.checked_sub(1).and_then(|at| self.held_back.get(at));
+            let common = last
+                .map_or(0, |other| other.end_ns().min(span.end_ns()).saturating_sub(other.begin_ns.max(span.begin_ns)));
+            (all.saturating_add(span.ns), held.saturating_add(common))
+        });
+        all > 0 && held as f64 >= MOSTLY * all as f64
+    }
+
     /// Adds waits of a row, with the numbers of those whose scripts' line is known. Returns their place, if they took time.
     fn add_all(
         &mut self,
@@ -202,8 +225,15 @@ impl<'a> Found<'a> {
         lines: impl IntoIterator<Item = (FrameId, u64)>,
     ) -> Option<Place<'a>> {
         let row = self.recording.rows.get(id.0 as usize).filter(|_| ns > 0)?;
-        let empty =
-            NeedlessWaits { kind, rows: Vec::new(), calls: 0, ns: 0, share_of_wall: 0.0, lines: BTreeMap::new() };
+        let empty = NeedlessWaits {
+            kind,
+            rows: Vec::new(),
+            calls: 0,
+            ns: 0,
+            share_of_wall: 0.0,
+            lines: BTreeMap::new(),
+            senders: Vec::new(),
+        };
         let place = (kind, row.syscall, row.api.as_deref(), row.user);
         let sum = self.sums.entry(place).or_insert(empty);
         sum.calls = sum.calls.saturating_add(calls);

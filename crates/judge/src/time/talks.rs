@@ -330,3 +330,25 @@ impl Waits {
 fn peer_of(name: &str) -> Option<&str> {
     connection(name).map(|(.., peer)| peer)
 }
+
+/// Returns the rows that sent what these waits are for, as far as windows show them: the writes to the streams' other ends.
+pub(super) fn senders<'a>(
+    recording: &Recording,
+    semantics: &Semantics,
+    waits: impl Iterator<Item = &'a WaitSpan>,
+) -> Vec<RowId> {
+    let streams = waits.filter_map(|span| connection(span.object.as_deref()?));
+    let other_ends: BTreeSet<String> = streams.map(|(kind, here, there)| format!("{kind}:[{there}->{here}]")).collect();
+    let mut rows = BTreeSet::new();
+    for window in recording.windows.iter().filter(|_| !other_ends.is_empty()) {
+        let of_streams = |call: &&WindowCall| call.fd.as_deref().is_some_and(|name| other_ends.contains(name));
+        for call in window.calls.iter().filter(of_streams) {
+            let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
+            let sent = ObservedCall { window, call, syscall: row.syscall };
+            if semantics.lines_of(row.syscall).transfer(&sent).is_some_and(|line| line.way == Way::Out) {
+                rows.insert(call.row);
+            }
+        }
+    }
+    rows.into_iter().collect()
+}

@@ -417,8 +417,11 @@ fn data_that_come_while_their_sender_sleeps_were_held_back() {
         }
         run.window(1, &[("recvfrom", 5, Some(here), 9)]).window(2, &[("write", 5, Some(there), 9)])
     };
-    let needless = of(45).judged().needless;
+    let run = of(45);
+    let needless = run.judged().needless;
     assert_eq!(needless.iter().map(|late| (late.kind, late.calls)).collect::<Vec<_>>(), [(NeedlessKind::HeldBack, 10)]);
+    let senders = needless[0].senders.iter().map(|id| run.recording.row(*id).syscall.name());
+    assert_eq!(senders.collect::<Vec<_>>(), [Some("write")]);
     // A server that works for 40 ms answers when it is done.
     assert_eq!(of(3).judged().needless, []);
 }
