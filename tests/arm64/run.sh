@@ -229,7 +229,7 @@ share() {
             while read -r name path; do
                 cp "$bed/target/$path" "$share/units/$name"
                 echo "begun=\$SECONDS; echo 'unit tests of $name'"
-                echo "(cd repository/crates/$name && timeout 300 /host/units/$name --test-threads 1 --quiet --skip hostile) || status=1"
+                echo "(cd repository/crates/$name && timeout 300 /host/units/$name --test-threads 1 --skip hostile) || status=1"
                 echo "echo \"unit tests of $name: \$((SECONDS - begun)) s\""
             done <"$bed/units"
         fi
@@ -248,8 +248,8 @@ share() {
 # clock, watching `true` took 5 to 12 s there on a busy machine, and most cases had 1 to 15 samples; by that clock, 0.11 s.
 boot() {
     timeout "${ARM64_SECONDS:-900}" qemu-system-aarch64 -M virt,gic-version=3 -cpu "$cpu" -smp 1 -m 3072 \
-        -accel tcg,thread=single,tb-size=512 -icount shift=0 -kernel "$bed/vmlinuz" -initrd "$bed/initrd.gz" \
-        -append "console=hvc0 quiet panic=-1 mitigations=off nokaslr" \
+        -accel tcg,thread=single,tb-size=512 -icount shift=0,sleep=off -kernel "$bed/vmlinuz" -initrd "$bed/initrd.gz" \
+        -append "console=hvc0 quiet panic=-1 mitigations=off nokaslr norandmaps" \
         -drive "file=$bed/disk.img,if=none,id=disk,format=raw,snapshot=on" -device virtio-blk-pci,drive=disk \
         -fsdev "local,id=host,path=$bed/share,security_model=none" -device virtio-9p-pci,fsdev=host,mount_tag=host \
         -device virtio-serial-pci -chardev stdio,id=console,signal=off -device virtconsole,chardev=console \

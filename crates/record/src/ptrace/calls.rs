@@ -536,8 +536,11 @@ impl StackReader {
             let got = sys::read_memory(self.pid, self.start + have as u64, &mut self.bytes[have..]);
             self.bytes.truncate(have + got);
         }
-        let word = self.bytes.get(offset..end)?;
-        Some(u64::from_ne_bytes(word.try_into().ok()?))
+        match self.bytes.get(offset..end) {
+            Some(word) => Some(u64::from_ne_bytes(word.try_into().ok()?)),
+            // A library can lie close above a coroutine's stack, with a gap between.
+            None => self.elsewhere(address),
+        }
     }
 
     fn elsewhere(&self, address: u64) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 use crate::mapped::{MapsEntry, maps};
 use crate::script::{FileAt, Interpreters, ReadMemory, Stopped, Thread, has_map};
+use crate::unwind::Switches;
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub struct AddressSpace {
     runs_already: bool,
     /// True if the last walk ended at a return address outside all executable mappings that are known.
     pub(super) ended_outside: bool,
+    /// The callers of `swapcontext` that unwinding has found.
+    pub(super) switches: Switches,
 }
 
 impl AddressSpace {

@@ -113,8 +113,13 @@ impl AddressSpace {
             Step::End => return None,
             Step::Rule(rule) => {
                 let went = rule.step(regs, read);
-                place.rbp = was.behind(&rule, regs[SP]);
-                went
+                if went.is_some() {
+                    place.rbp = was.behind(&rule, regs[SP]);
+                    went
+                } else {
+                    *place = StackPlace::UNKNOWN;
+                    self.switches.step(regs, read)
+                }
             }
             Step::Epilogue(rule) => {
                 let start = *regs;

@@ -29,6 +29,6 @@ mod small_section;
 mod step;
 
 pub use arch::Registers;
-pub(crate) use arch::{FP, LINKS, RA, REGISTERS, SP, find_epilogue, return_to, rule_of_go_frame, strip};
+pub(crate) use arch::{FP, LINKS, RA, REGISTERS, SP, Switches, find_epilogue, return_to, rule_of_go_frame, strip};
 pub(crate) use cfi::{Cfi, RowContext};
 pub(crate) use step::{Epilogue, FRAME_RECORD, Rule, Step, step_by_frame_pointer, step_signal_frame};

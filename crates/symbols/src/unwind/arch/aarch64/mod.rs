@@ -1,9 +1,11 @@
 //! Unwinding on aarch64.
 
 mod epilogue;
+mod switch;
 
 use crate::unwind::Rule;
 pub(crate) use epilogue::find_epilogue;
+pub(crate) use switch::Switches;
 
 /// DWARF number of x29 (DWARF for the Arm 64-bit Architecture, section 4.1): the frame pointer.
 pub(crate) const FP: usize = 29;

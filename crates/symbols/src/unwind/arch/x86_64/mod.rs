@@ -32,6 +32,17 @@ pub(crate) const MCONTEXT: u64 = 40;
 /// DWARF numbers in the order of `struct sigcontext`: r8–r15, di, si, bp, bx, dx, ax, cx, sp, ip.
 pub(crate) const CONTEXT: [usize; REGISTERS] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, RA];
 
+/// Return addresses that no stack and no register has: there are none on this machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Switches;
+
+impl Switches {
+    /// Returns `None`: on this machine, call frame information leads to every caller.
+    pub(crate) fn step(&mut self, _: &mut [u64; REGISTERS], _: &mut dyn FnMut(u64) -> Option<u64>) -> Option<()> {
+        None
+    }
+}
+
 /// Puts the return address that a rule has restored into its place: it is there.
 pub(crate) fn return_to(_next: &mut [u64; REGISTERS]) {}
 
