@@ -147,7 +147,8 @@ def names_are_the_truth(box):
     # Names do not depend on the user: one user tries all cases, the other a few.
     cases = [c for c in CASES if box.shared.long or not c.long]
     cases = cases if box.user == "root" else cases[2::6]
-    cases = to_run(cases) or cases[:1]
+    # An emulated machine builds one C program: in one for Go, the compiler would build its library, which takes minutes there.
+    cases = cases if to_run(cases) == cases else cases[:1]
     for case in cases:
         exe = build(box, case)
         marks = truth(box, case, exe)
