@@ -27,7 +27,7 @@ if [ $# = 0 ]; then
     # A few of each kind: all of `counts.`, of the forty commands and of attaching take many times as long.
     suites=(counts.{mix_musl_static,spawn,signals} counts_everyday.{ls,sort,find_exec,tar,bash,zsh,php,sqlite3}
         attach_ptrace.{what_it_does,threads,functions,a_stopped,systoll_is,the_watching}
-        names.names_are names_scripts.lines_of_scripts names_perl_php names_lua names_node.lines)
+        names.names_are names_scripts.lines_of_scripts names_perl_php. names_lua. names_node.lines)
 elif [ "$1" = --packages ]; then
     packages=1 build=build_dist suites=()
 fi
