@@ -258,7 +258,7 @@ while True:
 def functions_of_a_running_script_are_named(box):
     p = box.start(["/usr/bin/python3", "-c", SCRIPT], stdin=-3, stdout=-1)
     assert p.stdout.readline() == b"ready\n"
-    doc = watched(box, p.pid, lambda: time.sleep(2), waits=False)
+    doc = watched(box, p.pid, lambda: time.sleep(0.5), waits=False)
     assert calls(doc, "newfstatat") > 20 and doc["exact"], (doc["by_syscall"], doc["problems"])
     frames = {f for row in doc["rows"] if row["syscall"] == "newfstatat" for f in row["stack"]}
     assert any("work" in f for f in frames), frames
