@@ -104,6 +104,14 @@ def claimed(found, cause, by=None):
     return sum(row["calls"] for row in found["by_syscall"] if row["syscall"] in names)
 
 
+def fewer_of_one(sick, cured):
+    """Returns by how much the number of one call fell, of those that a runtime does not make hundreds of when it sees fit: on
+    a busy machine a report may not name the cause's calls."""
+    of_each = lambda found: {row["syscall"]: row["calls"] for row in found["by_syscall"]}  # noqa: E731
+    before, after = of_each(sick), of_each(cured)
+    return max((before[name] - after.get(name, 0) for name in before if name == "getpid" or name not in RUNTIMES), default=0)
+
+
 def hold(box, language):
     *_, build, run = LANGUAGES[language]
     program = build[0] if build else run[0]
@@ -119,7 +127,8 @@ def hold(box, language):
             wrong.append((cause, "prints something else", said[-200:], says[-200:]))
         starts = cause == "process-per-item"
         fewer = FEWER_STARTS if starts else FEWER
-        if max(calls(sick) - calls(cured), calls(sick, RUNTIMES) - calls(cured, RUNTIMES), claimed(sick, cause) - claimed(cured, cause, sick)) < fewer:
+        of_all = max(calls(sick) - calls(cured), calls(sick, RUNTIMES) - calls(cured, RUNTIMES))
+        if max(of_all, claimed(sick, cause) - claimed(cured, cause, sick), fewer_of_one(sick, cured)) < fewer:
             wrong.append((cause, "makes no fewer calls", sick["by_syscall"], cured["by_syscall"]))
     assert not wrong, wrong
 

@@ -5,7 +5,7 @@ use super::least::MOSTLY;
 use super::threads::{SLACK_NS, ThreadId, Threads, name_of, pid_of};
 use crate::collections::sums::Sums;
 use std::collections::BTreeMap;
-use systoll_model::{FrameId, Recording, RowId, WaitSpan};
+use systoll_model::{FrameId, Recording, RowId};
 
 /// The calls that wait for a child's end.
 pub(super) const CHILDS_END: [&str; 2] = ["wait4", "waitid"];
@@ -71,7 +71,7 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
             return None;
         }
         let idles = |child: &&Awaited| {
-            let idle = idle_ns(recording, threads, ends, child.child, (child.start_ns, child.until_ns));
+            let idle = idle_ns(recording, threads, ends, (child.child, 0), (child.start_ns, child.until_ns));
             idle as f64 >= MOSTLY * child.until_ns.saturating_sub(child.start_ns) as f64
         };
         let idle = children.iter().filter(idles).count();
@@ -103,10 +103,36 @@ pub(super) fn awaited_at(recording: &Recording, threads: &Threads<'_>, ends: &En
     lines
 }
 
-/// Returns the time between two moments that a thread waited, but for the disk and for a processor, which it may keep busy, ns.
-fn idle_ns(recording: &Recording, threads: &Threads<'_>, ends: &Ends, thread: ThreadId, (from, to): (u64, u64)) -> u64 {
-    let idles = |at: &&usize| !matches!(ends.get(**at).class, WaitClass::Disk | WaitClass::Processor);
-    let spans = threads.waits(thread).iter().filter(idles).filter_map(|at| recording.wait_spans.spans.get(*at));
-    let within = |span: &WaitSpan| span.end_ns().min(to).saturating_sub(span.begin_ns.max(from));
-    spans.fold(0, |sum, span| sum.saturating_add(within(span)))
+/// Depth to which the waits of a child for its own children are followed, at most: make, a shell, a compiler's driver.
+const DEPTH: usize = 4;
+
+/// Returns the time between two moments in which a thread waited, and whom it waited for as far as that is known, but for the
+/// disk, a processor and the kernel, which they may keep busy, ns.
+fn idle_ns(
+    recording: &Recording,
+    threads: &Threads<'_>,
+    ends: &Ends,
+    of: (ThreadId, usize),
+    (from, to): (u64, u64),
+) -> u64 {
+    let (thread, depth) = of;
+    let span = |at: &usize| recording.wait_spans.spans.get(*at);
+    let waits = threads.waits(thread);
+    let first = waits.partition_point(|at| span(at).is_some_and(|span| span.begin_ns <= from)).saturating_sub(1);
+    let mut idle = 0u64;
+    for (at, span) in waits.iter().skip(first).filter_map(|at| Some((*at, span(at)?))) {
+        if span.begin_ns >= to {
+            break;
+        }
+        let within = (span.begin_ns.max(from), span.end_ns().min(to).max(from));
+        let end = ends.get(at);
+        idle = idle.saturating_add(match end.class {
+            WaitClass::Disk | WaitClass::Processor | WaitClass::Kernel => 0,
+            _ => match end.by.filter(|by| *by != thread && depth < DEPTH) {
+                Some(by) => idle_ns(recording, threads, ends, (by, depth + 1), within),
+                None => within.1.saturating_sub(within.0),
+            },
+        });
+    }
+    idle
 }

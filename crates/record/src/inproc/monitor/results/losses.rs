@@ -55,7 +55,9 @@ pub(crate) fn note_losses(
         let n = tally.untold;
         draft.problems.note(
             ProblemKind::Price,
-            format!("{exe}: calls that may wait have no price: how long they waited could not be measured ({n})"),
+            format!(
+                "{exe}: of {n} calls it could not be measured how long they waited: what they cost is in no figure"
+            ),
         );
     }
     if program.contexts.times_shortened > 0 {
