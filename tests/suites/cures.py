@@ -90,8 +90,9 @@ def barriers_no_longer_wait(box):
     p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "membarrier-global", "--", case(box, "c-membarrier-global"), "10")
     sick, cured = counts(p, "membarrier")
     assert p["same_outcome"] and (sick, cured) == (10, 11), (sick, cured)
-    # If it registered only after it had made its thread, it would wait once for all processors: a tenth of the whole.
-    assert p["change"]["wall"]["percent"] < -93, p["change"]
+    # If it registered only after it had made its thread, it would wait once for all processors: a tenth of the whole. A busy
+    # machine starts programs late, which prolongs the cured one.
+    assert p["change"]["wall"]["low"] < -93, p["change"]
     lib = box.build(os.path.join(ROOT, "crates", "cure", "demo", "membarrier_lib.c"), "-shared", "-fPIC", name="libstory.so")
     program = story(box, "membarrier", lib)
     p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "membarrier-global", "--", program)
