@@ -67,8 +67,6 @@ impl SelectArgs {
 pub struct AttachArgs {
     #[command(flatten)]
     pub(crate) select: SelectArgs,
-    #[command(flatten)]
-    pub(crate) watch: WatchArgs,
     /// Take out what a systoll that was killed has left in these processes
     #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,
@@ -76,6 +74,8 @@ pub struct AttachArgs {
     /// `prove --live` starts
     #[arg(long, hide = true, value_name = "CALLS", value_parser = super::prove::elision, value_delimiter = ',')]
     pub elide: Vec<Elision>,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 }
 
 /// How running processes are watched, and what is reported and kept.
