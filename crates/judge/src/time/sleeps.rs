@@ -155,7 +155,8 @@ impl Reader<'_> {
     fn note(&self, seen: &mut Seen, window: &Window, slept: &WindowCall, before: &[&WindowCall], after: &[WindowCall]) {
         let mut near = before.iter().rev().take(BETWEEN + 1);
         let looked = near.find_map(|call| Some((call, self.finds_nothing(window, call)?)));
-        let looked = looked.filter(|(look, _)| !self.is_same_look(look, slept));
+        let looked =
+            looked.filter(|(look, _)| !self.is_same_look(look, slept) && !self.ends_when_ready(window, look, slept));
         if let Some((look, nothing)) = looked {
             let next = after.iter().take(BETWEEN + 1).find(|call| self.is_same_look(look, call));
             match nothing {
@@ -188,6 +189,15 @@ impl Reader<'_> {
         let passes = lines.tells_ready() || lines.line::<OwnWait>(&observed).is_some_and(|line| line.sleeps);
         let by_child = call.result.is_some_and(|child| child > 0 && self.by_children.contains(&(call.row, child)));
         passes && call.result == Some(0) || by_child
+    }
+
+    /// Returns true if a descriptor had nothing to read yet, or no room, before a wait that its readiness ends, as in every event
+    /// loop: such a loop waits for what it asks for.
+    fn ends_when_ready(&self, window: &Window, look: &WindowCall, slept: &WindowCall) -> bool {
+        let lines =
+            |call| Some((self.observed(window, call)?, self.semantics.lines_of(self.observed(window, call)?.syscall)));
+        let moves = lines(look).is_some_and(|(look, lines)| lines.transfer(&look).is_some());
+        moves && lines(slept).is_some_and(|(_, lines)| lines.tells_ready())
     }
 
     /// Returns the thing that a call looked for, without waiting, and did not find.

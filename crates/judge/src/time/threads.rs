@@ -443,12 +443,16 @@ impl<'a> Threads<'a> {
         children.filter_map(|pid| Some((*pid, self.life(*pid)?.end_ns))).collect()
     }
 
-    /// Returns true if all threads of a process but `waiter` waited at `at_ns`, and had done so for some time.
+    /// Returns true if all threads of a process but `waiter` waited at `at_ns`, and had done so for longer than
+    /// [`BUSY_SLACK_NS`]: what one of them did right before may have ended the wait of one that then waited for a processor.
     pub(super) fn is_all_asleep(&self, pid: u32, waiter: ThreadId, at_ns: u64) -> bool {
         let Some(tids) = self.of_process.get(&pid) else { return false };
+        let slept = |thread: ThreadId| {
+            self.asleep_since(thread, at_ns).is_some_and(|since| since.saturating_add(BUSY_SLACK_NS) < at_ns)
+        };
         let mut others =
             tids.iter().map(|tid| ThreadId { pid, tid: *tid }).filter(|thread| *thread != waiter).peekable();
-        others.peek().is_some() && others.all(|thread| self.is_asleep(thread, at_ns))
+        others.peek().is_some() && others.all(slept)
     }
 
     /// Returns the last long wait that a thread began before `at_ns`.

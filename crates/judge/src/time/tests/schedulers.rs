@@ -87,3 +87,21 @@ fn a_child_that_is_asked_about_by_its_id_is_seen_late() {
     let seen_late = |needless: Vec<NeedlessWaits>| needless.iter().any(|late| late.kind == NeedlessKind::ChildSeenLate);
     assert!(!seen_late(run(1)));
 }
+
+#[test]
+fn an_event_loop_with_a_timer_does_not_poll() {
+    let of = |look: &str| {
+        let mut run = Run::of(600).process(1, None, (0, 600));
+        for at in 0..10 {
+            run = run.wait((1, 1), "epoll_wait", (60 * at, 60 * at + 50), nothing);
+        }
+        let (none, some) = ((look, -11, Some("anon_inode:inotify"), 1), (look, 1, Some("anon_inode:inotify"), 1));
+        let timer = ("epoll_wait", 0, None, 50 * MS);
+        let calls = [none, timer, some, none, timer, some, none, timer, some];
+        let needless = run.window(1, &calls).window(1, &calls).judged().needless;
+        needless.iter().map(|late| late.kind).collect::<Vec<_>>()
+    };
+    assert!(!of("read").contains(&NeedlessKind::AskedAgain));
+    // A lock is asked for by time alone.
+    assert!(of("flock").contains(&NeedlessKind::AskedAgain));
+}
