@@ -286,8 +286,10 @@ impl Walk<'_> {
         for (begin, end) in unused {
             let Some((by, life)) = life else {
                 // Any of its threads may have begun to run what the scheduler waited for.
-                for (poll, (from, to)) in self.threads.polls(span, (begin, end)) {
+                let polls = if may_follow { self.threads.polls(span, (begin, end)) } else { Vec::new() };
+                for (poll, (from, to)) in polls {
                     let Some(tid) = self.recording.wait_spans.spans.get(poll).map(|span| span.tid) else { continue };
+                    self.visited += 1;
                     held.push(thread);
                     self.wait(poll, ThreadId { pid: thread.pid, tid }, (from, to), held);
                     held.pop();

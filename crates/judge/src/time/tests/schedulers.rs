@@ -89,6 +89,17 @@ fn a_child_that_is_asked_about_by_its_id_is_seen_late() {
 }
 
 #[test]
+fn pollers_that_poll_together_are_followed_to_a_bound() {
+    // No scheduler has two pollers at a time; a damaged recording may.
+    let mut run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "futex", (10, 90), |span| span.args[1] = 128);
+    for tid in 2..400 {
+        run = run.wait((1, tid), "epoll_pwait", (0, 100), nothing);
+    }
+    run.called_by("runtime.findRunnable", &["futex", "epoll_pwait"]);
+    assert_eq!(run.classes().0, [(WaitClass::Clock, 80)]);
+}
+
+#[test]
 fn an_event_loop_with_a_timer_does_not_poll() {
     let of = |look: &str| {
         let mut run = Run::of(600).process(1, None, (0, 600));
