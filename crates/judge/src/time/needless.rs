@@ -99,19 +99,19 @@ pub(super) fn needless(
         }
     }
     for pid in sleeps.pids(recording) {
-        let is_child_poll = |span: &&WaitSpan| sleeps.after.get(&span.row) == Some(&After::Child);
-        let of_process = recording.wait_spans.spans.iter().enumerate().filter(|(_, span)| span.pid == pid);
-        let polls: Vec<&WaitSpan> = of_process
-            .filter(|(at, span)| is_child_poll(span) || ends.get(*at).class == WaitClass::Clock)
-            .map(|(_, span)| span)
-            .collect();
+        let asks = sleeps.asks(pid);
+        let is_child_poll = |span: &WaitSpan| sleeps.after.get(&span.row) == Some(&After::Child);
+        let is_poll = |(at, span): &(usize, &WaitSpan)| {
+            span.pid == pid && (is_child_poll(span) || asks && ends.get(*at).class == WaitClass::Clock)
+        };
+        let polls: Vec<&WaitSpan> =
+            recording.wait_spans.spans.iter().enumerate().filter(is_poll).map(|(_, span)| span).collect();
         // Several children may end in one sleep: it is late by the first of them.
         let mut late: BTreeMap<usize, u64> = BTreeMap::new();
         let seen = |(child, end_ns)| {
-            // What lets time pass for its parent is not waited for.
-            let asked = sleeps.asks(pid) && !threads.is_sleeper(child);
-            let is_poll = |span: &&WaitSpan| is_child_poll(span) || asked;
-            seen_late(&polls, end_ns).filter(|(at, _)| polls.get(*at).is_some_and(is_poll))
+            // What lets time pass for a process that asks by id is not what it asks about.
+            let is_of_child = |span: &&WaitSpan| is_child_poll(span) || !threads.is_sleeper(child);
+            seen_late(&polls, end_ns).filter(|(at, _)| polls.get(*at).is_some_and(is_of_child))
         };
         for (at, ns) in threads.ends_of_children(pid).into_iter().filter_map(seen) {
             let of_sleep = late.entry(at).or_default();
@@ -122,10 +122,11 @@ pub(super) fn needless(
         }
     }
     let claimed: BTreeSet<RowId> = found.surely().flat_map(|sum| sum.rows.clone()).collect();
-    let turns = talks.in_turn(recording, ends).into_iter().filter(|turns| !claimed.contains(&turns.row));
-    // Who sent what was held back waits for the answer as long.
-    let turns: Vec<_> = turns.filter(|turns| !found.are_held_back(turns.row)).collect();
-    for turns in turns {
+    for turns in talks.in_turn(recording, ends) {
+        // Who sent what was held back waits for the answer as long.
+        if claimed.contains(&turns.row) || found.are_held_back(turns.row) {
+            continue;
+        }
         let kind = if turns.peers > 1 { NeedlessKind::PeersInTurn } else { NeedlessKind::InTurn };
         found.add_all(kind, turns.row, turns.calls, turns.ns, turns.asked_at);
     }

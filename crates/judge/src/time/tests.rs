@@ -274,6 +274,10 @@ fn a_child_that_ended_is_seen_late() {
     let [late] = &needless[..] else { panic!("{needless:?}") };
     assert_eq!((late.kind, late.calls, late.ns), (NeedlessKind::ChildSeenLate, 10, 450 * MS));
     assert!((late.share_of_wall - 0.75).abs() < 0.01, "{late:?}");
+    // Another thread's sleeps are not what the child's end waits for.
+    let beside = run.wait((1, 7), "clock_nanosleep", (0, 600), nothing);
+    assert_eq!(beside.judged().needless.iter().map(|late| late.ns).collect::<Vec<_>>(), [450 * MS]);
+    let mut run = beside;
     // A child that ends after the sleep is not seen late.
     run.recording.processes.iter_mut().skip(1).for_each(|child| child.end_ns += 46 * MS);
     assert_eq!(run.in_vain(), []);
