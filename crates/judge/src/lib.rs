@@ -114,16 +114,16 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         semantics: &semantics,
         programs: &programs,
     };
-    let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
+    let verdicts = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
     // These rows are counted as a whole, so they are not split by object.
     let sure = time.needless.iter().filter(|late| late.kind.doubt().is_none());
     let late = sure.flat_map(|late| late.rows.clone());
     let whole = waits.iter().map(|wait| wait.row).chain(late).chain(children.iter().flat_map(|c| c.rows.clone()));
     let whole: Vec<_> = whole.collect();
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
-    let mut all = told(&started, shown);
+    let mut all = verdicts(&started, shown);
     let late: Vec<_> = time.needless.iter().map(|late| late_waits::group(late, recording, &views, catalogue)).collect();
-    let mut of_waits = told(&late, shown);
+    let mut of_waits = verdicts(&late, shown);
     of_waits.iter_mut().for_each(|finding| late_waits::add_senders(finding, &time.needless));
     all.extend(of_waits);
     let parts = by_object::split(shown, catalogue, &whole, options);
@@ -135,7 +135,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         _ => shown,
     };
     let groups = group::groups(strands.recording, strands.views, &waits, catalogue, options);
-    let mut found = told(&groups, strands);
+    let mut found = verdicts(&groups, strands);
     if let Some(parts) = &parts {
         found.iter_mut().for_each(|finding| parts.restore(finding, recording));
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Services that a failure lists, at most: 60 of 12 letters are ten lines.
 const MAX_LISTED_SERVICES: usize = 60;
-/// What no name selects.
+/// Names, for a sentence, the processes that are never selected.
 const OWN: &str = "but systoll's own and those that it came of";
 
 /// The kernel's tables of TCP sockets.

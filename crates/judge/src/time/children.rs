@@ -2,6 +2,7 @@
 
 use super::ends::{Ends, WaitClass};
 use super::least::MOSTLY;
+use super::path::waited_for;
 use super::threads::{SLACK_NS, ThreadId, Threads, name_of, pid_of};
 use crate::collections::sums::Sums;
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ pub(super) fn in_turn(recording: &Recording, threads: &Threads<'_>, ends: &Ends)
             return None;
         }
         let idles = |child: &&Awaited| {
-            let idle = idle_ns(recording, threads, ends, (child.child, 0, &mut 0), (child.start_ns, child.until_ns));
+            let idle = idle_ns(recording, threads, ends, child.child, (child.start_ns, child.until_ns));
             idle as f64 >= MOSTLY * child.until_ns.saturating_sub(child.start_ns) as f64
         };
         let idle = children.iter().filter(idles).count();
@@ -103,38 +104,10 @@ pub(super) fn awaited_at(recording: &Recording, threads: &Threads<'_>, ends: &En
     lines
 }
 
-/// Depth to which the waits of a child for its own children are followed, at most: make, a shell, a compiler's driver.
-const DEPTH: usize = 4;
-/// Waits that are visited for one child, at most: those of a hostile recording overlap, and would be visited again each time.
-const MOST_VISITED: usize = 1 << 14;
-
 /// Returns the time between two moments in which a thread waited, and whom it waited for as far as that is known, but for the
 /// disk, a processor and the kernel, which they may keep busy, ns.
-fn idle_ns(
-    recording: &Recording,
-    threads: &Threads<'_>,
-    ends: &Ends,
-    (thread, depth, visited): (ThreadId, usize, &mut usize),
-    (from, to): (u64, u64),
-) -> u64 {
-    let span = |at: &usize| recording.wait_spans.spans.get(*at);
-    let waits = threads.waits(thread);
-    let first = waits.partition_point(|at| span(at).is_some_and(|span| span.begin_ns <= from)).saturating_sub(1);
-    let mut idle = 0u64;
-    for (at, span) in waits.iter().skip(first).filter_map(|at| Some((*at, span(at)?))) {
-        *visited += 1;
-        if span.begin_ns >= to || *visited > MOST_VISITED {
-            break;
-        }
-        let within = (span.begin_ns.max(from), span.end_ns().min(to).max(from));
-        let end = ends.get(at);
-        idle = idle.saturating_add(match end.class {
-            WaitClass::Disk | WaitClass::Processor | WaitClass::Kernel => 0,
-            _ => match end.by.filter(|by| *by != thread && depth < DEPTH) {
-                Some(by) => idle_ns(recording, threads, ends, (by, depth + 1, visited), within),
-                None => within.1.saturating_sub(within.0),
-            },
-        });
-    }
-    idle
+fn idle_ns(recording: &Recording, threads: &Threads<'_>, ends: &Ends, thread: ThreadId, times: (u64, u64)) -> u64 {
+    let busy = [WaitClass::Disk, WaitClass::Processor, WaitClass::Kernel];
+    let waited = waited_for(recording, threads, ends, thread, times).into_iter();
+    waited.filter(|(class, _)| !busy.contains(class)).fold(0, |sum, (_, ns)| sum.saturating_add(ns))
 }

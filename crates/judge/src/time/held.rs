@@ -44,16 +44,16 @@ pub(super) struct Locks {
 
 impl Locks {
     pub(super) fn of(recording: &Recording, ends: &Ends) -> Self {
-        let of_java: Vec<bool> = recording.rows.iter().map(|row| waits_for_java(recording, row)).collect();
-        let word = |span: &WaitSpan| word(&of_java, span);
+        let of_java = recording.rows.iter().map(|row| waits_for_java(recording, row)).collect();
+        let mut locks = Self { waiters: BTreeMap::new(), of_java };
         let mut waiters: BTreeMap<Word, BTreeSet<u32>> = BTreeMap::new();
         let mut last: BTreeMap<Word, Vec<(u64, u32)>> = BTreeMap::new();
         let spans = recording.wait_spans.spans.iter().enumerate();
         for (_, span) in
             spans.filter(|(at, span)| is_futex(recording, span) && ends.get(*at).class == WaitClass::Thread)
         {
-            waiters.entry(word(span)).or_default().insert(span.tid);
-            last.entry(word(span)).or_default().push((span.end_ns(), span.tid));
+            waiters.entry(locks.word(span)).or_default().insert(span.tid);
+            last.entry(locks.word(span)).or_default().push((span.end_ns(), span.tid));
         }
         // A lock is handed from one thread to the next: waits for it rarely end together, as waits at a barrier do.
         let is_lock = |word: &Word| {
@@ -64,11 +64,11 @@ impl Locks {
             together.count() as f64 <= (1.0 - MOSTLY) * ended.len() as f64
         };
         waiters.retain(|word, threads| threads.len() > 1 && is_lock(word));
-        let mut locks = Self { waiters, of_java: of_java.clone() };
+        locks.waiters = waiters;
         let mut held: BTreeMap<Word, (u64, u64)> = BTreeMap::new();
         for (at, span) in recording.wait_spans.spans.iter().enumerate() {
-            if is_futex(recording, span) && locks.waiters.contains_key(&word(span)) {
-                let (all, by_holder) = held.entry(word(span)).or_default();
+            if is_futex(recording, span) && locks.waiters.contains_key(&locks.word(span)) {
+                let (all, by_holder) = held.entry(locks.word(span)).or_default();
                 *all += 1;
                 *by_holder += u64::from(locks.held_ns(recording, ends, at).is_some());
             }
@@ -85,7 +85,7 @@ impl Locks {
     }
 
     /// Returns true if a futex wait is one for a lock, or if another thread ended it: it may be one then.
-    fn is_locks(&self, ends: &Ends, at: usize, span: &WaitSpan) -> bool {
+    fn may_be_for_lock(&self, ends: &Ends, at: usize, span: &WaitSpan) -> bool {
         ends.get(at).class != WaitClass::Clock || self.has_locks_word(span)
     }
 
@@ -95,7 +95,8 @@ impl Locks {
     }
 
     fn word(&self, span: &WaitSpan) -> Word {
-        word(&self.of_java, span)
+        let is_of_java = self.of_java.get(span.row.0 as usize) == Some(&true);
+        (span.pid, if is_of_java { OF_JAVA } else { span.args[0] })
     }
 
     /// Returns the time of a lock's wait for which its holders waited for something other than a lock, ns, if that was most
@@ -110,7 +111,7 @@ impl Locks {
         for (at, other) in spans.iter().enumerate().take(later).rev().take(MOST_OTHERS) {
             // A wait for another lock is no reason: its holder is.
             let is_of_lock =
-                is_file_lock(recording, other) || is_futex(recording, other) && self.is_locks(ends, at, other);
+                is_file_lock(recording, other) || is_futex(recording, other) && self.may_be_for_lock(ends, at, other);
             let waits = !matches!(ends.get(at).class, WaitClass::Processor | WaitClass::Kernel) && !is_of_lock;
             let is_holder = if of_file {
                 other.pid != span.pid && ends.users.lockers.contains(&other.pid)
@@ -134,11 +135,6 @@ impl Locks {
         let held = held.min(span.ns);
         (held as f64 >= HOLDER_WAITS * span.ns as f64).then_some(held)
     }
-}
-
-fn word(of_java: &[bool], span: &WaitSpan) -> Word {
-    let is_of_java = of_java.get(span.row.0 as usize) == Some(&true);
-    (span.pid, if is_of_java { OF_JAVA } else { span.args[0] })
 }
 
 /// Returns true if a row's waits are for locks of Java code.

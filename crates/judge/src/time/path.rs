@@ -13,6 +13,8 @@ const DEPTH: usize = 8;
 /// Waits that are visited before no further thread is followed: waits of several threads for each other could be followed
 /// without end, and waits that overlap, which only a hostile recording has, are visited again each time.
 const MOST_VISITED: usize = 1 << 18;
+/// The same for one child: a run may have many.
+const MOST_VISITED_FOR_ONE: usize = 1 << 14;
 
 /// Time of the run that one row's waits of one class hold up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,15 +98,7 @@ impl WallTime {
 /// Returns where the elapsed time of a run went.
 pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &Ends) -> WallTime {
     let wall_ns = recording.header.wall_ns;
-    let mut walk = Walk {
-        recording,
-        threads,
-        ends,
-        others: BTreeMap::new(),
-        parts: BTreeMap::new(),
-        waiters: BTreeMap::new(),
-        visited: 0,
-    };
+    let mut walk = Walk::of(recording, threads, ends);
     let main = recording.processes.first().map_or(0, |process| process.pid);
     // A scheduler of the program's own may end it on another thread than the first: what that did before is followed as far as
     // it is known.
@@ -131,6 +125,19 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
     let Other { running: running_ns, queued: queued_ns, .. } = other;
     let is_complete = recording.wait_spans.is_complete();
     WallTime { wall_ns, other_ns, running_ns, systoll_ns, queued_ns, parts, ends, is_complete }
+}
+
+/// Returns the time, ns, between two moments for which a thread, or whom it waited for, waited for each class, longest first.
+pub(super) fn waited_for(
+    recording: &Recording,
+    threads: &Threads<'_>,
+    ends: &Ends,
+    thread: ThreadId,
+    times: (u64, u64),
+) -> Vec<(WaitClass, u64)> {
+    let mut walk = Walk { visited: MOST_VISITED - MOST_VISITED_FOR_ONE, ..Walk::of(recording, threads, ends) };
+    walk.follow(thread, times, &mut Vec::new());
+    WallTime { parts: walk.parts.into_values().collect(), ..WallTime::default() }.by_class()
 }
 
 /// Takes `watching_ns` of systoll's work off the waits for other processes, which it held up, in proportion to their time.
@@ -247,7 +254,12 @@ struct Walk<'a> {
     visited: usize,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn of(recording: &'a Recording, threads: &'a Threads<'a>, ends: &'a Ends) -> Self {
+        let (others, parts, waiters) = Default::default();
+        Self { recording, threads, ends, others, parts, waiters, visited: 0 }
+    }
+
     /// Adds a thread's time between two moments.
     fn follow(&mut self, thread: ThreadId, (from, to): (u64, u64), held: &mut Vec<ThreadId>) {
         let threads = self.threads;

@@ -194,10 +194,11 @@ impl Reader<'_> {
     /// Returns true if a descriptor had nothing to read yet, or no room, before a wait that its readiness ends, as in every event
     /// loop: such a loop waits for what it asks for.
     fn ends_when_ready(&self, window: &Window, look: &WindowCall, slept: &WindowCall) -> bool {
-        let lines =
-            |call| Some((self.observed(window, call)?, self.semantics.lines_of(self.observed(window, call)?.syscall)));
-        let moves = lines(look).is_some_and(|(look, lines)| lines.transfer(&look).is_some());
-        moves && lines(slept).is_some_and(|(_, lines)| lines.tells_ready())
+        let (Some(look), Some(slept)) = (self.observed(window, look), self.observed(window, slept)) else {
+            return false;
+        };
+        let moves = self.semantics.lines_of(look.syscall).transfer(&look).is_some();
+        moves && self.semantics.lines_of(slept.syscall).tells_ready()
     }
 
     /// Returns the thing that a call looked for, without waiting, and did not find.

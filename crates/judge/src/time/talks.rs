@@ -339,8 +339,11 @@ pub(super) fn senders<'a>(
 ) -> Vec<RowId> {
     let streams = waits.filter_map(|span| connection(span.object.as_deref()?));
     let other_ends: BTreeSet<String> = streams.map(|(kind, here, there)| format!("{kind}:[{there}->{here}]")).collect();
+    if other_ends.is_empty() {
+        return Vec::new();
+    }
     let mut rows = BTreeSet::new();
-    for window in recording.windows.iter().filter(|_| !other_ends.is_empty()) {
+    for window in &recording.windows {
         let of_streams = |call: &&WindowCall| call.fd.as_deref().is_some_and(|name| other_ends.contains(name));
         for call in window.calls.iter().filter(of_streams) {
             let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };

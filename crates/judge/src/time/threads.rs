@@ -99,11 +99,10 @@ fn with_folded(recording: &Recording, semantics: &Semantics, children: &BTreeMap
 
 /// Function of Go's run-time in a thread that has no work of the program: what it wakes is because of what others do.
 const MONITOR: &str = "runtime.sysmon";
-/// Function of Java's machine in which its own threads wait for most of their time: those that compile, collect, and watch.
+/// Function of Java's machine in which the threads that compile, collect and watch wait for most of their time.
 const OF_MACHINE: &str = "os::PlatformMonitor::wait";
 
-/// Returns the threads that have no work of the program: those that wait in [`MONITOR`], and for most of their time in
-/// [`OF_MACHINE`].
+/// Returns the threads that have no work of the program: they wait in [`MONITOR`], or for most of their time in [`OF_MACHINE`].
 fn monitors(recording: &Recording) -> BTreeSet<ThreadId> {
     let (of_monitor, of_machine) = (rows_in(recording, &[MONITOR]), rows_in(recording, &[OF_MACHINE]));
     let mut times: BTreeMap<ThreadId, (u64, u64)> = BTreeMap::new();
@@ -111,11 +110,15 @@ fn monitors(recording: &Recording) -> BTreeSet<ThreadId> {
         let is_in = |rows: &[bool]| rows.get(span.row.0 as usize) == Some(&true);
         let (all, of_its_own) = times.entry(ThreadId::of(span)).or_default();
         *all = all.saturating_add(span.ns);
-        *of_its_own = if is_in(&of_monitor) {
+        // One wait is enough to know Go's.
+        let own = if is_in(&of_monitor) {
             u64::MAX
+        } else if is_in(&of_machine) {
+            span.ns
         } else {
-            of_its_own.saturating_add(if is_in(&of_machine) { span.ns } else { 0 })
+            0
         };
+        *of_its_own = of_its_own.saturating_add(own);
     }
     let mostly =
         |(_, (all, of_its_own)): &(ThreadId, (u64, u64))| *of_its_own as f64 >= MOSTLY * *all as f64 && *of_its_own > 0;

@@ -31,7 +31,7 @@ UNIT is the service's name in what the agent keeps: systoll fleet FOLDER service
 is not disturbed. It enters the processes as systoll attach does, which docs/use/attach.md describes; the agent's budget does not
 hold for it";
 
-/// What is asked of the agent besides watching the box.
+/// The commands below `systoll agent`.
 #[derive(Debug, Subcommand)]
 pub enum AgentCommand {
     /// Watch one service closely, for a while: all its processes, from inside, as attach does
@@ -53,7 +53,7 @@ pub struct LookArgs {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
 pub struct AgentArgs {
-    /// What is asked of it besides watching the box.
+    /// The command below, in place of watching the box.
     #[command(subcommand)]
     pub command: Option<AgentCommand>,
     /// Folder for what is found, which `systoll fleet` reads, and for the counters (systoll.prom)

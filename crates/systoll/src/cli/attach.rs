@@ -78,7 +78,7 @@ pub struct AttachArgs {
     pub(crate) watch: WatchArgs,
 }
 
-/// How running processes are watched, and what is reported and kept.
+/// The options for watching running processes, and for what is reported and kept.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     #[command(flatten)]
