@@ -142,9 +142,8 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     all
 }
 
-/// Returns the programs whose starts are not needless: those that live long compared with their
-/// start, and those that only wait (`sleep`), unless their starter polls something at least half as
-/// often and could wait for that instead.
+/// Returns the programs whose starts are not needless: those that live long compared with their start, and those that
+/// only wait (`sleep`), unless their starter polls something at least half as often and could wait for that instead.
 fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starting, Family>) -> BTreeSet<Starting> {
     let waits = |program: &str| program.rsplit('/').next().is_some_and(|name| WAITING_PROGRAMS.contains(&name));
     let looks = |(maker, _): &Starting, f: &Family| {
@@ -158,9 +157,8 @@ fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starti
         let all = others.map(|(_, f)| f.count).chain(rows.map(asked)).fold(0, u64::saturating_add);
         2 * all >= f.count
     };
-    let is_idle = |(family, f): &(&Starting, &Family)| match waits(&family.1) {
-        true => !looks(family, f),
-        false => f.life_ns / f.count.max(1) >= LONG_LIFE,
+    let is_idle = |(family, f): &(&Starting, &Family)| {
+        f.life_ns / f.count.max(1) >= LONG_LIFE || waits(&family.1) && !looks(family, f)
     };
     families.iter().filter(is_idle).map(|(family, _)| family.clone()).collect()
 }

@@ -10,9 +10,10 @@ use systoll_model::Recording;
 
 /// Least number of threads that a process makes for a habit.
 const MANY: u64 = 100;
-/// Largest mean processor time of a short-lived thread, ns, with its making and end, which alone
-/// take some 20 to 50 µs.
-const SHORT: u64 = 300_000;
+/// Largest mean processor time of a short-lived thread, ns, with its making and end, which alone take some 20 to 50 µs in
+/// C and 100 in Java: a twentieth of it and more. With the start of the runtime counted in, Java's threads for jobs of 5 µs
+/// had 240 to 310 µs each.
+const SHORT: u64 = 1_000_000;
 /// Largest distance from the making or beginning of a thread to a call that belongs to it, calls.
 const NEAR: usize = 12;
 
