@@ -50,7 +50,7 @@ pub(super) struct Talks {
     rows: BTreeMap<RowId, Waits>,
     /// Peers that were asked, waited for until the time was over, and never answered.
     silent: BTreeSet<Peer>,
-    /// Processes that accept connections.
+    /// Processes that accept connections. Some ask as well: other servers, or themselves.
     accepts: BTreeSet<ProcessId>,
     /// Peers to which connections were made.
     called: BTreeSet<Peer>,
@@ -91,6 +91,8 @@ struct Waits {
     /// The rows that sent these requests, with the number of them.
     requests: BTreeMap<RowId, u64>,
     threads: BTreeSet<u32>,
+    /// Time of waits for a server's clients, ns.
+    for_clients_ns: u64,
     /// Long waits that ran out.
     ran_out: u64,
     /// The peers that were asked right before, with the number of these waits.
@@ -108,6 +110,8 @@ struct Talk {
     connected: BTreeMap<u64, Peer>,
     /// The newest answer of each peer, and the request before it.
     said: BTreeMap<Peer, Said>,
+    /// True if a client was served since the last request, which may be made for it.
+    serves: bool,
 }
 
 /// A request that was sent.
@@ -137,10 +141,14 @@ impl Said {
 impl Talks {
     pub(super) fn of(recording: &Recording, semantics: &Semantics, ends: &Ends) -> Self {
         let mut rows: BTreeMap<RowId, Waits> = BTreeMap::new();
-        let (mut answered, mut called): (BTreeSet<Peer>, BTreeSet<Peer>) = Default::default();
+        let is_accept = |syscall: Sysno| syscall.name().is_some_and(|name| ACCEPTS.contains(&name));
+        let accepts = recording.rows.iter().filter(|row| is_accept(row.syscall)).map(|row| row.process).collect();
+        let (called, mut answered) = (called(recording), BTreeSet::new());
         let mut chained: BTreeMap<(ProcessId, Peer), (u64, u64)> = BTreeMap::new();
         for window in &recording.windows {
             let mut talk = Talk::default();
+            let is_server = BTreeSet::contains(&accepts, &window.process);
+            let is_client = |peer: &Peer| is_server && !called.contains(peer);
             for (at, call) in window.calls.iter().enumerate() {
                 talk.asked = talk.asked.map(|(of, since)| (of, since + 1)).filter(|(_, since)| *since <= BETWEEN);
                 let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
@@ -152,6 +160,8 @@ impl Talks {
                 let waits = (way == Some(Way::In) || for_several).then(|| rows.entry(call.row).or_default());
                 let descriptor = call.args.first().copied().unwrap_or_default();
                 let named = call.fd.as_deref().and_then(peer_of).map(|peer| Peer::Named(peer.to_owned()));
+                let for_client = is_server && named.as_ref().is_none_or(is_client);
+                talk.serves |= is_server && is_accept(row.syscall) || for_client && way == Some(Way::In);
                 if let Some(waits) = waits {
                     // A wait for several descriptors does not say which of them it is about.
                     let is_other = |peer: &Peer| {
@@ -161,20 +171,18 @@ impl Talks {
                     waits.for_several = for_several;
                     // A request that was sent right before the window is not seen.
                     if talk.asked.is_some() || at >= BETWEEN {
-                        waits.note(call, asked, window.thread);
+                        waits.note(call, asked, window.thread, for_client);
                     }
                 }
                 if let Some(peer) = call.peer(row.syscall) {
-                    let peer = Peer::Named(peer.to_string());
-                    called.insert(peer.clone());
-                    talk.connected.insert(descriptor, peer);
+                    talk.connected.insert(descriptor, Peer::Named(peer.to_string()));
                 }
                 match way.filter(|_| came) {
                     Some(Way::Out) => {
                         let given = || call.arg_data(TO, Moment::Entry).map(|data| Peer::Bytes(data.bytes.clone()));
                         let to = named.or_else(|| given().filter(|_| row.syscall == SENDS_TO));
                         let to = to.or_else(|| talk.connected.get(&descriptor).cloned());
-                        if let Some(to) = to {
+                        if let Some(to) = to.filter(|to| !is_client(to)) {
                             let request = call.arg_data(1, Moment::Entry).map_or(&[][..], |data| &data.bytes);
                             let said = talk.said.entry(to.clone()).or_default();
                             if !said.answer.is_empty() && !said.request.is_empty() {
@@ -183,7 +191,8 @@ impl Talks {
                             }
                             said.request = request.to_vec();
                             talk.of_descriptor.insert(descriptor, to.clone());
-                            talk.asked = Some((Request { peer: to, row: call.row }, 0));
+                            let serves = std::mem::take(&mut talk.serves);
+                            talk.asked = (!serves).then(|| (Request { peer: to, row: call.row }, 0));
                         }
                     }
                     Some(Way::In) => {
@@ -209,8 +218,6 @@ impl Talks {
         rows.values().flat_map(|waits| &waits.asked).for_each(|(peer, n)| *asked.entry(peer).or_default() += n);
         let is_silent = |(peer, n): &(&Peer, u64)| *n >= LEAST_SILENT && !answered.contains(*peer);
         let silent = asked.into_iter().filter(is_silent).map(|(peer, _)| peer.clone()).collect();
-        let accepts = |row: &&Row| row.syscall.name().is_some_and(|name| ACCEPTS.contains(&name));
-        let accepts = recording.rows.iter().filter(accepts).map(|row| row.process).collect();
         Self { rows, silent, accepts, called, chained }
     }
 
@@ -239,7 +246,14 @@ impl Talks {
         // Number and time, ns, of long waits that brought something.
         let no_peers = [WaitClass::Clock, WaitClass::Processor, WaitClass::Kernel];
         let mut came: BTreeMap<RowId, (u64, u64)> = BTreeMap::new();
-        for (_, span) in spans().filter(|(at, _)| !no_peers.contains(&ends.get(*at).class)) {
+        let is_answer = |(at, span): &(usize, &WaitSpan)| {
+            let serves =
+                || recording.rows.get(span.row.0 as usize).is_none_or(|row| self.accepts.contains(&row.process));
+            let peer = || span.object.as_deref().and_then(peer_of).map(|peer| Peer::Named(peer.to_owned()));
+            !no_peers.contains(&ends.get(*at).class)
+                && (!serves() || peer().is_some_and(|peer| self.called.contains(&peer)))
+        };
+        for (_, span) in spans().filter(is_answer) {
             let (calls, ns) = came.entry(span.row).or_default();
             (*calls, *ns) = (*calls + 1, ns.saturating_add(span.ns));
         }
@@ -249,7 +263,7 @@ impl Talks {
             // What comes after a server's answer is the next request. Of connections that were there before a process was
             // entered it is not known which side made them.
             let may_serve = recording.header.attached.is_some() && !waits.peers.is_subset(&self.called);
-            if self.accepts.contains(&row.process) || may_serve || self.needs_answers(row.process, &waits.peers) {
+            if may_serve || self.needs_answers(row.process, &waits.peers) {
                 continue;
             }
             // An event loop that waits long for answers waits briefly as well: until it may send, and for a connection's end.
@@ -261,7 +275,8 @@ impl Talks {
             let vain_ns = ran_out.get(id).copied().unwrap_or_default();
             let calls = (row.counts.calls as f64 * of.answers as f64 / waits.seen.max(1) as f64).round() as u64;
             let waited = row.counts.waited_ns.unwrap_or(0).saturating_sub(vain_ns);
-            let all_ns = brief.all_ns.saturating_add(long.all_ns).max(1);
+            let all_ns =
+                [brief.all_ns, long.all_ns, waits.for_clients_ns].into_iter().fold(0, u64::saturating_add).max(1);
             let (mut calls, mut waited) = (calls, (waited as f64 * of.answers_ns as f64 / all_ns as f64) as u64);
             // Of long waits each is known, while windows show some: where they are the answers, they are counted.
             let is_known = long.answers_ns > brief.answers_ns && recording.wait_spans.is_complete();
@@ -304,10 +319,12 @@ impl Waits {
     }
 
     /// Counts a wait; `asked` is the request that was sent right before.
-    fn note(&mut self, call: &WindowCall, asked: Option<&Request>, thread: u32) {
+    fn note(&mut self, call: &WindowCall, asked: Option<&Request>, thread: u32, for_client: bool) {
         self.seen += 1;
         let Some(waited) = call.waited_ns.filter(|ns| *ns > 0) else { return };
-        if call.result.is_some_and(|n| n > 0) {
+        if for_client {
+            self.for_clients_ns = self.for_clients_ns.saturating_add(waited);
+        } else if call.result.is_some_and(|n| n > 0) {
             let [brief, long] = &mut self.found;
             let found = if waited >= LONG_WAIT_NS { long } else { brief };
             (found.all, found.all_ns) = (found.all + 1, found.all_ns.saturating_add(waited));
@@ -324,6 +341,13 @@ impl Waits {
             }
         }
     }
+}
+
+/// Returns the peers to which connections were made, as far as windows show it.
+fn called(recording: &Recording) -> BTreeSet<Peer> {
+    let calls = recording.windows.iter().flat_map(|window| &window.calls);
+    let peer = |call: &WindowCall| call.peer(recording.rows.get(call.row.0 as usize)?.syscall);
+    calls.filter_map(peer).map(|peer| Peer::Named(peer.to_string())).collect()
 }
 
 /// Returns the peer's end of a connected socket's name: `127.0.0.1:80` of `TCP:[127.0.0.1:4711->127.0.0.1:80]`.

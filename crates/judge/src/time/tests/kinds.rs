@@ -64,6 +64,29 @@ fn peers_that_are_asked_in_turn_could_be_asked_together() {
 }
 
 #[test]
+fn a_server_that_asks_is_a_client_while_it_serves_none() {
+    let of = |between: &[(&str, i64, Option<&str>, u64)], connects: bool| {
+        let peer = Some("TCP:[127.0.0.1:5->127.0.0.1:80]");
+        let asks = [&[("write", 9, peer, 1), ("read", 9, peer, 2 * MS)], between].concat();
+        let all: Vec<_> = asks.iter().copied().cycle().take(3 * asks.len()).collect();
+        let mut run = Run::of(600).process(1, None, (0, 600)).window(1, &[("connect", 0, None, 1)]).window(1, &all);
+        run.row(1, "accept4");
+        let bytes = [2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0].to_vec();
+        let called = ArgData { arg: 1, at: Moment::Entry, bytes, cut: false };
+        run.recording.windows[0].calls[0].data.extend(connects.then_some(called));
+        let read = run.row(1, "read");
+        let counts = &mut run.recording.rows[read.0 as usize].counts;
+        (counts.calls, counts.waited_ns) = (200, Some(400 * MS));
+        kinds(&run)
+    };
+    assert_eq!(of(&[("getpid", 1, None, 1)], true), [(NeedlessKind::InTurn, 200)]);
+    assert_eq!(of(&[("getpid", 1, None, 1)], false), [], "the peer may be a client");
+    // A request is made for the client that was taken up before it.
+    assert_eq!(of(&[("accept4", 4, None, 1)], true), []);
+    assert_eq!(of(&[("recvfrom", 9, Some("TCP:[127.0.0.1:70->127.0.0.1:8]"), 1)], true), []);
+}
+
+#[test]
 fn a_request_that_repeats_what_the_answer_before_it_said_needs_it() {
     let peer = Some("TCP:[127.0.0.1:5->10.0.0.1:80]");
     let of = |token: fn(usize) -> String| {
