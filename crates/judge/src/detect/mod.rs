@@ -101,7 +101,7 @@ fn misses(recording: &Recording) -> bool {
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Options) -> Claims {
     let changers = Rc::new(Changers::of(recording, semantics));
     let mut replay = Replay::new(recording, semantics, changers.clone(), misses(recording));
-    let mapped = mapped::mapped_files(recording, semantics);
+    let (mapped, writers) = (mapped::mapped_files(recording, semantics), mapped::writers(recording, semantics));
     let signalled = signalled::signalled(recording);
     let single = with_one_thread(recording);
     let rung = awake::Rung::of(recording, semantics);
@@ -117,7 +117,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::KNOWN.and(Signs::OPENS_AGAIN), Box::new(repeat::Repeat::new(recording, semantics, changers))),
         (Signs::MISSING, Box::new(missing::Missing::default())),
         (Signs::PATH, Box::new(own_writes::OwnWrites::new(recording, semantics))),
-        (Signs::SETS, Box::new(noop::NoOp::new(recording, semantics, &mapped))),
+        (Signs::SETS, Box::new(noop::NoOp::new(recording, &writers, &mapped))),
         (Signs::SEEKS, Box::new(seek_back::window)),
         (Signs::SEEKS, Box::new(refill::window)),
         (Signs::FILE_STATUS, Box::new(status::window)),
@@ -149,7 +149,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::KERNEL_LOCKS, Box::new(kernel_locks::window)),
         (Signs::CALL, Box::new(handoff::Handoff::new(&rung, recording, semantics))),
         (Signs::MOVES, Box::new(held_back::HeldBack::new(recording, semantics))),
-        (Signs::SETS, Box::new(sync::Sync::new(recording, semantics))),
+        (Signs::SETS, Box::new(sync::Sync::new(recording, semantics, &writers))),
         (Signs::CALL, Box::new(reopen::Reopen::new(recording, semantics))),
         (Signs::MOVES, Box::new(own_pipe::OwnPipe::new(recording, semantics))),
     ];

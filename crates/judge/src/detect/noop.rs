@@ -1,43 +1,34 @@
 //! Detects sets of state to the value that it has (redundant stores).
 
-use super::mapped::File;
+use super::mapped::{File, Writers};
 use super::renamed::{folder, is_path, names};
 use crate::causes::fact::Fact;
 use crate::collections::hash::Set;
 use crate::evidence::claim::{Claims, Detector, about_state, leave_out_later, put};
 use crate::results::finding::Kind;
-use crate::semantics::{Act, Effect, Lines, SYNCED, Semantics, State, Undone, Way};
+use crate::semantics::{Act, Effect, SYNCED, State, Undone, Way};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
 use std::sync::Arc;
 use systoll_model::Recording;
 
 /// Claims sets that change nothing.
-pub(super) struct NoOp {
-    /// Files, by process, that windows show the process write to by calls and not map.
-    written: Set<File>,
+pub(super) struct NoOp<'a> {
+    writers: &'a Writers,
+    mapped: &'a Set<File>,
     /// Processes with one thread.
     single: Set<u32>,
 }
 
-impl NoOp {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics, mapped: &Set<File>) -> Self {
-        let mut written = Set::default();
-        if recording.rows.iter().any(|row| semantics.lines_of(row.syscall).sets(&SYNCED)) {
-            let writes = semantics.calls_in_windows(recording, Lines::transfers_out).map(|o| (o.window, o.call));
-            for (window, call) in writes.filter(|(_, call)| call.errno().is_none()) {
-                let file = call.fd.as_ref().filter(|file| file.starts_with('/'));
-                written.extend(file.map(|file| (window.process.0, file.clone())));
-            }
-            written.retain(|file| !mapped.contains(file));
-        }
+impl<'a> NoOp<'a> {
+    pub(super) fn new(recording: &Recording, writers: &'a Writers, mapped: &'a Set<File>) -> Self {
         let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads <= 1);
-        Self { written, single: single.map(|(at, _)| at).collect() }
+        Self { writers, mapped, single: single.map(|(at, _)| at).collect() }
     }
 
-    /// Returns true if nothing can have been written to the file since it was brought to the disk: the program writes
-    /// it by calls, and between the two it made no call that writes to the file, nor let another thread do so. Follows
-    /// the file through other names and descriptors.
+    /// Returns whether something can have been written to the file since it was brought to the disk: the program writes it
+    /// by calls, and between the two this thread made one, or let another thread do so. Follows the file through other
+    /// names and descriptors.
     fn since_synced(&self, step: &Step<'_>, steps: &[Step<'_>]) -> Since {
         let process = step.observed.window.process.0;
         let Some(file) = step.observed.call.fd.as_ref().filter(|file| file.starts_with('/')) else {
@@ -48,7 +39,10 @@ impl NoOp {
         }
         let mut name: Arc<str> = file.clone();
         let mut is_renamed = false;
-        let is_written = |name: &Arc<str>| self.written.contains(&(process, name.clone()));
+        let is_written = |name: &Arc<str>| {
+            let file = (process, name.clone());
+            self.writers.contains_key(&file) && !self.mapped.contains(&file)
+        };
         for before in steps.get(..step.index).unwrap_or_default().iter().rev() {
             let fd = before.observed.call.fd.as_ref();
             let syncs = before.is_about(&SYNCED);
@@ -77,7 +71,7 @@ impl NoOp {
     }
 }
 
-/// Tells whether the program wrote to a file since it was last brought to the disk.
+/// Whether the program wrote to a file since it was last brought to the disk.
 enum Since {
     /// It may have written to it.
     Written,
@@ -90,7 +84,7 @@ enum Since {
     Unknown,
 }
 
-impl Detector for NoOp {
+impl Detector for NoOp<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(meaning) = step.meaning.as_ref().filter(|meaning| matches!(meaning.line.act, Act::Set { .. }))
@@ -110,10 +104,17 @@ impl Detector for NoOp {
     }
 }
 
-impl NoOp {
+impl NoOp<'_> {
     /// Claims bringing a file to the disk that the program has not written to since. `is_known` is true if no call through
     /// the same descriptor wrote since.
     fn synced(&self, step: &Step<'_>, is_known: bool, steps: &[Step<'_>], claims: &mut Claims) {
+        // What other threads write meanwhile, this thread's windows do not show.
+        let observed = &step.observed;
+        let writers =
+            observed.call.fd.as_ref().and_then(|file| self.writers.get(&(observed.window.process.0, file.clone())));
+        if writers.is_some_and(|threads| threads.iter().any(|thread| *thread != observed.window.thread)) {
+            return;
+        }
         let since = self.since_synced(step, steps);
         let (is_clean, is_renamed) = match since {
             Since::Unknown => return leave_out_later(step, claims),

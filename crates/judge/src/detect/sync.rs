@@ -2,6 +2,7 @@
 //! are synced and then removed by the program itself.
 
 use super::families::done;
+use super::mapped::{File, Writers};
 use super::renamed::{folder, is_path, names};
 use crate::causes::fact::{Fact, Facts};
 use crate::collections::hash::{Map, Set};
@@ -29,7 +30,7 @@ const EACH: f64 = 0.9;
 /// Least ratio of synced files among the removed ones in windows to what is expected if each removed file was synced.
 const EXPECTED: f64 = 0.5;
 
-/// Least number of threads that one call wakes, if a sync before it was for all of them.
+/// Least number of threads that one call wakes, or that write a file which another one syncs, if a sync was for all of them.
 const TOGETHER: i64 = 2;
 /// Least share of a process's syncs, 0 to 1, after which a call wakes several threads, if its syncs are for several. Six writers and a
 /// thread that stores for all were accused in five of five runs without this, in none of 15 with it; no other value was tried.
@@ -40,8 +41,8 @@ const ALIKE: usize = 64;
 
 /// Claims syncs of a file that was synced before, or that the process removes, in processes that hardly tell others
 /// anything.
-#[derive(Default)]
-pub(super) struct Sync {
+pub(super) struct Sync<'a> {
+    writers: &'a Writers,
     silent: Set<u32>,
     /// Processes in which several threads wait for most syncs together.
     shared: Set<u32>,
@@ -54,12 +55,9 @@ pub(super) struct Sync {
     removing: Map<u32, Set<String>>,
 }
 
-impl Sync {
+impl<'a> Sync<'a> {
     /// Counts the syncs of each process and its outputs to others, exactly.
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        if !recording.rows.iter().any(|row| semantics.lines_of(row.syscall).sets(&SYNCED)) {
-            return Self::default();
-        }
+    pub(super) fn new(recording: &Recording, semantics: &Semantics, writers: &'a Writers) -> Self {
         let rows = looked_at(recording, semantics);
         let renames = |row: &&Row| semantics.lines_of(row.syscall).names() && row.counts.calls > 0;
         let renaming = recording.rows.iter().filter(renames).map(|row| row.process.0).collect();
@@ -75,12 +73,19 @@ impl Sync {
         }
         let silent = tally.into_iter().filter(|(_, (syncs, shows))| shows.saturating_mul(ANSWERS) <= *syncs);
         Self {
+            writers,
             silent: silent.map(|(process, _)| process).collect(),
             shared: shared(recording, semantics),
             renaming,
+            synced: Set::default(),
+            replaced: Set::default(),
             removing: removing(recording, semantics),
-            ..Self::default()
         }
+    }
+
+    /// Returns true if a thread syncs what several others write, and writes nothing to the file itself.
+    fn is_for_others(&self, thread: u32, file: &File) -> bool {
+        self.writers.get(file).is_some_and(|threads| threads.len() as i64 >= TOGETHER && !threads.contains(&thread))
     }
 
     /// Returns true if the sync is part of replacing a whole file: it syncs the file's bytes before
@@ -259,7 +264,7 @@ fn looked_at(recording: &Recording, semantics: &Semantics) -> Vec<Seen> {
     rows
 }
 
-impl Detector for Sync {
+impl Detector for Sync<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(meaning) = &step.meaning else { continue };
@@ -271,7 +276,9 @@ impl Detector for Sync {
             let before = !self.synced.insert((process, file.clone()));
             let is_removed = self.removing.get(&process).is_some_and(|folders| folders.contains(folder(file)));
             let owes = (is_removed || before) && !self.silent.contains(&process);
-            let is_shared = before && self.shared.contains(&process);
+            let is_shared = before
+                && (self.shared.contains(&process)
+                    || self.is_for_others(step.observed.window.thread, &(process, file.clone())));
             if claims.excuse(step.index, ReasonId::SharedSync, is_shared)
                 || claims.excuse(step.index, ReasonId::OwesOthers, owes)
             {
