@@ -113,8 +113,9 @@ mod tests {
         let rows = vec![Row::new(ProcessId(0), Sysno::from_name("nanosleep").unwrap(), Counts::default())];
         let recording = Recording { header: Header { wall_ns, ..Header::default() }, rows, ..Recording::default() };
         let (class, row, line) = (WaitClass::Clock, RowId(0), None);
-        let (unsampled, corrected) = (false, false);
-        let part = WallPart { class, row, calls: 9, ns: slept_ns, longest_ns: slept_ns, line, unsampled, corrected };
+        let (unsampled, shared, corrected) = (false, false, false);
+        let (ns, longest_ns) = (slept_ns, slept_ns);
+        let part = WallPart { class, row, calls: 9, ns, longest_ns, line, unsampled, shared, corrected };
         let wall = WallTime {
             wall_ns,
             other_ns: wall_ns - slept_ns,

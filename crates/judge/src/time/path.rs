@@ -33,6 +33,8 @@ pub struct WallPart {
     pub line: Option<FrameId>,
     /// True if what was sampled of the row's waits does not stand for these: the row's lines are those of other waits.
     pub unsampled: bool,
+    /// True if several lines share the call: number and time are this line's by its part of the sampled waits.
+    pub shared: bool,
     /// True if the time by which systoll prolonged what was waited for is taken off: times are estimates then.
     pub corrected: bool,
 }
@@ -203,31 +205,62 @@ impl Other {
     }
 }
 
-/// Least share of the known time, 0 to 1, of a line that is named for it.
+/// Least share of the known time, 0 to 1, of a line that is named for all of a part's waits. With 0.6, of two lines of Python or
+/// Ruby that slept 1.0 and 0.5 s by one call, the first was named for 1.5 s in six of six runs.
+const NEARLY_ALL: f64 = 0.95;
+/// Least share of a part's time, 0 to 1, whose lines are known, for several of them to have theirs of the rest. Of 720 brief sleeps
+/// in Go, 40 were sampled, those of 40 % of the time at a line that had 17 %.
+const ENOUGH: f64 = 0.25;
+/// Least share of a part's time, 0 to 1, of a few waits for whose line to stand for the others.
 const MOST_OF: f64 = 0.6;
 
 /// Waits whose line is known, at least, for that line to stand for all of a part.
 const LEAST_KNOWN: u64 = 2;
 
-/// Returns the parts of one row's waits of a class, given by line: as they are if the line of each wait is known, else one
-/// with all of them. `of_others` is true if the row's lines are those of other waits.
+/// Returns the parts of one row's waits of a class, given by line: as they are if the line of each wait is known, those of
+/// several lines with their part of the others, else one with all of them. `of_others` is true if the row's lines are those of
+/// other waits.
 fn of_place(parts: Vec<WallPart>, of_others: bool) -> Vec<WallPart> {
     if parts.iter().all(|part| part.line.is_some()) {
         return parts;
     }
+    if let Some(shared) = by_line(&parts) {
+        return shared;
+    }
     let is_known = parts.iter().any(|part| part.line.is_some());
-    let line = most_of(&parts);
+    let (line, several) = (most_of(&parts), parts.iter().filter(|part| part.line.is_some()).count() > 1);
     let sum = parts.into_iter().reduce(|sum, part| WallPart {
         calls: sum.calls + part.calls,
         ns: sum.ns.saturating_add(part.ns),
         longest_ns: sum.longest_ns.max(part.longest_ns),
         ..sum
     });
-    // The only line that is known of a row stands for many waits, not for a few.
-    let is_of_few = |sum: &WallPart| is_known && sum.calls < LEAST_WAITS;
+    // The only line that is known of a row stands for many waits, not for a few; where there are several, none does.
+    let is_of_few = |sum: &WallPart| is_known && (several || sum.calls < LEAST_WAITS);
     let with_line =
         |sum: WallPart| WallPart { line, unsampled: line.is_none() && (is_of_few(&sum) || of_others), ..sum };
     sum.map(with_line).into_iter().collect()
+}
+
+/// Returns the parts of the lines that share a row's waits, each with its part of those whose line is not known; `None` if one line
+/// has nearly all of the known ones, or too few are known.
+fn by_line(parts: &[WallPart]) -> Option<Vec<WallPart>> {
+    let known = || parts.iter().filter(|part| part.line.is_some());
+    let sums = |(calls, ns): (u64, u64), part: &WallPart| (calls + part.calls, ns.saturating_add(part.ns));
+    let (all_calls, all) = parts.iter().fold((0, 0), sums);
+    let (calls, ns) = known().fold((0, 0), sums);
+    let most = known().map(|part| part.ns).max()?;
+    if most as f64 >= NEARLY_ALL * ns as f64 || (ns as f64) < ENOUGH * all as f64 {
+        return None;
+    }
+    let scaled = |n: u64, of: u64, all: u64| (n as f64 * all as f64 / of.max(1) as f64).round() as u64;
+    let of_line = |part: &WallPart| WallPart {
+        calls: scaled(part.calls, calls, all_calls),
+        ns: scaled(part.ns, ns, all),
+        shared: true,
+        ..part.clone()
+    };
+    Some(known().map(of_line).collect())
 }
 
 /// Returns the line with most of the known time of a row's parts. A few known waits stand for the others only if they took
@@ -238,7 +271,7 @@ fn most_of(parts: &[WallPart]) -> Option<FrameId> {
     let (waits, ns) = known().fold((0, 0u64), |(waits, ns), part| (waits + part.calls, ns.saturating_add(part.ns)));
     let most = known().max_by_key(|part| part.ns)?;
     let stand_for_all = waits >= LEAST_KNOWN || ns as f64 >= MOST_OF * all as f64;
-    most.line.filter(|_| stand_for_all && most.ns as f64 >= MOST_OF * ns as f64)
+    most.line.filter(|_| stand_for_all && most.ns as f64 >= NEARLY_ALL * ns as f64)
 }
 
 struct Walk<'a> {
@@ -321,7 +354,17 @@ impl<'a> Walk<'a> {
             return;
         }
         let (class, row, line) = (ended.class, span.row, span.line);
-        let empty = WallPart { class, row, calls: 0, ns: 0, longest_ns: 0, line, unsampled: false, corrected: false };
+        let empty = WallPart {
+            class,
+            row,
+            calls: 0,
+            ns: 0,
+            longest_ns: 0,
+            line,
+            unsampled: false,
+            shared: false,
+            corrected: false,
+        };
         let part = self.parts.entry((class, row, line)).or_insert(empty);
         self.waiters.entry((class, row)).or_default().insert(thread);
         part.calls += 1;

@@ -313,6 +313,7 @@ fn wire_wall(sentences: Sentences<'_>, wall: &WallTime) -> WireWall {
             calls: part.calls,
             ns: part.ns,
             longest_ns: part.longest_ns,
+            shared: part.shared,
             corrected: part.corrected,
             told: sentences.wall_part(wall, part),
         })

@@ -121,6 +121,7 @@ pub(super) struct WireWallPart {
     pub(super) calls: u64,
     pub(super) ns: u64,
     pub(super) longest_ns: u64,
+    pub(super) shared: bool,
     pub(super) corrected: bool,
     pub(super) told: String,
 }

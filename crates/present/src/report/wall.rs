@@ -45,7 +45,8 @@ impl Report<'_> {
         let is_shown = |ns: u64| asked || ns as f64 >= LEAST * wall.wall_ns as f64;
         let places = self.waiting_places(wall);
         let shown = places.iter().filter(|place| is_shown(place.part.ns)).take(if asked { usize::MAX } else { FEW });
-        for place in shown {
+        let shown: Vec<&WaitingPlace> = shown.collect();
+        for (at, place) in shown.iter().enumerate() {
             let mut first = Line::of(Role::Plain, "");
             first.pad_to(CLOSING_TEXT);
             let mut name = Line::default();
@@ -53,7 +54,9 @@ impl Report<'_> {
             let told = Line::of(Role::Plain, self.sentences().wall_part(wall, &place.part));
             let segments = vec![name, told, place.caller.clone()];
             lines.extend(flow(first, segments, 3, CLOSING_TEXT, self.style.columns()));
-            lines.extend(self.of_pace(place));
+            // What to do about one row's waits stands below the last of its lines.
+            let is_last = shown.iter().skip(at + 1).all(|later| later.part.row != place.part.row);
+            lines.extend(is_last.then(|| self.of_pace(place)).into_iter().flatten());
         }
         lines
     }
@@ -92,7 +95,7 @@ impl Report<'_> {
                 sum.ns = sum.ns.saturating_add(part.ns);
                 sum.calls = sum.calls.saturating_add(part.calls);
                 sum.longest_ns = sum.longest_ns.max(part.longest_ns);
-                sum.corrected |= part.corrected;
+                (sum.corrected, sum.shared) = (sum.corrected | part.corrected, sum.shared | part.shared);
             } else {
                 places.push(WaitingPlace { syscall: row.syscall, part: part.clone(), caller, text });
             }

@@ -78,6 +78,9 @@ impl<'a> Sentences<'a> {
         let waited = match part.calls {
             // Of single waits it is not known by how much systoll prolonged them.
             n if part.corrected => format!("waited about {} in {n} calls, without systoll's part", time(part.ns)),
+            n if part.shared => {
+                format!("waited about {} in about {n} calls, at most {}", time(part.ns), time(part.longest_ns))
+            }
             1 => format!("waited {}", time(part.ns)),
             n => format!("waited {} in {n} calls, at most {}", time(part.ns), time(part.longest_ns)),
         };

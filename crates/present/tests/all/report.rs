@@ -567,6 +567,7 @@ fn waits_that_are_printed_alike_are_one() {
         longest_ns: 30_000_000,
         line: None,
         unsampled: false,
+        shared: false,
         corrected: false,
     };
     let waits = |class: [WaitClass; 2]| {

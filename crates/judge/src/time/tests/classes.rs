@@ -108,6 +108,30 @@ fn who_made_more_processes_than_are_known_waits_for_one_of_them() {
 }
 
 #[test]
+fn lines_that_share_a_call_have_their_parts_of_its_waits() {
+    // Ten sleeps of 40 ms; so many of the first ones have a known line, of two or of one.
+    let of = |known: usize, lines: u32| {
+        let mut run = Run::of(500).process(1, None, (0, 500));
+        for at in 0..10 {
+            run = run.wait((1, 1), "nanosleep", (50 * at, 50 * at + 40), nothing);
+        }
+        for (at, span) in run.recording.wait_spans.spans.iter_mut().enumerate().take(known) {
+            span.line = Some(FrameId(7 + at as u32 % lines));
+        }
+        let wall = run.judged().wall.unwrap();
+        wall.parts
+            .iter()
+            .map(|part| (part.line.map(|line| line.0), part.calls, part.ns / MS, part.shared))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(10, 2), [(Some(7), 5, 200, false), (Some(8), 5, 200, false)]);
+    assert_eq!(of(4, 2), [(Some(7), 5, 200, true), (Some(8), 5, 200, true)]);
+    assert_eq!(of(4, 1), [(Some(7), 10, 400, false)]);
+    // A fifth stands for none of two lines.
+    assert_eq!(of(2, 2), [(None, 10, 400, false)]);
+}
+
+#[test]
 fn a_thread_that_was_ready_to_run_waited_for_no_disk() {
     let of = |object: &'static str, queued_ms: u64| {
         let mut run = Run::of(100).process(1, None, (0, 100)).wait((1, 1), "pread64", (10, 50), nothing);
