@@ -60,6 +60,8 @@ pub(crate) enum Failure {
     AlreadySo(String, String),
     /// A cure's library can't be written.
     Cure(systoll_cure::CureError),
+    /// A cure is for the languages `only`, and CMD runs `is`.
+    OtherLanguage { cure: String, only: String, is: &'static str },
     /// The program would not load a cure's library.
     Unreached { program: OsString, why: systoll_cure::Unreached, cure: String, elided: Option<String> },
     /// A cause has no calls that could be answered in place in a program that runs. `help` is what helps; `applied` is
@@ -162,6 +164,7 @@ impl Failure {
             }
             Self::AlreadySo(asked, what) => vec![format!("{asked} has nothing to change here: {what} is so already")],
             Self::Cure(e) => vec![e.to_string()],
+            Self::OtherLanguage { cure, only, is } => vec![format!("{cure} is a cure for {only}, and CMD runs {is}")],
             Self::Unreached { program, why, cure, .. } => {
                 vec![format!("{cure} can't be cured by a library here: {} {why}", program.display())]
             }
@@ -248,6 +251,10 @@ impl Failure {
             Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some(help.to_string()),
+            Self::OtherLanguage { cure, .. } => {
+                let id = cure.split(':').next().unwrap_or_default();
+                Some(format!("the cures in its code: systoll cure --print --for code {id}"))
+            }
             Self::Unreached { cure, elided, .. } => {
                 let id = cure.split(':').next().unwrap_or_default();
                 let others = format!("the cures in its code, and what each gives up: systoll explain {id}");

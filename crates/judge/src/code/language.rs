@@ -141,8 +141,8 @@ impl CodeLanguage {
         Self::of_file(program.name()).or_else(|| applet(program))
     }
 
-    /// Returns the language whose interpreter has this file name.
-    pub(crate) fn of_file(name: &str) -> Option<Self> {
+    /// Returns the language whose interpreter has this file name, such as `python3.11`.
+    pub fn of_file(name: &str) -> Option<Self> {
         let stem = stem(name);
         Self::ALL.iter().copied().find(|language| language.files().contains(&stem))
     }

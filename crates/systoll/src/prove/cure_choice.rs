@@ -122,8 +122,17 @@ pub(super) fn check_change(cures: &[ChosenCure]) -> Result<(), Failure> {
     cures.iter().find(so).map_or(Ok(()), |cure| Err(Failure::AlreadySo(cure.asked.clone(), cure.label())))
 }
 
-/// Fails if the cures would not reach `program`.
+/// Fails if the cures would not reach `program`, or are for another language than its scripts'. A shell may start programs of any.
 pub(super) fn check_reach(cures: &[ChosenCure], program: &OsStr) -> Result<(), Failure> {
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+    let is_other = |is: &CodeLanguage| !matches!(is, CodeLanguage::Shell | CodeLanguage::Bash | CodeLanguage::Fish);
+    let language = CodeLanguage::of_file(&name).filter(is_other);
+    let of_others =
+        |cure: &&ChosenCure| !cure.languages.is_empty() && language.is_some_and(|is| !cure.languages.contains(&is));
+    if let Some((cure, is)) = cures.iter().find(of_others).zip(language) {
+        let only = cure.shown_languages();
+        return Err(Failure::OtherLanguage { cure: cure.asked.clone(), only, is: is.shown() });
+    }
     let Some(cure) = cures.iter().find(|c| c.shim.is_some()) else { return Ok(()) };
     reached(program).map_err(|why| Failure::Unreached {
         program: program.to_owned(),
@@ -176,12 +185,15 @@ impl ChosenCure {
     /// Returns the line that says which programs the cure is for, if not for all, and how to change
     /// the code of others.
     fn scope(&self) -> Option<String> {
-        let languages: Vec<&str> = self.languages.iter().map(|language| language.shown()).collect();
-        let only = [languages.join(", "), self.modules.join(", ")];
+        let only = [self.shown_languages(), self.modules.join(", ")];
         let only: Vec<&str> = only.iter().map(String::as_str).filter(|names| !names.is_empty()).collect();
         let id = self.id();
         (!only.is_empty())
             .then(|| format!("# {id}, for {} alone; others: systoll cure --print --for code {id}", only.join(", ")))
+    }
+
+    fn shown_languages(&self) -> String {
+        self.languages.iter().map(|language| language.shown()).collect::<Vec<_>>().join(", ")
     }
 
     /// Returns true if a run has all the cure's variables already and the cure needs no library.
@@ -272,6 +284,17 @@ mod tests {
         assert_eq!(chosen(&catalogue, "madvise-churn").ok().unwrap().env.keys().next().unwrap(), "MALLOC_CONF");
         for wrong in ["madvise-churn:4", "madvise-churn:9", "madvise-churn:0", "no-such-cause:1"] {
             assert!(chosen(&catalogue, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_cure_for_another_language_is_declined() {
+        let cure = [chosen(&Catalogue::builtin(), "unbuffered-output").ok().unwrap()];
+        let programs =
+            [("/usr/bin/perl5.36", false), ("node", false), ("python3.11", true), ("sh", true), ("./app", true)];
+        for (program, fits) in programs {
+            let is_other = matches!(check_reach(&cure, OsStr::new(program)), Err(Failure::OtherLanguage { .. }));
+            assert_eq!(is_other, !fits, "{program}");
         }
     }
 
