@@ -157,6 +157,9 @@ pub(super) struct Users {
     received: BTreeMap<u32, Received>,
     /// True if a process made a pair of sockets, whose names do not tell their other ends.
     pairs: bool,
+    /// Part of the time for which a process's first thread may have waited for a processor in its long waits, 0 to 1, for which it
+    /// did in all its life, by process id.
+    queued: BTreeMap<u32, f64>,
 }
 
 /// The pipes and sockets from which a process receives.
@@ -175,7 +178,7 @@ struct Received {
 impl Users {
     fn of(recording: &Recording) -> Self {
         let pairs = recording.rows.iter().any(|row| row.syscall.name() == Some("socketpair"));
-        let mut users = Self { pairs, ..Self::default() };
+        let mut users = Self { pairs, queued: queued(recording), ..Self::default() };
         let mut names: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
         let pid = |process| pid_of(recording, process).unwrap_or(0);
         for row in &recording.rows {
@@ -261,6 +264,21 @@ impl Users {
     }
 }
 
+/// Returns the part of the time, 0 to 1, for which processes' first threads may have waited for a processor in their long waits, for
+/// which they did, by process id. Of one wait the kernel's figure is a bound, as it is read before and after many: a `tar` that slept
+/// 1.6 s in writes into a full pipe, and 0.4 s without a processor, may have been ready in each of them.
+fn queued(recording: &Recording) -> BTreeMap<u32, f64> {
+    let mut most: BTreeMap<u32, u64> = BTreeMap::new();
+    for span in recording.wait_spans.spans.iter().filter(|span| span.pid == span.tid) {
+        let sum = most.entry(span.pid).or_default();
+        *sum = sum.saturating_add(span.queued_most_ns.unwrap_or(0));
+    }
+    let was = recording.processes.iter().filter_map(|process| Some((process.pid, process.queued_ns?)));
+    was.filter_map(|(pid, ns)| Some((pid, ns as f64 / *most.get(&pid)? as f64)))
+        .filter(|(_, part)| *part < 1.0)
+        .collect()
+}
+
 /// Returns true for a pipe, and for an event counter, which is written and read likewise.
 fn is_pipe(name: &str) -> bool {
     name.starts_with("pipe:") || is_counter(name)
@@ -313,20 +331,21 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
             WaitEnd { class: WaitClass::Signal, by: threads.waker(&senders, span, &SENDS_SIGNALS) }
         }
         _ if RAN_OUT.contains(&result) => WaitEnd::of(WaitClass::Clock),
-        _ if may_be_queued(span, signature) => WaitEnd::of(WaitClass::Processor),
+        _ if may_be_queued(span, signature, users) => WaitEnd::of(WaitClass::Processor),
         _ => of_object(span, signature, users, &|pids| by_one_of(pids), threads),
     }
 }
 
 /// Returns true if a call that does not wait for others may have waited for a processor for most of its time.
-fn may_be_queued(span: &WaitSpan, signature: Option<&Signature>) -> bool {
+fn may_be_queued(span: &WaitSpan, signature: Option<&Signature>, users: &Users) -> bool {
     let waits = signature.is_some_and(|of| may_wait(of) && !SENDS.contains(&of.name));
-    !waits && was_queued(span)
+    !waits && was_queued(span, users)
 }
 
 /// Returns true if the thread may have been ready to run, and without a processor, for most of the call's time.
-fn was_queued(span: &WaitSpan) -> bool {
-    span.queued_most_ns.is_some_and(|queued| queued as f64 >= MOSTLY_QUEUED * span.ns as f64)
+fn was_queued(span: &WaitSpan, users: &Users) -> bool {
+    let part = users.queued.get(&span.pid).filter(|_| span.pid == span.tid).copied().unwrap_or(1.0);
+    span.queued_most_ns.is_some_and(|queued| part * queued as f64 >= MOSTLY_QUEUED * span.ns as f64)
 }
 
 /// Returns true if a call may wait for others. A close does so with SO_LINGER only (man 7 socket), which is rare.
@@ -373,7 +392,7 @@ fn of_object(
             _ => WaitClass::Unknown,
         };
         // Who writes into a full pipe waits for those who read from it.
-        let is_full = SENDS.contains(&name) && !sends_briefly && !was_queued(span);
+        let is_full = SENDS.contains(&name) && !sends_briefly && !was_queued(span, users);
         if let Some(readers) = users.readers.get(object).filter(|pids| is_full && !pids.contains(&span.pid)) {
             return self::by_one_of(readers, span, threads, &RECEIVES);
         }
@@ -392,7 +411,7 @@ fn of_object(
         _ if object.starts_with("anon_inode:[signalfd") => WaitClass::Signal,
         _ if object.starts_with("/proc/") || object.starts_with("/sys/") => WaitClass::Kernel,
         // A file's bytes come from the disk or from memory, never from others: what was ready to run waited for neither.
-        _ if is_stored(object) && was_queued(span) => WaitClass::Processor,
+        _ if is_stored(object) && was_queued(span, users) => WaitClass::Processor,
         _ if is_stored(object) && !object.starts_with("/dev/") => WaitClass::Disk,
         _ => WaitClass::Unknown,
     };

@@ -17,7 +17,7 @@ use crate::collections::sums::Sums;
 use crate::semantics::Semantics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use systoll_model::{FrameId, Recording, Row, RowId, Sysno, WaitSpan};
+use systoll_model::{Errno, FrameId, Recording, Row, RowId, Sysno, WaitSpan};
 
 /// Needless waits of one place in the program.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,7 +100,10 @@ pub(super) fn needless(
     }
     for pid in sleeps.pids(recording) {
         let asks = sleeps.asks(pid);
-        let is_child_poll = |span: &WaitSpan| sleeps.after.get(&span.row) == Some(&After::Child);
+        // A sleep that a signal ended may go on: nobody looks in between.
+        let is_child_poll = |span: &WaitSpan| {
+            sleeps.after.get(&span.row) == Some(&After::Child) && span.result != Some(-i64::from(Errno::EINTR.0))
+        };
         let is_poll = |(at, span): &(usize, &WaitSpan)| {
             span.pid == pid && (is_child_poll(span) || asks && ends.get(*at).class == WaitClass::Clock)
         };

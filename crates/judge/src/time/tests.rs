@@ -162,15 +162,19 @@ fn a_join_waits_for_the_thread_whose_id_it_names() {
 
 #[test]
 fn a_write_into_a_full_pipe_waits_for_who_reads_from_it() {
-    let of = |queued_most_ns: u64| {
+    let of = |queued_most_ns: u64, queued_ns: Option<u64>| {
         let run = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (0, 100));
         let run = run.window(2, &[("read", 10, Some("pipe:[7]"), 9)]);
         let mut run = run.wait((1, 1), "write", (10, 60), |span| span.object = Some("pipe:[7]".into()));
         run.recording.wait_spans.spans[0].queued_most_ns = Some(queued_most_ns);
+        run.recording.processes[0].queued_ns = queued_ns;
         run.classes()
     };
-    assert_eq!(of(0), (vec![(WaitClass::Process, 50)], 50));
-    assert_eq!(of(50 * MS), (vec![(WaitClass::Processor, 50)], 50));
+    assert_eq!(of(0, None), (vec![(WaitClass::Process, 50)], 50));
+    assert_eq!(of(50 * MS, None), (vec![(WaitClass::Processor, 50)], 50));
+    // In all its life the thread was ready for less than the bounds of its waits allow.
+    assert_eq!(of(50 * MS, Some(26 * MS)), (vec![(WaitClass::Processor, 50)], 50));
+    assert_eq!(of(50 * MS, Some(24 * MS)), (vec![(WaitClass::Process, 50)], 50));
 }
 
 #[test]
@@ -281,6 +285,24 @@ fn a_child_that_ended_is_seen_late() {
     // A child that ends after the sleep is not seen late.
     run.recording.processes.iter_mut().skip(1).for_each(|child| child.end_ns += 46 * MS);
     assert_eq!(run.in_vain(), []);
+}
+
+#[test]
+fn a_sleep_that_goes_on_after_the_signal_of_a_childs_end_is_late() {
+    let interrupted = |span: &mut WaitSpan| span.result = Some(-4);
+    let mut run = Run::of(600).process(1, None, (0, 600));
+    for at in 0..10 {
+        run = run.wait((1, 1), "ppoll", (60 * at, 60 * at + 6), interrupted);
+        run = run.wait((1, 1), "ppoll", (60 * at + 6, 60 * at + 50), |span| span.result = Some(0));
+        run = run.process(100 + at as u32, Some(0), (60 * at, 60 * at + 5));
+    }
+    // Windows show some of the sleeps, and a pace at another line that shares their row.
+    let (look, pace) =
+        ([("wait4", 0, None, 1), ("ppoll", -4, None, 5 * MS)], [("getpid", 1, None, 1), ("ppoll", 0, None, 20 * MS)]);
+    let all = [&look[..], &look[..], &pace[..], &pace[..], &pace[..], &[("getpid", 1, None, 1)]].concat();
+    let needless = run.window(1, &all).judged().needless;
+    let [late] = &needless[..] else { panic!("{needless:?}") };
+    assert_eq!((late.kind, late.calls, late.ns), (NeedlessKind::ChildSeenLate, 10, 440 * MS));
 }
 
 #[test]
