@@ -155,9 +155,11 @@ impl BoxMetrics {
         self.count(Family::Dropped, format!("what=\"{}\"", label(what)), messages);
     }
 
-    /// Notes the time since 1970 at which the counters begin, unless they began before.
+    /// Notes the time since 1970 at which the counters begin, unless they began before. If they began at a time that is still to
+    /// come, the clock was wrong then.
     pub fn begin(&mut self, now: Duration) {
-        self.values.entry((Family::Since, String::new())).or_insert(ns(now));
+        let since = self.values.entry((Family::Since, String::new())).or_insert(ns(now));
+        *since = ns(now).min(*since);
     }
 
     fn count(&mut self, family: Family, labels: String, by: u64) {

@@ -14,17 +14,18 @@ use std::time::Duration;
 const AGENT: &str = "systoll-agent";
 
 impl BoxMetrics {
-    /// Returns the body of a request to `/v1/metrics`. `now` is the time since 1970.
+    /// Returns the body of a request to `/v1/metrics`. `now` is the time since 1970. If the clock was set back, points are of the time
+    /// at which the counters began: none ends before it begins.
     pub fn otlp(&self, host: &str, now: Duration) -> Vec<u8> {
         let families = Family::ALL.iter().filter(|family| self.of_family(**family).next().is_some());
-        let metrics = families.map(|family| self.metric(*family, super::ns(now))).collect();
+        let began_ns = self.values.get(&(Family::Since, String::new())).copied().unwrap_or(0);
+        let metrics = families.map(|family| self.metric(*family, began_ns, super::ns(now).max(began_ns))).collect();
         let scope_metrics = vec![ScopeMetrics { scope: scope(), metrics }];
         let all = ResourceMetrics { resource: resource(AGENT, host), scope_metrics };
         MetricsRequest { resource_metrics: vec![all] }.encode_to_vec()
     }
 
-    fn metric(&self, family: Family, now_ns: u64) -> Metric {
-        let began_ns = self.values.get(&(Family::Since, String::new())).copied().unwrap_or(0);
+    fn metric(&self, family: Family, began_ns: u64, now_ns: u64) -> Metric {
         let data_points: Vec<_> = self
             .of_family(family)
             .map(|(labels, value)| Point {
@@ -99,5 +100,15 @@ mod tests {
         let budget = metric("systoll.agent.budget");
         assert_eq!((&budget.unit[..], budget.gauge.as_ref().unwrap().data_points[0].as_double), ("1", Some(0.005)));
         assert!(metric("systoll.agent.processors").unit.is_empty());
+        // The clock is set back while it counts, and before the next start.
+        let times = |metrics: &BoxMetrics, now: u64| {
+            let request = MetricsRequest::decode(metrics.otlp("h1", Duration::from_secs(now)).as_slice()).unwrap();
+            let metric = &request.resource_metrics[0].scope_metrics[0].metrics[0];
+            let point = &metric.sum.as_ref().unwrap().data_points[0];
+            (point.start_time_unix_nano / 1_000_000_000, point.time_unix_nano / 1_000_000_000)
+        };
+        assert_eq!(times(&later, 3), (7, 7));
+        later.begin(Duration::from_secs(3));
+        assert_eq!(times(&later, 4), (3, 4));
     }
 }
