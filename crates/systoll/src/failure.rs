@@ -47,6 +47,8 @@ pub(crate) enum Failure {
     Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
     /// There is no process of that name, number or port, or none "of the unit x" and the like.
     NoProcess(String),
+    /// Several services have that name.
+    SeveralServices(String, Vec<String>),
     /// Standard output is no terminal.
     NoTerminal,
     /// The terminal could not be used.
@@ -156,6 +158,7 @@ impl Failure {
                 Some(port) => format!("nothing that you may inspect listens on port {port}; try sudo"),
                 None => format!("there is no process {word}"),
             }],
+            Self::SeveralServices(name, services) => vec![format!("several are named {name}: {}", services.join(", "))],
             Self::NoTerminal => vec!["standard output is not a terminal: there is nothing to draw on".to_owned()],
             Self::Terminal(e) => vec![format!("the terminal can't be used: {}", plain(e))],
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
@@ -255,6 +258,7 @@ impl Failure {
                 let id = cure.split(':').next().unwrap_or_default();
                 Some(format!("the cures in its code: systoll cure --print --for code {id}"))
             }
+            Self::SeveralServices(..) => Some("give the whole name of one of these".into()),
             Self::Unreached { cure, elided, .. } => {
                 let id = cure.split(':').next().unwrap_or_default();
                 let others = format!("the cures in its code, and what each gives up: systoll explain {id}");

@@ -8,6 +8,7 @@ mod call_set;
 mod check;
 pub mod cli;
 pub mod completions;
+mod containers;
 mod control;
 mod demo;
 mod diff;

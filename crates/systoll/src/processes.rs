@@ -46,20 +46,28 @@ pub(crate) fn found(args: &SelectArgs) -> Result<Vec<i32>, Failure> {
     some(all, OWN)
 }
 
-/// Returns the name and the processes of a service, which `name` names as the agent does; for a process id, no name, and the
-/// process with its descendants.
+/// Returns the name and the processes of a service, which `name` names as the agent does, or as docker, podman or Kubernetes name
+/// its container or pod; for a process id, no name, and the process with its descendants.
 pub(crate) fn of_service(name: &str) -> Result<(Option<String>, Vec<i32>), Failure> {
     if name.parse::<i32>().is_ok() {
         let select = SelectArgs { processes: vec![name.to_owned()], tree: true, ..SelectArgs::default() };
         return Ok((None, found(&select)?));
     }
     let mut services = systoll_record::services();
-    let service = name.strip_suffix(".service").unwrap_or(name);
-    let Some(mut pids) = services.remove(service) else {
-        return Err(no_service(service, services.keys().map(ToString::to_string).collect()));
-    };
+    let mut service = name.strip_suffix(".service").unwrap_or(name).to_owned();
+    if !services.contains_key(service.as_str()) {
+        let mut named = crate::containers::services_named(&service);
+        named.retain(|of| services.contains_key(of.as_str()));
+        service = match &named[..] {
+            [] => return Err(no_service(&service, services.keys().map(ToString::to_string).collect())),
+            [one] => one.clone(),
+            _ => return Err(Failure::SeveralServices(service, named)),
+        };
+    }
+    let mut pids = services.remove(service.as_str()).unwrap_or_default();
     without_own_line(&mut pids, &[]);
-    Ok((Some(service.to_owned()), some(pids, &format!("of the service {service}, {OWN}"))?))
+    let selected = some(pids, &format!("of the service {service}, {OWN}"))?;
+    Ok((Some(service), selected))
 }
 
 /// Creates the failure that names the services that there are.

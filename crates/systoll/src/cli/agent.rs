@@ -23,13 +23,14 @@ docs/use/box.md; files for systemd, Kubernetes, Prometheus and Grafana: dist/box
 const LOOK_EXAMPLES: &str = "Examples:
   sudo systoll agent look nginx --for 30s              all processes of a systemd unit, from inside
   sudo systoll agent look container-3f2a9c0d17be --for 10s      of a container
-  sudo systoll agent look pod-0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0 --for 10s    of a pod
+  sudo systoll agent look web --for 10s                of the container that docker or podman names so, or of a pod
   systoll agent look redis-server --for 10s -c         of a program that runs in no unit, as strace's table
   sudo systoll agent look 4711 --for 10s               a process and its descendants
 
-UNIT is the service's name in what the agent keeps: systoll fleet FOLDER services. No agent needs to run, and one that runs
-is not disturbed. It enters the processes as systoll attach does, which docs/use/attach.md describes; the agent's budget does not
-hold for it";
+UNIT is the service's name in what the agent keeps: systoll fleet FOLDER services; or the name of a container of docker
+or root's podman, or of a pod (POD, NAMESPACE/POD), by the files that these keep on this host. No agent needs to run, and
+one that runs is not disturbed. It enters the processes as systoll attach does, which docs/use/attach.md describes; the
+agent's budget does not hold for it";
 
 /// The commands below `systoll agent`.
 #[derive(Debug, Subcommand)]
@@ -42,7 +43,7 @@ pub enum AgentCommand {
 /// The arguments of `systoll agent look`.
 #[derive(Debug, Args)]
 pub struct LookArgs {
-    /// The service: a systemd unit, container, pod or program, by the agent's name for it; or a process id
+    /// The service: a systemd unit, container, pod or program, by the agent's name for it or its own; or a process id
     #[arg(value_name = "UNIT")]
     pub unit: String,
     #[command(flatten)]
@@ -62,7 +63,7 @@ pub struct AgentArgs {
     /// Share of the box's processors that watching may take, in the kernel as well
     #[arg(long, value_name = "SHARE", default_value = "0.5%", value_parser = share)]
     pub budget: f64,
-    /// Time after which what was found is written to the folder; a kill loses no more than that
+    /// Time after which what was found is added to the day's tables in the folder; a kill loses no more than that
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = interval)]
     pub interval: Duration,
     /// Remove what is older than so many days
