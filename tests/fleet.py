@@ -15,7 +15,7 @@ run of a day is one of these with all its figures by up to a fifth more or less.
   ODD_CLOCK has a clock that the vDSO can't read
 
 With --agent, services are copies of one program, which all run here for a few seconds while `systoll agent` watches the box, and
-the first of them, PLANTED, lacks TZ, on every host and day. --files N makes N tables a day, as an agent with an interval of 24 h / N does.
+the first of them, PLANTED, lacks TZ, on every host and day. --files N makes N tables a day, as an agent that is started so often.
 """
 import argparse
 import glob

@@ -5,13 +5,14 @@
 //! that is set ends nothing.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod cost;
-mod interval;
 mod pace;
 mod push;
 mod serve;
 mod sinks;
 mod store;
+mod tables;
 mod watch;
 
 pub use push::Receiver;

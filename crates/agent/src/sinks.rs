@@ -2,10 +2,11 @@
 //!
 //! Profiles are of spans, not of intervals: receivers add them up, and a span's whole stacks are not kept here.
 
+use crate::clock::unix_time;
 use crate::push::{Message, Pusher, Receiver};
 use nix::sys::utsname::uname;
 use std::io;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use systoll_export::{BoxMetrics, Format, JudgedRecording, OtlpProfiles, Value, export};
 use systoll_model::Recording;
 
@@ -91,7 +92,7 @@ impl Sinks {
         let Some(otlp) = &self.otlp else { return };
         if now || self.sent.is_none_or(|sent| sent.elapsed() >= COUNTERS) {
             self.sent = Some(Instant::now());
-            let body = metrics.otlp(&self.host, SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+            let body = metrics.otlp(&self.host, unix_time());
             otlp.push(Message { what: "metrics", target: "/v1/metrics".into(), content_type: PROTOBUF, body });
         }
     }

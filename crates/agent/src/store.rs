@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use systoll_export::ExportError;
 
 /// Beginning of the name of a file that is being written.
 const UNFINISHED: &str = ".systoll-";
@@ -46,6 +47,11 @@ impl Store {
     /// The system's; the file is then not there, or is the former one.
     pub(crate) fn keep(&self, place: &Path, bytes: &[u8]) -> io::Result<()> {
         write_whole(&self.folder.join(place), bytes)
+    }
+
+    /// Returns true if there is a file at a place in the folder.
+    pub(crate) fn has(&self, place: &Path) -> bool {
+        self.folder.join(place).exists()
     }
 
     /// Removes the tables of days before `first_day`, and then the oldest ones until no more than `most` bytes are left.
@@ -93,6 +99,14 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     unfinished.as_file().sync_all()?;
     unfinished.persist(path)?;
     Ok(())
+}
+
+/// Returns the system's reason.
+pub(crate) fn reason(error: ExportError) -> io::Error {
+    match error {
+        ExportError::Io(error) => error,
+        other => io::Error::other(other),
+    }
 }
 
 /// Removes the path from an error of the crate tempfile: a name of its own in each would make the same error look new.

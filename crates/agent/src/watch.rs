@@ -1,18 +1,19 @@
 //! The agent's loop: rest, watch a span, add it up, keep an interval.
 
+use crate::clock::{DAY_S, Moment, today, unix_time};
 use crate::cost::{Cost, in_kernel_ns, own_ns, switches};
-use crate::interval::Interval;
 use crate::pace::{FIRST, Pace, Plan, SHORTEST};
 use crate::serve::serve;
 use crate::sinks::{Receivers, Sinks};
-use crate::store::{Store, write_whole};
+use crate::store::{Store, reason, write_whole};
+use crate::tables::Tables;
 use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use systoll_export::{BoxMetrics, ExportError, MetricsFormat, day};
+use std::time::{Duration, Instant};
+use systoll_export::{BoxMetrics, MetricsFormat, day};
 use systoll_judge::Catalogue;
 use systoll_model::{BackendKind, Recording};
 use systoll_record::{Backend, Closely, Control, HowToWatch, Running, WindowPolicy, backend};
@@ -28,13 +29,10 @@ const PAUSE: Duration = Duration::from_secs(30);
 const ADDED_NS: f64 = 400.0;
 /// Part of a span's budget that sampling may take.
 const FOR_SAMPLES: f64 = 0.2;
-/// Difference between the time of day and the time that has passed from which on the clock was set.
-const SET: Duration = Duration::from_secs(2);
 /// The file of the counters, which continue from it after a start. node_exporter's textfile collector reads it.
 const COUNTERS: &str = "systoll.prom";
 /// Bytes of that file that are read, at most: 5,000 series of some 150 bytes are less than a tenth.
 const MOST_COUNTERS: u64 = 16 << 20;
-const DAY_S: u64 = 86_400;
 
 /// The settings of the agent.
 #[derive(Clone, Debug)]
@@ -43,7 +41,7 @@ pub struct Options {
     pub budget: f64,
     /// Folder for tables and counters.
     pub folder: PathBuf,
-    /// Time after which a table is written.
+    /// Time after which tables are written.
     pub interval: Duration,
     /// Days for which tables are kept.
     pub keep_days: u64,
@@ -102,7 +100,7 @@ pub fn watch_box(
     // Whoever may write to the folder must not make the agent wait, or fill its memory.
     let kept = systoll_files::head(&counters, MOST_COUNTERS).unwrap_or_default();
     let mut metrics = BoxMetrics::read(&String::from_utf8_lossy(&kept));
-    metrics.begin(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+    metrics.begin(unix_time());
     let published = Arc::new(Mutex::new(metrics.clone()));
     if let Some(address) = options.listen {
         let at = serve(address, Arc::clone(&published)).map_err(|why| AgentError::Listen { address, why })?;
@@ -118,7 +116,8 @@ pub fn watch_box(
         published,
         sinks: Sinks::start(&options.receivers, &options.host).map_err(AgentError::Send)?,
         pace: Pace::new(options.budget, processors(), options.interval),
-        interval: Interval::new(),
+        interval: Interval::begin(),
+        tables: Tables::of_day(today()),
         added_ns: ADDED_NS,
         troubles: Troubles::default(),
         at: Moment::now(),
@@ -138,13 +137,17 @@ fn processors() -> f64 {
     std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64)
 }
 
-/// A moment by the clock that is never set, and by that of the day.
-#[derive(Clone, Copy)]
-struct Moment(Instant, SystemTime);
+/// What an interval has watched and cost so far.
+struct Interval {
+    began: Instant,
+    watched: Duration,
+    spans: u32,
+    cost: Cost,
+}
 
-impl Moment {
-    fn now() -> Self {
-        Self(Instant::now(), SystemTime::now())
+impl Interval {
+    fn begin() -> Self {
+        Self { began: Instant::now(), watched: Duration::ZERO, spans: 0, cost: Cost::default() }
     }
 }
 
@@ -167,6 +170,7 @@ struct Agent<'a> {
     sinks: Sinks,
     pace: Pace,
     interval: Interval,
+    tables: Tables,
     added_ns: f64,
     troubles: Troubles,
     /// The moment up to which costs are accounted for, and the processor time at it.
@@ -184,7 +188,7 @@ impl Agent<'_> {
         while !(self.stop)() {
             let ends = self.interval.began + self.options.interval;
             let left = ends.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if left.is_zero() || today() != self.tables.day {
                 self.end_interval();
                 continue;
             }
@@ -270,7 +274,7 @@ impl Agent<'_> {
 
     fn add(&mut self, recording: &Recording, samples: bool, length: Duration) {
         let catalogue = samples.then_some(self.catalogue);
-        self.interval.add(recording, catalogue, &self.options.host, &mut self.metrics, &mut self.sinks);
+        self.tables.add(recording, catalogue, &self.options.host, &mut self.metrics, &mut self.sinks);
         self.sinks.end_span();
         self.interval.watched += length;
         self.watched += length;
@@ -281,38 +285,31 @@ impl Agent<'_> {
     /// Accounts for the time since the last call, and what it has cost: this process's own time, and that in the kernel.
     fn account(&mut self, kernel_ns: u64) {
         let (now, own) = (Moment::now(), own_ns());
-        let elapsed = now.0.saturating_duration_since(self.at.0);
+        let (elapsed, set) = now.since(self.at);
         let cost = Cost { own_ns: own.saturating_sub(self.own_ns), kernel_ns };
         self.pace.spend(elapsed, cost.all_ns());
         self.interval.cost.add(cost);
         self.metrics.cost(elapsed, cost.own_ns, cost.kernel_ns, self.options.budget, processors());
-        let by_day = now.1.duration_since(self.at.1).map_or_else(|e| -e.duration().as_secs_f64(), |d| d.as_secs_f64());
-        if (by_day - elapsed.as_secs_f64()).abs() > SET.as_secs_f64() {
-            (self.log)(&format!("the clock was set by {:+.0} s", by_day - elapsed.as_secs_f64()));
+        if let Some(seconds) = set {
+            (self.log)(&format!("the clock was set by {seconds:+.0} s"));
             self.metrics.trouble("clock");
         }
         (self.at, self.own_ns) = (now, own);
     }
 
-    /// Writes the tables of an interval, and begins another.
+    /// Writes the tables with what an interval has added, and begins another interval.
     fn end_interval(&mut self) {
         self.account(0);
-        let interval = std::mem::replace(&mut self.interval, Interval::new());
-        let (mut files, mut bytes, mut failed) = (0, 0, None);
-        for table in interval.tables() {
-            let kept = table.table().map_err(reason).and_then(|(place, table)| {
-                self.store.keep(&place, &table)?;
-                Ok(table.len())
-            });
-            match kept {
-                Ok(length) => (files, bytes) = (files + 1, bytes + length),
-                Err(e) => failed = Some(e),
-            }
-        }
-        let today = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let first_day = day(today.saturating_sub(self.options.keep_days.saturating_mul(DAY_S)));
+        let interval = std::mem::replace(&mut self.interval, Interval::begin());
+        let written = self.tables.write(&self.store);
+        let today = today();
+        let first_day = day(today.saturating_sub(self.options.keep_days).saturating_mul(DAY_S));
         let pruned = self.store.prune(&first_day, self.options.keep_bytes);
-        if failed.is_some() {
+        let are_over = (self.stop)() || today != self.tables.day || self.tables.are_over(&self.store);
+        if are_over {
+            self.tables = Tables::of_day(today);
+        }
+        if written.failed > 0 {
             self.metrics.trouble("keeping");
         }
         self.keep_counters();
@@ -321,7 +318,7 @@ impl Agent<'_> {
         let share = |ns: u64| 100.0 * ns as f64 / (processors() * elapsed.as_nanos().max(1) as f64);
         (self.log)(&format!(
             "watched {:.1} of {:.1} s in {} spans; it took {:.3} % of {} processors (itself {:.3} %, in the kernel {:.3} %); \
-             {} services; kept {files} tables, {} KiB; removed {}, {} KiB are left",
+             {} services; kept {} tables, {} KiB; removed {}, {} KiB are left",
             interval.watched.as_secs_f64(),
             elapsed.as_secs_f64(),
             interval.spans,
@@ -329,8 +326,9 @@ impl Agent<'_> {
             processors(),
             share(interval.cost.own_ns),
             share(interval.cost.kernel_ns),
-            interval.services(),
-            bytes >> 10,
+            written.files + written.failed,
+            written.files,
+            written.bytes >> 10,
             pruned.files,
             pruned.left >> 10,
         ));
@@ -340,8 +338,9 @@ impl Agent<'_> {
                 FIRST.as_secs()
             ));
         }
-        if let Some(error) = failed {
-            (self.log)(&format!("{} tables are lost: {error}", interval.services() - files));
+        if let Some(error) = written.failure {
+            let outcome = if are_over { "are lost" } else { "can't be kept, and are tried again" };
+            (self.log)(&format!("{} tables {outcome}: {error}", written.failed));
         }
     }
 
@@ -391,13 +390,5 @@ impl Control for SpanControl<'_> {
         let own = self.own_ns.get().saturating_sub(self.own_before);
         let cost = Cost { own_ns: own, kernel_ns: in_kernel_ns(self.calls, self.added_ns, 0) };
         (self.stop)() || cost.all_ns() > self.plan.most_ns
-    }
-}
-
-/// Returns the system's reason.
-fn reason(error: ExportError) -> io::Error {
-    match error {
-        ExportError::Io(error) => error,
-        other => io::Error::other(other),
     }
 }

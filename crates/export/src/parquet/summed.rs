@@ -6,7 +6,7 @@ use crate::comma_separated::Cell;
 use crate::error::ExportError;
 use crate::judged_recording::JudgedRecording;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Columns of numbers that tell rows apart, that are not known of a sum, and of which the largest counts. All others are
 /// added up.
@@ -15,7 +15,9 @@ const UNKNOWN: [&str; 2] = ["row", "pid"];
 const LARGEST: [&str; 1] = ["longest_ns"];
 /// Columns of texts that are kept in rows for which there was no room.
 const KEPT: [&str; 3] = ["syscall", "cause", "kind"];
-/// Columns of a run that are added up, and of which the smallest counts. All others are those of the first run.
+/// Columns of a run that are those of the first one, that are added up, and of which the smallest counts. All others are those
+/// of the latest run in which they are known.
+const OF_RUN_FIRST: [&str; 3] = ["run", "started_unix", "command"];
 const OF_RUN_ADDED: [&str; 5] = ["wall_ns", "user_ns", "sys_ns", "own_cpu_ns", "lost"];
 const OF_RUN_SMALLEST: [&str; 1] = ["exact"];
 
@@ -42,7 +44,9 @@ impl SummedRuns {
                 match column.name {
                     name if OF_RUN_ADDED.contains(&name) => add(sum, cell),
                     name if OF_RUN_SMALLEST.contains(&name) => *sum = sum.clone().min(cell.clone()),
-                    _ => {}
+                    name if OF_RUN_FIRST.contains(&name) => {}
+                    _ if is_unknown(cell) => {}
+                    _ => *sum = cell.clone(),
                 }
             }
         }
@@ -79,12 +83,17 @@ impl SummedRuns {
         self.rows.len()
     }
 
-    /// Returns the table, and its path within a folder of many.
+    /// Returns the table's path within a folder of many. It is the same however many runs are added.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Returns the table.
     ///
     /// # Errors
     ///
     /// Fails as [`crate::export`] does.
-    pub fn table(&self) -> Result<(PathBuf, Vec<u8>), ExportError> {
+    pub fn table(&self) -> Result<Vec<u8>, ExportError> {
         let mut bytes = Vec::new();
         let numbered = (0..).zip(self.rows.values()).map(|(number, row)| {
             let mut row = row.clone();
@@ -94,7 +103,7 @@ impl SummedRuns {
             row
         });
         write_table(numbered, &self.of_run, &self.command, &mut bytes)?;
-        Ok((self.place.clone(), bytes))
+        Ok(bytes)
     }
 }
 
@@ -115,6 +124,14 @@ fn fold(row: &mut [Cell]) {
     }
 }
 
+/// Returns true for a cell without a value.
+fn is_unknown(cell: &Cell) -> bool {
+    match cell {
+        Cell::Text(text) => text.is_empty(),
+        Cell::Number(number) => number.is_none(),
+    }
+}
+
 /// Adds a number; one that is not known adds nothing.
 fn add(sum: &mut Cell, cell: &Cell) {
     if let (Cell::Number(sum), Cell::Number(Some(n))) = (sum, cell) {
@@ -132,8 +149,10 @@ mod tests {
         let judgement = systoll_judge::Judgement::default();
         let labels = Labels { service: "shop".into(), ..Labels::default() };
         let mut sums = SummedRuns::default();
-        for calls in [3, 4] {
-            let recording = recording_of(&[("open", calls), ("close", 1)]);
+        for (calls, kernel, clock) in [(3, "6.1", "tsc"), (4, "6.2", "")] {
+            let mut recording = recording_of(&[("open", calls), ("close", 1)]);
+            recording.header.started_unix = calls;
+            (recording.header.host.kernel, recording.header.host.clock_source) = (kernel.into(), clock.into());
             sums.add(&JudgedRecording::new(&recording, &judgement), &labels, 2);
         }
         assert_eq!(sums.rows(), 2);
@@ -147,11 +166,15 @@ mod tests {
         sums.add(&JudgedRecording::new(&recording, &judgement), &labels, 0);
         let all = calls(&sums).into_iter().map(|cell| if let Cell::Number(Some(n)) = cell { n } else { 0 });
         assert_eq!((sums.rows(), all.sum::<u64>()), (4, 17));
-        let wall = run::OF_RUNS.iter().position(|column| column.name == "wall_ns").unwrap();
-        assert_eq!(sums.of_run[wall], Cell::Number(Some(3_000)));
-        let (place, bytes) = sums.table().unwrap();
-        assert!(
-            place.to_string_lossy().contains("service=shop") && bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1")
-        );
+        let of_run = |name: &str| {
+            let at = run::OF_RUNS.iter().position(|column| column.name == name).unwrap();
+            sums.of_run[at].clone()
+        };
+        assert_eq!([of_run("wall_ns"), of_run("started_unix")], [3_000, 3].map(|n| Cell::Number(Some(n))));
+        // Of what was known, the latest.
+        assert_eq!([of_run("kernel"), of_run("clock_source")], ["6.2", "tsc"].map(|text| Cell::Text(text.into())));
+        let bytes = sums.table().unwrap();
+        assert!(sums.place().to_string_lossy().contains("service=shop"));
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
     }
 }
