@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,10 +44,15 @@ def watched(**options):
 
 
 class Agent:
-    """An agent that runs."""
+    """An agent that runs. Counters hold 50 services, and those of `services` are among them however many the box has: it goes on
+    with a file in which each of them has a series."""
 
-    def __init__(self, box, *words, folder=None):
+    def __init__(self, box, *words, folder=None, services=()):
         self.box, self.folder = box, folder or os.path.join(box.dir, "kept")
+        if services:
+            os.makedirs(self.folder, exist_ok=True)
+            with open(os.path.join(self.folder, "systoll.prom"), "w") as f:
+                f.writelines(f'systoll_box_cpu_seconds_total{{service="{service}"}} 0.000000000\n' for service in services)
         self.log = os.path.join(box.dir, f"log-{time.monotonic_ns()}")
         command = [box.systoll, "agent", "--dir", self.folder, "--listen", "127.0.0.1:0", *words]
         with open(self.log, "w") as log:
@@ -164,17 +170,27 @@ def top_shows_a_box(box):
 
 @watched()
 def counts_and_counters_are_the_programs(box):
-    """A program that runs within a span has all its calls in the counters and in the tables."""
+    """A program that runs within a span has all its calls in the counters and in the tables, on a box with more services than
+    counters hold."""
     program = box.build("parents.c", name="parents-of-agent")
-    with Agent(box, "--budget", "100%", "--interval", "12s", "--host", "h1") as agent:
+    with contextlib.ExitStack() as stack:
+        for n in range(60):
+            # It asks for the file's size again and again.
+            polling = [shutil.copy(tool("tail"), os.path.join(box.dir, f"a-service-{n}")), "-f", "-s", "0.3", "---disable-inotify", program]
+            other = box.start(polling, stdout=subprocess.DEVNULL)
+            stack.callback(other.wait)
+            stack.callback(other.kill)
+        agent = stack.enter_context(Agent(box, "--budget", "100%", "--interval", "12s", "--host", "h1", services=["parents-of-agent"]))
         agent.wait_for_spans(1)
         time.sleep(0.5)
         assert box.run([program, "4", "100000"]).returncode == 0
         wait_for(agent.tables, "a table", limit=40)
         wait_for(lambda: "watched" in agent.said(), "a line of the log", limit=10)
         counted = agent.sums("systoll_box_calls_total", service="parents-of-agent", syscall="getppid")
+        named = set(re.findall(r'systoll_box_cpu_seconds_total{service="([^"]*)"}', agent.scrape()))
         assert agent.end() == 0, agent.said()
     assert counted == 400_000, (counted, agent.said())
+    assert len(named) == 51 and "other" in named, named
     [row] = asked(box, agent.folder, "--sql", "select sum(calls) as calls from fleet where service = 'parents-of-agent' and syscall = 'getppid' and host = 'h1'")
     assert row["calls"] == 400_000, row
     [row] = asked(box, agent.folder, "--sql", "select min(exact) as exact, sum(lost) as lost from runs")
@@ -247,7 +263,7 @@ def a_full_disk_is_survived(box):
             for _ in range(512):
                 f.write(b"x" * 4096)
         with Agent(box, "--budget", "100%", "--interval", "4s", folder=folder) as agent:
-            wait_for(lambda: "tables are lost" in agent.said(), "it says that tables are lost", limit=40)
+            wait_for(lambda: "tables can't be kept, and are tried again" in agent.said(), "it says that there are no tables", limit=40)
             assert "No space left" in agent.said() and not agent.tables(), agent.said()
             agent.wait_for_spans(agent.sums("systoll_agent_spans_total") + 1)
             assert agent.said().count("the counters can't be kept") == 1, agent.said()
@@ -259,6 +275,33 @@ def a_full_disk_is_survived(box):
         assert not glob.glob(os.path.join(folder, "**", ".systoll-*"), recursive=True)
     finally:
         subprocess.run([tool("umount"), "-l", folder], check=True)
+
+
+@watched()
+def a_day_is_one_table_also_while_it_is_read(box):
+    """Each interval writes a service's table of the day anew: whoever reads meanwhile finds each run once, and no sum goes back."""
+    program = box.build("parents.c", name="parents-of-day")
+    load = box.start([program, "1", "2000000000"], preexec_fn=lambda: os.nice(19))
+    question = ("select count(distinct run) as runs, count(*) filter (where row = 0) as tables, sum(calls) as calls "
+                "from fleet where service = 'parents-of-day'")
+    seen = []
+    try:
+        with Agent(box, "--budget", "100%", "--interval", "1s") as agent:
+            wait_for(agent.tables, "a table", limit=40)
+            midnight = (int(time.time()) // 86400 + 1) * 86400
+            while len(seen) < 12 or agent.said().count("watched") < 10:
+                seen += [(row["runs"], row["tables"], row["calls"] or 0) for row in asked(box, agent.folder, "--sql", question)]
+                assert len(seen) < 200, (seen, agent.said())
+            assert agent.end() == 0, agent.said()
+            if time.time() > midnight:
+                raise Skip("a day began meanwhile")
+    finally:
+        load.kill()
+        load.wait()
+    calls = [of for _, _, of in seen]
+    assert calls == sorted(calls) and len(set(calls)) > 3 and all((runs, tables) in ((0, 0), (1, 1)) for runs, tables, _ in seen), seen
+    places = [os.path.dirname(path) for path in agent.tables()]
+    assert len(places) == len(set(places)) and agent.said().count("watched") >= 10, (sorted(places), agent.said())
 
 
 @watched()
@@ -348,12 +391,12 @@ def an_alert_fires_for_a_sick_service_alone(box):
 
 
 @contextlib.contextmanager
-def unit(name):
-    """Makes a control group as systemd makes one for a unit. Yields a function that puts a process there."""
+def unit(name, kind="service"):
+    """Makes a control group as systemd makes one for a unit or a container. Yields a function that puts a process there."""
     place = next((p for p in GROUPS if os.path.exists(os.path.join(p, "cgroup.procs"))), None)
     if not place:
         raise Skip("there are no control groups here")
-    group = os.path.join(place, "system.slice", f"{name}.service")
+    group = os.path.join(place, "system.slice", f"{name}.{kind}")
     try:
         os.makedirs(group, exist_ok=True)
     except OSError as e:
@@ -380,7 +423,7 @@ def a_sick_service_is_found_among_healthy_ones(box):
                 enter = stack.enter_context(unit(service))
                 env = {**box.env, "TZ": "UTC"} if service != services[0] else {k: v for k, v in box.env.items() if k != "TZ"}
                 running.append(box.start([program, "100000000"], env=env, preexec_fn=enter))
-            with Agent(box, "--budget", "100%", "--interval", "15s") as agent:
+            with Agent(box, "--budget", "100%", "--interval", "15s", services=services) as agent:
                 wait_for(agent.tables, "a table", limit=60)
                 wait_for(lambda: "watched" in agent.said(), "a line of the log", limit=20)
                 found = {service: agent.sums("systoll_box_needless_toll_seconds_total", service=service, cause="tz-unset") for service in services}
@@ -433,6 +476,26 @@ def a_service_is_looked_at_closely_when_asked(box):
             for process in running:
                 process.kill()
                 process.wait()
+
+
+@watched()
+def a_container_is_looked_at_by_its_name(box):
+    """In a namespace of mounts where docker has left its file about a container, whose control group knows only the id."""
+    box.may("mounting", *MOUNTING)
+    id_of = "3f2a9c0d17be" + "0123456789abcdef" * 3 + "0123"
+    script = f"""mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/docker/containers/{id_of} &&
+echo '{{"ID":"{id_of}","Name":"/systoll-test-web"}}' > /var/lib/docker/containers/{id_of}/config.v2.json && exec "$@" """
+    with unit(f"docker-{id_of}", "scope") as enter:
+        served = box.start([box.build("served.c", name="contained"), "100000000"], preexec_fn=enter)
+        try:
+            look = [box.systoll, "agent", "look", "systoll-test-web", "--for", "2s", "--json"]
+            r = box.run([tool("unshare"), "--mount", "sh", "-c", script, "sh", *look])
+            assert r.returncode == 0 and [p["pid"] for p in json.loads(r.stdout)["processes"]] == [served.pid], text(r.stderr)
+            r = box.run(look)
+            assert r.returncode == 125 and "there is no service systoll-test-web" in text(r.stderr), text(r.stderr)
+        finally:
+            served.kill()
+            served.wait()
 
 
 @watched()

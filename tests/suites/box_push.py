@@ -3,6 +3,7 @@
 All tests run as root and watch the kernel's system calls one at a time, as those of the suite box_agent do.
 """
 import collections
+import glob
 import gzip
 import http.server
 import json
@@ -171,7 +172,7 @@ def check_otlp(receiver, folder, service):
 def run_agent(box, name, *words):
     """Watches a box on which a program runs again and again, for an interval. Returns the agent, which has ended."""
     program = box.build("parents.c", name=name)
-    with Agent(box, "--budget", "100%", "--interval", "6s", "--host", "h1", *words) as agent:
+    with Agent(box, "--budget", "100%", "--interval", "6s", "--host", "h1", *words, services=[name]) as agent:
         end = time.monotonic() + 40
         # One run could lie between two spans.
         while not agent.tables():
@@ -270,6 +271,34 @@ def no_receiver_holds_the_agent_up(box):
     assert watched_s > 2 and took < 6, (watched_s, took, agent.said())
     dropped = {labels: value for (name, labels), value in written(agent.folder).items() if name == "systoll_agent_dropped_messages_total"}
     assert sum(dropped.values()) >= 2, (dropped, agent.said())
+
+
+@watched()
+def no_network_holds_nothing_up(box):
+    """Without a network no receiver can be reached or even found: the agent watches and keeps, says why, and ends in time."""
+    box.may("a network of its own is", "unshare", "-n", "true")
+    folder, log = os.path.join(box.dir, "kept"), os.path.join(box.dir, "log")
+
+    def said():
+        with open(log) as f:
+            return f.read()
+
+    with open(log, "w") as out:
+        agent = box.start([tool("unshare"), "-n", box.systoll, "agent", "--dir", folder, "--budget", "100%", "--interval", "3s", "--otlp", "http://192.0.2.1:4318",
+                           "--otlp-profiles", "--pprof-push", "http://collector.invalid:4040"], stderr=out, stdin=subprocess.DEVNULL)
+    try:
+        for receiver, why in (("OTLP", "Network is unreachable"), ("pprof", ".*lookup address")):
+            wait_for(lambda like=f"the receiver of {receiver} does not take messages, which are dropped: {why}": re.search(like, said()), f"the log names {receiver}", limit=60)
+        wait_for(lambda: said().count("watched") >= 2, "two intervals", limit=30)
+        began = time.monotonic()
+        agent.terminate()
+        assert agent.wait(30) == 0 and time.monotonic() - began < 6, said()
+    finally:
+        agent.kill()
+        agent.wait()
+    dropped = {dict(labels)["what"] for (name, labels), value in written(folder).items() if name == "systoll_agent_dropped_messages_total" and value}
+    assert dropped == {"metrics", "profiles", "pprof"}, dropped
+    assert glob.glob(os.path.join(folder, "day=*", "service=*", "host=*", "*.parquet")), said()
 
 
 @test(users=("nobody",))
