@@ -1,8 +1,10 @@
 """`systoll fleet` finds what is planted among many runs by one command, with the figures of the reports."""
 import csv
 import io
+import itertools
 import json
 import os
+import threading
 
 import fleet
 import readers
@@ -75,6 +77,40 @@ def totals_are_the_reports(box):
     query = f"import duckdb; print(*duckdb.sql(\"select sum(calls)::bigint, count(*) from '{out}'\").fetchone())"
     r = box.run([engine()["SYSTOLL_PYTHON"], "-c", query])
     assert text(r.stdout).split() == [str(report(box, rec)["calls"]), str(len(report(box, rec)["rows"]))], text(r.stderr)
+
+
+@test(users=("root",))
+def tables_that_are_replaced_meanwhile_are_read_once(box):
+    """An agent writes the day's tables anew beside a question: each counts once, as it was or as it is, and no question fails."""
+    folder, program = os.path.join(box.dir, "fleet"), box.build("served.c", name="served")
+    for host in range(12):
+        words = [box.systoll, "run", "-q", "--save-to", folder, "--service", "shop", "--host", f"h{host}", "--", program, str(100 + host)]
+        assert box.run(words).returncode == 0
+    tables = [os.path.join(of, name) for of, _, names in os.walk(folder) for name in names]
+    contents = [open(table, "rb").read() for table in tables]
+    is_over, replaced = threading.Event(), 0
+
+    def replace():
+        nonlocal replaced
+        for at in itertools.count():
+            if is_over.wait(0.02):
+                return
+            part = os.path.join(box.dir, "part")
+            with open(part, "wb") as f:
+                f.write(contents[at * 5 % len(contents)])
+            os.replace(part, tables[at * 7 % len(tables)])
+            replaced += 1
+
+    replacing = threading.Thread(target=replace)
+    replacing.start()
+    try:
+        for _ in range(15):
+            r = box.run([box.systoll, "fleet", "--json", folder, "--sql", "select count(*) filter (where row = 0) as tables from fleet"], env={**box.env, **engine()})
+            assert r.returncode == 0 and not r.stderr and json.loads(r.stdout)["rows"] == [{"tables": 12}], (r, replaced)
+    finally:
+        is_over.set()
+        replacing.join()
+    assert replaced > 15, replaced
 
 
 @test(users=("root",))

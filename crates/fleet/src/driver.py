@@ -15,6 +15,7 @@ import glob
 import json
 import os
 import stat
+import time
 
 # Engines print to standard output too: that is the answer's alone.
 OUT = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -22,6 +23,8 @@ os.dup2(2, 1)
 
 # Files that are left out and told by name.
 MOST_TOLD = 20
+# Times that a question is asked if files were replaced meanwhile, at most.
+TRIES = 3
 TEXTS = ("service", "host", "since", "release", "cause", "api", "function", "syscall")
 
 
@@ -115,6 +118,14 @@ def readable(folders):
     return without(folders, left_out) if 0 < len(left_out) < len(files) else None
 
 
+def was_replaced(files, since):
+    """Returns true if a file is another one than at that time, or a second before, or is gone."""
+    try:
+        return any(os.stat(path).st_ctime >= since - 1 for path in files)
+    except OSError:
+        return True
+
+
 def unreadable(con, files):
     """Files that can't be read whole, and why."""
     import duckdb
@@ -152,21 +163,28 @@ def ask_duckdb(request, asked):
     good = readable(request["folders"])
     escaped = lambda files: [text(glob.escape(path)) for path in files]
     patterns = escaped(good) if good else [text(os.path.join(glob.escape(folder), "**", "*.parquet")) for folder in request["folders"]]
-    try:
-        query_duckdb(con, request, asked, patterns)
-    except duckdb.Error as error:
-        # A damaged file is left out; of most it does not say which it was.
-        files = good or named(request["folders"])
-        found = unreadable(con, files) if type(error) in (duckdb.Error, duckdb.InvalidInputException, duckdb.IOException) else {}
-        if not found:
-            raise
-        if len(found) == len(files):
-            path, why = next(iter(found.items()))
-            raise ValueError(f"{path} can't be read: {why}") from error
+    began, tries = time.time(), 1
+    while True:
+        try:
+            return query_duckdb(con, request, asked, patterns)
+        except duckdb.Error as raised:
+            error, files = raised, good or named(request["folders"])
+        # DuckDB opens a file twice: the agent may have put the day's next table there in between.
+        if tries == TRIES or not was_replaced(files, began):
+            break
         con.close()
-        con = connected(request)
-        known = set(named(request["folders"])) - set(files)
-        query_duckdb(con, request, asked, escaped(without(request["folders"], known | set(found))))
+        con, began, tries = connected(request), time.time(), tries + 1
+    # A damaged file is left out; of most it does not say which it was.
+    found = unreadable(con, files) if type(error) in (duckdb.Error, duckdb.InvalidInputException, duckdb.IOException) else {}
+    if not found:
+        raise error
+    if len(found) == len(files):
+        path, why = next(iter(found.items()))
+        raise ValueError(f"{path} can't be read: {why}") from error
+    con.close()
+    con = connected(request)
+    known = set(named(request["folders"])) - set(files)
+    query_duckdb(con, request, asked, escaped(without(request["folders"], known | set(found))))
 
 
 def query_duckdb(con, request, asked, patterns):
