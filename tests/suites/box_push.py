@@ -16,7 +16,7 @@ import time
 import urllib.parse
 
 import readers
-from harness import Skip, test, text, tool, wait_for
+from harness import GO_CACHE, Skip, test, text, tool, wait_for
 from suites.box_agent import Agent, watched
 
 # Reads a request's bytes and prints it as JSON: kind, then the bytes on standard input.
@@ -194,7 +194,7 @@ def receivers_get_what_scrapers_get(box):
     counted = check_otlp(otlp, agent.folder, "parents-of-push")
     assert not [of for of in written(agent.folder) if of[0] == "systoll_agent_dropped_messages_total"], agent.said()
     calls = 0
-    env = {**box.env, "GOCACHE": os.path.expanduser("~/.cache/go-build")}
+    env = {**box.env, "GOCACHE": GO_CACHE}
     for path, _, body in pprof.requests:
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(path).query)
         assert path.startswith("/ingest?") and query["format"] == ["pprof"], path

@@ -6,7 +6,7 @@ import os
 import re
 
 import readers
-from harness import HERE, Skip, test, text, tool
+from harness import GO_CACHE, HERE, Skip, test, text, tool
 
 VALUES = {"toll": "toll_ns", "waited": "waited_ns", "calls": "calls", "needless": "needless_toll_ns"}
 
@@ -50,8 +50,7 @@ def near(ns, told):
 def pprof_adds_up_in_go_tool_pprof(box):
     rec, report = recorded(box)
     out = exported(box, rec, "pprof", "needless")
-    # Go builds pprof when it is first asked for; the build stays in the user's own cache.
-    env = {**box.env, "GOCACHE": os.path.expanduser("~/.cache/go-build")}
+    env = {**box.env, "GOCACHE": GO_CACHE}
     for value, field in VALUES.items():
         told = read(box, [tool("go"), "tool", "pprof", "-top", "-nodecount=100000", "-nodefraction=0", f"-sample_index={value}", "-unit=ns" if value != "calls" else "-unit=count", out], env=env)
         total = re.search(r" of ([\d.]+)\S* total", told)

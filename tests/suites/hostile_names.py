@@ -10,7 +10,7 @@ import re
 import shutil
 
 from browser import Browser
-from harness import Skip, test, text, tool
+from harness import GO_CACHE, Skip, test, text, tool
 from suites.exports import all_formats
 from suites.fleet import asked, engine
 
@@ -53,7 +53,7 @@ def exports_make_nothing_of_names(box):
     cells = [cell for row in csv.reader(io.StringIO(read("csv"))) for cell in row]
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells) and any("'=cmd" in cell for cell in cells), cells
     told = text(box.run([tool("go"), "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", "-cum", "-sample_index=calls", "-unit=count", "a.pprof"],
-                        env={**box.env, "GOCACHE": os.path.expanduser("~/.cache/go-build")}).stdout)
+                        env={**box.env, "GOCACHE": GO_CACHE}).stdout)
     assert f" of {report['calls']} total" in told.replace("count", ""), told[:400]
 
 

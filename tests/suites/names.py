@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from harness import BOTH, GLIBC, MOUNTING, PROGRAMS, Skip, test, tool
+from harness import BOTH, GLIBC, GO_CACHE, MOUNTING, PROGRAMS, Skip, test, tool
 from suites.names_scripts import to_run
 
 MARK = re.compile(r"//([=+?]) ([a-z0-9_|]+) (\S+) (.+)$")
@@ -70,7 +70,7 @@ def build(box, case):
     def command(out):
         return [compiler, "build", "-o", out, *case.flags, source] if case.compiler == "go" else [compiler, *case.flags, "-o", out, source]
 
-    env = dict(os.environ, GOCACHE=os.path.join(box.shared.root, "go-cache"), GO111MODULE="off", GOFLAGS="")
+    env = dict(os.environ, GOCACHE=GO_CACHE, GO111MODULE="off", GOFLAGS="")
     return box.shared.built(re.sub(r"\W+", "-", case.name.replace("+", "p")), command, env)
 
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-from harness import BOTH, test, text, tool
+from harness import BOTH, GO_CACHE, test, text, tool
 
 SECRET = "xyzzysecretxyzzy"
 
@@ -207,7 +207,7 @@ func main() {
 def go(box):
     go, port = tool("go"), free_port()
     source = box.file("server.go", GO)
-    env = dict(box.env, GOCACHE=os.path.join(box.shared.root, "go-cache"), GO111MODULE="off")
+    env = dict(box.env, GOCACHE=GO_CACHE, GO111MODULE="off")
     binary = os.path.join(box.dir, "server")
     r = subprocess.run([go, "build", "-o", binary, source], env=env, capture_output=True, timeout=300, check=False)
     assert r.returncode == 0, text(r.stderr)
