@@ -68,8 +68,8 @@ fn heap(newer: bool) -> impl Strategy<Value = Vec<u64>> {
 }
 
 fn reader(image: &[u64]) -> impl FnMut(&[u64], &mut [u8]) -> usize + '_ {
+    let bytes: Vec<u8> = image.iter().flat_map(|w| w.to_le_bytes()).collect();
     in_turn(move |address, buffer: &mut [u8]| {
-        let bytes: Vec<u8> = image.iter().flat_map(|w| w.to_le_bytes()).collect();
         let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
         let Some(rest) = bytes.get(start..) else { return 0 };
         let n = rest.len().min(buffer.len());

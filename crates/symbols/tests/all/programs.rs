@@ -317,7 +317,6 @@ fn go_programs_are_named_by_their_runtimes_function() {
         let mut command = Command::new("go");
         command.args(["build", "-o", "prog"]).args(flags).arg("prog.go").current_dir(bench.dir.path());
         command.env("GOFLAGS", "").env("GO111MODULE", "off").env("CGO_ENABLED", "0");
-        command.env("GOCACHE", bench.dir.path().join("cache"));
         if bench.run("go", command).is_none() {
             return;
         }
