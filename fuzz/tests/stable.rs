@@ -44,7 +44,7 @@ fn broken(target: impl Fn(&[u8]), seeds: &[Vec<u8>], time: Duration, seed: u64) 
 fn survives(name: &str, target: impl Fn(&[u8]), seeds: &[Vec<u8>]) {
     assert!(!seeds.is_empty(), "nothing to start from");
     let seed = setting("SYSTOLL_FUZZ_SEED", Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()));
-    let time = Duration::from_secs(setting("SYSTOLL_FUZZ_SECONDS", 3));
+    let time = Duration::from_secs(setting("SYSTOLL_FUZZ_SECONDS", 1));
     if let Some((bytes, what)) = broken(target, seeds, time, seed) {
         let kept = std::env::temp_dir().join(format!("systoll-fuzz-{name}-{}", std::process::id()));
         std::fs::write(&kept, &bytes).expect("the input can be kept");
