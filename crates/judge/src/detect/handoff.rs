@@ -180,7 +180,8 @@ impl Turns {
                     self.all += 1;
                     *self.handed.entry(window.thread).or_default() += usize::from(handed);
                 }
-                handed = Some(true);
+                // What a timer ended was handed over by nobody.
+                handed = Some(!lines.tells_ready() || call.result != Some(0));
             }
         }
     }

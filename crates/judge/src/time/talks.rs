@@ -192,7 +192,7 @@ impl Talks {
                             said.request = request.to_vec();
                             talk.of_descriptor.insert(descriptor, to.clone());
                             let serves = std::mem::take(&mut talk.serves);
-                            talk.asked = (!serves).then(|| (Request { peer: to, row: call.row }, 0));
+                            talk.asked = (!serves).then_some((Request { peer: to, row: call.row }, 0));
                         }
                     }
                     Some(Way::In) => {

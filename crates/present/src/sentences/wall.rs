@@ -22,18 +22,19 @@ impl<'a> Sentences<'a> {
         let asked = asked || self.rec.header.until.is_some();
         let unasked = || {
             let much = wall.waited_ns() as f64 >= MUCH * wall.wall_ns as f64;
-            much && wall.waited_ns() >= super::most::NOTICED_NS && !self.slowed() && !self.others_work()
+            much && wall.waited_ns() >= super::most::NOTICED_NS && !self.slowed() && !self.others_work(wall)
         };
         (!self.rec.header.backend.is_trace() && (asked || unasked())).then_some(wall)
     }
 
-    /// Returns true if a service was watched for a while whose other processes took most of the processor time: that its first
-    /// process waits says nothing of them.
-    fn others_work(&self) -> bool {
+    /// Returns true if a service was watched for a while whose other processes took most of the processor time, or whose other
+    /// threads took much: that its first thread waits says nothing of them.
+    fn others_work(&self, wall: &WallTime) -> bool {
         let cpu_ns = |process: &Process| process.cpu_ns.unwrap_or(0);
         let all = self.rec.processes.iter().map(cpu_ns).fold(0, u64::saturating_add);
         let first = self.rec.processes.first().map_or(0, cpu_ns);
-        self.rec.header.attached.is_some() && first < all / 2
+        let threads_work = all as f64 >= MUCH * wall.wall_ns as f64 && wall.running_ns < all / 2;
+        self.rec.header.attached.is_some() && (first < all / 2 || threads_work)
     }
 
     /// Writes the part of the elapsed time that is systoll's, as in `, about 5.1 s of it systoll's`; nothing if it is small.

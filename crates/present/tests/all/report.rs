@@ -3,7 +3,7 @@
 use crate::common::{Builder, counts, finding, report, stories};
 use insta::assert_snapshot;
 use systoll_judge::{Judgement, Kind, Unjudged, Untold, WaitClass, WallPart, WallTime};
-use systoll_model::{FrameClass, Problem, ProblemKind, Process, ProcessId, Recording, RowId, RowLine};
+use systoll_model::{Attached, FrameClass, Problem, ProblemKind, Process, ProcessId, Recording, RowId, RowLine};
 use systoll_present::{Narrowing, ReportOptions, Style};
 
 fn screen(story: (Recording, Judgement), width: usize) -> String {
@@ -586,4 +586,39 @@ fn waits_that_are_printed_alike_are_one() {
     assert!(joined.contains("waited 1.80 s in 80 calls, at most 30 ms, 18 %, for the disk"), "{joined}");
     let apart = waits([WaitClass::Disk, WaitClass::Clock]);
     assert!(apart.contains("waited 0.900 s in 40 calls") && !apart.contains("80 calls"), "{apart}");
+}
+
+#[test]
+fn a_servers_first_thread_that_waits_says_nothing_of_those_that_work() {
+    let mut builder = Builder::new(&["app"]).times(10_000.0, 20.0);
+    let row = builder.row("ppoll", Some("ppoll"), &[], counts(9, 9_000));
+    let mut rec = builder.build();
+    rec.header.wall_ns = 10_000_000_000;
+    rec.header.attached = Some(Attached { age_ns: 9_000_000_000_000, longest_stop_ns: 300_000, left_running: true });
+    rec.processes[0].cpu_ns = Some(4_000_000_000);
+    let of = |running_ns: u64| {
+        let part = WallPart {
+            class: WaitClass::Peer,
+            row,
+            calls: 1,
+            ns: 10_000_000_000 - running_ns,
+            longest_ns: 10_000_000_000 - running_ns,
+            line: None,
+            unsampled: false,
+            shared: false,
+            corrected: false,
+        };
+        let wall = WallTime {
+            wall_ns: 10_000_000_000,
+            other_ns: running_ns,
+            running_ns,
+            parts: vec![part],
+            is_complete: true,
+            ..WallTime::default()
+        };
+        let judgement = Judgement { wall_time: Some(wall), ..Judgement::default() };
+        report(&rec, &judgement, &ReportOptions::default(), &Style::default())
+    };
+    assert!(!of(10_000_000).contains("for a peer"), "{}", of(10_000_000));
+    assert!(of(4_000_000_000).contains("for a peer"), "{}", of(4_000_000_000));
 }
