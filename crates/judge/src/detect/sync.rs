@@ -43,6 +43,8 @@ const ALIKE: usize = 64;
 /// anything.
 pub(super) struct Sync<'a> {
     writers: &'a Writers,
+    /// Processes with several threads.
+    threaded: Set<u32>,
     silent: Set<u32>,
     /// Processes in which several threads wait for most syncs together.
     shared: Set<u32>,
@@ -71,9 +73,11 @@ impl<'a> Sync<'a> {
                 *shows = shows.saturating_add(row.counts.calls);
             }
         }
+        let threaded = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads > 1);
         let silent = tally.into_iter().filter(|(_, (syncs, shows))| shows.saturating_mul(ANSWERS) <= *syncs);
         Self {
             writers,
+            threaded: threaded.map(|(at, _)| at).collect(),
             silent: silent.map(|(process, _)| process).collect(),
             shared: shared(recording, semantics),
             renaming,
@@ -86,6 +90,11 @@ impl<'a> Sync<'a> {
     /// Returns true if a thread syncs what several others write, and writes nothing to the file itself.
     fn is_for_others(&self, thread: u32, file: &File) -> bool {
         self.writers.get(file).is_some_and(|threads| threads.len() as i64 >= TOGETHER && !threads.contains(&thread))
+    }
+
+    /// Returns true if no window shows who writes a file of a process with several threads.
+    fn is_of_unknown(&self, file: &File) -> bool {
+        self.threaded.contains(&file.0) && !self.writers.contains_key(file)
     }
 
     /// Returns true if the sync is part of replacing a whole file: it syncs the file's bytes before
@@ -276,14 +285,15 @@ impl Detector for Sync<'_> {
             let before = !self.synced.insert((process, file.clone()));
             let is_removed = self.removing.get(&process).is_some_and(|folders| folders.contains(folder(file)));
             let owes = (is_removed || before) && !self.silent.contains(&process);
-            let is_shared = before
-                && (self.shared.contains(&process)
-                    || self.is_for_others(step.observed.window.thread, &(process, file.clone())));
+            let (thread, of) = (step.observed.window.thread, (process, file.clone()));
+            let is_shared = before && (self.shared.contains(&process) || self.is_for_others(thread, &of));
             if claims.excuse(step.index, ReasonId::SharedSync, is_shared)
                 || claims.excuse(step.index, ReasonId::OwesOthers, owes)
             {
             } else if is_removed {
                 put(claims, step.index, of_removed());
+            } else if before && self.is_of_unknown(&of) {
+                claims.leave_out(step.index);
             } else if before {
                 // A name that was given before already stood for a whole file. Of one that is replaced again and again, each version
                 // may still be wanted.

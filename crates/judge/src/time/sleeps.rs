@@ -63,15 +63,15 @@ struct Reader<'a> {
     by_children: &'a BTreeSet<(RowId, i64)>,
 }
 
-/// Returns true if a row's calls do nothing but let time pass, as far as its long waits show: calls that something may end all
-/// ran out, or a signal cut them short.
+/// Returns true if a row's calls do nothing but let time pass, as far as its long waits show: of calls that something may
+/// end, all ran out.
 #[must_use]
 pub fn only_sleeps(recording: &Recording, id: RowId) -> bool {
     let Some(row) = recording.rows.get(id.0 as usize) else { return false };
     let mut spans = recording.wait_spans.spans.iter().filter(|span| span.row == id).peekable();
     match Sleep::of(row.syscall) {
         Some(Sleep::Always) => true,
-        Some(Sleep::UnlessReady) => spans.peek().is_some() && spans.all(|span| is_over(span.result)),
+        Some(Sleep::UnlessReady) => spans.peek().is_some() && spans.all(|span| span.result == Some(0)),
         None => false,
     }
 }
@@ -116,11 +116,6 @@ impl Sleeps {
     pub(super) fn asks(&self, parent: u32) -> bool {
         self.asked.contains(&parent)
     }
-}
-
-/// Returns true if a wait ended because its time was over, or a signal came.
-fn is_over(result: Option<i64>) -> bool {
-    result == Some(0) || result == Some(-i64::from(Errno::EINTR.0))
 }
 
 /// Returns the rows and results of waits for children that did nothing but sleep.
@@ -197,7 +192,8 @@ impl Reader<'_> {
         let lines = self.semantics.lines_of(observed.syscall);
         let passes = lines.tells_ready() || lines.line::<OwnWait>(&observed).is_some_and(|line| line.sleeps);
         let by_child = call.result.is_some_and(|child| child > 0 && self.by_children.contains(&(call.row, child)));
-        passes && is_over(call.result) || by_child
+        let is_over = call.result == Some(0) || call.errno() == Some(Errno::EINTR);
+        passes && is_over || by_child
     }
 
     /// Returns true if a descriptor had nothing to read yet, or no room, before a wait that its readiness ends, as in every event
