@@ -13,3 +13,4 @@ mod report;
 mod sentences;
 mod servers;
 mod strace_table;
+mod wall;
