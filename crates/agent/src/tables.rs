@@ -93,7 +93,7 @@ impl Tables {
         self.services.len() > SERVICES / FULL || self.rows() > ROWS / FULL || self.services.values().any(is_gone)
     }
 
-    /// Writes those that have changed. Those that can't be written remain changed.
+    /// Writes the changed tables. A table that can't be written remains changed.
     pub(crate) fn write(&mut self, store: &Store) -> Written {
         let mut written = Written::default();
         for table in self.services.values_mut().filter(|table| table.has_changed) {

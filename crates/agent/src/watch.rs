@@ -137,7 +137,7 @@ fn processors() -> f64 {
     std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64)
 }
 
-/// What an interval has watched and cost so far.
+/// The time for which an interval has been watched so far, and the cost of that.
 struct Interval {
     began: Instant,
     watched: Duration,

@@ -255,13 +255,12 @@ impl Failure {
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some(help.to_string()),
             Self::OtherLanguage { cure, .. } => {
-                let id = cure.split(':').next().unwrap_or_default();
-                Some(format!("the cures in its code: systoll cure --print --for code {id}"))
+                Some(format!("the cures in its code: systoll cure --print --for code {}", cause_of(cure)))
             }
             Self::SeveralServices(..) => Some("give the whole name of one of these".into()),
             Self::Unreached { cure, elided, .. } => {
-                let id = cure.split(':').next().unwrap_or_default();
-                let others = format!("the cures in its code, and what each gives up: systoll explain {id}");
+                let others =
+                    format!("the cures in its code, and what each gives up: systoll explain {}", cause_of(cure));
                 Some(others + &ceiling(elided.as_deref()))
             }
             Self::Prove(ProveError::TooLong { needed, .. }) => {
@@ -312,6 +311,11 @@ fn as_root(words: &[String]) -> String {
 /// Returns a path as a user types it in a shell.
 fn typed(path: &Path) -> String {
     systoll_present::shell_words(&[path.to_string_lossy().as_ref()])
+}
+
+/// Returns the cause's id of a cure as requested, such as `ID:2`.
+fn cause_of(cure: &str) -> &str {
+    cure.split(':').next().unwrap_or_default()
 }
 
 /// Returns the line that suggests `--elide`, which shows the gain even if no cure can be applied.

@@ -142,8 +142,8 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     all
 }
 
-/// Returns the programs whose starts are not needless: those that live long compared with their start, and those that
-/// only wait (`sleep`), unless their starter polls something at least half as often and could wait for that instead.
+/// Returns the programs whose starts are not needless: they live long compared with their start, or they only wait (`sleep`)
+/// and their starter does not poll something, at least half as often, that it could wait for instead.
 fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starting, Family>) -> BTreeSet<Starting> {
     let waits = |program: &str| program.rsplit('/').next().is_some_and(|name| WAITING_PROGRAMS.contains(&name));
     let looks = |(maker, _): &Starting, f: &Family| {

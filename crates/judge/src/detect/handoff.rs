@@ -180,7 +180,7 @@ impl Turns {
                     self.all += 1;
                     *self.handed.entry(window.thread).or_default() += usize::from(handed);
                 }
-                // What a timer ended was handed over by nobody.
+                // No thread hands over what a timer ends.
                 handed = Some(!lines.tells_ready() || call.result != Some(0));
             }
         }

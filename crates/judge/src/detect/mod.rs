@@ -91,6 +91,12 @@ fn with_one_thread(recording: &Recording) -> Set<u32> {
     single.map(|(at, _)| at).collect()
 }
 
+/// Returns the processes with several threads. Of a process whose number of threads is not known, none is assumed.
+fn with_several_threads(recording: &Recording) -> Set<u32> {
+    let several = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads > 1);
+    several.map(|(at, _)| at).collect()
+}
+
 /// Returns true if a window shows a call that finds a name missing.
 fn misses(recording: &Recording) -> bool {
     let is_missing = |call: &WindowCall| call.errno().is_some_and(|errno| MISSING.contains(&errno));
@@ -103,7 +109,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
     let mut replay = Replay::new(recording, semantics, changers.clone(), misses(recording));
     let (mapped, writers) = (mapped::mapped_files(recording, semantics), mapped::writers(recording, semantics));
     let signalled = signalled::signalled(recording);
-    let single = with_one_thread(recording);
+    let (single, threaded) = (with_one_thread(recording), with_several_threads(recording));
     let rung = awake::Rung::of(recording, semantics);
     // Each with the signs that it looks for: it is given only the windows that show one of them. A call has the claim of the
     // first detector that makes one.
@@ -117,7 +123,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::KNOWN.and(Signs::OPENS_AGAIN), Box::new(repeat::Repeat::new(recording, semantics, changers))),
         (Signs::MISSING, Box::new(missing::Missing::default())),
         (Signs::PATH, Box::new(own_writes::OwnWrites::new(recording, semantics))),
-        (Signs::SETS, Box::new(noop::NoOp::new(recording, &writers, &mapped))),
+        (Signs::SETS, Box::new(noop::NoOp { writers: &writers, mapped: &mapped, threaded: &threaded })),
         (Signs::SEEKS, Box::new(seek_back::window)),
         (Signs::SEEKS, Box::new(refill::window)),
         (Signs::FILE_STATUS, Box::new(status::window)),
@@ -149,7 +155,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::KERNEL_LOCKS, Box::new(kernel_locks::window)),
         (Signs::CALL, Box::new(handoff::Handoff::new(&rung, recording, semantics))),
         (Signs::MOVES, Box::new(held_back::HeldBack::new(recording, semantics))),
-        (Signs::SETS, Box::new(sync::Sync::new(recording, semantics, &writers))),
+        (Signs::SETS, Box::new(sync::Sync::new(recording, semantics, &writers, &threaded))),
         (Signs::CALL, Box::new(reopen::Reopen::new(recording, semantics))),
         (Signs::MOVES, Box::new(own_pipe::OwnPipe::new(recording, semantics))),
     ];

@@ -10,22 +10,16 @@ use crate::semantics::{Act, Effect, SYNCED, State, Undone, Way};
 use crate::world::barrier::Barrier;
 use crate::world::replay::Step;
 use std::sync::Arc;
-use systoll_model::Recording;
 
 /// Claims sets that change nothing.
 pub(super) struct NoOp<'a> {
-    writers: &'a Writers,
-    mapped: &'a Set<File>,
-    /// Processes with one thread.
-    single: Set<u32>,
+    pub(super) writers: &'a Writers,
+    pub(super) mapped: &'a Set<File>,
+    /// Processes with several threads.
+    pub(super) threaded: &'a Set<u32>,
 }
 
-impl<'a> NoOp<'a> {
-    pub(super) fn new(recording: &Recording, writers: &'a Writers, mapped: &'a Set<File>) -> Self {
-        let single = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads <= 1);
-        Self { writers, mapped, single: single.map(|(at, _)| at).collect() }
-    }
-
+impl NoOp<'_> {
     /// Returns whether something can have been written to the file since it was brought to the disk: the program writes it
     /// by calls, and between the two this thread made one, or let another thread do so. Follows the file through other
     /// names and descriptors.
@@ -55,7 +49,7 @@ impl<'a> NoOp<'a> {
                 || before.effects.iter().any(|effect| matches!(effect, Effect::Writes(_)));
             let truncates = before.opened.as_ref().is_some_and(|opened| opened.anew && is_of(&opened.path));
             if before.lets(Barrier::FORKED)
-                || before.lets(Barrier::PAUSED) && !self.single.contains(&process)
+                || before.lets(Barrier::PAUSED) && self.threaded.contains(&process)
                 || writes && fd.is_none_or(|other| *other == name)
                 || truncates
             {
@@ -71,7 +65,7 @@ impl<'a> NoOp<'a> {
     }
 }
 
-/// Whether the program wrote to a file since it was last brought to the disk.
+/// Says whether the program wrote to a file since it was last brought to the disk.
 enum Since {
     /// It may have written to it.
     Written,

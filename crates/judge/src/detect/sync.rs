@@ -44,7 +44,7 @@ const ALIKE: usize = 64;
 pub(super) struct Sync<'a> {
     writers: &'a Writers,
     /// Processes with several threads.
-    threaded: Set<u32>,
+    threaded: &'a Set<u32>,
     silent: Set<u32>,
     /// Processes in which several threads wait for most syncs together.
     shared: Set<u32>,
@@ -59,7 +59,12 @@ pub(super) struct Sync<'a> {
 
 impl<'a> Sync<'a> {
     /// Counts the syncs of each process and its outputs to others, exactly.
-    pub(super) fn new(recording: &Recording, semantics: &Semantics, writers: &'a Writers) -> Self {
+    pub(super) fn new(
+        recording: &Recording,
+        semantics: &Semantics,
+        writers: &'a Writers,
+        threaded: &'a Set<u32>,
+    ) -> Self {
         let rows = looked_at(recording, semantics);
         let renames = |row: &&Row| semantics.lines_of(row.syscall).names() && row.counts.calls > 0;
         let renaming = recording.rows.iter().filter(renames).map(|row| row.process.0).collect();
@@ -73,11 +78,10 @@ impl<'a> Sync<'a> {
                 *shows = shows.saturating_add(row.counts.calls);
             }
         }
-        let threaded = (0u32..).zip(&recording.processes).filter(|(_, process)| process.threads > 1);
         let silent = tally.into_iter().filter(|(_, (syncs, shows))| shows.saturating_mul(ANSWERS) <= *syncs);
         Self {
             writers,
-            threaded: threaded.map(|(at, _)| at).collect(),
+            threaded,
             silent: silent.map(|(process, _)| process).collect(),
             shared: shared(recording, semantics),
             renaming,

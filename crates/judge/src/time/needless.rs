@@ -100,10 +100,9 @@ pub(super) fn needless(
     }
     for pid in sleeps.pids(recording) {
         let asks = sleeps.asks(pid);
-        // A sleep that a signal ended may go on: nobody looks in between.
-        let is_child_poll = |span: &WaitSpan| {
-            sleeps.after.get(&span.row) == Some(&After::Child) && span.result != Some(-i64::from(Errno::EINTR.0))
-        };
+        // A sleep may go on after a signal, and the thread does not ask in between.
+        let is_child_poll =
+            |span: &WaitSpan| sleeps.after.get(&span.row) == Some(&After::Child) && span.errno() != Some(Errno::EINTR);
         let is_poll = |(at, span): &(usize, &WaitSpan)| {
             span.pid == pid && (is_child_poll(span) || asks && ends.get(*at).class == WaitClass::Clock)
         };
