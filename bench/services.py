@@ -298,7 +298,8 @@ def watched(argv, pids):
         yield p.pid
     finally:
         with contextlib.suppress(ProcessLookupError):
-            p.send_signal(signal.SIGINT)
+            # What a shell starts in the background ignores SIGINT, and so do its children.
+            p.terminate()
         p.wait(60)
     if not entered:
         raise SystemExit(f"{shlex.join(argv)} ended by {p.returncode}")
