@@ -3,12 +3,14 @@
 use super::group::{Common, Group, add};
 use super::place::caller;
 use crate::code::author::ApiShare;
+use crate::groups::strands::lines as lines_of;
 use crate::pool::Pools;
 use crate::words::language_api::api_shares;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
-use systoll_model::{FrameId, Recording, Row, RowId, RowLine, RowTrunk, StackId, Sysno, octaves};
+use systoll_model::{FrameId, ObjectSample, Recording, Row, RowId, RowLine, RowTrunk, StackId, Sysno, octaves};
 
 /// A row's calls in windows.
 #[derive(Default)]
@@ -77,7 +79,6 @@ pub(super) fn by_place<K: Eq + Hash>(
                 put(Some(line.frame), &part(row, share * line.share, line.looks, seen));
             }
         };
-        let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
         if row.lines.is_empty() {
             let share = if asked.is_empty() { 0.0 } else { pools.share_of_threads(*id).min(1.0) };
             put_asked(share, &mut put);
@@ -88,9 +89,13 @@ pub(super) fn by_place<K: Eq + Hash>(
             }
             continue;
         }
-        let effective = if looks >= row.counts.calls { looks as f64 } else { effective_looks(of_lines(&row.lines)) };
-        for line in &row.lines {
-            let share = row.share(line);
+        let (lines, effective) = sampled_lines(recording, *id, row);
+        let (looks, all) = lines.iter().fold((0u64, 0u64), |(looks, all), line| {
+            (looks.saturating_add(line.looks), all.saturating_add(line.weight))
+        });
+        let effective = if looks >= row.counts.calls { looks as f64 } else { effective };
+        for line in lines.iter() {
+            let share = line.weight as f64 / all.max(1) as f64;
             if !asked.is_empty() && pools.is_threads(*id, line.frame) {
                 put_asked(share, &mut put);
                 continue;
@@ -106,6 +111,25 @@ pub(super) fn by_place<K: Eq + Hash>(
         }
     }
     sums.groups
+}
+
+/// Returns the lines of scripts that make a row's calls, and the number of independent samples that their samples are worth. If
+/// samples by object are known, the lines are those of these: of many of them only the object was asked, so that they show better
+/// than stacks alone how often each line makes the calls.
+fn sampled_lines<'a>(recording: &Recording, id: RowId, row: &'a Row) -> (Cow<'a, [RowLine]>, f64) {
+    let samples: Vec<&ObjectSample> =
+        recording.object_samples_of(id).iter().filter(|sample| sample.line.is_some()).collect();
+    let all = samples.iter().map(|sample| sample.weight as f64).sum::<f64>();
+    let squares = samples.iter().map(|sample| sample.squares as f64).sum::<f64>();
+    if samples.is_empty() || squares <= 0.0 {
+        return (Cow::Borrowed(&row.lines), effective_looks(of_lines(&row.lines)));
+    }
+    let mut lines = lines_of(&samples);
+    // The samples of objects leave out the first calls.
+    let is_new = |line: &&RowLine| samples.iter().all(|sample| sample.line != Some(line.frame));
+    let first = row.lines.iter().filter(is_new).map(|line| RowLine { weight: line.looks, ..*line });
+    lines.extend(first);
+    (Cow::Owned(lines), all * all / squares)
 }
 
 /// Returns the calls grouped by the public function that the user's code called, by the name that its language gives it. If
@@ -321,6 +345,7 @@ impl<K: Eq + Hash> Sums<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systoll_model::{Counts, ProcessId};
 
     fn line(frame: u32, looks: u64, weight: u64) -> RowLine {
         RowLine { frame: FrameId(frame), looks, weight }
@@ -336,6 +361,30 @@ mod tests {
         assert!((0.12..0.13).contains(&low) && (0.87..0.88).contains(&high), "{low} {high}");
         assert!((effective_looks(of_lines(&[line(0, 40, 400), line(1, 60, 600)])) - 100.0).abs() < 0.1);
         assert!((effective_looks(of_lines(&[])) - 1.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn samples_by_object_tell_the_lines_better_than_stacks_alone() {
+        let sample = |frame: u32, looks: u64, weight: u64| ObjectSample {
+            row: RowId(0),
+            object: None,
+            line: Some(FrameId(frame)),
+            above: StackId(0),
+            whole: StackId(0),
+            looks,
+            weight,
+            squares: weight * weight / 40,
+        };
+        let mut row = Row::new(ProcessId(0), Sysno::named("stat"), Counts { calls: 1_000, ..Counts::default() });
+        row.lines = vec![line(0, 3, 500), line(1, 3, 499), line(2, 1, 1)];
+        let recording = Recording {
+            rows: vec![row.clone()],
+            object_samples: vec![sample(0, 20, 800), sample(1, 10, 200)],
+            ..Recording::default()
+        };
+        let groups = by_place(&recording, &[(RowId(0), &row)], Some, |_| Common::Unknown);
+        let calls: Vec<(u64, bool)> = groups.iter().map(|g| (g.calls, (g.low..=g.high).contains(&800))).collect();
+        assert_eq!(calls, [(799, true), (200, false), (1, false)]);
     }
 
     #[test]
