@@ -123,9 +123,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
     let mut all = verdicts(&started, shown);
     let late: Vec<_> = time.needless.iter().map(|late| late_waits::group(late, recording, &views, catalogue)).collect();
-    let mut of_waits = verdicts(&late, shown);
-    of_waits.iter_mut().for_each(|finding| late_waits::add_senders(finding, &time.needless));
-    all.extend(of_waits);
+    all.extend(verdicts(&late, shown));
     let parts = by_object::split(shown, catalogue, &whole, options);
     let of_strands = parts.as_ref().map(|parts| parts.views(shown));
     let strands = match (&parts, &of_strands) {
@@ -152,6 +150,10 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     for finding in &mut all {
         if late_waits::needs_lines(finding, recording) {
             late_waits::narrow(finding, of_lines.get_or_insert_with(|| Box::new(recording.clone())));
+        }
+        if let Some(senders) = late_waits::senders(finding, &time.needless) {
+            let strands = of_lines.get_or_insert_with(|| Box::new(recording.clone()));
+            late_waits::lead_with(senders, finding, recording, strands);
         }
     }
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);

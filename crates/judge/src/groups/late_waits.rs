@@ -5,10 +5,10 @@ use crate::evidence::claim::Claim;
 use crate::evidence::standing_for;
 use crate::evidence::survey::RowView;
 use crate::groups::group::{Group, explain, symptoms};
-use crate::groups::strands::stack;
+use crate::groups::strands::{lines as lines_of, stack};
 use crate::results::finding::{Advice, Finding, Kind};
-use crate::time::{NeedlessKind, NeedlessWaits};
-use systoll_model::{Recording, Row, RowId, RowLine};
+use crate::time::{NeedlessKind, NeedlessWaits, Senders};
+use systoll_model::{ObjectSample, Recording, Row, RowId, RowLine};
 
 /// Names of programs that start one job after another unless `-j` says otherwise.
 const MAKES: [&str; 3] = ["make", "gmake", "bmake"];
@@ -51,11 +51,26 @@ pub(crate) fn advise_users(finding: &mut Finding, late: &NeedlessWaits, recordin
     }
 }
 
-/// Names the calls that sent what was held back beside the waits for it: what has to change is there.
-pub(crate) fn add_senders(finding: &mut Finding, all: &[NeedlessWaits]) {
+/// Returns the calls that sent what was held back until a finding's waits ended; `None` if that is not known.
+pub(crate) fn senders<'a>(finding: &Finding, all: &'a [NeedlessWaits]) -> Option<&'a Senders> {
     let of_finding = all.iter().find(|late| late.rows == finding.rows && !late.senders.is_empty());
-    let senders = of_finding.iter().flat_map(|late| &late.senders).filter(|id| !finding.rows.contains(id));
-    finding.strands.extend(senders.copied().collect::<Vec<_>>());
+    // A row may have both ends' calls.
+    of_finding.map(|late| &late.senders).filter(|senders| !senders.keys().any(|id| finding.rows.contains(id)))
+}
+
+/// Names the calls that sent what was held back before the waits for it, with the lines that sent it: what has to change is
+/// there.
+pub(crate) fn lead_with(senders: &Senders, finding: &mut Finding, recording: &Recording, strands: &mut Recording) {
+    let mut leading = Vec::new();
+    for (id, streams) in senders {
+        let of_streams = |sample: &&ObjectSample| sample.object.as_ref().is_some_and(|object| streams.contains(object));
+        let lines = lines_of(&recording.object_samples_of(*id).iter().filter(of_streams).collect::<Vec<_>>());
+        let row = strands.rows.get(id.0 as usize).filter(|_| !lines.is_empty()).cloned();
+        leading.push(row.map_or(*id, |row| put_with_lines(row, lines, strands)));
+    }
+    let first = leading.first().and_then(|id| strands.rows.get(id.0 as usize));
+    finding.user = first.and_then(|row| row.user).or(finding.user);
+    finding.strands.splice(0..0, leading);
 }
 
 /// Returns the lines that made such waits, the most first; the known ones stand for all.

@@ -297,7 +297,7 @@ fn set_lines(parts: &mut Recording, id: RowId, samples: &[&ObjectSample]) {
 }
 
 /// Returns the lines of samples, those with the most calls first.
-fn lines(samples: &[&ObjectSample]) -> Vec<RowLine> {
+pub(crate) fn lines(samples: &[&ObjectSample]) -> Vec<RowLine> {
     let mut lines: Vec<RowLine> = Vec::new();
     for sample in samples {
         let Some(frame) = sample.line else { continue };

@@ -21,6 +21,7 @@ pub(crate) use needless::NeedlessWaits;
 pub use path::{EndedWait, WallPart, WallTime};
 pub use sleeps::only_sleeps;
 pub use start::{Searched, Searcher, StartWork};
+pub(crate) use talks::Senders;
 
 use crate::semantics::Semantics;
 use ends::Ends;

@@ -11,7 +11,7 @@ use super::kinds::NeedlessKind;
 use super::least::{LEAST_WAITS, MOSTLY};
 use super::path::WallTime;
 use super::sleeps::{After, Sleeps};
-use super::talks::{ACCEPTS, Talks, senders};
+use super::talks::{ACCEPTS, Senders, Talks, senders};
 use super::threads::{ThreadId, Threads, name_of, pid_of};
 use crate::collections::sums::Sums;
 use crate::semantics::Semantics;
@@ -32,8 +32,8 @@ pub(crate) struct NeedlessWaits {
     pub(crate) share_of_wall: f64,
     /// Lines of scripts that made them, with the number of waits of which it is known.
     pub(crate) lines: BTreeMap<FrameId, u64>,
-    /// Rows that sent the data that were held back.
-    pub(crate) senders: Vec<RowId>,
+    /// Rows that sent the data that were held back, with the names of the streams to which they sent them.
+    pub(crate) senders: Senders,
 }
 
 /// Ranges of waits for data that the kernel holds back, ns: until a corked stream's timer runs out after 200 ms (man 7 tcp),
@@ -235,7 +235,7 @@ impl<'a> Found<'a> {
             ns: 0,
             share_of_wall: 0.0,
             lines: BTreeMap::new(),
-            senders: Vec::new(),
+            senders: Senders::new(),
         };
         let place = (kind, row.syscall, row.api.as_deref(), row.user);
         let sum = self.sums.entry(place).or_insert(empty);

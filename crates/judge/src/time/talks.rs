@@ -5,6 +5,7 @@ use super::least::MOSTLY;
 use crate::collections::sums::Sums;
 use crate::semantics::{ObservedCall, Semantics, Way, connection};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use systoll_model::{FrameId, LONG_WAIT_NS, Moment, ProcessId, Recording, Row, RowId, Sysno, WaitSpan, WindowCall};
 
 /// Calls between a request and the wait for its answer, at most: a library that sets a timer or asks for its socket's
@@ -355,27 +356,30 @@ fn peer_of(name: &str) -> Option<&str> {
     connection(name).map(|(.., peer)| peer)
 }
 
+/// Rows that send, with the names of the streams to which they do.
+pub(crate) type Senders = BTreeMap<RowId, BTreeSet<Arc<str>>>;
+
 /// Returns the rows that sent what these waits are for, as far as windows show them: the writes to the streams' other ends.
 pub(super) fn senders<'a>(
     recording: &Recording,
     semantics: &Semantics,
     waits: impl Iterator<Item = &'a WaitSpan>,
-) -> Vec<RowId> {
+) -> Senders {
     let streams = waits.filter_map(|span| connection(span.object.as_deref()?));
     let other_ends: BTreeSet<String> = streams.map(|(kind, here, there)| format!("{kind}:[{there}->{here}]")).collect();
+    let mut senders = Senders::new();
     if other_ends.is_empty() {
-        return Vec::new();
+        return senders;
     }
-    let mut rows = BTreeSet::new();
     for window in &recording.windows {
-        let of_streams = |call: &&WindowCall| call.fd.as_deref().is_some_and(|name| other_ends.contains(name));
-        for call in window.calls.iter().filter(of_streams) {
+        for call in &window.calls {
+            let Some(name) = call.fd.as_ref().filter(|name| other_ends.contains(&***name)) else { continue };
             let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
             let sent = ObservedCall { window, call, syscall: row.syscall };
             if semantics.lines_of(row.syscall).transfer(&sent).is_some_and(|line| line.way == Way::Out) {
-                rows.insert(call.row);
+                senders.entry(call.row).or_default().insert(Arc::clone(name));
             }
         }
     }
-    rows.into_iter().collect()
+    senders
 }
