@@ -62,6 +62,9 @@ const OF_PACKAGES: &[&str] =
 /// and the code that it makes.
 const OF_EACH_INTERPRETER: &[&str] = &["mprotect", "pkey_mprotect", "brk"];
 
+/// The name, in every language, of the function that takes up a connection, and of its system calls.
+const ACCEPTS: &str = "accept";
+
 /// Further calls that no script of a shell or of awk asks for: their languages have no words for what a descriptor, the
 /// memory or a signal mask is like.
 const OF_SMALL_LANGUAGES: &[&str] = &[
@@ -239,9 +242,14 @@ impl Owner {
         }
     }
 
-    /// Returns the interpreter's authors as owner if no script of its language can ask for the
-    /// calls; `None` if a script may have asked for some of them.
-    pub(crate) fn of_interpreter(language: CodeLanguage, program: &Process, calls: &[Sysno]) -> Option<Self> {
+    /// Returns the interpreter's authors as owner if no script of its language can ask for the calls by the function `called`;
+    /// `None` if a script may have asked for some of them.
+    pub(crate) fn of_interpreter(
+        language: CodeLanguage,
+        program: &Process,
+        calls: &[Sysno],
+        called: Option<&str>,
+    ) -> Option<Self> {
         use CodeLanguage::{Awk, Bash, C, Cpp, Fish, Go, Rust, Shell};
         let small = matches!(language, Awk | Bash | Fish | Shell);
         let is_its_own = |call: &Sysno| {
@@ -253,8 +261,12 @@ impl Owner {
         // A shell's redirection asks about a descriptor and ends by closing it, so a `close` beside such questions is
         // the shell's own, too.
         let is_close = |call: &Sysno| small && call.name() == Some("close");
-        (interprets && calls.iter().any(is_its_own) && calls.iter().all(|call| is_its_own(call) || is_close(call)))
-            .then(|| Self::Program(program.name().to_owned()))
+        let are_its_own = calls.iter().any(is_its_own) && calls.iter().all(|call| is_its_own(call) || is_close(call));
+        // A function that takes up a connection asks for nothing else by it.
+        let named = called.map(|name| name.rsplit([':', '.']).next().unwrap_or(name));
+        let besides = named.is_some_and(|name| name == ACCEPTS)
+            && !calls.iter().any(|call| call.name().is_some_and(|name| name.starts_with(ACCEPTS)));
+        (interprets && (are_its_own || besides)).then(|| Self::Program(program.name().to_owned()))
     }
 
     /// Returns the reader's relation to the owner's code.
@@ -451,6 +463,17 @@ mod tests {
         assert_eq!(owner("/srv/app", "fstat"), "in the code of libacl.so.1.1.2301: keep it");
     }
 
+    #[test]
+    fn what_accept_does_besides_is_the_interpreter_s_own() {
+        let owner = |called: &str, calls: &[&'static str]| {
+            let program = Process { exe: "/usr/bin/perl".into(), argv: vec!["perl".into()], ..Process::default() };
+            let calls: Vec<Sysno> = calls.iter().copied().map(Sysno::named).collect();
+            Owner::of_interpreter(CodeLanguage::Perl, &program, &calls, Some(called)).is_some()
+        };
+        assert!(owner("IO::Socket::accept", &["ioctl"]) && owner("IO::Socket::accept", &["lseek", "fcntl"]));
+        assert!(!owner("IO::Socket::accept", &["accept4"]) && !owner("sysread", &["read"]));
+    }
+
     fn row_of(syscall: &'static str) -> Row {
         Row::new(ProcessId(0), Sysno::named(syscall), Counts::default())
     }
@@ -460,7 +483,7 @@ mod tests {
         let owner = |language, exe: &str, calls: &[&str]| {
             let program = Process { exe: exe.into(), ..Process::default() };
             let calls: Vec<Sysno> = calls.iter().map(|name| Sysno::named(name)).collect();
-            Owner::of_interpreter(language, &program, &calls)
+            Owner::of_interpreter(language, &program, &calls, None)
         };
         let its = |name: &str| Some(Owner::Program(name.to_owned()));
         assert_eq!(owner(CodeLanguage::Awk, "/usr/bin/gawk", &["fcntl"]), its("gawk"));

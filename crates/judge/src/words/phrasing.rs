@@ -45,10 +45,10 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     author.shares = finding.rows.first().map(|id| api_shares(recording, *id)).unwrap_or_default();
     let (mut applied, mut whole) = (None, false);
     let cause = group.cause.and_then(Suspect::cause);
-    leave_to_interpreter(&mut author, cause, finding, recording);
+    let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, ..ClaimedCalls::of(group, shown) };
+    leave_to_interpreter(&mut author, cause, &calls, finding, recording);
     match cause {
         Some(cause) => {
-            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, ..ClaimedCalls::of(group, shown) };
             // The finding has the mechanism of its first row; other rows may have another.
             let lead = ClaimedCalls { rows: finding.rows.get(..1).unwrap_or_default(), ..calls };
             let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
@@ -67,7 +67,11 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
             let advised = |upgrades: Vec<(bool, Advice)>| upgrades.into_iter().map(|(_, advice)| advice);
             let for_each = cures_for_each(&cures, &about, finding.starts);
             let known = cures.iter().enumerate();
-            let known = known.map(|(at, cure)| Advice { is_for_one: at < for_each, ..advice(cure, &author) });
+            let of_language = cures.iter().any(|cure| cure.of_language);
+            let known = known.map(|(at, cure)| {
+                let advice = advice(cure, &author);
+                Advice { is_for_one: at < for_each, by_others: of_language || advice.by_others, ..advice }
+            });
             let call_less = call_less(cause, &cures, &calls, &author, &about).map(Advice::general);
             finding.cures = advised(older).chain(call_less).chain(known).chain(advised(unknown)).collect();
             let only_in_code = cures.iter().all(|cure| cure.changes_the_code());
@@ -132,14 +136,21 @@ fn call_less(
 
 /// Makes the interpreter's authors the owner of the calls if its scripts can't ask for them and no
 /// cure is known in their language.
-fn leave_to_interpreter(author: &mut Author, cause: Option<&Cause>, finding: &Finding, recording: &Recording) {
+fn leave_to_interpreter(
+    author: &mut Author,
+    cause: Option<&Cause>,
+    calls: &ClaimedCalls<'_>,
+    finding: &Finding,
+    recording: &Recording,
+) {
     let (Some(language), Some(lead)) = (author.language, finding.rows.first()) else { return };
-    let in_language = |cure: &Cure| cure.is_for_language(language) && cure.fit(author, &[]).is_some();
+    let in_language =
+        |cure: &Cure| cure.is_for_language(language) && cure.fit(author, &[]).is_some() && calls.ask_for(cure);
     if author.owner != Owner::Reader || cause.is_some_and(|cause| cause.cures.iter().any(in_language)) {
         return;
     }
     let program = recording.process(recording.row(*lead).process);
-    if let Some(owner) = Owner::of_interpreter(language, program, &finding.syscalls) {
+    if let Some(owner) = Owner::of_interpreter(language, program, &finding.syscalls, finding.language_api.as_deref()) {
         author.owner = owner;
     }
 }
@@ -302,7 +313,7 @@ fn is_of(group: &Group<'_>, shown: JudgedView<'_>, may_own: impl Fn(&Owner) -> b
     let file = |frame: &Frame| frame.location().and_then(|place| place.file.clone());
     let loads = |frame: &Frame| file(frame).is_some_and(|file| LOADERS.iter().any(|loader| file.contains(loader)));
     let is_own = |frame: &Frame| frame.language.is_some() && frame.class == FrameClass::User;
-    let its_own = language.and_then(|language| Owner::of_interpreter(language, program, &[lead.syscall]));
+    let its_own = language.and_then(|language| Owner::of_interpreter(language, program, &[lead.syscall], None));
     let by_own_line = CodeLanguage::of_program(program).is_none() || frames().any(is_own);
     may_own(&owner) && its_own.is_none() && by_own_line && !frames().any(loads)
 }

@@ -5,7 +5,7 @@ use crate::access::row;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, sentence};
 use crate::units::{calls, counted, grouped, percent, rate, time, time_span};
-use systoll_judge::{Basis, Confidence, Doubt, Finding};
+use systoll_judge::{Basis, Confidence, Doubt, Finding, Kind};
 use systoll_model::Phase;
 
 /// Columns of a finding's object in its first line, at most.
@@ -130,16 +130,22 @@ impl Sentences<'_> {
             return format!("{doing} them takes {taken}: {}", syscall_names(f));
         }
         let n = f.needless;
-        let is = if n.estimate == 1 { "is" } else { "are" };
+        // Where a call waits too long, the call itself may well be needed.
+        let are_needless = match (f.kind, n.estimate) {
+            (Kind::Blocking, 1) => "waits without need",
+            (Kind::Blocking, _) => "wait without need",
+            (_, 1) => "is needless",
+            _ => "are needless",
+        };
         if n.low == n.high {
             let of = f.calls_about.map_or(f.calls, |about| about.estimate);
-            return format!("{} of the {} {is} needless", grouped(n.estimate), calls(of));
+            return format!("{} of the {} {are_needless}", grouped(n.estimate), calls(of));
         }
         // Where the place makes calls about other objects too, the number of those about this one is an estimate, which may
         // lie below the upper bound of the needless ones. The place's own number is exact.
         let of_place = if f.calls_about.is_some() { "place's " } else { "" };
         let bounds = format!("{} to {}", grouped(n.low), grouped(n.high.min(f.calls)));
-        format!("about {} of the {of_place}{} ({bounds}) {is} needless", grouped(n.estimate), calls(f.calls))
+        format!("about {} of the {of_place}{} ({bounds}) {are_needless}", grouped(n.estimate), calls(f.calls))
     }
 
     /// Returns true if so nearly all calls are needless that their number is not worth a line: first calls and rounding
