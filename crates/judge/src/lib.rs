@@ -151,6 +151,9 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         if late_waits::needs_lines(finding, recording) {
             late_waits::narrow(finding, of_lines.get_or_insert_with(|| Box::new(recording.clone())));
         }
+        if finding.starts && finding.doubt == Some(Doubt::Unsure) && time.keeps_pace() {
+            finding.doubt = Some(Doubt::Pace);
+        }
         if let Some(senders) = late_waits::senders(finding, &time.needless) {
             let strands = of_lines.get_or_insert_with(|| Box::new(recording.clone()));
             late_waits::lead_with(senders, finding, recording, strands);

@@ -93,7 +93,9 @@ pub(crate) fn needs_lines(finding: &Finding, recording: &Recording) -> bool {
     let (Some(lead), Some(lines)) = (finding.rows.first(), &finding.at_lines) else { return false };
     let is_others = || recording.wait_spans.spans.iter().any(|span| span.row == *lead && span.line.is_some());
     let shared = recording.row(*lead).lines.len() > 1;
-    shared || lines.is_empty() && is_others() || is_asked_elsewhere(finding, recording)
+    // One of several rows that start programs may be that of few of the starts.
+    let of_few = finding.starts && lines.first().is_some_and(|line| recording.row(*lead).user != Some(line.frame));
+    shared || of_few || lines.is_empty() && is_others() || is_asked_elsewhere(finding, recording)
 }
 
 /// Gives a finding about waits or starts a strand with the lines that made these calls, since other lines may make most of the

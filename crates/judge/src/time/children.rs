@@ -2,7 +2,7 @@
 
 use super::ends::{Ends, WaitClass};
 use super::least::MOSTLY;
-use super::path::waited_for;
+use super::path::{WallPart, waited_for};
 use super::threads::{SLACK_NS, ThreadId, Threads, name_of, pid_of};
 use crate::collections::sums::Sums;
 use std::collections::BTreeMap;
@@ -104,10 +104,14 @@ pub(super) fn awaited_at(recording: &Recording, threads: &Threads<'_>, ends: &En
     lines
 }
 
-/// Returns the time between two moments in which a thread waited, and whom it waited for as far as that is known, but for the
-/// disk, a processor and the kernel, which they may keep busy, ns.
+/// Returns the time between two moments in which a thread waited, and whom it waited for as far as that is known, ns: but for the
+/// disk, a processor and the kernel, which they may keep busy, for another process of the run, which may hold a lock that they
+/// share, and for a program that only lets time pass, which is started for the pace.
 fn idle_ns(recording: &Recording, threads: &Threads<'_>, ends: &Ends, thread: ThreadId, times: (u64, u64)) -> u64 {
-    let busy = [WaitClass::Disk, WaitClass::Processor, WaitClass::Kernel];
+    let busy = [WaitClass::Disk, WaitClass::Processor, WaitClass::Kernel, WaitClass::Process];
+    let is_paced =
+        |part: &WallPart| part.class == WaitClass::Clock && CHILDS_END.contains(&name_of(recording, part.row));
     let waited = waited_for(recording, threads, ends, thread, times).into_iter();
-    waited.filter(|(class, _)| !busy.contains(class)).fold(0, |sum, (_, ns)| sum.saturating_add(ns))
+    let idle = waited.filter(|part| !busy.contains(&part.class) && !is_paced(part));
+    idle.fold(0, |sum, part| sum.saturating_add(part.ns))
 }

@@ -6,8 +6,9 @@
 use super::threads::{BUSY_SLACK_NS, RAN_OUT, ThreadId, Threads, name_of, pid_of};
 use crate::collections::named::named;
 use crate::semantics::{connection, is_stored};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{Recording, RowId, Signature, WaitSpan};
+use systoll_model::{FrameId, Recording, RowId, Signature, WaitSpan};
 
 named! {
     /// What ended a wait.
@@ -143,8 +144,10 @@ pub(super) struct Users {
     writers: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that read from a pipe, by its name.
     readers: BTreeMap<String, BTreeSet<u32>>,
-    /// Rows that are about pipes alone, as far as windows show, and true for each; false for other rows.
-    only_pipes: BTreeMap<RowId, bool>,
+    /// By row the name that stands for all that it is about, as far as windows show; empty if there is none.
+    only: BTreeMap<RowId, String>,
+    /// The same by row and script's line, as far as samples show.
+    of_line: BTreeMap<(RowId, FrameId), String>,
     /// Process ids that use a socket, by its name.
     sockets: BTreeMap<String, BTreeSet<u32>>,
     /// Process ids that use sockets with an address, by the kind of the socket and its address here.
@@ -190,7 +193,7 @@ impl Users {
         }
         for (window, call) in recording.windows.iter().flat_map(|w| w.calls.iter().map(move |call| (w, call))) {
             let Some(name) = call.fd.as_deref() else { continue };
-            *users.only_pipes.entry(call.row).or_insert(true) &= name.starts_with("pipe:");
+            note_name(users.only.entry(call.row), name);
             let syscall = name_of(recording, call.row);
             if RECEIVES.contains(&syscall) && (is_pipe(name) || is_socket(name)) {
                 names.entry(pid(window.process)).or_default().insert(name);
@@ -204,6 +207,11 @@ impl Users {
                 _ => continue,
             };
             of.entry(name.to_owned()).or_default().insert(pid(window.process));
+        }
+        for sample in &recording.object_samples {
+            if let (Some(line), Some(name)) = (sample.line, &sample.object) {
+                note_name(users.of_line.entry((sample.row, line)), name);
+            }
         }
         for (name, pids) in &users.sockets {
             if let Some((kind, here, _)) = connection(name) {
@@ -279,6 +287,23 @@ fn queued(recording: &Recording) -> BTreeMap<u32, f64> {
         .collect()
 }
 
+/// Keeps a name, or what stands for it and for that which is kept.
+fn note_name<K: Ord>(kept: Entry<'_, K, String>, name: &str) {
+    let kept = kept.or_insert_with(|| name.to_owned());
+    if kept != name {
+        *kept = in_common(kept, name).to_owned();
+    }
+}
+
+/// Returns the name that stands for both of two pipes or both of two sockets; an empty one for anything else.
+fn in_common(one: &str, other: &str) -> &'static str {
+    match (one, other) {
+        _ if one.starts_with("pipe:") && other.starts_with("pipe:") => "pipe:",
+        _ if is_socket(one) && is_socket(other) => "socket:[",
+        _ => "",
+    }
+}
+
 /// Returns true for a pipe, and for an event counter, which is written and read likewise.
 fn is_pipe(name: &str) -> bool {
     name.starts_with("pipe:") || is_counter(name)
@@ -332,7 +357,16 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
         }
         _ if RAN_OUT.contains(&result) => WaitEnd::of(WaitClass::Clock),
         _ if may_be_queued(span, signature, users) => WaitEnd::of(WaitClass::Processor),
-        _ => of_object(span, signature, users, &|pids| by_one_of(pids), threads),
+        _ => {
+            let end = of_object(span, signature, users, &|pids| by_one_of(pids), threads);
+            let receives = RECEIVES.contains(&name) || ON_DESCRIPTORS.contains(&name);
+            let of_child = || Some(by_one_of(&threads.descendants(span))).filter(|end| end.by.is_some());
+            let may_be_child = end.class == WaitClass::Unknown
+                && receives
+                && !users.received.get(&span.pid).is_some_and(|r| r.any_socket);
+            // Who starts programs and talks to nobody else waits for their output.
+            if may_be_child { of_child().unwrap_or(end) } else { end }
+        }
     }
 }
 
@@ -366,9 +400,11 @@ fn of_object(
     let waits = signature.is_none_or(may_wait);
     // A short wait of a call that sends may be one for room, or for a processor.
     let sends_briefly = SENDS.contains(&name) && span.queued_most_ns.is_none() && span.ns <= BUSY_SLACK_NS;
-    // A pipe that was closed soon after the wait has no name.
-    let is_pipes = users.only_pipes.get(&span.row).is_some_and(|only| *only);
-    let object = span.object.as_deref().or_else(|| is_pipes.then_some("pipe:"));
+    // What was closed soon after the wait has no name.
+    let of_line = span.line.and_then(|line| users.of_line.get(&(span.row, line)));
+    let only = of_line.or_else(|| users.only.get(&span.row)).map(String::as_str);
+    let only = only.filter(|only| is_pipe(only) || is_socket(only));
+    let object = span.object.as_deref().or(only);
     // A set of descriptors is no file: what is ready is one of them.
     let Some(object) = object.filter(|object| !object.starts_with("anon_inode:[eventpoll")) else {
         let class = match name {

@@ -42,6 +42,19 @@ pub(crate) struct JudgedTime {
     pub(crate) awaited_at: BTreeMap<u32, FrameId>,
 }
 
+/// Least share of the elapsed time, 0 to 1, that a program lets pass if its pace decides how often it starts others. A deployment
+/// that asks each node every 0.1 s whether it is up let 62 % of its time pass.
+const PACED: f64 = 0.5;
+
+impl JudgedTime {
+    /// Returns true if the run lets time pass for most of its time.
+    pub(crate) fn keeps_pace(&self) -> bool {
+        let Some(wall) = &self.wall else { return false };
+        let of_clock = wall.parts.iter().filter(|part| part.class == WaitClass::Clock).map(|part| part.ns);
+        of_clock.fold(0, u64::saturating_add) as f64 >= PACED * wall.wall_ns as f64
+    }
+}
+
 /// Judges the long waits of a recording.
 pub(crate) fn judged(recording: &Recording, semantics: &Semantics) -> JudgedTime {
     let start = recording.header.until.as_ref().map(|_| start::start_work(recording, semantics));

@@ -9,7 +9,7 @@ use super::ends::{Ends, WaitClass};
 use super::held::Locks;
 use super::kinds::NeedlessKind;
 use super::least::{LEAST_WAITS, MOSTLY};
-use super::path::WallTime;
+use super::path::{WallPart, WallTime};
 use super::sleeps::{After, Sleeps};
 use super::talks::{ACCEPTS, Senders, Talks, senders};
 use super::threads::{ThreadId, Threads, name_of, pid_of};
@@ -140,7 +140,9 @@ pub(super) fn needless(
     // Waits in vain have other waits behind them, as those of a lock's holder: without them, little may be left of these.
     let any = found.surely().any(|sum| sum.calls >= LEAST_WAITS);
     let is_alone = |sum: &NeedlessWaits| sum.kind != NeedlessKind::RanOut || !any;
-    let claimed = found.sums.into_iter().filter(|(_, sum)| sum.calls >= LEAST_WAITS && is_alone(sum));
+    // A few long waits that nothing but the clock ended take as much as many short ones.
+    let is_enough = |sum: &NeedlessWaits| sum.calls >= LEAST_WAITS || sum.kind == NeedlessKind::RanOut;
+    let claimed = found.sums.into_iter().filter(|(_, sum)| is_enough(sum) && is_alone(sum));
     // Threads that wait at the same time hold the run up together.
     let held_up = |(place, sum): (Place<'_>, NeedlessWaits)| {
         let share_of_wall = share_of_wall(recording, wall, &sum, &found.held_back);
@@ -279,9 +281,15 @@ fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, 
         }
         _ => return of_path,
     }
+    // While the process itself let time pass, nobody waited for these; but for a lock whose holder does.
+    let process = |id: &RowId| recording.rows.get(id.0 as usize).map(|row| row.process);
+    let own = |part: &&WallPart| waits.rows.iter().any(|id| process(id) == process(&part.row));
+    let is_of_clock = |part: &&WallPart| part.class == WaitClass::Clock && waits.kind != NeedlessKind::LockHeld;
+    let of_clock = wall.parts.iter().filter(is_of_clock).filter(own);
+    let of_clock: u64 = of_clock.map(|part| part.ns).sum();
     let threads: BTreeSet<(u32, u32)> = of_rows().map(|span| (span.pid, span.tid)).collect();
     let of_threads = ns / (wall_ns * threads.len().max(1) as f64);
-    of_path.max(of_threads).min(1.0)
+    of_path.max(of_threads.min(1.0 - of_clock as f64 / wall_ns)).min(1.0)
 }
 
 /// Time, ns, from a child's end to the beginning of the sleep before the next look, at most: the look before the sleep

@@ -117,8 +117,13 @@ pub(super) fn wall_time(recording: &Recording, threads: &Threads<'_>, ends: &End
     }
     let is_of_others =
         |key: &(WaitClass, RowId)| sampled.get(&key.1).zip(waiters.get(key)).is_some_and(|(s, w)| s.is_disjoint(w));
+    let lines_of = |key: &(WaitClass, RowId)| match is_of_others(key) {
+        true => LinesOf::Others,
+        false if has_several_places(recording, key.1) => LinesOf::Several,
+        false => LinesOf::All,
+    };
     let mut parts: Vec<WallPart> =
-        places.into_iter().flat_map(|(key, parts)| of_place(parts, is_of_others(&key))).collect();
+        places.into_iter().flat_map(|(key, parts)| of_place(parts, lines_of(&key))).collect();
     let held_up_ns = correct(&mut parts, recording.header.watching_ns.saturating_sub(other.systoll));
     parts.sort_by_key(|part| (Reverse(part.ns), part.row, part.class));
     let ended = |end: &WaitEnd| EndedWait { class: end.class, by: end.by.map(|by| (by.pid, by.tid)) };
@@ -136,10 +141,10 @@ pub(super) fn waited_for(
     ends: &Ends,
     thread: ThreadId,
     times: (u64, u64),
-) -> Vec<(WaitClass, u64)> {
+) -> Vec<WallPart> {
     let mut walk = Walk { visited: MOST_VISITED - MOST_VISITED_FOR_ONE, ..Walk::of(recording, threads, ends) };
     walk.follow(thread, times, &mut Vec::new());
-    WallTime { parts: walk.parts.into_values().collect(), ..WallTime::default() }.by_class()
+    walk.parts.into_values().collect()
 }
 
 /// Takes `watching_ns` of systoll's work off the waits for other processes, which it held up, in proportion to their time.
@@ -217,10 +222,25 @@ const MOST_OF: f64 = 0.6;
 /// Waits whose line is known, at least, for that line to stand for all of a part.
 const LEAST_KNOWN: u64 = 2;
 
+/// The waits to which the lines of a row belong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LinesOf {
+    All,
+    /// To waits of several lines or threads, of which any may have made a few of them.
+    Several,
+    Others,
+}
+
+/// Returns true if a row's calls come from several lines or callers, as far as samples show, and its context does not tell which.
+fn has_several_places(recording: &Recording, id: RowId) -> bool {
+    let Some(row) = recording.rows.get(id.0 as usize) else { return false };
+    let is_exact = row.user.is_some_and(|user| recording.stack(row.context).frames.contains(&user));
+    !is_exact && (row.lines.len() > 1 || recording.trunks_of(id).len() > 1)
+}
+
 /// Returns the parts of one row's waits of a class, given by line. If the line of each wait is known, they are as given; if several
-/// lines share the waits, each line has its part of the others; else one part has all. `of_others` is true if the row's lines belong
-/// to other waits.
-fn of_place(parts: Vec<WallPart>, of_others: bool) -> Vec<WallPart> {
+/// lines share the waits, each line has its part of the others; else one part has all.
+fn of_place(parts: Vec<WallPart>, lines_of: LinesOf) -> Vec<WallPart> {
     if parts.iter().all(|part| part.line.is_some()) {
         return parts;
     }
@@ -236,9 +256,12 @@ fn of_place(parts: Vec<WallPart>, of_others: bool) -> Vec<WallPart> {
         ..sum
     });
     // The only line that is known of a row stands for many waits, not for a few; where there are several, none does.
-    let is_of_few = |sum: &WallPart| is_known && (several || sum.calls < LEAST_WAITS);
-    let with_line =
-        |sum: WallPart| WallPart { line, unsampled: line.is_none() && (is_of_few(&sum) || of_others), ..sum };
+    let is_of_few =
+        |sum: &WallPart| is_known && several || (is_known || lines_of == LinesOf::Several) && sum.calls < LEAST_WAITS;
+    let with_line = |sum: WallPart| {
+        let unsampled = line.is_none() && (is_of_few(&sum) || lines_of == LinesOf::Others);
+        WallPart { line, unsampled, ..sum }
+    };
     sum.map(with_line).into_iter().collect()
 }
 

@@ -21,6 +21,8 @@ const MOST_PEERS: usize = 8;
 
 /// Bytes of a piece of an answer that is not in the next request by chance.
 const PIECE: usize = 6;
+/// Bytes of a whole word of an answer that is not one of most of the next requests by chance: the number of the page that follows.
+const WORD: usize = 3;
 /// Least share of a peer's requests, 0 to 1, that repeat a piece of the answer before them if each needs it.
 const CHAINED: f64 = 0.5;
 
@@ -135,8 +137,15 @@ impl Said {
     fn leads_to(&self, request: &[u8]) -> bool {
         let is_in = |piece: &[u8], text: &[u8]| text.windows(piece.len()).any(|part| part == piece);
         let is_new = |piece: &&[u8]| !is_in(piece, &self.request) && !is_in(piece, &self.before);
+        let is_word = |piece: &[u8]| words(request).any(|word| word == piece);
         self.answer.windows(PIECE).filter(is_new).any(|piece| is_in(piece, request))
+            || words(&self.answer).filter(is_new).any(is_word)
     }
+}
+
+/// Returns the words of a text that are long enough to say something: runs of letters and digits.
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| !byte.is_ascii_alphanumeric()).filter(|word| word.len() >= WORD)
 }
 
 impl Talks {

@@ -201,7 +201,7 @@ impl Sentences<'_> {
         // Some may be needless, and cost too little to be worth a line.
         let untold = &self.judgement.untold;
         let is_none = self.judgement.also.is_empty() && untold.calls == 0 && untold.unsure_calls == 0;
-        let found = if is_none { "no needless calls found" } else { "nothing needless worth your time" };
+        let found = if is_none { "no needless calls found" } else { "no needless calls worth your time" };
         Nothing { text: format!("{found}; {most}: {n}{only}{exact}{cost}"), is_good: true }
     }
 
