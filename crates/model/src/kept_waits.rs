@@ -149,7 +149,8 @@ impl<K: Eq + Hash> NamesBy<K> {
 }
 
 /// Names the objects of waits that have none, by the calls of windows: by those of the same row and descriptor, or else
-/// of the same process and descriptor, if these agree on a name. Where they agree on its shape only, that is the name.
+/// of the same process and descriptor, if these agree on a name. Where they agree on its shape only, that is the name. Other rows'
+/// files are no such names: a program opens and closes many, and their numbers come again.
 pub fn name_objects(recording: &mut Recording) {
     let (mut of_row, mut of_process) = (NamesBy(HashMap::new()), NamesBy(HashMap::new()));
     let mut polled: HashMap<RowId, Option<i32>> = HashMap::new();
@@ -163,7 +164,9 @@ pub fn name_objects(recording: &mut Recording) {
         let Some(fd) = signature.fd_arg().and_then(|at| call.args.get(at)) else { continue };
         let Some(name) = &call.fd else { continue };
         of_row.note((call.row, *fd as i32), name);
-        of_process.note((window.process, *fd as i32), name);
+        if !name.starts_with('/') || name.starts_with("/dev/") {
+            of_process.note((window.process, *fd as i32), name);
+        }
     }
     for at in 0..recording.wait_spans.spans.len() {
         let span = &recording.wait_spans.spans[at];

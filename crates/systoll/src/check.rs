@@ -63,6 +63,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     if let Ok(Some(place)) = &mut place {
         let learnt = learn(text.as_deref(), args.per.as_ref(), &each).map_err(told)?;
         keep("budget", place, learnt.as_bytes())?;
+        if !args.quiet {
+            to_stderr(&format!("systoll: {} is written: systoll check holds runs to it\n", args.budget.display()));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let held = hold(&budget, &each);

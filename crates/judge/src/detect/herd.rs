@@ -2,6 +2,7 @@
 
 use super::between::Between;
 use super::families::roots;
+use super::sync;
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::collections::sums::Sums;
@@ -46,6 +47,8 @@ pub(super) struct Herd {
     since: Map<Address, f64>,
     /// Processes whose wake-ups leave no time for work, each with a system call that waits or wakes.
     idle: Vec<(u32, Sysno)>,
+    /// Processes in which most syncs are followed by a call that wakes several threads: all of them waited for that sync.
+    synced: Set<u32>,
     /// Processes in which, or beside which, others may take what a descriptor has.
     shared: Set<u32>,
     between: Between,
@@ -62,7 +65,8 @@ impl Herd {
             (cpu as f64) < NO_WORK * switch * (*n / 2) as f64
         };
         let idle = calls.iter().filter(|c| idle(*c)).map(|(key, _)| *key).collect();
-        Self { idle, shared: with_others(recording), between: Between::new(recording), ..Self::default() }
+        let (synced, shared) = (sync::shared(recording, semantics), with_others(recording));
+        Self { idle, synced, shared, between: Between::new(recording), ..Self::default() }
     }
 
     /// Claims the futex calls of threads that are woken as a herd: all wait and wake calls from one wait to the next,
@@ -130,9 +134,9 @@ impl Herd {
         }
     }
 
-    /// Returns true, and notes the reason, if most threads that are woken at the address find work.
+    /// Returns true, and notes the reason, if most threads that are woken at the address find work, or waited for one sync.
     fn is_excused(&self, at: Address, index: usize, claims: &mut Claims) -> bool {
-        let serves = self.woken.get(&at).is_some_and(Woken::serves_several);
+        let serves = self.synced.contains(&at.0) || self.woken.get(&at).is_some_and(Woken::serves_several);
         claims.excuse(index, ReasonId::ServesSeveral, serves)
     }
 

@@ -123,7 +123,7 @@ impl<'a> Sync<'a> {
 
 /// Returns the processes in which most syncs, as far as windows show the time up to the thread's next one, are followed by a call
 /// that wakes several threads: these wait until what they wrote is stored, and one sync is for all of them.
-fn shared(recording: &Recording, semantics: &Semantics) -> Set<u32> {
+pub(super) fn shared(recording: &Recording, semantics: &Semantics) -> Set<u32> {
     let mut of_processes: Map<u32, (u64, u64)> = Map::default();
     for window in &recording.windows {
         let mut wakes_several = None;

@@ -281,15 +281,20 @@ fn share_of_wall(recording: &Recording, wall: &WallTime, waits: &NeedlessWaits, 
         }
         _ => return of_path,
     }
-    // While the process itself let time pass, nobody waited for these; but for a lock whose holder does.
+    // While the process itself let time pass or worked, nobody waited for these; but for a lock whose holder does.
     let process = |id: &RowId| recording.rows.get(id.0 as usize).map(|row| row.process);
     let own = |part: &&WallPart| waits.rows.iter().any(|id| process(id) == process(&part.row));
-    let is_of_clock = |part: &&WallPart| part.class == WaitClass::Clock && waits.kind != NeedlessKind::LockHeld;
-    let of_clock = wall.parts.iter().filter(is_of_clock).filter(own);
-    let of_clock: u64 = of_clock.map(|part| part.ns).sum();
+    let is_of_others = |class: WaitClass| {
+        matches!(
+            class,
+            WaitClass::Thread | WaitClass::Process | WaitClass::Peer | WaitClass::Signal | WaitClass::Unknown
+        )
+    };
+    let parts = wall.parts.iter().filter(|part| waits.kind != NeedlessKind::LockHeld && !is_of_others(part.class));
+    let other = parts.filter(own).fold(0u64, |sum, part| sum.saturating_add(part.ns));
     let threads: BTreeSet<(u32, u32)> = of_rows().map(|span| (span.pid, span.tid)).collect();
     let of_threads = ns / (wall_ns * threads.len().max(1) as f64);
-    of_path.max(of_threads.min(1.0 - of_clock as f64 / wall_ns)).min(1.0)
+    of_path.max(of_threads.min(1.0 - other as f64 / wall_ns)).min(1.0)
 }
 
 /// Time, ns, from a child's end to the beginning of the sleep before the next look, at most: the look before the sleep

@@ -392,3 +392,23 @@ pub(super) fn senders<'a>(
     }
     senders
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_needs_the_answer_repeats_a_new_piece_of_it() {
+        let said = |answer: &str, before: &str, request: &str| Said {
+            answer: answer.into(),
+            before: before.into(),
+            request: request.into(),
+        };
+        let next = said("200 OK\r\n\r\n7932\n", "200 OK\r\n\r\n17\n", "GET /page/17 x");
+        assert!(next.leads_to(b"GET /page/7932 x"));
+        assert!(!next.leads_to(b"GET /page/79321 x"), "it is no whole word");
+        assert!(!next.leads_to(b"GET /page/200 x"), "the answer before had it as well");
+        let token = said("{\"t\":\"ab-cd-ef-gh\"}", "{}", "GET /login");
+        assert!(token.leads_to(b"GET /?t=ab-cd-ef-gh"));
+    }
+}

@@ -52,6 +52,19 @@ fn the_output_of_a_child_is_waited_for() {
 }
 
 #[test]
+fn who_starts_programs_and_talks_to_nobody_else_waits_for_their_output() {
+    let run = |(start, end): (u64, u64)| {
+        let run = Run::of(100).process(1, None, (0, 100)).process(2, Some(0), (start, end));
+        run.wait((1, 1), "poll", (10, 60), |span| span.result = Some(1)).wait((2, 2), "nanosleep", (20, 50), nothing)
+    };
+    // Nothing shows what the wait was about.
+    assert_eq!(run((5, 60)).classes(), (vec![(WaitClass::Clock, 30)], 70));
+    assert_eq!(run((5, 30)).classes().0, [(WaitClass::Unknown, 50)], "it had ended");
+    let socket = Some("TCP:[127.0.0.1:5->127.0.0.1:80]");
+    assert_eq!(run((5, 60)).window(1, &[("recvfrom", 5, socket, 9)]).classes().0, [(WaitClass::Peer, 50)]);
+}
+
+#[test]
 fn time_beside_long_waits_is_running_only_as_far_as_the_processor_time_goes() {
     let mut run = Run::of(1_000).process(1, None, (0, 1_000)).wait((1, 1), "nanosleep", (0, 200), nothing);
     run.recording.rows[0].counts.waited_ns = Some(200 * MS);

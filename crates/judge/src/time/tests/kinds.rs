@@ -158,7 +158,7 @@ fn waits_that_only_the_clock_ends_are_a_remark_of_their_share() {
 
 #[test]
 fn children_that_idle_could_be_started_together() {
-    let of = |step: u64, idle: u64| {
+    let waiting = |step: u64, (call, idle): (&'static str, u64)| {
         let mut run = Run::of(700).process(1, None, (0, 700));
         for at in 0..7u32 {
             let start = step * u64::from(at);
@@ -170,12 +170,17 @@ fn children_that_idle_could_be_started_together() {
                 .iter_mut()
                 .filter(|span| span.result == Some(0) && span.pid == 1)
                 .for_each(|span| span.result = Some(100 + at as i64));
-            run = run.wait((100 + at, 100 + at), "nanosleep", (start, start + idle), |span| span.result = Some(0));
+            run = run.wait((100 + at, 100 + at), call, (start, start + idle), |span| span.result = Some(0));
         }
+        // Each asks for the same lock, as the windows show.
+        let lockers = (100..107).map(|pid| (pid, [("flock", 9, None, 0)])).filter(|_| call == "flock");
+        run = lockers.fold(run, |run, (pid, calls)| run.window(pid, &calls));
         run.in_vain().iter().map(|waits| (waits.kind, waits.calls)).collect::<Vec<_>>()
     };
+    let of = |step: u64, idle: u64| waiting(step, ("nanosleep", idle));
     assert_eq!(of(60, 55), [(NeedlessKind::ChildrenInTurn, 7)]);
     assert_eq!(of(60, 20), [], "children that work take their time");
+    assert_eq!(waiting(60, ("flock", 55)), [], "a lock lets one go on at a time");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) fn obstacle(pid: i32) -> Option<Refusal> {
     let status = status(&pid.to_string());
     let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
     if status.is_empty() {
-        return Some(Refusal::new("there is no such process"));
+        return Some(Refusal::with("there is no such process", "all processes: ps -e"));
     }
     if pid == std::process::id() as i32 {
         return Some(Refusal::new("it is systoll itself"));
