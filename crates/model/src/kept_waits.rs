@@ -164,9 +164,7 @@ pub fn name_objects(recording: &mut Recording) {
         let Some(fd) = signature.fd_arg().and_then(|at| call.args.get(at)) else { continue };
         let Some(name) = &call.fd else { continue };
         of_row.note((call.row, *fd as i32), name);
-        if !name.starts_with('/') || name.starts_with("/dev/") {
-            of_process.note((window.process, *fd as i32), name);
-        }
+        of_process.note((window.process, *fd as i32), name);
     }
     for at in 0..recording.wait_spans.spans.len() {
         let span = &recording.wait_spans.spans[at];
@@ -177,7 +175,9 @@ pub fn name_objects(recording: &mut Recording) {
         let Some(signature) = row.syscall.signature() else { continue };
         let given = signature.fd_arg().and_then(|at| span.args.get(at)).map(|word| *word as i32);
         let Some(fd) = given.or_else(|| polled.get(&span.row).copied().flatten()) else { continue };
-        let object = of_row.get(&(span.row, fd)).or_else(|| of_process.get(&(row.process, fd)));
+        let is_file = |name: &Arc<str>| name.starts_with('/') && !name.starts_with("/dev/");
+        let of_others = || of_process.get(&(row.process, fd)).filter(|name| !is_file(name));
+        let object = of_row.get(&(span.row, fd)).or_else(of_others);
         recording.wait_spans.spans[at].object = object;
     }
 }

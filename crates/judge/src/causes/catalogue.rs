@@ -85,9 +85,6 @@ pub struct Cure {
     /// does.
     #[serde(default)]
     pub whole: bool,
-    /// True if the language's own code makes the calls, which no reader changes.
-    #[serde(default)]
-    pub of_language: bool,
     /// Functions of which one must be on the stack, as patterns with `*`; empty if any will do.
     #[serde(default)]
     pub functions: Vec<String>,

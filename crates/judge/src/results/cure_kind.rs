@@ -20,6 +20,8 @@ named! {
     BuildFlag = "build-flag",
     /// A change of the source.
     Code = "code",
+    /// A change of the language's own code, which makes the calls: no reader makes it.
+    Language = "language",
 }
 
 impl CureKind {

@@ -67,11 +67,7 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
             let advised = |upgrades: Vec<(bool, Advice)>| upgrades.into_iter().map(|(_, advice)| advice);
             let for_each = cures_for_each(&cures, &about, finding.starts);
             let known = cures.iter().enumerate();
-            let of_language = cures.iter().any(|cure| cure.of_language);
-            let known = known.map(|(at, cure)| {
-                let advice = advice(cure, &author);
-                Advice { is_for_one: at < for_each, by_others: of_language || advice.by_others, ..advice }
-            });
+            let known = known.map(|(at, cure)| Advice { is_for_one: at < for_each, ..advice(cure, &author) });
             let call_less = call_less(cause, &cures, &calls, &author, &about).map(Advice::general);
             finding.cures = advised(older).chain(call_less).chain(known).chain(advised(unknown)).collect();
             let only_in_code = cures.iter().all(|cure| cure.changes_the_code());
@@ -200,6 +196,9 @@ fn offered<'a>(
     if fitting.iter().any(|(_, cure)| cure.is_special()) {
         fitting.retain(|(_, cure)| cure.is_special());
     }
+    if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Language) {
+        fitting.retain(|(_, cure)| cure.kind == CureKind::Language);
+    }
     let names_functions = |cure: &Cure| cure.when.as_ref().is_some_and(|when| !when.apis.is_empty());
     let for_lead = |cure: &Cure| !names_functions(cure) || lead.ask_for(cure);
     for kind in [CureKind::Code, CureKind::Configuration] {
@@ -265,7 +264,7 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
         language: author.language.filter(|_| !cure.languages.is_empty()),
         is_applied: cure.is_applied(),
         is_for_one: false,
-        by_others: cure.changes_the_code() && author.owner.reader() != Actor::Author,
+        by_others: cure.kind == CureKind::Language || cure.changes_the_code() && author.owner.reader() != Actor::Author,
     }
 }
 
