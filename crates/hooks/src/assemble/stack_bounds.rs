@@ -166,7 +166,7 @@ pub(super) fn before_by_number(e: &mut Emitter) -> Emitted {
 }
 
 /// Forgets the bounds that overlap the range from rdi to `end`. Lost: rcx.
-fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
+pub(super) fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
     let others = e.label();
     asm!(e; cmp(end, gs(slot::STACK_LOW)); jbe(others); cmp(rdi, gs(slot::STACK_HIGH)); jae(others););
     asm!(e; mov(gs(slot::STACK_HIGH), 0););

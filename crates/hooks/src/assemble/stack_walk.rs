@@ -7,7 +7,7 @@
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
 use super::shared_slot::unless_shared;
-use super::stack_bounds::STACKS;
+use super::stack_bounds::{STACKS, overlapping};
 use super::who::{quiet, who};
 use crate::layout::{Question, Saved, node, slot, stack};
 use crate::numbers::{PROCESS_VM_READV, RT_SIGPROCMASK};
@@ -221,18 +221,21 @@ fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Takes the launcher's answer about the memory of the thread's stack. Lost: rax, rcx, rdx.
+/// Takes the launcher's answer about the memory of the thread's stack. Pages of it that the thread has learnt one by one
+/// are forgotten: they would be found first, and each goroutine that runs there would bring other bounds. Lost: rax, rcx,
+/// rdx, rdi.
 pub(super) fn take_answer(e: &mut Emitter) -> Emitted {
     let (take, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::STACK_ASKED), 0); jne(take););
     e.here(done)?;
     e.cold(move |e| {
         e.here(take)?;
-        asm!(e; mov(rdx, gs(slot::STACK_ANSWER_HIGH)); mov(rax, gs(slot::STACK_ANSWER_LOW)););
+        asm!(e; mov(rdx, gs(slot::STACK_ANSWER_HIGH)); mov(rdi, gs(slot::STACK_ANSWER_LOW)););
         asm!(e; mov(gs(slot::STACK_ASKED), 0); mov(gs(slot::STACK_ANSWER_HIGH), 0); test(rdx, rdx); je(done););
         unless_shared(e, done)?;
-        STACKS.put(e, rax, rdx)?;
-        set(e, rax, rdx)?;
+        overlapping(e, rdx)?;
+        STACKS.put(e, rdi, rdx)?;
+        set(e, rdi, rdx)?;
         asm!(e; jmp(done););
         Ok(())
     });
