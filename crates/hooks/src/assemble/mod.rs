@@ -61,6 +61,7 @@ mod slot_reader;
 mod stack_bounds;
 mod stack_walk;
 mod start;
+mod tree_order;
 mod tree_walk;
 mod tree_writer;
 mod trunk;
@@ -80,6 +81,7 @@ pub use sampling::start_of_pending;
 pub use slot_reader::{
     Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, TrunkLooks, Words, read_slot, slots_drawn,
 };
+pub use tree_order::sort as sort_tree;
 pub use tree_writer::{
     Above, Due, FramePointer, Step, TreeError, Trunk, close, grow, grow_due, grow_known, grow_seen, number_site,
 };

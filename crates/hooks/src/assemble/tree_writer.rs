@@ -265,8 +265,8 @@ struct Chain {
     last: u64,
 }
 
-struct Tree<'a> {
-    words: &'a [AtomicU64],
+pub(super) struct Tree<'a> {
+    pub(super) words: &'a [AtomicU64],
 }
 
 impl Tree<'_> {
@@ -276,11 +276,11 @@ impl Tree<'_> {
         index.and_then(|i| self.words.get(i)).ok_or(TreeError::Damaged(at))
     }
 
-    fn get(&self, at: u64, field: u64) -> Result<u64, TreeError> {
+    pub(super) fn get(&self, at: u64, field: u64) -> Result<u64, TreeError> {
         Ok(self.cell(at, field)?.load(Ordering::Acquire))
     }
 
-    fn set(&self, at: u64, field: u64, word: u64) -> Result<(), TreeError> {
+    pub(super) fn set(&self, at: u64, field: u64, word: u64) -> Result<(), TreeError> {
         self.cell(at, field)?.store(word, Ordering::Release);
         Ok(())
     }

@@ -150,6 +150,8 @@ pub(crate) struct Contexts {
     /// Nodes at whose first call the budget allowed no window.
     pub(crate) unopened: Vec<NodeAddr>,
     pub(crate) main_seen: bool,
+    /// Time at which the contexts of each level are next sorted, and how long after that again, ns.
+    pub(crate) sort_at: Option<(u64, u64)>,
     /// The first slot's memory at the moment when `main` was first seen.
     pub(crate) at_main: Option<Vec<(u64, Vec<u8>)>>,
 }

@@ -13,7 +13,7 @@ use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
 use crate::inproc::monitor::program::{Program, Programs};
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
-use crate::inproc::monitor::requests::{late_code, received, serve, short_threads, slots, windows};
+use crate::inproc::monitor::requests::{frequent_first, late_code, received, serve, short_threads, slots, windows};
 use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
 use crate::inproc::monitor::results::cpu_time::AskingCost;
 use crate::inproc::monitor::results::run_stats::{Around, ImageSums, RunStats};
@@ -425,6 +425,7 @@ fn housekeeping(session: &mut Session, control: &mut dyn Control) {
     note_cpu(&mut session.targets);
     note_queued(session);
     keep_within_share(session, now);
+    frequent_first::sort_some(&mut session.targets, now);
     control.progress(session.draft.table.calls, session.targets.programs.len(), session.traced.root.exit.is_some());
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod doomed;
 pub(crate) mod end_of_watching;
 pub(crate) mod exec_asked;
+pub(crate) mod frequent_first;
 pub(crate) mod generated;
 pub(crate) mod identity;
 pub(crate) mod late_code;
