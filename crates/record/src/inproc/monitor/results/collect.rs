@@ -141,7 +141,7 @@ pub(crate) fn living(targets: &Targets) -> usize {
 pub(crate) fn collect(memory: &Memory, draft: &mut DraftRecording, program: &mut Program) -> Tally {
     let header = memory.header(program.id);
     let slots: Vec<u64> = slots_drawn(&header).collect();
-    let mut tally = fill(memory, draft, program, &slots, Losses::of_image(&header));
+    let mut tally = fill((memory, false), draft, program, &slots, Losses::of_image(&header));
     tally.add(&program.threads.recycled);
     let now = draft.clock.at(sys::now());
     for (pid, used) in std::mem::take(&mut tally.used) {
@@ -161,11 +161,11 @@ pub(crate) fn collect(memory: &Memory, draft: &mut DraftRecording, program: &mut
     tally
 }
 
-/// Adds the counts in some slots of a program to the table, before the slots are wiped.
+/// Adds the counts in some slots of a program, whose threads are gone, to the table, before the slots are wiped.
 pub(crate) fn collect_slots(memory: &Memory, draft: &mut DraftRecording, program: &mut Program, slots: &[u64]) {
     ring_take::take(memory, draft, program, slots, Take::All);
     let losses = Losses::of_image(&memory.header(program.id));
-    let mut tally = fill(memory, draft, program, slots, losses);
+    let mut tally = fill((memory, true), draft, program, slots, losses);
     // Losses of the whole image are added once, when the image is freed, so leave them out here.
     tally.losses = Losses { unasked: tally.losses.unasked, errors: tally.losses.errors, ..Losses::default() };
     program.threads.recycled.add(&tally);
@@ -177,8 +177,15 @@ pub(crate) fn collect_slots(memory: &Memory, draft: &mut DraftRecording, program
     }
 }
 
-/// Adds the counts in slots to the table. `losses` come from the image's header.
-fn fill(memory: &Memory, draft: &mut DraftRecording, program: &mut Program, slots: &[u64], losses: Losses) -> Tally {
+/// Adds the counts in slots to the table; `are_gone` is true if their threads are gone. `losses` come from the image's
+/// header.
+fn fill(
+    (memory, are_gone): (&Memory, bool),
+    draft: &mut DraftRecording,
+    program: &mut Program,
+    slots: &[u64],
+    losses: Losses,
+) -> Tally {
     let (clock, now) = (draft.clock.reading(draft.stats.around.own_cycles), draft.clock.at(sys::now()));
     for index in slots {
         let thread = program.id.slot(*index);
@@ -186,8 +193,11 @@ fn fill(memory: &Memory, draft: &mut DraftRecording, program: &mut Program, slot
     }
     let mut rows = RowBuilder::new(&mut draft.table, program, losses, (clock, now));
     for index in slots {
-        let words = memory.slot(rows.program.id.slot(*index));
-        rows.slot(&words, *index);
+        let thread = rows.program.id.slot(*index);
+        match are_gone.then(|| memory.gone(thread)).flatten() {
+            Some(words) => rows.slot(&words, *index),
+            None => rows.slot(&memory.slot(thread), *index),
+        }
     }
     rows.end()
 }

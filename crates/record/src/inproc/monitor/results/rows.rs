@@ -59,7 +59,7 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds all counts of slot `index`.
-    pub(crate) fn slot(&mut self, words: &Snapshot, index: u64) {
+    pub(crate) fn slot(&mut self, words: &impl Words, index: u64) {
         let Some(slot) = read_slot(words, index, |node| self.program.hooks.room.record_of(node)) else { return };
         if slot.thread.as_ref().is_some_and(|thread| !self.program.processes.tells(thread.pid as i32)) {
             return;
@@ -177,7 +177,7 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds the long calls that a thread has kept, and the call in which it is, as far as its counts allow for them.
-    fn long_calls(&mut self, words: &Snapshot, by: Counter) {
+    fn long_calls(&mut self, words: &impl Words, by: Counter) {
         let record_of = |node| self.program.hooks.room.record_of(node);
         let LongCalls { calls, overwritten, pending } = long_calls(words, by.slot, record_of);
         self.table.waits.overwritten = self.table.waits.overwritten.saturating_add(overwritten.min(MOST_REFUSED));

@@ -12,6 +12,7 @@
 use crate::error::Error;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::shared::peer;
+use crate::inproc::monitor::shared::slot_pages::{GoneSlot, KEPT, SlotPages};
 use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::inproc::monitor::sys;
 use foldhash::HashMap;
@@ -33,8 +34,6 @@ pub(crate) const BLOBS: u64 = 1 << 17;
 pub(crate) const NOT_MAPPED: u32 = 0o400;
 /// Largest distance, in bytes, of two words of a new image that are written by one call.
 const GAP: u64 = 1024;
-/// Bytes of a slot whose memory is kept when its thread is gone: enough for a few dozen contexts.
-const KEPT: u64 = 1 << 16;
 /// Bytes of an image beside its slots that are read, at most. Only the program itself could fill more.
 const MOST_OF_TREES: u64 = 64 << 20;
 /// Bytes behind the used part of an image that threads may use soon.
@@ -154,6 +153,8 @@ struct Image {
     area: Option<Area>,
     /// True if the kernel has confirmed that no process maps the image.
     deserted: bool,
+    /// The pages of its slots.
+    pages: SlotPages,
 }
 
 /// Room for code in the code file. Any thread can use it.
@@ -257,7 +258,7 @@ impl Memory {
         let area = Some(Area::map(&file, 0, SEEN_AT_FIRST).ok()?);
         let id = ProgramId(self.next_image);
         self.next_image = id.0.checked_add(1)?;
-        self.images.insert(id, Image { file, area, deserted: false });
+        self.images.insert(id, Image { file, area, deserted: false, pages: SlotPages::default() });
         Some(id)
     }
 
@@ -398,22 +399,21 @@ impl Memory {
         self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::ASKED_NS))
     }
 
-    /// Zeroes a slot of an image. Keeps the memory that threads touch first: allocating a page costs a thread more than
-    /// counting everything about its creation, and this page may still be mapped.
+    /// Returns the memory of a slot whose thread is gone, if it is mapped here.
+    pub(crate) fn gone(&self, thread: SlotRef) -> Option<GoneSlot<'_>> {
+        let image = self.images.get(&thread.program)?;
+        let at = thread.offset()..thread.offset() + slot::SIZE;
+        image
+            .pages
+            .gone((&image.file, image.area.as_ref()?.words()), at, |at| self.data_ranges(thread.program, at).collect())
+    }
+
+    /// Zeroes a slot whose thread is gone.
     pub(crate) fn clean_slot(&self, thread: SlotRef) {
-        static ZEROES: [u8; KEPT as usize] = [0; KEPT as usize];
-        let Some(file) = self.file(thread.program) else { return };
-        let start = thread.offset();
-        let data: Vec<_> = self.data_ranges(thread.program, start..start + slot::SIZE).collect();
-        for range in &data {
-            let kept = range.start..range.end.min(start + KEPT);
-            let zeroes = ZEROES.get(..kept.end.saturating_sub(kept.start) as usize).unwrap_or_default();
-            if file.write_all_at(zeroes, kept.start).is_err() {
-                sys::punch_hole(file, start, KEPT);
-            }
-        }
-        if data.last().is_some_and(|last| last.end > start + KEPT) {
-            sys::punch_hole(file, start + KEPT, slot::SIZE - KEPT);
+        match (self.gone(thread), self.file(thread.program)) {
+            (Some(slot), _) => slot.clean(),
+            (None, Some(file)) => sys::punch_hole(file, thread.offset(), slot::SIZE),
+            (None, None) => {}
         }
     }
 

@@ -6,4 +6,5 @@ pub(crate) mod memory;
 pub(crate) mod peer;
 pub(crate) mod piecewise;
 pub(crate) mod remote;
+pub(crate) mod slot_pages;
 pub(crate) mod snapshot;
