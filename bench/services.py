@@ -7,7 +7,9 @@
 Three servers of a kind run on loopback: one that is unwatched, one that was started by `systoll run`, and one that is
 entered and left by turns by `systoll attach`, `attach --by request`, and now and then by `strace -c -f -p` and
 `perf trace -s -p`. The same load drives them in turns. Each watched turn has an unwatched one beside it, on the same
-server where an observer is attached, and comes first every other time. New servers take their place several times. It prints for each observer the geometric mean of
+server where an observer is attached, and comes first every other time. A turn begins when systoll has entered the server,
+so it has the first seconds, which cost most; `later` is a second turn under the same watching, after `--settle` seconds of
+load. New servers take their place several times. It prints for each observer the geometric mean of
 the pairs' ratios, watched to unwatched, of requests a second and of the latency that 99 % of the requests kept, the
 longest request, the servers' processor time a request, and systoll's own processor time as a share of the servers'. With
 `--busy`, one spinning process for each processor runs meanwhile, at the same priority. What is not installed is left out
@@ -298,8 +300,8 @@ def watched(argv, pids):
         yield p.pid
     finally:
         with contextlib.suppress(ProcessLookupError):
-            # What a shell starts in the background ignores SIGINT, and so do its children.
-            p.terminate()
+            # A shell starts what runs in the background with SIGINT ignored.
+            p.send_signal(signal.SIGINT if argv[0] in ("strace", "perf") else signal.SIGTERM)
         p.wait(60)
     if not entered:
         raise SystemExit(f"{shlex.join(argv)} ended by {p.returncode}")
@@ -341,6 +343,7 @@ def take_turns(name, opts, minutes, pairs):
         others = [n for n in every if n not in ours]
         for observer in ["systoll run", *every]:
             pairs.setdefault(observer, [])
+            pairs.setdefault(f"{observer}, later", [])
         with spinners(opts.busy):
             for server in (plain, started):
                 server.turn(opts.turn)
@@ -348,7 +351,7 @@ def take_turns(name, opts, minutes, pairs):
             while time.monotonic() < until or turns < 3:
                 round_of = ["systoll run", *ours, *(others if turns % SELDOM == 0 else [])]
                 for observer in round_of:
-                    of = {}
+                    of, later = {}, None
                     for is_watched in (turns % 2 == 0, turns % 2 == 1):
                         if is_watched and observer == "systoll run":
                             of[True] = started.turn(opts.turn)
@@ -356,9 +359,14 @@ def take_turns(name, opts, minutes, pairs):
                             pids = plain.pids()
                             with watched(every[observer](pids), pids) as pid:
                                 of[True] = plain.turn(opts.turn, [pid])
+                                if observer in ours and opts.settle > 0:
+                                    plain.turn(opts.settle)
+                                    later = plain.turn(opts.turn, [pid])
                         else:
                             of[False] = plain.turn(opts.turn)
                     pairs[observer].append((of[True], of[False]))
+                    if later:
+                        pairs[f"{observer}, later"].append((later, of[False]))
                 turns += 1
 
 
@@ -375,9 +383,9 @@ def measure(name, opts):
             continue
         used = sum(w[2] for w, _ in of) / max(1, sum(w[1] for w, _ in of))
         each = [(w[1] / w[0].requests) / (p[1] / p[0].requests) for w, p in of]
-        print(f"  {observer:17} {len(of):3} pairs   requests a second {mean([w[0].rate / p[0].rate for w, p in of])}   "
+        print(f"  {observer:22} {len(of):3} pairs   requests a second {mean([w[0].rate / p[0].rate for w, p in of])}   "
               f"p50 {mean([w[0].p50 / p[0].p50 if p[0].p50 else 1.0 for w, p in of])}   p99 {mean([w[0].p99 / p[0].p99 if p[0].p99 else 1.0 for w, p in of])}")
-        print(f"  {'':17}             processor time a request {mean(each)}   longest {max(w[0].longest for w, _ in of):.3g} ms   "
+        print(f"  {'':22}             processor time a request {mean(each)}   longest {max(w[0].longest for w, _ in of):.3g} ms   "
               f"the observer's own {100 * used:.2f} % of the server's", flush=True)
 
 
@@ -387,6 +395,7 @@ def main():
     p.add_argument("--minutes", type=float, default=2.0)
     p.add_argument("--servers", type=int, default=4, help="new servers so often, within these minutes")
     p.add_argument("--turn", type=float, default=3.0, help="length of a turn's load, s")
+    p.add_argument("--settle", type=float, default=8.0, help="load before a second turn under the same attaching, s; 0: no second turn")
     p.add_argument("--busy", action="store_true", help="with all processors taken by spinning processes")
     p.add_argument("which", nargs="*", choices=[*SERVICES, []], default=[])
     opts = p.parse_args()
