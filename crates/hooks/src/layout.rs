@@ -431,6 +431,8 @@ pub enum Question {
     Frame = 6,
     /// Like [`Question::Stack`], before the thread's last call: another thread may have its stack already.
     LastStack = 7,
+    /// Like [`Question::Stack`], at the entry of a function of the vDSO.
+    VdsoStack = 8,
     /// A call of a window is about to be made.
     WindowEntry = 0x11,
     /// The window's call has returned; the saved rax is its result.
@@ -464,7 +466,7 @@ impl Question {
     /// Returns the question in a word read from [`slot::RESUME`], if it is one.
     #[must_use]
     pub fn from_resume(word: u64) -> Option<Self> {
-        const ALL: [Question; 15] = [
+        const ALL: [Question; 16] = [
             Question::Context,
             Question::Number,
             Question::Slots,
@@ -472,6 +474,7 @@ impl Question {
             Question::Stack,
             Question::Frame,
             Question::LastStack,
+            Question::VdsoStack,
             Question::WindowEntry,
             Question::WindowReturn,
             Question::Mapped,

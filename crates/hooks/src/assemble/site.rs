@@ -9,7 +9,7 @@ use super::on_return::{Bytes, Return, after, made_executable, mapped, rseq_learn
 use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
 use super::sampling::Timing;
 use super::signal_exits::signal_ends;
-use super::tree_walk::{Start, walk};
+use super::tree_walk::{Start, walk_in_vdso};
 use super::{
     Options, call_kinds, early_signal, elide_ids, elide_masks, faults_served, own_memory, process_calls, rseq_areas,
     stack_bounds,
@@ -375,7 +375,7 @@ pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emit
     let label = e.label();
     e.stands_for(Origin::Address(entry.span.start));
     let label = e.here(label)?;
-    walk(e, Start::Root(root), Some(rsp), rax)?;
+    walk_in_vdso(e, root)?;
     super::entry::count(e, rax)?;
     displace(e, &head)?;
     let resume = entry.span.resume();

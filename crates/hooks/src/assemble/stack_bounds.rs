@@ -168,6 +168,7 @@ pub(super) fn before_by_number(e: &mut Emitter) -> Emitted {
 /// Forgets the bounds that overlap the range from rdi to `end`. Lost: rcx.
 pub(super) fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
     let others = e.label();
+    asm!(e; mov(gs(slot::VDSO_HIGH), 0););
     asm!(e; cmp(end, gs(slot::STACK_LOW)); jbe(others); cmp(rdi, gs(slot::STACK_HIGH)); jae(others););
     asm!(e; mov(gs(slot::STACK_HIGH), 0););
     e.here(others)?;
@@ -187,13 +188,13 @@ fn whole(e: &mut Emitter) -> Emitted {
     for table in [STACKS, OWN_MEMORY] {
         asm!(e; mov(gs(table.count), 0););
     }
-    asm!(e; mov(gs(slot::STACK_HIGH), 0););
+    asm!(e; mov(gs(slot::STACK_HIGH), 0); mov(gs(slot::VDSO_HIGH), 0););
     Ok(())
 }
 
 /// Handles a handler's end: the interrupted code may have been between reading its bounds, see
 /// [`crate::layout::stack`].
 pub(super) fn handler_ends(e: &mut Emitter) -> Emitted {
-    asm!(e; mov(gs(slot::STACK_HIGH), 0););
+    asm!(e; mov(gs(slot::STACK_HIGH), 0); mov(gs(slot::VDSO_HIGH), 0););
     Ok(())
 }

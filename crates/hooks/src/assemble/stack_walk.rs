@@ -5,7 +5,7 @@
 //! for later walks. Before a thread's last call the kernel copies the words. If no system call may be made, the
 //! launcher is asked for the context, as by a walk that finds no node; it also tells the bounds of the memory.
 
-use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::shared_slot::unless_shared;
 use super::stack_bounds::{STACKS, overlapping};
 use super::who::{quiet, who};
@@ -23,6 +23,11 @@ const NODE: u64 = slot::RING_SCRATCH + 16;
 const FIRST: u64 = slot::RING_SCRATCH + 24;
 /// Scratch word: address of the last word read.
 const LAST: u64 = slot::RING_SCRATCH + 32;
+
+/// Scratch word: distance of the bounds that count here from [`slot::STACK_LOW`] and [`slot::STACK_HIGH`].
+const PAIR: u64 = slot::RING_SCRATCH + 40;
+/// That distance for [`slot::VDSO_LOW`] and [`slot::VDSO_HIGH`].
+const VDSO: u64 = slot::VDSO_LOW - slot::STACK_LOW;
 
 /// Invalid argument of `rt_sigprocmask`: the kernel reads the mask and then fails.
 const NO_WAY: i32 = i32::MAX;
@@ -42,16 +47,18 @@ struct Ways {
 pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (own, ask) = (e.label(), e.label());
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, 0x3f); sub(eax, Question::Stack as i32););
-    asm!(e; cmp(eax, Question::LastStack as i32 - Question::Stack as i32); jbe(own););
+    asm!(e; cmp(eax, Question::VdsoStack as i32 - Question::Stack as i32); jbe(own););
     e.here(ask)?;
     e.cold(move |e| {
-        let (context, rsp_is_base, last, known) = (e.label(), e.label(), e.label(), e.label());
+        let (context, rsp_is_base, last, known, usual) = (e.label(), e.label(), e.label(), e.label(), e.label());
         let ways = Ways { unreadable: e.label(), launcher: e.label() };
         e.here(own)?;
         asm!(e; mov(gs(ASKED), rax); mov(r9, gs(Saved::Rsp.offset())); cmp(eax, Question::Frame as i32 - Question::Stack as i32););
         asm!(e; jne(rsp_is_base); mov(r9, gs(Saved::Rbp.offset())););
         e.here(rsp_is_base)?;
-        asm!(e; mov(gs(BASE), r9); mov(gs(FIRST), 0););
+        asm!(e; mov(gs(BASE), r9); mov(gs(FIRST), 0); mov(gs(PAIR), 0););
+        asm!(e; cmp(eax, Question::VdsoStack as i32 - Question::Stack as i32); jne(usual); mov(gs(PAIR), VDSO as i32););
+        e.here(usual)?;
         before_last(e, last)?;
         go_back(e, known)?;
         e.here(known)?;
@@ -85,7 +92,7 @@ fn before_last(e: &mut Emitter, last: CodeLabel) -> Emitted {
 }
 
 /// Reuses the bounds of a stack on which the thread was before, if it is on one again. In: r9 the base. Lost: rax, rcx,
-/// rdx.
+/// rdx, r11.
 fn go_back(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let next = e.label();
     STACKS.end(e, rcx)?;
@@ -95,9 +102,10 @@ fn go_back(e: &mut Emitter, done: CodeLabel) -> Emitted {
     set(e, rax, rdx)
 }
 
-/// Stores both bounds of the stack in the slot.
+/// Stores both bounds of the stack in the slot. Lost: r11.
 fn set(e: &mut Emitter, low: AsmRegister64, high: AsmRegister64) -> Emitted {
-    asm!(e; mov(gs(slot::STACK_HIGH), 0); mov(gs(slot::STACK_LOW), low); mov(gs(slot::STACK_HIGH), high););
+    asm!(e; mov(r11, gs(PAIR)); mov(gs_at(r11, slot::STACK_HIGH), 0););
+    asm!(e; mov(gs_at(r11, slot::STACK_LOW), low); mov(gs_at(r11, slot::STACK_HIGH), high););
     Ok(())
 }
 
@@ -141,7 +149,7 @@ fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, ways: Ways) -> Emitte
 fn read(e: &mut Emitter, ways: Ways) -> Emitted {
     let (last, known, noted, done) = (e.label(), e.label(), e.label(), e.label());
     before_last(e, last)?;
-    asm!(e; cmp(rsi, gs(slot::STACK_LOW)); jb(noted); cmp(rsi, gs(slot::STACK_HIGH)); jb(known););
+    asm!(e; mov(r11, gs(PAIR)); cmp(rsi, gs_at(r11, slot::STACK_LOW)); jb(noted); cmp(rsi, gs_at(r11, slot::STACK_HIGH)); jb(known););
     e.here(noted)?;
     quiet(e, ways.launcher)?;
     ask(e, ways.unreadable)?;
@@ -185,7 +193,7 @@ fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     asm!(e; mov(r8, gs(FIRST)); mov(r9, gs(LAST)); test(r8, r8); je(done););
     // If everything lies within the bounds already, there is nothing to learn.
     let news = e.label();
-    asm!(e; cmp(r8, gs(slot::STACK_LOW)); jb(news); cmp(r9, gs(slot::STACK_HIGH)); jb(done););
+    asm!(e; mov(r11, gs(PAIR)); cmp(r8, gs_at(r11, slot::STACK_LOW)); jb(news); cmp(r9, gs_at(r11, slot::STACK_HIGH)); jb(done););
     e.here(news)?;
     asm!(e; and(r8, -PAGE); add(r9, stack::LAST as i32); and(r9, -PAGE););
     // Check the pages between them one by one.
@@ -200,7 +208,7 @@ fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     e.here(whole)?;
     asm!(e; add(r9, PAGE - stack::LAST as i32););
     // r8 and r9 are bounds; if they touch the current ones, the two are joined.
-    asm!(e; mov(rcx, gs(slot::STACK_LOW)); mov(rdx, gs(slot::STACK_HIGH)); lea(rax, qword_ptr(rdx + stack::LAST as i32)););
+    asm!(e; mov(r11, gs(PAIR)); mov(rcx, gs_at(r11, slot::STACK_LOW)); mov(rdx, gs_at(r11, slot::STACK_HIGH)); lea(rax, qword_ptr(rdx + stack::LAST as i32)););
     asm!(e; cmp(rdx, 0); je(put); cmp(r8, rax); ja(put); lea(rax, qword_ptr(r9 + stack::LAST as i32)); cmp(rcx, rax); jbe(joins););
     e.here(put)?;
     // Replace the oldest entry.
@@ -223,7 +231,7 @@ fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
 
 /// Takes the launcher's answer about the memory of the thread's stack. Pages of it that the thread has learnt one by one
 /// are forgotten: they would be found first, and each goroutine that runs there would bring other bounds. Lost: rax, rcx,
-/// rdx, rdi.
+/// rdx, rdi, r11.
 pub(super) fn take_answer(e: &mut Emitter) -> Emitted {
     let (take, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::STACK_ASKED), 0); jne(take););

@@ -5,7 +5,7 @@
 
 use super::emitter::{Emitted, Emitter, asm, at, gs};
 use crate::layout::{GLOBAL, NODE_SIZE, NUMBERS, Question, TABLE_LEN, global, node, slot};
-use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rbp, rcx};
+use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rbp, rcx, rsp};
 use systoll_model::Sysno;
 
 /// The start of a walk.
@@ -17,6 +17,25 @@ pub(super) enum Start {
     Numbers(u64),
 }
 
+/// Bounds in the slot between which words of the stack can be read.
+#[derive(Clone, Copy)]
+struct Bounds {
+    low: u64,
+    high: u64,
+    /// The question of a walk that comes to a word outside.
+    asks: Question,
+}
+
+/// Does the work of [`walk`] at the entry of a function of the vDSO, where rax is free.
+pub(super) fn walk_in_vdso(e: &mut Emitter, root: u64) -> Emitted {
+    let (hit, start) = (e.label(), Start::Root(root));
+    let bounds = Bounds { low: slot::VDSO_LOW, high: slot::VDSO_HIGH, asks: Question::VdsoStack };
+    asm!(e; mov(r11, root););
+    contexts(e, start, hit, (rsp, rax), bounds)?;
+    e.here(hit)?;
+    Ok(())
+}
+
 /// Leaves the node of this context in r11, or the site's (or number's) root if it can't be known. `base` is the
 /// register from which return addresses lie at constant distances, if there is one. `scratch` and flags are lost.
 pub(super) fn walk(e: &mut Emitter, start: Start, base: Option<AsmRegister64>, scratch: AsmRegister64) -> Emitted {
@@ -26,7 +45,8 @@ pub(super) fn walk(e: &mut Emitter, start: Start, base: Option<AsmRegister64>, s
         Start::Numbers(table) => by_number(e, table, hit)?,
     }
     if let Some(base) = base {
-        contexts(e, start, hit, (base, scratch))?;
+        let asks = if base == rbp { Question::Frame } else { Question::Stack };
+        contexts(e, start, hit, (base, scratch), Bounds { low: slot::STACK_LOW, high: slot::STACK_HIGH, asks })?;
     }
     e.here(hit)?;
     Ok(())
@@ -66,15 +86,21 @@ fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
 }
 
 /// Walks from a root in r11 down to the node whose return addresses are those on the stack.
-fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
+fn contexts(
+    e: &mut Emitter,
+    start: Start,
+    hit: CodeLabel,
+    (base, scratch): (AsmRegister64, AsmRegister64),
+    bounds: Bounds,
+) -> Emitted {
     let (level, check, sibling, found, down) = (e.label(), e.label(), e.label(), e.label(), e.label());
     let (beyond, unreadable) = (e.label(), e.label());
     // The comparison is signed, so that the sum with an offset is a program's address only if it is higher.
-    asm!(e; cmp(base, gs(slot::STACK_LOW)); jl(unreadable););
+    asm!(e; cmp(base, gs(bounds.low)); jl(unreadable););
     asm!(e; mov(r11, at(r11, node::CHILD)););
     e.here(level)?;
     // The offset of a level of frames has a mark, so that the sum is beyond all memory.
-    asm!(e; mov(scratch, at(r11, node::OFFSET)); add(scratch, base); cmp(scratch, gs(slot::STACK_HIGH)); jae(beyond););
+    asm!(e; mov(scratch, at(r11, node::OFFSET)); add(scratch, base); cmp(scratch, gs(bounds.high)); jae(beyond););
     asm!(e; mov(scratch, qword_ptr(scratch)););
     e.here(check)?;
     asm!(e; cmp(scratch, at(r11, node::WORD)); jne(sibling););
@@ -84,13 +110,13 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
         let (end, open, asked) = (e.label(), e.label(), e.label());
         e.here(beyond)?;
         asm!(e; mov(scratch, at(r11, node::OFFSET)); test(scratch, scratch); jns(unreadable););
-        by_frame(e, Ways { found, end, unreadable }, (base, scratch))?;
+        by_frame(e, Ways { found, end, unreadable }, (base, scratch), bounds.high)?;
         e.here(down)?;
         asm!(e; mov(r11, scratch); jmp(level););
         e.here(unreadable)?;
         asm!(e; mov(r11, at(r11, node::ROOT)););
         keep_argument(e, scratch)?;
-        e.ask(if base == rbp { Question::Frame } else { Question::Stack }, asked)?;
+        e.ask(bounds.asks, asked)?;
         e.here(sibling)?;
         match start {
             Start::Root(_) => {
@@ -149,11 +175,12 @@ struct Ways {
     unreadable: CodeLabel,
 }
 
-/// Compares the frame pointers of a level. In: its first node in r11, its offset in `scratch`.
-fn by_frame(e: &mut Emitter, ways: Ways, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
+/// Compares the frame pointers of a level. In: its first node in r11, its offset in `scratch`. `high` is the word with the
+/// upper bound of readable memory.
+fn by_frame(e: &mut Emitter, ways: Ways, (base, scratch): (AsmRegister64, AsmRegister64), high: u64) -> Emitted {
     let (one, next, in_rbp, have) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; btr(scratch, 63u32); btr(scratch, node::IN_RBP_BIT); jc(in_rbp););
-    asm!(e; add(scratch, base); cmp(scratch, gs(slot::STACK_HIGH)); jae(ways.unreadable););
+    asm!(e; add(scratch, base); cmp(scratch, gs(high)); jae(ways.unreadable););
     asm!(e; mov(scratch, qword_ptr(scratch)); jmp(have););
     e.here(in_rbp)?;
     asm!(e; mov(scratch, rbp););

@@ -178,8 +178,9 @@ pub const OWN_MEMORY_COUNT: u64 = 0x558;
 pub const OWN_MEMORY_MISSED: u64 = 0x5e8;
 /// u64: value of [`OWN_MEMORY_MISSED`] at which the thread next asks the kernel for the memory's mapping.
 pub const OWN_MEMORY_ASK: u64 = 0x5f0;
-/// The five words above, which a new thread or process does not inherit.
-pub const MEMORY_WORDS: [u64; 5] = [STACKS_COUNT, STACKS_ASK, OWN_MEMORY_COUNT, OWN_MEMORY_MISSED, OWN_MEMORY_ASK];
+/// The five words above, and [`VDSO_HIGH`], which a new thread or process does not inherit.
+pub const MEMORY_WORDS: [u64; 6] =
+    [STACKS_COUNT, STACKS_ASK, OWN_MEMORY_COUNT, OWN_MEMORY_MISSED, OWN_MEMORY_ASK, VDSO_HIGH];
 
 /// u64: state of the generator that draws places for windows; zero: not started.
 pub const RING_SEED: u64 = 0x5d0;
@@ -216,6 +217,10 @@ pub const STACK_ANSWER_LOW: u64 = 0x658;
 pub const STACK_ANSWER_HIGH: u64 = 0x660;
 /// u64: a word that the kernel has copied from the stack.
 pub const STACK_WORD: u64 = 0x668;
+/// u64: what [`STACK_LOW`] is, for calls into the vDSO: Go makes these on another stack than all others, in turns with them.
+pub const VDSO_LOW: u64 = 0x670;
+/// u64: what [`STACK_HIGH`] is, for calls into the vDSO.
+pub const VDSO_HIGH: u64 = 0x678;
 /// Two struct iovec, local and remote, for copies by the kernel.
 pub const RING_VECTORS: u64 = 0x680;
 /// Text of a path, which ends at [`RING_PATH_END`].
@@ -310,6 +315,7 @@ pub const fn record_at(offset: u64) -> Option<u64> {
 }
 
 const _: () = {
+    assert!(VDSO_HIGH == VDSO_LOW + 8 && VDSO_HIGH < RING_VECTORS && STACK_WORD < VDSO_LOW);
     assert!(STACK_HIGH == STACK_LOW + 8 && stack::LEN.is_power_of_two() && stack::OWN_LEN.is_power_of_two());
     assert!(REQUESTS + MOST_REQUESTS * REQUEST_LEN <= STACKS);
     assert!(OWN_MEMORY + stack::OWN_LEN * stack::ENTRY <= FRAME_COUNT && MAPS_BEFORE < STACKS_COUNT);

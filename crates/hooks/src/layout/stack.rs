@@ -9,6 +9,9 @@
 //! a new bound. Calls that unmap memory forget the bounds that they overlap before they are made. Calls of another
 //! thread do not: unmapping a stack in use ends the program anyway. A thread may call `exit` when another thread has
 //! its stack already; there the kernel copies each word.
+//!
+//! Calls into the vDSO have bounds of their own ([`super::slot::VDSO_LOW`]): Go makes them on the thread's stack and all
+//! other calls on goroutines', in turns, and each change of bounds costs a walk by the hand-shake's code.
 
 /// Bytes of an entry of [`super::slot::STACKS`]: bounds like [`super::slot::STACK_LOW`] and
 /// [`super::slot::STACK_HIGH`].
