@@ -103,6 +103,7 @@ const OPENS: &[&str] =
 const MAY_OPEN: &[(&str, &str)] = &[
     ("record/src/launch.rs", "/dev/null, between fork and exec"),
     ("record/src/inproc/monitor/shared/remote.rs", "/proc/PID/mem, for writing"),
+    ("record/src/ptrace/arch/aarch64/enter.rs", "the same"),
     ("record/src/inproc/monitor/shared/memory.rs", "files in memory of our own, by their descriptors"),
     ("symbols/src/hostile.rs", "a test"),
     ("cure/src/shim.rs", "a library in a folder of the user's own, O_NOFOLLOW and O_NONBLOCK"),

@@ -28,6 +28,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, target_arch = "aarch64"))]
+pub mod aarch64;
 #[cfg(target_arch = "x86_64")]
 pub mod assemble;
 pub mod layout;

@@ -3,9 +3,8 @@
 #![allow(clippy::print_stderr, reason = "an example prints")]
 
 use std::collections::BTreeMap;
-use systoll_model::{Errno, Recording};
-use systoll_record::inproc::InprocBackend;
-use systoll_record::{Backend, Launch, PtraceBackend, Quiet};
+use systoll_model::{BackendKind, Errno, Recording};
+use systoll_record::{Backend, Launch, PtraceBackend, Quiet, backend};
 
 type Table = BTreeMap<String, (u64, BTreeMap<Errno, u64>)>;
 
@@ -25,7 +24,7 @@ fn main() {
         words.remove(0);
     }
     let launch = Launch { command: words, ..Launch::default() };
-    let recording = match InprocBackend::new().run(&launch, &mut Quiet) {
+    let recording = match backend(BackendKind::Inproc).run(&launch, &mut Quiet) {
         Ok(recording) => recording,
         Err(e) => return eprintln!("{e}"),
     };

@@ -3,13 +3,12 @@
 use crate::backend::{Backend, Control, Launch};
 use crate::bpf::BpfBackend;
 use crate::error::Error;
-use crate::inproc::InprocBackend;
 use crate::ptrace::PtraceBackend;
 use std::time::Duration;
 use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
 
 /// True if [`automatic`] tries the in-process backend first; otherwise that backend watches only when asked for by
-/// name. Its counting code is written for x86-64.
+/// name. On aarch64 it is a preview.
 pub const AUTO_INPROC: bool = cfg!(target_arch = "x86_64");
 
 /// The backend that enters running processes if the user names none: the cheapest one that shows what calls are about.
@@ -19,7 +18,10 @@ pub const ENTERING: BackendKind = if cfg!(target_arch = "x86_64") { BackendKind:
 #[must_use]
 pub fn backend(kind: BackendKind) -> Box<dyn Backend> {
     match kind {
-        BackendKind::Inproc => Box::new(InprocBackend::new()),
+        #[cfg(target_arch = "x86_64")]
+        BackendKind::Inproc => Box::new(crate::inproc::InprocBackend::new()),
+        #[cfg(target_arch = "aarch64")]
+        BackendKind::Inproc => Box::new(PtraceBackend::counting_inside()),
         BackendKind::Bpf => Box::new(BpfBackend::new()),
         // An import has no backend; ptrace can watch nearly anything.
         BackendKind::Ptrace | BackendKind::Import => Box::new(PtraceBackend::new()),

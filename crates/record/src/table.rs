@@ -127,6 +127,8 @@ pub(crate) struct RawRow {
     pub(crate) windows: Vec<u32>,
     /// Processor time inside sampled calls: sum in ns, and number.
     pub(crate) in_call: (u64, u64),
+    /// Calls that threads have counted by themselves under a tracer, and the time in them, ns.
+    pub(crate) inside: (u64, u64),
 }
 
 /// Octaves without a sample, at most, whose calls are divided between the lines of the samples before and after them.
@@ -332,6 +334,7 @@ impl Table {
             picks: Vec::new(),
             windows: Vec::new(),
             in_call: (0, 0),
+            inside: (0, 0),
         });
         self.row_index.insert((image, syscall, context), id);
         (id, true)

@@ -428,7 +428,7 @@ pub enum BackendChoice {
     /// The cheapest that can serve.
     #[default]
     Auto,
-    /// From inside: counting code in the target, which is let go.
+    /// From inside: counting code in the target, which is let go (on aarch64 a preview, for run).
     Inproc,
     /// In the kernel, which counts: as root; counts and times only.
     Bpf,

@@ -11,7 +11,7 @@ mod declined;
 mod monitor;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub use declined::{InprocBackend, can_answer, clean};
+pub use declined::{can_answer, clean};
 #[cfg(target_arch = "x86_64")]
 pub use monitor::{InprocBackend, OwnShare, clean, own_share};
 #[cfg(all(target_arch = "x86_64", any(test, feature = "any-target")))]

@@ -1,5 +1,6 @@
 //! Enters processes that run already: seizes their threads, and lets them go at the end.
 
+use super::arch::OfProcess;
 use super::contexts::Contexts;
 use super::engine::Engine;
 use super::family::foreign_program;
@@ -127,6 +128,7 @@ impl Engine {
             // The kernel counts a call that was interrupted so that its thread could be entered, and we don't.
             audit: IoAudit::default(),
             maps_stale: true,
+            inside: OfProcess::default(),
         };
         self.processes.insert(pid, process);
     }

@@ -52,10 +52,12 @@ impl Engine {
     /// Handles a thread that stopped at a system call's entry or exit.
     pub(super) fn on_call(&mut self, tid: i32) {
         match tracee::call(tid) {
-            Ok(Call::Entry { syscall, args, at }) => self.enter(tid, syscall, args, at),
-            Ok(Call::Exit { result }) => self.leave(tid, result),
+            Ok(Call::Entry { syscall, args, at }) if !self.is_put_off(tid, syscall, &args) => {
+                self.enter(tid, syscall, args, at);
+            }
+            Ok(Call::Exit { result }) if !self.was_put_off(tid) => self.leave(tid, result),
             // The thread is gone, or the stop is not at a call. If the thread ended, that is reported separately.
-            Ok(Call::Neither) | Err(_) => {}
+            _ => {}
         }
     }
 
@@ -111,8 +113,11 @@ impl Engine {
         let ran = if exactly || !never_waits(syscall) { thread.ran_before(tid, !exactly) } else { None };
         thread.signals = 0;
         thread.told_of_child = false;
-        thread.pending =
-            Some(Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window, sampled });
+        let pending = Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window, sampled };
+        self.call_entered(tid, &pending);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.pending = Some(pending);
+        }
     }
 
     /// Unwinds a call's stack. Returns the call's row, and true if it is new.
@@ -152,6 +157,7 @@ impl Engine {
             self.stack.frames.clear();
             return;
         };
+        let regs = self.in_file(pid, regs);
         let Some(process) = self.processes.get_mut(&pid) else { return };
         if process.maps_stale || !process.space.maps_executable(arch::pc(&regs)) {
             process.maps_stale = false;
@@ -258,7 +264,7 @@ impl Engine {
         if !self.names || !self.root.counting || !self.table.has_room_for_stacks() {
             return None;
         }
-        let regs = tracee::registers(tid).ok()?;
+        let regs = self.in_file(pid, tracee::registers(tid).ok()?);
         let process = self.processes.get_mut(&pid)?;
         let mut stack = StackReader { pid, start: arch::sp(&regs), bytes: std::mem::take(&mut self.stack.memory) };
         stack.bytes.clear();
@@ -319,7 +325,7 @@ impl Engine {
         }
         self.table.by_thread(image, tid as u32, pending.syscall, &one);
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.audit.returned(pending.signature.and_then(|s| s.audit), result);
+            process.audit.returned(pending.signature.and_then(|s| s.audit), result, 1);
         }
         // Count the thread's own time only, not the time for which it was queued for a processor. The time for which it
         // ran is its own, even if we slept meanwhile or others had our processor.
@@ -337,6 +343,7 @@ impl Engine {
             self.window_exit(tid, pid, &pending, &call);
         }
         self.after_call(tid, pid, &pending, result);
+        self.call_left(tid, &pending, result);
     }
 
     /// Lists the call if the thread's own time in it, ns, makes it one of the longest.

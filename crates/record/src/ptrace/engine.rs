@@ -1,5 +1,6 @@
 //! The tracer's loop: handles one stop after the other and resumes the thread at once.
 
+use super::arch::OfRun;
 use super::calibrate::Cost;
 use super::patience::Patience;
 use super::sampler::Sampler;
@@ -58,6 +59,7 @@ pub(super) struct Engine {
     /// Facts and limits if processes are watched that ran already.
     pub(super) attachment: Option<Attachment>,
     progress: Progress,
+    pub(super) inside: OfRun,
 }
 
 /// State of the command's own process.
@@ -143,6 +145,7 @@ impl Engine {
             awaited: Awaited::default(),
             attachment: None,
             progress: Progress::default(),
+            inside: OfRun::default(),
         }
     }
 
@@ -298,9 +301,13 @@ impl Engine {
 
     fn on_signal(&mut self, tid: i32, signal: i32) {
         self.adopt_unknown(tid);
+        if self.is_asked(tid, signal) {
+            return self.resume(tid, 0);
+        }
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.signals += 1;
         }
+        self.before_handler(tid, signal);
         self.resume(tid, signal);
     }
 
@@ -324,7 +331,10 @@ impl Engine {
     /// Resumes a thread, even one that we don't know, since only its tracer can resume it. A thread that was killed
     /// meanwhile reports its own end, and a thread that was let go is not ours to resume.
     pub(super) fn resume(&self, tid: i32, signal: i32) {
-        let _ = tracee::resume_to_call(tid, signal);
+        let _ = match self.counts_itself(tid) {
+            true => tracee::resume(tid, signal),
+            false => tracee::resume_to_call(tid, signal),
+        };
     }
 
     fn on_event(&mut self, tid: i32, event: i32, signal: i32) {
@@ -357,6 +367,7 @@ impl Engine {
             libc::PTRACE_EVENT_STOP => {
                 self.adopt_unknown(tid);
                 self.restart_at_entering(tid);
+                self.begins(tid);
                 self.resume(tid, 0);
             }
             _ => self.resume(tid, 0),
@@ -400,6 +411,7 @@ impl Engine {
     /// Detaches from a thread that has stopped, as if nothing had stopped it.
     pub(super) fn leave_stopped(&mut self, stop: Stop) {
         let tid = stop.tid();
+        let asked = matches!(stop, Stop::Signal { signal, .. } if self.is_asked(tid, signal));
         // Watching may end before the stop of entering has been seen.
         if matches!(stop, Stop::Event { event: libc::PTRACE_EVENT_STOP, .. }) && !stop.is_group_stop() {
             self.restart_at_entering(tid);
@@ -411,11 +423,13 @@ impl Engine {
             // A thread that was killed meanwhile has no result.
             let _ = tracee::set_result(tid, tracee::RESTART_UNLESS_HANDLED);
         }
-        self.release(tid, stop.signal_to_leave_with().unwrap_or(0));
+        let signal = if asked { None } else { stop.signal_to_leave_with() };
+        self.release(tid, signal.unwrap_or(0));
     }
 
     /// Detaches from one thread and forgets it.
     pub(super) fn release(&mut self, tid: i32, signal: i32) {
+        self.take_out(tid);
         let _ = tracee::detach(tid, signal);
         self.end_thread(tid);
     }

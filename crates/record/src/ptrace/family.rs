@@ -1,5 +1,6 @@
 //! Follows births, execs and deaths of processes and threads.
 
+use super::arch::OfProcess;
 use super::contexts::Contexts;
 use super::engine::Engine;
 use super::state::{IoAudit, Process, Thread, calls_of};
@@ -29,6 +30,7 @@ impl Engine {
                 start_ns: 0,
                 audit: IoAudit::default(),
                 maps_stale: false,
+                inside: OfProcess::default(),
             },
         );
         self.add_thread(pid, pid);
@@ -60,6 +62,7 @@ impl Engine {
         let parent_image = parent.map(|p| p.image);
         let like = parent_image.map(|i| self.table.images[i.index()].clone());
         let (space, main_seen) = parent.map_or((AddressSpace::new(), false), |p| (p.space.clone(), p.main_seen));
+        let inside = self.inherited(parent_pid);
         let image = Image {
             pid,
             parent: parent_image,
@@ -83,6 +86,7 @@ impl Engine {
                 start_ns,
                 audit: IoAudit::of_child(),
                 maps_stale: !known,
+                inside,
             },
         );
         self.add_thread(tid, pid);
@@ -100,6 +104,7 @@ impl Engine {
     /// Handles an exec: forgets everything about the old program.
     pub(super) fn on_exec(&mut self, tid: i32) {
         self.rename_execing_thread(tid);
+        self.ends(tid);
         if let Some(what) = foreign_program(tid) {
             let exe = procfs::exe(tid).unwrap_or_default();
             self.problems.note(ProblemKind::Unwatched, format!("{exe} is {what} and ran unwatched"));
@@ -146,6 +151,7 @@ impl Engine {
             process.maps_stale = false;
             process.start_ns = now;
             process.audit.restart(tid);
+            process.inside = OfProcess::default();
         }
     }
 
@@ -173,6 +179,7 @@ impl Engine {
 
     /// Reads a thread's figures when it begins to exit, which is the last moment at which they can be read.
     pub(super) fn on_exit_begun(&mut self, tid: i32) {
+        self.take_in(tid);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let pid = thread.pid;
         let cpu = thread.ran(tid).map_or(0, |r| r.cpu_ns);
@@ -265,6 +272,7 @@ impl Engine {
     fn end_thread_of(&mut self, tid: i32, may_end_process: bool) {
         self.abandon_call(tid);
         self.close_window(tid);
+        self.ends(tid);
         let Some(thread) = self.threads.remove(&tid) else { return };
         let Some(process) = self.processes.get_mut(&thread.pid) else { return };
         process.threads = process.threads.saturating_sub(1);

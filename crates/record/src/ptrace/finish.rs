@@ -6,7 +6,7 @@ use super::toll::{Observer, tolls};
 use crate::assemble::{self, NamedTable, Parts, Progress};
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::{sys, windows};
-use systoll_model::{BackendKind, Header, Problem, ProblemKind, Process, Recording, Row};
+use systoll_model::{Header, Problem, ProblemKind, Process, Recording, Row};
 
 impl Engine {
     /// Returns the recording of a run that has ended.
@@ -47,7 +47,7 @@ impl Engine {
         }
         let toll: u64 = named.rows.iter().filter_map(|r| r.counts.toll_ns).sum();
         let processes = self.processes(&named.rows, &observer, wall_ns);
-        let own_cpu = not_below(self.own_cpu(&named.rows, &observer), toll).filter(|own| *own > 0);
+        let own_cpu = not_below(self.own_cpu(&observer), toll).filter(|own| *own > 0);
         if own_cpu.is_none() {
             let text = format!("the command's own CPU time is unknown: {IMPOSSIBLE}");
             named.problems.push(Problem::new(ProblemKind::Price, text));
@@ -65,32 +65,40 @@ impl Engine {
     }
 
     /// Returns the processor time of all threads minus the cost of their stops, ns.
-    fn own_cpu(&self, rows: &[Row], observer: &Observer) -> u64 {
-        let calls = rows.iter().fold(0u64, |sum, r| sum.saturating_add(r.counts.calls));
-        observer.taken_off(self.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)), calls)
+    fn own_cpu(&self, observer: &Observer) -> u64 {
+        observer.taken_off(self.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)), self.stopped())
+    }
+
+    /// Returns the number of calls at which threads stopped.
+    fn stopped(&self) -> u64 {
+        self.table
+            .rows
+            .iter()
+            .fold(0, |sum: u64, r| sum.saturating_add(r.counts.calls - r.inside.0.min(r.counts.calls)))
     }
 
     fn header(&self, progress: &Progress, own_cpu_ns: Option<u64>, observer: &Observer) -> Header {
         let handling = 2.0 * self.stops.handling.0 as f64 / self.stops.handling.1.max(1) as f64;
         let calls = self.table.rows.iter().fold(0, |sum: u64, r| sum.saturating_add(r.counts.calls));
+        let stopped = self.stopped() as f64 / calls.max(1) as f64;
         // The idle child used for calibration may have waited where this run did not, so the figure is bounded by the
         // run's own time a call.
         let room = progress.wall_ns as f64 * self.seen.most_threads.max(1) as f64 / calls.max(1) as f64;
         Header {
             own_cpu_ns,
-            observer_ns_per_call: observer.cpu_ns_per_call(),
-            observer_wall_ns_per_call: (self.measured.cost.wall_ns + handling).min(room),
+            observer_ns_per_call: observer.cpu_ns_per_call() * stopped,
+            observer_wall_ns_per_call: ((self.measured.cost.wall_ns + handling) * stopped).min(room),
             toll_estimated: true,
             attached: self.attachment.map(|attachment| attachment.facts),
-            ..assemble::header(BackendKind::Ptrace, &self.measured.facts, progress, &self.table, &self.windows)
+            ..assemble::header(self.inside.kind(), &self.measured.facts, progress, &self.table, &self.windows)
         }
     }
 
     fn processes(&self, rows: &[Row], observer: &Observer, wall_ns: u64) -> Vec<Process> {
         let mut calls = vec![0u64; self.table.images.len()];
         let mut tolls = vec![0u64; self.table.images.len()];
-        for row in rows {
-            calls[row.process.0 as usize] += row.counts.calls;
+        for (row, raw) in rows.iter().zip(&self.table.rows) {
+            calls[row.process.0 as usize] += row.counts.calls.saturating_sub(raw.inside.0);
             tolls[row.process.0 as usize] += row.counts.toll_ns.unwrap_or(0);
         }
         let images = self.table.images.iter().zip(calls.into_iter().zip(tolls));

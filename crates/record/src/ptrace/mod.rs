@@ -3,6 +3,7 @@
 //! Invariants: we never set a seccomp filter in a target and never set PTRACE_O_EXITKILL; when systoll dies the kernel
 //! detaches every target, and it runs on.
 
+mod arch;
 mod attach;
 mod calibrate;
 mod calls;
@@ -30,23 +31,38 @@ use std::time::Duration;
 use systoll_model::{BackendKind, Recording, Spread};
 
 /// The backend that watches by ptrace.
-#[derive(Debug, Default)]
-pub struct PtraceBackend(());
+#[derive(Debug)]
+pub struct PtraceBackend {
+    kind: BackendKind,
+}
+
+impl Default for PtraceBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl PtraceBackend {
     /// Creates a backend that has probed nothing yet.
     pub fn new() -> Self {
-        Self::default()
+        Self { kind: BackendKind::Ptrace }
+    }
+
+    /// Creates the in-process backend: programs that it starts count most of their calls themselves, and ask their tracer
+    /// about the others. A preview.
+    #[cfg(target_arch = "aarch64")]
+    pub fn counting_inside() -> Self {
+        Self { kind: BackendKind::Inproc }
     }
 }
 
 impl Backend for PtraceBackend {
     fn kind(&self) -> BackendKind {
-        BackendKind::Ptrace
+        self.kind
     }
 
     fn probe(&self) -> Probe {
-        let mut probe = Probe { kind: BackendKind::Ptrace, can_run: false, found: Vec::new(), missing: Vec::new() };
+        let mut probe = Probe { kind: self.kind, can_run: false, found: Vec::new(), missing: Vec::new() };
         match calibrate::calibrate() {
             Ok(cost) => {
                 probe.can_run = true;
@@ -75,7 +91,7 @@ impl Backend for PtraceBackend {
 
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
         if !launch.how.elisions.is_empty() {
-            return Err(Error::NoElision(BackendKind::Ptrace));
+            return Err(Error::NoElision(self.kind));
         }
         if let Some(why) = crate::sandbox::kills(BackendKind::Ptrace) {
             return Err(Error::refused(BackendKind::Ptrace, why));
@@ -87,6 +103,7 @@ impl Backend for PtraceBackend {
         let facts = RunFacts::of(launch, systoll_price::crossing(CROSSING));
 
         let mut engine = Engine::new(&launch.how, true);
+        engine.count_as(self.kind);
         let held = prepared.start(&signals.original_mask())?;
         (engine.measured.cost, engine.measured.facts) = (cost, facts);
         engine.awaited = Awaited::of(launch);
@@ -98,6 +115,10 @@ impl Backend for PtraceBackend {
     }
 
     fn attach(&mut self, running: &Running, control: &mut dyn Control) -> Result<Recording, Error> {
+        if self.kind == BackendKind::Inproc {
+            let why = "it watches what it starts, not what runs already: --backend ptrace does that here";
+            return Err(Error::refused(self.kind, why.into()));
+        }
         if !running.how.elisions.is_empty() || running.in_turns {
             return Err(Error::NoElision(BackendKind::Ptrace));
         }

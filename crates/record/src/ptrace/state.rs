@@ -1,5 +1,6 @@
 //! The tracer's state of each process and thread.
 
+use super::arch::{OfProcess, OfThread};
 use super::contexts::{Contexts, ReadAhead};
 use crate::procfs::{self, IoCalls, SchedTimes, Schedstat};
 use crate::raw_window::RawWindow;
@@ -65,6 +66,7 @@ pub(super) struct Process {
     pub(super) audit: IoAudit,
     /// True if executable memory may have been mapped since `space` was updated.
     pub(super) maps_stale: bool,
+    pub(super) inside: OfProcess,
 }
 
 impl Process {
@@ -96,6 +98,8 @@ pub(super) struct Thread {
     pub(super) cpu_base_ns: u64,
     /// The call in which the thread waited when it was entered, until it has stopped.
     pub(super) entered: Option<Waits>,
+    #[cfg_attr(not(target_arch = "aarch64"), expect(dead_code, reason = "threads count themselves on aarch64 only"))]
+    pub(super) inside: OfThread,
 }
 
 /// A call that a thread has entered and not left.
@@ -129,6 +133,7 @@ impl Thread {
             let_go_ns: None,
             cpu_base_ns: 0,
             entered: None,
+            inside: OfThread::default(),
         }
     }
 
@@ -247,26 +252,26 @@ impl IoAudit {
         }
     }
 
-    /// Adds a call that returned.
-    pub(super) fn returned(&mut self, audit: Option<Audit>, result: i64) {
+    /// Adds calls that returned.
+    pub(super) fn returned(&mut self, audit: Option<Audit>, result: i64, calls: u64) {
         let Some(audit) = audit else { return };
         let counted = match Errno::from_result(result) {
             Some(errno) => audit.failure(errno),
             None => audit.success(),
         };
-        self.add(audit, counted);
+        self.add(audit, counted, calls);
     }
 
     /// Adds a call that never returned.
     pub(super) fn unreturned(&mut self, audit: Option<Audit>) {
         if let Some(audit) = audit {
-            self.add(audit, AuditDecision::Perhaps);
+            self.add(audit, AuditDecision::Perhaps, 1);
         }
     }
 
-    fn add(&mut self, audit: Audit, counted: AuditDecision) {
-        let low = u64::from(counted == AuditDecision::Yes);
-        let high = u64::from(counted != AuditDecision::No);
+    fn add(&mut self, audit: Audit, counted: AuditDecision, calls: u64) {
+        let low = if counted == AuditDecision::Yes { calls } else { 0 };
+        let high = if counted == AuditDecision::No { 0 } else { calls };
         for (applies, range) in [(audit.reads(), &mut self.reads), (audit.writes(), &mut self.writes)] {
             if applies {
                 range.0 += low;

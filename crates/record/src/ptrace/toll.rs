@@ -66,7 +66,9 @@ pub(super) fn tolls(table: &Table, windows: &[&RawWindow], observer: &Observer, 
             own += 1;
             price = better.ns;
         }
-        (price * calls as f64) as u64
+        // Of calls that were timed, the price is an upper bound as their time is.
+        let (inside, ns) = row.inside;
+        (price * calls.saturating_sub(inside) as f64 + (price * inside as f64).min(ns as f64)) as u64
     };
     table.rows.iter().enumerate().map(toll).collect()
 }

@@ -5,16 +5,14 @@
 
 pub(crate) mod arch;
 mod cut_off;
-#[cfg(target_arch = "x86_64")]
 mod remote_call;
 mod requests;
 mod stops;
 
-pub(crate) use arch::{Regs, Waits, registers, set_result};
+pub(crate) use arch::{Regs, Waits, registers, set_registers, set_result};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use arch::{set_gs_base, set_registers, undisturbed};
+pub(crate) use arch::{set_gs_base, undisturbed};
 pub(crate) use cut_off::*;
-#[cfg(target_arch = "x86_64")]
 pub(crate) use remote_call::*;
 pub(crate) use requests::*;
 pub(crate) use stops::*;

@@ -13,6 +13,8 @@ pub(crate) type Regs = libc::user_regs_struct;
 /// Sets of registers (linux/elf.h): the general ones, and the address of the thread's own data (TPIDR_EL0).
 const NT_PRSTATUS: usize = 1;
 const NT_ARM_TLS: usize = 0x401;
+/// The number of the call at whose entry a thread has stopped.
+const NT_ARM_SYSTEM_CALL: usize = 0x404;
 
 /// Reads a set of a stopped thread's registers into `all`, whose first bytes it may fill.
 fn read<T>(tid: i32, set: usize, all: &mut T) -> Result<(), Errno> {
@@ -29,13 +31,22 @@ pub(crate) fn registers(tid: i32) -> Result<Regs, Errno> {
     Ok(regs)
 }
 
-/// Sets the general registers of a stopped thread.
-fn set_registers(tid: i32, regs: &Regs) -> Result<(), Errno> {
-    let mut at =
-        libc::iovec { iov_base: std::ptr::from_ref(regs).cast_mut().cast::<c_void>(), iov_len: size_of::<Regs>() };
-    // SAFETY: the kernel reads at most `iov_len` bytes of `regs`.
-    let done = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, tid, NT_PRSTATUS, &raw mut at) };
+/// Writes a set of a stopped thread's registers.
+fn write<T>(tid: i32, set: usize, all: &T) -> Result<(), Errno> {
+    let mut at = libc::iovec { iov_base: std::ptr::from_ref(all).cast_mut().cast::<c_void>(), iov_len: size_of::<T>() };
+    // SAFETY: the kernel reads at most `iov_len` bytes of `all`, a struct of plain numbers.
+    let done = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, tid, set, &raw mut at) };
     if done == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// Sets the general registers of a stopped thread.
+pub(crate) fn set_registers(tid: i32, regs: &Regs) -> Result<(), Errno> {
+    write(tid, NT_PRSTATUS, regs)
+}
+
+/// Makes a thread that has stopped at a call's entry leave the call out.
+pub(crate) fn leave_call_out(tid: i32) -> Result<(), Errno> {
+    write(tid, NT_ARM_SYSTEM_CALL, &-1i32)
 }
 
 /// Sets the result of a thread's call: of the one at whose end it has stopped.
@@ -107,6 +118,27 @@ pub(crate) fn pc(regs: &Regs) -> u64 {
 /// Returns the stack pointer.
 pub(crate) fn sp(regs: &Regs) -> u64 {
     regs.sp
+}
+
+/// Returns the registers with which a thread makes a call by the `svc` at `at`.
+pub(crate) fn with_call(regs: &Regs, at: u64, (number, args): (i64, [u64; 6])) -> Regs {
+    let mut regs = Regs { pc: at, ..*regs };
+    regs.regs[..6].copy_from_slice(&args);
+    regs.regs[8] = number as u64;
+    regs
+}
+
+/// Returns the register with a call's result.
+pub(crate) fn result(regs: &Regs) -> u64 {
+    regs.regs[0]
+}
+
+/// Returns the ticks in a second of the clock that programs can read (CNTVCT_EL0).
+pub(crate) fn clock_rate() -> u64 {
+    let rate: u64;
+    // SAFETY: reads a register that programs may read.
+    unsafe { std::arch::asm!("mrs {}, cntfrq_el0", out(reg) rate, options(nomem, nostack)) };
+    rate.max(1)
 }
 
 /// Returns the address of the thread's own data; the C library's struct of the thread lies before it.
