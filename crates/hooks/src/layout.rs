@@ -37,7 +37,7 @@ pub use saved::Saved;
 use systoll_model::Sysno;
 
 /// Version of everything in this file; memory laid out by another version can't be read.
-pub const VERSION: u64 = 14;
+pub const VERSION: u64 = 15;
 
 /// Address of the image: far from where Linux maps anything by itself, with or without ASLR, and from where programs do:
 /// V8 maps its heap at random places below 2^46, race detectors keep their shadows from 2^44 to 0x3800_0000_0000.

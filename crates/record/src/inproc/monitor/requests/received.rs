@@ -73,6 +73,10 @@ pub(crate) fn on_entry(
             windows::record(targets, knowledge, draft, waiter, &entered, run_ns);
             return true;
         }
+        // Another thread received before this one, which would go on to ask at each call.
+        if !writes && draft.windows.armed.remove(&thread).is_some() {
+            windows::set_wanted(&targets.memory, thread, want::NOTHING);
+        }
     }
     let is_armed = count_armed(&targets.memory, &mut draft.windows, thread);
     if is_armed {
