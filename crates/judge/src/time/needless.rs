@@ -45,6 +45,10 @@ const HELD_BACK: [(NeedlessKind, RangeInclusive<u64>); 2] =
 /// on.
 const LEAST_RAN_OUT: f64 = 0.2;
 
+/// Least mean time, ns, of waits that only the clock ended, if they are fewer than [`LEAST_WAITS`]. A program that waited for
+/// deadlines by hundreds of polls had a few of 2 ms among them.
+const FEW_NS: u64 = 100_000_000;
+
 /// Range of waits for a connection whose first message was dropped, ns: the kernel sends it again after a second
 /// (TCP_TIMEOUT_INIT).
 const DROPPED: RangeInclusive<u64> = 990_000_000..=1_200_000_000;
@@ -141,7 +145,8 @@ pub(super) fn needless(
     let any = found.surely().any(|sum| sum.calls >= LEAST_WAITS);
     let is_alone = |sum: &NeedlessWaits| sum.kind != NeedlessKind::RanOut || !any;
     // A few long waits that nothing but the clock ended take as much as many short ones.
-    let is_enough = |sum: &NeedlessWaits| sum.calls >= LEAST_WAITS || sum.kind == NeedlessKind::RanOut;
+    let are_long = |sum: &NeedlessWaits| sum.kind == NeedlessKind::RanOut && sum.ns >= FEW_NS.saturating_mul(sum.calls);
+    let is_enough = |sum: &NeedlessWaits| sum.calls >= LEAST_WAITS || are_long(sum);
     let claimed = found.sums.into_iter().filter(|(_, sum)| is_enough(sum) && is_alone(sum));
     // Threads that wait at the same time hold the run up together.
     let held_up = |(place, sum): (Place<'_>, NeedlessWaits)| {
