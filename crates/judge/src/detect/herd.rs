@@ -2,7 +2,6 @@
 
 use super::between::Between;
 use super::families::roots;
-use super::sync;
 use crate::causes::fact::Fact;
 use crate::collections::hash::{Map, Set};
 use crate::collections::sums::Sums;
@@ -39,8 +38,7 @@ fn address(step: &Step<'_>) -> Address {
 }
 
 /// Claims wake-ups after which the thread found nothing to do.
-#[derive(Default)]
-pub(super) struct Herd {
+pub(super) struct Herd<'a> {
     /// Wakes and waits, by address.
     woken: Map<Address, Woken>,
     /// By address: number of wake-ups since the last one that may have found work.
@@ -48,14 +46,14 @@ pub(super) struct Herd {
     /// Processes whose wake-ups leave no time for work, each with a system call that waits or wakes.
     idle: Vec<(u32, Sysno)>,
     /// Processes in which most syncs are followed by a call that wakes several threads: all of them waited for that sync.
-    synced: Set<u32>,
+    synced: &'a Set<u32>,
     /// Processes in which, or beside which, others may take what a descriptor has.
     shared: Set<u32>,
     between: Between,
 }
 
-impl Herd {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+impl<'a> Herd<'a> {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics, synced: &'a Set<u32>) -> Self {
         let waking = recording.rows.iter().filter(|row| semantics.lines_of(row.syscall).may_wake());
         let calls: Map<_, u64> = Sums::of(waking.map(|row| ((row.process.0, row.syscall), row.counts.calls)));
         let switch = recording.prices.switch.map_or(0.0, |s| s.min);
@@ -65,8 +63,8 @@ impl Herd {
             (cpu as f64) < NO_WORK * switch * (*n / 2) as f64
         };
         let idle = calls.iter().filter(|c| idle(*c)).map(|(key, _)| *key).collect();
-        let (synced, shared) = (sync::shared(recording, semantics), with_others(recording));
-        Self { idle, synced, shared, between: Between::new(recording), ..Self::default() }
+        let (woken, since) = Default::default();
+        Self { woken, since, idle, synced, shared: with_others(recording), between: Between::new(recording) }
     }
 
     /// Claims the futex calls of threads that are woken as a herd: all wait and wake calls from one wait to the next,
@@ -292,7 +290,7 @@ fn ready(steps: &[Step<'_>], shared: &Set<u32>, claims: &mut Claims) {
     }
 }
 
-impl Detector for Herd {
+impl Detector for Herd<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         self.note_work(steps);
         let process = steps.first().map(|step| step.observed.window.process.0);

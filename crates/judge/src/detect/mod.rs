@@ -110,6 +110,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
     let (mapped, writers) = (mapped::mapped_files(recording, semantics), mapped::writers(recording, semantics));
     let signalled = signalled::signalled(recording);
     let (single, threaded) = (with_one_thread(recording), with_several_threads(recording));
+    let synced = sync::shared(recording, semantics);
     let rung = awake::Rung::of(recording, semantics);
     // Each with the signs that it looks for: it is given only the windows that show one of them. A call has the claim of the
     // first detector that makes one.
@@ -138,7 +139,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::CALL, Box::new(reconnect::Reconnect::new(recording, semantics))),
         (Signs::ARMS, Box::new(rearm::Rearm::new(recording, semantics))),
         (Signs::CALL, Box::new(search::Search::new(recording, semantics))),
-        (Signs::NOTHING.and(Signs::WAKES), Box::new(herd::Herd::new(recording, semantics))),
+        (Signs::NOTHING.and(Signs::WAKES), Box::new(herd::Herd::new(recording, semantics, &synced))),
         (Signs::CALL, Box::new(failing::Failing::new(&rung, recording))),
         (Signs::ATTRIBUTE.and(Signs::PATH), Box::new(nowhere::Nowhere::new(recording))),
         (Signs::MOVES, Box::new(awake::Awake::new(&rung, recording))),
@@ -155,7 +156,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics, options: &Opt
         (Signs::KERNEL_LOCKS, Box::new(kernel_locks::window)),
         (Signs::CALL, Box::new(handoff::Handoff::new(&rung, recording, semantics))),
         (Signs::MOVES, Box::new(held_back::HeldBack::new(recording, semantics))),
-        (Signs::SETS, Box::new(sync::Sync::new(recording, semantics, &writers, &threaded))),
+        (Signs::SETS, Box::new(sync::Sync::new(recording, semantics, [&threaded, &synced], &writers))),
         (Signs::CALL, Box::new(reopen::Reopen::new(recording, semantics))),
         (Signs::MOVES, Box::new(own_pipe::OwnPipe::new(recording, semantics))),
     ];

@@ -47,7 +47,7 @@ pub(super) struct Sync<'a> {
     threaded: &'a Set<u32>,
     silent: Set<u32>,
     /// Processes in which several threads wait for most syncs together.
-    shared: Set<u32>,
+    shared: &'a Set<u32>,
     /// Processes that give a file another name.
     renaming: Set<u32>,
     synced: Set<(u32, Arc<str>)>,
@@ -62,8 +62,8 @@ impl<'a> Sync<'a> {
     pub(super) fn new(
         recording: &Recording,
         semantics: &Semantics,
+        [threaded, shared]: [&'a Set<u32>; 2],
         writers: &'a Writers,
-        threaded: &'a Set<u32>,
     ) -> Self {
         let rows = looked_at(recording, semantics);
         let renames = |row: &&Row| semantics.lines_of(row.syscall).names() && row.counts.calls > 0;
@@ -83,7 +83,7 @@ impl<'a> Sync<'a> {
             writers,
             threaded,
             silent: silent.map(|(process, _)| process).collect(),
-            shared: shared(recording, semantics),
+            shared,
             renaming,
             synced: Set::default(),
             replaced: Set::default(),

@@ -113,9 +113,9 @@ pub(super) fn by_place<K: Eq + Hash>(
     sums.groups
 }
 
-/// Returns the lines of scripts that make a row's calls, and the number of independent samples that their samples are worth. If
-/// samples by object are known, the lines are those of these: of many of them only the object was asked, so that they show better
-/// than stacks alone how often each line makes the calls.
+/// Returns the lines of scripts that make a row's calls, and the number of independent samples that their samples are worth. The
+/// lines are taken from samples by object, if there are any: these are many more, as most of them cost no stack, and show better how
+/// often each line makes the calls.
 fn sampled_lines<'a>(recording: &Recording, id: RowId, row: &'a Row) -> (Cow<'a, [RowLine]>, f64) {
     let samples: Vec<&ObjectSample> =
         recording.object_samples_of(id).iter().filter(|sample| sample.line.is_some()).collect();

@@ -250,8 +250,8 @@ pub struct Finding {
     /// The rows with the calls, costliest first.
     pub rows: Vec<RowId>,
     /// For each of `rows` the row of [`crate::Judgement::strands`] that holds the calls about the finding's objects: its
-    /// lines, callers and API are those of these calls. Before them, if the calls wait for data that were held back, those that
-    /// sent these data.
+    /// lines, callers and API are those of these calls. If the calls wait for data that were held back, the rows that sent these data
+    /// come before them.
     pub strands: Vec<RowId>,
     /// Lines of scripts whose waits were longer than they had to be, or that waited for the processes that are started, the
     /// most first; empty if none of the stacks of such waits was sampled. `None` if the finding is about other calls, or no

@@ -146,7 +146,7 @@ pub(super) struct Users {
     readers: BTreeMap<String, BTreeSet<u32>>,
     /// By row the name that stands for all that it is about, as far as windows show; empty if there is none.
     only: BTreeMap<RowId, String>,
-    /// The same by row and script's line, as far as samples show.
+    /// By row and script's line the name that stands for all that samples of the line are about; empty if there is none.
     of_line: BTreeMap<(RowId, FrameId), String>,
     /// Process ids that use a socket, by its name.
     sockets: BTreeMap<String, BTreeSet<u32>>,
@@ -359,12 +359,10 @@ fn end_of(span: &WaitSpan, recording: &Recording, threads: &Threads<'_>, users: 
         _ if may_be_queued(span, signature, users) => WaitEnd::of(WaitClass::Processor),
         _ => {
             let end = of_object(span, signature, users, &|pids| by_one_of(pids), threads);
-            let receives = RECEIVES.contains(&name) || ON_DESCRIPTORS.contains(&name);
             let of_child = || Some(by_one_of(&threads.descendants(span))).filter(|end| end.by.is_some());
-            let may_be_child = end.class == WaitClass::Unknown
-                && receives
-                && !users.received.get(&span.pid).is_some_and(|r| r.any_socket);
-            // Who starts programs and talks to nobody else waits for their output.
+            let any_socket = || users.received.get(&span.pid).is_some_and(|received| received.any_socket);
+            let may_be_child = end.class == WaitClass::Unknown && receives(name) && !any_socket();
+            // A process that starts programs, and is seen to receive from nobody else, waits for their output.
             if may_be_child { of_child().unwrap_or(end) } else { end }
         }
     }
@@ -380,6 +378,11 @@ fn may_be_queued(span: &WaitSpan, signature: Option<&Signature>, users: &Users) 
 fn was_queued(span: &WaitSpan, users: &Users) -> bool {
     let part = users.queued.get(&span.pid).filter(|_| span.pid == span.tid).copied().unwrap_or(1.0);
     span.queued_most_ns.is_some_and(|queued| part * queued as f64 >= MOSTLY_QUEUED * span.ns as f64)
+}
+
+/// Returns true if a call receives, or waits until it can.
+fn receives(name: &str) -> bool {
+    RECEIVES.contains(&name) || ON_DESCRIPTORS.contains(&name)
 }
 
 /// Returns true if a call may wait for others. A close does so with SO_LINGER only (man 7 socket), which is rare.
@@ -419,7 +422,7 @@ fn of_object(
         };
         return WaitEnd::of(class);
     };
-    let receives = RECEIVES.contains(&name) || ON_DESCRIPTORS.contains(&name);
+    let receives = receives(name);
     if is_pipe(object) || is_socket(object) {
         let unknown = match is_socket(object) {
             // Only calls that move data wait for the other end.

@@ -50,8 +50,8 @@ impl JudgedTime {
     /// Returns true if the run lets time pass for most of its time.
     pub(crate) fn keeps_pace(&self) -> bool {
         let Some(wall) = &self.wall else { return false };
-        let of_clock = wall.parts.iter().filter(|part| part.class == WaitClass::Clock).map(|part| part.ns);
-        of_clock.fold(0, u64::saturating_add) as f64 >= PACED * wall.wall_ns.saturating_sub(wall.systoll_ns) as f64
+        let of_clock = wall.by_class().into_iter().find(|(class, _)| *class == WaitClass::Clock);
+        of_clock.map_or(0, |(_, ns)| ns) as f64 >= PACED * wall.wall_ns.saturating_sub(wall.systoll_ns) as f64
     }
 }
 

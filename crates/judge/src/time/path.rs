@@ -225,9 +225,11 @@ const LEAST_KNOWN: u64 = 2;
 /// The waits to which the lines of a row belong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinesOf {
+    /// To all waits of the row.
     All,
-    /// To waits of several lines or threads, of which any may have made a few of them.
+    /// To waits of several lines or threads: any of them may have made a few waits.
     Several,
+    /// To other waits.
     Others,
 }
 
