@@ -18,8 +18,8 @@ const FRAME: Reg = 29;
 const LINK: Reg = 30;
 const NUMBER: Reg = 8;
 
-/// First and last number of the calls of which only those that make memory executable have a context of their own: mmap
-/// and mprotect, and others between them (asm-generic/unistd.h).
+/// First and last number of a few calls, mmap and mprotect among them (asm-generic/unistd.h), that have a context of their own if
+/// they make memory executable.
 const MAPPING: Range<u32> = 222..226;
 
 /// Bytes that registers take on the stack where they are kept, with 16 more that may be in use below sp: Go stores its
@@ -353,9 +353,19 @@ fn increment(c: &mut Code, base: Reg, offset: u64) {
     c.word(str(C, base, offset));
 }
 
+/// Stores `value` in a word of the entry in [`A`] that is smaller. Lost: `scratch`.
+fn keep_larger(c: &mut Code, value: Reg, scratch: Reg, offset: u64) {
+    let is_not = c.label();
+    c.word(ldr(scratch, A, offset));
+    c.word(cmp(value, scratch));
+    c.to(b_if(LS), is_not);
+    c.word(str(value, A, offset));
+    c.place(is_not);
+}
+
 /// Counts a call that has returned, at the entry that was noted before it.
 fn returned(c: &mut Code) {
-    let [out, not_longer, not_shorter, failed, done] = std::array::from_fn(|_| c.label());
+    let [out, failed, done] = std::array::from_fn(|_| c.label());
     load_slot(c, out);
     c.word(ldr(A, SLOT, slot::PENDING));
     c.to(cbz(A), out);
@@ -365,17 +375,9 @@ fn returned(c: &mut Code) {
     c.word(ldr(C, A, entry::TICKS));
     c.word(add_shifted(C, C, B_, 0));
     c.word(str(C, A, entry::TICKS));
-    c.word(ldr(C, A, entry::LONGEST));
-    c.word(cmp(B_, C));
-    c.to(b_if(LS), not_longer);
-    c.word(str(B_, A, entry::LONGEST));
-    c.place(not_longer);
+    keep_larger(c, B_, C, entry::LONGEST);
     c.word(mvn(C, B_));
-    c.word(ldr(D, A, entry::SHORTEST));
-    c.word(cmp(C, D));
-    c.to(b_if(LS), not_shorter);
-    c.word(str(C, A, entry::SHORTEST));
-    c.place(not_shorter);
+    keep_larger(c, C, D, entry::SHORTEST);
     c.word(orr_one(B_, B_));
     c.word(clz(B_, B_));
     c.word(add_shifted(B_, A, B_, 3));

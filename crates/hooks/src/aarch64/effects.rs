@@ -1,4 +1,4 @@
-//! What an instruction reads and writes, and where it leads: enough to show that registers are free at a place.
+//! Decodes what an instruction reads and writes, and where it leads, as far as that shows that registers are free at a place.
 //!
 //! Invariant: registers that an instruction reads are all among `reads`; those among `writes` it surely writes. What is not
 //! decoded reads everything.
@@ -155,11 +155,11 @@ fn leads(w: u32) -> Effects {
         0xd4 if w & 0x1f == 1 => of(0x13f, 0, Flow::Next),
         0xd4 => of(0, 0, Flow::Nowhere),
         0xd5 if w >> 12 == 0xd_5032 => {
-            // Hints: those that authenticate use x16 and x17.
+            // Hints: authentication of pointers uses x16 and x17.
             let uses = matches!(w >> 5 & 0x7f, 8 | 10 | 12 | 14);
             of(if uses { 3 << 16 } else { 0 }, 0, Flow::Next)
         }
-        // System registers, of which one is the flags.
+        // System registers; the flags are one.
         0xd5 if w >> 21 & 1 == 1 => of(FLAGS, field(w, 0), Flow::Next),
         0xd5 => of(field(w, 0), 0, Flow::Next),
         0xd6 | 0xd7 => match w >> 21 & 3 {

@@ -245,7 +245,7 @@ pub(super) const fn orr_one(d: Reg, n: Reg) -> u32 {
     0xb240_0000 | n << 5 | d
 }
 
-/// Keeps the lowest 48 bits: of a return address, those that are no authentication code.
+/// Keeps the lowest 48 bits: a return address without its authentication code.
 pub(super) const fn and_address(d: Reg, n: Reg) -> u32 {
     0x9240_bc00 | n << 5 | d
 }

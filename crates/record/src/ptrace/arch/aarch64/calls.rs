@@ -127,8 +127,7 @@ impl Engine {
             at = next;
         }
         let asked = Asked::of(&regs.regs);
-        let told = callers.get(..callers.len().min(levels as usize + 1))?;
-        let expected = key(&asked, told);
+        let expected = key(&asked, callers.get(..callers.len().min(levels as usize + 1))?);
         (expected == asked.key).then_some(Unknown { key: expected, callers })
     }
 

@@ -70,8 +70,8 @@ impl Engine {
         let first = inside.base + slot_at(slot.index) + slot::TABLE;
         let row = slot.rows.iter().find(|(at, _)| first + at * entry::SIZE == under_way);
         if let Some(row) = row.and_then(|(_, row)| self.table.rows.get_mut(*row as usize)) {
-            row.entered += 1;
-            row.counts.unreturned += 1;
+            row.entered = row.entered.saturating_add(1);
+            row.counts.unreturned = row.counts.unreturned.saturating_add(1);
         }
         inside.shared.give_back(slot.index, &slot.rows);
     }

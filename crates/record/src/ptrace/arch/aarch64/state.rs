@@ -20,7 +20,7 @@ pub(super) type CodeId = ((u32, u32), u64, u64, u64);
 /// Address of mapped code, and what it is.
 pub(super) type Mapped = (u64, CodeId);
 
-/// What a run has.
+/// State of the counting code for a whole run.
 #[derive(Default)]
 pub(crate) struct OfRun {
     /// True if processes are to count themselves.
@@ -51,7 +51,7 @@ impl OfRun {
     }
 }
 
-/// What a process has.
+/// State of the counting code for a process.
 #[derive(Clone, Default)]
 pub(crate) struct OfProcess {
     pub(super) inside: Option<Inside>,
@@ -78,7 +78,7 @@ pub(super) struct Inside {
     pub(super) known: Vec<Mapped>,
 }
 
-/// What a thread has.
+/// State of the counting code for a thread.
 #[derive(Default)]
 pub(crate) struct OfThread {
     pub(super) slot: Option<Slot>,
@@ -123,6 +123,7 @@ pub(super) struct Slot {
 
 /// Memory that processes which were forked from one another share with us.
 pub(super) struct Shared {
+    /// The memory. Before it lie [`LINK`] bytes that are ours alone.
     memory: NonNull<u8>,
     free: RefCell<Vec<u64>>,
     made: Cell<u64>,
@@ -141,13 +142,20 @@ impl Shared {
             return Err(std::io::Error::last_os_error());
         }
         let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let alone = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let len = LINK + layout::SIZE as usize;
         // SAFETY: a new mapping, at an address that the kernel chooses.
-        let at = unsafe {
-            libc::mmap(std::ptr::null_mut(), layout::SIZE as usize, rights, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
-        let memory = NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED);
-        let memory = memory.ok_or_else(std::io::Error::last_os_error)?;
-        Ok(Self { memory, free: RefCell::default(), made: Cell::new(0) })
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, rights, alone, -1, 0) };
+        let start = NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED);
+        let start = start.ok_or_else(std::io::Error::last_os_error)?;
+        // SAFETY: within the mapping.
+        let memory = unsafe { start.add(LINK) };
+        let made = Self { memory, free: RefCell::default(), made: Cell::new(0) };
+        let kind = libc::MAP_SHARED | libc::MAP_FIXED;
+        // SAFETY: takes the place of a part of the mapping that was just made, to which nothing refers.
+        let at =
+            unsafe { libc::mmap(memory.as_ptr().cast(), layout::SIZE as usize, rights, kind, file.as_raw_fd(), 0) };
+        if at == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(made) }
     }
 
     /// Returns the word at an offset.
@@ -205,7 +213,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nothing refers to it any more.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), layout::SIZE as usize) };
+        unsafe { libc::munmap(self.memory.as_ptr().sub(LINK).cast(), LINK + layout::SIZE as usize) };
     }
 }
 
@@ -230,14 +238,15 @@ struct Head {
     pending: *mut u8,
 }
 
-/// Offset of the list's entry in a memory's head: the address of the next one, in this process.
-const ENTRY: u64 = layout::OWNER + 8;
+/// Distance of the list's entry, the address of the next one, before a memory. The kernel follows it, so it lies where no process
+/// but this one can write: a page of the largest size that aarch64 has.
+const LINK: usize = 64 << 10;
 
 impl Notices {
     /// Makes the list of all memories that a process still has.
     fn link(&mut self) {
         let head = *self.head.get_or_insert_with(|| {
-            let offset = layout::OWNER as libc::c_long - ENTRY as libc::c_long;
+            let offset = LINK as libc::c_long + layout::OWNER as libc::c_long;
             let head = Box::leak(Box::new(Head { first: std::ptr::null_mut(), offset, pending: std::ptr::null_mut() }));
             head.first = std::ptr::from_mut(head).cast();
             // SAFETY: the list is never freed, so the kernel finds it whenever the thread ends. The C library's own list,
@@ -250,8 +259,12 @@ impl Notices {
         let mut next: *mut u8 = head.as_ptr().cast();
         for shared in &self.shared {
             shared.half(layout::OWNER).store(nix::unistd::gettid().as_raw() as u32, Ordering::Relaxed);
-            shared.word(ENTRY).store(next as u64, Ordering::Relaxed);
-            next = shared.memory.as_ptr().wrapping_add(ENTRY as usize);
+            // SAFETY: within the mapping, in the part that only this thread refers to.
+            unsafe {
+                let entry = shared.memory.as_ptr().sub(LINK);
+                entry.cast::<*mut u8>().write_volatile(next);
+                next = entry;
+            }
         }
         // SAFETY: the list was leaked, so it still exists, and only this thread refers to it.
         unsafe { (&raw mut (*head.as_ptr()).first).write_volatile(next) };

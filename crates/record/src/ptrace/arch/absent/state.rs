@@ -2,7 +2,7 @@
 
 use systoll_model::BackendKind;
 
-/// What a run has.
+/// State of the counting code for a whole run.
 #[derive(Default)]
 pub(crate) struct OfRun(());
 
@@ -13,10 +13,10 @@ impl OfRun {
     }
 }
 
-/// What a process has.
+/// State of the counting code for a process.
 #[derive(Clone, Default)]
 pub(crate) struct OfProcess(());
 
-/// What a thread has.
+/// State of the counting code for a thread.
 #[derive(Default)]
 pub(crate) struct OfThread(());
